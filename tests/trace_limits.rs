@@ -148,7 +148,7 @@ fn submissions_are_counted_and_their_bytes_reported_as_uncounted() {
             assert_eq!(submitted(&document, call), expected, "{engine}: {screen}");
             let blind = blind(&document);
             assert!(
-                blind.contains(&format!("what went through {how}: 1 process handed {sentence}")),
+                blind.contains(&format!("the transfers by {how}: 1 process submitted {sentence}")),
                 "{blind}"
             );
             assert_eq!(document["exact"], false, "{engine}: {call}");

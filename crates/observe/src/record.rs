@@ -165,9 +165,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Observation {
     fn new(zero_ns: u64, backend: BackendKind, options: &TraceOptions, command: Option<u32>) -> Self {
         let every_call = options.every_call && backend != BackendKind::Sample;
-        let recorder = Recorder::new(zero_ns, backend == BackendKind::Ebpf).telling_all(every_call);
+        let recorder = Recorder::new(zero_ns, backend == BackendKind::Ebpf).with_every_call(every_call);
         Self {
-            recorder: Mutex::new(recorder.of_command(command)),
+            recorder: Mutex::new(recorder.with_command(command)),
             watch: Mutex::new(BufferWatch::new().with_exact(options.exact)),
             unreadable: Mutex::default(),
         }
@@ -190,7 +190,7 @@ impl Observation {
             }
             _ => {}
         }
-        lock(&self.recorder).take(event);
+        lock(&self.recorder).record(event);
     }
 
     /// Takes the buffer snapshots that are due and returns them as events. The caller submits them after the lock of
@@ -217,7 +217,7 @@ impl Observation {
         let mut output = into_inner(self.recorder).finish();
         if backend == BackendKind::Sample {
             // Calls after the last sample of a process are missing, and a parent's totals include its children's.
-            output.flows.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));
+            output.streams.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));
         }
         let unobserved = unreadable.into_iter().chain(skipped_searches).collect();
         Recording {
@@ -236,10 +236,10 @@ impl Observation {
             prices: options.prices,
             processes: output.processes,
             files: output.files,
-            counts: output.flows,
+            counts: output.streams,
             events: output.events,
             write_sites,
-            other_calls: output.others,
+            other_calls: output.other_calls,
         }
     }
 }
@@ -282,10 +282,13 @@ fn blind_spots(
     output: &RecorderOutput,
 ) -> Vec<String> {
     sentences.extend(unobserved);
-    sentences.extend(output.beside.iter().cloned());
-    sentences.extend(unknown_streams(backend, &output.flows, output.glanced_below.as_deref()));
-    if output.left_out > 0 {
-        sentences.push(format!("{} events, which were not kept; the counters include them", output.left_out));
+    sentences.extend(output.untracked_transfers.iter().cloned());
+    sentences.extend(unknown_streams(backend, &output.streams, output.snapshot_directory.as_deref()));
+    if output.dropped_events > 0 {
+        sentences.push(format!(
+            "{} events, which were not kept; the counters include them",
+            output.dropped_events
+        ));
     }
     sentences
 }

@@ -1,44 +1,46 @@
-//! Two looks at one moment are one: the kernel walks what it can, and another look from outside finds the rest.
+//! Joins two buffer snapshots of one moment: the eBPF backend reads the buffers that it can from the kernel,
+//! and the walkers read the others from outside. Both become one event of the recording.
 
 use weir_model::trace::{Buffer, Event, EventKind, SnapshotMoment};
 
-/// How far apart the two may be, seconds.
-const APART_S: f64 = 0.25;
-/// How far back the first is searched.
-const RECENT: usize = 256;
+/// Longest distance of two snapshots of one moment, in seconds: the walkers run within milliseconds, or later
+/// under load.
+const JOIN_WITHIN_S: f64 = 0.25;
+/// Number of latest events among which the first snapshot is searched, so that a join costs constant time.
+const SEARCHED_EVENTS: usize = 256;
 
-/// Adds buffers to an earlier look at the same moment of the same process. False: there is none.
-pub(super) fn join(
+/// Adds buffers to an earlier snapshot of the same moment of the same process. Returns false if there is none.
+pub(super) fn join_snapshot(
     events: &mut [Event],
     pid: u32,
     moment: SnapshotMoment,
     at_s: f64,
-    more: &[Buffer],
-    more_files: &[(i32, u32)],
+    new_buffers: &[Buffer],
+    snapshot_files: &[(i32, u32)],
 ) -> bool {
     if matches!(moment, SnapshotMoment::Sample | SnapshotMoment::Call) {
         return false;
     }
-    let recent = events.len().saturating_sub(RECENT);
+    let recent = events.len().saturating_sub(SEARCHED_EVENTS);
     let of_process = events[recent..].iter_mut().rev().filter(|event| event.pid == pid);
-    // One that a call has followed was of an earlier fork.
+    // A snapshot that precedes a call belongs to an earlier fork.
     for event in of_process.take_while(|event| !matches!(event.kind, EventKind::Call(_))) {
-        let EventKind::Buffers { moment: before, buffers, files, .. } = &mut event.kind else { continue };
-        if *before != moment || at_s - event.at_s > APART_S {
+        let EventKind::Buffers { moment: earlier, buffers, files, .. } = &mut event.kind else { continue };
+        if *earlier != moment || at_s - event.at_s > JOIN_WITHIN_S {
             return false;
         }
-        for buffer in more {
+        for buffer in new_buffers {
             let same = |other: &&mut Buffer| other.walker == buffer.walker && other.address == buffer.address;
             match buffers.iter_mut().find(same) {
-                // The kernel's look came first, or the program has gone on: the larger is not lost.
+                // The process may have run on between the snapshots, so the larger number is kept.
                 Some(other) if other.pending_bytes < buffer.pending_bytes => *other = buffer.clone(),
                 Some(_) => {}
                 None => buffers.push(buffer.clone()),
             }
         }
-        let new = |one: &&(i32, u32)| !files.contains(one);
-        let missing: Vec<(i32, u32)> = more_files.iter().filter(new).copied().collect();
-        files.extend(missing);
+        let is_new = |pair: &&(i32, u32)| !files.contains(pair);
+        let new_files: Vec<(i32, u32)> = snapshot_files.iter().filter(is_new).copied().collect();
+        files.extend(new_files);
         return true;
     }
     false
@@ -63,21 +65,21 @@ mod tests {
         }
     }
 
-    fn look(at_s: f64, moment: SnapshotMoment, walker: RuntimeId) -> Event {
-        let what = EventKind::Buffers {
+    fn snapshot(at_s: f64, moment: SnapshotMoment, walker: RuntimeId) -> Event {
+        let kind = EventKind::Buffers {
             moment,
             buffers: vec![buffer(walker, 0)],
             waits_in: None,
             waits_in_name: String::new(),
             files: Vec::new(),
         };
-        Event { at_s, pid: 1, tid: 1, kind: what }
+        Event { at_s, pid: 1, tid: 1, kind }
     }
 
     #[test]
-    fn what_another_look_finds_is_added() {
-        let mut events = vec![look(1.0, SnapshotMoment::Exit, RuntimeId::GLIBC)];
-        assert!(join(
+    fn a_second_snapshot_adds_its_buffers() {
+        let mut events = vec![snapshot(1.0, SnapshotMoment::Exit, RuntimeId::GLIBC)];
+        assert!(join_snapshot(
             &mut events,
             1,
             SnapshotMoment::Exit,
@@ -91,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn another_moment_or_process_is_another_look() {
-        let mut events = vec![look(1.0, SnapshotMoment::Fork, RuntimeId::GLIBC)];
-        assert!(!join(&mut events, 1, SnapshotMoment::Exit, 1.01, &[], &[]));
-        assert!(!join(&mut events, 2, SnapshotMoment::Fork, 1.01, &[], &[]));
-        assert!(!join(&mut events, 1, SnapshotMoment::Fork, 2.0, &[], &[]));
-        assert!(!join(
-            &mut [look(1.0, SnapshotMoment::Sample, RuntimeId::GLIBC)],
+    fn snapshots_of_other_moments_or_processes_are_not_joined() {
+        let mut events = vec![snapshot(1.0, SnapshotMoment::Fork, RuntimeId::GLIBC)];
+        assert!(!join_snapshot(&mut events, 1, SnapshotMoment::Exit, 1.01, &[], &[]));
+        assert!(!join_snapshot(&mut events, 2, SnapshotMoment::Fork, 1.01, &[], &[]));
+        assert!(!join_snapshot(&mut events, 1, SnapshotMoment::Fork, 2.0, &[], &[]));
+        assert!(!join_snapshot(
+            &mut [snapshot(1.0, SnapshotMoment::Sample, RuntimeId::GLIBC)],
             1,
             SnapshotMoment::Sample,
             1.0,

@@ -1,29 +1,30 @@
-//! Events in order of time. Nearly all come so, and what does not is late by a little (two processors tell of what they did
-//! at the same time): a sort would copy all of them, and the report waits for it.
+//! Sorts the events of a recording by time. Nearly all arrive in order, and a late one (from another CPU's ring
+//! buffer) is late by a few places. Moving these is cheaper than a sort, which copies all events while the user
+//! waits for the report.
 
 use std::cmp::Ordering;
 
 use weir_model::trace::Event;
 
-fn in_time(one: &Event, other: &Event) -> Ordering {
+fn by_time(one: &Event, other: &Event) -> Ordering {
     one.at_s.total_cmp(&other.at_s)
 }
 
-/// Sorts them, those of one moment as they came.
+/// Sorts the events by time. The sort is stable.
 pub fn sort(events: &mut [Event]) {
-    // So many may be moved one by one before a sort is the cheaper way.
+    // Above one move per event a full sort is cheaper.
     let mut moves = events.len();
-    for at in 1..events.len() {
-        let (before, late) = events.split_at(at);
-        if in_time(&before[at - 1], &late[0]).is_le() {
+    for index in 1..events.len() {
+        let (before, late) = events.split_at(index);
+        if by_time(&before[index - 1], &late[0]).is_le() {
             continue;
         }
-        let to = before.partition_point(|event| in_time(event, &late[0]).is_le());
-        let Some(left) = moves.checked_sub(at - to) else {
-            return events.sort_by(in_time);
+        let to = before.partition_point(|event| by_time(event, &late[0]).is_le());
+        let Some(moves_left) = moves.checked_sub(index - to) else {
+            return events.sort_by(by_time);
         };
-        moves = left;
-        events[to..=at].rotate_right(1);
+        moves = moves_left;
+        events[to..=index].rotate_right(1);
     }
 }
 
@@ -34,11 +35,11 @@ mod tests {
 
     use super::*;
 
-    /// Events whose numbers tell in which order they came.
+    /// Returns events at these times; `tid` is the index of each.
     fn events(times: &[u8]) -> Vec<Event> {
         let numbered = times.iter().zip(0u32..);
-        let event = |(&at, tid): (&u8, u32)| Event {
-            at_s: at.into(),
+        let event = |(&index, tid): (&u8, u32)| Event {
+            at_s: index.into(),
             pid: 1,
             tid,
             kind: EventKind::Fork { child: 2 },
@@ -47,27 +48,27 @@ mod tests {
     }
 
     fn sorted(mut events: Vec<Event>) -> Vec<Event> {
-        events.sort_by(in_time);
+        events.sort_by(by_time);
         events
     }
 
     #[test]
-    fn what_is_late_by_a_little_and_what_is_not_in_order_at_all() {
-        let late: Vec<u8> = (0..200).map(|at| if at % 9 == 4 { at - 3 } else { at }).collect();
+    fn late_events_and_reversed_events_are_sorted() {
+        let late: Vec<u8> = (0..200).map(|index| if index % 9 == 4 { index - 3 } else { index }).collect();
         let backwards: Vec<u8> = (0..200).rev().collect();
         for times in [late, backwards, Vec::new(), vec![7]] {
-            let mut mine = events(&times);
-            sort(&mut mine);
-            assert_eq!(mine, sorted(events(&times)));
+            let mut actual = events(&times);
+            sort(&mut actual);
+            assert_eq!(actual, sorted(events(&times)));
         }
     }
 
     proptest! {
         #[test]
-        fn as_a_stable_sort_does_it(times in prop::collection::vec(0u8..20, 0..60)) {
-            let mut mine = events(&times);
-            sort(&mut mine);
-            prop_assert_eq!(mine, sorted(events(&times)));
+        fn the_order_equals_that_of_a_stable_sort(times in prop::collection::vec(0u8..20, 0..60)) {
+            let mut actual = events(&times);
+            sort(&mut actual);
+            prop_assert_eq!(actual, sorted(events(&times)));
         }
     }
 }

@@ -1,4 +1,6 @@
-//! The tables of descriptors of all processes: what each number stands for, and what calls make of it.
+//! The descriptor tables of all processes: which open file each descriptor refers to. Each call that opens,
+//! duplicates or closes a descriptor changes the table, so that every later event of the descriptor belongs to
+//! the right file.
 
 use foldhash::HashMap;
 use weir_model::trace::Op;
@@ -7,35 +9,35 @@ use weir_sys::open_files::{fdinfo, open_file};
 use weir_sys::{proc, syscalls};
 use weir_trace_api::RawCall;
 
-use super::paths::{below, resolved};
-use crate::fd_revalidation::current;
+use super::paths::{join_path, without_parent_parts};
+use crate::fd_revalidation::lookup;
 use crate::open_files::OpenFileTable;
 
-/// What a number stands for in one process.
+/// What a descriptor refers to in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FdEntry {
     pub file: u32,
     pub close_on_exec: bool,
-    /// Since that was seen there was a pause, in which it may have become another file's: see `renewal`.
+    /// A gap has passed since the last lookup, so the descriptor may refer to another file (see
+    /// `fd_revalidation`).
     pub stale: bool,
 }
 
 impl FdEntry {
-    /// As it was seen just now.
+    /// Returns an entry that is not stale.
     pub fn new(file: u32, close_on_exec: bool) -> Self {
         Self { file, close_on_exec, stale: false }
     }
 }
 
-/// One process's table.
 pub(super) type FdTable = HashMap<i32, FdEntry>;
 
-/// The table of a process as it is now.
+/// Reads the descriptor table of a process from /proc. Descriptors of one open file get one id.
 pub(super) fn from_proc(pid: u32, files: &mut OpenFileTable) -> FdTable {
     let mut table = FdTable::default();
-    let mut numbers = proc::descriptors(pid);
-    numbers.sort_unstable();
-    for fd in numbers {
+    let mut fds = proc::descriptors(pid);
+    fds.sort_unstable();
+    for fd in fds {
         let Some(file) = open_file(pid, fd) else { continue };
         let close_on_exec = file.flags & libc::O_CLOEXEC != 0;
         let shared = table.iter().find(|(other, known): &(&i32, &FdEntry)| {
@@ -48,18 +50,19 @@ pub(super) fn from_proc(pid: u32, files: &mut OpenFileTable) -> FdTable {
     table
 }
 
-/// kcmp(2): two descriptors of one open file, as a shell's `2>&1` makes.
+/// Returns whether two descriptors refer to one open file, as after a shell's `2>&1` (kcmp(2)). False if kcmp
+/// is not permitted.
 pub(super) fn same_open_file(pid: u32, one: i32, other: i32) -> bool {
     const KCMP_FILE: libc::c_int = 0;
-    // SAFETY: kcmp reads numbers only.
+    // SAFETY: kcmp(2) takes integers only.
     unsafe {
         libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, one as libc::c_ulong, other as libc::c_ulong) == 0
     }
 }
 
-/// The descriptor that a call is about; -1: none. Of calls that copy, the one that bytes come from; of those that
-/// make one, that.
-pub(super) fn descriptor_of(call: &RawCall) -> i32 {
+/// Returns the descriptor of a call, or -1. For a copying call it is the input, for a call that makes a
+/// descriptor the new one.
+pub(super) fn event_fd(call: &RawCall) -> i32 {
     let fd = match call.op {
         op if op.makes_descriptor() => i32::try_from(call.result).ok().filter(|&fd| fd >= 0),
         op if op.copies() => syscalls::input(op, &call.args),
@@ -68,22 +71,23 @@ pub(super) fn descriptor_of(call: &RawCall) -> i32 {
     fd.unwrap_or(-1)
 }
 
-/// The descriptors that a call moves bytes from and to.
-pub(super) fn sides(call: &RawCall) -> impl Iterator<Item = (i32, Direction)> {
+/// Returns the descriptors that a call moves bytes from (In) and to (Out).
+pub(super) fn transfer_fds(call: &RawCall) -> impl Iterator<Item = (i32, Direction)> {
     let input = syscalls::input(call.op, &call.args).map(|fd| (fd, Direction::In));
     let output = syscalls::output(call.op, &call.args).map(|fd| (fd, Direction::Out));
     input.into_iter().chain(output)
 }
 
-/// The directory that a descriptor stands for; None: it is AT_FDCWD, or not known.
-fn directory(table: &mut FdTable, files: &mut OpenFileTable, fd: i32, pid: u32) -> Option<String> {
-    let known = if fd >= 0 { current(table, files, pid, fd) } else { None };
+/// Returns the path of a directory descriptor. Returns none for AT_FDCWD and for unknown descriptors.
+fn directory_path(table: &mut FdTable, files: &mut OpenFileTable, fd: i32, pid: u32) -> Option<String> {
+    let known = if fd >= 0 { lookup(table, files, pid, fd) } else { None };
     let path = known.map(|file| files.all[file as usize].path.clone());
     let path = path.or_else(|| if fd >= 0 { proc::descriptor(pid, fd) } else { None });
     path.filter(|path| path.starts_with('/'))
 }
 
-/// The path that a call was given as its first or second, from the root.
+/// Returns the absolute path of a call's path argument number `which` (0 or 1). Returns none if the directory
+/// that it is relative to is unknown.
 pub(super) fn path_of(
     table: &mut FdTable,
     files: &mut OpenFileTable,
@@ -92,17 +96,17 @@ pub(super) fn path_of(
     which: usize,
 ) -> Option<String> {
     let name = call.paths.get(which)?;
-    let under = syscalls::paths(call.op).get(which)?.0;
-    let under = under.and_then(|argument| directory(table, files, call.args[argument] as i32, pid));
-    let relative = !name.starts_with('/') && under.is_none();
+    let parent = syscalls::paths(call.op).get(which)?.0;
+    let parent = parent.and_then(|argument| directory_path(table, files, call.args[argument] as i32, pid));
+    let relative = !name.starts_with('/') && parent.is_none();
     if relative && !files.directories.knows(pid, call.directory) {
         return None;
     }
-    files.directories.absolute(pid, &below(under.as_deref(), name), call.directory)
+    files.directories.absolute(pid, &join_path(parent.as_deref(), name), call.directory)
 }
 
-/// What a call does to the table.
-pub(super) fn follow(table: &mut FdTable, files: &mut OpenFileTable, call: &RawCall, pid: u32) {
+/// Applies a successful call to the table: opens, duplicates, closes and flags.
+pub(super) fn apply_call(table: &mut FdTable, files: &mut OpenFileTable, call: &RawCall, pid: u32) {
     use Op::*;
     if call.result < 0 {
         return;
@@ -117,9 +121,10 @@ pub(super) fn follow(table: &mut FdTable, files: &mut OpenFileTable, call: &RawC
                 _ => fdinfo(pid, result).map_or(0, |info| info.flags),
             };
             let name = call.paths.first().map_or("", String::as_str);
-            let under = matches!(call.op, Openat | Openat2).then(|| directory(table, files, first, pid));
-            let name = resolved(below(under.flatten().as_deref(), name), flags);
-            let file = files.opened(pid, result, &name, call.directory, flags);
+            let parent =
+                matches!(call.op, Openat | Openat2).then(|| directory_path(table, files, first, pid));
+            let name = without_parent_parts(join_path(parent.flatten().as_deref(), name), flags);
+            let file = files.add_opened(pid, result, &name, call.directory, flags);
             table.insert(result, FdEntry::new(file, flags & libc::O_CLOEXEC != 0));
         }
         Close => {
@@ -148,26 +153,26 @@ pub(super) fn follow(table: &mut FdTable, files: &mut OpenFileTable, call: &RawC
             _ => {}
         },
         Pipe | Pipe2 | Socketpair => {
-            let (kind, word, flags) = match call.op {
+            let (kind, name, flags) = match call.op {
                 Socketpair => (StreamKind::Socket, "socket", call.args[1] as i32),
                 Pipe2 => (StreamKind::Pipe, "pipe", call.args[1] as i32),
                 _ => (StreamKind::Pipe, "pipe", 0),
             };
             for number in call.head.chunks_exact(4).take(2) {
                 let fd = i32::from_le_bytes([number[0], number[1], number[2], number[3]]);
-                let file = files.made(pid, fd, kind, word);
+                let file = files.add_made(pid, fd, kind, name);
                 table.insert(fd, FdEntry::new(file, flags & libc::O_CLOEXEC != 0));
             }
         }
         Socket | Accept | Accept4 => {
             let flags = if call.op == Accept4 { call.args[3] } else { call.args[1] } as i32;
-            let file = files.made(pid, result, StreamKind::Socket, "socket");
+            let file = files.add_made(pid, result, StreamKind::Socket, "socket");
             let close_on_exec = call.op != Accept && flags & libc::O_CLOEXEC != 0;
             table.insert(result, FdEntry::new(file, close_on_exec));
         }
         Eventfd2 | MemfdCreate | IoUringSetup => {
             let kind = if call.op == MemfdCreate { StreamKind::File } else { StreamKind::Other };
-            let file = files.made(pid, result, kind, call.op.name());
+            let file = files.add_made(pid, result, kind, call.op.name());
             table.insert(result, FdEntry::new(file, true));
         }
         _ => {}
@@ -181,7 +186,7 @@ fn duplicate(
     to: i32,
     close_on_exec: bool,
 ) {
-    if let Some(file) = current(table, files, pid, from) {
+    if let Some(file) = lookup(table, files, pid, from) {
         table.insert(to, FdEntry::new(file, close_on_exec));
     }
 }

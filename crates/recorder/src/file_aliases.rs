@@ -1,7 +1,8 @@
-//! Files that were opened by several names: a link, a path with `..`, a directory under two names.
+//! Recognises a file that was opened under several names: a link, a path with `..`, a directory with two names.
+//! The recording then has `same_as` in the later open file.
 //!
-//! The inode tells that they are one, but its number may be given again when a file is gone. So two names are believed to
-//! be one file's only if both lead to it when the second is opened.
+//! The inode alone is no proof, because the kernel reuses its number. So two names belong to one file only if
+//! both lead to it when the second one is opened.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -9,23 +10,23 @@ use foldhash::{HashMap, HashSet};
 use weir_model::StreamKind;
 use weir_model::trace::OpenFile;
 
-/// The names by which regular files were opened.
+/// The names under which regular files were opened.
 #[derive(Debug, Default)]
 pub(super) struct FileAliases {
-    /// The first opening of each inode, as long as the number was not given again.
+    /// File id of the first open of each (device, inode), until the inode is reused.
     first: HashMap<(u64, u64), u32>,
-    /// Openings that were asked about.
-    judged: HashSet<u32>,
-    /// Other names that were found to be those of these first openings.
-    others: HashSet<(u32, String)>,
+    /// File ids that were checked.
+    checked: HashSet<u32>,
+    /// Later names of each first file, so that each is checked once.
+    later_names: HashSet<(u32, String)>,
 }
 
 impl FileAliases {
-    /// The first opening of the file that `id` is one of, if that was by another name. Each opening is asked about once,
-    /// when its inode is known; that of the same name again costs no look at the file system.
+    /// Returns the first open file with this inode if it has another name. Each open file is checked once, when
+    /// its inode is known; a repeated name needs no stat(2).
     pub fn first_of(&mut self, id: u32, files: &[OpenFile]) -> Option<u32> {
         let file = &files[id as usize];
-        if file.kind != StreamKind::File || file.ino == 0 || !self.judged.insert(id) {
+        if file.kind != StreamKind::File || file.ino == 0 || !self.checked.insert(id) {
             return None;
         }
         let inode = (file.dev, file.ino);
@@ -38,8 +39,8 @@ impl FileAliases {
             return None;
         }
         let name = (first, file.path.clone());
-        if self.others.contains(&name) || lead_to_one(&known.path, file) {
-            self.others.insert(name);
+        if self.later_names.contains(&name) || same_inode(&known.path, file) {
+            self.later_names.insert(name);
             return Some(first);
         }
         self.first.insert(inode, id);
@@ -47,12 +48,13 @@ impl FileAliases {
     }
 }
 
-/// Whether a name and that of an opening lead to the file that was opened, now.
-fn lead_to_one(name: &str, file: &OpenFile) -> bool {
+/// Returns whether `name` and the path of `file` lead to the same inode now.
+fn same_inode(name: &str, file: &OpenFile) -> bool {
     let inode = |path: &str| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-    let there = inode(&file.path);
-    // Device numbers are compared with each other only: some file systems show stat(2) others than they have.
-    there.is_some_and(|(_, ino)| ino == file.ino) && there == inode(name)
+    let current = inode(&file.path);
+    // stat(2) and the kernel's own record can differ in the device (btrfs, overlayfs), so only results of
+    // stat(2) are compared.
+    current.is_some_and(|(_, ino)| ino == file.ino) && current == inode(name)
 }
 
 #[cfg(test)]
@@ -78,35 +80,35 @@ mod tests {
         let names = ["real", "link", "hard", "sub/../real", "other", "real", "link"];
         let files: Vec<OpenFile> =
             names.iter().enumerate().map(|(id, name)| file(id as u32, &at(name))).collect();
-        let mut known = FileAliases::default();
-        let first: Vec<_> = (0..names.len() as u32).map(|id| known.first_of(id, &files)).collect();
+        let mut aliases = FileAliases::default();
+        let first: Vec<_> = (0..names.len() as u32).map(|id| aliases.first_of(id, &files)).collect();
         assert_eq!(first, [None, Some(0), Some(0), Some(0), None, None, Some(0)]);
     }
 
     #[test]
-    fn a_number_that_is_given_again_is_another_file() {
+    fn a_reused_inode_is_another_file() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         std::fs::write(at("new"), "x").unwrap();
         let new = file(1, &at("new"));
-        // It was opened under this name, is gone, and its inode is the new file's now.
+        // The file was opened under this name and removed; the new file has its inode.
         let gone = OpenFile { id: 0, path: at("gone").to_string_lossy().into_owned(), ..new.clone() };
         let link = OpenFile { id: 2, path: at("sub/../new").to_string_lossy().into_owned(), ..new.clone() };
         std::fs::create_dir(at("sub")).unwrap();
         let files = [gone, new, link];
-        let mut known = FileAliases::default();
-        let first: Vec<_> = (0..3).map(|id| known.first_of(id, &files)).collect();
-        assert_eq!(first, [None, None, Some(1)], "what follows is compared with the new file");
+        let mut aliases = FileAliases::default();
+        let first: Vec<_> = (0..3).map(|id| aliases.first_of(id, &files)).collect();
+        assert_eq!(first, [None, None, Some(1)], "later files are compared with the new file");
     }
 
     #[test]
-    fn what_has_no_inode_or_is_no_file_is_asked_about_later_or_never() {
+    fn pipes_and_files_without_inode_are_not_checked() {
         let pipe = OpenFile { ino: 5, ..unknown_file(StreamKind::Pipe) };
         let unknown = OpenFile { id: 1, ..unknown_file(StreamKind::File) };
-        let mut known = FileAliases::default();
+        let mut aliases = FileAliases::default();
         let mut files = [pipe, unknown];
-        assert_eq!((known.first_of(0, &files), known.first_of(1, &files)), (None, None));
+        assert_eq!((aliases.first_of(0, &files), aliases.first_of(1, &files)), (None, None));
         files[1].ino = 9;
-        assert!(known.first_of(1, &files).is_none() && known.first.contains_key(&(0, 9)));
+        assert!(aliases.first_of(1, &files).is_none() && aliases.first.contains_key(&(0, 9)));
     }
 }

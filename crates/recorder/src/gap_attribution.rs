@@ -1,67 +1,79 @@
-//! Through which streams of a process the bytes went that it moved in a pause, when nobody looked at its calls: its totals
-//! say how many they were, the positions of its files where most of them went, and what it did before and after tells the
-//! rest if it did the same. What none of these tells is not known, and said to be so.
+//! Finds the streams through which a process moved its bytes in a gap. The kernel's totals say how many calls
+//! and bytes there were; the changed positions of its files say where most of them went; the windows before and
+//! after say where the rest went, if the process did the same in both. The remainder is of unknown streams.
 
-mod facts;
+mod evidence;
 #[cfg(test)]
 mod tests;
 
 use foldhash::{HashSet, HashSetExt};
 use weir_model::Direction;
 
-pub(super) use facts::{
+pub(super) use evidence::{
     CallsAndBytes, FdFile, FdProgress, FdsAtGapEnd, ProcessGap, StreamActivity, WindowActivity,
 };
 
-/// Positions are read a moment before or after the totals: they may differ by one part in so many.
-const APART: f64 = 32.0;
-/// What a process did in this part of a burst, at its end or its beginning, it may have done in the pause as well.
-const NEAR: f64 = 0.25;
-const NEAR_LEAST_S: f64 = 0.001;
-/// A process that ended unseen did what it had done before if its calls were of the same size, up to this factor.
-const ALIKE: f64 = 1.25;
-/// If there was one stream only that it wrote, or read: numbers that are counted up and printed get longer.
-const ALIKE_ONE: f64 = 2.0;
-/// Calls that move less than this on the mean, bytes, nearly all move nothing: whoever reads on at the end of a file.
-const NOTHING: f64 = 0.25;
-/// Files that were closed before the pause and had less than one call in so many belong to the beginning of what goes on.
-const BEGINNING: u64 = 64;
+/// Positions are read shortly before or after the totals: the two may differ by 1/32.
+const TOLERANCE: f64 = 32.0;
+/// Streams used in this part of a window, next to the gap, may have been used in the gap as well.
+const EDGE_PART: f64 = 0.25;
+const EDGE_PART_MIN_S: f64 = 0.001;
+/// A process that exits in a gap continued as before if the mean size of its calls differs by at most this
+/// factor.
+const SAME_SIZE: f64 = 1.25;
+/// The factor for a process with a single stream: printed counters get longer.
+const SAME_SIZE_ALONE: f64 = 2.0;
+/// Mean bytes per call below which nearly all calls move nothing, as reads at end of file do.
+const NEGLIGIBLE_BYTES: f64 = 0.25;
+/// Files closed before the gap are part of the program's startup if they have less than 1/64 of the calls.
+const STARTUP_PART: u64 = 64;
 
-/// What went through each stream in this direction; None: it is not known through which. `after` is what was seen next.
+/// Returns the calls and bytes of each stream in the gap; None is an unknown stream. `after` is the next
+/// window.
 pub(super) fn shares(
-    pause: &ProcessGap,
+    gap: &ProcessGap,
     after: &WindowActivity,
     direction: Direction,
 ) -> Vec<(Option<FdFile>, CallsAndBytes)> {
     let (calls, bytes) = match direction {
-        Direction::In => (pause.moved.read_calls, pause.moved.read_bytes),
-        _ => (pause.moved.write_calls, pause.moved.written_bytes),
+        Direction::In => (gap.transferred.read_calls, gap.transferred.read_bytes),
+        _ => (gap.transferred.write_calls, gap.transferred.written_bytes),
     };
     if calls == 0 {
         return Vec::new();
     }
     let whole = CallsAndBytes { calls: calls as f64, bytes: bytes as f64 };
-    let view = View { pause, after, direction };
-    let mut placed = view.by_position(whole);
-    let mut rest = whole.bytes - placed.iter().map(|one| one.1.bytes).sum::<f64>();
-    let little = rest <= whole.bytes / APART;
-    if rest <= 0.0 || little && (view.had_before(&mut placed, rest) || view.stays(&placed)) {
-        rest = 0.0;
+    let attribution = GapAttribution { gap, after, direction };
+    let mut attributed = attribution.by_position(whole);
+    let mut rest_bytes = whole.bytes - attributed.iter().map(|one| one.1.bytes).sum::<f64>();
+    let is_small = rest_bytes <= whole.bytes / TOLERANCE;
+    if rest_bytes <= 0.0
+        || is_small
+            && (attribution.credit_closed_file(&mut attributed, rest_bytes)
+                || attribution.are_open_at_both_ends(&attributed))
+    {
+        rest_bytes = 0.0;
     }
-    if rest == 0.0 && !placed.is_empty() {
-        return scaled(placed, whole);
+    if rest_bytes == 0.0 && !attributed.is_empty() {
+        return scaled(attributed, whole);
     }
-    let guessed: f64 = placed.iter().map(|one| one.1.calls).sum();
-    let left = CallsAndBytes { calls: (whole.calls - guessed).max(whole.calls / 100.0), bytes: rest };
-    let others = match view.by_activity(left, &placed) {
-        // Totals and positions are of two moments, which are far apart on a busy machine.
-        None if rest <= whole.bytes / 2.0 && view.is_only(&placed) && view.stays(&placed) => Vec::new(),
-        others => others.unwrap_or_else(|| vec![(None, left)]),
+    let known_calls: f64 = attributed.iter().map(|one| one.1.calls).sum();
+    let rest =
+        CallsAndBytes { calls: (whole.calls - known_calls).max(whole.calls / 100.0), bytes: rest_bytes };
+    let others = match attribution.by_activity(rest, &attributed) {
+        // On a busy machine the totals and positions are read at times that are far apart.
+        None if rest_bytes <= whole.bytes / 2.0
+            && attribution.are_only_streams(&attributed)
+            && attribution.are_open_at_both_ends(&attributed) =>
+        {
+            Vec::new()
+        }
+        others => others.unwrap_or_else(|| vec![(None, rest)]),
     };
-    scaled(placed.into_iter().chain(others).collect(), whole)
+    scaled(attributed.into_iter().chain(others).collect(), whole)
 }
 
-/// So that they are the whole.
+/// Scales the shares so that their sum is `whole`.
 fn scaled(
     mut shares: Vec<(Option<FdFile>, CallsAndBytes)>,
     whole: CallsAndBytes,
@@ -76,260 +88,301 @@ fn scaled(
     shares
 }
 
-struct View<'a> {
-    pause: &'a ProcessGap,
+struct GapAttribution<'a> {
+    gap: &'a ProcessGap,
     after: &'a WindowActivity,
     direction: Direction,
 }
 
-impl View<'_> {
-    /// Files that have moved on by as much as was moved, or less. Others may have moved them: then they say nothing.
+impl GapAttribution<'_> {
+    /// Returns the files whose positions advanced by no more than the total. If they advanced by more, other
+    /// processes moved them, and the positions say nothing.
     fn by_position(&self, whole: CallsAndBytes) -> Vec<(Option<FdFile>, CallsAndBytes)> {
         let empty = FdsAtGapEnd::default();
-        let table = self.pause.table.as_ref().unwrap_or(&empty);
-        let mut placed = self.moved_on(whole, table.kept.iter().chain(&table.new));
-        let sum =
-            |placed: &[(Option<FdFile>, CallsAndBytes)]| placed.iter().map(|one| one.1.bytes).sum::<f64>();
-        let left = whole.bytes - sum(&placed);
-        if left < -whole.bytes / APART {
+        let table = self.gap.fds_at_end.as_ref().unwrap_or(&empty);
+        let mut attributed = self.advanced(whole, table.still_open.iter().chain(&table.new));
+        let sum = |attributed: &[(Option<FdFile>, CallsAndBytes)]| {
+            attributed.iter().map(|one| one.1.bytes).sum::<f64>()
+        };
+        let rest = whole.bytes - sum(&attributed);
+        if rest < -whole.bytes / TOLERANCE {
             return Vec::new();
         }
-        let closed = self.moved_on(whole, self.pause.gone.iter());
-        let beyond = sum(&closed);
-        // What was written made them as long as they are; what was read may have been less than there is.
-        let fits = beyond <= left * (1.0 + 1.0 / APART);
-        if fits && (self.direction == Direction::Out || beyond >= left * (1.0 - 1.0 / APART)) {
-            placed.extend(closed);
+        let closed = self.advanced(whole, self.gap.closed.iter());
+        let closed_bytes = sum(&closed);
+        // A written file ends where the writes ended; a read file may not have been read to its end.
+        let fits = closed_bytes <= rest * (1.0 + 1.0 / TOLERANCE);
+        if fits && (self.direction == Direction::Out || closed_bytes >= rest * (1.0 - 1.0 / TOLERANCE)) {
+            attributed.extend(closed);
         }
-        let glimpsed = self.moved_on(whole, self.pause.glimpsed.iter());
-        // More than there was: they were sought to where they stood.
-        if sum(&glimpsed) + sum(&placed) <= whole.bytes * (1.0 + 1.0 / APART) {
-            placed.extend(glimpsed);
+        let short_lived = self.advanced(whole, self.gap.short_lived.iter());
+        // If the sum exceeds the total, the positions were set by lseek(2).
+        if sum(&short_lived) + sum(&attributed) <= whole.bytes * (1.0 + 1.0 / TOLERANCE) {
+            attributed.extend(short_lived);
         }
-        placed
+        attributed
     }
 
-    fn moved_on<'t>(
+    fn advanced<'t>(
         &self,
         whole: CallsAndBytes,
-        places: impl Iterator<Item = (&'t FdFile, &'t FdProgress)>,
+        fd_files: impl Iterator<Item = (&'t FdFile, &'t FdProgress)>,
     ) -> Vec<(Option<FdFile>, CallsAndBytes)> {
         let other_bytes = match self.direction {
-            Direction::In => self.pause.moved.written_bytes,
-            _ => self.pause.moved.read_bytes,
+            Direction::In => self.gap.transferred.written_bytes,
+            _ => self.gap.transferred.read_bytes,
         };
-        let fits = |kept: &FdProgress| kept.way.map_or(other_bytes == 0, |way| way == self.direction);
+        let fits = |progress: &FdProgress| {
+            progress.access.map_or(other_bytes == 0, |direction| direction == self.direction)
+        };
         let mut seen = HashSet::new();
-        let mut placed = Vec::new();
-        let mut places: Vec<(&FdFile, &FdProgress)> = places.collect();
-        places.sort_by_key(|one| *one.0);
-        for (&(fd, file), kept) in places {
-            // Two descriptors of one open file have one position.
-            let advance = kept.advance.filter(|advance| *advance > 0 && fits(kept));
+        let mut attributed = Vec::new();
+        let mut fd_files: Vec<(&FdFile, &FdProgress)> = fd_files.collect();
+        fd_files.sort_by_key(|one| *one.0);
+        for (&(fd, file), progress) in fd_files {
+            // Descriptors of one open file share its position.
+            let advance = progress.advance.filter(|advance| *advance > 0 && fits(progress));
             if let Some(advance) = advance.filter(|_| seen.insert(file)) {
-                let (bytes, place) = (advance as f64, self.used_as((fd, file)));
-                let calls = bytes / self.mean_of(place).unwrap_or(whole.mean()).max(1.0);
-                placed.push((Some(place), CallsAndBytes { calls, bytes }));
+                let (bytes, fd_file) = (advance as f64, self.used_fd((fd, file)));
+                let calls = bytes / self.mean_bytes(fd_file).unwrap_or(whole.mean()).max(1.0);
+                attributed.push((Some(fd_file), CallsAndBytes { calls, bytes }));
             }
         }
-        placed
+        attributed
     }
 
-    /// The number by which an open file was used before and after, if it has several.
-    fn used_as(&self, place: FdFile) -> FdFile {
-        if self.activity(place).calls > 0.0 {
-            return place;
+    /// Returns the descriptor that the windows used for this open file, if it has several.
+    fn used_fd(&self, fd_file: FdFile) -> FdFile {
+        if self.activity(fd_file).calls > 0.0 {
+            return fd_file;
         }
-        let around = self.pause.before.iter().chain(self.after);
-        let same = around
-            .filter(|((other, way), one)| other.1 == place.1 && *way == self.direction && one.calls > 0);
-        same.max_by_key(|((other, _), one)| (one.calls, other.0)).map_or(place, |((other, _), _)| *other)
+        let around = self.gap.window_before.iter().chain(self.after);
+        let same = around.filter(|((other, direction), one)| {
+            other.1 == fd_file.1 && *direction == self.direction && one.calls > 0
+        });
+        same.max_by_key(|((other, _), one)| (one.calls, other.0)).map_or(fd_file, |((other, _), _)| *other)
     }
 
-    fn mean_of(&self, place: FdFile) -> Option<f64> {
-        let sum = self.activity(place);
+    fn mean_bytes(&self, fd_file: FdFile) -> Option<f64> {
+        let sum = self.activity(fd_file);
         Some(sum.mean()).filter(|mean| *mean > 0.0)
     }
 
-    fn activity(&self, place: FdFile) -> CallsAndBytes {
+    fn activity(&self, fd_file: FdFile) -> CallsAndBytes {
         let mut sum = CallsAndBytes::default();
-        for burst in [&self.pause.before, self.after] {
-            if let Some(one) = burst.get(&(place, self.direction)) {
+        for window in [&self.gap.window_before, self.after] {
+            if let Some(one) = window.get(&(fd_file, self.direction)) {
                 sum.add(CallsAndBytes { calls: one.calls as f64, bytes: one.bytes as f64 });
             }
         }
         sum
     }
 
-    /// In the shares of the bursts around the pause, if the process did the same before and after.
+    /// Distributes the rest as in the windows before and after, if the process did the same in both.
     fn by_activity(
         &self,
-        left: CallsAndBytes,
-        placed: &[(Option<FdFile>, CallsAndBytes)],
+        rest: CallsAndBytes,
+        attributed: &[(Option<FdFile>, CallsAndBytes)],
     ) -> Option<Vec<(Option<FdFile>, CallsAndBytes)>> {
-        let (places, ended) = self.candidates(left, placed)?;
+        let (fd_files, ended) = self.candidates(rest, attributed)?;
         let mut sum = CallsAndBytes::default();
         let parts: Vec<(FdFile, CallsAndBytes)> =
-            places.into_iter().map(|place| (place, self.activity(place))).collect();
+            fd_files.into_iter().map(|fd_file| (fd_file, self.activity(fd_file))).collect();
         parts.iter().for_each(|part| sum.add(part.1));
-        // No file has more than is in it behind the place where it stood.
-        let room = |place: &FdFile| self.pause.gone.get(place).and_then(|gone| gone.advance);
-        let most =
-            parts.iter().map(|(place, _)| room(place).map_or(f64::INFINITY, |room| room as f64)).sum::<f64>();
-        let alike = if parts.len() == 1 { ALIKE_ONE } else { ALIKE };
-        let fits = left.is_alike(sum, alike) && (self.direction == Direction::Out || left.bytes <= most);
+        // A closed file has no more bytes than those after its position.
+        let room = |fd_file: &FdFile| self.gap.closed.get(fd_file).and_then(|closed| closed.advance);
+        let most = parts
+            .iter()
+            .map(|(fd_file, _)| room(fd_file).map_or(f64::INFINITY, |room| room as f64))
+            .sum::<f64>();
+        let alike = if parts.len() == 1 { SAME_SIZE_ALONE } else { SAME_SIZE };
+        let fits = rest.is_same_size(sum, alike) && (self.direction == Direction::Out || rest.bytes <= most);
         if sum.calls <= 0.0 || ended && !fits {
             return None;
         }
         let share = |amount: CallsAndBytes| {
             let calls = amount.calls / sum.calls;
             CallsAndBytes {
-                calls: left.calls * calls,
-                bytes: left.bytes * if sum.bytes > 0.0 { amount.bytes / sum.bytes } else { calls },
+                calls: rest.calls * calls,
+                bytes: rest.bytes * if sum.bytes > 0.0 { amount.bytes / sum.bytes } else { calls },
             }
         };
-        Some(parts.into_iter().map(|(place, amount)| (Some(place), share(amount))).collect())
+        Some(parts.into_iter().map(|(fd_file, amount)| (Some(fd_file), share(amount))).collect())
     }
 
-    /// Streams that may have gone on in the pause, and whether they had come to their end by then; None: the process opened
-    /// and closed others about then.
+    /// Returns the streams that may have been used in the gap, and whether the process used them up to its
+    /// exit. Returns none if the process opened or closed other files about then.
     fn candidates(
         &self,
-        left: CallsAndBytes,
-        placed: &[(Option<FdFile>, CallsAndBytes)],
+        rest: CallsAndBytes,
+        attributed: &[(Option<FdFile>, CallsAndBytes)],
     ) -> Option<(Vec<FdFile>, bool)> {
         let before = self.near_before();
         let after = self.near_after();
         let around = || before.iter().chain(&after);
-        if around().any(|(_, active)| active.apart) {
+        if around().any(|(_, active)| active.partly_counted) {
             return None;
         }
-        let is_placed = |place: &FdFile| placed.iter().any(|one| one.0 == Some(*place));
-        let until_their_ends = || {
-            // By whatever number: see below.
-            let open = |place: &FdFile| self.pause.open.iter().any(|other| other.1 == place.1);
-            let goes_on = |one: &(FdFile, StreamActivity)| open(&one.0) && !is_placed(&one.0);
-            let all =
-                !before.is_empty() && before.iter().all(goes_on) && !self.goes_through_files(&before, open);
+        let is_attributed = |fd_file: &FdFile| attributed.iter().any(|one| one.0 == Some(*fd_file));
+        let used_until_exit = || {
+            // Any descriptor of the open file counts (see `by_another_fd`).
+            let open = |fd_file: &FdFile| self.gap.open_at_start.iter().any(|other| other.1 == fd_file.1);
+            let continues = |one: &(FdFile, StreamActivity)| open(&one.0) && !is_attributed(&one.0);
+            let all = !before.is_empty()
+                && before.iter().all(continues)
+                && !self.opens_file_after_file(&before, open);
             all.then(|| (before.iter().map(|one| one.0).collect(), true))
         };
-        let Some(table) = &self.pause.table else {
-            return self.pause.glimpsed.is_empty().then(until_their_ends).flatten();
+        let Some(table) = &self.gap.fds_at_end else {
+            return self.gap.short_lived.is_empty().then(used_until_exit).flatten();
         };
-        let both =
-            |place: &FdFile| [&before, &after].iter().all(|side| side.iter().any(|one| one.0 == *place));
-        // A shell gives a number to an open file for each command anew; at the end of the pause it may have had none.
-        let by_another = |place: &FdFile| table.kept.iter().find(|kept| kept.0.1 == place.1 && both(place));
-        let kept = |place: &FdFile| table.kept.get(place).or_else(|| by_another(place).map(|kept| kept.1));
-        let known = |place: &FdFile| kept(place).is_some();
-        let opened = |place: &FdFile| known(place) || table.new.contains_key(place);
-        let here = |kept: &&FdProgress| kept.way.is_none_or(|way| way == self.direction);
-        let goes = |kept: &FdProgress| kept.advance.is_none() && here(&kept);
-        let gone = before.iter().any(|one| !known(&one.0)) && !self.has_just_begun(&before, left, known);
-        let glimpsed = self.pause.glimpsed.values().any(|kept| here(&kept));
-        if gone && !glimpsed && after.is_empty() && !table.new.values().any(|kept| here(&kept)) {
-            return until_their_ends();
+        let in_both_windows =
+            |fd_file: &FdFile| [&before, &after].iter().all(|side| side.iter().any(|one| one.0 == *fd_file));
+        // A shell assigns a new descriptor for each command, and may have none at the end of the gap.
+        let by_another_fd = |fd_file: &FdFile| {
+            table.still_open.iter().find(|progress| progress.0.1 == fd_file.1 && in_both_windows(fd_file))
+        };
+        let progress = |fd_file: &FdFile| {
+            table.still_open.get(fd_file).or_else(|| by_another_fd(fd_file).map(|progress| progress.1))
+        };
+        let known = |fd_file: &FdFile| progress(fd_file).is_some();
+        let opened = |fd_file: &FdFile| known(fd_file) || table.new.contains_key(fd_file);
+        let same_direction =
+            |progress: &&FdProgress| progress.access.is_none_or(|direction| direction == self.direction);
+        let has_no_position = |progress: &FdProgress| progress.advance.is_none() && same_direction(&progress);
+        let closed =
+            before.iter().any(|one| !known(&one.0)) && !self.only_startup_closed(&before, rest, known);
+        let short_lived = self.gap.short_lived.values().any(|progress| same_direction(&progress));
+        if closed
+            && !short_lived
+            && after.is_empty()
+            && !table.new.values().any(|progress| same_direction(&progress))
+        {
+            return used_until_exit();
         }
-        let changes =
-            gone || glimpsed || after.iter().any(|one| !opened(&one.0)) || table.new.values().any(goes);
-        let mut places: Vec<FdFile> = around().map(|one| one.0).collect();
-        places.sort_unstable();
-        places.dedup();
-        // A file that has moved on by less did not get it, unless its calls do not move it on; by more, others were at it.
-        let fits = |kept: &FdProgress, advance: i64| {
-            advance == 0 && kept.still || advance as f64 >= left.bytes * (1.0 - 1.0 / APART)
+        let changes = closed
+            || short_lived
+            || after.iter().any(|one| !opened(&one.0))
+            || table.new.values().any(has_no_position);
+        let mut fd_files: Vec<FdFile> = around().map(|one| one.0).collect();
+        fd_files.sort_unstable();
+        fd_files.dedup();
+        // A file that advanced by less did not receive the rest, unless its calls do not advance it. One that
+        // advanced by more is used by other processes too.
+        let fits = |progress: &FdProgress, advance: i64| {
+            advance == 0 && progress.unmoved || advance as f64 >= rest.bytes * (1.0 - 1.0 / TOLERANCE)
         };
-        let moved = |place: &FdFile| kept(place).and_then(|kept| Some((kept, kept.advance?)));
-        let may =
-            |place: &FdFile| moved(place).is_none_or(|(kept, advance)| both(place) && fits(kept, advance));
-        // Of what was opened in it, the position says all.
-        places.retain(|place| known(place) && may(place) && !is_placed(place));
-        let usual = (!changes && !before.is_empty() && !places.is_empty()).then_some((places, false));
-        // It was still there when the pause was over, but at its end: it does nothing more.
-        let far_enough = |place: &FdFile| moved(place).is_none_or(|(kept, advance)| fits(kept, advance));
-        let at_its_end = !changes && self.after.is_empty() && before.iter().all(|one| far_enough(&one.0));
-        usual.or_else(|| at_its_end.then(until_their_ends).flatten())
+        let advance_of =
+            |fd_file: &FdFile| progress(fd_file).and_then(|progress| Some((progress, progress.advance?)));
+        let may = |fd_file: &FdFile| {
+            advance_of(fd_file)
+                .is_none_or(|(progress, advance)| in_both_windows(fd_file) && fits(progress, advance))
+        };
+        // The position of a file opened in the gap says all.
+        fd_files.retain(|fd_file| known(fd_file) && may(fd_file) && !is_attributed(fd_file));
+        let continued = (!changes && !before.is_empty() && !fd_files.is_empty()).then_some((fd_files, false));
+        // The process was alive at the end of the gap but made no more calls.
+        let fits_rest =
+            |fd_file: &FdFile| advance_of(fd_file).is_none_or(|(progress, advance)| fits(progress, advance));
+        let exited_next = !changes && self.after.is_empty() && before.iter().all(|one| fits_rest(&one.0));
+        continued.or_else(|| exited_next.then(used_until_exit).flatten())
     }
 
-    /// Whether nearly all calls before the pause were of what stayed, and as large as those in it: what else it read then, a
-    /// script and its modules, was the beginning.
-    fn has_just_begun(
+    /// Returns whether the closed files belong to the program's startup (a script and its modules): nearly all
+    /// calls before the gap are on streams that stay, and have the size of the calls in the gap.
+    fn only_startup_closed(
         &self,
         before: &[(FdFile, StreamActivity)],
-        left: CallsAndBytes,
-        stays: impl Fn(&FdFile) -> bool,
+        rest: CallsAndBytes,
+        are_open_at_both_ends: impl Fn(&FdFile) -> bool,
     ) -> bool {
         let (mut staying, mut all) = (CallsAndBytes::default(), 0);
-        for (place, active) in before {
+        for (fd_file, active) in before {
             all += active.calls;
-            if stays(place) {
-                staying.add(self.activity(*place));
+            if are_open_at_both_ends(fd_file) {
+                staying.add(self.activity(*fd_file));
             }
         }
-        let closed: u64 = before.iter().filter(|one| !stays(&one.0)).map(|one| one.1.calls).sum();
-        closed * BEGINNING < all && left.is_alike(staying, ALIKE)
+        let closed: u64 =
+            before.iter().filter(|one| !are_open_at_both_ends(&one.0)).map(|one| one.1.calls).sum();
+        closed * STARTUP_PART < all && rest.is_same_size(staying, SAME_SIZE)
     }
 
-    /// Gives what was moved between the look at the totals and that at the files to one that was closed since, if it stood
-    /// far enough: no file gets more than is in it.
-    fn had_before(&self, placed: &mut [(Option<FdFile>, CallsAndBytes)], rest: f64) -> bool {
-        let stood = |place: Option<FdFile>| {
-            let same = |one: &(&FdFile, &FdProgress)| place.is_some_and(|place| one.0.1 == place.1);
-            self.pause.gone.iter().find(same).map_or(0.0, |(_, gone)| gone.stood as f64)
+    /// Gives the bytes moved between the reads of totals and positions to a file that was closed since, if its
+    /// position was large enough.
+    fn credit_closed_file(
+        &self,
+        attributed: &mut [(Option<FdFile>, CallsAndBytes)],
+        rest_bytes: f64,
+    ) -> bool {
+        let position = |fd_file: Option<FdFile>| {
+            let same = |one: &(&FdFile, &FdProgress)| fd_file.is_some_and(|fd_file| one.0.1 == fd_file.1);
+            self.gap.closed.iter().find(same).map_or(0.0, |(_, closed)| closed.position_at_start as f64)
         };
-        let one = placed.iter_mut().find(|(place, _)| stood(*place) >= rest);
-        one.map(|(_, amount)| amount.bytes += rest).is_some()
+        let one = attributed.iter_mut().find(|(fd_file, _)| position(*fd_file) >= rest_bytes);
+        one.map(|(_, amount)| amount.bytes += rest_bytes).is_some()
     }
 
-    /// Whether these were open at both ends of the pause: a file that was opened or closed in it has just what its position says.
-    fn stays(&self, placed: &[(Option<FdFile>, CallsAndBytes)]) -> bool {
-        let kept =
-            |file: u32| self.pause.table.iter().any(|table| table.kept.keys().any(|one| one.1 == file));
-        placed.iter().all(|(place, _)| place.is_some_and(|place| kept(place.1)))
+    /// Returns whether these files were open at both ends of the gap. A file opened or closed in the gap has
+    /// exactly the bytes of its position.
+    fn are_open_at_both_ends(&self, attributed: &[(Option<FdFile>, CallsAndBytes)]) -> bool {
+        let progress = |file: u32| {
+            self.gap.fds_at_end.iter().any(|table| table.still_open.keys().any(|one| one.1 == file))
+        };
+        attributed.iter().all(|(fd_file, _)| fd_file.is_some_and(|fd_file| progress(fd_file.1)))
     }
 
-    /// Nothing else was read or written before and after the pause than what moved on in it.
-    fn is_only(&self, placed: &[(Option<FdFile>, CallsAndBytes)]) -> bool {
-        let is_placed = |place: &FdFile| placed.iter().any(|one| one.0 == Some(*place));
+    /// Returns whether the windows used no other streams than these.
+    fn are_only_streams(&self, attributed: &[(Option<FdFile>, CallsAndBytes)]) -> bool {
+        let is_attributed = |fd_file: &FdFile| attributed.iter().any(|one| one.0 == Some(*fd_file));
         let (before, after) = (self.near_before(), self.near_after());
-        let new = self.pause.table.iter().flat_map(|table| &table.new);
-        let mut others = new.filter(|(_, kept)| kept.way.is_none_or(|way| way == self.direction));
+        let new = self.gap.fds_at_end.iter().flat_map(|table| &table.new);
+        let mut others =
+            new.filter(|(_, progress)| progress.access.is_none_or(|direction| direction == self.direction));
         let around = || before.iter().chain(&after);
         around().next().is_some()
-            && around().all(|one| is_placed(&one.0) && !one.1.apart)
-            && others.all(|one| is_placed(one.0))
+            && around().all(|one| is_attributed(&one.0) && !one.1.partly_counted)
+            && others.all(|one| is_attributed(one.0))
     }
 
-    /// Whether it has closed others in the burst before that it had used as much as these: the next would follow.
-    fn goes_through_files(&self, these: &[(FdFile, StreamActivity)], open: impl Fn(&FdFile) -> bool) -> bool {
-        let closed =
-            self.pause.before.iter().filter(|((place, way), _)| *way == self.direction && !open(place));
+    /// Returns whether the process closed other files in the window before that it used as much as these: more
+    /// such files may follow.
+    fn opens_file_after_file(
+        &self,
+        these: &[(FdFile, StreamActivity)],
+        open: impl Fn(&FdFile) -> bool,
+    ) -> bool {
+        let closed = self
+            .gap
+            .window_before
+            .iter()
+            .filter(|((fd_file, direction), _)| *direction == self.direction && !open(fd_file));
         let calls: u64 = closed.map(|(_, active)| active.calls).sum();
         calls * 4 >= these.iter().map(|one| one.1.calls).sum::<u64>().max(1)
     }
 
     fn near_before(&self) -> Vec<(FdFile, StreamActivity)> {
-        let pause = self.pause;
-        let since_s = pause.from_s - ((pause.from_s - pause.looked_s) * NEAR).max(NEAR_LEAST_S);
-        self.near(&pause.before, |active| active.last_s >= since_s)
+        let gap = self.gap;
+        let since_s = gap.from_s - ((gap.from_s - gap.window_start_s) * EDGE_PART).max(EDGE_PART_MIN_S);
+        self.near(&gap.window_before, |active| active.last_s >= since_s)
     }
 
     fn near_after(&self) -> Vec<(FdFile, StreamActivity)> {
-        // It may have had to wait for a processor.
+        // The process may have waited for a CPU after the gap, so its first call counts as the window's start.
         let begin_s = self.after.values().map(|active| active.first_s).fold(f64::INFINITY, f64::min);
         let end_s = self.after.values().map(|active| active.last_s).fold(begin_s, f64::max);
-        let until_s = begin_s + ((end_s - begin_s) * NEAR).max(NEAR_LEAST_S);
+        let until_s = begin_s + ((end_s - begin_s) * EDGE_PART).max(EDGE_PART_MIN_S);
         self.near(self.after, |active| active.first_s <= until_s)
     }
 
     fn near(
         &self,
-        burst: &WindowActivity,
+        window: &WindowActivity,
         is: impl Fn(&StreamActivity) -> bool,
     ) -> Vec<(FdFile, StreamActivity)> {
-        let here = burst
-            .iter()
-            .filter(|((_, way), active)| *way == self.direction && active.calls > 0 && is(active));
-        here.map(|((place, _), active)| (*place, *active)).collect()
+        let same_direction = window.iter().filter(|((_, direction), active)| {
+            *direction == self.direction && active.calls > 0 && is(active)
+        });
+        same_direction.map(|((fd_file, _), active)| (*fd_file, *active)).collect()
     }
 }

@@ -1,7 +1,13 @@
-//! Makes a recording from raw events: follows descriptors by open, dup, fork, exec and close, and sums calls and bytes
-//! per stream. Every backend delivers its events here, so a finding does not depend on the backend.
+//! Makes a recording from raw events: follows descriptors by open, dup, fork, exec and close, and sums calls
+//! and bytes per stream. Every backend delivers its events here, so a finding does not depend on the backend.
+//!
+//! [`Recorder::record`] takes each event. `fd_table` and `open_files` resolve its descriptor to an open file,
+//! `streams` adds its bytes, `other_calls` counts the calls that move none. [`Recorder::finish`] adds what a
+//! sampling backend did not observe (`sampling_gaps`, `gap_attribution`, `scaling`) and returns the parts of
+//! the recording.
 
 mod buffer_snapshots;
+mod calls;
 mod event_order;
 mod fd_revalidation;
 mod fd_snapshots;
@@ -27,9 +33,9 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 pub use output::RecorderOutput;
-use weir_model::trace::{Buffer, Call, Event, EventKind, Image, IoTotals, Op, OpenFile, Process, Rename};
+use weir_model::trace::{Buffer, Event, EventKind, Image, IoTotals, Op, OpenFile, Process};
 use weir_sys::proc;
-use weir_trace_api::{RawCall, RawEvent, RawEventKind, RawFile};
+use weir_trace_api::{RawEvent, RawEventKind, RawFile};
 
 use fd_table::{FdEntry, FdTable};
 use file_positions::FilePositions;
@@ -40,89 +46,85 @@ use sampling_gaps::SamplingGaps;
 use streams::StreamTotals;
 use untracked_transfers::UntrackedTransfers;
 
-/// Events kept; a longer recording says how many more there were.
-const MOST_EVENTS: usize = 1_000_000;
-/// So many events there may be until calls are no longer told one by one where that was asked for.
-const MOST_TOLD: usize = 20_000;
-/// Repeated events of one kind of one descriptor (lseek) that are kept.
-const MOST_ALIKE: u32 = 64;
+/// Limit of events in a recording, which bounds its memory; `RecorderOutput::dropped_events` counts the rest.
+const EVENTS_MAX: usize = 1_000_000;
 
-/// A process that has not ended.
+/// The state of a process that has not exited.
 #[derive(Debug, Default)]
-struct Live {
+struct LiveProcess {
     process: usize,
     image: u32,
     descriptors: Arc<std::sync::Mutex<FdTable>>,
-    at_start: Option<IoTotals>,
-    latest: Option<IoTotals>,
-    unwatched_since_s: Option<f64>,
+    totals_at_start: Option<IoTotals>,
+    latest_totals: Option<IoTotals>,
+    unobserved_since_s: Option<f64>,
     after_fork: u32,
-    alike: HashMap<(Op, i32), u32>,
-    /// When the last call of each thread was told.
-    told_ns: HashMap<u32, u64>,
-    pauses: SamplingGaps,
+    repeated_calls: HashMap<(Op, i32), u32>,
+    /// CLOCK_MONOTONIC time of the last reported call, by thread.
+    last_call_ns: HashMap<u32, u64>,
+    gaps: SamplingGaps,
 }
 
-/// Takes reports one after the other.
+/// Builds a recording from the events of one backend, in the order in which they arrive.
 #[derive(Debug)]
 pub struct Recorder {
     start_ns: u64,
     processes: Vec<Process>,
-    live: HashMap<u32, Live>,
+    live: HashMap<u32, LiveProcess>,
     files: OpenFileTable,
-    flows: StreamTotals,
+    streams: StreamTotals,
     positions: FilePositions,
-    /// Files that were seen by glances alone.
-    glanced: Vec<u32>,
-    others: OtherCallCounts,
-    beside: UntrackedTransfers,
-    existing: ExistingNames,
+    /// Ids of the files that only an fd snapshot found.
+    snapshot_files: Vec<u32>,
+    other_calls: OtherCallCounts,
+    untracked: UntrackedTransfers,
+    existing_names: ExistingNames,
     events: Vec<Event>,
-    left_out: u64,
-    tells_all: bool,
-    /// The process that will become the command at its first execve(2), and is weir until then.
+    dropped_events: u64,
+    every_call: bool,
+    /// The process that becomes the command at its first execve(2). Until then it runs weir's image.
     command: Option<u32>,
-    unwatched_since_s: Option<f64>,
+    unobserved_since_s: Option<f64>,
     latest_s: f64,
-    /// At present nobody's calls are seen.
-    pauses_now: bool,
-    /// When nothing was seen of a process, and (0) of anybody.
-    unwatched: HashMap<u32, Vec<(f64, f64)>>,
+    /// A gap of all processes is in progress.
+    in_global_gap: bool,
+    /// Spans (start, end) without recorded calls, in seconds, by PID. PID 0 stands for all processes.
+    unobserved_spans: HashMap<u32, Vec<(f64, f64)>>,
 }
 
 impl Recorder {
-    /// A recording that begins at `start_ns` (CLOCK_MONOTONIC). `told_by_kernel`: the engine says what is
-    /// behind each descriptor.
-    pub fn new(start_ns: u64, told_by_kernel: bool) -> Self {
+    /// Creates a recorder whose time 0 is `start_ns` (CLOCK_MONOTONIC). With `kernel_reports_files` the backend
+    /// reports the open file of each descriptor, so the recorder does not read /proc for it.
+    pub fn new(start_ns: u64, kernel_reports_files: bool) -> Self {
         Self {
             start_ns,
             processes: Vec::new(),
             live: HashMap::new(),
-            files: OpenFileTable::new(told_by_kernel),
-            flows: StreamTotals::default(),
+            files: OpenFileTable::new(kernel_reports_files),
+            streams: StreamTotals::default(),
             positions: FilePositions::default(),
-            glanced: Vec::new(),
-            others: OtherCallCounts::default(),
-            beside: UntrackedTransfers::default(),
-            existing: ExistingNames::default(),
+            snapshot_files: Vec::new(),
+            other_calls: OtherCallCounts::default(),
+            untracked: UntrackedTransfers::default(),
+            existing_names: ExistingNames::default(),
             command: None,
             events: Vec::new(),
-            left_out: 0,
-            tells_all: false,
-            unwatched_since_s: None,
+            dropped_events: 0,
+            every_call: false,
+            unobserved_since_s: None,
             latest_s: 0.0,
-            pauses_now: false,
-            unwatched: HashMap::new(),
+            in_global_gap: false,
+            unobserved_spans: HashMap::new(),
         }
     }
 
-    /// Every call is to be an event.
-    pub fn telling_all(self, tells_all: bool) -> Self {
-        Self { tells_all, ..self }
+    /// Sets whether every read and write becomes an event.
+    pub fn with_every_call(self, every_call: bool) -> Self {
+        Self { every_call, ..self }
     }
 
-    /// This process was started by weir, to become the command.
-    pub fn of_command(self, command: Option<u32>) -> Self {
+    /// Sets the process that weir forked to execute the command.
+    pub fn with_command(self, command: Option<u32>) -> Self {
         Self { command, ..self }
     }
 
@@ -130,31 +132,18 @@ impl Recorder {
         ns.saturating_sub(self.start_ns) as f64 / 1e9
     }
 
-    /// Takes one report.
-    pub fn take(&mut self, mut raw: RawEvent) {
+    /// Adds one event to the recording.
+    pub fn record(&mut self, mut raw: RawEvent) {
         let at_s = self.seconds(raw.ns);
         if let RawEventKind::Call(call) = &mut raw.kind {
-            self.place(raw.pid, call);
+            self.fill_position(raw.pid, call);
         }
         self.latest_s = self.latest_s.max(at_s);
         match raw.kind {
             RawEventKind::Begin => self.begin(raw.pid, at_s),
-            RawEventKind::File { fd, file, name } => self.file(raw.pid, fd, &file, &name),
-            RawEventKind::Call(ref call) => self.call(&raw, call, at_s),
-            RawEventKind::Counts(counts) => {
-                let fd = counts.counts.fd;
-                let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, fd));
-                self.others.note_counts((raw.pid, image), file, &counts);
-                if let Some((ns, to)) = counts.last_unreported_seek {
-                    self.event(
-                        self.seconds(ns),
-                        raw.pid,
-                        raw.tid,
-                        EventKind::Call(streams::seek(fd, file, to)),
-                    );
-                }
-                self.flows.add_counts(image, file, *counts, self.start_ns);
-            }
+            RawEventKind::File { fd, file, name } => self.enter_file(raw.pid, fd, &file, &name),
+            RawEventKind::Call(ref call) => self.record_call(&raw, call, at_s),
+            RawEventKind::Counts(counts) => self.record_counts(raw.pid, raw.tid, *counts, at_s),
             RawEventKind::Fork { child, shares_files } => {
                 self.fork(raw.pid, raw.tid, child, shares_files, at_s)
             }
@@ -163,74 +152,79 @@ impl Recorder {
             }
             RawEventKind::Exit { exit, io, usage } => self.exit(raw.pid, exit, io, &usage, at_s),
             RawEventKind::Signal { number } => {
-                self.event(at_s, raw.pid, raw.tid, EventKind::Signal { number })
+                self.push_event(at_s, raw.pid, raw.tid, EventKind::Signal { number })
             }
             RawEventKind::Buffers { moment, buffers, blocked_in, open_files } => {
-                self.live_of(raw.pid, at_s);
-                let files = self.files_of(raw.pid, &buffers, open_files);
-                if self.events.len() >= MOST_EVENTS
-                    || buffer_snapshots::join(&mut self.events, raw.pid, moment, at_s, &buffers, &files)
-                {
-                    return;
-                }
-                let waits = Op::ALL.iter().copied().find(|op| op.name() == blocked_in);
-                let what =
-                    EventKind::Buffers { moment, buffers, waits_in: waits, waits_in_name: blocked_in, files };
-                self.event(at_s, raw.pid, raw.tid, what);
+                self.live_process(raw.pid, at_s);
+                let files = self.files_of_buffers(raw.pid, &buffers, open_files);
+                let waits_in = Op::ALL.iter().copied().find(|op| op.name() == blocked_in);
+                let snapshot =
+                    EventKind::Buffers { moment, buffers, waits_in, waits_in_name: blocked_in, files };
+                self.record_buffers(raw.pid, raw.tid, at_s, snapshot);
             }
-            RawEventKind::Gap { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
-            RawEventKind::FdSnapshot => self.glance(raw.pid),
-            RawEventKind::GapEdge { totals, ends } => self.pause(raw.pid, totals, ends, at_s),
-            RawEventKind::Totals(totals) => {
-                self.live_of(raw.pid, at_s);
-                if let Some(live) = self.live.get_mut(&raw.pid) {
-                    live.at_start.get_or_insert(totals);
-                    live.latest = Some(totals);
-                }
-            }
+            RawEventKind::Gap { until_ns } => self.record_gap(raw.pid, at_s, until_ns),
+            RawEventKind::FdSnapshot => self.take_fd_snapshot(raw.pid),
+            RawEventKind::GapEdge { totals, ends } => self.record_gap_edge(raw.pid, totals, ends, at_s),
+            RawEventKind::Totals(totals) => self.record_totals(raw.pid, totals, at_s),
         }
     }
 
-    fn event(&mut self, at_s: f64, pid: u32, tid: u32, what: EventKind) {
-        if self.events.len() < MOST_EVENTS {
-            self.events.push(Event { at_s, pid, tid, kind: what });
+    fn record_totals(&mut self, pid: u32, totals: IoTotals, at_s: f64) {
+        let live = self.live_process(pid, at_s);
+        live.totals_at_start.get_or_insert(totals);
+        live.latest_totals = Some(totals);
+    }
+
+    /// Adds a buffer snapshot, unless it is part of an earlier one.
+    fn record_buffers(&mut self, pid: u32, tid: u32, at_s: f64, snapshot: EventKind) {
+        let EventKind::Buffers { moment, buffers, files, .. } = &snapshot else { return };
+        if self.events.len() < EVENTS_MAX
+            && !buffer_snapshots::join_snapshot(&mut self.events, pid, *moment, at_s, buffers, files)
+        {
+            self.push_event(at_s, pid, tid, snapshot);
+        }
+    }
+
+    fn push_event(&mut self, at_s: f64, pid: u32, tid: u32, kind: EventKind) {
+        if self.events.len() < EVENTS_MAX {
+            self.events.push(Event { at_s, pid, tid, kind });
         } else {
-            self.left_out += 1;
+            self.dropped_events += 1;
         }
     }
 
-    /// The process, made if a report of it comes before its beginning.
-    fn live_of(&mut self, pid: u32, at_s: f64) -> &mut Live {
+    /// Returns the state of a process. Creates it if an event precedes the process's begin event.
+    fn live_process(&mut self, pid: u32, at_s: f64) -> &mut LiveProcess {
         if !self.live.contains_key(&pid) {
             let process = self.new_process(pid, None, at_s);
-            self.live.insert(pid, Live { process, ..Live::default() });
+            self.live.insert(pid, LiveProcess { process, ..LiveProcess::default() });
         }
         self.live.get_mut(&pid).expect("it was just put there")
     }
 
     fn image(&mut self, pid: u32, at_s: f64) -> u32 {
-        self.live_of(pid, at_s).image
+        self.live_process(pid, at_s).image
     }
 
     fn begin(&mut self, pid: u32, at_s: f64) {
-        self.live_of(pid, at_s);
+        self.live_process(pid, at_s);
         let table = fd_table::from_proc(pid, &mut self.files);
-        self.live_of(pid, at_s).descriptors = Arc::new(std::sync::Mutex::new(table));
-        if let Some(directory) = proc::directory(pid).filter(|_| self.files.told_by_kernel) {
-            self.existing.list(&directory);
+        self.live_process(pid, at_s).descriptors = Arc::new(std::sync::Mutex::new(table));
+        if let Some(directory) = proc::directory(pid).filter(|_| self.files.kernel_reports_files) {
+            self.existing_names.list(&directory);
         }
     }
 
     fn with_table<T>(&mut self, pid: u32, act: impl FnOnce(&mut FdTable, &mut OpenFileTable) -> T) -> T {
-        let table = Arc::clone(&self.live_of(pid, 0.0).descriptors);
+        let table = Arc::clone(&self.live_process(pid, 0.0).descriptors);
         let mut table = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         act(&mut table, &mut self.files)
     }
 
-    fn file(&mut self, pid: u32, fd: i32, file: &RawFile, name: &str) {
+    fn enter_file(&mut self, pid: u32, fd: i32, file: &RawFile, name: &str) {
         self.with_table(pid, |table, files| {
             let known = table.get(&fd).copied();
-            let id = files.seen(known.map(|known| known.file), (file, name), pid, fd);
+            let id = files.enter_reported(known.map(|known| known.file), (file, name), pid, fd);
             let close_on_exec = known.is_some_and(|known| known.close_on_exec);
             table.insert(fd, FdEntry::new(id, close_on_exec));
         });
@@ -238,154 +232,66 @@ impl Recorder {
 
     fn file_of(&mut self, pid: u32, fd: i32) -> u32 {
         self.with_table(pid, |table, files| {
-            fd_revalidation::current(table, files, pid, fd).unwrap_or_else(|| {
-                let id = files.unknown(pid, fd);
+            fd_revalidation::lookup(table, files, pid, fd).unwrap_or_else(|| {
+                let id = files.add_unknown(pid, fd);
                 table.insert(fd, FdEntry::new(id, false));
                 id
             })
         })
     }
 
-    /// What is behind the descriptors of streams: `behind`, as far as that was looked up, else what was followed.
-    fn files_of(&mut self, pid: u32, buffers: &[Buffer], behind: Vec<(i32, OpenFile)>) -> Vec<(i32, u32)> {
+    /// Returns the open file of each buffer's descriptor: from `resolved` where the backend looked it up,
+    /// otherwise from the descriptor table.
+    fn files_of_buffers(
+        &mut self,
+        pid: u32,
+        buffers: &[Buffer],
+        resolved_files: Vec<(i32, OpenFile)>,
+    ) -> Vec<(i32, u32)> {
         let mut fds: Vec<i32> = buffers.iter().map(|buffer| buffer.fd).collect();
         fds.sort_unstable();
         fds.dedup();
-        let pauses = self.pauses_now || self.live_of(pid, 0.0).pauses.is_now();
+        let gaps = self.in_global_gap || self.live_process(pid, 0.0).gaps.in_gap();
         self.with_table(pid, |table, files| {
-            if pauses && !files.told_by_kernel {
-                fd_revalidation::doubt(table);
+            if gaps && !files.kernel_reports_files {
+                fd_revalidation::mark_stale(table);
             }
-            for (fd, now) in behind {
-                fd_revalidation::put(table, files, fd, now);
+            for (fd, file) in resolved_files {
+                fd_revalidation::enter(table, files, fd, file);
             }
-            let mut of = |fd: i32| {
+            let mut file_at = |fd: i32| {
                 let known = table.contains_key(&fd);
-                // What a name stood for once is not what is lost there.
-                let lost = |files: &mut OpenFileTable| known.then(|| files.unnamed(fd));
-                let file = fd_revalidation::current(table, files, pid, fd).or_else(|| lost(files))?;
+                // The descriptor can refer to another file by now, so its old name is not used.
+                let unnamed = |files: &mut OpenFileTable| known.then(|| files.add_unnamed(fd));
+                let file = fd_revalidation::lookup(table, files, pid, fd).or_else(|| unnamed(files))?;
                 Some((fd, file))
             };
-            fds.into_iter().filter_map(&mut of).collect()
+            fds.into_iter().filter_map(&mut file_at).collect()
         })
     }
 
-    fn call(&mut self, raw: &RawEvent, call: &RawCall, at_s: f64) {
-        let pid = raw.pid;
-        let image = self.image(pid, at_s);
-        self.others.note((pid, image), call);
-        self.beside.note_ring(pid, call);
-        let moves = call.op.reads() || call.op.writes() || call.op.copies();
-        let mut told = !moves;
-        if moves && !call.counted {
-            told = self.count(pid, image, call, raw.ns);
-            told |= self.tells_all && self.events.len() < MOST_TOLD;
-        }
-        // What is closed is known for the last time, what is opened only afterwards.
-        let fd = fd_table::descriptor_of(call);
-        let file = self.with_table(pid, |table, files| {
-            // What a number that is given up stood for is not known behind a pause.
-            let gives_up = matches!(call.op, Op::Close | Op::Dup2 | Op::Dup3);
-            let before = match gives_up && table.get(&fd).is_some_and(|known| known.stale) {
-                true => None,
-                false => fd_revalidation::current(table, files, pid, fd),
-            };
-            fd_table::follow(table, files, call, pid);
-            before.or_else(|| table.get(&fd).map(|known| known.file))
-        });
-        let told_ns = self.live_of(pid, at_s).told_ns.insert(raw.tid, raw.ns).unwrap_or(0);
-        if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
-            let began_ns = call.began_ns.unwrap_or(0).max(told_ns);
-            let lasted_s = at_s - self.seconds(began_ns);
-            self.flows.note((pid, image, fd, file), call, at_s, (began_ns > 0).then_some(lasted_s));
-            self.replace(file, call);
-            self.beside.note_mapping(&self.files, pid, file, call);
-        }
-        let rename = self.learn(pid, call, raw.ns);
-        if (told || call.counted) && self.is_new(pid, call, fd) {
-            let asked = streams::asked(call);
-            let event = Call {
-                op: call.op,
-                fd,
-                file,
-                args: call.args,
-                result: call.result,
-                asked,
-                position: call.position,
-                head: call.head.clone(),
-                tail: call.tail,
-                paths: call.paths.clone(),
-                rename: rename.map(Box::new),
-            };
-            self.event(at_s, pid, raw.tid, EventKind::Call(event));
-        }
-    }
-
-    fn learn(&mut self, pid: u32, call: &RawCall, ns: u64) -> Option<Rename> {
-        if call.paths.is_empty() {
-            return None;
-        }
-        let table = Arc::clone(&self.live_of(pid, 0.0).descriptors);
-        let mut table = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.existing.learn((&mut table, &mut self.files), call, pid, ns)
-    }
-
-    /// A call that no kernel counted; true when it is worth an event as well.
-    fn count(&mut self, pid: u32, image: u32, call: &RawCall, ns: u64) -> bool {
-        let mut told = false;
-        for (fd, direction) in fd_table::sides(call) {
-            if call.result == -i64::from(libc::EBADF) {
-                continue;
-            }
-            let file = self.file_of(pid, fd);
-            let regular = self.files.is_regular(file);
-            let after_fork = self.live_of(pid, 0.0).after_fork < streams::FIRST_CALLS;
-            let relative = ns.saturating_sub(self.start_ns);
-            told |=
-                self.flows.add_call((pid, image, fd, file, direction), call, relative, regular, after_fork);
-            if after_fork && call.op.writes() {
-                self.live_of(pid, 0.0).after_fork += 1;
-            }
-        }
-        told
-    }
-
-    /// The same rare call of the same descriptor over and over is told only so often.
-    fn is_new(&mut self, pid: u32, call: &RawCall, fd: i32) -> bool {
-        if !matches!(
-            call.op,
-            Op::Lseek | Op::Fsync | Op::Fdatasync | Op::SyncFileRange | Op::Mmap | Op::Fadvise
-        ) && !call.op.submits()
-        {
-            return true;
-        }
-        let count = self.live_of(pid, 0.0).alike.entry((call.op, fd)).or_default();
-        *count += 1;
-        *count <= MOST_ALIKE
-    }
-
-    /// The end: processes that run on keep what they have.
+    /// Ends the recording and returns its parts. Processes that still run have no exit.
     pub fn finish(mut self) -> RecorderOutput {
-        let running: Vec<Live> = self.live.drain().map(|(_, live)| live).collect();
+        let running: Vec<LiveProcess> = self.live.drain().map(|(_, live)| live).collect();
         let at_s = self.latest_s;
         for live in running {
-            self.settle(live, None, at_s);
+            self.settle_process(live, None, at_s);
         }
-        self.settle_unwatched();
-        let others = std::mem::take(&mut self.others).finish(&self.partly_seen());
-        let glanced_below = self.glanced_below();
-        let beside = self.beside.sentences(&others, &self.files.all);
+        self.settle_unobserved_spans();
+        let other_calls = std::mem::take(&mut self.other_calls).finish(&self.partly_observed());
+        let snapshot_directory = self.snapshot_directory();
+        let untracked_transfers = self.untracked.sentences(&other_calls, &self.files.all);
         event_order::sort(&mut self.events);
         RecorderOutput {
             processes: self.processes,
             files: self.files.all,
-            flows: self.flows.all,
-            others,
+            streams: self.streams.all,
+            other_calls,
             events: self.events,
-            left_out: self.left_out,
-            glanced_below,
-            submits: self.beside.submits(),
-            beside,
+            dropped_events: self.dropped_events,
+            snapshot_directory,
+            submits: self.untracked.submits(),
+            untracked_transfers,
         }
     }
 }

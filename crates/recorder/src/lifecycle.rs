@@ -1,11 +1,12 @@
-//! Processes begin, execute something else, and end.
+//! Fork, exec and exit: creates the recording's processes, copies descriptor tables to children, and closes a
+//! process with its totals and times.
 
 use std::sync::Arc;
 
 use weir_model::trace::{EventKind, Exit, Image, IoTotals, Process};
 use weir_sys::proc::{self, ResourceUsage};
 
-use super::Live;
+use super::LiveProcess;
 use crate::{Recorder, fd_revalidation};
 
 impl Recorder {
@@ -20,38 +21,41 @@ impl Recorder {
     }
 
     pub(super) fn fork(&mut self, pid: u32, tid: u32, child: u32, shares_files: bool, at_s: f64) {
-        self.live_of(pid, at_s);
-        let table = Arc::clone(&self.live_of(pid, at_s).descriptors);
+        self.live_process(pid, at_s);
+        let table = Arc::clone(&self.live_process(pid, at_s).descriptors);
         let table = if shares_files {
             table
         } else {
             let mut copy = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-            if self.pauses_now || self.live_of(pid, at_s).pauses.is_now() {
-                fd_revalidation::doubt(&mut copy);
+            if self.in_global_gap || self.live_process(pid, at_s).gaps.in_gap() {
+                fd_revalidation::mark_stale(&mut copy);
             }
             Arc::new(std::sync::Mutex::new(copy))
         };
         let process = self.new_process(child, Some(pid), at_s);
-        // The kernel counts from nothing for it, whenever the first of its totals are told.
-        let at_start = Some(IoTotals::default());
-        self.live.insert(child, Live { process, descriptors: table, at_start, ..Live::default() });
+        // The kernel's counters of a new process begin at 0, even if their first report comes late.
+        let totals_at_start = Some(IoTotals::default());
+        self.live.insert(
+            child,
+            LiveProcess { process, descriptors: table, totals_at_start, ..LiveProcess::default() },
+        );
         self.files.directories.fork(pid, child);
-        self.live_of(pid, at_s).after_fork = 0;
-        self.event(at_s, pid, tid, EventKind::Fork { child });
+        self.live_process(pid, at_s).after_fork = 0;
+        self.push_event(at_s, pid, tid, EventKind::Fork { child });
     }
 
     pub(super) fn exec(&mut self, pid: u32, tid: u32, image: Image) {
         let at_s = image.started_s;
-        // What weir was before is none of the command's.
-        let begins = self.command.take_if(|command| *command == pid).is_some();
-        let live = self.live_of(pid, at_s);
-        live.image += u32::from(!begins);
+        // The image before the command's first execve(2) is weir's own and is not recorded.
+        let becomes_command = self.command.take_if(|command| *command == pid).is_some();
+        let live = self.live_process(pid, at_s);
+        live.image += u32::from(!becomes_command);
         live.after_fork = 0;
         let (number, process) = (live.image, live.process);
         self.with_table(pid, |table, files| {
-            // Which of them it closes was not seen of those that were opened in a pause.
-            if !files.told_by_kernel && table.values().any(|descriptor| descriptor.stale) {
-                fd_revalidation::renew(table, files, pid);
+            // Descriptors from a gap may have close-on-exec set, so they are read again.
+            if !files.kernel_reports_files && table.values().any(|descriptor| descriptor.stale) {
+                fd_revalidation::refresh(table, files, pid);
             }
             table.retain(|_, descriptor| !descriptor.close_on_exec);
         });
@@ -65,7 +69,7 @@ impl Recorder {
         let images = &mut self.processes[process].images;
         images.truncate(number as usize);
         images.push(image);
-        self.event(at_s, pid, tid, EventKind::Exec { image: number });
+        self.push_event(at_s, pid, tid, EventKind::Exec { image: number });
     }
 
     pub(super) fn exit(
@@ -73,24 +77,24 @@ impl Recorder {
         pid: u32,
         exit: Exit,
         io: Option<IoTotals>,
-        spent: &ResourceUsage,
+        usage: &ResourceUsage,
         at_s: f64,
     ) {
-        self.live_of(pid, at_s);
+        self.live_process(pid, at_s);
         let Some(live) = self.live.remove(&pid) else { return };
         self.files.directories.exit(pid);
         let process = &mut self.processes[live.process];
         process.ended_s = Some(at_s);
         process.exit = Some(exit);
         let seconds = |ns: u64| ns as f64 / 1e9;
-        (process.user_s, process.system_s) = (seconds(spent.user_ns), seconds(spent.system_ns));
-        (process.queued_s, process.fetched_bytes) = (spent.queued_ns.map(seconds), spent.fetched_bytes);
-        self.settle(live, io, at_s);
-        self.event(at_s, pid, pid, EventKind::Exit(exit));
+        (process.user_s, process.system_s) = (seconds(usage.user_ns), seconds(usage.system_ns));
+        (process.queued_s, process.fetched_bytes) = (usage.queued_ns.map(seconds), usage.fetched_bytes);
+        self.settle_process(live, io, at_s);
+        self.push_event(at_s, pid, pid, EventKind::Exit(exit));
     }
 }
 
-/// What /proc says of a process; empty where it says nothing (any more).
+/// Reads the image of a process from /proc. Fields are empty where /proc has no answer.
 fn image_of(pid: u32) -> Image {
     let (exe, comm, argv) = proc::names(pid);
     Image { started_s: 0.0, exe, comm, argv }

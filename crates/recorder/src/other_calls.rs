@@ -1,4 +1,4 @@
-//! Counts the calls that move no bytes, by process, program and kind.
+//! Counts the calls that move no bytes, by process, image and kind. They become the recording's `other_calls`.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,24 @@ use weir_model::Direction;
 use weir_model::trace::{Op, OtherCalls};
 use weir_trace_api::{RawCall, RawCounts};
 
-/// One program of one process: its process, and which of its images.
-type Program = (u32, u32);
+/// A PID and the index of one of its images.
+type ProcessImage = (u32, u32);
 
-/// All of them.
+/// The counts of all processes.
 #[derive(Debug, Default)]
 pub(super) struct OtherCallCounts {
-    counts: BTreeMap<(Program, Op), OtherCalls>,
-    /// Moves of an offset that were only counted, by open file, seen from its input and its output. They are the same ones.
-    untold: HashMap<(Program, u32), [u64; 2]>,
+    counts: BTreeMap<(ProcessImage, Op), OtherCalls>,
+    /// Seeks that the kernel only counted, as (input, output) of one open file. Both count the same seeks.
+    unreported_seeks: HashMap<(ProcessImage, u32), [u64; 2]>,
 }
 
-/// Whether a call is counted here. What an engine sees of these must not depend on which it is.
+/// Returns whether a call is counted here. Calls that not every backend sees are left out, so that counts
+/// agree.
 fn is_counted(call: &RawCall) -> bool {
     use Op::*;
     match call.op {
         op if op.reads() || op.writes() || op.copies() => false,
-        // These are in the list of programs, but for those that failed, which not every engine sees.
+        // Successful ones are the process's images; not every backend sees the failed ones.
         Execve | Execveat => false,
         Mmap => call.args[4] as i32 >= 0 && call.args[3] as i32 & libc::MAP_ANONYMOUS == 0,
         Fcntl => matches!(
@@ -35,34 +36,34 @@ fn is_counted(call: &RawCall) -> bool {
 }
 
 impl OtherCallCounts {
-    /// A call that was told.
-    pub fn note(&mut self, program: Program, call: &RawCall) {
+    /// Counts a call.
+    pub fn add(&mut self, image: ProcessImage, call: &RawCall) {
         if !is_counted(call) {
             return;
         }
-        let one = self.of(program, call.op);
-        one.calls += 1;
+        let counts = self.entry(image, call.op);
+        counts.calls += 1;
         if call.result < 0 {
-            // The kernel's own codes from 512 on: a signal came between.
+            // Results from -512 on are the kernel's internal restart codes: a signal interrupted the call.
             let number = if call.result <= -512 { libc::EINTR } else { -call.result as i32 };
-            *one.errors.entry(number).or_default() += 1;
+            *counts.errors.entry(number).or_default() += 1;
         } else if call.op.submits() {
-            one.submitted += call.result as u64;
+            counts.submitted += call.result as u64;
         }
     }
 
-    /// Moves of an offset that the kernel only counted.
-    pub fn note_counts(&mut self, program: Program, file: u32, counts: &RawCounts) {
+    /// Counts seeks that the kernel did not report one by one.
+    pub fn add_unreported_seeks(&mut self, image: ProcessImage, file: u32, counts: &RawCounts) {
         if counts.unreported_seeks > 0 {
             let side = usize::from(counts.counts.direction == Direction::Out);
-            self.untold.entry((program, file)).or_default()[side] += counts.unreported_seeks;
+            self.unreported_seeks.entry((image, file)).or_default()[side] += counts.unreported_seeks;
         }
     }
 
-    fn of(&mut self, program: Program, op: Op) -> &mut OtherCalls {
-        self.counts.entry((program, op)).or_insert_with(|| OtherCalls {
-            pid: program.0,
-            image: program.1,
+    fn entry(&mut self, image: ProcessImage, op: Op) -> &mut OtherCalls {
+        self.counts.entry((image, op)).or_insert_with(|| OtherCalls {
+            pid: image.0,
+            image: image.1,
             op,
             calls: 0,
             errors: BTreeMap::new(),
@@ -71,13 +72,13 @@ impl OtherCallCounts {
         })
     }
 
-    /// What was counted, in the order of processes; of those in `partly_seen` there was more.
-    pub fn finish(mut self, partly_seen: &HashSet<u32>) -> Vec<OtherCalls> {
-        for ((program, _), [input, output]) in std::mem::take(&mut self.untold) {
-            self.of(program, Op::Lseek).calls += input.max(output);
+    /// Returns the counts by PID. Those of processes in `partly_observed` are lower limits.
+    pub fn finish(mut self, partly_observed: &HashSet<u32>) -> Vec<OtherCalls> {
+        for ((image, _), [input, output]) in std::mem::take(&mut self.unreported_seeks) {
+            self.entry(image, Op::Lseek).calls += input.max(output);
         }
         let counts = self.counts.into_values();
-        counts.map(|one| OtherCalls { exact: !partly_seen.contains(&one.pid), ..one }).collect()
+        counts.map(|counts| OtherCalls { exact: !partly_observed.contains(&counts.pid), ..counts }).collect()
     }
 }
 
@@ -87,16 +88,16 @@ mod tests {
 
     #[test]
     fn calls_are_counted_by_kind_and_error() {
-        let mut others = OtherCallCounts::default();
+        let mut counters = OtherCallCounts::default();
         for result in [3, -i64::from(libc::ENOENT), 4, -i64::from(libc::ENOENT), -i64::from(libc::EACCES)] {
-            others.note((7, 0), &RawCall::new(Op::Openat, [0; 6], result));
+            counters.add((7, 0), &RawCall::new(Op::Openat, [0; 6], result));
         }
-        others.note((7, 0), &RawCall::new(Op::Read, [0; 6], 10));
-        others.note((8, 1), &RawCall::new(Op::Close, [3, 0, 0, 0, 0, 0], 0));
+        counters.add((7, 0), &RawCall::new(Op::Read, [0; 6], 10));
+        counters.add((8, 1), &RawCall::new(Op::Close, [3, 0, 0, 0, 0, 0], 0));
         for result in [3, -i64::from(libc::EINTR), 4] {
-            others.note((9, 0), &RawCall::new(Op::IoUringEnter, [0; 6], result));
+            counters.add((9, 0), &RawCall::new(Op::IoUringEnter, [0; 6], result));
         }
-        let counted = others.finish(&HashSet::from_iter([8]));
+        let counted = counters.finish(&HashSet::from_iter([8]));
         let [.., ring] = &counted[..] else { panic!("{counted:?}") };
         assert_eq!((ring.op, ring.calls, ring.failed(), ring.submitted), (Op::IoUringEnter, 3, 1, 7));
         let counted = &counted[..counted.len() - 1];
@@ -108,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn what_only_some_engines_see_is_left_out() {
+    fn calls_that_only_some_backends_see_are_not_counted() {
         let anonymous =
             RawCall::new(Op::Mmap, [0, 4096, 3, libc::MAP_ANONYMOUS as u64, u32::MAX.into(), 0], 4096);
         let mapped = RawCall::new(Op::Mmap, [0, 4096, 1, libc::MAP_PRIVATE as u64, 3, 0], 4096);
-        let asks = RawCall::new(Op::Fcntl, [1, libc::F_GETFL as u64, 0, 0, 0, 0], 2);
-        let sets = RawCall::new(Op::Fcntl, [1, libc::F_SETFL as u64, 0, 0, 0, 0], 0);
+        let getfl = RawCall::new(Op::Fcntl, [1, libc::F_GETFL as u64, 0, 0, 0, 0], 2);
+        let setfl = RawCall::new(Op::Fcntl, [1, libc::F_SETFL as u64, 0, 0, 0, 0], 0);
         let started = RawCall::new(Op::Execve, [0; 6], 0);
-        assert!(!is_counted(&anonymous) && !is_counted(&asks) && !is_counted(&started));
-        assert!(is_counted(&mapped) && is_counted(&sets));
+        assert!(!is_counted(&anonymous) && !is_counted(&getfl) && !is_counted(&started));
+        assert!(is_counted(&mapped) && is_counted(&setfl));
     }
 }

@@ -1,26 +1,27 @@
-//! What comes of all reports.
+//! The parts of a recording that the recorder builds from raw events. The caller adds command, backend and
+//! overhead.
 
 use weir_model::trace::{Event, OpenFile, OtherCalls, Process};
 
-/// What was assembled.
+/// The result of [`crate::Recorder::finish`].
 #[derive(Debug, Default)]
 pub struct RecorderOutput {
-    /// In order of their beginning.
+    /// In the order of their start.
     pub processes: Vec<Process>,
-    /// By id.
+    /// Indexed by [`OpenFile::id`].
     pub files: Vec<OpenFile>,
-    /// Counters.
-    pub flows: Vec<weir_model::trace::StreamCounts>,
-    /// Calls that move no bytes.
-    pub others: Vec<OtherCalls>,
-    /// In order of time.
+    /// Counters per process, image, descriptor and direction.
+    pub streams: Vec<weir_model::trace::StreamCounts>,
+    /// Counts of the calls that move no bytes.
+    pub other_calls: Vec<OtherCalls>,
+    /// Sorted by time.
     pub events: Vec<Event>,
-    /// Events that were too many.
-    pub left_out: u64,
-    /// The directory where nearly all of the files lie that were seen open between two bursts.
-    pub glanced_below: Option<String>,
-    /// Operations on files were handed to the kernel, and are in no stream.
+    /// Number of events above the limit of a recording.
+    pub dropped_events: u64,
+    /// The directory that contains nearly all files that were open only within sampling gaps.
+    pub snapshot_directory: Option<String>,
+    /// The program submitted operations to io_uring(7) or aio, whose bytes are in no stream.
     pub submits: bool,
-    /// What moved bytes beside the calls of streams, in sentences.
-    pub beside: Vec<String>,
+    /// Sentences for the report about bytes that are in no stream.
+    pub untracked_transfers: Vec<String>,
 }

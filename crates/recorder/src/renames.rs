@@ -1,6 +1,6 @@
-//! What a rename replaces. The kernel does not say it at the end of the call, when an engine is told of it, so it is known
-//! from what was said of the name before: by the program's own calls, or by the directory, listed when the run began or
-//! when a file was made in it for the first time.
+//! Finds out whether a rename replaced an existing file, for the recording's `rename` of a call. The kernel
+//! does not report it at the end of the call. So the recorder remembers which paths exist, from the program's
+//! own calls and from a list of the directory made at the start or at the first creation of a file in it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -14,47 +14,46 @@ use weir_trace_api::RawCall;
 use crate::fd_table::{FdTable, path_of};
 use crate::open_files::OpenFileTable;
 
-/// So many directories are listed: a program that fills a tree makes it anew.
-const DIRECTORIES_MOST: usize = 64;
+/// Limit of directory lists: a program that creates a tree would cause one for each of its directories.
+const DIRECTORIES_MAX: usize = 64;
 
-/// A larger directory is not listed: the program would wait, or be long behind.
-const NAMES_MOST: usize = 1024;
+/// Limit of names in a directory list. Reading a larger one would delay the tracee or the recorder.
+const NAMES_MAX: usize = 1024;
 
-/// So many names are remembered.
-const KNOWN_MOST: usize = 100_000;
+/// Limit of remembered paths, which bounds memory to about 10 MB.
+const PATHS_MAX: usize = 100_000;
 
-/// Of renameat2(2): the new name must be free, or gets the old one's file.
+/// RENAME_NOREPLACE and RENAME_EXCHANGE of renameat2(2): neither replaces a file.
 const NO_REPLACE: u64 = 1;
 const EXCHANGE: u64 = 2;
 
-/// Which names lead to a file.
+/// The paths that are known to exist or not to exist.
 #[derive(Debug, Default)]
 pub(super) struct ExistingNames {
-    /// What the last call that was seen said of a path.
+    /// Whether a path existed after the last recorded call on it.
     known: HashMap<String, bool>,
-    listed: HashMap<String, Listing>,
+    listed: HashMap<String, DirectoryList>,
 }
 
-/// The names in a directory.
 #[derive(Debug)]
-struct Listing {
-    /// When it was made.
+struct DirectoryList {
+    /// CLOCK_MONOTONIC time of the list.
     ns: u64,
-    /// None: they are too many, or cannot be read.
+    /// None if there are too many names or the directory is unreadable.
     names: Option<HashSet<OsString>>,
 }
 
 impl ExistingNames {
-    /// What is in a directory, unless that was asked before.
+    /// Lists a directory, once.
     pub fn list(&mut self, directory: &Path) {
         let path = directory.to_string_lossy();
-        if self.listed.len() < DIRECTORIES_MOST && !self.listed.contains_key(&*path) {
+        if self.listed.len() < DIRECTORIES_MAX && !self.listed.contains_key(&*path) {
             let ns = now_ns();
-            self.listed.insert(path.into_owned(), Listing { ns, names: names(directory) });
+            self.listed.insert(path.into_owned(), DirectoryList { ns, names: names(directory) });
         }
     }
 
-    /// Learns from a call that was followed; it ended at `ns`. What a rename did is told.
+    /// Learns from a call that ended at `ns`. Returns the paths of a successful rename.
     pub fn learn(
         &mut self,
         (table, files): (&mut FdTable, &mut OpenFileTable),
@@ -63,20 +62,20 @@ impl ExistingNames {
         ns: u64,
     ) -> Option<Rename> {
         use Op::*;
-        let done = call.result >= 0;
+        let succeeded = call.result >= 0;
         match call.op {
-            op if op.opens() && (done || call.result == -i64::from(libc::ENOENT)) => {
-                let opened = table.get(&(call.result as i32)).filter(|_| done);
+            op if op.opens() && (succeeded || call.result == -i64::from(libc::ENOENT)) => {
+                let opened = table.get(&(call.result as i32)).filter(|_| succeeded);
                 let path = opened.map(|opened| files.all[opened.file as usize].path.clone());
                 let path = path.or_else(|| path_of(table, files, call, pid, 0))?;
-                if done && files.told_by_kernel && creates(call) {
+                if succeeded && files.kernel_reports_files && creates(call) {
                     Path::new(&path).parent().into_iter().for_each(|directory| self.list(directory));
                 }
-                self.know(path, done);
+                self.remember(path, succeeded);
             }
-            Unlink | Unlinkat if done => self.know(path_of(table, files, call, pid, 0)?, false),
-            Link | Linkat if done => self.know(path_of(table, files, call, pid, 1)?, true),
-            Rename | Renameat | Renameat2 if done => {
+            Unlink | Unlinkat if succeeded => self.remember(path_of(table, files, call, pid, 0)?, false),
+            Link | Linkat if succeeded => self.remember(path_of(table, files, call, pid, 1)?, true),
+            Rename | Renameat | Renameat2 if succeeded => {
                 let from = path_of(table, files, call, pid, 0)?;
                 let to = path_of(table, files, call, pid, 1)?;
                 return Some(self.rename(from, to, call, ns));
@@ -86,8 +85,8 @@ impl ExistingNames {
         None
     }
 
-    fn know(&mut self, path: String, exists: bool) {
-        if self.known.len() < KNOWN_MOST || self.known.contains_key(&path) {
+    fn remember(&mut self, path: String, exists: bool) {
+        if self.known.len() < PATHS_MAX || self.known.contains_key(&path) {
             self.known.insert(path, exists);
         }
     }
@@ -98,12 +97,12 @@ impl ExistingNames {
             flags if flags & (NO_REPLACE | EXCHANGE) != 0 => Some(false),
             _ => call.replaced.or_else(|| self.existed(&to, ns)),
         };
-        self.know(from.clone(), flags & EXCHANGE != 0);
-        self.know(to.clone(), true);
+        self.remember(from.clone(), flags & EXCHANGE != 0);
+        self.remember(to.clone(), true);
         Rename { directory: inode(Path::new(&to).parent()), from, to, replaced }
     }
 
-    /// Whether there was such a file before `ns`.
+    /// Returns whether the path existed before `ns`, or none if that is unknown.
     fn existed(&self, path: &str, ns: u64) -> Option<bool> {
         let listed = || {
             let path = Path::new(path);
@@ -115,12 +114,12 @@ impl ExistingNames {
     }
 }
 
-/// Whether an open file may have been made by its opening.
+/// Returns whether an open may have created its file.
 fn creates(call: &RawCall) -> bool {
     let flags = match call.op {
         Op::Open => call.args[1],
         Op::Openat => call.args[2],
-        _ => libc::O_CREAT as u64, // creat(2); of openat2(2) nobody knows
+        _ => libc::O_CREAT as u64, // creat(2); the flags of openat2(2) are unknown
     };
     flags as i32 & libc::O_CREAT != 0
 }
@@ -128,7 +127,7 @@ fn creates(call: &RawCall) -> bool {
 fn names(directory: &Path) -> Option<HashSet<OsString>> {
     let mut names = HashSet::new();
     for entry in std::fs::read_dir(directory).ok()? {
-        if names.len() >= NAMES_MOST {
+        if names.len() >= NAMES_MAX {
             return None;
         }
         names.insert(entry.ok()?.file_name());
@@ -146,7 +145,7 @@ mod tests {
     use super::*;
     use weir_trace_api::RawCall;
 
-    const NOBODY: u32 = 4_194_305;
+    const NO_PID: u32 = 4_194_305;
 
     fn call(op: Op, args: [u64; 6], result: i64, paths: &[&str]) -> RawCall {
         RawCall {
@@ -155,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Learns from calls that end at the second given; what a rename of `new` to `name` then replaced.
+    /// Returns whether a rename of `new` to `name` replaces a file after these calls, which end at `ns`.
     fn replaced(directory: &Path, calls: &[RawCall], ns: u64, name: &str) -> Option<bool> {
         let (mut table, mut files) = (FdTable::default(), OpenFileTable::new(true));
         let mut existing = ExistingNames::default();
@@ -164,14 +163,14 @@ mod tests {
         for call in calls {
             let paths = call.paths.iter().map(|path| at(path)).collect();
             let call = RawCall { paths, ..call.clone() };
-            existing.learn((&mut table, &mut files), &call, NOBODY, ns);
+            existing.learn((&mut table, &mut files), &call, NO_PID, ns);
         }
         let rename = call(Op::Rename, [0; 6], 0, &[&at("new"), &at(name)]);
-        existing.learn((&mut table, &mut files), &rename, NOBODY, ns).expect("a rename").replaced
+        existing.learn((&mut table, &mut files), &rename, NO_PID, ns).expect("a rename").replaced
     }
 
     #[test]
-    fn a_name_that_was_in_the_directory_before_is_replaced() {
+    fn a_name_in_the_listed_directory_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("old"), "x").unwrap();
         let later = now_ns() + 1_000_000_000;
@@ -190,27 +189,31 @@ mod tests {
             call(Op::Openat, [at_fdcwd, 0, flags as u64, 0, 0, 0], result, &["name"])
         };
         let gone = -i64::from(libc::ENOENT);
-        let late = |calls: &[RawCall]| replaced(directory.path(), calls, 1, "name");
-        assert_eq!(late(&[open(libc::O_RDONLY, gone)]), Some(false));
-        assert_eq!(late(&[open(libc::O_RDONLY, 3)]), Some(true));
-        assert_eq!(late(&[open(libc::O_RDONLY, -i64::from(libc::EACCES))]), None);
+        let replaced_after = |calls: &[RawCall]| replaced(directory.path(), calls, 1, "name");
+        assert_eq!(replaced_after(&[open(libc::O_RDONLY, gone)]), Some(false));
+        assert_eq!(replaced_after(&[open(libc::O_RDONLY, 3)]), Some(true));
+        assert_eq!(replaced_after(&[open(libc::O_RDONLY, -i64::from(libc::EACCES))]), None);
         let link = call(Op::Link, [0; 6], 0, &["other", "name"]);
-        assert_eq!(late(&[open(libc::O_RDONLY, gone), link]), Some(true));
+        assert_eq!(replaced_after(&[open(libc::O_RDONLY, gone), link]), Some(true));
         let saved = call(Op::Rename, [0; 6], 0, &["first", "name"]);
-        assert_eq!(late(std::slice::from_ref(&saved)), Some(true), "it is replaced again");
-        let away = call(Op::Rename, [0; 6], 0, &["name", "backup"]);
-        assert_eq!(late(&[saved, away]), Some(false), "it was moved out of the way");
+        assert_eq!(
+            replaced_after(std::slice::from_ref(&saved)),
+            Some(true),
+            "a second rename replaces the first"
+        );
+        let moved_away = call(Op::Rename, [0; 6], 0, &["name", "backup"]);
+        assert_eq!(replaced_after(&[saved, moved_away]), Some(false), "the name was moved moved_away before");
     }
 
     #[test]
-    fn names_that_change_places_replace_nothing() {
+    fn an_exchange_of_names_replaces_nothing() {
         let (mut table, mut files) = (FdTable::default(), OpenFileTable::new(true));
         let mut existing = ExistingNames::default();
         let mut exchange = call(Op::Renameat2, [0, 0, 0, 0, EXCHANGE, 0], 0, &["/gone/a", "/gone/b"]);
-        let known = existing.learn((&mut table, &mut files), &exchange, NOBODY, 1).unwrap();
+        let known = existing.learn((&mut table, &mut files), &exchange, NO_PID, 1).unwrap();
         assert_eq!((known.replaced, known.directory), (Some(false), None));
         exchange.args[4] = 0;
-        let known = existing.learn((&mut table, &mut files), &exchange, NOBODY, 1).unwrap();
+        let known = existing.learn((&mut table, &mut files), &exchange, NO_PID, 1).unwrap();
         assert_eq!((known.replaced, known.to.as_str()), (Some(true), "/gone/b"));
     }
 

@@ -1,4 +1,4 @@
-//! What the assembler makes of reports.
+//! Unit tests of the recorder as a whole: raw events in, a recording out.
 
 use weir_model::Direction;
 use weir_model::trace::{Buffer, EventKind, Exit, IoTotals, Op, RuntimeId, SnapshotMoment, StreamCounts};
@@ -7,14 +7,14 @@ use weir_trace_api::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile};
 
 use crate::Recorder;
 
-/// There is no such process.
-const NOBODY: u32 = 4_194_305;
+/// Above the kernel's largest PID (PID_MAX_LIMIT).
+const NO_PID: u32 = 4_194_305;
 
 const MS: u64 = 1_000_000;
 
-/// At so many milliseconds.
+/// Returns an event at this time in milliseconds.
 fn raw(at: u64, kind: RawEventKind) -> RawEvent {
-    RawEvent { ns: at * MS, pid: NOBODY, tid: NOBODY, kind }
+    RawEvent { ns: at * MS, pid: NO_PID, tid: NO_PID, kind }
 }
 
 fn opened(fd: i64, path: &str) -> RawEventKind {
@@ -27,39 +27,39 @@ fn call_of(kind: RawEventKind) -> RawCall {
     call
 }
 
-fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawEventKind {
+fn counts(seeks: u64, unreported_seek: Option<(u64, u64)>) -> RawEventKind {
     RawEventKind::Counts(Box::new(RawCounts {
         counts: StreamCounts {
             calls: 100,
             bytes: 4096,
             seeks,
-            ..StreamCounts::new(NOBODY, 0, 3, 0, Direction::In)
+            ..StreamCounts::new(NO_PID, 0, 3, 0, Direction::In)
         },
         first_ns: 20 * MS,
         last_ns: 30 * MS,
         unreported_seeks: seeks.saturating_sub(64),
-        last_unreported_seek: untold_seek,
+        last_unreported_seek: unreported_seek,
     }))
 }
 
 #[test]
-fn moves_of_an_offset_come_with_the_counters_and_the_last_one_as_a_call() {
-    let mut assembler = Recorder::new(0, true);
-    assembler.take(raw(10, opened(3, "/d/table")));
-    assembler.take(raw(40, counts(5000, Some((35 * MS, 160)))));
-    let made = assembler.finish();
-    assert_eq!((made.flows[0].seeks, made.flows[0].calls), (5000, 100));
-    let last = made.events.iter().rev().find_map(|event| match &event.kind {
+fn seeks_come_with_the_counters_and_the_last_one_as_a_call() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, opened(3, "/d/table")));
+    recorder.record(raw(40, counts(5000, Some((35 * MS, 160)))));
+    let output = recorder.finish();
+    assert_eq!((output.streams[0].seeks, output.streams[0].calls), (5000, 100));
+    let last = output.events.iter().rev().find_map(|event| match &event.kind {
         EventKind::Call(call) if call.op == Op::Lseek => Some((event.at_s, call.file, call.result)),
         _ => None,
     });
-    assert_eq!(last, Some((0.035, Some(made.flows[0].file), 160)));
+    assert_eq!(last, Some((0.035, Some(output.streams[0].file), 160)));
 }
 
 #[test]
 fn a_stream_that_was_never_written_has_its_file() {
-    let mut assembler = Recorder::new(0, true);
-    assembler.take(raw(10, opened(3, "/d/log")));
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, opened(3, "/d/log")));
     let buffer = |fd| Buffer {
         walker: RuntimeId::GLIBC,
         address: 0x1000,
@@ -71,128 +71,126 @@ fn a_stream_that_was_never_written_has_its_file() {
         unread_bytes: 0,
         unread: Vec::new(),
     };
-    let (moment, waits_in) = (SnapshotMoment::Exit, String::new());
+    let (moment, blocked_in) = (SnapshotMoment::Exit, String::new());
     let buffers = vec![buffer(3), buffer(-1)];
-    assembler.take(raw(
-        20,
-        RawEventKind::Buffers { moment, buffers, blocked_in: waits_in, open_files: Vec::new() },
-    ));
-    let made = assembler.finish();
-    let Some(EventKind::Buffers { files, .. }) = made.events.last().map(|event| &event.kind) else {
-        panic!("{:?}", made.events);
+    recorder.record(raw(20, RawEventKind::Buffers { moment, buffers, blocked_in, open_files: Vec::new() }));
+    let output = recorder.finish();
+    let Some(EventKind::Buffers { files, .. }) = output.events.last().map(|event| &event.kind) else {
+        panic!("{:?}", output.events);
     };
     assert_eq!(files.len(), 1);
-    assert_eq!((files[0].0, made.files[files[0].1 as usize].path.as_str()), (3, "/d/log"));
+    assert_eq!((files[0].0, output.files[files[0].1 as usize].path.as_str()), (3, "/d/log"));
 }
 
 #[test]
-fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen() {
-    let mut assembler = Recorder::new(0, true);
-    assembler.take(raw(10, opened(3, "/d/library")));
-    assembler.take(raw(11, opened(4, "/d/data")));
-    assembler.take(raw(31, counts(0, None)));
+fn a_file_closed_before_the_first_gap_gets_no_share_of_it() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, opened(3, "/d/library")));
+    recorder.record(raw(11, opened(4, "/d/data")));
+    recorder.record(raw(31, counts(0, None)));
     let close = RawCall { op: Op::Close, args: [3, 0, 0, 0, 0, 0], result: 0, ..call_of(opened(3, "")) };
-    assembler.take(raw(32, RawEventKind::Call(close)));
+    recorder.record(raw(32, RawEventKind::Call(close)));
     let RawEventKind::Counts(mut busy) = counts(0, None) else { unreachable!() };
     (busy.counts.fd, busy.counts.calls, busy.counts.bytes, busy.last_ns) = (4, 1000, 1000, 39 * MS);
-    assembler.take(raw(40, RawEventKind::Counts(busy)));
-    // Looks away from 50 on, which is said with the beginning of the burst, and the process ends meanwhile.
-    assembler.take(RawEvent { ns: 5 * MS, pid: 0, tid: 0, kind: RawEventKind::Gap { until_ns: 5 * MS } });
+    recorder.record(raw(40, RawEventKind::Counts(busy)));
+    // A gap begins at 50 ms. It is reported with the start of the window, and the process exits in the gap.
+    recorder.record(RawEvent { ns: 5 * MS, pid: 0, tid: 0, kind: RawEventKind::Gap { until_ns: 5 * MS } });
     let totals = IoTotals { read_calls: 1100, read_bytes: 5096, ..IoTotals::default() };
-    assembler.take(raw(50, RawEventKind::GapEdge { totals, ends: false }));
+    recorder.record(raw(50, RawEventKind::GapEdge { totals, ends: false }));
     let io = IoTotals { read_calls: 5100, read_bytes: 9096, ..IoTotals::default() };
-    assembler.take(raw(
+    recorder.record(raw(
         90,
         RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), usage: ResourceUsage::default() },
     ));
-    let made = assembler.finish();
-    let calls: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.bytes)).collect();
+    let output = recorder.finish();
+    let calls: Vec<_> = output.streams.iter().map(|stream| (stream.fd, stream.calls, stream.bytes)).collect();
     assert_eq!(calls, [(3, 100, 4096), (4, 5000, 5000)]);
 }
 
 #[test]
-fn beside_a_part_that_went_nobody_knows_where_no_stream_of_that_way_is_exact() {
-    let mut assembler = Recorder::new(0, true);
-    assembler.take(raw(10, opened(3, "/d/library")));
-    assembler.take(raw(11, opened(4, "/d/log")));
-    assembler.take(raw(31, counts(0, None)));
+fn unknown_bytes_make_all_streams_of_their_direction_inexact() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, opened(3, "/d/library")));
+    recorder.record(raw(11, opened(4, "/d/log")));
+    recorder.record(raw(31, counts(0, None)));
     let close = RawCall { op: Op::Close, args: [3, 0, 0, 0, 0, 0], result: 0, ..call_of(opened(3, "")) };
-    assembler.take(raw(32, RawEventKind::Call(close)));
+    recorder.record(raw(32, RawEventKind::Call(close)));
     let RawEventKind::Counts(mut log) = counts(0, None) else { unreachable!() };
     (log.counts.fd, log.counts.direction) = (4, Direction::Out);
-    assembler.take(raw(33, RawEventKind::Counts(log)));
-    assembler.take(RawEvent { ns: 5 * MS, pid: 0, tid: 0, kind: RawEventKind::Gap { until_ns: 5 * MS } });
+    recorder.record(raw(33, RawEventKind::Counts(log)));
+    recorder.record(RawEvent { ns: 5 * MS, pid: 0, tid: 0, kind: RawEventKind::Gap { until_ns: 5 * MS } });
     let totals = IoTotals { read_calls: 100, read_bytes: 4096, write_calls: 100, written_bytes: 4096 };
-    assembler.take(raw(50, RawEventKind::GapEdge { totals, ends: false }));
+    recorder.record(raw(50, RawEventKind::GapEdge { totals, ends: false }));
     let io = IoTotals { read_calls: 9000, read_bytes: 90_000, ..totals };
-    assembler.take(raw(
+    recorder.record(raw(
         90,
         RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), usage: ResourceUsage::default() },
     ));
-    let made = assembler.finish();
-    let flows: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.exact)).collect();
-    assert_eq!(flows, [(3, 100, false), (4, 100, true), (StreamCounts::UNKNOWN, 8900, false)]);
+    let output = recorder.finish();
+    let streams: Vec<_> =
+        output.streams.iter().map(|stream| (stream.fd, stream.calls, stream.exact)).collect();
+    assert_eq!(streams, [(3, 100, false), (4, 100, true), (StreamCounts::UNKNOWN, 8900, false)]);
 }
 
 #[test]
-fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
-    let mut assembler = Recorder::new(0, true);
-    assembler.take(raw(10, opened(3, "/dev/pts/7")));
+fn a_busy_stream_continues_in_a_gap_until_its_process_exits() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, opened(3, "/dev/pts/7")));
     let RawEventKind::Counts(mut busy) = counts(0, None) else { unreachable!() };
     (busy.counts.calls, busy.counts.bytes, busy.last_ns) = (1000, 30_000, 40 * MS);
     busy.counts.direction = Direction::Out;
-    assembler.take(raw(40, RawEventKind::Counts(busy)));
-    let everybody = |at, until| RawEvent {
+    recorder.record(raw(40, RawEventKind::Counts(busy)));
+    let gap_of_all = |at, until| RawEvent {
         ns: at * MS,
         pid: 0,
         tid: 0,
         kind: RawEventKind::Gap { until_ns: until * MS },
     };
-    assembler.take(everybody(5, 5));
+    recorder.record(gap_of_all(5, 5));
     let totals = IoTotals { write_calls: 1000, written_bytes: 30_000, ..IoTotals::default() };
-    assembler.take(raw(41, RawEventKind::GapEdge { totals, ends: false }));
+    recorder.record(raw(41, RawEventKind::GapEdge { totals, ends: false }));
     let io = IoTotals { write_calls: 40_000, written_bytes: 1_200_000, ..IoTotals::default() };
-    assembler.take(raw(
+    recorder.record(raw(
         190,
         RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), usage: ResourceUsage::default() },
     ));
-    assembler.take(everybody(41, 220));
-    let made = assembler.finish();
-    assert_eq!((made.flows[0].calls, made.flows[0].last_s), (40_000, 0.19));
+    recorder.record(gap_of_all(41, 220));
+    let output = recorder.finish();
+    assert_eq!((output.streams[0].calls, output.streams[0].last_s), (40_000, 0.19));
 }
 
 #[test]
-fn syncs_last_from_the_write_before_them_or_from_the_last_call_that_was_told() {
-    let mut assembler = Recorder::new(0, true);
-    assembler.take(raw(1, opened(3, "/gone/log")));
+fn a_sync_lasts_from_the_previous_write_or_reported_call() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(1, opened(3, "/gone/log")));
     let sync = |began_ns| {
         let call = RawCall::new(Op::Fsync, [3, 0, 0, 0, 0, 0], 0);
         RawEventKind::Call(RawCall { began_ns, ..call })
     };
-    // 4 ms since the opening; 2 ms since a write, which was not told; 10 since the sync before.
-    assembler.take(raw(5, sync(None)));
-    assembler.take(raw(10, sync(Some(8 * MS))));
-    assembler.take(raw(20, sync(Some(8 * MS))));
-    let flow = assembler.finish().flows.remove(0);
-    assert_eq!((flow.syncs, flow.timed_syncs, flow.last_s), (3, 3, 0.02));
-    assert!((flow.sync_s - 0.016).abs() < 1e-9, "{}", flow.sync_s);
+    // 4 ms after the open; 2 ms after a write that was not reported; 10 ms after the previous fsync.
+    recorder.record(raw(5, sync(None)));
+    recorder.record(raw(10, sync(Some(8 * MS))));
+    recorder.record(raw(20, sync(Some(8 * MS))));
+    let stream = recorder.finish().streams.remove(0);
+    assert_eq!((stream.syncs, stream.timed_syncs, stream.last_s), (3, 3, 0.02));
+    assert!((stream.sync_s - 0.016).abs() < 1e-9, "{}", stream.sync_s);
 }
 
 #[test]
-fn a_socket_goes_on_while_nobody_looks_at_its_process_alone() {
-    let mut assembler = Recorder::new(0, true);
-    assembler.take(raw(10, opened(3, "socket")));
+fn a_socket_continues_in_a_gap_of_its_process() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, opened(3, "socket")));
     let socket = RawFile { key: 1, mode: libc::S_IFSOCK, ..RawFile::default() };
-    assembler.take(raw(10, RawEventKind::File { fd: 3, file: socket, name: String::new() }));
+    recorder.record(raw(10, RawEventKind::File { fd: 3, file: socket, name: String::new() }));
     let RawEventKind::Counts(mut busy) = counts(0, None) else { unreachable!() };
     (busy.counts.calls, busy.counts.bytes, busy.counts.direction) = (1000, 1000, Direction::Out);
     (busy.first_ns, busy.last_ns) = (20 * MS, 40 * MS);
-    assembler.take(raw(40, RawEventKind::Counts(busy)));
-    assembler.take(raw(40, RawEventKind::Gap { until_ns: 140 * MS }));
-    assembler.take(raw(
+    recorder.record(raw(40, RawEventKind::Counts(busy)));
+    recorder.record(raw(40, RawEventKind::Gap { until_ns: 140 * MS }));
+    recorder.record(raw(
         140,
         RawEventKind::Exit { exit: Exit::Code(0), io: None, usage: ResourceUsage::default() },
     ));
-    let made = assembler.finish();
-    assert_eq!((made.flows[0].calls, made.flows[0].estimated), (6000, true));
+    let output = recorder.finish();
+    assert_eq!((output.streams[0].calls, output.streams[0].estimated), (6000, true));
 }

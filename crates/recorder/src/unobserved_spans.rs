@@ -1,4 +1,5 @@
-//! What went unseen: spans of time in which nobody looked, and the kernel's totals that tell how much it was.
+//! Spans of time in which calls were not recorded. When a process exits, the kernel's totals minus the observed
+//! calls are what the spans contain; they are added to the streams of the recording.
 
 use std::borrow::Cow;
 
@@ -6,144 +7,151 @@ use foldhash::{HashMap, HashMapExt, HashSet};
 use weir_model::Direction;
 use weir_model::trace::{EventKind, IoTotals, StreamCounts};
 
-use super::Live;
+use super::LiveProcess;
 use crate::Recorder;
-use crate::fd_revalidation::doubt;
+use crate::fd_revalidation::mark_stale;
 use crate::gap_attribution::CallsAndBytes;
 use crate::sampling_gaps::GapStream;
 use crate::scaling::{self, KernelTotal, ObservedPart};
 
 impl Recorder {
-    /// What the kernel counted against what was seen, where calls went unseen.
-    pub(super) fn settle(&mut self, mut live: Live, io: Option<IoTotals>, at_s: f64) {
+    /// Closes a process: adds the calls that were not observed to its streams, by the kernel's totals.
+    pub(super) fn settle_process(&mut self, mut live: LiveProcess, io: Option<IoTotals>, at_s: f64) {
         let pid = self.processes[live.process].pid;
-        self.last_pause(pid, &mut live, io, at_s);
-        let Some(total) = io.or(live.latest) else { return };
-        let own = match live.at_start {
+        self.finish_gaps(pid, &mut live, io, at_s);
+        let Some(total) = io.or(live.latest_totals) else { return };
+        let own = match live.totals_at_start {
             Some(before) => total.since(before),
             None => total,
         };
         self.processes[live.process].io = Some(own);
-        if live.unwatched_since_s.or(self.unwatched_since_s).is_some() {
+        if live.unobserved_since_s.or(self.unobserved_since_s).is_some() {
             for direction in [Direction::In, Direction::Out] {
                 self.settle_direction(&live, pid, own, direction, at_s);
             }
         }
     }
 
-    fn settle_direction(&mut self, live: &Live, pid: u32, own: IoTotals, direction: Direction, at_s: f64) {
+    fn settle_direction(
+        &mut self,
+        live: &LiveProcess,
+        pid: u32,
+        own: IoTotals,
+        direction: Direction,
+        at_s: f64,
+    ) {
         let total = match direction {
             Direction::In => KernelTotal { calls: own.read_calls, bytes: own.read_bytes },
             _ => KernelTotal { calls: own.write_calls, bytes: own.written_bytes },
         };
-        let here = |stream: &GapStream| stream.2 == direction;
+        let same_direction = |stream: &GapStream| stream.2 == direction;
         let mut shares: Vec<(Option<GapStream>, CallsAndBytes)> = live
-            .pauses
+            .gaps
             .shares
             .iter()
-            .filter(|(stream, _)| here(stream))
+            .filter(|(stream, _)| same_direction(stream))
             .map(|(stream, share)| (stream.1.map(|_| *stream), share.0))
             .collect();
-        shares.sort_by_key(|share| share.0.map(|(image, place, _)| (image, place)));
-        let mut missed = scaling::unseen(total, self.seen(pid, direction), &shares);
-        missed.retain(|(_, sum)| *sum != KernelTotal::default());
-        // What one alone can have made is known exactly, what several have made together is in their sum.
-        let several = missed.len() > 1;
-        for (stream, sum) in missed {
+        shares.sort_by_key(|share| share.0.map(|(image, fd_file, _)| (image, fd_file)));
+        let mut missing = scaling::missing_by_stream(total, self.observed_part(pid, direction), &shares);
+        missing.retain(|(_, sum)| *sum != KernelTotal::default());
+        // The total of one stream is exact; of several only the sum is.
+        let several = missing.len() > 1;
+        for (stream, sum) in missing {
             let (image, fd, file) = match stream {
                 Some((image, Some((fd, file)), _)) => (image, fd, file),
                 _ => (live.image, StreamCounts::UNKNOWN, self.files.unknown_stream()),
             };
-            let since_s = stream.and_then(|stream| Some(live.pauses.shares.get(&stream)?.1)).unwrap_or(at_s);
-            let index = self.flows.unseen((pid, image, fd, file, direction), since_s);
-            let flow = &mut self.flows.all[index];
-            scaling::grow(flow, sum.calls, sum.bytes);
-            flow.estimated |= several;
-            if !flow.is_known() {
-                self.doubt_streams(pid, direction);
+            let since_s = stream.and_then(|stream| Some(live.gaps.shares.get(&stream)?.1)).unwrap_or(at_s);
+            let index = self.streams.add_unobserved((pid, image, fd, file, direction), since_s);
+            let stream = &mut self.streams.all[index];
+            scaling::add_unobserved(stream, sum.calls, sum.bytes);
+            stream.estimated |= several;
+            if !stream.is_known() {
+                self.mark_inexact(pid, direction);
             }
         }
     }
 
-    /// A part of what a process moved this way went through nobody knows which streams: perhaps these.
-    fn doubt_streams(&mut self, pid: u32, direction: Direction) {
-        for index in self.flows.of_process(pid).to_vec() {
-            let flow = &mut self.flows.all[index];
-            flow.exact &= flow.direction != direction;
+    /// Marks a process's streams of this direction as inexact: unknown streams may be these.
+    fn mark_inexact(&mut self, pid: u32, direction: Direction) {
+        for index in self.streams.of_process(pid).to_vec() {
+            let stream = &mut self.streams.all[index];
+            stream.exact &= stream.direction != direction;
         }
     }
 
-    /// What was seen of a process, by whether the kernel counts it.
-    fn seen(&self, pid: u32, direction: Direction) -> ObservedPart {
-        let mut seen = ObservedPart::default();
-        let own = self.flows.of_process(pid).iter().map(|&index| &self.flows.all[index]);
-        for flow in own.filter(|flow| flow.direction == direction && flow.is_known()) {
-            let sum = if self.files.is_socket(flow.file) || flow.in_kernel > 0 {
-                &mut seen.perhaps
+    /// Returns the observed calls of a process, by whether the kernel counts them.
+    fn observed_part(&self, pid: u32, direction: Direction) -> ObservedPart {
+        let mut observed = ObservedPart::default();
+        let own = self.streams.of_process(pid).iter().map(|&index| &self.streams.all[index]);
+        for stream in own.filter(|stream| stream.direction == direction && stream.is_known()) {
+            let sum = if self.files.is_socket(stream.file) || stream.in_kernel > 0 {
+                &mut observed.perhaps
             } else {
-                &mut seen.counted
+                &mut observed.counted
             };
-            sum.calls += flow.calls;
-            sum.bytes += flow.bytes;
+            sum.calls += stream.calls;
+            sum.bytes += stream.bytes;
         }
-        seen
+        observed
     }
 
-    pub(super) fn unwatched(&mut self, pid: u32, at_s: f64, until_ns: u64) {
+    pub(super) fn record_gap(&mut self, pid: u32, at_s: f64, until_ns: u64) {
         let until_s = self.seconds(until_ns);
         if pid == 0 {
-            self.unwatched_since_s.get_or_insert(at_s);
-            // What begins is said at once, and said again when it is over.
-            self.pauses_now = until_s <= at_s;
-            for live in self.live.values_mut().filter(|_| !self.pauses_now) {
-                live.pauses.went_on(at_s, until_s);
-                doubt(&mut live.descriptors.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+            self.unobserved_since_s.get_or_insert(at_s);
+            // A gap is reported when it begins, with an empty span, and again when it ends.
+            self.in_global_gap = until_s <= at_s;
+            for live in self.live.values_mut().filter(|_| !self.in_global_gap) {
+                live.gaps.extend_last(at_s, until_s);
+                mark_stale(&mut live.descriptors.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
             }
         } else {
-            self.live_of(pid, at_s).unwatched_since_s.get_or_insert(at_s);
+            self.live_process(pid, at_s).unobserved_since_s.get_or_insert(at_s);
         }
-        self.unwatched.entry(pid).or_default().push((at_s, until_s));
-        self.event(at_s, pid, pid, EventKind::Unwatched { until_s });
+        self.unobserved_spans.entry(pid).or_default().push((at_s, until_s));
+        self.push_event(at_s, pid, pid, EventKind::Unwatched { until_s });
     }
 
-    /// What went on while nobody looked: calls on sockets, which are in no totals, and when others were made last.
-    pub(super) fn settle_unwatched(&mut self) {
+    /// Extrapolates what the kernel's totals do not tell: calls on sockets, and the times of the last calls.
+    pub(super) fn settle_unobserved_spans(&mut self) {
         let ended = self.processes.iter().filter_map(|process| Some((process.pid, process.ended_s?)));
         let ended: HashMap<u32, f64> = ended.collect();
         let none = Vec::new();
-        let everybody = self.unwatched.get(&0).unwrap_or(&none).as_slice();
+        let of_all = self.unobserved_spans.get(&0).unwrap_or(&none).as_slice();
         let mut own: HashMap<u32, Cow<[(f64, f64)]>> = HashMap::new();
-        for flow in self.flows.all.iter_mut().filter(|flow| flow.is_known()) {
-            let ended_s = ended.get(&flow.pid).copied().unwrap_or(f64::INFINITY);
-            let own = own.entry(flow.pid).or_insert_with(|| match self.unwatched.get(&flow.pid) {
-                None => Cow::Borrowed(everybody),
-                Some(own) => Cow::Owned(in_turn(everybody.iter().chain(own).copied().collect())),
+        for stream in self.streams.all.iter_mut().filter(|stream| stream.is_known()) {
+            let ended_s = ended.get(&stream.pid).copied().unwrap_or(f64::INFINITY);
+            let own = own.entry(stream.pid).or_insert_with(|| match self.unobserved_spans.get(&stream.pid) {
+                None => Cow::Borrowed(of_all),
+                Some(own) => Cow::Owned(without_overlaps(of_all.iter().chain(own).copied().collect())),
             });
-            if self.files.is_socket(flow.file) {
-                scaling::to_time(flow, own, ended_s);
-            } else if !flow.exact {
-                flow.last_s = scaling::last_s(flow, own, ended_s);
+            if self.files.is_socket(stream.file) {
+                scaling::extrapolate(stream, own, ended_s);
+            } else if !stream.exact {
+                stream.last_s = scaling::estimated_last_s(stream, own, ended_s);
             }
         }
     }
 
-    /// The processes that nobody looked at for some of their time.
-    pub(super) fn partly_seen(&self) -> HashSet<u32> {
+    /// Returns the PIDs of processes that were not observed for some of their time.
+    pub(super) fn partly_observed(&self) -> HashSet<u32> {
         let none = Vec::new();
-        let spans = |whose: u32| self.unwatched.get(&whose).unwrap_or(&none).iter();
-        let partly = self.processes.iter().filter(|process| {
+        let spans = |pid: u32| self.unobserved_spans.get(&pid).unwrap_or(&none).iter();
+        let partly_observed = self.processes.iter().filter(|process| {
             let ended_s = process.ended_s.unwrap_or(f64::INFINITY);
             let within = |&&(from_s, to_s): &&(f64, f64)| {
                 to_s > from_s && from_s < ended_s && process.started_s < to_s
             };
             spans(0).chain(spans(process.pid)).any(|span| within(&span))
         });
-        partly.map(|process| process.pid).collect()
+        partly_observed.map(|process| process.pid).collect()
     }
 }
 
-/// These spans in order of time, what two have in common only once.
-fn in_turn(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+/// Sorts spans by time and removes their overlaps.
+fn without_overlaps(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut until_s = f64::NEG_INFINITY;
     for span in &mut spans {
@@ -159,8 +167,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_two_spans_have_in_common_counts_once() {
+    fn overlaps_count_once() {
         let spans = vec![(3.0, 5.0), (1.0, 2.0), (4.0, 6.0), (4.5, 4.5)];
-        assert_eq!(in_turn(spans), [(1.0, 2.0), (3.0, 5.0), (5.0, 6.0), (6.0, 6.0)]);
+        assert_eq!(without_overlaps(spans), [(1.0, 2.0), (3.0, 5.0), (5.0, 6.0), (6.0, 6.0)]);
     }
 }

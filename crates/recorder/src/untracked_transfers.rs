@@ -1,5 +1,5 @@
-//! What moves bytes beside the calls of streams: operations that are handed to the kernel by io_uring(7) and aio, and shared
-//! mappings of files. Nobody counts those bytes by stream; that they were moved is said.
+//! Notes transfers that are in no stream: operations submitted by io_uring(7) and aio, and shared writable
+//! mappings of files. Their bytes cannot be counted by stream, so the recording's `blind` sentences name them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,94 +9,94 @@ use weir_trace_api::RawCall;
 
 use crate::open_files::OpenFileTable;
 
-/// IORING_SETUP_SQPOLL: a thread of the kernel takes the operations, and no call is needed.
-const POLLED: u64 = 1 << 1;
-/// How memory's own files (memfd_create(2)) are named.
-const MEMORY: [&str; 2] = ["memfd", "/memfd:"];
+/// IORING_SETUP_SQPOLL: a kernel thread fetches the operations, without a call.
+const SETUP_SQPOLL: u64 = 1 << 1;
+/// Paths of memfd_create(2) files begin with these words.
+const MEMFD_PATHS: [&str; 2] = ["memfd", "/memfd:"];
 
-/// What was seen of it.
+/// The untracked transfers of all processes.
 #[derive(Debug, Default)]
 pub(super) struct UntrackedTransfers {
     submits: bool,
-    /// Rings without calls, by process.
+    /// Number of polled rings, by PID.
     polled: BTreeMap<u32, u64>,
-    /// Files that were mapped to be written: how much, and by whom.
+    /// Mapped bytes, by file id.
     mapped: BTreeMap<u32, u64>,
     mappers: BTreeSet<u32>,
 }
 
 impl UntrackedTransfers {
-    /// A call that makes a ring or fills one.
+    /// Notes a call that sets up a ring or submits operations.
     pub fn note_ring(&mut self, pid: u32, call: &RawCall) {
-        let polled = call.op == Op::IoUringSetup && call.args[2] & POLLED != 0 && call.result >= 0;
+        let polled = call.op == Op::IoUringSetup && call.args[2] & SETUP_SQPOLL != 0 && call.result >= 0;
         if polled {
             *self.polled.entry(pid).or_default() += 1;
         }
         self.submits |= polled || (call.op.submits() && call.result > 0);
     }
 
-    /// A mapping that makes writes to a file of writes to memory.
+    /// Notes a shared writable mapping of a regular file.
     pub fn note_mapping(&mut self, files: &OpenFileTable, pid: u32, file: u32, call: &RawCall) {
         let [_, bytes, protection, flags, ..] = call.args;
         let shared = flags as i32 & libc::MAP_TYPE != libc::MAP_PRIVATE;
         let writable = protection as i32 & libc::PROT_WRITE != 0;
-        let memory = || MEMORY.iter().any(|name| files.all[file as usize].path.starts_with(name));
+        let memory = || MEMFD_PATHS.iter().any(|name| files.all[file as usize].path.starts_with(name));
         if call.op == Op::Mmap && shared && writable && files.is_regular(file) && !memory() {
             *self.mapped.entry(file).or_default() += bytes;
             self.mappers.insert(pid);
         }
     }
 
-    /// Operations were handed over.
+    /// Returns whether operations were submitted.
     pub fn submits(&self) -> bool {
         self.submits
     }
 
-    /// What there is to say of it.
-    pub fn sentences(&self, others: &[OtherCalls], files: &[OpenFile]) -> Vec<String> {
+    /// Returns one sentence for each kind of untracked transfer.
+    pub fn sentences(&self, counts: &[OtherCalls], files: &[OpenFile]) -> Vec<String> {
         let submitted = [(Op::IoUringEnter, "io_uring"), (Op::IoSubmit, "aio")];
-        let mut said: Vec<String> =
-            submitted.into_iter().filter_map(|(op, how)| submissions(others, op, how)).collect();
+        let mut sentences: Vec<String> =
+            submitted.into_iter().filter_map(|(op, interface)| submissions(counts, op, interface)).collect();
         let rings: u64 = self.polled.values().sum();
         if rings > 0 {
-            said.push(format!(
-                "what went through {} whose submissions the kernel fetches by itself (IORING_SETUP_SQPOLL), of {}: it \
-                 takes no call, is not counted, and its bytes are in no row",
+            sentences.push(format!(
+                "the transfers of {} with IORING_SETUP_SQPOLL, in {}: the kernel fetches the operations without a call, so \
+                 they are not counted and their bytes are in no row",
                 plural(rings, "ring of io_uring", "rings of io_uring"),
                 plural(self.polled.len() as u64, "process", "processes"),
             ));
         }
-        said.extend(self.mappings(files));
-        said
+        sentences.extend(self.mappings(files));
+        sentences
     }
 
     fn mappings(&self, files: &[OpenFile]) -> Option<String> {
         let (&largest, _) = self.mapped.iter().max_by_key(|&(_, bytes)| *bytes)?;
         let path = files.get(largest as usize).map_or("", |file| file.path.as_str());
-        let which = match self.mapped.len() {
+        let files_text = match self.mapped.len() {
             1 => path.to_string(),
             several => format!("{several} files, the largest of them {path}"),
         };
         let bytes = self.mapped.values().sum();
         Some(format!(
-            "what {} read and wrote through shared mappings (mmap, MAP_SHARED, writable, {} in all) of {which}: it takes \
-             no call, and is in no row",
+            "the reads and writes of {} through shared mappings (mmap, MAP_SHARED, writable, {} in all) of {files_text}: they \
+             take no call, so their bytes are in no row",
             plural(self.mappers.len() as u64, "process", "processes"),
             Size(bytes),
         ))
     }
 }
 
-fn submissions(others: &[OtherCalls], op: Op, how: &str) -> Option<String> {
-    let own = || others.iter().filter(|one| one.op == op && one.submitted > 0);
-    let submitted: u64 = own().map(|one| one.submitted).sum();
-    let processes = own().map(|one| one.pid).collect::<BTreeSet<_>>().len() as u64;
-    let least = if own().all(|one| one.exact) { "" } else { "at least " };
-    let (calls, process) = (own().map(|one| one.calls).sum(), plural(processes, "process", "processes"));
+fn submissions(counts: &[OtherCalls], op: Op, interface: &str) -> Option<String> {
+    let of_op = || counts.iter().filter(|one| one.op == op && one.submitted > 0);
+    let submitted: u64 = of_op().map(|one| one.submitted).sum();
+    let processes = of_op().map(|one| one.pid).collect::<BTreeSet<_>>().len() as u64;
+    let least = if of_op().all(|one| one.exact) { "" } else { "at least " };
+    let (calls, process) = (of_op().map(|one| one.calls).sum(), plural(processes, "process", "processes"));
     (submitted > 0).then(|| {
         format!(
-            "what went through {how}: {process} handed {least}{} to the kernel, in {} of {}; the bytes that they moved are \
-             in no row",
+            "the transfers by {interface}: {process} submitted {least}{} to the kernel, in {} of {}; their bytes are in \
+             no row",
             plural(submitted, "operation", "operations"),
             plural(calls, "call", "calls"),
             op.name(),
@@ -117,22 +117,22 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_alone_is_no_submission_unless_the_kernel_polls_it() {
-        let mut beside = UntrackedTransfers::default();
-        beside.note_ring(7, &setup(0, 4));
-        beside.note_ring(7, &setup(POLLED, -i64::from(libc::EPERM)));
-        beside.note_ring(7, &RawCall::new(Op::IoUringEnter, [4, 0, 1, 1, 0, 0], 0));
-        assert!(!beside.submits() && beside.sentences(&[], &[]).is_empty(), "{beside:?}");
-        beside.note_ring(7, &setup(POLLED, 5));
-        assert!(beside.submits());
-        let [said] = &beside.sentences(&[], &[])[..] else { panic!() };
-        assert!(said.contains("1 ring of io_uring") && said.contains("1 process"), "{said}");
+    fn only_a_polled_ring_is_a_submission_without_calls() {
+        let mut transfers = UntrackedTransfers::default();
+        transfers.note_ring(7, &setup(0, 4));
+        transfers.note_ring(7, &setup(SETUP_SQPOLL, -i64::from(libc::EPERM)));
+        transfers.note_ring(7, &RawCall::new(Op::IoUringEnter, [4, 0, 1, 1, 0, 0], 0));
+        assert!(!transfers.submits() && transfers.sentences(&[], &[]).is_empty(), "{transfers:?}");
+        transfers.note_ring(7, &setup(SETUP_SQPOLL, 5));
+        assert!(transfers.submits());
+        let [sentences] = &transfers.sentences(&[], &[])[..] else { panic!() };
+        assert!(sentences.contains("1 ring of io_uring") && sentences.contains("1 process"), "{sentences}");
     }
 
     #[test]
-    fn submissions_are_said_with_their_number_and_whether_there_were_more() {
-        let mut beside = UntrackedTransfers::default();
-        beside.note_ring(7, &RawCall::new(Op::IoSubmit, [0; 6], 32));
+    fn sentences_have_the_number_of_submissions_or_a_lower_limit() {
+        let mut transfers = UntrackedTransfers::default();
+        transfers.note_ring(7, &RawCall::new(Op::IoSubmit, [0; 6], 32));
         let one = |pid, exact| OtherCalls {
             pid,
             image: 0,
@@ -142,14 +142,14 @@ mod tests {
             submitted: 32,
             exact,
         };
-        let said = |others: &[OtherCalls]| beside.sentences(others, &[]).join("\n");
-        let all = said(&[one(7, true)]);
+        let sentences = |counts: &[OtherCalls]| transfers.sentences(counts, &[]).join("\n");
+        let all = sentences(&[one(7, true)]);
         assert!(
-            all.contains("1 process handed 32 operations") && all.contains("2 calls of io_submit"),
+            all.contains("1 process submitted 32 operations") && all.contains("2 calls of io_submit"),
             "{all}"
         );
-        let part = said(&[one(7, true), one(8, false)]);
-        assert!(part.contains("2 processes handed at least 64 operations"), "{part}");
-        assert!(beside.submits());
+        let part = sentences(&[one(7, true), one(8, false)]);
+        assert!(part.contains("2 processes submitted at least 64 operations"), "{part}");
+        assert!(transfers.submits());
     }
 }

@@ -1,4 +1,4 @@
-//! Pauses of processes that did this and that.
+//! Attribution of gaps by the kinds of evidence.
 
 use foldhash::HashMap;
 use weir_model::trace::IoTotals;
@@ -6,46 +6,53 @@ use weir_model::trace::IoTotals;
 use super::*;
 use Direction::{In, Out};
 
-fn burst(streams: &[(FdFile, Direction, u64, u64)]) -> WindowActivity {
-    let active = |calls, bytes| StreamActivity { calls, bytes, first_s: 1.0, last_s: 1.0, apart: false };
-    streams.iter().map(|&(place, way, calls, bytes)| ((place, way), active(calls, bytes))).collect()
+fn window(streams: &[(FdFile, Direction, u64, u64)]) -> WindowActivity {
+    let active =
+        |calls, bytes| StreamActivity { calls, bytes, first_s: 1.0, last_s: 1.0, partly_counted: false };
+    streams
+        .iter()
+        .map(|&(fd_file, direction, calls, bytes)| ((fd_file, direction), active(calls, bytes)))
+        .collect()
 }
 
-/// From 1.0 to 2.0, behind a burst of a tenth.
-fn pause(
-    moved: (u64, u64),
-    before: &[(FdFile, Direction, u64, u64)],
-    table: Option<FdsAtGapEnd>,
+/// Returns a gap from 1.0 to 2.0 s after a window of 0.1 s.
+fn gap_with(
+    transferred: (u64, u64),
+    window_before: &[(FdFile, Direction, u64, u64)],
+    fds_at_end: Option<FdsAtGapEnd>,
 ) -> ProcessGap {
-    let open = before.iter().map(|one| one.0).collect();
-    let moved = IoTotals { read_calls: moved.0, read_bytes: moved.1, ..IoTotals::default() };
+    let open_at_start = window_before.iter().map(|one| one.0).collect();
+    let transferred =
+        IoTotals { read_calls: transferred.0, read_bytes: transferred.1, ..IoTotals::default() };
     ProcessGap {
         from_s: 1.0,
         to_s: 2.0,
-        looked_s: 0.9,
-        moved,
-        before: burst(before),
-        table,
-        gone: HashMap::default(),
-        open,
-        glimpsed: HashMap::default(),
+        window_start_s: 0.9,
+        transferred,
+        window_before: window(window_before),
+        fds_at_end,
+        closed: HashMap::default(),
+        open_at_start,
+        short_lived: HashMap::default(),
     }
 }
 
-fn table(kept: &[(FdFile, Option<i64>)], new: &[(FdFile, Option<i64>)]) -> FdsAtGapEnd {
+fn fds_at_end(still_open: &[(FdFile, Option<i64>)], new: &[(FdFile, Option<i64>)]) -> FdsAtGapEnd {
     let of = |list: &[(FdFile, Option<i64>)]| -> HashMap<FdFile, FdProgress> {
         list.iter()
-            .map(|&(place, advance)| (place, FdProgress { advance, way: Some(In), still: false, stood: 0 }))
+            .map(|&(fd_file, advance)| {
+                (fd_file, FdProgress { advance, access: Some(In), unmoved: false, position_at_start: 0 })
+            })
             .collect()
     };
-    let numbers = kept.iter().chain(new).map(|one| one.0.0).collect();
-    FdsAtGapEnd { kept: of(kept), new: of(new), numbers }
+    let fds = still_open.iter().chain(new).map(|one| one.0.0).collect();
+    FdsAtGapEnd { still_open: of(still_open), new: of(new), fds }
 }
 
 fn rounded(shares: Vec<(Option<FdFile>, CallsAndBytes)>) -> Vec<(Option<FdFile>, u64, u64)> {
     let mut all: Vec<_> = shares
         .into_iter()
-        .map(|(place, amount)| (place, amount.calls.round() as u64, amount.bytes.round() as u64))
+        .map(|(fd_file, amount)| (fd_file, amount.calls.round() as u64, amount.bytes.round() as u64))
         .collect();
     all.sort_unstable();
     all
@@ -55,244 +62,267 @@ const FILE: FdFile = (3, 7);
 const PIPE: FdFile = (0, 1);
 
 #[test]
-fn a_file_got_as_much_as_it_has_moved_on() {
-    let before = [(FILE, In, 100, 100)];
-    let seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(5000))], &[])));
-    assert_eq!(rounded(shares(&seen, &WindowActivity::default(), In)), [(Some(FILE), 5000, 5000)]);
-    assert_eq!(shares(&seen, &WindowActivity::default(), Out), []);
-    // Read a moment later.
-    let seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(5080))], &[])));
-    assert_eq!(rounded(shares(&seen, &WindowActivity::default(), In)), [(Some(FILE), 5000, 5000)]);
+fn a_file_gets_the_bytes_of_its_advance() {
+    let window_before = [(FILE, In, 100, 100)];
+    let gap = gap_with((5000, 5000), &window_before, Some(fds_at_end(&[(FILE, Some(5000))], &[])));
+    assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(Some(FILE), 5000, 5000)]);
+    assert_eq!(shares(&gap, &WindowActivity::default(), Out), []);
+    // The position is read later than the totals.
+    let gap = gap_with((5000, 5000), &window_before, Some(fds_at_end(&[(FILE, Some(5080))], &[])));
+    assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(Some(FILE), 5000, 5000)]);
 }
 
 #[test]
-fn what_was_opened_and_closed_in_it_is_not_known() {
-    let before = [(FILE, In, 10, 40_960), (PIPE, In, 10, 10)];
-    // Another file has the number by now, and stands where it was read to.
+fn a_file_opened_and_closed_in_the_gap_is_unknown() {
+    let window_before = [(FILE, In, 10, 40_960), (PIPE, In, 10, 10)];
+    // Another file has the descriptor by now; its position says how much was read.
     let other = (3, 8);
-    let seen = pause((1000, 4_096_000), &before, Some(table(&[(PIPE, None)], &[(other, Some(8192))])));
-    let found = rounded(shares(&seen, &burst(&[(other, In, 2, 8192)]), In));
+    let gap = gap_with(
+        (1000, 4_096_000),
+        &window_before,
+        Some(fds_at_end(&[(PIPE, None)], &[(other, Some(8192))])),
+    );
+    let found = rounded(shares(&gap, &window(&[(other, In, 2, 8192)]), In));
     assert_eq!(found.len(), 2);
     assert_eq!(found[0], (None, 998, 4_087_808));
     assert_eq!(found[1], (Some(other), 2, 8192));
 }
 
 #[test]
-fn a_pipe_goes_on_if_nothing_else_was_done_before_and_after() {
-    let (before, after) = ([(PIPE, In, 100, 300)], burst(&[(PIPE, In, 100, 300)]));
-    let seen = pause((1000, 3000), &before, Some(table(&[(PIPE, None)], &[])));
-    assert_eq!(rounded(shares(&seen, &after, In)), [(Some(PIPE), 1000, 3000)]);
-    // It read files of a moment, too.
-    let churns = pause((1000, 3000), &[before[0], (FILE, In, 5, 50)], Some(table(&[(PIPE, None)], &[])));
+fn a_pipe_continues_if_the_windows_used_nothing_else() {
+    let (window_before, after) = ([(PIPE, In, 100, 300)], window(&[(PIPE, In, 100, 300)]));
+    let gap = gap_with((1000, 3000), &window_before, Some(fds_at_end(&[(PIPE, None)], &[])));
+    assert_eq!(rounded(shares(&gap, &after, In)), [(Some(PIPE), 1000, 3000)]);
+    // The process also read a file that it closed.
+    let churns = gap_with(
+        (1000, 3000),
+        &[window_before[0], (FILE, In, 5, 50)],
+        Some(fds_at_end(&[(PIPE, None)], &[])),
+    );
     assert_eq!(rounded(shares(&churns, &after, In)), [(None, 1000, 3000)]);
-    // So it did afterwards.
-    let churns = burst(&[(PIPE, In, 100, 300), ((9, 90), In, 1, 1)]);
+    // The process also read another file afterwards.
+    let churns = window(&[(PIPE, In, 100, 300), ((9, 90), In, 1, 1)]);
     let churns: WindowActivity = churns
         .into_iter()
         .map(|(key, one)| (key, StreamActivity { first_s: 2.0, last_s: 2.5, ..one }))
         .collect();
-    assert_eq!(rounded(shares(&seen, &churns, In)), [(None, 1000, 3000)]);
-    // Of a socket the kernel does not count every call.
-    let mut socket = burst(&[(PIPE, In, 100, 300)]);
-    socket.values_mut().for_each(|one| one.apart = true);
-    assert_eq!(rounded(shares(&seen, &socket, In)), [(None, 1000, 3000)]);
+    assert_eq!(rounded(shares(&gap, &churns, In)), [(None, 1000, 3000)]);
+    // The kernel does not count every call on a socket.
+    let mut socket = window(&[(PIPE, In, 100, 300)]);
+    socket.values_mut().for_each(|one| one.partly_counted = true);
+    assert_eq!(rounded(shares(&gap, &socket, In)), [(None, 1000, 3000)]);
 }
 
 #[test]
-fn a_beginning_is_no_change_once_it_is_over() {
-    let mut seen =
-        pause((1000, 3000), &[(PIPE, In, 100, 300), (FILE, In, 5, 50)], Some(table(&[(PIPE, None)], &[])));
-    seen.before.get_mut(&(FILE, In)).unwrap().last_s = 0.91;
-    assert_eq!(rounded(shares(&seen, &WindowActivity::default(), In)), [(Some(PIPE), 1000, 3000)]);
+fn a_file_read_at_startup_is_ignored() {
+    let mut gap = gap_with(
+        (1000, 3000),
+        &[(PIPE, In, 100, 300), (FILE, In, 5, 50)],
+        Some(fds_at_end(&[(PIPE, None)], &[])),
+    );
+    gap.window_before.get_mut(&(FILE, In)).unwrap().last_s = 0.91;
+    assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(Some(PIPE), 1000, 3000)]);
 }
 
 #[test]
-fn files_of_a_beginning_are_no_change_beside_many_calls_of_the_same_size() {
+fn startup_files_are_ignored_beside_many_calls_of_one_size() {
     let script = (5, 50);
-    let before = [(FILE, In, 2500, 292), (script, In, 2, 233)];
-    let after = burst(&[(FILE, In, 1400, 0)]);
-    let spins = |moved| pause(moved, &before, Some(table(&[(FILE, None)], &[])));
+    let window_before = [(FILE, In, 2500, 292), (script, In, 2, 233)];
+    let after = window(&[(FILE, In, 1400, 0)]);
+    let spins = |transferred| gap_with(transferred, &window_before, Some(fds_at_end(&[(FILE, None)], &[])));
     assert_eq!(rounded(shares(&spins((480_000, 0)), &after, In)), [(Some(FILE), 480_000, 0)]);
-    // It may have read others: so much did not come by calls that give nothing.
+    // So many bytes did not come by reads at end of file, so the process may have read other files.
     assert_eq!(rounded(shares(&spins((5000, 5_000_000)), &after, In)), [(None, 5000, 5_000_000)]);
-    // Nor is that known of one that read more of what it has closed.
-    let before = [(FILE, In, 100, 3), (script, In, 2, 233)];
-    let reads = pause((480_000, 0), &before, Some(table(&[(FILE, None)], &[])));
+    // The closed file had a larger part of the calls.
+    let window_before = [(FILE, In, 100, 3), (script, In, 2, 233)];
+    let reads = gap_with((480_000, 0), &window_before, Some(fds_at_end(&[(FILE, None)], &[])));
     assert_eq!(rounded(shares(&reads, &after, In)), [(None, 480_000, 0)]);
 }
 
 #[test]
-fn who_read_nothing_and_ended_unseen_went_on_reading_nothing() {
-    let before = [(FILE, In, 1400, 0)];
-    let ended = |moved| rounded(shares(&pause(moved, &before, None), &WindowActivity::default(), In));
+fn a_process_at_end_of_file_continues_until_its_exit() {
+    let window_before = [(FILE, In, 1400, 0)];
+    let ended = |transferred| {
+        rounded(shares(&gap_with(transferred, &window_before, None), &WindowActivity::default(), In))
+    };
     assert_eq!(ended((480_000, 4)), [(Some(FILE), 480_000, 4)]);
     assert_eq!(ended((480_000, 480_000)), [(None, 480_000, 480_000)]);
 }
 
 #[test]
-fn who_ended_unseen_went_on_if_its_calls_were_as_large() {
-    let before = [(FILE, In, 100, 100)];
+fn a_process_that_exits_in_the_gap_continues_with_calls_of_one_size() {
+    let window_before = [(FILE, In, 100, 100)];
     assert_eq!(
-        rounded(shares(&pause((500, 500), &before, None), &WindowActivity::default(), In)),
+        rounded(shares(&gap_with((500, 500), &window_before, None), &WindowActivity::default(), In)),
         [(Some(FILE), 500, 500)]
     );
-    // Numbers that are counted up, if nothing else was read.
+    // Calls may become larger if there is only one stream.
     assert_eq!(
-        rounded(shares(&pause((500, 900), &before, None), &WindowActivity::default(), In)),
+        rounded(shares(&gap_with((500, 900), &window_before, None), &WindowActivity::default(), In)),
         [(Some(FILE), 500, 900)]
     );
     let two = [(FILE, In, 100, 100), (PIPE, In, 100, 100)];
     assert_eq!(
-        rounded(shares(&pause((500, 900), &two, None), &WindowActivity::default(), In)),
+        rounded(shares(&gap_with((500, 900), &two, None), &WindowActivity::default(), In)),
         [(None, 500, 900)]
     );
     assert_eq!(
-        rounded(shares(&pause((500, 9000), &before, None), &WindowActivity::default(), In)),
+        rounded(shares(&gap_with((500, 9000), &window_before, None), &WindowActivity::default(), In)),
         [(None, 500, 9000)]
     );
     assert_eq!(
-        rounded(shares(&pause((5, 900), &[], None), &WindowActivity::default(), In)),
+        rounded(shares(&gap_with((5, 900), &[], None), &WindowActivity::default(), In)),
         [(None, 5, 900)]
     );
 }
 
 #[test]
-fn a_file_that_was_closed_in_it_got_what_it_is_longer() {
-    let gone = |way, advance| {
+fn a_file_closed_in_the_gap_gets_the_bytes_after_its_position() {
+    let closed = |direction, advance| {
         HashMap::from_iter([(
             FILE,
-            FdProgress { advance: Some(advance), way: Some(way), still: false, stood: 0 },
+            FdProgress {
+                advance: Some(advance),
+                access: Some(direction),
+                unmoved: false,
+                position_at_start: 0,
+            },
         )])
     };
-    let mut seen = pause((100, 5000), &[], Some(table(&[(PIPE, None)], &[])));
-    seen.gone = gone(In, 5000);
+    let mut gap = gap_with((100, 5000), &[], Some(fds_at_end(&[(PIPE, None)], &[])));
+    gap.closed = closed(In, 5000);
     assert_eq!(
-        rounded(shares(&seen, &WindowActivity::default(), In)),
+        rounded(shares(&gap, &WindowActivity::default(), In)),
         [(Some(FILE), 100, 5000)],
         "read to its end"
     );
-    seen.gone = gone(In, 3000);
+    gap.closed = closed(In, 3000);
     assert_eq!(
-        rounded(shares(&seen, &WindowActivity::default(), In)),
+        rounded(shares(&gap, &WindowActivity::default(), In)),
         [(None, 100, 5000)],
         "or not to its end"
     );
-    seen.moved = IoTotals { write_calls: 100, written_bytes: 5000, ..IoTotals::default() };
-    seen.gone = gone(Out, 3000);
+    gap.transferred = IoTotals { write_calls: 100, written_bytes: 5000, ..IoTotals::default() };
+    gap.closed = closed(Out, 3000);
     assert_eq!(
-        rounded(shares(&seen, &WindowActivity::default(), Out)),
+        rounded(shares(&gap, &WindowActivity::default(), Out)),
         [(None, 40, 2000), (Some(FILE), 60, 3000)]
     );
-    seen.gone = gone(Out, 6000);
+    gap.closed = closed(Out, 6000);
     assert_eq!(
-        rounded(shares(&seen, &WindowActivity::default(), Out)),
+        rounded(shares(&gap, &WindowActivity::default(), Out)),
         [(None, 100, 5000)],
-        "others wrote into it"
+        "other processes wrote to it"
     );
 }
 
 #[test]
-fn a_file_that_others_move_too_says_nothing_by_its_position() {
-    let before = [(FILE, In, 100, 300)];
-    let seen = pause((10, 30), &before, Some(table(&[(FILE, Some(5000))], &[])));
-    let after = burst(&[(FILE, In, 100, 300)]);
-    assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 10, 30)]);
-    let at_its_end = |moved| {
-        let seen = pause(moved, &before, Some(table(&[(FILE, Some(5000))], &[])));
-        rounded(shares(&seen, &WindowActivity::default(), In))
+fn the_position_of_a_shared_file_is_ignored() {
+    let window_before = [(FILE, In, 100, 300)];
+    let gap = gap_with((10, 30), &window_before, Some(fds_at_end(&[(FILE, Some(5000))], &[])));
+    let after = window(&[(FILE, In, 100, 300)]);
+    assert_eq!(rounded(shares(&gap, &after, In)), [(Some(FILE), 10, 30)]);
+    let at_its_end = |transferred| {
+        let gap = gap_with(transferred, &window_before, Some(fds_at_end(&[(FILE, Some(5000))], &[])));
+        rounded(shares(&gap, &WindowActivity::default(), In))
     };
-    assert_eq!(at_its_end((10, 30)), [(Some(FILE), 10, 30)], "it does nothing more, and did nothing else");
-    assert_eq!(at_its_end((10, 900)), [(None, 10, 900)], "not by calls like those");
+    assert_eq!(at_its_end((10, 30)), [(Some(FILE), 10, 30)], "it used no other stream");
+    assert_eq!(at_its_end((10, 900)), [(None, 10, 900)], "the sizes differ");
 }
 
 #[test]
-fn what_a_process_does_first_after_a_pause_is_near_it_however_late_it_gets_a_processor() {
-    let before = [(FILE, In, 100, 300)];
-    let seen = pause((1000, 3000), &before, Some(table(&[(FILE, Some(9000))], &[])));
-    let mut after = burst(&[(FILE, In, 100, 300)]);
+fn a_window_begins_with_its_first_call() {
+    let window_before = [(FILE, In, 100, 300)];
+    let gap = gap_with((1000, 3000), &window_before, Some(fds_at_end(&[(FILE, Some(9000))], &[])));
+    let mut after = window(&[(FILE, In, 100, 300)]);
     for one in after.values_mut() {
-        (one.first_s, one.last_s) = (seen.to_s + 0.004, seen.to_s + 0.006);
+        (one.first_s, one.last_s) = (gap.to_s + 0.004, gap.to_s + 0.006);
     }
-    assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 1000, 3000)]);
+    assert_eq!(rounded(shares(&gap, &after, In)), [(Some(FILE), 1000, 3000)]);
 }
 
 #[test]
-fn a_file_that_has_not_moved_on_was_not_read_unless_that_does_not_move_it() {
-    let (before, after) = ([(FILE, In, 100, 300)], burst(&[(FILE, In, 100, 300)]));
-    // Closed, and opened again: it stands where it stood by chance.
-    let mut seen = pause((1000, 3000), &before, Some(table(&[(FILE, Some(0))], &[])));
-    assert_eq!(rounded(shares(&seen, &after, In)), [(None, 1000, 3000)]);
-    seen.table.as_mut().unwrap().kept.get_mut(&FILE).unwrap().still = true;
-    assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 1000, 3000)]);
+fn a_file_without_advance_gets_nothing_unless_its_calls_do_not_move_it() {
+    let (window_before, after) = ([(FILE, In, 100, 300)], window(&[(FILE, In, 100, 300)]));
+    // The file may have been closed and opened again.
+    let mut gap = gap_with((1000, 3000), &window_before, Some(fds_at_end(&[(FILE, Some(0))], &[])));
+    assert_eq!(rounded(shares(&gap, &after, In)), [(None, 1000, 3000)]);
+    gap.fds_at_end.as_mut().unwrap().still_open.get_mut(&FILE).unwrap().unmoved = true;
+    assert_eq!(rounded(shares(&gap, &after, In)), [(Some(FILE), 1000, 3000)]);
 }
 
 #[test]
-fn a_file_that_was_the_only_one_got_what_moved_between_two_looks_too() {
-    let before = [(FILE, In, 100, 100)];
-    let mut seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(4000))], &[])));
-    assert_eq!(rounded(shares(&seen, &WindowActivity::default(), In)), [(Some(FILE), 5000, 5000)]);
-    seen = pause((5000, 5000), &[before[0], ((4, 8), In, 3, 3)], seen.table);
+fn the_only_file_gets_the_bytes_between_two_reads() {
+    let window_before = [(FILE, In, 100, 100)];
+    let mut gap = gap_with((5000, 5000), &window_before, Some(fds_at_end(&[(FILE, Some(4000))], &[])));
+    assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(Some(FILE), 5000, 5000)]);
+    gap = gap_with((5000, 5000), &[window_before[0], ((4, 8), In, 3, 3)], gap.fds_at_end);
     assert_eq!(
-        rounded(shares(&seen, &WindowActivity::default(), In)),
+        rounded(shares(&gap, &WindowActivity::default(), In)),
         [(None, 1000, 1000), (Some(FILE), 4000, 4000)]
     );
 }
 
 #[test]
-fn what_was_opened_at_the_end_of_it_did_not_get_what_went_through_others() {
+fn a_file_opened_at_the_end_of_the_gap_gets_no_earlier_bytes() {
     let new = (3, 9);
-    let seen = pause((1000, 1000), &[], Some(table(&[(PIPE, None)], &[(new, Some(0))])));
-    assert_eq!(rounded(shares(&seen, &burst(&[(new, In, 30, 30)]), In)), [(None, 1000, 1000)]);
-    // Nor is it known to have gone through what was used only afterwards.
-    assert_eq!(rounded(shares(&seen, &burst(&[(PIPE, In, 30, 30)]), In)), [(None, 1000, 1000)]);
+    let gap = gap_with((1000, 1000), &[], Some(fds_at_end(&[(PIPE, None)], &[(new, Some(0))])));
+    assert_eq!(rounded(shares(&gap, &window(&[(new, In, 30, 30)]), In)), [(None, 1000, 1000)]);
+    // A stream that was used only afterwards gets nothing.
+    assert_eq!(rounded(shares(&gap, &window(&[(PIPE, In, 30, 30)]), In)), [(None, 1000, 1000)]);
 }
 
 #[test]
-fn a_file_that_was_opened_and_closed_in_it_got_what_it_was_seen_to_get() {
+fn a_short_lived_file_gets_the_bytes_that_snapshots_show() {
     let (one, other) = ((4, 20), (4, 21));
-    let kept = |advance| FdProgress { advance: Some(advance), way: Some(In), still: false, stood: 0 };
-    let before = [(FILE, In, 10, 10_000)];
-    let mut seen = pause((100, 100_000), &before, Some(table(&[(FILE, Some(0))], &[])));
-    seen.glimpsed = HashMap::from_iter([(one, kept(5000)), (other, kept(0))]);
-    let after = burst(&before);
-    // Nor did the rest go where something went before and after: there were others.
-    assert_eq!(rounded(shares(&seen, &after, In)), [(None, 95, 95_000), (Some(one), 5, 5000)]);
-    // It ended in the pause.
-    seen.table = None;
+    let progress = |advance| FdProgress {
+        advance: Some(advance),
+        access: Some(In),
+        unmoved: false,
+        position_at_start: 0,
+    };
+    let window_before = [(FILE, In, 10, 10_000)];
+    let mut gap = gap_with((100, 100_000), &window_before, Some(fds_at_end(&[(FILE, Some(0))], &[])));
+    gap.short_lived = HashMap::from_iter([(one, progress(5000)), (other, progress(0))]);
+    let after = window(&window_before);
+    // The rest is unknown: other files were opened in the gap.
+    assert_eq!(rounded(shares(&gap, &after, In)), [(None, 95, 95_000), (Some(one), 5, 5000)]);
+    // The process exited in the gap.
+    gap.fds_at_end = None;
     assert_eq!(
-        rounded(shares(&seen, &WindowActivity::default(), In)),
+        rounded(shares(&gap, &WindowActivity::default(), In)),
         [(None, 95, 95_000), (Some(one), 5, 5000)]
     );
-    // It stands behind all that was read: it was sought to there.
-    seen.glimpsed = HashMap::from_iter([(one, kept(5_000_000))]);
-    assert_eq!(rounded(shares(&seen, &WindowActivity::default(), In)), [(None, 100, 100_000)]);
+    // The position exceeds all bytes that were read, so lseek(2) set it.
+    gap.short_lived = HashMap::from_iter([(one, progress(5_000_000))]);
+    assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(None, 100, 100_000)]);
 }
 
 #[test]
-fn a_number_that_an_open_file_has_only_while_it_is_read_is_that_of_the_file() {
+fn bytes_are_given_to_the_descriptor_that_the_windows_used() {
     let (by_number, file) = ((0, 5), (3, 5));
     let around = [(by_number, In, 100, 0)];
-    let seen = pause((1000, 0), &around, Some(table(&[(file, Some(0)), (PIPE, None)], &[])));
-    assert_eq!(rounded(shares(&seen, &burst(&around), In)), [(Some(by_number), 1000, 0)]);
-    // What it moved on by went through that number too.
-    let mut moved = seen.clone();
-    moved.moved.read_bytes = 4;
-    moved.table = Some(table(&[(file, Some(4)), (PIPE, None)], &[]));
-    assert_eq!(rounded(shares(&moved, &burst(&around), In)), [(Some(by_number), 1000, 4)]);
-    // Something else was read afterwards.
-    let other = burst(&[(PIPE, In, 100, 0)]);
-    assert_eq!(rounded(shares(&seen, &other, In)), [(None, 1000, 0)]);
+    let gap = gap_with((1000, 0), &around, Some(fds_at_end(&[(file, Some(0)), (PIPE, None)], &[])));
+    assert_eq!(rounded(shares(&gap, &window(&around), In)), [(Some(by_number), 1000, 0)]);
+    // The advance is attributed to that descriptor too.
+    let mut advanced = gap.clone();
+    advanced.transferred.read_bytes = 4;
+    advanced.fds_at_end = Some(fds_at_end(&[(file, Some(4)), (PIPE, None)], &[]));
+    assert_eq!(rounded(shares(&advanced, &window(&around), In)), [(Some(by_number), 1000, 4)]);
+    // Another stream was read afterwards.
+    let other = window(&[(PIPE, In, 100, 0)]);
+    assert_eq!(rounded(shares(&gap, &other, In)), [(None, 1000, 0)]);
 }
 
 #[test]
-fn who_uses_file_after_file_is_not_at_the_last_one_for_all_of_a_pause() {
+fn a_process_that_reads_file_after_file_is_not_given_to_the_last() {
     const LAST: FdFile = (3, 8);
-    let before = [(FILE, In, 100, 100), (LAST, In, 30, 30)];
-    let mut seen = pause((5000, 5000), &before, None);
-    seen.open = HashSet::from_iter([LAST]);
-    seen.before.get_mut(&(FILE, In)).unwrap().last_s = 0.95;
-    assert_eq!(rounded(shares(&seen, &WindowActivity::default(), In)), [(None, 5000, 5000)]);
-    // A library at its beginning is nothing that it does.
-    seen.before.get_mut(&(FILE, In)).unwrap().calls = 3;
-    assert_eq!(rounded(shares(&seen, &WindowActivity::default(), In)), [(Some(LAST), 5000, 5000)]);
+    let window_before = [(FILE, In, 100, 100), (LAST, In, 30, 30)];
+    let mut gap = gap_with((5000, 5000), &window_before, None);
+    gap.open_at_start = HashSet::from_iter([LAST]);
+    gap.window_before.get_mut(&(FILE, In)).unwrap().last_s = 0.95;
+    assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(None, 5000, 5000)]);
+    // A library that was read at startup does not count.
+    gap.window_before.get_mut(&(FILE, In)).unwrap().calls = 3;
+    assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(Some(LAST), 5000, 5000)]);
 }

@@ -1,0 +1,137 @@
+//! Records calls: a [`RawCall`] changes the descriptor table of its process, its bytes are added to the streams of its
+//! descriptors, and the calls that findings need become events of the recording. Calls that the kernel counted arrive as
+//! [`RawCounts`] and are added as they are.
+
+use std::sync::{Arc, PoisonError};
+
+use weir_model::trace::{Call, EventKind, Op, Rename};
+use weir_trace_api::{RawCall, RawCounts, RawEvent};
+
+use crate::{Recorder, fd_revalidation, fd_table, streams};
+
+/// Number of events above which [`Recorder::with_every_call`] has no effect: the limit leaves room for the
+/// events that findings need.
+const EVERY_CALL_EVENTS_MAX: usize = 20_000;
+/// Limit of events of one rare call (such as lseek) on one descriptor: a loop must not fill the recording.
+const REPEATED_EVENTS_MAX: u32 = 64;
+
+impl Recorder {
+    /// Records a call: applies it to the descriptor table, counts it, and adds its event if it has one.
+    pub(super) fn record_call(&mut self, raw: &RawEvent, call: &RawCall, at_s: f64) {
+        let pid = raw.pid;
+        let image = self.image(pid, at_s);
+        self.other_calls.add((pid, image), call);
+        self.untracked.note_ring(pid, call);
+        let transfers = call.op.reads() || call.op.writes() || call.op.copies();
+        let mut is_event = !transfers;
+        if transfers && !call.counted {
+            is_event = self.add_call(pid, image, call, raw.ns);
+            is_event |= self.every_call && self.events.len() < EVERY_CALL_EVENTS_MAX;
+        }
+        let fd = fd_table::event_fd(call);
+        let file = self.apply_to_table(pid, call, fd);
+        let last_call_ns = self.live_process(pid, at_s).last_call_ns.insert(raw.tid, raw.ns).unwrap_or(0);
+        if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
+            let began_ns = call.began_ns.unwrap_or(0).max(last_call_ns);
+            let lasted_s = at_s - self.seconds(began_ns);
+            self.streams.add_rare_call(
+                (pid, image, fd, file),
+                call,
+                at_s,
+                (began_ns > 0).then_some(lasted_s),
+            );
+            self.track_position(file, call);
+            self.untracked.note_mapping(&self.files, pid, file, call);
+        }
+        let rename = self.learn_names(pid, call, raw.ns);
+        if (is_event || call.counted) && self.within_repeat_limit(pid, call, fd) {
+            let asked = streams::requested_bytes(call);
+            let event = Call {
+                op: call.op,
+                fd,
+                file,
+                args: call.args,
+                result: call.result,
+                asked,
+                position: call.position,
+                head: call.head.clone(),
+                tail: call.tail,
+                paths: call.paths.clone(),
+                rename: rename.map(Box::new),
+            };
+            self.push_event(at_s, pid, raw.tid, EventKind::Call(event));
+        }
+    }
+
+    /// Applies a call to the descriptor table. Returns the file of descriptor `fd`.
+    fn apply_to_table(&mut self, pid: u32, call: &RawCall, fd: i32) -> Option<u32> {
+        // The file of a closed descriptor is known only before the call, that of an opened one only afterwards.
+        self.with_table(pid, |table, files| {
+            // After a gap the file of a closed descriptor is unknown.
+            let closes = matches!(call.op, Op::Close | Op::Dup2 | Op::Dup3);
+            let file_before = match closes && table.get(&fd).is_some_and(|known| known.stale) {
+                true => None,
+                false => fd_revalidation::lookup(table, files, pid, fd),
+            };
+            fd_table::apply_call(table, files, call, pid);
+            file_before.or_else(|| table.get(&fd).map(|known| known.file))
+        })
+    }
+
+    /// Remembers which paths exist after a call. Returns the paths of a successful rename.
+    fn learn_names(&mut self, pid: u32, call: &RawCall, ns: u64) -> Option<Rename> {
+        if call.paths.is_empty() {
+            return None;
+        }
+        let table = Arc::clone(&self.live_process(pid, 0.0).descriptors);
+        let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+        self.existing_names.learn((&mut table, &mut self.files), call, pid, ns)
+    }
+
+    /// Adds a call that the kernel did not count to its streams. Returns whether the call also becomes an
+    /// event.
+    fn add_call(&mut self, pid: u32, image: u32, call: &RawCall, ns: u64) -> bool {
+        let mut is_event = false;
+        for (fd, direction) in fd_table::transfer_fds(call) {
+            if call.result == -i64::from(libc::EBADF) {
+                continue;
+            }
+            let file = self.file_of(pid, fd);
+            let regular = self.files.is_regular(file);
+            let after_fork = self.live_process(pid, 0.0).after_fork < streams::FIRST_CALLS;
+            let relative = ns.saturating_sub(self.start_ns);
+            is_event |=
+                self.streams.add_call((pid, image, fd, file, direction), call, relative, regular, after_fork);
+            if after_fork && call.op.writes() {
+                self.live_process(pid, 0.0).after_fork += 1;
+            }
+        }
+        is_event
+    }
+
+    /// Returns false if the recording already has [`REPEATED_EVENTS_MAX`] of this rare call on this descriptor.
+    fn within_repeat_limit(&mut self, pid: u32, call: &RawCall, fd: i32) -> bool {
+        if !matches!(
+            call.op,
+            Op::Lseek | Op::Fsync | Op::Fdatasync | Op::SyncFileRange | Op::Mmap | Op::Fadvise
+        ) && !call.op.submits()
+        {
+            return true;
+        }
+        let count = self.live_process(pid, 0.0).repeated_calls.entry((call.op, fd)).or_default();
+        *count += 1;
+        *count <= REPEATED_EVENTS_MAX
+    }
+
+    /// Adds the counters of a stream that a backend kept, and the last seek that it did not report.
+    pub(super) fn record_counts(&mut self, pid: u32, tid: u32, counts: RawCounts, at_s: f64) {
+        let fd = counts.counts.fd;
+        let (image, file) = (self.image(pid, at_s), self.file_of(pid, fd));
+        self.other_calls.add_unreported_seeks((pid, image), file, &counts);
+        if let Some((ns, to)) = counts.last_unreported_seek {
+            let seek = EventKind::Call(streams::lseek_call(fd, file, to));
+            self.push_event(self.seconds(ns), pid, tid, seek);
+        }
+        self.streams.add_kernel_counts(image, file, counts, self.start_ns);
+    }
+}
