@@ -1,4 +1,4 @@
-//! Clocks, in nanoseconds.
+//! Reads clocks, with times in nanoseconds.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -22,7 +22,7 @@ pub struct MappedRegion {
     /// The offset in the file that is mapped at `start`.
     pub offset: u64,
     pub inode: u64,
-    pub place: MappingKind,
+    pub kind: MappingKind,
 }
 
 /// The backing of a mapping.
@@ -46,7 +46,7 @@ impl MappingKind {
 impl MappedRegion {
     /// Returns the name of the mapped file without its directories; empty for other mappings.
     pub fn name(&self) -> &str {
-        match &self.place {
+        match &self.kind {
             MappingKind::File(path) => path.file_name().and_then(|name| name.to_str()).unwrap_or(""),
             _ => "",
         }
@@ -81,7 +81,7 @@ fn region(map: procfs::process::MemoryMap) -> MappedRegion {
         private: map.perms.contains(MMPermissions::PRIVATE),
         offset: map.offset,
         inode: map.inode,
-        place: match map.pathname {
+        kind: match map.pathname {
             MMapPath::Path(path) => MappingKind::File(path),
             MMapPath::Anonymous => MappingKind::Anonymous,
             // Anonymous memory that the program named with PR_SET_VMA_ANON_NAME (prctl(2)).
@@ -99,8 +99,8 @@ pub fn writable_ranges(regions: &[MappedRegion], path: &std::path::Path) -> Vec<
     let mut found: Vec<(u64, u64)> = Vec::new();
     let mut end_of_image = 0;
     for region in regions {
-        let mapped = region.place == MappingKind::File(path.to_path_buf());
-        let is_bss = region.place == MappingKind::Anonymous && region.start == end_of_image;
+        let mapped = region.kind == MappingKind::File(path.to_path_buf());
+        let is_bss = region.kind == MappingKind::Anonymous && region.start == end_of_image;
         if !mapped && !is_bss {
             continue;
         }

@@ -11,7 +11,7 @@ use weir_sys::proc::ResourceUsage;
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub struct RawEvent {
-    /// CLOCK_MONOTONIC, nanoseconds.
+    /// The time by CLOCK_MONOTONIC, in nanoseconds.
     pub ns: u64,
     /// The thread group ID.
     pub pid: u32,
@@ -52,7 +52,7 @@ pub enum RawEventKind {
         /// The arguments, as far as known.
         argv: Vec<String>,
     },
-    /// The process ended.
+    /// The process has exited or was killed.
     #[allow(missing_docs)]
     Exit {
         exit: Exit,
@@ -63,7 +63,7 @@ pub enum RawEventKind {
     /// The process is about to be killed by a signal.
     #[allow(missing_docs)]
     Signal { number: i32 },
-    /// A buffer snapshot.
+    /// A snapshot of the user-space buffers of the process.
     #[allow(missing_docs)]
     Buffers {
         moment: SnapshotMoment,
@@ -75,7 +75,7 @@ pub enum RawEventKind {
     },
     /// The calls of this process (0: of all) between `ns` and `until_ns` were not recorded.
     Gap {
-        /// CLOCK_MONOTONIC, nanoseconds.
+        /// The end of the gap by CLOCK_MONOTONIC, in nanoseconds.
         until_ns: u64,
     },
     /// A sampling gap begins or ends here. A process that was created inside a gap has only its end. The recorder may

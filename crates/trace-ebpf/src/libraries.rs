@@ -89,7 +89,7 @@ impl Libraries {
 /// The head of the list in a process that runs already, and whose it is; from its mappings.
 pub(super) fn list_of(pid: u32) -> Option<(u64, u32)> {
     let mapped = regions(pid).into_iter().find(|one| one.offset == 0 && one.name() == LIBC)?;
-    let MappingKind::File(path) = &mapped.place else { return None };
+    let MappingKind::File(path) = &mapped.kind else { return None };
     let inside = Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
     let head = known_list(&inside)?;
     Some((mapped.start + head.address, number(head)))

@@ -50,7 +50,7 @@ struct Sampler<'s, 'c> {
     blind_spots: BTreeSet<String>,
 }
 
-/// The /proc backend.
+/// The /proc backend. Its option is `--engine sample`.
 #[derive(Debug, Default)]
 pub struct ProcBackend {
     root: Option<TraceRoot>,

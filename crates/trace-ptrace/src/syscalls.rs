@@ -7,9 +7,9 @@ use weir_trace_api::RawCall;
 
 /// The bytes of a call's data that an event carries ([`RawCall::head`]).
 const HEAD: usize = 64;
-/// PATH_MAX of linux/limits.h.
+/// The longest path in bytes: PATH_MAX of linux/limits.h.
 const PATH_MAX: usize = 4096;
-/// UIO_MAXIOV of linux/uio.h.
+/// The most buffers of a vector: UIO_MAXIOV of linux/uio.h.
 const IOV_MAX: u64 = 1024;
 
 /// A call between its entry and its exit.

@@ -59,7 +59,7 @@ pub(super) struct PtracedThread {
     pub detach_for: Option<u32>,
 }
 
-/// A traced process.
+/// A traced process in its current image.
 #[derive(Debug)]
 pub(super) struct PtracedProcess {
     pub parent: Option<u32>,

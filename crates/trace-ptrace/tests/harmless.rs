@@ -157,7 +157,7 @@ fn repeated_attach_and_detach_changes_nothing() {
         calls += run.report.observed_calls;
         program.assert_running();
     }
-    assert!(calls > rounds() as u64, "{calls} calls seen");
+    assert!(calls > rounds() as u64, "{calls} observed calls");
     assert_eq!(proc::status(program.child.id()).expect("it lives").tracerpid, 0);
     program.finish();
 }

@@ -68,7 +68,7 @@ fn search(process: &ProcessImages) -> Option<Box<dyn Walker>> {
 fn musl(process: &ProcessImages, image: &ElfImage, region: &MappedRegion) -> Option<MuslStreams> {
     let pointers = ["stdin", "stdout", "stderr"].map(|name| image.symbol_at(name, region.start));
     let standard: Vec<u64> = pointers.into_iter().flatten().filter_map(|at| process.memory.u64(at)).collect();
-    let MappingKind::File(path) = &region.place else { return None };
+    let MappingKind::File(path) = &region.kind else { return None };
     let others = match image.symbol_at("ofl_head", region.start) {
         Some(head) => OpenFileList::Head(head),
         None => OpenFileList::Search(musl::list_search::MuslListSearch {

@@ -18,7 +18,7 @@ pub(crate) fn blocks(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &
     let (mut left, mut block) = (SEARCH_MOST, vec![0; BLOCK as usize]);
     let regions = regions(pid);
     let likely = |place: &MappingKind| matches!(place, MappingKind::Heap | MappingKind::Anonymous);
-    for region in regions.iter().filter(|one| one.writable && one.private && likely(&one.place)) {
+    for region in regions.iter().filter(|one| one.writable && one.private && likely(&one.kind)) {
         let mut at = region.start;
         while at < region.end && left > 0 {
             let bytes = BLOCK.min(region.end - at).min(left);
@@ -42,7 +42,7 @@ pub(crate) fn touched(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, 
     let used = File::open(format!("/proc/{pid}/pagemap")).ok();
     let (mut left, mut block) = (SEARCH_MOST, vec![0; (BLOCK + OVERLAP) as usize]);
     let regions = regions(pid);
-    let likely = |one: &&MappedRegion| one.writable && one.private && one.place.is_memory();
+    let likely = |one: &&MappedRegion| one.writable && one.private && one.kind.is_memory();
     let mut mapped = MAPPED_MOST;
     for region in regions.iter().filter(likely) {
         for at in (region.start..region.end).step_by(BLOCK as usize) {

@@ -21,7 +21,7 @@ impl ImageMemory {
     pub fn of(regions: &[MappedRegion], path: &Path) -> Option<ImageMemory> {
         let own: Vec<&MappedRegion> = regions
             .iter()
-            .filter(|one| matches!(&one.place, MappingKind::File(file) if file == path))
+            .filter(|one| matches!(&one.kind, MappingKind::File(file) if file == path))
             .collect();
         let code = own.iter().filter(|one| one.executable).map(|one| (one.start, one.end)).collect();
         let image = (own.first()?.start, own.last()?.end);

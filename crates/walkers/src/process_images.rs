@@ -94,13 +94,13 @@ impl ProcessImages {
 
     /// Tells whether a region maps the executable.
     pub fn is_executable(&self, region: &MappedRegion) -> bool {
-        matches!(&region.place, MappingKind::File(path) if *path == self.path)
+        matches!(&region.kind, MappingKind::File(path) if *path == self.path)
     }
 
     /// Returns the facts of a mapped file. In a container the path leads there from the process's root, else from
     /// ours. A deleted file is opened through its mapping, which needs privilege.
     pub fn image(&self, region: &MappedRegion) -> Option<Arc<ElfImage>> {
-        let MappingKind::File(path) = &region.place else { return None };
+        let MappingKind::File(path) = &region.kind else { return None };
         let inside = Path::new(&format!("/proc/{}/root", self.pid)).join(path.strip_prefix("/").ok()?);
         let mapping = format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end);
         let by_path = elf_image::image_of(&inside, region.inode);

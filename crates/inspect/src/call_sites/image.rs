@@ -61,7 +61,7 @@ impl ImageCache {
     }
 
     fn at(&mut self, pid: u32, mapping: &MappedRegion) -> Option<LoadedImage> {
-        let MappingKind::File(path) = &mapping.place else { return None };
+        let MappingKind::File(path) = &mapping.kind else { return None };
         let key = (path.clone(), mapping.inode);
         let read =
             || open(pid, path, mapping.inode).and_then(|file| CodeImage::read(path, file)).map(Rc::new);

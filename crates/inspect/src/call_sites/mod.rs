@@ -253,7 +253,7 @@ fn code(pid: u32) -> Arc<[MappedRegion]> {
 
 /// The same of what /proc/PID/maps said.
 fn code_in(maps: &[u8]) -> Arc<[MappedRegion]> {
-    let is_code = |one: &MappedRegion| one.executable && matches!(one.place, Mapped::File(_));
+    let is_code = |one: &MappedRegion| one.executable && matches!(one.kind, Mapped::File(_));
     parse_regions(maps).into_iter().filter(is_code).collect()
 }
 

@@ -26,7 +26,7 @@ pub struct ElfFile {
     foreign: bool,
 }
 
-/// A program header.
+/// An entry of the program header table.
 pub type ElfSegment = elf::ProgramHeader64<LittleEndian>;
 
 /// A segment that the kernel maps (PT_LOAD).

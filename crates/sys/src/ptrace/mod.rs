@@ -40,11 +40,11 @@ pub struct PtraceStop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum SyscallStop {
-    /// Before the call.
+    /// A stop before the call.
     Entry { arch: u32, number: u64, args: [u64; 6] },
-    /// Before the call, by a seccomp filter. `mark` is the data of the filter's verdict (SECCOMP_RET_DATA).
+    /// A stop before the call, by a seccomp filter. `mark` is the data of the filter's verdict (SECCOMP_RET_DATA).
     Filtered { arch: u32, number: u64, args: [u64; 6], mark: u16 },
-    /// After the call. `result` is a negative errno on failure.
+    /// A stop after the call. `result` is a negative errno on failure.
     Exit { result: i64 },
     /// Not a system call stop, or the tracee has died.
     Other,

@@ -82,7 +82,7 @@ impl Walker for LibweirStreams {
         let page = rustix::param::page_size() as u64;
         let regions = regions(self.pid);
         let likely =
-            regions.iter().filter(|one| one.writable && one.private && one.place == MappingKind::Anonymous);
+            regions.iter().filter(|one| one.writable && one.private && one.kind == MappingKind::Anonymous);
         let starts = likely.flat_map(|one| pages(one, page));
         let copies = starts.filter_map(|at| Some((at, structure(memory, at)?)));
         let streams = copies.filter(|(_, copy)| word(copy, 0) == STREAM_MAGIC);

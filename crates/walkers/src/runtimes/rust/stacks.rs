@@ -13,7 +13,7 @@ pub(super) fn unused(pid: u32) -> Vec<(u64, u64)> {
     let regions = regions(pid);
     let part = |end: u64| {
         let stack = regions.iter().find(|one| (one.start..one.end).contains(&end))?;
-        let is_stack = stack.writable && matches!(stack.place, MappingKind::Stack | MappingKind::Anonymous);
+        let is_stack = stack.writable && matches!(stack.kind, MappingKind::Stack | MappingKind::Anonymous);
         is_stack.then(|| (stack.start, end.saturating_sub(RED_ZONE)))
     };
     proc::threads(pid).into_iter().filter_map(|tid| part(stack_pointer(pid, tid)?)).collect()
