@@ -20,11 +20,11 @@ pub(crate) struct StreamCandidate {
 /// where several contradict each other; it gets one of them and all of them. If they still contradict each other,
 /// none is returned.
 pub(crate) fn resolve(
-    seen: Vec<StreamCandidate>,
+    found_candidates: Vec<StreamCandidate>,
     is_stale: impl Fn(&StreamCandidate, &[StreamCandidate]) -> bool,
 ) -> Vec<StreamBuffer> {
     let mut of_buffer: BTreeMap<u64, Vec<StreamCandidate>> = BTreeMap::new();
-    for one in seen {
+    for one in found_candidates {
         of_buffer.entry(one.stream.buffer.address).or_default().push(one);
     }
     of_buffer.into_values().filter_map(|same| resolve_one(same, &is_stale)).collect()
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    fn seen(at: u64, address: u64, pending_bytes: u64, untouched: bool) -> StreamCandidate {
+    fn found_candidates(at: u64, address: u64, pending_bytes: u64, untouched: bool) -> StreamCandidate {
         let stream = StreamBuffer::of(Buffer {
             walker: RuntimeId::GO,
             address,
@@ -85,19 +85,39 @@ mod tests {
         StreamCandidate { at, untouched, stream }
     }
 
-    fn found(seen: Vec<StreamCandidate>) -> Vec<(u64, u64)> {
+    fn found(found_candidates: Vec<StreamCandidate>) -> Vec<(u64, u64)> {
         let is_stale = |one: &StreamCandidate, _all: &[StreamCandidate]| one.at == 7;
-        let found = resolve(seen, is_stale).into_iter();
+        let found = resolve(found_candidates, is_stale).into_iter();
         found.map(|one| (one.buffer.address, one.buffer.pending_bytes)).collect()
     }
 
     #[test]
     fn contradicting_candidates_are_rejected() {
-        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 60, 6, false)]), [(50, 5), (60, 6)]);
-        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 5, false)]), [(50, 5)], "they agree");
-        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 0, false)]), []);
-        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 0, true)]), [(50, 5)]);
-        assert_eq!(found(vec![seen(7, 50, 5, false), seen(2, 50, 0, false)]), [(50, 0)]);
-        assert_eq!(found(vec![seen(7, 50, 5, false), seen(2, 50, 0, false), seen(3, 50, 1, false)]), []);
+        assert_eq!(
+            found(vec![found_candidates(1, 50, 5, false), found_candidates(2, 60, 6, false)]),
+            [(50, 5), (60, 6)]
+        );
+        assert_eq!(
+            found(vec![found_candidates(1, 50, 5, false), found_candidates(2, 50, 5, false)]),
+            [(50, 5)],
+            "they agree"
+        );
+        assert_eq!(found(vec![found_candidates(1, 50, 5, false), found_candidates(2, 50, 0, false)]), []);
+        assert_eq!(
+            found(vec![found_candidates(1, 50, 5, false), found_candidates(2, 50, 0, true)]),
+            [(50, 5)]
+        );
+        assert_eq!(
+            found(vec![found_candidates(7, 50, 5, false), found_candidates(2, 50, 0, false)]),
+            [(50, 0)]
+        );
+        assert_eq!(
+            found(vec![
+                found_candidates(7, 50, 5, false),
+                found_candidates(2, 50, 0, false),
+                found_candidates(3, 50, 1, false)
+            ]),
+            []
+        );
     }
 }

@@ -16,12 +16,12 @@ pub(crate) struct SearchCache<Kind> {
     next: Option<Instant>,
     /// For each object its buffer, its pending bytes, and whether these ever changed while the buffer was the same.
     /// An object that changed is no stale copy.
-    seen: BTreeMap<u64, (u64, u64, bool)>,
+    observed: BTreeMap<u64, (u64, u64, bool)>,
 }
 
 impl<Kind> Default for SearchCache<Kind> {
     fn default() -> Self {
-        SearchCache { found: BTreeSet::new(), next: None, seen: BTreeMap::new() }
+        SearchCache { found: BTreeSet::new(), next: None, observed: BTreeMap::new() }
     }
 }
 
@@ -43,19 +43,19 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
 
     /// Records the candidates of this snapshot.
     pub fn record(&mut self, candidates: &[StreamCandidate]) {
-        let mut seen = BTreeMap::new();
+        let mut observed = BTreeMap::new();
         for one in candidates {
             let now = (one.stream.buffer.address, one.stream.buffer.pending_bytes);
-            let before = self.seen.get(&one.at).filter(|before| before.0 == now.0);
+            let before = self.observed.get(&one.at).filter(|before| before.0 == now.0);
             let changed = before.is_some_and(|before| before.2 || before.1 != now.1);
-            seen.insert(one.at, (now.0, now.1, changed));
+            observed.insert(one.at, (now.0, now.1, changed));
         }
-        self.seen = seen;
+        self.observed = observed;
     }
 
     /// Tells whether another of these objects was seen to change, and this one was not.
     pub fn is_stale_copy(&self, address: u64, all: &[u64]) -> bool {
-        let changes = |address: &u64| self.seen.get(address).is_some_and(|seen| seen.2);
+        let changes = |address: &u64| self.observed.get(address).is_some_and(|observed| observed.2);
         !changes(&address) && all.iter().any(changes)
     }
 }

@@ -32,7 +32,7 @@ fn perl_streams(waiting: &Waiting) -> Vec<Buffer> {
     waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::PERL).collect()
 }
 
-/// Returns the buffers of Perl's handles.
+/// Returns the buffers of the handles of a file.
 fn of<'a>(waiting: &Waiting, found: &'a [Buffer], name: &str) -> Vec<&'a Buffer> {
     found.iter().filter(|one| waiting.name(one.fd) == name).collect()
 }

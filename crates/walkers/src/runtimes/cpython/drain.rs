@@ -33,7 +33,7 @@ pub(super) fn add_drain(memory: &dyn Memory, buffered: Option<u64>, text: Option
         let Some(copy) = structure::<BUFFERED_BYTES>(memory, at) else { return };
         stream.lock_owner = word(&copy, OWNER);
         stream.locked = Some(stream.lock_owner != 0);
-        if !lies_well(&copy, text.is_some()) {
+        if !can_drain(&copy, text.is_some()) {
             return;
         }
         add_writer_drain(at, &copy, stream);
@@ -48,12 +48,12 @@ pub(super) fn add_drain(memory: &dyn Memory, buffered: Option<u64>, text: Option
 }
 
 /// Tells whether the file position is that of the first pending byte, and whether text would follow the last one.
-fn lies_well(copy: &[u8; BUFFERED_BYTES], text: bool) -> bool {
+fn can_drain(copy: &[u8; BUFFERED_BYTES], text: bool) -> bool {
     let [position, raw, read_end, write_position, write_end] =
         [POSITION, RAW_POSITION, READ_END, WRITE_POSITION, WRITE_END].map(|field| word(copy, field));
     let is_read = int(copy, READABLE) != 0 && read_end != NONE;
-    let waits = write_end != NONE && write_position != write_end;
-    match waits {
+    let is_pending = write_end != NONE && write_position != write_end;
+    match is_pending {
         true => raw == write_position && (!text || position == write_end && !is_read),
         false => !is_read,
     }

@@ -128,7 +128,7 @@ pub struct PythonStreams {
     runtime: u64,
     layout: PythonLayout,
     evaluator: Range<u64>,
-    seen: RefCell<IoObjects>,
+    known: RefCell<IoObjects>,
 }
 
 /// The results of the last search.
@@ -140,7 +140,7 @@ struct IoObjects {
 
 impl PythonStreams {
     pub(super) fn new(pid: u32, runtime: u64, layout: PythonLayout, evaluator: Range<u64>) -> PythonStreams {
-        PythonStreams { pid, runtime, layout, evaluator, seen: RefCell::default() }
+        PythonStreams { pid, runtime, layout, evaluator, known: RefCell::default() }
     }
 
     /// Returns the types of the module `_io`; None while the interpreter is not initialized.
@@ -161,15 +161,15 @@ impl Walker for PythonStreams {
     }
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
-        let mut seen = self.seen.borrow_mut();
-        if !seen.types.still_there(memory) {
-            *seen = IoObjects { types: self.types(memory).unwrap_or_default(), objects: None };
+        let mut known = self.known.borrow_mut();
+        if !known.types.are_valid(memory) {
+            *known = IoObjects { types: self.types(memory).unwrap_or_default(), objects: None };
         }
-        if seen.types.is_empty() {
+        if known.types.is_empty() {
             return Vec::new();
         }
-        let types = &seen.types.clone();
-        let objects = seen.objects.get_or_insert_with(|| object_search::objects(self.pid, memory, types));
+        let types = &known.types.clone();
+        let objects = known.objects.get_or_insert_with(|| object_search::objects(self.pid, memory, types));
         streams::streams(memory, &self.layout, types, objects, kept)
     }
 
@@ -181,8 +181,8 @@ impl Walker for PythonStreams {
     }
 
     fn text_layers(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
-        let seen = self.seen.borrow();
-        streams::text_layers(memory, &seen.types, seen.objects.iter().flatten())
+        let known = self.known.borrow();
+        streams::text_layers(memory, &known.types, known.objects.iter().flatten())
     }
 
     fn interpreter_code(&self) -> Range<u64> {
@@ -190,11 +190,11 @@ impl Walker for PythonStreams {
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
-        let seen = self.seen.clone();
-        Some(Box::new(PythonStreams { pid: child, evaluator: self.evaluator.clone(), seen, ..*self }))
+        let known = self.known.clone();
+        Some(Box::new(PythonStreams { pid: child, evaluator: self.evaluator.clone(), known, ..*self }))
     }
 
     fn search_again(&self) {
-        self.seen.borrow_mut().objects = None;
+        self.known.borrow_mut().objects = None;
     }
 }

@@ -74,7 +74,7 @@ impl IoTypes {
     }
 
     /// Tells whether the types still exist, that is, the interpreter is initialized.
-    pub fn still_there(&self, memory: &dyn Memory) -> bool {
+    pub fn are_valid(&self, memory: &dyn Memory) -> bool {
         self.0.first().is_some_and(|(at, kind)| is_named(memory, *at, *kind))
     }
 
@@ -165,12 +165,12 @@ fn buffered(
     }
     let fd = types.fd(memory, raw)?;
     let (readable, writable) = (int(object, 32) != 0, int(object, 36) != 0);
-    let waits = if writable && write_end != u64::MAX { (write_pos, write_end) } else { (0, 0) };
+    let pending_range = if writable && write_end != u64::MAX { (write_pos, write_end) } else { (0, 0) };
     let ahead = if readable && read_end != u64::MAX { (position, read_end) } else { (0, 0) };
     // While bytes are pending, the buffer has no read-ahead bytes.
-    let ahead = if waits.0 < waits.1 { (0, 0) } else { ahead };
-    let (pending, unread) = (waits.1.checked_sub(waits.0)?, ahead.1.saturating_sub(ahead.0));
-    if waits.1 > size || ahead.1 > size {
+    let ahead = if pending_range.0 < pending_range.1 { (0, 0) } else { ahead };
+    let (pending, unread) = (pending_range.1.checked_sub(pending_range.0)?, ahead.1.saturating_sub(ahead.0));
+    if pending_range.1 > size || ahead.1 > size {
         return None;
     }
     let mut stream = StreamBuffer::of(Buffer {
@@ -180,7 +180,7 @@ fn buffered(
         mode: Some(Mode::Full),
         buffer_bytes: size,
         pending_bytes: pending,
-        pending: read_content(memory, buffer.checked_add(waits.0)?, pending, kept)?,
+        pending: read_content(memory, buffer.checked_add(pending_range.0)?, pending, kept)?,
         unread_bytes: unread,
         unread: read_content(memory, buffer.checked_add(ahead.0)?, unread, UNREAD_KEPT)?,
     });
@@ -210,13 +210,13 @@ fn add_text(
     if text[88] != 0 {
         one.mode = Some(Mode::Line);
     }
-    let mut waits = false;
+    let mut has_pending = false;
     let (held, held_bytes) = (word(text, 136), word(text, 144));
     if held != 0 && held_bytes <= BUFFER_MOST {
         let room = kept - one.pending.len() as u64;
         one.pending.extend(pending_bytes(memory, layout, held, room.min(held_bytes))?);
         one.pending_bytes += held_bytes;
-        waits = held_bytes > 0;
+        has_pending = held_bytes > 0;
     }
     let (decoded, used) = (word(text, 120), word(text, 128));
     if decoded != 0 {
@@ -226,7 +226,7 @@ fn add_text(
         unread.truncate(UNREAD_KEPT as usize);
         one.unread = unread;
     }
-    if waits {
+    if has_pending {
         let below = Some(one.address).filter(|below| *below != at);
         add_drain(memory, below, Some(at), &mut stream);
     }

@@ -96,9 +96,9 @@ impl Walker for GlibcStreams {
 
 /// Returns the addresses and copies of the streams in a list, up to the first structure that is no stream.
 pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let (mut found, mut visited) = (Vec::new(), HashSet::new());
     let mut at = first;
-    while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
+    while at != 0 && found.len() < STREAMS_MOST && visited.insert(at) {
         let Some(file) = structure::<FILE_BYTES>(memory, at).filter(is_file) else { break };
         found.push((at, file));
         at = word(&file, CHAIN);

@@ -70,14 +70,14 @@ impl BufioValidator<'_> {
 
     /// Reads a Writer: err, buf, n, wr.
     fn writer(&self, object: &[u8]) -> Option<StreamBuffer> {
-        let (buffer, waits) = (slice(object, 16)?, word(object, 40));
+        let (buffer, pending) = (slice(object, 16)?, word(object, 40));
         let fits = is_interface(object, 0)
-            && waits <= buffer.length
+            && pending <= buffer.length
             && self.tables.writers.contains(&word(object, 48));
         let fd = self.descriptor(word(object, 56), true).filter(|_| fits)?;
         let mut found = self.buffer(fd, &buffer)?;
-        found.pending_bytes = waits;
-        found.pending = read_content(self.memory, buffer.data, waits, self.kept)?;
+        found.pending_bytes = pending;
+        found.pending = read_content(self.memory, buffer.data, pending, self.kept)?;
         Some(StreamBuffer::of(found))
     }
 

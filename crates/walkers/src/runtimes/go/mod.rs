@@ -138,11 +138,11 @@ impl Walker for GoStreams {
         let validator = BufioValidator { memory, tables: &self.tables, open_for: &open_for, kept };
         let mut cache = self.cache.borrow_mut();
         let objects = cache.objects(|| self.objects(memory, &validator));
-        let seen: Vec<StreamCandidate> =
+        let candidates_now: Vec<StreamCandidate> =
             objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind)).collect();
-        cache.record(&seen);
-        let used = LazyCell::new(|| stacks::of_goroutines(memory, self.goroutines));
-        candidates::resolve(seen, |one, all| {
+        cache.record(&candidates_now);
+        let used = LazyCell::new(|| stacks::read(memory, self.goroutines));
+        candidates::resolve(candidates_now, |one, all| {
             let all = candidates::addresses(all);
             stacks::is_stale(one.at, &all, &used) || cache.is_stale_copy(one.at, &all)
         })

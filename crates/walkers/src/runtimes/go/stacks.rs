@@ -19,7 +19,7 @@ pub(super) fn is_stale(address: u64, all: &[u64], used: &[(u64, u64)]) -> bool {
 }
 
 /// Returns the stacks in use from the list of goroutines (`runtime.allgs`); none if its address is not known.
-pub(super) fn of_goroutines(memory: &dyn Memory, list: Option<u64>) -> Vec<(u64, u64)> {
+pub(super) fn read(memory: &dyn Memory, list: Option<u64>) -> Vec<(u64, u64)> {
     let Some(list) = list.and_then(|at| structure::<16>(memory, at)) else { return Vec::new() };
     let count = (word(&list, 8) as usize).min(GOROUTINES_MOST);
     let pointers = memory.bytes(word(&list, 0), 8 * count);

@@ -60,14 +60,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn random_memory_is_handled(mut words in hostile_words(400), objects in proptest::collection::vec(0..400usize, 60)) {
-        for place in objects {
-            words[place] = 0x5000 + 0x100 * (place as u64 % 2);
+    fn random_memory_is_handled(mut words in hostile_words(400), itab_words in proptest::collection::vec(0..400usize, 60)) {
+        for index in itab_words {
+            words[index] = 0x5000 + 0x100 * (index as u64 % 2);
         }
         let (memory, tables) = (TestMemory::of(&words), tables());
         let validator = BufioValidator { memory: &memory, tables: &tables, open_for: &|_, _| true, kept: 256 };
         for (index, value) in words.iter().enumerate() {
-            let _goroutines = stacks::of_goroutines(&memory, Some(BASE + 8 * index as u64));
+            let _goroutines = stacks::read(&memory, Some(BASE + 8 * index as u64));
             for (at, kind) in validator.around(BASE + 8 * index as u64, *value) {
                 let Some(one) = validator.stream(at, kind) else { continue };
                 let one = one.buffer;

@@ -58,14 +58,14 @@ impl MuslListSearch {
 
 /// Returns the walker of a stripped static executable. A standard stream counts only if it exists once.
 pub(crate) fn search(memory: &dyn Memory, area: ImageMemory) -> Option<MuslStreams> {
-    let ground = MuslListSearch { area };
+    let search = MuslListSearch { area };
     let mut found: Vec<(i32, u64)> = Vec::new();
     for (at, bytes) in
-        ground.area.copy(memory).structures::<FILE_BYTES>(|head| head & !0xff == 0 && head & 1 != 0)
+        search.area.copy(memory).structures::<FILE_BYTES>(|head| head & !0xff == 0 && head & 1 != 0)
     {
-        found.extend(ground.standard(&bytes).map(|fd| (fd, at)));
+        found.extend(search.standard(&bytes).map(|fd| (fd, at)));
     }
     let once = |fd: i32| found.iter().filter(|(other, _)| *other == fd).count() == 1;
     let standard: Vec<u64> = found.iter().filter(|(fd, _)| once(*fd)).map(|(_, at)| *at).collect();
-    (!standard.is_empty()).then_some(MuslStreams { standard, others: OpenFileList::Search(ground) })
+    (!standard.is_empty()).then_some(MuslStreams { standard, others: OpenFileList::Search(search) })
 }

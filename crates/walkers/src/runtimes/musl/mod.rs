@@ -75,7 +75,7 @@ impl Walker for MuslStreams {
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let others = match &self.others {
             OpenFileList::Head(head) => list(memory, memory.u64(*head).unwrap_or(0)),
-            OpenFileList::Search(ground) => ground.longest_list(memory, &self.standard),
+            OpenFileList::Search(search) => search.longest_list(memory, &self.standard),
         };
         let standard = self.standard.iter().filter_map(|at| Some((*at, structure(memory, *at)?)));
         let all: Vec<_> = standard.chain(others).collect();
@@ -103,9 +103,9 @@ impl Walker for MuslStreams {
 
 /// Returns the addresses and copies of the streams in a list. Each stream points back to the one before it.
 pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let (mut found, mut visited) = (Vec::new(), HashSet::new());
     let (mut before, mut at) = (0, first);
-    while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
+    while at != 0 && found.len() < STREAMS_MOST && visited.insert(at) {
         let Some(file) = structure::<FILE_BYTES>(memory, at) else { break };
         if word(&file, PREV) != before || word(&file, CLOSE) == 0 {
             break;

@@ -88,17 +88,17 @@ pub struct PerlHandles {
     pid: u32,
     layers: PerlLayers,
     /// The tables that the last search found. New handles appear in the same tables.
-    seen: RefCell<BTreeSet<u64>>,
+    known_tables: RefCell<BTreeSet<u64>>,
     /// The next search covers all memory, which takes milliseconds; otherwise it ends at the first table.
-    all: Cell<bool>,
+    search_all: Cell<bool>,
 }
 
 impl PerlHandles {
     pub(super) fn new(pid: u32, layers: PerlLayers) -> PerlHandles {
-        PerlHandles { pid, layers, seen: RefCell::default(), all: Cell::new(false) }
+        PerlHandles { pid, layers, known_tables: RefCell::default(), search_all: Cell::new(false) }
     }
 
-    fn of_tables(&self, memory: &dyn Memory, tables: &BTreeSet<u64>, kept: u64) -> Vec<StreamBuffer> {
+    fn read_tables(&self, memory: &dyn Memory, tables: &BTreeSet<u64>, kept: u64) -> Vec<StreamBuffer> {
         let handles = tables::handles(memory, tables);
         handles.into_iter().filter_map(|(slot, top)| self.layers.stream(memory, slot, top, kept)).collect()
     }
@@ -110,28 +110,28 @@ impl Walker for PerlHandles {
     }
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
-        let mut seen = self.seen.borrow_mut();
-        let found = self.of_tables(memory, &seen, kept);
+        let mut known_tables = self.known_tables.borrow_mut();
+        let found = self.read_tables(memory, &known_tables, kept);
         if !found.is_empty() {
             return found;
         }
-        *seen = tables::search(self.pid, memory, self.all.get(), |slot, top| {
+        *known_tables = tables::search(self.pid, memory, self.search_all.get(), |slot, top| {
             self.layers.descriptor(memory, slot, top).is_some()
         });
-        self.of_tables(memory, &seen, kept)
+        self.read_tables(memory, &known_tables, kept)
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
         Some(Box::new(PerlHandles {
             pid: child,
             layers: self.layers,
-            seen: self.seen.clone(),
-            all: self.all.clone(),
+            known_tables: self.known_tables.clone(),
+            search_all: self.search_all.clone(),
         }))
     }
 
     fn search_again(&self) {
-        self.seen.borrow_mut().clear();
-        self.all.set(true);
+        self.known_tables.borrow_mut().clear();
+        self.search_all.set(true);
     }
 }

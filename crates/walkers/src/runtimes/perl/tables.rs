@@ -71,10 +71,10 @@ fn is_link(memory: &dyn Memory, at: u64) -> bool {
 
 /// Returns the used slots of these tables and of the tables that they point to, each with its topmost layer.
 pub(super) fn handles(memory: &dyn Memory, tables: &BTreeSet<u64>) -> Vec<(u64, u64)> {
-    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut found, mut visited) = (Vec::new(), BTreeSet::new());
     for first in tables {
         let mut at = *first;
-        while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
+        while at != 0 && found.len() < STREAMS_MOST && visited.insert(at) {
             let Some(table) = structure::<TABLE_BYTES>(memory, at).filter(|_| is_link(memory, at)) else {
                 break;
             };

@@ -40,22 +40,22 @@ fn handle(flags: u64) -> Vec<u64> {
 }
 
 /// Descriptor, pending bytes and read-ahead bytes.
-type Waits = (i32, Vec<u8>, Vec<u8>);
+type HandleBytes = (i32, Vec<u8>, Vec<u8>);
 
-fn waits(words: &[u64], first: &[u64]) -> Vec<Waits> {
+fn handles(words: &[u64], first: &[u64]) -> Vec<HandleBytes> {
     let perl = PerlHandles::new(u32::MAX, TABS);
     let found =
-        stream_buffer::buffers(perl.of_tables(&TestMemory::of(words), &first.iter().copied().collect(), PENDING_KEPT));
+        stream_buffer::buffers(perl.read_tables(&TestMemory::of(words), &first.iter().copied().collect(), PENDING_KEPT));
     found.into_iter().map(|one| (one.fd, one.pending, one.unread)).collect()
 }
 
 #[test]
 fn a_handle() {
     assert!(TABS.are_known(&TestMemory::of(&handle(0))));
-    assert_eq!(waits(&handle(FLAGS_WRITTEN), &[at(TABLE)]), [(7, b"ab".to_vec(), vec![])]);
-    assert_eq!(waits(&handle(FLAGS_READ), &[at(TABLE)]), [(7, vec![], b"cde".to_vec())]);
-    assert_eq!(waits(&handle(0), &[at(TABLE)]), [(7, vec![], vec![])]);
-    assert_eq!(waits(&handle(FLAGS_READ | FLAGS_WRITTEN), &[at(TABLE)]), [], "it cannot be both");
+    assert_eq!(handles(&handle(FLAGS_WRITTEN), &[at(TABLE)]), [(7, b"ab".to_vec(), vec![])]);
+    assert_eq!(handles(&handle(FLAGS_READ), &[at(TABLE)]), [(7, vec![], b"cde".to_vec())]);
+    assert_eq!(handles(&handle(0), &[at(TABLE)]), [(7, vec![], vec![])]);
+    assert_eq!(handles(&handle(FLAGS_READ | FLAGS_WRITTEN), &[at(TABLE)]), [], "it cannot be both");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn damaged_structures_are_left_out() {
         (UNIX, at(TOP), "something under the lowest"),
         (UNIX + 4, u64::MAX, "a closed descriptor"),
         (TOP + 4, at(TEXT + 1), "the position is before the buffer"),
-        (TOP + 6, at(TEXT + 4), "and behind it"),
+        (TOP + 6, at(TEXT + 4), "the position is after the buffer"),
         (TOP + 8, BUFFER_MOST + 1, "too large a buffer"),
         (TOP + 8, u64::MAX, "one that does not end"),
         (TOP + 4, 16, "one that is not there"),
@@ -79,7 +79,7 @@ fn damaged_structures_are_left_out() {
     for (index, value, why) in changes {
         let mut words = handle(FLAGS_WRITTEN);
         words[index] = value;
-        assert_eq!(waits(&words, &[at(TABLE)]), [], "{why}");
+        assert_eq!(handles(&words, &[at(TABLE)]), [], "{why}");
     }
 }
 
@@ -87,8 +87,8 @@ fn damaged_structures_are_left_out() {
 fn tables_in_a_ring_end() {
     let mut words = handle(FLAGS_WRITTEN);
     words[TABLE] = at(TABLE);
-    assert_eq!(waits(&words, &[at(TABLE), at(TABLE)]).len(), 1);
-    assert_eq!(waits(&words, &[at(TABLE) + 8, at(599), u64::MAX]), [], "no tables");
+    assert_eq!(handles(&words, &[at(TABLE), at(TABLE)]).len(), 1);
+    assert_eq!(handles(&words, &[at(TABLE) + 8, at(599), u64::MAX]), [], "no tables");
 }
 
 #[test]
@@ -141,7 +141,7 @@ proptest! {
         let memory = TestMemory::of(&words);
         let tables: BTreeSet<u64> = (BASE..BASE + 8 * 590).step_by(8).collect();
         let perl = PerlHandles::new(u32::MAX, TABS);
-        for one in stream_buffer::buffers(perl.of_tables(&memory, &tables, PENDING_KEPT)) {
+        for one in stream_buffer::buffers(perl.read_tables(&memory, &tables, PENDING_KEPT)) {
             prop_assert_eq!(one.pending.len() as u64, one.pending_bytes.min(256));
             prop_assert_eq!(one.unread.len() as u64, one.unread_bytes.min(64));
             prop_assert!(one.fd >= 0 && one.pending_bytes.max(one.unread_bytes) <= 16 * BUFFER_MOST);

@@ -78,18 +78,18 @@ impl Walker for RustBuffers {
         let mut cache = self.cache.borrow_mut();
         let objects = cache.objects(|| self.objects(memory, &validator));
         let used = objects.iter().filter(|(at, _)| is_used(*at));
-        let seen: Vec<StreamCandidate> =
+        let candidates_now: Vec<StreamCandidate> =
             used.filter_map(|&(at, number)| validator.candidate(at, &self.layouts.all[number])).collect();
-        cache.record(&seen);
+        cache.record(&candidates_now);
         // Until the first write to the file the number of pending bytes only grows, so the smaller one is stale.
-        let behind = |one: &StreamCandidate, all: &[StreamCandidate]| {
+        let has_fewer = |one: &StreamCandidate, all: &[StreamCandidate]| {
             let more = |other: &StreamCandidate| other.stream.buffer.pending_bytes > one.stream.buffer.pending_bytes;
             all.iter().any(more) && descriptors.is_unwritten(one.stream.buffer.fd)
         };
         let is_stale = |one: &StreamCandidate, all: &[StreamCandidate]| {
-            cache.is_stale_copy(one.at, &candidates::addresses(all)) || behind(one, all)
+            cache.is_stale_copy(one.at, &candidates::addresses(all)) || has_fewer(one, all)
         };
-        owned(candidates::resolve(seen, is_stale))
+        owned(candidates::resolve(candidates_now, is_stale))
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {

@@ -104,9 +104,9 @@ struct BufferPart {
 
 /// Returns the non-empty buffers of a queue; None if it is damaged.
 fn chain(memory: &dyn Memory, first: u64) -> Option<Vec<BufferPart>> {
-    let (mut found, mut seen, mut at) = (Vec::new(), BTreeSet::new(), first);
+    let (mut found, mut visited, mut at) = (Vec::new(), BTreeSet::new(), first);
     while at != 0 {
-        if seen.len() >= BUFFERS_MOST || !seen.insert(at) {
+        if visited.len() >= BUFFERS_MOST || !visited.insert(at) {
             return None;
         }
         let head = structure::<BUFFER_HEAD>(memory, at)?;

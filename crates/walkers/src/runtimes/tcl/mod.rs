@@ -151,9 +151,9 @@ fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
 /// Returns the states of a thread's channels, newest first, the order in which Tcl closes them. Empty if this is no
 /// list of channels.
 fn channels(memory: &dyn Memory, thread: u64) -> Vec<u64> {
-    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut found, mut visited) = (Vec::new(), BTreeSet::new());
     let mut at = thread.checked_add(LIST as u64).and_then(|at| memory.u64(at)).unwrap_or(0);
-    while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
+    while at != 0 && found.len() < STREAMS_MOST && visited.insert(at) {
         let Some(next) = channel::next(memory, at) else { break };
         found.push(at);
         at = next;
