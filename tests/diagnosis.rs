@@ -1,8 +1,8 @@
-//! `weir trace` against the labelled set in tests/diagnosis: what it finds, misses, and claims wrongly.
+//! Runs `weir trace` on the labelled set in tests/diagnosis and counts the findings that it shows, misses and claims wrongly.
 //!
-//! WEIR_DIAGNOSIS=PART[,PART…] runs the cases and ordinary runs whose name holds one of these;
-//! WEIR_DIAGNOSIS_ENGINE=ptrace traces with that engine; WEIR_DIAGNOSIS_EXACT=1 looks at every call;
-//! WEIR_DIAGNOSIS_USER=65534 runs weir and the programs as that user (root can).
+//! WEIR_DIAGNOSIS=PART[,PART…] runs the cases and ordinary runs whose name contains one of these;
+//! WEIR_DIAGNOSIS_ENGINE=ptrace traces with that backend; WEIR_DIAGNOSIS_EXACT=1 records every call;
+//! WEIR_DIAGNOSIS_USER=65534 runs weir and the programs as that user (needs root).
 
 mod common;
 #[path = "diagnosis/runner/mod.rs"]
@@ -15,18 +15,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use common::{campaign, is_root, skip};
-use runner::judge::{self, Verdict};
-use runner::place::{give, missing, user};
+use runner::judge::{self, CaseResult};
 use runner::score::Score;
-use runner::set::{Case, Ordinary, cases, ordinary};
+use runner::set::{LabelledCase, OrdinaryRun, cases, ordinary};
+use runner::workspace::{chown_all, missing, user};
 use tempfile::TempDir;
 use weir_diagnose::rules;
 
-/// The aim is 0.95; a machine with other work loses a few, so only what is clearly worse fails.
+/// The least recall. The aim is 0.95; other load on the machine hides a few findings, so the limit is lower.
 const LEAST_RECALL: f64 = 0.92;
 
-/// Runs `judge` on every item, two at a time; the verdicts keep the order.
-fn two_at_a_time<T: Sync>(items: &[T], judge: impl Fn(&T) -> Verdict + Sync) -> Vec<Verdict> {
+/// Runs `judge` on every item, two at a time; the results keep the order.
+fn two_at_a_time<T: Sync>(items: &[T], judge: impl Fn(&T) -> CaseResult + Sync) -> Vec<CaseResult> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -36,43 +36,43 @@ fn two_at_a_time<T: Sync>(items: &[T], judge: impl Fn(&T) -> Verdict + Sync) -> 
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     items.get(at).map(|item| (at, item))
                 } {
-                    let verdict = judge(item);
-                    done.lock().expect("no judge panics").push((at, verdict));
+                    let result = judge(item);
+                    done.lock().expect("no judge panics").push((at, result));
                 }
             });
         }
     });
     let mut done = done.into_inner().expect("no judge panics");
     done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, verdict)| verdict).collect()
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Past cargo test, which keeps what println! says to itself when all is well.
+/// Prints to standard output directly, because cargo test hides the output of println! in tests that pass.
 fn say(text: &str) {
     std::io::stdout().write_all(text.as_bytes()).expect("standard output");
 }
 
-/// Judges one case, and says at once what is not as it should be: a run that is cut short has told something.
-fn judge_case(case: &Case, prices: Option<&TempDir>) -> Verdict {
-    let verdict = judge::case(case, prices);
-    let missed = if verdict.shown { String::new() } else { format!("  missed  {}\n", case.name()) };
-    say(&(missed + &verdict.lines(&case.name())));
-    verdict
+/// Judges one case and prints problems at once, so that an interrupted run has printed something.
+fn judge_case(case: &LabelledCase, prices: Option<&TempDir>) -> CaseResult {
+    let result = judge::case(case, prices);
+    let missed = if result.shown { String::new() } else { format!("  missed  {}\n", case.name()) };
+    say(&(missed + &result.lines(&case.name())));
+    result
 }
 
-fn judge_ordinary(run: &Ordinary) -> Verdict {
-    let verdict = judge::ordinary(run);
-    say(&verdict.lines(&format!("ordinary: {}", run.name)));
-    verdict
+fn judge_ordinary(run: &OrdinaryRun) -> CaseResult {
+    let result = judge::ordinary(run);
+    say(&result.lines(&format!("ordinary: {}", run.name)));
+    result
 }
 
-/// Is it asked for, and can it run here? If not, that is said.
+/// Returns whether a case or run is selected and can run here. Reports it as skipped if it cannot.
 fn runs_here(name: &str, needs: &[String], root: bool) -> bool {
     if std::env::var("WEIR_DIAGNOSIS").is_ok_and(|parts| !parts.split(',').any(|part| name.contains(part))) {
         return false;
     }
     if let Some(tool) = missing(needs) {
-        skip(&format!("diagnosis {name}"), &format!("{tool} is not here"));
+        skip(&format!("diagnosis {name}"), &format!("{tool} is not installed"));
         return false;
     }
     if root && (!is_root() || user().is_some()) {
@@ -103,14 +103,14 @@ fn the_set_has_every_finding_in_two_languages_and_forty_ordinary_runs() {
 }
 
 /// Returns the properties of a case of which a quick campaign needs each at least once.
-fn case_properties(case: &Case) -> Vec<String> {
+fn case_properties(case: &LabelledCase) -> Vec<String> {
     let finding = case.finding.to_string();
     let gain = case.gain.then(|| format!("gain of {finding}"));
     [finding, case.language(), format!("{:?}", case.stdout)].into_iter().chain(gain).collect()
 }
 
 /// Returns the program that an ordinary run is about, the first word of its name.
-fn program_of(run: &Ordinary) -> Vec<String> {
+fn program_of(run: &OrdinaryRun) -> Vec<String> {
     run.name.split([' ', ':', ',']).take(1).map(String::from).collect()
 }
 
@@ -127,26 +127,26 @@ fn trace_finds_what_is_there_and_nothing_else() {
         campaign::choose("diagnosis", &mut asked, |case| case_properties(case));
         campaign::choose("ordinary runs", &mut runs, |run| program_of(run));
     }
-    // A time is measured on a machine that does nothing else.
+    // Times are measured one case at a time.
     let (timed, quick): (Vec<_>, Vec<_>) = asked.into_iter().partition(|case| case.gain);
     let judged = two_at_a_time(&quick, |case| judge_case(case, None));
     let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
     let mut ordinary = two_at_a_time(&runs, |run| judge_ordinary(run));
-    // What calls cost while the pairs are timed, not what they cost on some other day.
+    // Fresh prices: what calls cost while the pairs are timed.
     let prices = tempfile::tempdir().expect("a directory");
-    user().into_iter().for_each(|user| give(prices.path(), user).expect("chown"));
+    user().into_iter().for_each(|user| chown_all(prices.path(), user).expect("chown"));
     judged.extend(timed.into_iter().map(|case| (case, judge_case(case, Some(&prices)))));
-    // Once more, alone: what a busy machine did to a program of a tenth of a second is no fault of either.
-    for (case, verdict) in judged.iter_mut().filter(|(_, verdict)| !verdict.is_well()) {
-        *verdict = judge_case(case, case.gain.then_some(&prices));
+    // Failed ones run once more, alone: other load can hide the fault of a program that runs for a tenth of a second.
+    for (case, result) in judged.iter_mut().filter(|(_, result)| !result.is_well()) {
+        *result = judge_case(case, case.gain.then_some(&prices));
     }
-    for (run, verdict) in runs.iter().zip(&mut ordinary).filter(|(_, verdict)| !verdict.is_clean()) {
-        *verdict = judge_ordinary(run);
+    for (run, result) in runs.iter().zip(&mut ordinary).filter(|(_, result)| !result.is_clean()) {
+        *result = judge_ordinary(run);
     }
     let score = Score { cases: judged, ordinary: runs.into_iter().zip(ordinary).collect() };
 
     say(&score.report());
     assert_eq!(score.wrong(), 0, "runs that went wrong, see above");
-    assert_eq!(score.false_high(), 0, "untrue findings, see above");
+    assert_eq!(score.false_high(), 0, "false findings, see above");
     assert!(score.recall() >= LEAST_RECALL || score.cases.is_empty(), "{}", score.line());
 }

@@ -1,5 +1,5 @@
-//! Predicted gains against measured ones: rounds of a traced run and of both programs without weir, side by side in
-//! time, so that what else the machine does falls on all three; medians of what the rounds say.
+//! Compares predicted gains with measured ones: rounds of a traced run and of both programs without weir, close in time so
+//! that other load affects all three. The medians of the rounds are compared.
 
 use std::path::Path;
 
@@ -7,76 +7,75 @@ use tempfile::TempDir;
 use weir_diagnose::GainKind;
 use weir_model::Finding;
 
-use super::judge::{Verdict, check_status, streams, trace};
-use super::place::{Place, as_user, command};
-use super::set::Case;
+use super::judge::{CaseResult, check_status, streams, trace};
+use super::set::LabelledCase;
 use super::start::finish;
+use super::workspace::{Workspace, command, run_as_user};
 
-/// A gain of this much stands out of the noise of starting a program …
+/// A gain of this many seconds exceeds the noise of starting a program.
 const LEAST_GAIN_S: f64 = 0.15;
-/// … and a smaller one where the rounds say the same: apart by no more than a third of it. Others are not judged.
+/// A smaller gain is judged if the spread of the rounds is at most a third of it.
 const LEAST_ALIKE_S: f64 = 0.03;
 
 const ROUNDS: usize = 3;
-/// What rounds say that lie between 1/1.5 and 1.5 by less than the noise, or outside, is asked for more of them.
+/// The most rounds of a pair whose prediction and measurement disagree.
 const MOST_ROUNDS: usize = 7;
 
-/// Predicted against measured, in seconds.
+/// A predicted and a measured gain, in seconds.
 pub struct GainPair {
     pub predicted: f64,
     pub measured: f64,
-    /// Processor time was measured.
-    pub processor: bool,
-    /// How far apart the rounds' measurements are, without the outermost of many.
-    pub apart: f64,
+    /// CPU time was measured, not elapsed time.
+    pub cpu: bool,
+    /// The spread of the measurements, without the outer quarters.
+    pub spread: f64,
 }
 
 impl GainPair {
-    /// Is it large enough to be judged?
+    /// Returns whether the gain is large enough to be judged.
     pub fn counts(&self) -> bool {
-        self.measured >= LEAST_GAIN_S || self.measured >= LEAST_ALIKE_S.max(self.apart * 3.0)
+        self.measured >= LEAST_GAIN_S || self.measured >= LEAST_ALIKE_S.max(self.spread * 3.0)
     }
 
-    /// Within a factor of 1.5, either way.
+    /// Returns whether prediction and measurement are within a factor of 1.5.
     pub fn agrees(&self) -> bool {
         let ratio = self.predicted / self.measured;
         (1.0 / 1.5..=1.5).contains(&ratio)
     }
 }
 
-/// What the findings of a run promise together; of processor time also what they say of the process at the other end,
-/// and what a spin burns, which is no elapsed time.
-pub fn promised(case: &Case, findings: &[Finding]) -> f64 {
+/// Returns the gain that the findings of a run promise together. For CPU time it includes the reader's part and the CPU time
+/// of a busy loop, which are no elapsed time.
+pub fn promised(case: &LabelledCase, findings: &[Finding]) -> f64 {
     let own = findings.iter().filter(|finding| finding.id == case.finding);
     let beside = if case.rule().gain == GainKind::SpinTime { "cost_s" } else { "peer_s" };
-    let beside_s = |finding: &Finding| finding.evidence.get(beside).copied().filter(|_| is_processor(case));
+    let beside_s = |finding: &Finding| finding.evidence.get(beside).copied().filter(|_| is_cpu_time(case));
     own.map(|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s) + beside_s(finding).unwrap_or(0.0))
         .sum()
 }
 
-/// Whether the pair differs by processor time. Waiting for a device, a terminal or another process is none.
-fn is_processor(case: &Case) -> bool {
+/// Returns whether the pair differs by CPU time. Waiting for a device, a terminal or another process is no CPU time.
+fn is_cpu_time(case: &LabelledCase) -> bool {
     case.rule().gain != GainKind::WaitTime
 }
 
-/// The pair of a case whose fault was found; `prices` is where weir keeps what it measured.
+/// Measures the pair of a case whose fault was found. weir keeps measured prices in `prices`.
 pub fn measure(
-    case: &Case,
-    [broken, fixed]: [&Place; 2],
+    case: &LabelledCase,
+    [broken, fixed]: [&Workspace; 2],
     prices: &TempDir,
-    verdict: &mut Verdict,
+    result: &mut CaseResult,
 ) -> Result<GainPair, String> {
     let (mut predicted, mut measured) = (Vec::new(), Vec::new());
-    let processor = is_processor(case);
+    let cpu = is_cpu_time(case);
     loop {
         let (_, findings) = trace(broken, &case.run, &streams(broken, case), Some(prices))?;
         predicted.push(promised(case, &findings));
-        let slow = bare(case, broken, &case.run, case.exit, verdict)?;
-        let fast = bare(case, fixed, &case.fixed, case.fixed_exit, verdict)?;
-        measured.push(if processor { slow.1 - fast.1 } else { slow.0 - fast.0 });
+        let slow = run_untraced(case, broken, &case.run, case.exit, result)?;
+        let fast = run_untraced(case, fixed, &case.fixed, case.fixed_exit, result)?;
+        measured.push(if cpu { slow.1 - fast.1 } else { slow.0 - fast.0 });
         let (predicted_s, measured_s) = (median(&predicted), median(&measured));
-        let pair =
-            GainPair { predicted: predicted_s, measured: measured_s, processor, apart: apart(&measured) };
+        let pair = GainPair { predicted: predicted_s, measured: measured_s, cpu, spread: spread(&measured) };
         let enough = measured.len() >= ROUNDS && (pair.agrees() || !pair.counts());
         if enough || measured.len() >= MOST_ROUNDS {
             return Ok(pair);
@@ -84,29 +83,29 @@ pub fn measure(
     }
 }
 
-/// A run without weir: what it took, elapsed and of the processor, in seconds.
-fn bare(
-    case: &Case,
-    place: &Place,
+/// Runs a program without weir and returns its elapsed and its CPU seconds.
+fn run_untraced(
+    case: &LabelledCase,
+    workspace: &Workspace,
     run: &[String],
     expected: i32,
-    verdict: &mut Verdict,
+    result: &mut CaseResult,
 ) -> Result<(f64, f64), String> {
-    let mut program = command(&place.work().join(&run[0]), &place.work());
+    let mut program = command(&workspace.work().join(&run[0]), &workspace.work());
     if !run[0].contains('/') {
-        program = command(Path::new(&run[0]), &place.work());
+        program = command(Path::new(&run[0]), &workspace.work());
     }
     program.args(&run[1..]);
-    let program = as_user(program);
-    let before = processor_s();
-    let ended = finish(program, &streams(place, case))?;
-    let processor = processor_s() - before;
-    check_status(&ended, expected, "without weir", verdict);
-    Ok((ended.elapsed.as_secs_f64(), processor))
+    let program = run_as_user(program);
+    let before = children_cpu_s();
+    let exit = finish(program, &streams(workspace, case))?;
+    let cpu = children_cpu_s() - before;
+    check_status(&exit, expected, "without weir", result);
+    Ok((exit.elapsed.as_secs_f64(), cpu))
 }
 
-/// Seconds that the children of this process, and theirs, had the processor: nobody else starts any meanwhile.
-fn processor_s() -> f64 {
+/// Returns the CPU seconds of all ended children of this process and of theirs. No other test runs meanwhile.
+fn children_cpu_s() -> f64 {
     // SAFETY: a struct of integers, for which all zeros are valid; getrusage fills it.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
@@ -117,7 +116,7 @@ fn processor_s() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-fn apart(times: &[f64]) -> f64 {
+fn spread(times: &[f64]) -> f64 {
     let mut times = times.to_vec();
     times.sort_by(f64::total_cmp);
     let outermost = times.len() / 4;

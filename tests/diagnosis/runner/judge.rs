@@ -1,4 +1,4 @@
-//! One case or one ordinary run: traced, its findings held against what the set says.
+//! Traces one case or one ordinary run and compares its findings with those that the set expects.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,68 +8,68 @@ use tempfile::TempDir;
 use weir_model::{Finding, Severity};
 
 use super::gain::{self, GainPair};
-use super::place::{Place, as_user, command};
-use super::set::{Case, Ordinary, Out};
-use super::start::{Ended, Streams, finish, last_words};
+use super::set::{LabelledCase, OrdinaryRun, StdoutKind};
+use super::start::{CommandResult, StdStreams, finish, last_errors};
+use super::workspace::{Workspace, command, run_as_user};
 use crate::common::WEIR;
 
-/// What became of one case.
+/// The result of one case or ordinary run.
 #[derive(Default)]
-pub struct Verdict {
+pub struct CaseResult {
     /// The broken program's fault was found.
     pub shown: bool,
-    /// What the twin showed and must not.
-    pub untrue: Vec<String>,
-    /// Something went wrong beside the findings: a wrong status, no document.
+    /// Findings that are not true of the twin or the ordinary run.
+    pub false_findings: Vec<String>,
+    /// Problems other than findings: a wrong exit status, no document.
     pub wrong: Vec<String>,
-    /// What else the broken program showed at high, and the case does not list as true: for the reader.
+    /// Other high findings of the broken program that the case does not list as true; printed only.
     pub beside: Vec<String>,
     pub gain: Option<GainPair>,
 }
 
-impl Verdict {
-    /// Nothing untrue, nothing wrong.
+impl CaseResult {
+    /// Returns whether there are no false findings and no other problems.
     pub fn is_clean(&self) -> bool {
-        self.untrue.is_empty() && self.wrong.is_empty()
+        self.false_findings.is_empty() && self.wrong.is_empty()
     }
 
-    /// And the fault was found.
+    /// Returns whether the result is clean and the fault was found.
     pub fn is_well(&self) -> bool {
         self.shown && self.is_clean()
     }
 
-    /// What a reader must know about it, a line each; nothing if all is well.
+    /// Returns one line for each problem.
     pub fn lines(&self, name: &str) -> String {
         let mut text = String::new();
         let mut add = |kind, what: &[String]| {
             text.extend(what.iter().map(|what| format!("  {kind}  {name}: {what}\n")));
         };
-        add("untrue", &self.untrue);
+        add("untrue", &self.false_findings);
         add("wrong ", &self.wrong);
         add("beside", &self.beside);
         text
     }
 }
 
-pub(super) fn streams(place: &Place, case: &Case) -> Streams {
-    Streams {
-        stdin: case.stdin.as_ref().map(|name| place.work().join(name)),
+pub(super) fn streams(workspace: &Workspace, case: &LabelledCase) -> StdStreams {
+    StdStreams {
+        stdin: case.stdin.as_ref().map(|name| workspace.work().join(name)),
         stdout: case.stdout,
-        out: place.work().join("out"),
-        errors: place.beside("errors"),
+        out: workspace.work().join("out"),
+        errors: workspace.beside("errors"),
     }
 }
 
-/// `weir trace --json FILE --quiet -- ARGUMENTS…`: how it ended and what it found. With `prices`, what calls cost is
-/// measured when it is asked for first, and kept there; else it is what weir knows of this machine.
+/// Runs `weir trace --json FILE --quiet -- ARGUMENTS…` and returns its exit and its findings. With `prices`, weir measures
+/// prices when it needs them first and keeps them there; without, it uses those that it has of this machine.
 pub(super) fn trace(
-    place: &Place,
+    workspace: &Workspace,
     arguments: &[String],
-    streams: &Streams,
+    streams: &StdStreams,
     prices: Option<&TempDir>,
-) -> Result<(Ended, Vec<Finding>), String> {
-    let json = place.beside("trace.json");
-    let mut weir = as_user(command(Path::new(WEIR), &place.work()));
+) -> Result<(CommandResult, Vec<Finding>), String> {
+    let json = workspace.beside("trace.json");
+    let mut weir = run_as_user(command(Path::new(WEIR), &workspace.work()));
     weir.arg("trace").arg("--json").arg(&json).arg("--quiet");
     if let Some(prices) = prices {
         weir.env("XDG_CACHE_HOME", prices.path());
@@ -81,82 +81,82 @@ pub(super) fn trace(
         weir.arg("--exact");
     }
     weir.arg("--").args(arguments);
-    let ended = finish(weir, streams)?;
-    let said = |what: String| format!("{what}; status {}; {}", ended.status, last_words(streams));
-    let file = File::open(&json).map_err(|error| said(format!("no document: {error}")))?;
+    let exit = finish(weir, streams)?;
+    let failure = |what: String| format!("{what}; status {}; {}", exit.status, last_errors(streams));
+    let file = File::open(&json).map_err(|error| failure(format!("no document: {error}")))?;
     let document: Value =
-        serde_json::from_reader(file).map_err(|error| said(format!("the document: {error}")))?;
+        serde_json::from_reader(file).map_err(|error| failure(format!("the document: {error}")))?;
     if document["schema"] != "weir-trace/1" {
-        return Err(said(format!("the document's schema is {}", document["schema"])));
+        return Err(failure(format!("the document's schema is {}", document["schema"])));
     }
     let findings = serde_json::from_value(document["findings"].clone());
-    findings.map(|findings| (ended, findings)).map_err(|error| format!("findings: {error}"))
+    findings.map(|findings| (exit, findings)).map_err(|error| format!("findings: {error}"))
 }
 
-fn in_words(finding: &Finding) -> String {
+fn describe(finding: &Finding) -> String {
     format!("{} ({:?}): {}", finding.id, finding.severity, finding.why)
 }
 
-pub(super) fn check_status(ended: &Ended, expected: i32, which: &str, verdict: &mut Verdict) {
-    if ended.status != expected {
-        verdict.wrong.push(format!("{which}: status {} instead of {expected}", ended.status));
+pub(super) fn check_status(exit: &CommandResult, expected: i32, which: &str, result: &mut CaseResult) {
+    if exit.status != expected {
+        result.wrong.push(format!("{which}: status {} instead of {expected}", exit.status));
     }
 }
 
-/// Traces a case and its twin, each in a place of its own, and times them without weir if they differ by cost and it
-/// is known where to keep prices.
-pub fn case(case: &Case, prices: Option<&TempDir>) -> Verdict {
-    let mut verdict = Verdict::default();
-    if let Err(why) = try_case(case, prices, &mut verdict) {
-        verdict.wrong.push(why);
+/// Traces a case and its twin, each in its own workspace, and times them without weir if they differ by cost and `prices` is
+/// given.
+pub fn case(case: &LabelledCase, prices: Option<&TempDir>) -> CaseResult {
+    let mut result = CaseResult::default();
+    if let Err(why) = try_case(case, prices, &mut result) {
+        result.wrong.push(why);
     }
-    verdict
+    result
 }
 
-fn try_case(case: &Case, prices: Option<&TempDir>, verdict: &mut Verdict) -> Result<(), String> {
-    let (broken, fixed) = (Place::of_case(case)?, Place::of_case(case)?);
-    let (ended, findings) = trace(&broken, &case.run, &streams(&broken, case), prices)?;
-    check_status(&ended, case.exit, "broken", verdict);
+fn try_case(case: &LabelledCase, prices: Option<&TempDir>, result: &mut CaseResult) -> Result<(), String> {
+    let (broken, fixed) = (Workspace::of_case(case)?, Workspace::of_case(case)?);
+    let (exit, findings) = trace(&broken, &case.run, &streams(&broken, case), prices)?;
+    check_status(&exit, case.exit, "broken", result);
     let own: Vec<_> = findings.iter().filter(|finding| finding.id == case.finding).collect();
-    verdict.shown = own.iter().any(|finding| finding.severity >= case.severity);
+    result.shown = own.iter().any(|finding| finding.severity >= case.severity);
     let beside = |finding: &&Finding| {
         finding.severity == Severity::High && finding.id != case.finding && !case.also.contains(&finding.id)
     };
-    verdict.beside = findings.iter().filter(beside).map(in_words).collect();
+    result.beside = findings.iter().filter(beside).map(describe).collect();
 
-    let (ended, findings) = trace(&fixed, &case.fixed, &streams(&fixed, case), prices)?;
-    check_status(&ended, case.fixed_exit, "fixed", verdict);
+    let (exit, findings) = trace(&fixed, &case.fixed, &streams(&fixed, case), prices)?;
+    check_status(&exit, case.fixed_exit, "fixed", result);
     let must_not = |finding: &&Finding| {
         finding.id == case.finding
             || finding.severity == Severity::High && !case.also_fixed.contains(&finding.id)
     };
-    verdict.untrue = findings.iter().filter(must_not).map(in_words).collect();
-    if let Some(prices) = prices.filter(|_| case.gain && verdict.shown) {
-        verdict.gain = Some(gain::measure(case, [&broken, &fixed], prices, verdict)?);
+    result.false_findings = findings.iter().filter(must_not).map(describe).collect();
+    if let Some(prices) = prices.filter(|_| case.gain && result.shown) {
+        result.gain = Some(gain::measure(case, [&broken, &fixed], prices, result)?);
     }
     Ok(())
 }
 
-/// Traces an ordinary run: what it shows at high and is not true of it, or what went wrong.
-pub fn ordinary(run: &Ordinary) -> Verdict {
-    let mut verdict = Verdict::default();
-    let traced = Place::of_ordinary(run).and_then(|place| {
-        let streams = Streams {
+/// Traces an ordinary run and returns its false high findings and other problems.
+pub fn ordinary(run: &OrdinaryRun) -> CaseResult {
+    let mut result = CaseResult::default();
+    let traced = Workspace::of_ordinary(run).and_then(|workspace| {
+        let streams = StdStreams {
             stdin: None,
-            stdout: Out::File,
-            out: place.beside("out"),
-            errors: place.beside("errors"),
+            stdout: StdoutKind::File,
+            out: workspace.beside("out"),
+            errors: workspace.beside("errors"),
         };
-        trace(&place, &["sh".into(), "-c".into(), run.run.clone()], &streams, None)
+        trace(&workspace, &["sh".into(), "-c".into(), run.run.clone()], &streams, None)
     });
     match traced {
-        Ok((ended, findings)) => {
-            check_status(&ended, 0, "run", &mut verdict);
+        Ok((exit, findings)) => {
+            check_status(&exit, 0, "run", &mut result);
             let must_not =
                 |finding: &&Finding| finding.severity == Severity::High && !run.truths.contains(&finding.id);
-            verdict.untrue = findings.iter().filter(must_not).map(in_words).collect();
+            result.false_findings = findings.iter().filter(must_not).map(describe).collect();
         }
-        Err(why) => verdict.wrong.push(why),
+        Err(why) => result.wrong.push(why),
     }
-    verdict
+    result
 }

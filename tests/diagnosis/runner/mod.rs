@@ -1,8 +1,8 @@
-//! Runs the labelled set: what the set says, a private place for each program, its start, the trace, the score.
+//! Runs the labelled set: reads the set, makes a workspace for each program, starts and traces it, and counts the score.
 
 pub mod gain;
 pub mod judge;
-pub mod place;
 pub mod score;
 pub mod set;
 pub mod start;
+pub mod workspace;

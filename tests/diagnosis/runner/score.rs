@@ -1,51 +1,51 @@
-//! The score of the whole set: a table by finding, gains, and one line.
+//! The score of the whole set: a table by finding, the gains, and a summary line.
 
 use std::fmt::Write;
 
 use weir_diagnose::rules;
 
-use super::judge::Verdict;
-use super::set::{Case, Ordinary};
+use super::judge::CaseResult;
+use super::set::{LabelledCase, OrdinaryRun};
 
-/// Everything that was judged.
+/// The results of all cases and ordinary runs.
 pub struct Score<'a> {
-    pub cases: Vec<(&'a Case, Verdict)>,
-    pub ordinary: Vec<(&'a Ordinary, Verdict)>,
+    pub cases: Vec<(&'a LabelledCase, CaseResult)>,
+    pub ordinary: Vec<(&'a OrdinaryRun, CaseResult)>,
 }
 
 impl Score<'_> {
     fn shown(&self) -> usize {
-        self.cases.iter().filter(|(_, verdict)| verdict.shown).count()
+        self.cases.iter().filter(|(_, result)| result.shown).count()
     }
 
-    /// The share of cases whose finding was shown.
+    /// Returns the share of cases whose finding was shown.
     pub fn recall(&self) -> f64 {
         self.shown() as f64 / self.cases.len().max(1) as f64
     }
 
-    fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
-        let cases = self.cases.iter().map(|(_, verdict)| verdict);
-        cases.chain(self.ordinary.iter().map(|(_, verdict)| verdict))
+    fn results(&self) -> impl Iterator<Item = &CaseResult> {
+        let cases = self.cases.iter().map(|(_, result)| result);
+        cases.chain(self.ordinary.iter().map(|(_, result)| result))
     }
 
-    /// Twins that show their own finding, and findings of severity high that are not true.
+    /// Returns the number of false findings: twins that show their own finding, and high findings that are not true.
     pub fn false_high(&self) -> usize {
-        self.verdicts().map(|verdict| verdict.untrue.len()).sum()
+        self.results().map(|result| result.false_findings.len()).sum()
     }
 
-    /// What went wrong beside the findings.
+    /// Returns the number of problems other than findings.
     pub fn wrong(&self) -> usize {
-        self.verdicts().map(|verdict| verdict.wrong.len()).sum()
+        self.results().map(|result| result.wrong.len()).sum()
     }
 
-    /// The line that a reader looks for.
+    /// Returns the summary line.
     pub fn line(&self) -> String {
         let (shown, all) = (self.shown(), self.cases.len());
         let percent = 100.0 * self.recall();
         format!("diagnosis: recall {shown} of {all} ({percent:.1} %), false high: {}", self.false_high())
     }
 
-    /// Everything, the line last.
+    /// Returns the whole report, with the summary line last.
     pub fn report(&self) -> String {
         self.table() + &self.gains() + &self.ordinary_line() + &self.line() + "\n"
     }
@@ -54,13 +54,13 @@ impl Score<'_> {
         let mut text = format!("\n  {:28}{:>8}{:>14}\n", "finding", "shown", "twins clean");
         for rule in rules() {
             let own = self.cases.iter().filter(|(case, _)| case.finding == rule.id);
-            let verdicts: Vec<_> = own.map(|(_, verdict)| verdict).collect();
-            if verdicts.is_empty() {
+            let results: Vec<_> = own.map(|(_, result)| result).collect();
+            if results.is_empty() {
                 continue;
             }
-            let of_all = |count: usize| format!("{count}/{}", verdicts.len());
-            let shown = of_all(verdicts.iter().filter(|verdict| verdict.shown).count());
-            let clean = of_all(verdicts.iter().filter(|verdict| verdict.untrue.is_empty()).count());
+            let of_all = |count: usize| format!("{count}/{}", results.len());
+            let shown = of_all(results.iter().filter(|result| result.shown).count());
+            let clean = of_all(results.iter().filter(|result| result.false_findings.is_empty()).count());
             let _ = writeln!(text, "  {:28}{shown:>8}{clean:>14}", rule.id);
         }
         text
@@ -68,13 +68,13 @@ impl Score<'_> {
 
     fn gains(&self) -> String {
         let pairs: Vec<_> =
-            self.cases.iter().filter_map(|(case, verdict)| Some((case, verdict.gain.as_ref()?))).collect();
+            self.cases.iter().filter_map(|(case, result)| Some((case, result.gain.as_ref()?))).collect();
         if pairs.is_empty() {
             return String::new();
         }
         let mut text = format!("\n  {:44}{:>11}{:>11}\n", "gain", "predicted", "measured");
         for (case, gain) in &pairs {
-            let of = if gain.processor { "processor" } else { "elapsed" };
+            let of = if gain.cpu { "processor" } else { "elapsed" };
             let far = match () {
                 () if !gain.counts() => ", too small to be judged",
                 () if !gain.agrees() => ", more than 1.5 times apart",
@@ -90,7 +90,7 @@ impl Score<'_> {
     }
 
     fn ordinary_line(&self) -> String {
-        let clean = self.ordinary.iter().filter(|(_, verdict)| verdict.untrue.is_empty()).count();
+        let clean = self.ordinary.iter().filter(|(_, result)| result.false_findings.is_empty()).count();
         format!("ordinary runs: {clean} of {} show no untrue high finding\n", self.ordinary.len())
     }
 }

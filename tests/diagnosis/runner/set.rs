@@ -1,4 +1,4 @@
-//! What the labelled set says: `FINDING/NAME/case.toml` and `ordinary.toml`.
+//! Reads the labelled set: `FINDING/NAME/case.toml` and `ordinary.toml`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use serde::Deserialize;
 use weir_diagnose::{Rule, rules};
 use weir_model::{FindingId, Severity};
 
-/// Where the runner connects a program's standard output.
+/// The kind of file that is a program's standard output.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Out {
+pub enum StdoutKind {
     /// The file `out` in the program's directory.
     #[default]
     File,
-    /// A pipe that is read at once.
+    /// A pipe that is read without a pause.
     Pipe,
     /// A pseudo-terminal, read at the pace of a terminal.
     Terminal,
@@ -26,10 +26,10 @@ fn warn() -> Severity {
     Severity::Warn
 }
 
-/// One program with a fault, and its twin without.
+/// A program with a fault, and its fixed twin.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct LabelledCase {
     pub finding: FindingId,
     pub about: String,
     pub run: Vec<String>,
@@ -39,14 +39,14 @@ pub struct Case {
     #[serde(default)]
     pub needs: Vec<String>,
     #[serde(default)]
-    pub stdout: Out,
+    pub stdout: StdoutKind,
     /// Other findings that are true of the broken program.
     #[serde(default)]
     pub also: Vec<FindingId>,
     /// Findings of severity high that are true of the twin.
     #[serde(default)]
     pub also_fixed: Vec<FindingId>,
-    /// The pair differs by its cost.
+    /// The pair differs by its cost, which is measured.
     #[serde(default)]
     pub gain: bool,
     /// The least severity that counts as shown.
@@ -58,13 +58,13 @@ pub struct Case {
     pub fixed_exit: i32,
     #[serde(default)]
     pub root: bool,
-    /// Where its files are.
+    /// The directory of the case's files.
     #[serde(skip)]
     pub dir: PathBuf,
 }
 
-impl Case {
-    /// `FINDING/NAME`.
+impl LabelledCase {
+    /// Returns the name of the case: `FINDING/NAME`.
     pub fn name(&self) -> String {
         let name = self.dir.file_name().expect("a case has a name").to_string_lossy();
         format!("{}/{name}", self.finding)
@@ -75,7 +75,7 @@ impl Case {
         rules().iter().find(|rule| self.finding == rule.id).expect("checked when the case was read")
     }
 
-    /// The language that it is written in: the ending of its program, or sh where `run` is all.
+    /// Returns the language of the case: the extension of its program, or sh if there is only a command.
     pub fn language(&self) -> String {
         let files = fs::read_dir(&self.dir).expect("the case's directory");
         let mut names =
@@ -87,7 +87,7 @@ impl Case {
 /// An ordinary run of an ordinary tool.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ordinary {
+pub struct OrdinaryRun {
     pub name: String,
     pub prepare: Option<String>,
     pub run: String,
@@ -96,16 +96,16 @@ pub struct Ordinary {
     /// Findings of severity high that are true of it.
     #[serde(default, rename = "true")]
     pub truths: Vec<FindingId>,
-    /// Why they are.
+    /// The reason why these findings are true.
     pub why: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Ordinaries {
-    run: Vec<Ordinary>,
+struct OrdinaryRuns {
+    run: Vec<OrdinaryRun>,
 }
 
-/// The directory of the labelled set.
+/// Returns the directory of the labelled set.
 pub fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/diagnosis");
     tests.canonicalize().expect("the labelled set")
@@ -121,15 +121,15 @@ fn assert_known(id: &FindingId, path: &Path) {
     assert!(rules().iter().any(|rule| *id == rule.id), "{}: no finding is called {id}", path.display());
 }
 
-/// Every case, by finding and name; a directory whose case.toml names another finding is an error.
-pub fn cases() -> Vec<Case> {
+/// Returns every case, by finding and name. Fails if a case.toml names a finding other than its directory's.
+pub fn cases() -> Vec<LabelledCase> {
     let mut all = Vec::new();
     for rule in rules() {
         let Ok(names) = fs::read_dir(root().join(rule.id)) else { continue };
         let mut dirs: Vec<_> = names.map(|name| name.expect("an entry").path()).collect();
         dirs.sort();
         for dir in dirs {
-            let mut case: Case = parse(&dir.join("case.toml"));
+            let mut case: LabelledCase = parse(&dir.join("case.toml"));
             assert_eq!(case.finding, rule.id, "{}", dir.display());
             case.also.iter().chain(&case.also_fixed).for_each(|id| assert_known(id, &dir));
             case.dir = dir;
@@ -139,10 +139,10 @@ pub fn cases() -> Vec<Case> {
     all
 }
 
-/// The ordinary runs, in their order.
-pub fn ordinary() -> Vec<Ordinary> {
+/// Returns the ordinary runs in the order of the file.
+pub fn ordinary() -> Vec<OrdinaryRun> {
     let path = root().join("ordinary.toml");
-    let runs = parse::<Ordinaries>(&path).run;
+    let runs = parse::<OrdinaryRuns>(&path).run;
     runs.iter().flat_map(|run| &run.truths).for_each(|id| assert_known(id, &path));
     runs
 }

@@ -12,32 +12,32 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::place::{give, user};
-use super::set::Out;
+use super::set::StdoutKind;
+use super::workspace::{chown_all, user};
 
-/// No program of the set needs longer, not even under a slow tracer.
+/// The time limit of a command. No program of the set takes as long, even under a slow tracer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A terminal takes 4 KiB, shows them, and takes the next: a few megabytes a second.
+/// The pause after each 4 KiB that the terminal takes, which makes it as slow as a real one: a few megabytes per second.
 const TERMINAL_PAUSE: Duration = Duration::from_micros(500);
 
-/// Where the streams lead.
-pub struct Streams {
+/// The standard streams of a command.
+pub struct StdStreams {
     pub stdin: Option<PathBuf>,
-    pub stdout: Out,
-    /// The file for [`Out::File`].
+    pub stdout: StdoutKind,
+    /// The file for [`StdoutKind::File`].
     pub out: PathBuf,
     pub errors: PathBuf,
 }
 
-/// How a command ended.
-pub struct Ended {
-    /// As a shell says it: 128 + N for a signal.
+/// The exit of a command and its duration.
+pub struct CommandResult {
+    /// Exit status as in a shell: 128 + N for a signal.
     pub status: i32,
     pub elapsed: Duration,
 }
 
-/// Reads everything, at a pace. Ends when the last writer has gone (a terminal says EIO then).
+/// Reads everything with a pause after each block, until the last writer closes its end (a terminal returns EIO then).
 fn drain(mut from: impl Read + Send + 'static, pause: Duration) {
     thread::spawn(move || {
         let mut block = [0; 4096];
@@ -47,7 +47,7 @@ fn drain(mut from: impl Read + Send + 'static, pause: Duration) {
     });
 }
 
-/// Both ends of a new pseudo-terminal.
+/// Returns both ends of a new pseudo-terminal.
 fn terminal() -> io::Result<(File, File)> {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&ours)?;
@@ -57,28 +57,28 @@ fn terminal() -> io::Result<(File, File)> {
     Ok((ours.into(), theirs.into()))
 }
 
-/// A new file of whoever runs the program, who may open it once more.
+/// Creates a file that belongs to the user who runs the program, so that the program may open it again.
 fn created(path: &Path) -> io::Result<File> {
     let file = File::create(path)?;
-    user().map_or(Ok(()), |user| give(path, user)).map(|()| file)
+    user().map_or(Ok(()), |user| chown_all(path, user)).map(|()| file)
 }
 
-/// Starts it; the command is consumed so that no descriptor of the other side stays open here.
-fn spawn(mut command: Command, streams: &Streams) -> io::Result<Child> {
+/// Starts a command. It is consumed, so that no descriptor of the child's side stays open here.
+fn spawn(mut command: Command, streams: &StdStreams) -> io::Result<Child> {
     command.stdin(match &streams.stdin {
         Some(path) => File::open(path)?.into(),
         None => Stdio::null(),
     });
     command.stderr(created(&streams.errors)?).process_group(0);
     match streams.stdout {
-        Out::File => command.stdout(created(&streams.out)?).spawn(),
-        Out::Null => command.stdout(Stdio::null()).spawn(),
-        Out::Pipe => {
+        StdoutKind::File => command.stdout(created(&streams.out)?).spawn(),
+        StdoutKind::Null => command.stdout(Stdio::null()).spawn(),
+        StdoutKind::Pipe => {
             let mut child = command.stdout(Stdio::piped()).spawn()?;
             drain(child.stdout.take().expect("a pipe"), Duration::ZERO);
             Ok(child)
         }
-        Out::Terminal => {
+        StdoutKind::Terminal => {
             let (ours, theirs) = terminal()?;
             let child = command.stdout(theirs).spawn();
             drain(ours, TERMINAL_PAUSE);
@@ -87,30 +87,30 @@ fn spawn(mut command: Command, streams: &Streams) -> io::Result<Child> {
     }
 }
 
-/// Runs it to its end, or to the limit's.
-pub fn finish(command: Command, streams: &Streams) -> Result<Ended, String> {
+/// Runs a command to its end and returns its exit. Kills it and fails after [`LIMIT`].
+pub fn finish(command: Command, streams: &StdStreams) -> Result<CommandResult, String> {
     let program = format!("{command:?}");
     let start = Instant::now();
     let mut child = spawn(command, streams).map_err(|error| format!("{program}: {error}"))?;
     loop {
         if let Some(status) = child.try_wait().expect("our own child") {
             let status = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-            return Ok(Ended { status, elapsed: start.elapsed() });
+            return Ok(CommandResult { status, elapsed: start.elapsed() });
         }
         if start.elapsed() > LIMIT {
             let group = Pid::from_child(&child);
             let _ = kill_process_group(group, Signal::KILL);
             let _ = child.wait();
-            return Err(format!("{program}: not at its end after {LIMIT:?}; {}", last_words(streams)));
+            return Err(format!("{program}: still running after {LIMIT:?}; {}", last_errors(streams)));
         }
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// The end of what it said on standard error.
-pub fn last_words(streams: &Streams) -> String {
-    let said = fs::read(&streams.errors).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let lines: Vec<_> = said.trim_end().lines().rev().take(3).collect();
+/// Returns the last lines of a command's standard error.
+pub fn last_errors(streams: &StdStreams) -> String {
+    let failure = fs::read(&streams.errors).unwrap_or_default();
+    let failure = String::from_utf8_lossy(&failure);
+    let lines: Vec<_> = failure.trim_end().lines().rev().take(3).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
 }

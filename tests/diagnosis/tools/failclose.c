@@ -1,7 +1,7 @@
 /*
- * failclose FD COMMAND…: runs COMMAND with a close(2) of descriptor FD that always reports EDQUOT.
- * Network file systems and quotas do that; no local one does, so a seccomp filter stands for them.
- * As in real life the call's error is what the program gets to see; here the descriptor stays open.
+ * failclose FD COMMAND…: runs COMMAND with a close(2) of descriptor FD that always fails with EDQUOT.
+ * Network file systems report a used-up quota there. No local file system does, so a seccomp filter
+ * replaces the result. In contrast to a real failure the descriptor stays open.
  */
 #define _GNU_SOURCE
 #include <errno.h>

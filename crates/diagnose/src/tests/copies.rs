@@ -1,4 +1,4 @@
-//! double-buffered, could-copy-in-kernel, small-pipe.
+//! Tests of the rules double-buffered, could-copy-in-kernel and small-pipe.
 
 use weir_model::Severity::*;
 
@@ -6,7 +6,8 @@ use crate::testing::*;
 
 const BLOCKS: [&[u8]; 3] = [b"first block", b"other block", b"third block"];
 
-/// A process that reads one thing and writes another, 64 KiB at a time; what it makes of the third block.
+/// Returns the recording of a process that copies one file to another, 64 KiB at a time, and writes `third` as the third
+/// block.
 fn copying(
     from: weir_model::StreamKind,
     to: weir_model::StreamKind,
@@ -29,13 +30,13 @@ fn copying(
 #[test]
 fn a_copy_from_file_to_file_could_stay_in_the_kernel() {
     let finding = copying(File, File, BLOCKS[2], 1600).finding("could-copy-in-kernel");
-    // Where the kernel does not share the blocks, it copies them as this program does.
+    // The kernel copies in pieces of the same size if the file system does not share blocks.
     assert_eq!((finding.severity, finding.gain.unwrap().elapsed_s), (Info, 0.0));
     assert!(copying(File, Socket, BLOCKS[2], 1600).finding("could-copy-in-kernel").fix.contains("sendfile"));
 }
 
 #[test]
-fn small_calls_are_what_a_copy_in_the_kernel_saves() {
+fn a_copy_in_the_kernel_saves_small_calls() {
     let mut builder = copying(File, File, BLOCKS[2], 25_600);
     for stream in &mut builder.0.counts {
         stream.bytes = 25_600 * 4096;
@@ -44,23 +45,23 @@ fn small_calls_are_what_a_copy_in_the_kernel_saves() {
     // 25,600 × (400 + 3,000) ns, less 1,600 × (400 + 3,000 + 18,432) ns.
     assert_eq!(finding.severity, Warn);
     assert!((finding.gain.unwrap().elapsed_s - 0.0521).abs() < 0.001, "{finding:#?}");
-    // What the program does around them goes as well.
+    // User time around the calls is saved as well.
     (builder.root().user_s, builder.root().system_s) = (0.03, 0.1);
     assert!((builder.finding("could-copy-in-kernel").gain.unwrap().elapsed_s - 0.0521 - 0.018).abs() < 0.001);
 }
 
 #[test]
-fn a_copy_that_was_seen_in_part_has_about_as_many_bytes_on_both_sides() {
-    // As it was seen of a Perl program: 4,711 reads and 4,710 writes, most of them in a time in which nobody looked.
-    let seen = |written: u64, exact: bool| {
+fn sampled_copies_have_similar_byte_counts_on_both_sides() {
+    // From the recording of a Perl program: 4,711 reads and 4,710 writes, most of them in a sampling gap.
+    let sampled = |written: u64, exact: bool| {
         let mut builder = copying(File, File, BLOCKS[2], 1600);
         (builder.0.counts[0].bytes, builder.0.counts[1].bytes) = (38_557_763, written);
         builder.0.counts.iter_mut().for_each(|stream| stream.exact = exact);
         builder
     };
-    seen(38_578_361, false).finding("could-copy-in-kernel");
-    seen(38_578_361, true).no_finding("could-copy-in-kernel");
-    seen(39_500_000, false).no_finding("could-copy-in-kernel");
+    sampled(38_578_361, false).finding("could-copy-in-kernel");
+    sampled(38_578_361, true).no_finding("could-copy-in-kernel");
+    sampled(39_500_000, false).no_finding("could-copy-in-kernel");
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn many_small_copies_add_up() {
         builder.file("/d/in", File);
         builder.file("/d/out", File);
     }
-    // One after the other in truth; at one time two outputs would look like tee.
+    // One copy after the other; at the same time two outputs would look like tee.
     for (index, stream) in builder.0.counts.iter_mut().enumerate() {
         stream.first_s = (index / 2) as f64 * 0.008;
         stream.last_s = stream.first_s + 0.007;
@@ -91,7 +92,7 @@ fn many_small_copies_add_up() {
 }
 
 #[test]
-fn bytes_that_are_changed_or_only_of_equal_number_stay() {
+fn changed_bytes_and_equal_counts_alone_are_no_copy() {
     copying(File, File, b"THIRD BLOCK", 1600).no_finding("could-copy-in-kernel");
     let mut unseen = copying(File, File, BLOCKS[2], 1600);
     unseen.0.events.clear();
@@ -109,7 +110,7 @@ fn bytes_that_are_changed_or_only_of_equal_number_stay() {
 }
 
 #[test]
-fn a_process_that_only_feeds_a_pipe_is_one_buffer_too_many() {
+fn a_process_that_only_feeds_a_pipe_is_needless() {
     let mut builder = copying(File, Pipe, BLOCKS[2], 1600);
     builder.no_finding("double-buffered");
     builder.process(2, None, "wc");
@@ -131,7 +132,8 @@ fn a_process_that_only_feeds_a_pipe_is_one_buffer_too_many() {
     sink.no_finding("double-buffered");
 }
 
-/// A producer hands so much at a time through a pipe; processor seconds of both, in a run of one second.
+/// Returns the recording of a run of one second in which a producer writes blocks of `asked` bytes to a pipe; `cpu` are the
+/// CPU seconds of writer and reader.
 fn produced(asked: u64, cpu: [f64; 2]) -> RecordingBuilder {
     let mut builder = recording(1.0);
     let pipe = builder.file("pipe:[9]", Pipe);
@@ -143,7 +145,7 @@ fn produced(asked: u64, cpu: [f64; 2]) -> RecordingBuilder {
 }
 
 #[test]
-fn two_that_compute_by_turns_would_overlap_with_a_larger_pipe() {
+fn processes_that_compute_in_turns_would_overlap_with_a_larger_pipe() {
     let finding = produced(1 << 20, [0.5, 0.45]).finding("small-pipe");
     assert_eq!((finding.severity, finding.evidence["pipe_bytes"]), (Warn, 65_536.0));
     assert!((finding.gain.unwrap().elapsed_s - 0.42).abs() < 0.01, "{finding:#?}");
@@ -162,13 +164,13 @@ fn the_readers_pace_tells_its_work_from_its_waiting() {
     // 960 reads of 0.4 ms are 0.384 s of work; the other 0.616 s are the writer's.
     let gain = paced(0.0004).finding("small-pipe").gain.unwrap();
     assert!((gain.elapsed_s - 0.36).abs() < 0.005, "{gain:?}");
-    // A reader that works all the time would not end sooner.
+    // A reader that works all the time would not finish earlier.
     paced(0.00104).no_finding("small-pipe");
     paced(0.000_001).no_finding("small-pipe");
 }
 
 #[test]
-fn a_reader_that_was_disturbed_at_first_has_no_more_work_for_that() {
+fn delays_of_the_first_reads_do_not_count_as_work() {
     let mut builder = produced(1 << 20, [0.01, 0.01]);
     let mut at_s = 0.02;
     for gap_s in [0.0, 0.0021, 0.0004, 0.0019, 0.0004, 0.0025, 0.0022, 0.0005] {
@@ -177,14 +179,14 @@ fn a_reader_that_was_disturbed_at_first_has_no_more_work_for_that() {
     }
     let gain = builder.finding("small-pipe").gain.unwrap();
     assert!((gain.elapsed_s - 0.36).abs() < 0.005, "{gain:?}");
-    // One that had the processor all the time did work all the time.
+    // A reader that used the CPU all the time worked all the time.
     builder.0.processes.last_mut().unwrap().user_s = 1.0;
     builder.no_finding("small-pipe");
 }
 
 #[test]
-fn who_only_hands_a_file_on_has_no_work_to_overlap() {
-    // cat FILE | gzip on a busy machine: gzip is kept from the processor, cat from nothing.
+fn a_process_that_only_copies_a_file_has_no_work_to_overlap() {
+    // cat FILE | gzip on a busy machine: gzip waits for a CPU, cat does not.
     let mut builder = copying(File, Pipe, BLOCKS[2], 256);
     builder.0.elapsed_s = 1.0;
     builder.0.counts.iter_mut().for_each(|stream| (stream.last_s, stream.asked_max) = (1.0, 131_072));
@@ -204,7 +206,7 @@ fn who_only_hands_a_file_on_has_no_work_to_overlap() {
 fn small_writes_cheap_writers_and_large_pipes_do_not_wait() {
     produced(65_536, [0.5, 0.45]).no_finding("small-pipe");
     produced(1 << 20, [0.004, 0.95]).no_finding("small-pipe");
-    // Both had a processor all the time.
+    // Both used a CPU all the time.
     produced(1 << 20, [1.0, 1.0]).no_finding("small-pipe");
     let mut large = produced(1 << 20, [0.5, 0.45]);
     large.open_file(0).pipe_bytes = Some(1 << 20);

@@ -1,4 +1,4 @@
-//! sync-tiny-writes, sync-every-write.
+//! Tests of the rules sync-tiny-writes and sync-every-write.
 
 use weir_model::Severity::*;
 use weir_model::StreamKind;
@@ -15,7 +15,7 @@ fn small_writes_that_wait_for_the_device_are_found_with_their_time() {
     builder.open_file(file).flags |= O_DSYNC;
     builder.stream(1, 3, file, Out, 500, 40);
     let finding = builder.finding("sync-tiny-writes");
-    // 500 × 600 µs, all but one of them for nothing.
+    // 500 × 600 µs, all but one of them needless.
     assert_eq!(finding.severity, High);
     assert!((finding.gain.unwrap().elapsed_s - 0.2994).abs() < 1e-6, "{finding:#?}");
     builder.no_finding("tiny-writes");
@@ -42,14 +42,14 @@ fn large_synced_writes_and_memory_file_systems_do_not_count() {
     let file = builder.file("/d/log", File);
     builder.open_file(file).flags |= O_DSYNC;
     builder.stream(1, 3, file, Out, 500, 65_536);
-    // tmpfs: 500 of them within a millisecond.
+    // tmpfs: 500 calls within a millisecond.
     let stream = builder.stream(1, 4, file, Out, 500, 40);
     stream.last_s = 0.001;
     builder.no_finding("sync-tiny-writes");
 }
 
 #[test]
-fn blocks_that_wait_one_by_one_are_found_but_may_have_to() {
+fn synced_blocks_are_at_most_a_warning() {
     let run = |bytes| {
         let mut builder = recording(0.5);
         let file = builder.file("/d/pages", File);
@@ -62,7 +62,7 @@ fn blocks_that_wait_one_by_one_are_found_but_may_have_to() {
     assert_eq!(run(16_384).severity("sync-tiny-writes"), Warn);
 }
 
-/// As it was seen of sqlite3 with 300 inserts, each a transaction of its own; in one transaction they take 16 ms.
+/// Returns the recording of sqlite3 with 300 inserts, each in a transaction of its own; in one transaction they take 16 ms.
 fn autocommits(elapsed_s: f64) -> RecordingBuilder {
     let mut builder = recording(elapsed_s);
     builder.0.prices.sync_ns = 450_000.0;
@@ -79,12 +79,12 @@ fn autocommits(elapsed_s: f64) -> RecordingBuilder {
 #[test]
 fn a_journal_and_its_directory_are_synced_for_the_same_writes() {
     let finding = autocommits(0.64).finding("sync-every-write");
-    // 1,204 × 450 µs; transactions may be meant.
+    // 1,204 × 450 µs; a warning, because the transactions may be intended.
     assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/t.db"));
     assert!((finding.gain.unwrap().elapsed_s - 0.54).abs() < 0.01, "{finding:#?}");
     assert_eq!((finding.evidence["syncs"], finding.evidence["syncs_beside"]), (301.0, 903.0));
     assert!(finding.why.contains("beside it"), "{}", finding.why);
-    // Two writes to a sync, and it is not what the run is made of.
+    // Two writes per sync, and the syncs are not most of the run.
     autocommits(2.0).no_finding("sync-every-write");
 }
 
@@ -96,7 +96,7 @@ fn a_file_that_is_opened_anew_for_each_record_is_one_file() {
         builder.stream(1, 3, log, Out, 1, 80).syncs = 1;
     }
     assert_eq!(builder.finding("sync-every-write").evidence["syncs"], 400.0);
-    // By two names, in turn.
+    // Under two names in turn.
     for link in (1..400).step_by(2) {
         let file = builder.open_file(link);
         (file.path, file.same_as) = ("/d/link".into(), Some(0));
@@ -118,21 +118,21 @@ fn a_sync_after_each_write_is_found_and_one_at_the_end_is_not() {
     assert_eq!(run(200, 110).severity("sync-every-write"), Warn);
     run(199, 110).no_finding("sync-every-write");
     run(1, 110).no_finding("sync-every-write");
-    // Blocks may be somebody's transactions.
+    // Blocks may be transactions of a database.
     assert_eq!(run(400, 8192).severity("sync-every-write"), Warn);
 }
 
 #[test]
-fn syncs_that_are_seen_to_take_longer_count_so() {
+fn measured_syncs_count_with_their_own_time() {
     let mut builder = recording(2.0);
     let file = builder.file("/d/store.db", File);
     builder.stream(1, 3, file, Out, 400, 110).syncs = 400;
     assert_eq!(builder.severity("sync-every-write"), Warn);
-    // The first ones took 1 ms, those behind them 3.5: all count.
+    // The first syncs took 1 ms, the later ones 3.5 ms: all count.
     (builder.0.counts[0].timed_syncs, builder.0.counts[0].sync_s) = (200, 0.1 + 0.5);
     let finding = builder.finding("sync-every-write");
     assert!(finding.severity == High && (finding.evidence["cost_s"] - 1.2).abs() < 0.001, "{finding:#?}");
-    // Two say nothing of the others.
+    // Two measured syncs are too few for a mean.
     (builder.0.counts[0].timed_syncs, builder.0.counts[0].sync_s) = (2, 0.1);
     assert!((builder.finding("sync-every-write").evidence["cost_s"] - 0.24).abs() < 0.001);
 }

@@ -1,4 +1,4 @@
-//! ignored-write-error, ignored-close-error, short-write-unhandled, direct-misaligned.
+//! Tests of the rules ignored-write-error, ignored-close-error, short-write-unhandled and direct-misaligned.
 
 use weir_model::Severity::*;
 use weir_model::trace::{Exit, Op};
@@ -14,7 +14,7 @@ fn failing(error: i64) -> RecordingBuilder {
 }
 
 #[test]
-fn an_error_that_nobody_hears_of_is_high() {
+fn an_error_without_a_message_is_high() {
     let finding = failing(28).finding("ignored-write-error");
     assert_eq!(
         (finding.severity, finding.evidence["lost_bytes"], finding.evidence["errno"]),
@@ -24,7 +24,7 @@ fn an_error_that_nobody_hears_of_is_high() {
     assert_eq!(failing(9).severity("ignored-write-error"), Warn);
     assert_eq!(failing(32).severity("ignored-write-error"), Info);
     failing(11).no_finding("ignored-write-error");
-    // It goes on as if somebody read it.
+    // The program goes on writing although the reader has gone.
     let mut going_on = failing(32);
     for number in 0..8 {
         going_on.write(0.6 + 0.01 * f64::from(number), 1, 1, 0, b"more\n").result = -32;
@@ -33,7 +33,7 @@ fn an_error_that_nobody_hears_of_is_high() {
 }
 
 #[test]
-fn a_program_that_fails_complains_or_tries_again_knows() {
+fn a_program_that_fails_reports_or_retries_has_handled_the_error() {
     let mut failed = failing(28);
     failed.root().exit = Some(Exit::Code(1));
     failed.no_finding("ignored-write-error");
@@ -50,7 +50,7 @@ fn a_program_that_fails_complains_or_tries_again_knows() {
 }
 
 #[test]
-fn messages_before_the_error_do_not_tell_of_it() {
+fn messages_before_the_error_do_not_report_it() {
     let mut builder = failing(28);
     let terminal = builder.file("/dev/pts/1", Terminal);
     builder.stream(1, 2, terminal, Out, 1, 40).last_s = 0.4;
@@ -58,7 +58,7 @@ fn messages_before_the_error_do_not_tell_of_it() {
 }
 
 #[test]
-fn messages_to_dev_null_tell_nobody() {
+fn messages_to_dev_null_report_nothing() {
     let mut builder = failing(28);
     let null = builder.file("/dev/null", weir_model::StreamKind::Device);
     builder.stream(1, 2, null, Out, 1, 40);
@@ -66,7 +66,7 @@ fn messages_to_dev_null_tell_nobody() {
 }
 
 #[test]
-fn a_sync_that_fails_is_an_error_of_the_data() {
+fn a_failed_sync_is_reported_as_a_write_error() {
     let mut builder = recording(1.0);
     let file = builder.file("/d/db", File);
     builder.call(0.5, 1, Op::Fsync, 3, file, b"").result = -5;
@@ -103,7 +103,7 @@ fn closed_twice_is_a_warning_and_a_loop_over_all_numbers_is_not() {
     unwritten.no_finding("ignored-close-error");
 }
 
-/// A write of 300 bytes of which 100 are taken, then what follows: address, asked, result.
+/// Returns the recording of a write that takes 100 of 300 bytes, and of the next write: address, asked, result.
 fn short(next: Option<(u64, u64, i64)>) -> RecordingBuilder {
     let mut builder = recording(1.0);
     let file = builder.file("/d/image", File);
@@ -127,14 +127,14 @@ fn a_rest_that_is_never_written_is_lost() {
 }
 
 #[test]
-fn a_rest_that_is_written_or_fails_or_is_complained_of_is_not() {
+fn a_rest_that_is_written_fails_or_is_reported_is_no_finding() {
     short(Some((0x1000 + 100, 200, 200))).no_finding("short-write-unhandled");
     short(Some((0x9000, 200, 200))).no_finding("short-write-unhandled");
     short(Some((0x1000 + 100, 200, -27))).no_finding("short-write-unhandled");
     let mut told = short(None);
     told.root().exit = Some(Exit::Code(1));
     told.no_finding("short-write-unhandled");
-    // Calls that were not seen may have written it.
+    // Calls that were not recorded may have written the rest.
     let mut unseen = short(Some((0x9000, 300, 300)));
     unseen.0.counts[0].calls = 900;
     unseen.no_finding("short-write-unhandled");
@@ -156,7 +156,7 @@ fn each_misalignment_is_named_with_its_nearest_right_value() {
     assert!(length.severity == Warn && length.why.contains("take 12288"), "{}", length.why);
     let offset = direct(0x1000, Some(8292), 4096, -22).finding("direct-misaligned");
     assert!(offset.why.contains("take 8192") && offset.evidence.contains_key("misaligned_offset"));
-    // The ptrace engine knows the place of a call that failed by its arguments only.
+    // The ptrace backend does not record the position of a failed call; the arguments have it.
     let mut untold = direct(0x1000, None, 4096, -22);
     if let weir_model::trace::EventKind::Call(call) = &mut untold.0.events[0].kind {
         call.args[3] = 100;
@@ -170,7 +170,7 @@ fn each_misalignment_is_named_with_its_nearest_right_value() {
 }
 
 #[test]
-fn what_fits_what_works_and_other_files_are_not_misaligned() {
+fn aligned_successful_and_buffered_calls_are_no_finding() {
     direct(0x1000, Some(4096), 4096, -22).no_finding("direct-misaligned");
     direct(0x1010, Some(3), 100, 100).no_finding("direct-misaligned");
     let mut buffered = direct(0x1010, Some(3), 100, -22);

@@ -1,4 +1,4 @@
-//! stuck-output, lost-at-kill, lost-at-exec, lost-at-exit, doubled-at-fork.
+//! Tests of the rules stuck-output, lost-at-kill, lost-at-exec, lost-at-exit and doubled-at-fork.
 
 use weir_model::Severity::*;
 use weir_model::StreamKind;
@@ -8,11 +8,11 @@ use crate::testing::*;
 
 const LINE: &[u8] = b"temperature 21.5\n";
 
-/// Looks every quarter of a second, while the program sleeps.
+/// Returns the recording of a sleeping program with a snapshot every quarter of a second.
 fn sleeping(seconds: f64, waits_in: &str, pending_at: impl Fn(f64) -> Vec<u8>) -> RecordingBuilder {
     let mut builder = recording(seconds + 0.2);
     let file = builder.file("/d/out", File);
-    // The open, so that the descriptor is known.
+    // The call that opens the descriptor.
     builder.call(0.0, 1, weir_model::trace::Op::Openat, -1, file, b"").result = 1;
     let mut at_s = 0.1;
     while at_s <= seconds + 0.1 {
@@ -23,7 +23,7 @@ fn sleeping(seconds: f64, waits_in: &str, pending_at: impl Fn(f64) -> Vec<u8>) -
 }
 
 #[test]
-fn bytes_that_wait_a_second_are_stuck() {
+fn bytes_pending_for_a_second_are_stuck() {
     let finding = sleeping(1.5, "clock_nanosleep", |_| LINE.into()).finding("stuck-output");
     assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/out"));
     assert_eq!(finding.evidence["pending_bytes"], 17.0);
@@ -35,7 +35,7 @@ fn bytes_that_wait_a_second_are_stuck() {
 }
 
 #[test]
-fn since_when_bytes_wait_is_not_known_of_those_that_waited_before() {
+fn bytes_pending_before_weir_attached_have_a_lower_bound() {
     let text = |attached: bool| {
         let mut builder = sleeping(1.5, "clock_nanosleep", |_| LINE.into());
         if attached {
@@ -48,7 +48,7 @@ fn since_when_bytes_wait_is_not_known_of_those_that_waited_before() {
 }
 
 #[test]
-fn what_only_a_search_finds_is_cured_in_code() {
+fn buffers_found_by_a_search_are_fixed_in_code() {
     let mut builder = sleeping(1.5, "epoll_pwait", |_| LINE.into());
     assert!(builder.finding("stuck-output").fix.starts_with("weir run"));
     for event in &mut builder.0.events {
@@ -61,7 +61,7 @@ fn what_only_a_search_finds_is_cured_in_code() {
 }
 
 #[test]
-fn the_oldest_byte_waits_also_when_others_join_it() {
+fn more_pending_bytes_do_not_end_the_wait_of_the_oldest() {
     let growing = |at_s: f64| LINE.repeat(1 + (at_s / 0.4) as usize);
     assert_eq!(sleeping(1.5, "clock_nanosleep", growing).severity("stuck-output"), Warn);
 }
@@ -74,13 +74,13 @@ fn the_wait_lasts_until_the_write_that_ends_it() {
     builder.root().ended_s = Some(3.0);
     let finding = builder.finding("stuck-output");
     assert!((finding.evidence["waited_s"] - 1.2).abs() < 1e-6, "{}", finding.why);
-    // One that came much later says nothing: nobody looked in between.
+    // A much later write is no end of the wait: there is no snapshot in between.
     builder.0.events.last_mut().unwrap().at_s = 2.0;
     builder.no_finding("stuck-output");
 }
 
 #[test]
-fn a_look_at_other_streams_ends_no_wait() {
+fn a_snapshot_of_other_buffers_ends_no_wait() {
     let mut builder = sleeping(1.5, "poll", |_| LINE.into());
     builder.snapshot(0.7, 1, SnapshotMoment::Sample, &[pending(3, b"")]);
     builder.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
@@ -93,7 +93,7 @@ fn shorter_waits_busy_programs_and_slow_readers_are_not_stuck() {
     sleeping(3.0, "", |_| LINE.into()).no_finding("stuck-output");
     sleeping(3.0, "write", |_| LINE.into()).no_finding("stuck-output");
     sleeping(3.0, "poll", |_| Vec::new()).no_finding("stuck-output");
-    // Another line each time: it was flushed in between.
+    // A different line each time: the buffer was flushed in between.
     sleeping(3.0, "poll", |at_s| format!("{at_s} is now\n").into_bytes()).no_finding("stuck-output");
 }
 
@@ -107,7 +107,7 @@ fn a_write_in_between_ends_the_wait() {
 }
 
 #[test]
-fn what_is_pending_at_a_signal_is_lost() {
+fn bytes_pending_at_a_signal_are_lost() {
     for (number, high) in [(9, true), (6, true), (11, true), (13, false)] {
         let mut builder = recording(1.0);
         let pipe = builder.file("pipe:[4]", Pipe);
@@ -119,14 +119,14 @@ fn what_is_pending_at_a_signal_is_lost() {
             assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 17.0));
             assert!(finding.fix.contains("weir run --rescue"));
         } else {
-            builder.no_finding("lost-at-kill"); // SIGPIPE: nobody reads the pipe any more
+            builder.no_finding("lost-at-kill"); // SIGPIPE: the pipe has no reader
         }
     }
 }
 
 #[test]
-fn who_kills_what_it_reads_from_wants_no_more_of_it() {
-    // apt ends its method for HTTP when it has nothing to fetch.
+fn a_reader_that_kills_its_writer_loses_nothing() {
+    // apt kills its HTTP method when it has nothing left to fetch.
     let run = |whom: u64| {
         let mut builder = recording(1.0);
         let pipe = builder.file("pipe:[4]", Pipe);
@@ -148,7 +148,7 @@ fn who_kills_what_it_reads_from_wants_no_more_of_it() {
 }
 
 #[test]
-fn without_a_look_at_the_signal_the_last_one_counts_if_nothing_was_written_since() {
+fn without_a_snapshot_at_the_signal_the_last_one_counts_unless_a_write_followed() {
     let killed = |last_write_s: f64| {
         let mut builder = recording(1.0);
         let file = builder.file("/d/log", File);
@@ -166,20 +166,20 @@ fn without_a_look_at_the_signal_the_last_one_counts_if_nothing_was_written_since
 }
 
 #[test]
-fn a_look_at_the_signal_that_knows_other_streams_only_hides_nothing() {
+fn a_snapshot_of_other_buffers_at_the_signal_hides_nothing() {
     let mut builder = recording(1.0);
     builder.file("/d/out", File);
     builder.root().exit = Some(Exit::Signal(9));
     builder.snapshot(0.3, 1, SnapshotMoment::Sample, &[pending(1, LINE)]);
     builder.snapshot(0.9, 1, SnapshotMoment::Signal, &[pending(2, b"")]);
     assert_eq!(builder.finding("lost-at-kill").evidence["lost_bytes"], 17.0);
-    // The same stream, empty at last.
+    // The same buffer, now empty.
     builder.snapshot(0.9, 1, SnapshotMoment::Signal, &[pending(1, b"")]);
     builder.no_finding("lost-at-kill");
 }
 
 #[test]
-fn what_is_pending_at_an_exec_that_succeeds_is_lost() {
+fn bytes_pending_at_a_successful_exec_are_lost() {
     let mut builder = recording(1.0);
     builder.file("pipe:[4]", Pipe);
     builder.snapshot(0.5, 1, SnapshotMoment::Exec, &[pending(1, LINE)]);
@@ -211,7 +211,7 @@ fn a_childs_copy_of_its_parents_bytes_is_not_lost() {
     for id in ["lost-at-exec", "lost-at-exit"] {
         builder.no_finding(id);
     }
-    // What the child added of its own is.
+    // The bytes that the child added are lost.
     builder.fork(0.7, 4);
     builder.snapshot(0.8, 4, SnapshotMoment::Exit, &[pending(1, b"temperature 21.5\nmine\n")]);
     let finding = builder.finding("lost-at-exit");
@@ -220,7 +220,7 @@ fn a_childs_copy_of_its_parents_bytes_is_not_lost() {
 }
 
 #[test]
-fn a_child_of_a_parent_that_nobody_looked_at_is_not_judged() {
+fn without_a_snapshot_at_the_fork_a_child_is_not_judged() {
     let mut builder = recording(1.0);
     builder.fork(0.3, 2);
     builder.snapshot(0.6, 2, SnapshotMoment::Exit, &[pending(1, LINE)]);
@@ -230,7 +230,7 @@ fn a_child_of_a_parent_that_nobody_looked_at_is_not_judged() {
 }
 
 #[test]
-fn what_is_pending_at_exit_is_lost_unless_nobody_wants_it() {
+fn bytes_pending_at_exit_are_lost_unless_no_process_reads_them() {
     let at_exit = |path: &str, kind: StreamKind| {
         let mut builder = recording(1.0);
         let file = builder.file(path, kind);
@@ -264,7 +264,7 @@ fn a_parent_that_leaves_its_bytes_to_a_daemon_loses_nothing() {
     assert_eq!(daemon(b"started\n").severity("lost-at-exit"), High);
 }
 
-/// A parent with a line pending at the fork; what both write afterwards.
+/// Returns the recording of a fork with pending bytes, and of the first write of child and parent.
 fn forked(pending_bytes: &[u8], child: &[u8], parent: &[u8]) -> RecordingBuilder {
     let mut builder = recording(1.0);
     let file = builder.file("/d/out", File);
@@ -283,7 +283,7 @@ fn bytes_written_by_both_sides_of_a_fork_are_doubled() {
 }
 
 #[test]
-fn the_same_words_twice_or_a_silent_child_double_nothing() {
+fn equal_text_without_pending_bytes_and_a_silent_child_double_nothing() {
     forked(b"", b"start\n", b"start\n").no_finding("doubled-at-fork");
     forked(b"start\n", b"child\n", b"start\nparent\n").no_finding("doubled-at-fork");
     forked(b"start\n", b"", b"start\nparent\n").no_finding("doubled-at-fork");

@@ -1,4 +1,4 @@
-//! Each rule on a program that has it, on its repaired twin, and at the edge between.
+//! Tests of each rule: a program with the fault, its fixed twin, and the limits between them.
 
 mod copies;
 mod durability;

@@ -1,4 +1,4 @@
-//! over-read, eaten-stdin, mixed-order, torn-records, shared-offset.
+//! Tests of the rules over-read, eaten-stdin, mixed-order, torn-records and shared-offset.
 
 use weir_model::Severity::*;
 use weir_model::trace::{Op, SnapshotMoment};
@@ -14,7 +14,7 @@ fn timed(
     stream
 }
 
-/// A program reads a block of a file, and sort goes on with the same open file after execve(2).
+/// Returns the recording of a program that reads a block of a file and becomes sort, which reads on.
 fn heading_then_sort(left: &[u8]) -> RecordingBuilder {
     let mut builder = recording(1.0);
     let file = builder.file("/d/in", File);
@@ -31,7 +31,7 @@ fn unread_bytes_that_the_next_program_misses_are_over_read() {
     assert_eq!((finding.severity, finding.evidence["unread_bytes"]), (High, 10.0));
     assert!(finding.why.contains("2999"), "{}", finding.why);
     assert!(finding.why.starts_with("prog (1) left"), "{}", finding.why);
-    // The look at the read itself came before the stream knew of its bytes.
+    // The snapshot at the read itself does not have the read's bytes yet.
     let mut early = heading_then_sort(b"3000\n2999\n");
     early.snapshot(0.101, 1, SnapshotMoment::Sample, &[unread(0, b"")]);
     early.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
@@ -39,7 +39,7 @@ fn unread_bytes_that_the_next_program_misses_are_over_read() {
 }
 
 #[test]
-fn bytes_that_were_all_used_or_given_back_are_not() {
+fn used_bytes_and_bytes_given_back_are_no_finding() {
     heading_then_sort(b"").no_finding("over-read");
     let mut back = heading_then_sort(b"3000\n");
     back.call(0.205, 1, Op::Lseek, 0, 0, b"");
@@ -49,7 +49,7 @@ fn bytes_that_were_all_used_or_given_back_are_not() {
     alone.no_finding("over-read");
 }
 
-/// Two programs one after the other on one pipe; no walker knows the first one's buffer.
+/// Returns the recording of two programs that read one pipe one after the other. No walker knows the first one's buffer.
 fn head_then_sort(written: u64, zeros: u64) -> RecordingBuilder {
     let mut builder = recording(1.0);
     let (pipe, out) = (builder.file("pipe:[1]", Pipe), builder.file("/d/out", File));
@@ -63,14 +63,14 @@ fn head_then_sort(written: u64, zeros: u64) -> RecordingBuilder {
 }
 
 #[test]
-fn blocks_taken_from_a_pipe_by_one_that_leaves_early_are_a_warning() {
+fn a_program_that_reads_blocks_and_stops_early_is_a_warning() {
     assert_eq!(head_then_sort(5, 0).severity("over-read"), Warn);
-    // dd count=1 passes on what it takes; cat has seen the end.
+    // dd count=1 writes what it reads; cat reaches end of file.
     head_then_sort(27, 0).no_finding("over-read");
     head_then_sort(5, 1).no_finding("over-read");
 }
 
-/// A loop reads a line, starts a child, and reads again.
+/// Returns the recording of a loop that reads a line, starts a child, and reads again with these bytes as the result.
 fn looping(child_takes: u64, after: &[u8]) -> RecordingBuilder {
     let mut builder = recording(1.0);
     let input = builder.file("/d/hosts", File);
@@ -85,13 +85,13 @@ fn looping(child_takes: u64, after: &[u8]) -> RecordingBuilder {
 }
 
 #[test]
-fn a_child_that_leaves_nothing_of_the_loops_input_has_eaten_it() {
+fn a_child_that_reads_the_loops_input_to_its_end_is_found() {
     let finding = looping(80, b"").finding("eaten-stdin");
     assert_eq!((finding.severity, finding.pid, finding.evidence["eaten_bytes"]), (High, 2, 80.0));
 }
 
 #[test]
-fn counters_alone_tell_that_the_loop_found_nothing_left() {
+fn counts_alone_show_that_the_loop_hit_end_of_file() {
     let counted = |zeros: u64, jumps: u64| {
         let mut builder = looping(80, b"");
         builder.0.events.retain(|event| event.at_s < 0.8);
@@ -100,15 +100,15 @@ fn counters_alone_tell_that_the_loop_found_nothing_left() {
     };
     assert_eq!(counted(1, 0).severity("eaten-stdin"), High);
     counted(0, 0).no_finding("eaten-stdin");
-    // It went on at another place, behind what the child took.
+    // The loop went on at another offset, after the bytes that the child read.
     counted(1, 1).no_finding("eaten-stdin");
 }
 
 #[test]
-fn a_child_that_takes_nothing_or_leaves_something_is_well() {
+fn a_child_that_reads_nothing_or_not_all_is_no_finding() {
     looping(0, b"").no_finding("eaten-stdin");
     looping(80, b"host2").no_finding("eaten-stdin");
-    // The input was handed over: its owner does not come back.
+    // The input was passed on: its owner does not read again.
     let mut handed = looping(80, b"");
     handed.0.counts[0].last_s = 0.1;
     handed.no_finding("eaten-stdin");
@@ -145,7 +145,7 @@ fn flushed_bytes_are_in_order() {
 }
 
 #[test]
-fn two_openings_of_one_file_that_append_are_in_one_order() {
+fn two_appending_open_files_of_one_inode_share_an_order() {
     let run = |flags: i32, number: u64| {
         let mut builder = recording(1.0);
         let (log, link) = (builder.file("/d/log", File), builder.file("/d/link", File));
@@ -161,13 +161,14 @@ fn two_openings_of_one_file_that_append_are_in_one_order() {
     assert_eq!((finding.severity, finding.path.as_str()), (High, "/d/log"));
     assert!(finding.fix.starts_with("write everything through the one stream"), "{}", finding.fix);
     run(APPEND, 78).no_finding("mixed-order");
-    // Each writes at its own place.
+    // Each writes at its own offset.
     run(0o101, 77).no_finding("mixed-order");
 }
 
 #[test]
-fn what_left_with_a_call_that_nobody_saw_is_in_order() {
-    // As it was seen of file(1) with many files, in a pause: the padding of its columns is in the buffer again and again.
+fn bytes_written_by_an_unrecorded_call_are_in_order() {
+    // From a recording of file(1) with many files, in a sampling gap: its buffer has the padding of its columns again and
+    // again.
     let padded = |seen_between: bool| {
         let mut builder = recording(1.0);
         let file = builder.file("/d/out", File);
@@ -200,7 +201,7 @@ fn a_childs_output_before_the_parents_heading_is_mixed() {
     run(true).no_finding("mixed-order");
 }
 
-/// Two writers of one log, each with its own opening.
+/// Returns the recording of two writers of one log, each with its own open file.
 fn two_writers(flags: i32, size: u64, ends: u64) -> RecordingBuilder {
     let mut builder = recording(1.0);
     for pid in [2, 3] {
@@ -224,21 +225,21 @@ fn full_buffers_of_two_writers_tear_their_lines() {
         (finding.severity, finding.evidence["cut_calls"], finding.evidence["writers"]),
         (High, 27.0, 2.0)
     );
-    // One writer alone would write elsewhere than the command lets it, and leave the other one as it is.
+    // The fix is for the whole command: one writer alone would write to another file and not change the other writer.
     assert!(finding.fix.starts_with("weir run --line -- ./prog 'a b'   or in code: "), "{}", finding.fix);
     let mut attached = two_writers(APPEND, 4096, 1);
     attached.0.command.clear();
     assert!(attached.finding("torn-records").fix.starts_with("whole records"));
     for exe in ["/usr/bin/mawk", "/usr/bin/seq"] {
-        let mut deaf = two_writers(APPEND, 4096, 1);
-        deaf.0.processes[2].images[0].exe = exe.into();
-        assert!(deaf.finding("torn-records").fix.starts_with("whole records"), "{exe}");
+        let mut block_writer = two_writers(APPEND, 4096, 1);
+        block_writer.0.processes[2].images[0].exe = exe.into();
+        assert!(block_writer.finding("torn-records").fix.starts_with("whole records"), "{exe}");
     }
 }
 
 #[test]
-fn who_was_not_seen_to_write_tears_nothing() {
-    // man waits for the process that writes, and is given bytes of a time in which nobody looked.
+fn a_process_without_a_recorded_write_tears_nothing() {
+    // man waits for the writing process and gets a share of the bytes of a sampling gap.
     let mut guessed = two_writers(APPEND, 4096, 1);
     guessed.0.events.retain(|event| event.pid != 3);
     assert_eq!(guessed.severity("torn-records"), High, "each call was counted");
@@ -247,7 +248,7 @@ fn who_was_not_seen_to_write_tears_nothing() {
 }
 
 #[test]
-fn the_file_counts_and_not_its_name() {
+fn files_are_compared_by_inode_not_by_name() {
     let mut by_link = two_writers(APPEND, 4096, 1);
     by_link.open_file(1).path = "/d/link".into();
     assert_eq!(by_link.severity("torn-records"), High);
@@ -257,7 +258,7 @@ fn the_file_counts_and_not_its_name() {
 }
 
 #[test]
-fn whole_lines_and_writers_one_after_the_other_do_not() {
+fn whole_lines_and_writers_in_turn_are_no_finding() {
     two_writers(APPEND, 4096, 28).no_finding("torn-records");
     two_writers(APPEND, 40, 28).no_finding("torn-records");
     // Short pieces on purpose: a prompt and its answer.
@@ -268,7 +269,7 @@ fn whole_lines_and_writers_one_after_the_other_do_not() {
 }
 
 #[test]
-fn two_openings_without_append_overwrite_each_other() {
+fn two_open_files_without_append_overwrite_each_other() {
     assert_eq!(two_writers(0o101, 40, 28).severity("torn-records"), High);
     let mut placed = two_writers(0o101, 40, 28);
     placed.call(0.3, 2, Op::Pwrite, 3, 0, b"x");
@@ -303,7 +304,7 @@ fn two_processes_that_seek_and_read_by_turns_share_an_offset() {
     };
     assert_eq!(run(false, 0).severity("shared-offset"), High);
     run(true, 0).no_finding("shared-offset");
-    // Giving back what was not used, as shells do before each command.
+    // A seek that gives unused bytes back, as shells do before each command.
     run(false, 1).no_finding("shared-offset");
 }
 
@@ -317,9 +318,9 @@ fn a_rewind_under_a_writer_makes_it_overwrite() {
         builder.fork(0.2, 2);
         seek(&mut builder, 0.3, 2, file, whence);
         builder.read(0.31, 2, 3, file, b"event 1\n");
-        // dprintf(3) asks where it is before it writes.
-        let asks = builder.call(0.39, 1, Op::Lseek, 3, file, b"");
-        (asks.args[1], asks.args[2]) = (0, 1);
+        // dprintf(3) asks for the offset before it writes.
+        let query = builder.call(0.39, 1, Op::Lseek, 3, file, b"");
+        (query.args[1], query.args[2]) = (0, 1);
         builder.write(0.4, 1, 3, file, b"event 2\n");
         builder
     };
@@ -329,7 +330,7 @@ fn a_rewind_under_a_writer_makes_it_overwrite() {
 }
 
 #[test]
-fn a_childs_seek_moves_what_its_parent_reads() {
+fn a_childs_seek_moves_its_parents_reads() {
     let run = |becomes_another: bool, own: bool| {
         let mut builder = recording(1.0);
         let files = [builder.file("/d/text", File), builder.file("/d/text", File)];
@@ -343,13 +344,13 @@ fn a_childs_seek_moves_what_its_parent_reads() {
         builder
     };
     assert_eq!(run(false, false).severity("shared-offset"), High);
-    // A program that moves the place for who comes after it; an open file of its own.
+    // A program that moves the offset for the next program; an open file of its own.
     run(true, false).no_finding("shared-offset");
     run(false, true).no_finding("shared-offset");
 }
 
 #[test]
-fn a_forked_child_has_the_buffer_and_goes_on_in_it() {
+fn a_forked_child_continues_with_the_inherited_buffer() {
     let mut builder = recording(1.0);
     let file = builder.file("/d/in", File);
     timed(builder.stream(1, 0, file, In, 1, 4096), 0.1, 0.1);
@@ -357,7 +358,7 @@ fn a_forked_child_has_the_buffer_and_goes_on_in_it() {
     builder.fork(0.2, 2);
     timed(builder.stream(2, 0, file, In, 2, 4096), 0.3, 0.4);
     builder.no_finding("over-read");
-    // Another program has not.
+    // Another program does not have the buffer.
     builder.exec(0.25, 2, "sort");
     builder.0.counts[1].image = 1;
     assert_eq!(builder.severity("over-read"), High);

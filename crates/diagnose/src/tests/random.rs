@@ -1,4 +1,4 @@
-//! No recording, however odd, makes the rules panic, and what they say is well-formed.
+//! No recording, however odd, makes the rules panic, and their sentences are well-formed.
 
 use proptest::prelude::*;
 use weir_model::StreamKind;
@@ -15,7 +15,7 @@ const MOMENTS: [SnapshotMoment; 5] = [
     SnapshotMoment::Signal,
 ];
 
-/// Numbers from which a recording is made; small ones, so that they meet.
+/// Numbers that a recording is made from. They are small, so that events hit the same processes and files.
 type Seeds = Vec<(u8, u8, u64, u64)>;
 
 fn seeds() -> impl Strategy<Value = Seeds> {
@@ -46,13 +46,13 @@ fn random_recording(seeds: &Seeds, elapsed_s: f64) -> RecordingBuilder {
                 buffers[0].pending_bytes = large;
                 builder.snapshot_in(at_s, pid, MOMENTS[usize::from(a % 5)], "poll", &buffers);
             }
-            _ => builder.event(at_s, pid, odd_what(a)),
+            _ => builder.event(at_s, pid, odd_event(a)),
         }
     }
     builder
 }
 
-fn odd_what(a: u8) -> EventKind {
+fn odd_event(a: u8) -> EventKind {
     match a % 3 {
         0 => EventKind::Fork { child: u32::from(a % 7) },
         1 => EventKind::Exec { image: u32::from(a) },

@@ -1,12 +1,11 @@
-//! random-without-advice, seek-and-reread, unaligned-writes.
+//! Tests of the rules random-without-advice, seek-and-reread and unaligned-writes.
 
 use weir_model::Severity::*;
 use weir_model::trace::Op;
 
 use crate::testing::*;
 
-/// 3,000 reads of 8 KiB all over a file of 200 MB, in so many seconds of which the processor had some; half of it came from
-/// the device.
+/// Returns the recording of 3,000 reads of 8 KiB all over a file of 200 MB. The device delivered half of the bytes.
 fn random(span_s: f64, cpu_s: f64) -> RecordingBuilder {
     let mut builder = recording(span_s);
     let file = builder.file("/d/table", File);
@@ -19,16 +18,16 @@ fn random(span_s: f64, cpu_s: f64) -> RecordingBuilder {
 }
 
 #[test]
-fn waiting_for_a_processor_or_for_what_is_needed_is_not_the_read_aheads_fault() {
+fn waiting_for_a_cpu_or_for_needed_bytes_is_not_wasted() {
     let finding = random(0.4, 0.05).finding("random-without-advice");
-    // 0.35 s of waiting, three quarters of it for what nobody asked for.
+    // 0.35 s of waiting, three quarters of it for bytes that no call asked for.
     assert!((finding.evidence["wasted_s"] - 0.264).abs() < 0.001, "{finding:#?}");
     assert!(finding.why.contains("fetched"), "{}", finding.why);
-    // The same on a machine with other work: all that it waits for is a processor.
+    // The same on a busy machine: the process waits for a CPU only.
     let mut loaded = random(0.4, 0.05);
     loaded.root().queued_s = Some(0.34);
     assert_eq!(loaded.severity("random-without-advice"), Info);
-    // Nothing was fetched in vain, or nothing at all.
+    // No needless bytes were fetched, or no bytes at all.
     for fetched in [24_576_000, 0] {
         let mut needed = random(0.4, 0.05);
         needed.root().fetched_bytes = Some(fetched);
@@ -63,7 +62,7 @@ fn advice_order_and_small_files_need_none() {
     small.no_finding("random-without-advice");
 }
 
-/// 200,000 reads of 4 KiB of a file of 4.8 MB, with a seek before each.
+/// Returns the recording of 200,000 reads of 4 KiB of a file of 4.8 MB, with a seek before each.
 fn rereading(bytes_again: u64) -> RecordingBuilder {
     let mut builder = recording(0.5);
     let file = builder.file("/d/table", File);
@@ -78,19 +77,19 @@ fn a_buffer_filled_again_after_each_seek_is_found_and_priced() {
     let builder = rereading(810_000_000);
     let finding = builder.finding("seek-and-reread");
     assert_eq!(finding.severity, High);
-    // 200,000 × (400 + 300) ns and 819 MB × 0.05 ns, which the processor has near, nearly all for nothing.
+    // 200,000 × (400 + 300) ns and 819 MB × 0.05 ns from the CPU's caches, nearly all of it needless.
     assert!((finding.gain.unwrap().elapsed_s - 0.180).abs() < 0.005, "{finding:#?}");
     builder.no_finding("random-without-advice");
-    // What the program does around the calls goes with them.
+    // User time around the calls is saved as well.
     let mut slow = rereading(810_000_000);
     (slow.root().user_s, slow.root().system_s) = (0.2, 0.18);
     let gain = slow.finding("seek-and-reread").gain.unwrap();
     assert!((gain.elapsed_s - 0.180 - 0.12).abs() < 0.005, "{gain:?}");
 }
 
-/// As it was seen of a C program with an index in front and records behind; the twin with two streams took 0.098 s less.
+// From a recording of a C program with an index before its records; the twin with two streams took 0.098 s less.
 #[test]
-fn what_is_read_again_is_near() {
+fn repeated_reads_come_from_the_cpu_caches() {
     let mut builder = recording(0.49);
     (builder.0.prices.file_read_ns, builder.0.prices.call_ns) = (305.0, 136.0);
     (builder.0.prices.byte_ns, builder.0.prices.again_byte_ns) = (0.145, 0.021);
@@ -119,7 +118,7 @@ fn bytes_that_are_read_about_once_are_no_reread() {
     random(0.4, 0.05).no_finding("seek-and-reread");
 }
 
-/// 4,000 writes of 5,000 bytes.
+/// Returns the recording of 4,000 writes of 5,000 bytes.
 fn records(flags: i32, size: Option<u64>, unaligned: u64) -> RecordingBuilder {
     let mut builder = recording(0.4);
     let file = builder.file("/d/volume", File);
@@ -144,12 +143,12 @@ fn records_over_an_old_file_that_straddle_blocks_are_found() {
 }
 
 #[test]
-fn new_files_appends_and_whole_blocks_are_not() {
+fn new_files_appends_and_whole_blocks_are_no_finding() {
     records(0o1101, Some(20_000_000), 4000).no_finding("unaligned-writes");
     records(0o101, Some(20_000_000), 4000).no_finding("unaligned-writes");
     records(0o2001, Some(90_000_000), 4000).no_finding("unaligned-writes");
     records(0o1, Some(20_000_000), 399).no_finding("unaligned-writes");
-    // The shell that redirected to it may have made it.
+    // The shell that redirected output to the file may have created it.
     let mut inherited = records(0o1, Some(20_000_000), 4000);
     inherited.open_file(0).opened_by = None;
     inherited.no_finding("unaligned-writes");

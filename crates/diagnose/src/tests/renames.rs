@@ -1,4 +1,4 @@
-//! missing-sync-before-rename, missing-dir-sync.
+//! Tests of the rules missing-sync-before-rename and missing-dir-sync.
 
 use weir_model::Severity::*;
 use weir_model::StreamKind;
@@ -8,7 +8,7 @@ use crate::testing::*;
 
 const O_DSYNC: i32 = 0o10000;
 
-/// A file is written, perhaps synced, renamed; then perhaps its directory is synced.
+/// Returns the recording of a file that is written, perhaps synced, and renamed; then perhaps its directory is synced.
 fn replaced(synced: bool, directory: Option<&str>) -> RecordingBuilder {
     let mut builder = recording(1.0);
     let file = builder.file("/d/new/settings.tmp", File);
@@ -33,7 +33,7 @@ fn a_rename_before_the_data_is_safe_is_a_warning() {
     replaced(false, None).no_finding("missing-dir-sync");
 }
 
-/// A file is written and renamed to `to`: whether that replaced something is known, or not.
+/// Adds a file that is written and renamed to `to`.
 fn saved(builder: &mut RecordingBuilder, at_s: f64, to: &str, replaced: Option<bool>) {
     let from = format!("{to}.tmp");
     let file = builder.file(&from, File);
@@ -51,14 +51,14 @@ fn one_saved(replaced: Option<bool>) -> RecordingBuilder {
 }
 
 #[test]
-fn how_bad_it_is_follows_from_what_is_lost() {
+fn the_severity_follows_from_the_lost_content() {
     assert_eq!(one_saved(Some(true)).severity("missing-sync-before-rename"), Warn);
     assert_eq!(one_saved(None).severity("missing-sync-before-rename"), Warn);
-    let fresh = one_saved(Some(false)).finding("missing-sync-before-rename");
-    assert_eq!(fresh.severity, Info);
+    let new = one_saved(Some(false)).finding("missing-sync-before-rename");
+    assert_eq!(new.severity, Info);
     assert!(
-        fresh.why.contains("no other file had that name") && fresh.fix.contains("sync -f /d once"),
-        "{fresh:#?}"
+        new.why.contains("no other file had that name") && new.fix.contains("sync -f /d once"),
+        "{new:#?}"
     );
 }
 
@@ -76,18 +76,18 @@ fn many_new_names_are_one_hint() {
 }
 
 #[test]
-fn what_is_made_of_other_files_can_be_made_again() {
+fn derived_files_can_be_made_again() {
     let from = |path: &str, bytes: u64| {
         let mut builder = one_saved(Some(true));
         let input = builder.file(path, File);
         builder.stream(1, 4, input, In, 1, bytes);
         builder
     };
-    // ar puts object files into a library that was there before.
+    // ar adds object files to an existing library.
     assert_eq!(from("/d/part.o", 1100).severity("missing-sync-before-rename"), Info);
-    // sort and sed -i take the very file that they replace.
+    // sort and sed -i read the file that they replace.
     assert_eq!(from("/d/settings", 1100).severity("missing-sync-before-rename"), Warn);
-    // sed -i f1 f2 …, and patch: what they take is what they replace.
+    // sed -i f1 f2 …, and patch: all files that they read are replaced.
     let mut both = from("/d/settings", 1200);
     saved(&mut both, 0.4, "/d/more", Some(true));
     let more = both.file("/d/more", File);
@@ -97,7 +97,7 @@ fn what_is_made_of_other_files_can_be_made_again() {
     let old = patched.file("/d/settings", File);
     patched.stream(1, 5, old, In, 1, 1100);
     assert_eq!(patched.severity("missing-sync-before-rename"), Warn);
-    // What the program itself is made of is no source, nor is a number from a large file a copy of it.
+    // A program's own code is no source, and a number found in a large file is no copy of it.
     assert_eq!(from("/usr/lib/python3/json.py", 1100).severity("missing-sync-before-rename"), Warn);
     assert_eq!(from("/d/libjson.so.1", 1100).severity("missing-sync-before-rename"), Warn);
     assert_eq!(from("/d/measurements", 1_000_000).severity("missing-sync-before-rename"), Warn);
@@ -105,7 +105,7 @@ fn what_is_made_of_other_files_can_be_made_again() {
 }
 
 #[test]
-fn a_script_is_no_source_of_what_it_writes() {
+fn a_script_is_no_source_of_its_output() {
     let mut builder = one_saved(Some(true));
     builder.root().images[0].comm = "python3".into();
     builder.root().images[0].argv = vec!["python3".into(), "-u".into(), "save.py".into()];
@@ -124,13 +124,13 @@ fn a_copy_through_a_pipe_can_be_made_again() {
     builder.process(2, None, "sender");
     builder.stream(2, 3, source, In, 1, 1200);
     builder.stream(1, 0, socket, In, 1, 1300);
-    assert_eq!(builder.severity("missing-sync-before-rename"), Warn, "nobody knows where that comes from");
+    assert_eq!(builder.severity("missing-sync-before-rename"), Warn, "the source of the bytes is unknown");
     builder.stream(2, 1, socket, Out, 1, 1300);
     assert_eq!(builder.severity("missing-sync-before-rename"), Info);
 }
 
 #[test]
-fn what_this_run_made_it_can_make_again_unless_it_keeps_its_state_there() {
+fn files_made_in_this_run_can_be_made_again_unless_they_are_state() {
     let mut builder = one_saved(Some(false));
     saved(&mut builder, 0.3, "/d/settings", Some(true));
     assert_eq!(builder.finding("missing-sync-before-rename").evidence["files"], 2.0);
@@ -138,7 +138,7 @@ fn what_this_run_made_it_can_make_again_unless_it_keeps_its_state_there() {
     assert_eq!(builder.severity("missing-sync-before-rename"), Info, "steps of one thing");
     saved(&mut builder, 5.5, "/d/settings", Some(true));
     assert_eq!(builder.findings("missing-sync-before-rename")[0].severity, Warn, "it saves again and again");
-    // ld makes a program, strip replaces it.
+    // ld writes a program, strip replaces it.
     let mut linked = one_saved(Some(true));
     let program = linked.file("/d/settings", File);
     let stream = linked.stream(1, 5, program, Out, 1, 1200);
@@ -147,7 +147,7 @@ fn what_this_run_made_it_can_make_again_unless_it_keeps_its_state_there() {
 }
 
 #[test]
-fn who_cannot_change_a_program_is_told_what_he_can_do() {
+fn installed_programs_get_a_fix_from_outside() {
     let mut builder = one_saved(Some(true));
     builder.root().images[0].exe = "/usr/bin/sed".into();
     let finding = builder.finding("missing-sync-before-rename");
@@ -155,13 +155,13 @@ fn who_cannot_change_a_program_is_told_what_he_can_do() {
     assert_eq!(finding.severity, Info, "its makers decided");
     builder.root().images[0].comm = "git".into();
     assert!(builder.finding("missing-sync-before-rename").fix.starts_with("git config core.fsync all"));
-    // sort writes and mv renames: the script in which they are can sync in between.
+    // sort writes and mv renames: their script can sync in between.
     builder.process(2, None, "sort").images[0].exe = "/usr/bin/sort".into();
     builder.0.counts[0].pid = 2;
     let between = builder.finding("missing-sync-before-rename");
     assert_eq!((between.severity, between.pid), (Warn, 2));
     builder.0.counts[0].pid = 1;
-    // Of the directory it is so as well.
+    // The same for the directory.
     builder.call(0.15, 1, Op::Fsync, 3, 0, b"");
     let directory = builder.finding("missing-dir-sync");
     assert!(
@@ -171,7 +171,7 @@ fn who_cannot_change_a_program_is_told_what_he_can_do() {
 }
 
 #[test]
-fn what_tools_replace_and_make_anew_is_one_hint() {
+fn files_of_installed_programs_are_one_hint() {
     // git: a new config, and the old index.
     let mut builder = one_saved(Some(false));
     saved(&mut builder, 0.3, "/d/index", Some(true));
@@ -182,7 +182,7 @@ fn what_tools_replace_and_make_anew_is_one_hint() {
 }
 
 #[test]
-fn a_name_that_is_given_up_again_is_no_name() {
+fn a_removed_name_is_no_finding() {
     let mut builder = one_saved(Some(true));
     builder.call(0.4, 1, Op::Unlink, -1, 0, b"").paths = vec!["/d/settings".into()];
     builder.no_finding("missing-sync-before-rename");
@@ -197,7 +197,7 @@ fn a_name_that_is_given_up_again_is_no_name() {
 }
 
 #[test]
-fn synced_data_is_safe_whoever_synced_it() {
+fn a_sync_by_any_process_is_enough() {
     replaced(true, None).no_finding("missing-sync-before-rename");
     let mut counted = replaced(false, None);
     counted.0.counts[0].syncs = 1;
@@ -216,7 +216,7 @@ fn synced_data_is_safe_whoever_synced_it() {
 }
 
 #[test]
-fn renames_of_others_files_failed_ones_and_those_in_memory_are_left_alone() {
+fn unwritten_files_failed_renames_and_files_in_memory_are_no_finding() {
     let mut failed = replaced(false, None);
     if let weir_model::trace::EventKind::Call(call) = &mut failed.0.events[0].kind {
         call.result = -18;
@@ -244,8 +244,8 @@ fn a_rename_needs_its_directory_synced() {
 }
 
 #[test]
-fn what_happened_while_nobody_looked_is_not_judged() {
-    // Between writing and renaming: it may have been synced then.
+fn sampling_gaps_may_hide_a_sync() {
+    // Between the write and the rename: a sync of the file may be missing.
     let mut away = replaced(false, None);
     away.event(0.25, 1, EventKind::Unwatched { until_s: 0.35 });
     away.no_finding("missing-sync-before-rename");
@@ -255,14 +255,14 @@ fn what_happened_while_nobody_looked_is_not_judged() {
     let mut later = replaced(false, None);
     later.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
     assert_eq!(later.severity("missing-sync-before-rename"), Warn);
-    // And the directory afterwards.
+    // After the rename: a sync of the directory may be missing.
     let mut behind = replaced(true, None);
     behind.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
     behind.no_finding("missing-dir-sync");
 }
 
 #[test]
-fn a_directory_is_the_same_by_whatever_path() {
+fn directories_are_compared_by_inode() {
     let by = |path: &str, ino: u64, dev: u64| {
         let mut builder = one_saved(Some(true));
         builder.call(0.15, 1, Op::Fsync, 3, 0, b"");
@@ -277,7 +277,7 @@ fn a_directory_is_the_same_by_whatever_path() {
         rename.unwrap().directory = Some(77);
         builder
     };
-    // Through a symbolic link, or another mount of it.
+    // Opened through a symbolic link or another mount.
     by("/link", 77, 8).no_finding("missing-dir-sync");
     by("/d", 0, 8).no_finding("missing-dir-sync");
     assert_eq!(by("/link", 78, 8).severity("missing-dir-sync"), Warn);
@@ -285,7 +285,7 @@ fn a_directory_is_the_same_by_whatever_path() {
 }
 
 #[test]
-fn a_directory_that_is_synced_over_and_over_is_known_by_its_counter() {
+fn repeated_syncs_of_a_directory_are_known_from_its_counts() {
     let mut builder = replaced(true, None);
     let directory = builder.file("/d/old", StreamKind::Other);
     let stream = builder.stream(1, 4, directory, Out, 0, 0);

@@ -1,4 +1,4 @@
-//! tiny-writes, tiny-reads, line-buffered-bulk, terminal-bulk, read-after-eof-spin.
+//! Tests of the rules tiny-writes, tiny-reads, line-buffered-bulk, terminal-bulk and read-after-eof-spin.
 
 use weir_model::Severity::*;
 use weir_model::StreamKind;
@@ -20,7 +20,7 @@ fn byte_by_byte_writes_are_found_and_priced() {
 }
 
 #[test]
-fn gathered_writes_are_well() {
+fn large_writes_are_no_finding() {
     let mut builder = recording(1.0);
     let file = builder.file("/d/out", File);
     builder.stream(1, 1, file, Out, 80, 65_536);
@@ -31,7 +31,7 @@ fn gathered_writes_are_well() {
 
 #[test]
 fn severity_is_the_share_and_not_the_count() {
-    // 250,000 × 0.9 µs, less what a buffer takes: about 0.224 s.
+    // 250,000 × 0.9 µs, less the cost of a buffer: about 0.224 s.
     for (elapsed, severity) in [(0.5, Some(High)), (2.0, Some(Warn)), (10.0, Some(Info)), (60.0, None)] {
         let mut builder = recording(elapsed);
         let file = builder.file("/d/out", File);
@@ -56,7 +56,7 @@ fn a_few_milliseconds_are_worth_a_hint_where_they_are_most_of_the_run() {
 }
 
 #[test]
-fn the_processor_time_is_the_most_that_calls_can_cost() {
+fn calls_cost_at_most_the_cpu_time() {
     let mut builder = recording(1.0);
     let file = builder.file("/d/out", File);
     builder.stream(1, 1, file, Out, 1_000_000, 1);
@@ -66,14 +66,14 @@ fn the_processor_time_is_the_most_that_calls_can_cost() {
 }
 
 #[test]
-fn calls_on_a_socket_cost_what_the_kernel_took_for_them() {
+fn calls_on_a_socket_cost_the_kernels_time() {
     let mut builder = recording(1.0);
     let socket = builder.file("socket:[7]", Socket);
     builder.stream(1, 4, socket, Out, 100_000, 1);
     (builder.root().user_s, builder.root().system_s) = (0.1, 0.4);
     let cost_s = builder.finding("tiny-writes").evidence["cost_s"];
     assert!((cost_s - 0.46).abs() < 1e-6, "{cost_s}");
-    // Where other calls are as many, nobody knows whose time it was.
+    // With as many other calls, the kernel's time cannot be attributed.
     let file = builder.file("/d/in", File);
     builder.stream(1, 3, file, In, 100_000, 1000);
     builder.root().system_s = 1.2;
@@ -81,8 +81,8 @@ fn calls_on_a_socket_cost_what_the_kernel_took_for_them() {
     assert!((cost_s - 0.045 - 0.03).abs() < 1e-3, "{cost_s}");
 }
 
-/// As it was seen of a Python program that sent 99,590 bytes one by one; the twin that sends them at once took 0.328 s
-/// less of the processors.
+/// Returns the recording of a Python program that sent 99,590 bytes one by one. The twin that sends them at once used 0.328 s
+/// less CPU time.
 fn sent_byte_by_byte(taken: &[u8]) -> RecordingBuilder {
     let mut builder = recording(0.509);
     (builder.0.prices.pipe_ns, builder.0.prices.buffered_byte_ns, builder.0.prices.byte_ns) =
@@ -92,7 +92,7 @@ fn sent_byte_by_byte(taken: &[u8]) -> RecordingBuilder {
     (child.user_s, child.system_s) = (0.0268, 0.1003);
     let (ours, theirs) = (builder.file("socket:[7]", Socket), builder.file("socket:[8]", Socket));
     builder.stream(1, 3, ours, Out, 99_590, 1);
-    builder.stream(2, 4, theirs, In, 13_887, 7).asked = tape_asked(13_887, 65_536);
+    builder.stream(2, 4, theirs, In, 13_887, 7).asked = asked_histogram(13_887, 65_536);
     for (number, byte) in b"measured".chunks(1).enumerate() {
         builder.write(0.06 + number as f64 / 1e5, 1, 3, ours, byte);
     }
@@ -107,17 +107,17 @@ fn a_reader_that_gets_single_bytes_pays_as_well() {
     assert!((gain - 0.2027).abs() < 0.002 && (peer_s - 0.116).abs() < 0.002, "{finding:#?}");
     assert_eq!(finding.evidence["peer"], 2.0);
     assert!(finding.why.contains("its reader python3 (2) gets few bytes"), "{}", finding.why);
-    // Other bytes come out of some other socket.
+    // Different bytes: another socket.
     assert!(!sent_byte_by_byte(b"hello").finding("tiny-writes").evidence.contains_key("peer_s"));
-    // Who asks for single bytes has itself to blame.
+    // A reader that asks for single bytes is slow by itself.
     let mut asks = sent_byte_by_byte(b"measu");
-    asks.0.counts[1].asked = tape_asked(13_887, 8);
+    asks.0.counts[1].asked = asked_histogram(13_887, 8);
     assert!(!asks.finding("tiny-writes").evidence.contains_key("peer_s"));
 }
 
-/// As it was seen of node with 150,000 console.log; the twin that joins the lines took 0.416 s less.
+// From a recording of node with 150,000 console.log; the twin that joins the lines took 0.416 s less.
 #[test]
-fn what_surrounds_a_call_in_the_program_is_saved_as_well() {
+fn user_time_around_calls_is_saved_as_well() {
     let logged = |user_s: f64| {
         let mut builder = recording(user_s + 0.3);
         (builder.0.prices.file_write_ns, builder.0.prices.buffered_byte_ns) = (547.0, 1.1);
@@ -129,12 +129,12 @@ fn what_surrounds_a_call_in_the_program_is_saved_as_well() {
     let finding = logged(0.402);
     let gain = finding.gain.unwrap().elapsed_s;
     assert!((gain - 0.401).abs() < 0.005 && finding.evidence["own_s"] > 0.2, "{finding:#?}");
-    // A program that computes for ten seconds besides does not do so because of its calls.
+    // Ten seconds of computing are not due to the calls.
     assert!(logged(10.0).gain.unwrap().elapsed_s < 0.42);
 }
 
 #[test]
-fn what_surrounds_the_calls_makes_nothing_worse() {
+fn user_time_around_calls_does_not_raise_the_severity() {
     let severity = |user_s: f64| {
         let mut builder = recording(1.0);
         (builder.root().user_s, builder.root().system_s) = (user_s, 0.23);
@@ -174,13 +174,13 @@ fn a_one_way_pipe_of_bytes_can_be_gathered() {
     builder.process(2, None, "next");
     builder.stream(1, 0, first, In, 1_000_000, 1);
     builder.stream(1, 1, second, Out, 1_000_000, 1);
-    builder.stream(2, 0, second, In, 1_000_000, 1).asked = tape_asked(1_000_000, 65_536);
+    builder.stream(2, 0, second, In, 1_000_000, 1).asked = asked_histogram(1_000_000, 65_536);
     assert_eq!(builder.finding("tiny-writes").pid, 1);
-    // The next one asks for much and gets little: that is the writer's doing.
+    // The next process asks for much and gets little, because of the writer.
     assert_eq!(builder.finding("tiny-reads").pid, 1);
 }
 
-fn tape_asked(calls: u64, size: u64) -> weir_model::trace::Histogram {
+fn asked_histogram(calls: u64, size: u64) -> weir_model::trace::Histogram {
     let mut asked = weir_model::trace::Histogram::default();
     asked.add(size, calls);
     asked
@@ -211,14 +211,14 @@ fn lines_one_by_one_into_a_file_are_line_buffered_bulk() {
     builder.stream(1, 1, file, Out, 300_000, 30).newline_ends = 300_000;
     let finding = builder.finding("line-buffered-bulk");
     assert_eq!(finding.severity, High);
-    // Whether the program flushes or its stream goes by lines is not known: gathering helps with both.
+    // It is unknown whether the program flushes or its stream is line buffered; gathering helps with both.
     assert!(finding.fix.starts_with("weir run --coalesce -- ./prog 'a b'   or in code: "), "{}", finding.fix);
     assert!(!finding.fix.contains("--full") && !finding.why.contains("the reader"), "{finding:#?}");
     builder.no_finding("tiny-writes");
 }
 
 #[test]
-fn who_reads_line_by_line_is_said_where_it_is_known() {
+fn the_reader_is_mentioned_if_its_reads_are_recorded() {
     let why = |asked: u64, size: u64, inside: bool| {
         let mut builder = recording(0.6);
         let pipe = builder.file("pipe:[3]", Pipe);
@@ -226,12 +226,12 @@ fn who_reads_line_by_line_is_said_where_it_is_known() {
         builder.stream(1, 1, pipe, Out, 300_000, 30).newline_ends = 300_000;
         if inside {
             builder.stream(2, 0, pipe, In, 9_000_000 / size, size).asked =
-                tape_asked(9_000_000 / size, asked);
+                asked_histogram(9_000_000 / size, asked);
         }
         builder.finding("line-buffered-bulk").why
     };
     assert!(why(65_536, 4096, true).contains("the reader takes larger blocks"));
-    // `while read`, a reader that gets each line as it comes, and one that nobody sees.
+    // `while read`, a reader that gets each line at once, and a reader that is not recorded.
     for (asked, size, inside) in [(1, 1, true), (65_536, 30, true), (65_536, 4096, false)] {
         let why = why(asked, size, inside);
         assert!(!why.contains("the reader") && why.ends_with("% of the run."), "{why}");
@@ -261,7 +261,7 @@ fn gathering_is_offered_only_where_it_helps() {
         }
     };
     assert!(offered(&|_| {}));
-    assert!(offered(&reads("/dev/zero", 5_000_000)), "nobody looks from there");
+    assert!(offered(&reads("/dev/zero", 5_000_000)), "the device does not react to output");
     assert!(!offered(&reads("/dev/ttyUSB0", 5_000_000)), "each answer may depend on what was written");
     assert!(offered(&reads("/dev/ttyUSB0", 5)));
     assert!(!offered(&|builder| builder.root().threads = 7), "another thread could let others see");
@@ -275,7 +275,7 @@ fn gathering_is_offered_only_where_it_helps() {
 }
 
 #[test]
-fn what_cannot_be_given_back_is_not_read_ahead() {
+fn input_that_cannot_be_given_back_is_not_coalesced() {
     let mut builder = recording(2.0);
     let pipe = builder.file("pipe:[1]", Pipe);
     builder.stream(1, 0, pipe, In, 1_000_000, 1);
@@ -300,7 +300,7 @@ fn words_are_not_lines_and_a_slow_pipe_wants_its_lines() {
     let mut builder = recording(300.0);
     let (file, pipe) = (builder.file("/d/out", File), builder.file("pipe:[3]", Pipe));
     builder.stream(1, 3, file, Out, 30_000_000, 5).newline_ends = 1_500_000;
-    // 3,300 lines a second: somebody may look at them.
+    // 3,300 lines per second: a reader may need them one by one.
     builder.stream(1, 1, pipe, Out, 1_000_000, 30).newline_ends = 1_000_000;
     builder.no_finding("line-buffered-bulk");
     assert_eq!(builder.finding("tiny-writes").fd, 3);
@@ -320,7 +320,7 @@ fn writers_of_one_log_keep_their_lines() {
 }
 
 #[test]
-fn much_on_a_terminal_is_said_but_never_high() {
+fn much_terminal_output_is_at_most_a_warning() {
     let mut builder = recording(1.0);
     let terminal = builder.file("/dev/pts/3", Terminal);
     builder.stream(1, 1, terminal, Out, 100_000, 34).newline_ends = 100_000;
@@ -336,7 +336,7 @@ fn much_on_a_terminal_is_said_but_never_high() {
 }
 
 #[test]
-fn reading_on_at_the_end_is_a_spin_only_without_pauses() {
+fn reads_at_end_of_file_are_a_spin_only_without_pauses() {
     let mut builder = recording(0.8);
     let log = builder.file("/d/app.log", File);
     builder.stream(1, 3, log, In, 1_500_000, 0).zeros = 1_499_990;
@@ -347,7 +347,7 @@ fn reading_on_at_the_end_is_a_spin_only_without_pauses() {
     let log = patient.file("/d/app.log", File);
     patient.stream(1, 3, log, In, 1000, 0).zeros = 1000;
     patient.no_finding("read-after-eof-spin");
-    // Most calls bring something: a reader that meets the end now and then.
+    // Most calls return bytes: a reader that hits end of file now and then.
     let mut reader = crate::testing::recording(0.8);
     let log = reader.file("/d/app.log", File);
     reader.stream(1, 3, log, In, 1_500_000, 10).zeros = 500_000;

@@ -1,4 +1,4 @@
-//! Everything together: order, merging, the verdict, pipelines, and ordinary programs that have nothing.
+//! Tests of all rules together: order, merging, the verdict, pipelines, and ordinary programs without findings.
 
 use weir_model::trace::{Exit, Histogram, Op, SnapshotMoment, StreamTable};
 use weir_model::{Mode, Severity};
@@ -66,7 +66,7 @@ fn the_verdict_counts_streams_and_not_their_openings() {
     assert_eq!(text(&builder), "Nothing is wrong with the one stream of this run.", "by another name");
     let other = builder.file("/d/in", File);
     builder.stream(1, 3, other, In, 2, 65_536);
-    // Opened, and never used.
+    // Opened and never used.
     builder.stream(1, 9, other, Out, 0, 0);
     assert_eq!(text(&builder), "Nothing is wrong with the 2 streams of this run.");
     builder.stream(1, 9, other, Out, 0, 0).syncs = 1;
@@ -78,7 +78,7 @@ fn the_verdict_counts_streams_and_not_their_openings() {
 }
 
 #[test]
-fn what_was_not_counted_is_about_so_much() {
+fn estimated_counts_begin_with_about() {
     let mut builder = recording(7.0);
     let output = builder.file("/d/w", File);
     builder.stream(1, 4, output, Out, 4_123_456, 1).exact = false;
@@ -93,7 +93,7 @@ fn what_was_not_counted_is_about_so_much() {
     assert_eq!(
         text(&builder, &diagnose(&builder.0)),
         text(&builder, &counted),
-        "nobody else can have made them"
+        "no other stream can have made these calls"
     );
     let other = builder.file("/d/v", File);
     builder.stream(1, 5, other, Out, 10, 4096).estimated = true;
@@ -117,7 +117,7 @@ fn a_finding_has_the_figures_of_its_row() {
 }
 
 #[test]
-fn two_names_of_a_file_are_one_for_what_explains_what() {
+fn superseding_findings_may_use_another_name_of_the_file() {
     let mut builder = recording(1.0);
     let (real, link) = (builder.file("/d/out", File), builder.file("/d/link", File));
     builder.open_file(link).same_as = Some(real);
@@ -150,7 +150,7 @@ fn one_cause_is_one_finding() {
 }
 
 #[test]
-fn bytes_that_waited_and_were_lost_are_one_loss() {
+fn bytes_that_were_stuck_and_lost_are_one_loss() {
     let mut builder = recording(3.0);
     let file = builder.file("/d/log", File);
     builder.call(0.0, 1, Op::Openat, -1, file, b"").result = 3;
@@ -205,11 +205,11 @@ fn ordinary_programs_have_nothing() {
     let mut builder = recording(2.0);
     let script = builder.file("/d/configure", File);
     let (log, archive) = (builder.file("/d/log", File), builder.file("/d/a.tar", File));
-    // A shell that reads a script from a pipe a byte at a time, as it must.
+    // A shell that reads a script from a pipe one byte at a time, as POSIX requires.
     let pipe = builder.file("pipe:[1]", Pipe);
     builder.stream(1, 0, pipe, In, 4000, 1);
     builder.stream(1, 10, script, In, 12, 8192);
-    // Its commands write short lines to the log that they share, one after the other.
+    // Its commands write short lines to their shared log, one after the other.
     for pid in 2..200 {
         builder.process(pid, Some(1), "expr");
         let stream = builder.stream(pid, 1, log, Out, 2, 11);
@@ -218,7 +218,7 @@ fn ordinary_programs_have_nothing() {
     }
     builder.stream(1, 1, log, Out, 400, 20).newline_ends = 150;
     builder.stream(1, 3, archive, Out, 500, 10_240);
-    // make's tokens: one byte there, one byte back.
+    // make's job tokens: one byte there, one byte back.
     let tokens = builder.file("pipe:[2]", Pipe);
     builder.stream(1, 4, tokens, In, 300, 1);
     builder.stream(1, 5, tokens, Out, 300, 1);

@@ -1,4 +1,4 @@
-import subprocess  # noqa: F401; what importing it costs is no part of the difference
+import subprocess  # noqa: F401; imported so that the difference does not include its cost
 import zlib
 
 checksum = 0

@@ -1,4 +1,4 @@
-/* A worker reports by stdio and by write(2): the file has the second first. */
+/* A worker reports through stdio and with write(2): the latter arrives first. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

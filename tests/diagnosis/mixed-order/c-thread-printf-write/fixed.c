@@ -1,4 +1,4 @@
-/* A worker reports by stdio alone. */
+/* A worker reports through stdio only. */
 #include <pthread.h>
 #include <stdio.h>
 

@@ -5,7 +5,7 @@ int main(void)
 {
     char heading[100];
 
-    setvbuf(stdin, NULL, _IONBF, 0); /* take no byte more than the line */
+    setvbuf(stdin, NULL, _IONBF, 0); /* read no byte beyond the line */
     if (!fgets(heading, sizeof heading, stdin))
         return 1;
     printf("sorted: %s", heading);

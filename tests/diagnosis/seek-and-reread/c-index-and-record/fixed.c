@@ -10,7 +10,7 @@ int main(void)
     if (!index || !table)
         return 1;
     fseek(table, 100001 * 16L, SEEK_SET);
-    for (int i = 0; i < 300000; i++) { /* a stream for each place: neither has to seek */
+    for (int i = 0; i < 300000; i++) { /* one stream for each part: neither has to seek */
         if (fread(entry, 1, 16, index) != 16)
             return 1;
         if (fread(record, 1, 16, table) != 16)

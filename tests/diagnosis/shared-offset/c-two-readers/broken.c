@@ -12,7 +12,7 @@ static int look_up(int table, int first)
     for (int i = first; i < 1000; i += 2) {
         int key = (int)((i * 7919LL) % 2000);
         lseek(table, key * 1024L, SEEK_SET);
-        usleep(100); /* stands for other work */
+        usleep(100); /* in place of other work */
         if (read(table, record, 1024) != 1024 || atoi(record) != key)
             wrong++;
     }

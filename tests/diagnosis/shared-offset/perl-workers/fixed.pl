@@ -8,7 +8,7 @@ for my $worker (0, 1) {
     for (my $i = $worker; $i < 1000; $i += 2) {
         my $key = $i * 7919 % 2000;
         sysseek $table, $key * 1024, 0;
-        select undef, undef, undef, 0.0001; # stands for other work
+        select undef, undef, undef, 0.0001; # in place of other work
         sysread $table, my $record, 1024;
         $wrong++ if ($record || -1) != $key;
     }

@@ -10,7 +10,7 @@ for worker in range(2):
         for i in range(worker, 1000, 2):
             key = i * 7919 % 2000
             table.seek(key * 1024)
-            time.sleep(0.0001)  # stands for other work
+            time.sleep(0.0001)  # in place of other work
             if int(table.read(1024) or b"-1") != key:
                 wrong += 1
         print("worker", worker, "wrong:", wrong, flush=True)

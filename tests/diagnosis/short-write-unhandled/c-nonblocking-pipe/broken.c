@@ -16,7 +16,7 @@ int main(void)
         fcntl(0, F_SETFL, 0);
         close(ends[0]);
         close(ends[1]);
-        usleep(50000); /* a reader that has other things to do */
+        usleep(50000); /* a reader that is busy */
         execlp("wc", "wc", "-c", (char *)NULL);
         _exit(127);
     }

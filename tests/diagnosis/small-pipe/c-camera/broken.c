@@ -25,7 +25,7 @@ static long store_frames(int in)
     long total = 0;
 
     while ((got = read(in, frame, 65536)) > 0) {
-        usleep(600); /* stands for the device that stores 64 KiB */
+        usleep(600); /* in place of the device that stores 64 KiB */
         total += got;
     }
     return total;

@@ -1,4 +1,4 @@
-/* A worker says that it is ready and waits: nobody reads that, because stdout is a file. */
+/* A worker prints that it is ready and waits: the line stays in the buffer, because stdout is a file. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

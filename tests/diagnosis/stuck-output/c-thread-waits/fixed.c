@@ -1,4 +1,4 @@
-/* A worker says that it is ready and waits, after a flush. */
+/* A worker prints that it is ready, flushes, and waits. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-//! A private place for one program: a copy of its files, prepared and compiled, and what belongs beside it.
+//! A private directory for one program: a copy of its files, prepared and compiled, and files that the program does not see.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -9,62 +9,62 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::set::{Case, Ordinary, root};
+use super::set::{LabelledCase, OrdinaryRun, root};
 use crate::common::disk_dir;
 
-/// The directory, removed at the end.
-pub struct Place(TempDir);
+/// A temporary directory. It is removed on drop.
+pub struct Workspace(TempDir);
 
-impl Place {
-    /// Where the program runs.
+impl Workspace {
+    /// Returns the directory in which the program runs.
     pub fn work(&self) -> PathBuf {
         self.0.path().join("work")
     }
 
-    /// A file outside of the program's sight.
+    /// Returns the path of a file outside of that directory.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     fn empty() -> Self {
-        let place = Self(disk_dir());
-        fs::create_dir(place.work()).expect("a directory in a new directory");
-        place
+        let workspace = Self(disk_dir());
+        fs::create_dir(workspace.work()).expect("a directory in a new directory");
+        workspace
     }
 
-    /// A copy of the case's files, with its data made and its C compiled.
-    pub fn of_case(case: &Case) -> Result<Self, String> {
-        let place = Self::empty();
+    /// Copies a case's files, prepares its data and compiles its C programs.
+    pub fn of_case(case: &LabelledCase) -> Result<Self, String> {
+        let workspace = Self::empty();
         for file in fs::read_dir(&case.dir).map_err(|error| format!("{}: {error}", case.dir.display()))? {
             let file = file.expect("an entry");
-            fs::copy(file.path(), place.work().join(file.file_name())).expect("a copy");
+            fs::copy(file.path(), workspace.work().join(file.file_name())).expect("a copy");
         }
         if let Some(line) = &case.prepare {
-            place.shell(line)?;
+            workspace.shell(line)?;
         }
         for program in ["broken", "fixed"] {
-            if place.work().join(program).with_extension("c").exists() {
-                place.shell(&format!("cc -O1 -o {program} {program}.c"))?;
+            if workspace.work().join(program).with_extension("c").exists() {
+                workspace.shell(&format!("cc -O1 -o {program} {program}.c"))?;
             }
         }
-        place.give_away()?;
-        Ok(place)
+        workspace.chown_to_user()?;
+        Ok(workspace)
     }
 
-    /// An empty directory with the run's data.
-    pub fn of_ordinary(run: &Ordinary) -> Result<Self, String> {
-        let place = Self::empty();
+    /// Makes an empty directory and prepares a run's data there.
+    pub fn of_ordinary(run: &OrdinaryRun) -> Result<Self, String> {
+        let workspace = Self::empty();
         if let Some(lines) = &run.prepare {
-            place.shell(lines)?;
+            workspace.shell(lines)?;
         }
-        place.give_away()?;
-        Ok(place)
+        workspace.chown_to_user()?;
+        Ok(workspace)
     }
 
-    /// To the user who runs the programs.
-    fn give_away(&self) -> Result<(), String> {
+    /// Changes the owner to the user who runs the programs, if one is set.
+    fn chown_to_user(&self) -> Result<(), String> {
         let Some(user) = user() else { return Ok(()) };
-        give(self.0.path(), user).map_err(|error| format!("chown {}: {error}", self.0.path().display()))
+        chown_all(self.0.path(), user).map_err(|error| format!("chown {}: {error}", self.0.path().display()))
     }
 
     fn shell(&self, line: &str) -> Result<(), String> {
@@ -80,35 +80,36 @@ impl Place {
     }
 }
 
-/// The ordinary user as whom weir and the programs run, where that is asked for, by number.
+/// Returns the user ID in WEIR_DIAGNOSIS_USER, under which weir and the programs run.
 pub fn user() -> Option<u32> {
     let user = std::env::var("WEIR_DIAGNOSIS_USER").ok()?;
-    Some(user.parse().unwrap_or_else(|_| panic!("WEIR_DIAGNOSIS_USER={user}: not a user's number")))
+    Some(user.parse().unwrap_or_else(|_| panic!("WEIR_DIAGNOSIS_USER={user}: not a user ID")))
 }
 
-/// A directory and all that is in it, or a file.
-pub fn give(path: &Path, user: u32) -> std::io::Result<()> {
+/// Changes the owner of a file, or of a directory with all its contents.
+pub fn chown_all(path: &Path, user: u32) -> std::io::Result<()> {
     lchown(path, Some(user), Some(user))?;
     if path.is_dir() && !path.is_symlink() {
         for entry in fs::read_dir(path)? {
-            give(&entry?.path(), user)?;
+            chown_all(&entry?.path(), user)?;
         }
     }
     Ok(())
 }
 
-/// The same command as that user, whose home is the same for all runs: weir keeps prices there.
-pub fn as_user(mut command: Command) -> Command {
+/// Returns the command so that it runs as that user. The home directory is the same for all runs, because weir keeps prices
+/// there.
+pub fn run_as_user(mut command: Command) -> Command {
     if let Some(user) = user() {
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("home-{user}"));
-        fs::create_dir_all(&home).and_then(|()| give(&home, user)).expect("a home");
+        fs::create_dir_all(&home).and_then(|()| chown_all(&home, user)).expect("a home");
         command.uid(user).gid(user).env("HOME", &home).env("TMPDIR", &home);
     }
     command
 }
 
-/// A command as the set wants it: the system's own programs before others' wrappers (pyenv's `python3` is a
-/// shell script), and nothing in the environment that changes a program's buffering.
+/// Returns a command with the environment of the set: the system's own programs come first in PATH (pyenv's `python3` is a
+/// shell script), and no variable changes a program's buffering.
 pub fn command(program: &Path, dir: &Path) -> Command {
     let mut path = OsString::from("/usr/bin:/bin:");
     path.push(std::env::var_os("PATH").unwrap_or_default());
@@ -122,7 +123,7 @@ pub fn command(program: &Path, dir: &Path) -> Command {
     command
 }
 
-/// The first of `needs` that is not here.
+/// Returns the first command of `needs` that is not installed.
 pub fn missing(needs: &[String]) -> Option<&str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs: Vec<_> = [PathBuf::from("/usr/bin"), PathBuf::from("/bin")]
