@@ -60,6 +60,7 @@ generate: deps-run ## write the generated parts of docs/ again: schema enums, ta
 
 fmt: deps-lint ## format the Rust code
 	@cargo fmt --all
+	@rustfmt --edition 2024 crates/diagnose/src/rules/*.rs crates/walkers/src/runtimes/*.rs crates/walkers/src/runtimes/*/*.rs
 
 bench-harness: deps-bench build ## the cost of the harness, compared with plain C and fio
 	@cargo bench --quiet --locked -p weir-benches --bench harness
