@@ -1,4 +1,5 @@
-//! One look into a process: what is in its buffers, since when, and what it is doing.
+//! Reads the buffers of one process for `weir peek`: the pending bytes, their age, and what the main thread
+//! does.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,30 +16,32 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::syscalls;
 use weir_walkers::{PendingBytes, Walker, walkers, walkers_missing};
 
-/// Between two looks, where the first cannot tell since when bytes wait.
-const BETWEEN: Duration = Duration::from_millis(200);
-/// How often a process that runs is looked at, and the pauses between.
-const LOOKS: usize = 8;
-const BETWEEN_LOOKS: Duration = Duration::from_micros(700);
-/// What a preview has when not all bytes are asked for.
+/// Time between two buffer snapshots if the first cannot tell the age of pending bytes.
+const AGE_CHECK_DELAY: Duration = Duration::from_millis(200);
+/// Number of buffer snapshots of a running process, and the time between them. Together they take about 5 ms,
+/// which the user does not notice.
+const SNAPSHOTS_MAX: usize = 8;
+const SNAPSHOT_DELAY: Duration = Duration::from_micros(700);
+/// Bytes of a preview without `--full`.
 const PREVIEW_BYTES: usize = 256;
 
-/// Looks; `full`: with all bytes that wait.
+/// Reads the buffers of a process. With `full` the previews have all pending bytes. Fails if the process is
+/// gone or may not be read.
 pub fn peek(pid: u32, full: bool) -> Result<Peek, AccessProblem> {
     process_access::check(pid)?;
-    let look = Look::until_steady(pid);
+    let snapshot = PeekSnapshot::until_steady(pid);
     let idle = idle_s(pid);
     let (_, comm, command) = proc::names(pid);
-    let mut streams: Vec<PeekStream> = look.streams(pid, full);
+    let mut streams: Vec<PeekStream> = snapshot.streams(pid, full);
     let since = match idle {
-        Some(idle) if idle >= BETWEEN.as_secs_f64() => Some(idle),
+        Some(idle) if idle >= AGE_CHECK_DELAY.as_secs_f64() => Some(idle),
         _ => None,
     };
-    let waits = |one: &PeekStream| one.pending_bytes > 0;
-    if since.is_none() && streams.iter().any(waits) {
-        look.wait_and_compare(pid, &mut streams);
+    let has_pending = |one: &PeekStream| one.pending_bytes > 0;
+    if since.is_none() && streams.iter().any(has_pending) {
+        snapshot.wait_and_compare(pid, &mut streams);
     } else {
-        streams.iter_mut().filter(|one| waits(one)).for_each(|one| one.since_s = since);
+        streams.iter_mut().filter(|one| has_pending(one)).for_each(|one| one.since_s = since);
     }
     process_access::check(pid)?;
     Ok(Peek {
@@ -53,47 +56,47 @@ pub fn peek(pid: u32, full: bool) -> Result<Peek, AccessProblem> {
     })
 }
 
-struct Look {
+struct PeekSnapshot {
     walkers: Vec<Box<dyn Walker>>,
     memory: ProcessMemory,
     buffers: Vec<Buffer>,
     pending: Vec<PendingBytes>,
-    written: Option<u64>,
+    writes_before: Option<u64>,
 }
 
-impl Look {
-    /// A stream that changes while it is read is not believed: a process that runs, and in which nothing seems to
-    /// wait, is looked at again.
-    fn until_steady(pid: u32) -> Look {
-        let mut look = Look::at(pid, walkers(pid));
-        for _ in 1..LOOKS {
-            if !look.pending.is_empty() || !proc::is_running(pid) {
+impl PeekSnapshot {
+    /// Takes snapshots until one has pending bytes or the process sleeps: a walker rejects a stream that
+    /// changes while it is read.
+    fn until_steady(pid: u32) -> PeekSnapshot {
+        let mut snapshot = PeekSnapshot::at(pid, walkers(pid));
+        for _ in 1..SNAPSHOTS_MAX {
+            if !snapshot.pending.is_empty() || !proc::is_running(pid) {
                 break;
             }
-            std::thread::sleep(BETWEEN_LOOKS);
-            look = Look::at(pid, look.walkers);
+            std::thread::sleep(SNAPSHOT_DELAY);
+            snapshot = PeekSnapshot::at(pid, snapshot.walkers);
         }
-        look
+        snapshot
     }
 
-    fn at(pid: u32, walkers: Vec<Box<dyn Walker>>) -> Look {
+    fn at(pid: u32, walkers: Vec<Box<dyn Walker>>) -> PeekSnapshot {
         let memory = ProcessMemory { pid };
-        let written = writes(pid);
+        let writes_before = write_calls(pid);
         let buffers = walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect();
         let pending = walkers.iter().flat_map(|walker| walker.pending(&memory)).collect();
-        Look { walkers, memory, buffers, pending, written }
+        PeekSnapshot { walkers, memory, buffers, pending, writes_before }
     }
 
     fn streams(&self, pid: u32, full: bool) -> Vec<PeekStream> {
-        let ends = Ends::of(pid, &self.buffers);
+        let pipe_ends = PipeEnds::of(pid, &self.buffers);
         let mut found: Vec<PeekStream> =
-            self.buffers.iter().map(|one| self.stream(pid, one, full, &ends)).collect();
-        let place = |fd: i32| self.pending.iter().position(|one| one.fd == fd).unwrap_or(usize::MAX);
-        found.sort_by_key(|one| (place(one.fd), one.fd));
+            self.buffers.iter().map(|one| self.stream(pid, one, full, &pipe_ends)).collect();
+        let order = |fd: i32| self.pending.iter().position(|one| one.fd == fd).unwrap_or(usize::MAX);
+        found.sort_by_key(|one| (order(one.fd), one.fd));
         found
     }
 
-    fn stream(&self, pid: u32, one: &Buffer, full: bool, ends: &Ends) -> PeekStream {
+    fn stream(&self, pid: u32, one: &Buffer, full: bool, pipe_ends: &PipeEnds) -> PeekStream {
         let pending = self.pending.iter().find(|all| all.stream == one.address && all.fd == one.fd);
         let all = pending.map_or(one.pending.as_slice(), |pending| &pending.bytes);
         let shown = match (one.pending_bytes, full) {
@@ -106,7 +109,7 @@ impl Look {
             walker: one.walker,
             fd: one.fd,
             kind: kind(pid, one.fd),
-            peers: ends.peers(pid, &path),
+            peers: pipe_ends.peers(pid, &path),
             path,
             mode: one.mode,
             buffer_bytes: one.buffer_bytes,
@@ -120,12 +123,13 @@ impl Look {
         }
     }
 
-    /// What is there still, with no write of the process in between, has waited at least so long.
+    /// Takes a second snapshot. Bytes that are in both, without a write(2) in between, are at least as old as
+    /// the time between the two.
     fn wait_and_compare(&self, pid: u32, streams: &mut [PeekStream]) {
-        std::thread::sleep(BETWEEN);
+        std::thread::sleep(AGE_CHECK_DELAY);
         let again: Vec<Buffer> =
             self.walkers.iter().flat_map(|walker| walker.buffers(&self.memory)).collect();
-        if self.written.is_none() || writes(pid) != self.written {
+        if self.writes_before.is_none() || write_calls(pid) != self.writes_before {
             return;
         }
         for stream in streams {
@@ -135,14 +139,14 @@ impl Look {
                 after.is_some_and(|after| after.pending.starts_with(&before.pending))
             };
             if stream.pending_bytes > 0 && before.is_some_and(same) {
-                stream.since_s = Some(BETWEEN.as_secs_f64());
+                stream.since_s = Some(AGE_CHECK_DELAY.as_secs_f64());
             }
         }
     }
 }
 
-/// Calls that wrote, as the kernel counts them.
-fn writes(pid: u32) -> Option<u64> {
+/// Returns the kernel's number of write calls of the process.
+fn write_calls(pid: u32) -> Option<u64> {
     proc::io(pid).map(|io| io.write_calls)
 }
 
@@ -165,30 +169,31 @@ fn state(pid: u32) -> MainThreadState {
     }
 }
 
-/// A call that was stopped goes on under another name; where in the kernel it is tells its own.
+/// Returns the name of a call that restart_syscall(2) continues, by the kernel function in which the thread
+/// sleeps.
 fn restarted(pid: u32) -> Option<&'static str> {
-    let place = fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
-    ["nanosleep", "poll", "futex"].into_iter().find(|name| place.contains(name))
+    let kernel_function = fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
+    ["nanosleep", "poll", "futex"].into_iter().find(|name| kernel_function.contains(name))
 }
 
-/// Since when no thread of it has run: the scheduler notes when it last did, by a clock of the processor that it
-/// ran on. What that clock says now weir reads in its own entry, on the same processor. These clocks leave out time
-/// that the processor was not the machine's own, so it is so long at least.
+/// Returns the time since a thread of the process last ran, in seconds. The scheduler notes it by the clock of
+/// the thread's CPU, so weir moves to that CPU and reads the clock in its own entry. The clock omits time that
+/// a hypervisor took away, so the result is a lower limit.
 fn idle_s(pid: u32) -> Option<f64> {
     if proc::is_running(pid) {
         return None;
     }
     let threads = proc::threads(pid);
-    let own = sched_getaffinity(None).ok()?;
+    let affinity = sched_getaffinity(None).ok()?;
     let idle: Option<Vec<f64>> = threads.iter().map(|tid| thread_idle_ms(pid, *tid)).collect();
-    let _unchanged = sched_setaffinity(None, &own);
+    let _unchanged = sched_setaffinity(None, &affinity);
     idle?.into_iter().reduce(f64::min).map(|idle| idle / 1e3)
 }
 
 fn thread_idle_ms(pid: u32, tid: u32) -> Option<f64> {
-    let mut its = CpuSet::new();
-    its.set(proc::last_processor(tid)?);
-    sched_setaffinity(None, &its).ok()?;
+    let mut cpu = CpuSet::new();
+    cpu.set(proc::last_processor(tid)?);
+    sched_setaffinity(None, &cpu).ok()?;
     let now = last_ran_ms("thread-self")?;
     Some((now - last_ran_ms(&format!("{pid}/task/{tid}"))?).max(0.0))
 }
@@ -204,32 +209,32 @@ fn kind(pid: u32, fd: i32) -> StreamKind {
     kind_at(&proc::descriptor(pid, fd).unwrap_or_default(), status.st_mode)
 }
 
-/// Who has the pipes open that a process writes to or reads from.
-struct Ends(HashMap<String, Vec<(u32, bool)>>);
+/// The processes at both ends of the pipes of one process: PID and whether the descriptor is for writing.
+struct PipeEnds(HashMap<String, Vec<(u32, bool)>>);
 
-impl Ends {
-    fn of(pid: u32, buffers: &[Buffer]) -> Ends {
+impl PipeEnds {
+    fn of(pid: u32, buffers: &[Buffer]) -> PipeEnds {
         let pipes = buffers.iter().filter_map(|one| proc::descriptor(pid, one.fd));
-        let mut ends: HashMap<String, Vec<(u32, bool)>> =
+        let mut pipe_ends: HashMap<String, Vec<(u32, bool)>> =
             pipes.filter(|path| path.starts_with("pipe:")).map(|path| (path, Vec::new())).collect();
-        let others = if ends.is_empty() { Vec::new() } else { proc::numbers("/proc") };
+        let others = if pipe_ends.is_empty() { Vec::new() } else { proc::numbers("/proc") };
         for other in others {
             for fd in proc::numbers(&format!("/proc/{other}/fd")) {
                 let Some(path) = proc::descriptor(other, fd as i32) else { continue };
-                if let Some(end) = ends.get_mut(&path) {
+                if let Some(end) = pipe_ends.get_mut(&path) {
                     end.push((other, writes_to(other, fd)));
                 }
             }
         }
-        Ends(ends)
+        PipeEnds(pipe_ends)
     }
 
-    /// The readers of what it writes, or the writers of what it reads.
+    /// Returns the readers of a pipe that the process writes to, or the writers of one that it reads from.
     fn peers(&self, pid: u32, path: &str) -> Vec<PipePeer> {
         let Some(all) = self.0.get(path) else { return Vec::new() };
-        let own = all.iter().filter(|end| end.0 == pid).any(|end| end.1);
+        let own_writes = all.iter().filter(|end| end.0 == pid).any(|end| end.1);
         let mut pids: Vec<u32> =
-            all.iter().filter(|end| end.1 != own && end.0 != pid).map(|end| end.0).collect();
+            all.iter().filter(|end| end.1 != own_writes && end.0 != pid).map(|end| end.0).collect();
         pids.dedup();
         pids.into_iter().map(|pid| PipePeer { pid, comm: proc::names(pid).1 }).collect()
     }

@@ -1,4 +1,4 @@
-//! A look over the processes: who makes small calls, whose bytes wait, and what ended children did.
+//! Tests of `survey`: small calls, pending bytes, and the calls of ended children.
 
 #[path = "../../walkers/tests/support/mod.rs"]
 mod support;
@@ -20,7 +20,7 @@ fn find(survey: &Survey, pid: u32) -> &ProcessActivity {
     survey.processes.iter().find(|one| one.pid == pid).unwrap_or_else(|| panic!("{pid}: {survey:?}"))
 }
 
-/// A shell script that says a byte on its stderr when it has begun.
+/// Starts a shell script, which writes a byte to its stderr when it is ready.
 fn script(text: &str) -> Waiting {
     Waiting::start(Command::new("sh").args(["-c", text]))
 }
@@ -30,30 +30,33 @@ fn calls_and_bytes_of_a_small_writer() {
     let waiting = script("printf . >&2; exec dd if=/dev/zero of=/dev/null bs=1 status=none");
     let mut surveyor = of(&[waiting.pid()]);
     let first = surveyor.sample();
-    let seen = find(&first, waiting.pid());
+    let process = find(&first, waiting.pid());
     assert_eq!(
-        (first.elapsed_s, seen.reads, seen.system_share),
+        (first.elapsed_s, process.reads, process.system_share),
         (0.0, None, None),
         "there is no interval yet"
     );
-    // Behind its start, all calls are of one byte; so many of them take some ticks.
+    // After the start all calls move one byte. Some ticks of CPU time need many of them.
     until("it is dd", || find(&surveyor.sample(), waiting.pid()).comm == "dd");
-    // The shell's own write counts for the process too: dd has begun when there are more.
+    // The shell's own write belongs to the same process, so dd has started when there are more.
     let written = || proc::io(waiting.pid()).map_or(0, |io| io.write_calls);
     until("it has begun", || written() > 1000);
     surveyor.sample();
     let before = written();
     until("many calls", || written() > before + 300_000);
     let second = surveyor.sample();
-    let seen = find(&second, waiting.pid());
+    let process = find(&second, waiting.pid());
     assert!(second.elapsed_s > 0.0 && second.cost_s > 0.0, "{second:?}");
-    let (reads, writes) = (seen.reads.unwrap(), seen.writes.unwrap());
+    let (reads, writes) = (process.reads.unwrap(), process.writes.unwrap());
     let mean = (reads.mean_bytes().unwrap(), writes.mean_bytes().unwrap());
-    assert!((0.99..1.01).contains(&mean.0) && (0.99..1.01).contains(&mean.1), "{seen:?}");
-    assert!(writes.calls_s * second.elapsed_s > 290_000.0, "{seen:?}");
-    assert!(seen.tiny_calls_s() > 1.9 * writes.calls_s && seen.system_share.unwrap() > 0.0, "{seen:?}");
-    assert_eq!((seen.comm.as_str(), seen.foreign), ("dd", false));
-    assert_eq!(seen.command, "dd if=/dev/zero of=/dev/null bs=1 status=none");
+    assert!((0.99..1.01).contains(&mean.0) && (0.99..1.01).contains(&mean.1), "{process:?}");
+    assert!(writes.calls_s * second.elapsed_s > 290_000.0, "{process:?}");
+    assert!(
+        process.tiny_calls_s() > 1.9 * writes.calls_s && process.system_share.unwrap() > 0.0,
+        "{process:?}"
+    );
+    assert_eq!((process.comm.as_str(), process.foreign), ("dd", false));
+    assert_eq!(process.command, "dd if=/dev/zero of=/dev/null bs=1 status=none");
 }
 
 #[test]
@@ -66,27 +69,27 @@ fn bytes_that_wait_and_for_how_long() {
     until("it sleeps", || find(&surveyor.sample(), waiting.pid()).waiting.is_some());
     std::thread::sleep(Duration::from_millis(200));
     let survey = surveyor.sample();
-    let found = find(&survey, waiting.pid()).waiting.as_ref().expect("it was looked at");
+    let found = find(&survey, waiting.pid()).waiting.as_ref().expect("a snapshot was taken");
     let stdout = found.iter().find(|one| one.fd == 1).expect("its standard output");
     assert_eq!((stdout.pending_bytes, stdout.preview.as_str(), stdout.from_before), (9, "in stdout", true));
     assert!(stdout.waits_s >= 0.2 && stdout.path.starts_with("pipe:["), "{stdout:?}");
 }
 
-/// Writes of one process in the last interval.
+/// Returns the write calls of a process in the last interval.
 fn writes(survey: &Survey, pid: u32) -> f64 {
     let one = survey.processes.iter().find(|one| one.pid == pid);
     one.and_then(|one| one.writes).map_or(0.0, |rate| rate.calls_s * survey.elapsed_s)
 }
 
-fn until(what: &str, mut so: impl FnMut() -> bool) {
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !so() {
+    while !condition() {
         assert!(began.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// The kernel adds what a child did to its parent when that waits for it: it is not shown twice.
+/// wait(2) adds the calls of a child to its parent, which are not shown twice.
 #[test]
 fn an_ended_child_is_not_counted_twice() {
     let dir = tempfile::tempdir().unwrap();

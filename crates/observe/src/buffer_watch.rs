@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::time::Instant;
 
 use weir_inspect::ProcessBuffers;
-use weir_inspect::call_sites::{CallSites, STREAMS_MOST};
+use weir_inspect::call_sites::{CallSites, WATCHED_STREAMS_MAX};
 use weir_model::Mode;
 use weir_model::trace::{Buffer, SnapshotMoment, WriteSite};
 use weir_sys::clock::{now_ns, thread_cpu_ns};
@@ -24,7 +24,7 @@ const INTERVAL_NS: u64 = 100 * MILLISECOND;
 /// The longest interval of a process with empty buffers. Bytes that stay pending for a second, which the finding
 /// stuck-output reports, must be seen early in that second.
 const INTERVAL_MAX_NS: u64 = 400 * MILLISECOND;
-/// The delay of the first snapshot. It is short, so that [`CallSites::rest`] soon frees a busy program of watchpoints.
+/// The delay of the first snapshot. It is short, so that [`CallSites::suspend`] soon frees a busy program of watchpoints.
 const FIRST_NS: u64 = 30 * MILLISECOND;
 /// The interval at which unchanged pending bytes are reported again.
 const REPEAT_NS: u64 = 500 * MILLISECOND;
@@ -155,7 +155,7 @@ impl BufferWatch {
 
     /// Notes the buffers that a snapshot has found, taken here or by a backend itself.
     pub fn note(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], at_ns: u64) {
-        self.call_sites.note(pid, moment, buffers, at_ns);
+        self.call_sites.note_snapshot(pid, moment, buffers, at_ns);
     }
 
     /// Returns the call sites that wrote pending bytes. `began_ns` is time 0 of the recording, CLOCK_MONOTONIC.
@@ -194,12 +194,12 @@ impl BufferWatch {
         let mut streams = ProcessBuffers::with_glibc(list);
         let buffers = streams.snapshot(pid);
         let words = streams.write_positions(pid, &worth_watching(&self.call_sites, pid, &buffers));
-        self.call_sites.begins(pid, &words);
+        self.call_sites.watch_new_image(pid, &words);
     }
 
     /// Completes [`BufferWatch::watch_image_start`] after the command runs on.
     pub fn complete_image_start(&mut self, pid: u32) {
-        self.call_sites.settle(pid);
+        self.call_sites.read_mappings(pid);
     }
 
     /// Visits the processes that are due and reports the pending bytes of those that sleep. The caller calls this about
@@ -229,7 +229,7 @@ impl BufferWatch {
         let mut interval_ns = INTERVAL_NS;
         let activity = one.activity(pid);
         if activity == Activity::Ran {
-            self.call_sites.rest(pid);
+            self.call_sites.suspend(pid);
         }
         if activity == Activity::Slept {
             let buffers = one.buffers.snapshot(pid);
@@ -264,7 +264,7 @@ fn watch_writes(call_sites: &mut CallSites, pid: u32, streams: &ProcessBuffers, 
 }
 
 /// Returns the streams with pending bytes, those watched already, and buffered standard output: at most
-/// [`STREAMS_MOST`], the most important first.
+/// [`WATCHED_STREAMS_MAX`], the most important first.
 fn worth_watching<'a>(call_sites: &CallSites, pid: u32, buffers: &'a [Buffer]) -> Vec<&'a Buffer> {
     let pending = |one: &Buffer| one.pending_bytes > 0;
     let likely = |one: &Buffer| one.fd == 1 && one.mode != Some(Mode::None);
@@ -272,7 +272,7 @@ fn worth_watching<'a>(call_sites: &CallSites, pid: u32, buffers: &'a [Buffer]) -
     let mut wanted: Vec<&Buffer> =
         buffers.iter().filter(|one| one.fd >= 0 && (pending(one) || likely(one) || known(one))).collect();
     wanted.sort_by_key(|one| std::cmp::Reverse((pending(one), known(one), one.pending_bytes)));
-    wanted.truncate(STREAMS_MOST);
+    wanted.truncate(WATCHED_STREAMS_MAX);
     wanted
 }
 

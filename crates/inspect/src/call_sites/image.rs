@@ -1,4 +1,4 @@
-//! The image files of a process, as unwinding and naming need them: where each lies in its memory, and its parts.
+//! The image files of a process for unwinding and symbol names: their mappings, sections and unwind tables.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -14,48 +14,48 @@ use weir_sys::maps::{MappedRegion, MappingKind};
 
 use super::symbols::Symbols;
 
-/// No unwind table is larger; a file that says so is broken.
-const TABLE_MOST: u64 = 64 << 20;
+/// Limit of an unwind table in bytes: larger ones exist only in damaged files.
+const UNWIND_TABLE_MAX: u64 = 64 << 20;
 
-/// A section that is in memory: its place in the image's own addresses, and its bytes.
+/// A loaded section: its range in the image's own addresses, and its bytes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ImageSection {
     pub range: Range<u64>,
     pub bytes: Vec<u8>,
 }
 
-/// One ELF file.
+/// An ELF file that has code.
 pub(super) struct CodeImage {
     pub path: PathBuf,
     segments: Vec<MappedSegment>,
     pub text: Range<u64>,
     pub eh_frame: Option<ImageSection>,
     pub eh_frame_hdr: Option<ImageSection>,
-    /// It was made by Go's compiler.
+    /// Compiled by Go, which keeps frame pointers.
     pub go: bool,
-    /// For what is read when it is first asked for.
+    /// Source of the symbols, which are read on first use.
     elf: ElfFile,
     symbols: OnceCell<Symbols>,
 }
 
-/// An image in a process.
+/// An image that is mapped into a process.
 #[derive(Clone)]
 pub(super) struct LoadedImage {
     pub image: Rc<CodeImage>,
-    /// Of its code.
+    /// The mapping of its code.
     pub range: Range<u64>,
-    /// What is added to the image's own addresses.
+    /// Difference between an address in memory and in the image.
     pub bias: u64,
 }
 
-/// The files that were read, each once.
+/// The images that were read, by path and inode; None if unreadable.
 #[derive(Default)]
 pub(super) struct ImageCache {
     known: HashMap<(PathBuf, u64), Option<Rc<CodeImage>>>,
 }
 
 impl ImageCache {
-    /// The images whose code these mappings are; those that are not there any more are left out.
+    /// Returns the images of these code mappings, without those that cannot be read any more.
     pub fn loaded(&mut self, pid: u32, mappings: &[MappedRegion]) -> Vec<LoadedImage> {
         mappings.iter().filter_map(|one| self.at(pid, one)).collect()
     }
@@ -71,7 +71,8 @@ impl ImageCache {
     }
 }
 
-/// The file that was mapped. Its path may be that of a container, which the process's root leads to while it lives.
+/// Opens the mapped file. The path may be valid only in the container of the process, so /proc/PID/root is
+/// tried too.
 fn open(pid: u32, path: &Path, inode: u64) -> Option<File> {
     let inside = path.strip_prefix("/").map(|path| Path::new(&format!("/proc/{pid}/root")).join(path));
     let paths = [Some(path.to_path_buf()), inside.ok()];
@@ -80,7 +81,7 @@ fn open(pid: u32, path: &Path, inode: u64) -> Option<File> {
 }
 
 impl CodeImage {
-    /// None where it is no ELF file that can be read.
+    /// Reads an image. Returns none if the file is no valid ELF file of this machine.
     pub fn read(path: &Path, file: File) -> Option<CodeImage> {
         let elf = ElfFile::from_file(file).filter(|elf| !elf.is_foreign())?;
         let segments = elf.mapped_segments().ok()?;
@@ -93,7 +94,7 @@ impl CodeImage {
         Some(CodeImage { path, segments, text, eh_frame, eh_frame_hdr, go, elf, symbols })
     }
 
-    /// Whether the function at this address of the image is in its unwind tables.
+    /// Returns whether the unwind tables contain the function at this address of the image.
     pub fn has_unwind_table(&self, address: u64) -> bool {
         let Some(frames) = &self.eh_frame else { return false };
         let bases = BaseAddresses::default().set_eh_frame(frames.range.start).set_text(self.text.start);
@@ -109,14 +110,15 @@ impl CodeImage {
         found.is_some()
     }
 
-    /// What its code is called.
+    /// Returns the symbols of the image.
     pub fn symbols(&self) -> &Symbols {
         let read =
             || self.elf.sections().map_or_else(|_| Symbols::default(), |sections| Symbols::of(&sections));
         self.symbols.get_or_init(read)
     }
 
-    /// A segment's mapping begins with the page in which the segment begins, and the one before may end there.
+    /// Returns the load bias. A mapping begins with the page of its segment's start, and the previous segment
+    /// may end in that page.
     fn bias(&self, mapping: &MappedRegion) -> Option<u64> {
         let page = rustix::param::page_size() as u64;
         let begins = |file: &Range<u64>| file.start - file.start % page <= mapping.offset;
@@ -134,7 +136,7 @@ fn section_range(sections: &ElfSections, name: &str) -> Option<Range<u64>> {
 
 fn loaded_section(sections: &ElfSections, name: &str) -> Option<ImageSection> {
     let range = section_range(sections, name)?;
-    Some(ImageSection { range, bytes: sections.bytes(name, TABLE_MOST)?.to_vec() })
+    Some(ImageSection { range, bytes: sections.bytes(name, UNWIND_TABLE_MAX)?.to_vec() })
 }
 
 #[cfg(test)]
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_of_the_same_name_is_not_believed() {
+    fn another_file_with_the_same_path_is_rejected() {
         let mut code: Vec<MappedRegion> = regions(std::process::id()).into_iter().collect();
         code.iter_mut().for_each(|one| one.inode += 1_000_000_007);
         assert!(ImageCache::default().loaded(std::process::id(), &code).is_empty());

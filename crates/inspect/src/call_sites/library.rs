@@ -1,7 +1,7 @@
-//! Which code is a library's that writes for others: the C library's stdio, the standard libraries of C++, Rust and
-//! Go. Whoever looks for the line that wrote looks past it.
+//! Recognises library code that writes on behalf of a program: the C library's stdio, and the standard
+//! libraries of C++, Rust and Go. A report shows the first frame that is not such code.
 
-/// How the files of such libraries begin.
+/// Prefixes of these libraries' file names.
 const MODULES: [&str; 10] = [
     "libc.so",
     "libc-2.",
@@ -15,8 +15,8 @@ const MODULES: [&str; 10] = [
     "libweir",
 ];
 
-/// How the names of such functions begin: of the C library in a static program, whose own are reserved names or
-/// those of stdio, and of the languages' libraries.
+/// Prefixes of these libraries' function names: those of the C library in a static program, and those of the
+/// languages' libraries.
 const PREFIXES: [&str; 34] = [
     "_IO_",
     "__",
@@ -54,7 +54,8 @@ const PREFIXES: [&str; 34] = [
     "log/",
 ];
 
-/// Of <stdio.h> and <wchar.h>, and what they use, with the names of musl.
+/// Functions of <stdio.h> and <wchar.h>, and the internal ones that they call, with the names of glibc and
+/// musl.
 const FUNCTIONS: [&str; 48] = [
     "printf",
     "fprintf",
@@ -106,7 +107,7 @@ const FUNCTIONS: [&str; 48] = [
     "do_puts",
 ];
 
-/// Whether the function, of an image of this name, is such a library's.
+/// Returns whether a function, or its image, belongs to such a library.
 pub(super) fn is_library(module: &str, function: Option<&str>) -> bool {
     let file = module.rsplit('/').next().unwrap_or(module);
     let named =
@@ -114,7 +115,7 @@ pub(super) fn is_library(module: &str, function: Option<&str>) -> bool {
     MODULES.iter().any(|start| file.starts_with(start)) || function.is_some_and(named)
 }
 
-/// Whether what called this function is the language's, whatever its name.
+/// Returns whether this function is the language's entry point: its callers are not the program's.
 pub(super) fn is_outermost(function: Option<&str>) -> bool {
     const STARTS: [&str; 3] = ["std::rt::lang_start", "__libc_start", "runtime.main"];
     function.is_some_and(|name| STARTS.iter().any(|start| name.starts_with(start)))
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_told_from_programs() {
+    fn libraries_are_distinguished_from_programs() {
         let library = [
             ("/lib/x86_64-linux-gnu/libc.so.6", None),
             ("/lib/ld-musl-x86_64.so.1", Some("fwrite")),
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_languages_beginning_nothing_is_the_programs() {
+    fn callers_of_the_entry_point_are_library_code() {
         assert!(
             is_outermost(Some("std::rt::lang_start::{{closure}}"))
                 && is_outermost(Some("__libc_start_call_main"))

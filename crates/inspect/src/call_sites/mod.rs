@@ -1,9 +1,9 @@
-//! The place in a program that wrote last into a buffer: watchpoints on what moves in the stream ([`watchpoint`],
-//! [`sample`]), then, for what is reported only and when all is over, the stack ([`unwind`]) and its names
-//! ([`image`], [`symbols`], [`library`], [`naming`]).
+//! Finds the call site that last wrote to a buffer. A [`watchpoint`] on a word that each write to the stream
+//! changes gives samples ([`watchpoint_sample`]). At the end of the recording the stacks of the reported ones
+//! are unwound ([`unwind`]) and named ([`image`], [`symbols`], [`library`], [`naming`]).
 //!
-//! It costs a program a few microseconds each time that it has slept, and weir two of the processor's four registers
-//! for that. Where those are not to be had, nothing is known, and nothing else is different.
+//! A watched thread pays a few microseconds each time it is scheduled, and two of the CPU's four debug
+//! registers. Where no register is available, the recording has no call sites and is otherwise the same.
 
 mod image;
 mod library;
@@ -28,99 +28,102 @@ use weir_sys::clock::now_ns;
 use weir_sys::maps::{MappedRegion, MappingKind as Mapped, parse_regions, text};
 use weir_sys::proc;
 
-/// So many streams of a process are watched: a processor has four registers, and two may be taken by stops.
-pub const STREAMS_MOST: usize = 2;
-/// Bytes that have waited so long since they were written are worth a place: see finding stuck-output.
-const LONG_NS: u64 = 800_000_000;
-/// The mappings are read again when a write comes so long after the last time.
-const MAPPINGS_NS: u64 = 1_000_000_000;
+/// Limit of watched streams in a process: a CPU has four debug registers, and breakpoints of a backend may use
+/// two.
+pub const WATCHED_STREAMS_MAX: usize = 2;
+/// Age from which pending bytes need a call site, as in finding stuck-output.
+const OLD_NS: u64 = 800_000_000;
+/// The mappings are read again if a write comes this long after the last read.
+const MAPPINGS_VALID_NS: u64 = 1_000_000_000;
 
-/// A child that has lived so long without executing another program is watched as its parent is.
-const CHILD_NS: u64 = 10_000_000;
+/// A child is watched like its parent if it has not called execve(2) for this long: most children of a build do
+/// so earlier.
+const CHILD_EXEC_NS: u64 = 10_000_000;
 
-/// A write that may be told of.
+/// A sampled write, which may become a call site of the recording.
 #[derive(Debug, Clone)]
 struct ObservedWrite {
     pid: u32,
     stream: u64,
     sample: WatchpointSample,
-    /// The mappings of code at about that time.
+    /// The code mappings at about the time of the write.
     code: Arc<[MappedRegion]>,
     last: bool,
-    /// When the next one came, or the process's next program.
+    /// CLOCK_MONOTONIC time of the next write or execve(2).
     until_ns: Option<u64>,
 }
 
-/// The watched streams of a process.
-struct Process {
+/// The watched streams of a process, and its code mappings.
+struct WatchedProcess {
     streams: Vec<WatchedStream>,
     code: Arc<[MappedRegion]>,
     code_ns: u64,
-    /// Where it is was read, but not understood yet: there was no time.
+    /// Text of /proc/PID/maps that was read but not parsed, to save time while the process is stopped.
     maps: Option<Vec<u8>>,
 }
 
-/// A child of a watched process that may yet execute something else.
-struct Child {
+/// A child of a watched process before its first execve(2).
+struct ForkedChild {
     pid: u32,
     forked_ns: u64,
-    /// What was watched in its parent.
+    /// The parent's watched streams (stream address, word address).
     wanted: Vec<(u64, u64)>,
 }
 
-/// The watched streams of all processes, and what was seen of them.
+/// The watched streams of all processes, and their sampled writes.
 #[derive(Default)]
 pub struct CallSites {
-    processes: HashMap<u32, Process>,
-    /// Streams in which bytes waited long, or at a fork or an end.
-    serious: HashSet<(u32, u64)>,
-    seen: Vec<ObservedWrite>,
-    children: Vec<Child>,
-    programs: WatchQuota,
-    forks: WatchQuota,
+    processes: HashMap<u32, WatchedProcess>,
+    /// Streams (PID, address) with old pending bytes, or with pending bytes at a fork or exit. Only their
+    /// writes are reported.
+    reported: HashSet<(u32, u64)>,
+    writes: Vec<ObservedWrite>,
+    children: Vec<ForkedChild>,
+    image_quota: WatchQuota,
+    fork_quota: WatchQuota,
 }
 
 impl CallSites {
-    /// Watches these streams of a process, each with the word that moves when it is written to, and no others.
+    /// Watches exactly these streams of a process, each by the address of the word that a write changes.
     pub fn watch(&mut self, pid: u32, wanted: &[(u64, u64)]) {
         self.collect(pid);
         let known = self.processes.get(&pid).map_or(&[][..], |process| &process.streams);
         let same = known.len() == wanted.len() && known.iter().all(|one| wanted.contains(&one.key()));
-        if !same && !wanted.is_empty() && self.programs.take(now_ns()) {
-            self.change(pid, wanted);
+        if !same && !wanted.is_empty() && self.image_quota.take(now_ns()) {
+            self.replace_streams(pid, wanted);
         }
         self.follow_threads(pid);
     }
 
-    /// The same of a program that has run no code of its own yet, and waits while its tracer, this process, sees to it. The rest
-    /// is for [`CallSites::settle`].
-    pub fn begins(&mut self, pid: u32, wanted: &[(u64, u64)]) {
-        if !wanted.is_empty() && self.programs.take(now_ns()) {
+    /// Watches the streams of a new image that this tracer has stopped before its first instruction.
+    /// [`CallSites::read_mappings`] is to follow.
+    pub fn watch_new_image(&mut self, pid: u32, wanted: &[(u64, u64)]) {
+        if !wanted.is_empty() && self.image_quota.take(now_ns()) {
             self.set_streams(pid, wanted);
             let process = self.processes.get_mut(&pid);
             process.into_iter().flat_map(|process| &mut process.streams).for_each(|one| one.follow(&[pid]));
         }
     }
 
-    /// Reads where a process has its code, if that is not known.
-    pub fn settle(&mut self, pid: u32) {
+    /// Reads the code mappings of a process if they are unknown.
+    pub fn read_mappings(&mut self, pid: u32) {
         if let Some(process) = self.processes.get_mut(&pid).filter(|process| process.code.is_empty()) {
             (process.maps, process.code_ns) = (Some(text(pid)), now_ns());
         }
     }
 
-    /// Whether the stream is one of those.
+    /// Returns whether the stream is watched.
     pub fn has(&self, pid: u32, stream: u64) -> bool {
         let process = self.processes.get(&pid);
         process.is_some_and(|process| process.streams.iter().any(|one| one.stream == stream))
     }
 
-    /// It works, and is left alone until it is watched again. With a watchpoint on data a processor has no fast way to
-    /// copy (rep movs), in the kernel neither: a read of 64 KiB took ten times as long.
-    pub fn rest(&mut self, pid: u32) {
+    /// Removes the watchpoints of a busy process until the next [`CallSites::watch`]. With a data watchpoint
+    /// `rep movs` is slow, in the kernel too: a read of 64 KiB takes ten times as long.
+    pub fn suspend(&mut self, pid: u32) {
         self.collect(pid);
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.streams.iter_mut().for_each(WatchedStream::rest);
+            process.streams.iter_mut().for_each(WatchedStream::suspend);
         }
     }
 
@@ -130,16 +133,16 @@ impl CallSites {
         process.streams.iter_mut().for_each(|one| one.follow(&threads));
     }
 
-    fn change(&mut self, pid: u32, wanted: &[(u64, u64)]) {
+    fn replace_streams(&mut self, pid: u32, wanted: &[(u64, u64)]) {
         if may_be_watched(pid) {
             self.set_streams(pid, wanted);
-            self.settle(pid);
+            self.read_mappings(pid);
         }
     }
 
     fn set_streams(&mut self, pid: u32, wanted: &[(u64, u64)]) {
         let now = now_ns();
-        let new = Process { streams: Vec::new(), code: Arc::from([]), code_ns: now, maps: None };
+        let new = WatchedProcess { streams: Vec::new(), code: Arc::from([]), code_ns: now, maps: None };
         let before = self.processes.insert(pid, new).map_or_else(Vec::new, |process| process.streams);
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let (stay, go): (Vec<_>, Vec<_>) = before.into_iter().partition(|one| wanted.contains(&one.key()));
@@ -149,20 +152,20 @@ impl CallSites {
                 process.streams.push(WatchedStream::new(stream, word, now));
             }
         }
-        // Of a stream that is not watched any more, or has moved in memory, nobody knows what is written from now on.
-        self.take(pid, go, Some(now));
+        // The writes to a stream that is no longer watched, or has moved in memory, are unknown from now on.
+        self.keep_reported(pid, go, Some(now));
     }
 
-    /// Takes what the watchpoints of a process saw.
+    /// Reads the samples of a process's watchpoints.
     fn collect(&mut self, pid: u32) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         for one in &mut process.streams {
-            let Some((sample, last)) = one.news() else { continue };
+            let Some((sample, last)) = one.take_sample() else { continue };
             if let Some(maps) = process.maps.take() {
                 process.code = code_in(&maps);
             }
             let unknown = !process.code.iter().any(|at| (at.start..at.end).contains(&sample.registers.ip));
-            if unknown || sample.ns > process.code_ns + MAPPINGS_NS {
+            if unknown || sample.ns > process.code_ns + MAPPINGS_VALID_NS {
                 let now = code(pid);
                 if !now.is_empty() {
                     (process.code, process.code_ns) = (now, now_ns());
@@ -173,91 +176,92 @@ impl CallSites {
         }
     }
 
-    /// A child has a copy of its parent's memory, its streams too. Most of a build's execute something at once.
+    /// Notes a child, which has a copy of its parent's streams. It is watched only if it does not call
+    /// execve(2) soon.
     pub fn fork(&mut self, parent: u32, child: u32) {
         let streams = self.processes.get(&parent).map(|process| &process.streams);
         let wanted: Vec<(u64, u64)> = streams.into_iter().flatten().map(WatchedStream::key).collect();
-        if !wanted.is_empty() && self.forks.take(now_ns()) {
-            self.children.push(Child { pid: child, forked_ns: now_ns(), wanted });
+        if !wanted.is_empty() && self.fork_quota.take(now_ns()) {
+            self.children.push(ForkedChild { pid: child, forked_ns: now_ns(), wanted });
         }
     }
 
-    /// Watches the children that have gone on with their parents' memory. To be called often.
+    /// Watches the children that still run their parents' image. The caller calls it every few milliseconds.
     pub fn tick(&mut self, now_ns: u64) {
-        let is_old = |child: &mut Child| now_ns.saturating_sub(child.forked_ns) >= CHILD_NS;
+        let is_old = |child: &mut ForkedChild| now_ns.saturating_sub(child.forked_ns) >= CHILD_EXEC_NS;
         let old: Vec<_> = self.children.extract_if(.., is_old).collect();
-        for Child { pid, wanted, .. } in old {
+        for ForkedChild { pid, wanted, .. } in old {
             if !self.processes.contains_key(&pid) {
-                self.change(pid, &wanted);
+                self.replace_streams(pid, &wanted);
                 self.follow_threads(pid);
             }
         }
     }
 
-    /// It executes another program, from this time on.
+    /// Ends watching the old image of a process, which called execve(2) at `at_ns`.
     pub fn exec(&mut self, pid: u32, at_ns: u64) {
         self.children.retain(|child| child.pid != pid);
         self.collect(pid);
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        // The new program may have been looked at before its beginning was told of.
+        // The new image may already be watched before this event arrives.
         let (old, new) =
             std::mem::take(&mut process.streams).into_iter().partition(|one| one.since_ns < at_ns);
         process.streams = new;
-        self.take(pid, old, Some(at_ns));
+        self.keep_reported(pid, old, Some(at_ns));
     }
 
-    /// It has ended.
+    /// Ends watching a process that has exited.
     pub fn end(&mut self, pid: u32) {
         self.children.retain(|child| child.pid != pid);
         self.collect(pid);
         let streams = self.processes.remove(&pid).map_or_else(Vec::new, |process| process.streams);
-        self.take(pid, streams, None);
+        self.keep_reported(pid, streams, None);
     }
 
-    /// What is worth to be kept of streams that are watched no more.
-    fn take(&mut self, pid: u32, streams: Vec<WatchedStream>, at_ns: Option<u64>) {
-        let worth = streams.into_iter().filter(|one| self.serious.contains(&(pid, one.stream)));
-        self.seen.extend(worth.flat_map(|one| one.end(at_ns)));
+    /// Keeps the writes of streams that are no longer watched, if they are to be reported.
+    fn keep_reported(&mut self, pid: u32, streams: Vec<WatchedStream>, at_ns: Option<u64>) {
+        let writes_to_report = streams.into_iter().filter(|one| self.reported.contains(&(pid, one.stream)));
+        self.writes.extend(writes_to_report.flat_map(|one| one.end(at_ns)));
     }
 
-    /// What a look has found: bytes that wait are worth a place if it is the last look, or they have waited long.
-    pub fn note(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], at_ns: u64) {
+    /// Notes a buffer snapshot. Pending bytes need a call site if it is the last snapshot, or if they are old.
+    pub fn note_snapshot(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], at_ns: u64) {
         let streams = self.processes.get_mut(&pid).map_or(&mut [][..], |process| &mut process.streams);
         for buffer in buffers.iter().filter(|buffer| buffer.pending_bytes > 0) {
             let mut watched = streams.iter_mut().filter(|one| one.stream == buffer.address);
-            let serious = match moment {
-                SnapshotMoment::Sample => watched.next().is_some_and(|one| one.waits(at_ns)),
+            let reported = match moment {
+                SnapshotMoment::Sample => watched.next().is_some_and(|one| one.note_pending(at_ns)),
                 SnapshotMoment::Call => false,
                 _ => true,
             };
-            if serious {
-                self.serious.insert((pid, buffer.address));
+            if reported {
+                self.reported.insert((pid, buffer.address));
             }
         }
     }
 
-    /// All that is worth it, with names; `began_ns` is the recording's time 0.
+    /// Returns the call sites to report. `began_ns` is time 0 of the recording.
     pub fn finish(mut self, began_ns: u64) -> Vec<WriteSite> {
         let living: Vec<u32> = self.processes.keys().copied().collect();
         living.into_iter().for_each(|pid| self.end(pid));
-        let worth: Vec<ObservedWrite> =
-            self.seen.into_iter().filter(|one| self.serious.contains(&(one.pid, one.stream))).collect();
-        naming::named(&worth, began_ns)
+        let writes_to_report: Vec<ObservedWrite> =
+            self.writes.into_iter().filter(|one| self.reported.contains(&(one.pid, one.stream))).collect();
+        naming::named(&writes_to_report, began_ns)
     }
 }
 
-/// The mappings of a process's code.
+/// Reads the code mappings of a process.
 fn code(pid: u32) -> Arc<[MappedRegion]> {
     code_in(&text(pid))
 }
 
-/// The same of what /proc/PID/maps said.
+/// Returns the code mappings in the text of /proc/PID/maps.
 fn code_in(maps: &[u8]) -> Arc<[MappedRegion]> {
     let is_code = |one: &MappedRegion| one.executable && matches!(one.kind, Mapped::File(_));
     parse_regions(maps).into_iter().filter(is_code).collect()
 }
 
-/// Who is traced by somebody else may need the registers for that: a debugger uses them as we do.
+/// Returns whether no other tracer traces the process: a debugger may need the debug registers.
 fn may_be_watched(pid: u32) -> bool {
     let own =
         |tracer: i32| tracer == 0 || std::fs::exists(format!("/proc/self/task/{tracer}")).unwrap_or(false);

@@ -1,4 +1,4 @@
-//! Samples become places: their stacks, with names, in the words of a recording.
+//! Turns samples into the call sites of a recording: unwinds their stacks and names the frames.
 
 use std::collections::HashMap;
 
@@ -10,43 +10,43 @@ use super::watchpoint_sample::WatchpointSample;
 use crate::call_sites::ObservedWrite;
 use crate::call_sites::image::{ImageCache, LoadedImage};
 
-/// So many writes are named, the newest: each image has to be read for it.
-const NAMED_MOST: usize = 256;
-/// So many frames are told of.
-const FRAMES_MOST: usize = 16;
+/// Limit of named writes, of which the newest are taken: each may need another image to be read.
+const NAMED_WRITES_MAX: usize = 256;
+/// Limit of frames in a call site: a report shows the innermost of the program.
+const FRAMES_MAX: usize = 16;
 
-/// Each sample as a place; `began_ns` is the recording's time 0.
-pub(super) fn named(seen: &[ObservedWrite], began_ns: u64) -> Vec<WriteSite> {
-    let mut newest: Vec<&ObservedWrite> = seen.iter().collect();
+/// Returns the call site of each write. `began_ns` is time 0 of the recording.
+pub(super) fn named(writes: &[ObservedWrite], began_ns: u64) -> Vec<WriteSite> {
+    let mut newest: Vec<&ObservedWrite> = writes.iter().collect();
     newest.sort_by_key(|one| std::cmp::Reverse(one.sample.ns));
-    newest.truncate(NAMED_MOST);
+    newest.truncate(NAMED_WRITES_MAX);
     let (mut images, mut loaded) = (ImageCache::default(), HashMap::new());
     let seconds = |ns: u64| ns.saturating_sub(began_ns) as f64 / 1e9;
     let wrote = newest.into_iter().map(|one| {
         let key = one.code.as_ptr();
         let loaded = loaded.entry(key).or_insert_with(|| images.loaded(one.pid, &one.code));
-        let place =
+        let call_site =
             CallSite { at_s: seconds(one.sample.ns), last: one.last, frames: frames(&one.sample, loaded) };
-        WriteSite { pid: one.pid, stream: one.stream, until_s: one.until_ns.map(seconds), call_site: place }
+        WriteSite { pid: one.pid, stream: one.stream, until_s: one.until_ns.map(seconds), call_site }
     });
     wrote.collect()
 }
 
-/// Where the sample's thread was; a thread in code of no image has one frame, that says so.
+/// Returns the frames of a sample. An address in no image has one frame without a name.
 fn frames(sample: &WatchpointSample, loaded: &[LoadedImage]) -> Vec<Frame> {
     let mut found: Vec<Frame> =
-        unwind(sample, loaded).into_iter().flat_map(|at| at_address(at, loaded)).collect();
+        unwind(sample, loaded).into_iter().flat_map(|at| frames_at(at, loaded)).collect();
     let outermost = found.iter().position(|frame| is_outermost(frame.function.as_deref()));
     found.iter_mut().skip(outermost.unwrap_or(usize::MAX)).for_each(|frame| frame.library = true);
-    // Those nearest to the store say least.
+    // The innermost library frames are dropped first.
     let inner = found.iter().take_while(|frame| frame.library).count();
-    let too_many = found.len().saturating_sub(FRAMES_MOST).min(inner);
+    let too_many = found.len().saturating_sub(FRAMES_MAX).min(inner);
     found.drain(..too_many);
-    found.truncate(FRAMES_MOST);
+    found.truncate(FRAMES_MAX);
     found
 }
 
-fn at_address(address: u64, loaded: &[LoadedImage]) -> Vec<Frame> {
+fn frames_at(address: u64, loaded: &[LoadedImage]) -> Vec<Frame> {
     let Some(one) = loaded.iter().find(|one| one.range.contains(&address)) else {
         return vec![Frame { offset: address, ..Frame::default() }];
     };
@@ -84,23 +84,23 @@ mod tests {
         writes(value) + 1
     }
 
-    /// A store of this very program.
+    /// Returns a sample of a store in this test program.
     fn sample() -> Option<WatchpointSample> {
-        let (told, tid) = channel();
+        let (send_tid, tid) = channel();
         let (go, begin) = channel();
         let writer = std::thread::spawn(move || {
-            // SAFETY: asks for a number.
-            told.send(unsafe { libc::gettid() } as u32).unwrap();
+            // SAFETY: gettid(2) has no arguments and cannot fail.
+            send_tid.send(unsafe { libc::gettid() } as u32).unwrap();
             begin.recv().unwrap();
             calls(7)
         });
         let point = Watchpoint::set(tid.recv().unwrap(), WORD.as_ptr() as u64);
         go.send(()).unwrap();
         writer.join().unwrap();
-        Some(point.ok()?.news().expect("a store").sample.expect("a sample"))
+        Some(point.ok()?.take_events().expect("a store").sample.expect("a sample"))
     }
 
-    /// Whether this very program tells which lines its code is of.
+    /// Returns whether this test program has line tables.
     fn has_lines() -> bool {
         let own = weir_sys::elf::ElfFile::open(std::path::Path::new("/proc/self/exe")).unwrap();
         own.sections().unwrap().address_and_size(".debug_line").is_some_and(|(_, bytes)| bytes > 0)
@@ -125,7 +125,7 @@ mod tests {
         assert!(ends(own[0], "naming::tests::writes") && ends(own[1], "naming::tests::calls"), "{named:#?}");
         let source =
             include_str!("naming.rs").lines().position(|line| line.contains("WORD.swap(")).unwrap() + 1;
-        // A release has symbols and no lines.
+        // A release build has symbols but no line tables.
         let lines = has_lines();
         assert_eq!(own[0].line, lines.then_some(source as u32));
         let file = own[0].file.as_deref();

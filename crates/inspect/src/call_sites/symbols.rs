@@ -1,5 +1,5 @@
-//! What the code at an address is called: function, file and line by the debug information of its image, or at least
-//! the function by its table of symbols.
+//! Names the code at an address of an image: function, file and line by its debug information, or else the
+//! function by its symbol table.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -8,21 +8,22 @@ use addr2line::{Context, gimli};
 use gimli::{EndianRcSlice, LittleEndian};
 use weir_sys::elf::ElfSections;
 
-/// Debug information larger than this, or a table with more symbols, is not read, to be quick.
-const DEBUG_MOST: u64 = 256 << 20;
-const SYMBOLS_MOST: usize = 4 << 20;
+/// Limits of debug information in bytes and of symbols. Larger ones are not read, because the user waits for
+/// the report.
+const DEBUG_BYTES_MAX: u64 = 256 << 20;
+const SYMBOLS_MAX: usize = 4 << 20;
 
 type Slice = EndianRcSlice<LittleEndian>;
 
-/// Of one image file, by its own addresses.
+/// The symbols of one image, by its own addresses.
 #[derive(Default)]
 pub(super) struct Symbols {
     debug: Option<Context<Slice>>,
-    /// Where each function begins, how long it is, and what it is called; by address.
+    /// Address, size in bytes and name of each function, sorted by address.
     functions: Vec<(u64, u64, Box<str>)>,
 }
 
-/// A function, and where in its source; one that was put into its caller by the compiler is one of its own.
+/// A function and source position. An inlined function has its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SymbolName {
     pub function: Option<String>,
@@ -35,13 +36,13 @@ impl Symbols {
         Symbols { debug: debug(sections), functions: functions(sections) }
     }
 
-    /// The innermost function first; one without a name where nothing is known.
+    /// Returns the functions at an address, innermost first. Returns one without a name if nothing is known.
     pub fn names(&self, address: u64) -> Vec<SymbolName> {
         let mut found = self.by_debug(address).unwrap_or_default();
         if found.is_empty() {
             found.push(SymbolName::default());
         }
-        // The compiler may tell lines only.
+        // With line tables only (-g1), the function is in the symbol table.
         if let Some(outermost) = found.last_mut().filter(|name| name.function.is_none()) {
             outermost.function = self.function(address);
         }
@@ -61,16 +62,16 @@ impl Symbols {
     }
 
     fn function(&self, address: u64) -> Option<String> {
-        let behind = self.functions.partition_point(|(start, _, _)| *start <= address);
-        let before = self.functions[..behind].iter().rev().take(8);
-        let mut holds = before.filter(|(start, bytes, _)| address - start < (*bytes).max(1));
-        let (_, _, name) = holds.next()?;
+        let end = self.functions.partition_point(|(start, _, _)| *start <= address);
+        let before = self.functions[..end].iter().rev().take(8);
+        let mut containing = before.filter(|(start, bytes, _)| address - start < (*bytes).max(1));
+        let (_, _, name) = containing.next()?;
         Some(addr2line::demangle_auto(Cow::from(&**name), None).into_owned())
     }
 }
 
 fn functions(sections: &ElfSections) -> Vec<(u64, u64, Box<str>)> {
-    let named = sections.functions(SYMBOLS_MOST).into_iter().filter_map(|one| {
+    let named = sections.functions(SYMBOLS_MAX).into_iter().filter_map(|one| {
         let name = std::str::from_utf8(one.name).ok().filter(|name| !name.is_empty())?;
         Some((one.address, one.bytes, Box::from(name)))
     });
@@ -82,7 +83,7 @@ fn functions(sections: &ElfSections) -> Vec<(u64, u64, Box<str>)> {
 
 fn debug(sections: &ElfSections) -> Option<Context<Slice>> {
     let load = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
-        let bytes = sections.bytes(id.name(), DEBUG_MOST).unwrap_or_default();
+        let bytes = sections.bytes(id.name(), DEBUG_BYTES_MAX).unwrap_or_default();
         Ok(EndianRcSlice::new(Rc::from(bytes), LittleEndian))
     };
     if !sections.has(".debug_info") {

@@ -1,8 +1,8 @@
-//! What the unit tests share.
+//! Helpers of the unit tests.
 
 use std::io::Write;
 
-/// Says that a test cannot be made here, and why.
+/// Appends a skipped test and the reason to the file that $WEIR_SKIPS names.
 pub(crate) fn skip(name: &str, why: &str) {
     let Some(list) = std::env::var_os("WEIR_SKIPS") else { return };
     let file = std::fs::OpenOptions::new().append(true).create(true).open(list);

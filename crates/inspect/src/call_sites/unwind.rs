@@ -1,4 +1,4 @@
-//! The functions that were on a sampled stack, by the unwind tables of the images or by frame pointers.
+//! Unwinds a sampled stack, by the unwind tables of the images or by frame pointers.
 
 use framehop::{
     CacheNative, ExplicitModuleSectionInfo, FrameAddress, Module, UnwindRegsNative, Unwinder, UnwinderNative,
@@ -7,11 +7,11 @@ use framehop::{
 use crate::call_sites::image::{ImageSection, LoadedImage};
 use crate::call_sites::watchpoint_sample::{SampledRegisters, WatchpointSample};
 
-/// No more frames are looked for: a stack that goes on is a recursion, or broken.
-const FRAMES_MOST: usize = 64;
+/// Limit of frames: a longer stack is a recursion or damaged.
+const FRAMES_MAX: usize = 64;
 
-/// The addresses of the code that wrote, of its caller, of that one's …; each lies within the instruction that
-/// stored or called.
+/// Returns the addresses of the store, of its function's caller, and so on. Each lies within the instruction
+/// that stored or called.
 pub(super) fn unwind(sample: &WatchpointSample, images: &[LoadedImage]) -> Vec<u64> {
     let mut unwinder = UnwinderNative::<Vec<u8>, _>::new();
     images.iter().for_each(|one| unwinder.add_module(module(one)));
@@ -20,30 +20,30 @@ pub(super) fn unwind(sample: &WatchpointSample, images: &[LoadedImage]) -> Vec<u
     let registers = registers(&sample.registers);
     let mut frames = unwinder.iter_frames(sample.registers.ip, registers, &mut cache, &mut read_stack);
     let mut found = Vec::new();
-    while found.len() < FRAMES_MOST
+    while found.len() < FRAMES_MAX
         && let Ok(Some(frame)) = frames.next()
     {
         let at = match frame {
-            FrameAddress::InstructionPointer(at) => stored_at(at),
+            FrameAddress::InstructionPointer(at) => store_address(at),
             FrameAddress::ReturnAddress(_) => frame.address_for_lookup(),
         };
         found.push(at);
-        if !tells_its_caller(at, images) {
+        if !can_unwind(at, images) {
             break;
         }
     }
     found
 }
 
-/// Whether what is behind this frame can be believed: the function is in its image's unwind tables, or it is Go's, which
-/// keeps frame pointers. Others may use that register for anything.
-fn tells_its_caller(address: u64, images: &[LoadedImage]) -> bool {
+/// Returns whether the caller of this frame can be found: the function is in the unwind tables, or it is
+/// compiled by Go, which keeps frame pointers. Other code may use that register for anything.
+fn can_unwind(address: u64, images: &[LoadedImage]) -> bool {
     let Some(one) = images.iter().find(|one| one.range.contains(&address)) else { return false };
     one.image.go || one.image.has_unwind_table(address.wrapping_sub(one.bias))
 }
 
-/// The processor stops behind the store on x86-64, and before it on others.
-fn stored_at(ip: u64) -> u64 {
+/// Returns an address within the storing instruction: on x86-64 the sample's address is that of the next one.
+fn store_address(ip: u64) -> u64 {
     if cfg!(target_arch = "x86_64") { ip.saturating_sub(1) } else { ip }
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use crate::call_sites::code;
     use crate::call_sites::image::ImageCache;
 
-    /// A stack of anything, with addresses of real code in it.
+    /// Unwinding random stacks that contain addresses of real code must end.
     #[test]
     fn a_hostile_stack_ends() {
         let own = std::process::id();
@@ -99,7 +99,7 @@ mod tests {
             let (ip, fp) = (word((true, at)), word((false, fp)));
             let sample =
                 WatchpointSample { ns: 0, registers: SampledRegisters { ip, sp, fp, link: start }, stack };
-            prop_assert!((1..=FRAMES_MOST).contains(&unwind(&sample, &images).len()));
+            prop_assert!((1..=FRAMES_MAX).contains(&unwind(&sample, &images).len()));
             Ok(())
         });
         ends.unwrap();

@@ -1,29 +1,30 @@
 //! A stream whose writes are watched, in each thread of its process.
 
-use super::LONG_NS;
+use super::OLD_NS;
 use super::watchpoint::Watchpoint;
 use crate::call_sites::ObservedWrite;
 use crate::call_sites::watchpoint_sample::WatchpointSample;
 
-/// So many threads of a process are watched.
-const THREADS_MOST: usize = 8;
-/// So many writes are kept of a stream behind the last: those that stood longest.
-const KEPT_MOST: usize = 4;
+/// Limit of watched threads per process: each needs a perf event for each stream.
+const THREADS_MAX: usize = 8;
+/// Limit of older writes that are kept: those whose bytes stayed pending longest.
+const KEPT_WRITES_MAX: usize = 4;
 
 pub(super) struct WatchedStream {
     pub stream: u64,
     word: u64,
     pub since_ns: u64,
-    /// None where it cannot be watched.
+    /// Thread ids; None if no watchpoint is available.
     threads: Vec<(u32, Option<Watchpoint>)>,
-    /// Some thread is not watched.
-    partly: bool,
+    /// At least one thread is not watched.
+    has_unwatched: bool,
     latest: Option<ObservedWrite>,
-    /// When bytes were first seen waiting.
-    waits_since: Option<u64>,
-    /// A look has found bytes that wait for long since the latest write; and the write of the last such look.
-    looked_at: bool,
-    of_look: Option<ObservedWrite>,
+    /// Time of the first snapshot with pending bytes, in ns.
+    pending_since_ns: Option<u64>,
+    /// A snapshot has found old pending bytes since the latest write. `snapshot_write` is the write before the
+    /// last such snapshot.
+    has_old_bytes: bool,
+    snapshot_write: Option<ObservedWrite>,
     kept: Vec<ObservedWrite>,
 }
 
@@ -34,95 +35,95 @@ impl WatchedStream {
             word,
             since_ns,
             threads: Vec::new(),
-            partly: false,
+            has_unwatched: false,
             latest: None,
-            waits_since: None,
-            looked_at: false,
-            of_look: None,
+            pending_since_ns: None,
+            has_old_bytes: false,
+            snapshot_write: None,
             kept: Vec::new(),
         }
     }
 
-    /// The stream, and the word that moves.
+    /// Returns the addresses of the stream and of the watched word.
     pub fn key(&self) -> (u64, u64) {
         (self.stream, self.word)
     }
 
-    /// Watches threads that are new, and no longer those that have ended.
+    /// Watches new threads, and stops watching those that have exited.
     pub fn follow(&mut self, threads: &[u32]) {
         self.threads.retain(|(tid, _)| threads.contains(tid));
         for tid in threads {
-            if self.threads.len() < THREADS_MOST && !self.threads.iter().any(|(known, _)| known == tid) {
+            if self.threads.len() < THREADS_MAX && !self.threads.iter().any(|(known, _)| known == tid) {
                 self.threads.push((*tid, Watchpoint::set(*tid, self.word).ok()));
             }
         }
         let watched = self.threads.iter().filter(|(_, point)| is_set(point)).count();
-        self.partly = watched < threads.len();
-        if let Some(latest) = self.latest.as_mut().filter(|_| self.partly) {
+        self.has_unwatched = watched < threads.len();
+        if let Some(latest) = self.latest.as_mut().filter(|_| self.has_unwatched) {
             latest.last = false;
         }
     }
 
-    /// Watches no thread until it is told of them again: what is written meanwhile nobody sees.
-    pub fn rest(&mut self) {
+    /// Removes all watchpoints until the next [`WatchedStream::follow`]. Writes in between are unknown.
+    pub fn suspend(&mut self) {
         if self.threads.is_empty() {
             return;
         }
         self.threads.clear();
-        self.partly = true;
+        self.has_unwatched = true;
         if let Some(latest) = self.latest.as_mut() {
             latest.last = false;
         }
     }
 
-    /// The newest write since the last call, and whether it is the last of all.
-    pub fn news(&mut self) -> Option<(WatchpointSample, bool)> {
-        let news = self.threads.iter_mut().filter_map(|(_, point)| point.as_mut()?.news());
-        let news: Vec<_> = news.collect();
-        let last = !self.partly && news.iter().all(|one| one.last && one.sample.is_some());
-        let newest = news.into_iter().filter_map(|one| one.sample).max_by_key(|sample| sample.ns);
-        // Something was written, and nobody knows where.
+    /// Returns the newest write since the last call, and whether it is certainly the last one.
+    pub fn take_sample(&mut self) -> Option<(WatchpointSample, bool)> {
+        let events = self.threads.iter_mut().filter_map(|(_, point)| point.as_mut()?.take_events());
+        let events: Vec<_> = events.collect();
+        let last = !self.has_unwatched && events.iter().all(|one| one.last && one.sample.is_some());
+        let newest = events.into_iter().filter_map(|one| one.sample).max_by_key(|sample| sample.ns);
+        // There was a write without a sample.
         if let Some(latest) = self.latest.as_mut().filter(|_| newest.is_none() && !last) {
             latest.last = false;
         }
         newest.map(|sample| (sample, last))
     }
 
-    pub fn add(&mut self, seen: ObservedWrite) {
+    pub fn add(&mut self, write: ObservedWrite) {
         if let Some(mut before) = self.latest.take() {
-            before.until_ns = Some(seen.sample.ns);
-            if std::mem::take(&mut self.looked_at) {
-                self.of_look = Some(before.clone());
+            before.until_ns = Some(write.sample.ns);
+            if std::mem::take(&mut self.has_old_bytes) {
+                self.snapshot_write = Some(before.clone());
             }
             self.keep(before);
         }
-        self.latest = Some(seen);
+        self.latest = Some(write);
     }
 
-    /// A look has found bytes that wait. Whether some have for long.
-    pub fn waits(&mut self, at_ns: u64) -> bool {
-        let since = *self.waits_since.get_or_insert(at_ns);
-        let long = at_ns.saturating_sub(since) >= LONG_NS;
-        self.looked_at |= long;
-        long
+    /// Notes a snapshot with pending bytes. Returns whether some are old.
+    pub fn note_pending(&mut self, at_ns: u64) -> bool {
+        let since = *self.pending_since_ns.get_or_insert(at_ns);
+        let is_old = at_ns.saturating_sub(since) >= OLD_NS;
+        self.has_old_bytes |= is_old;
+        is_old
     }
 
-    fn keep(&mut self, seen: ObservedWrite) {
-        let stood =
+    fn keep(&mut self, write: ObservedWrite) {
+        let pending_ns =
             |one: &ObservedWrite| one.until_ns.map_or(u64::MAX, |until| until.saturating_sub(one.sample.ns));
-        if stood(&seen) >= LONG_NS {
-            self.kept.push(seen);
-            self.kept.sort_by_key(|one| std::cmp::Reverse(stood(one)));
-            self.kept.truncate(KEPT_MOST);
+        if pending_ns(&write) >= OLD_NS {
+            self.kept.push(write);
+            self.kept.sort_by_key(|one| std::cmp::Reverse(pending_ns(one)));
+            self.kept.truncate(KEPT_WRITES_MAX);
         }
     }
 
-    /// It is watched no more; the last write stood until then.
+    /// Returns the writes to keep. The bytes of the last one were pending until `at_ns`.
     pub fn end(mut self, at_ns: Option<u64>) -> Vec<ObservedWrite> {
-        let latest = self.latest.take().map(|seen| ObservedWrite { until_ns: at_ns, ..seen });
+        let latest = self.latest.take().map(|write| ObservedWrite { until_ns: at_ns, ..write });
         let new = |one: &ObservedWrite| self.kept.iter().all(|kept| kept.sample.ns != one.sample.ns);
-        let of_look = self.of_look.take().filter(new);
-        self.kept.into_iter().chain(of_look).chain(latest).collect()
+        let snapshot_write = self.snapshot_write.take().filter(new);
+        self.kept.into_iter().chain(snapshot_write).chain(latest).collect()
     }
 }
 
@@ -137,16 +138,16 @@ mod tests {
     use super::*;
     use crate::call_sites::watchpoint_sample::SampledRegisters;
 
-    fn seen(ns: u64) -> ObservedWrite {
+    fn write_at(ns: u64) -> ObservedWrite {
         let sample = WatchpointSample { ns, registers: SampledRegisters::default(), stack: Vec::new() };
         ObservedWrite { pid: 1, stream: 2, sample, code: Arc::from([]), last: true, until_ns: None }
     }
 
     #[test]
-    fn writes_are_kept_that_stood_longest_and_the_last() {
+    fn the_longest_pending_writes_and_the_last_are_kept() {
         let mut one = WatchedStream::new(2, 42, 0);
         let seconds = [0, 1, 11, 13, 13, 14, 17, 18, 19];
-        seconds.into_iter().for_each(|second| one.add(seen(second * 1_000_000_000)));
+        seconds.into_iter().for_each(|second| one.add(write_at(second * 1_000_000_000)));
         let kept = one.end(Some(20_000_000_000));
         let mut spans: Vec<_> = kept
             .iter()
@@ -157,37 +158,37 @@ mod tests {
     }
 
     #[test]
-    fn the_write_before_the_last_look_is_kept_however_short_it_stood() {
+    fn the_write_before_the_last_snapshot_is_kept() {
         let mut one = WatchedStream::new(2, 42, 0);
         let mut waits = Vec::new();
         for ns in [0, 400_000_000, 800_000_000, 900_000_000] {
-            one.add(seen(ns));
-            waits.push(one.waits(ns + 1));
+            one.add(write_at(ns));
+            waits.push(one.note_pending(ns + 1));
         }
-        one.add(seen(950_000_000));
+        one.add(write_at(950_000_000));
         assert_eq!(waits, [false, false, true, true]);
         let kept: Vec<u64> = one.end(None).iter().map(|one| one.sample.ns).collect();
         assert_eq!(kept, [900_000_000, 950_000_000]);
     }
 
     #[test]
-    fn rest_leaves_a_doubt_and_ends_with_the_next_look() {
+    fn suspend_makes_the_last_write_uncertain_until_the_next_follow() {
         let mut one = WatchedStream::new(2, 42, 0);
         one.follow(&[u32::MAX]);
-        one.add(seen(1));
-        one.rest();
-        assert!(one.threads.is_empty() && one.partly);
+        one.add(write_at(1));
+        one.suspend();
+        assert!(one.threads.is_empty() && one.has_unwatched);
         one.follow(&[u32::MAX]);
         assert_eq!(one.threads.len(), 1, "tried again");
         assert!(!one.end(None)[0].last);
     }
 
     #[test]
-    fn a_thread_that_cannot_be_watched_leaves_a_doubt() {
+    fn an_unwatched_thread_makes_the_last_write_uncertain() {
         let mut one = WatchedStream::new(2, 42, 0);
-        one.add(seen(1));
+        one.add(write_at(1));
         one.follow(&[u32::MAX]);
-        assert!(one.news().is_none());
+        assert!(one.take_sample().is_none());
         assert!(!one.end(None)[0].last);
     }
 }

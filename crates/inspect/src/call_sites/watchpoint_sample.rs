@@ -1,10 +1,10 @@
-//! One sample of perf_event_open(2): when, the registers, and the top of the stack. The stack is another process's:
-//! nothing in it is believed.
+//! Parses a sample of perf_event_open(2): time, registers and the top of the stack. The stack is the memory of
+//! another process, so nothing in it is trusted.
 
 /// PERF_SAMPLE_IP, _TID, _TIME, _REGS_USER, _STACK_USER.
 pub(super) const TYPE: u64 = 1 | 2 | 4 | 1 << 12 | 1 << 13;
 
-/// Those that unwinding begins with, as linux' perf_regs.h numbers them: BP, SP, IP; X29, LR, SP, PC.
+/// The registers from which unwinding starts, by their numbers in perf_regs.h: BP, SP, IP; X29, LR, SP, PC.
 #[cfg(target_arch = "x86_64")]
 pub(super) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 #[cfg(target_arch = "aarch64")]
@@ -15,30 +15,30 @@ compile_error!("which registers are a function's frame and its caller?");
 /// PERF_RECORD_SAMPLE.
 const SAMPLE: u32 = 9;
 /// PERF_SAMPLE_REGS_ABI_64.
-const OF_64_BITS: u64 = 2;
+const ABI_64: u64 = 2;
 
-/// Where a thread was.
+/// The registers at a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SampledRegisters {
     pub ip: u64,
     pub sp: u64,
     pub fp: u64,
-    /// Where a function goes back to, on machines that keep that in a register.
+    /// Return address, on machines that keep it in a register (LR); otherwise 0.
     pub link: u64,
 }
 
 /// A store into a watched word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WatchpointSample {
-    /// CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC time.
     pub ns: u64,
     pub registers: SampledRegisters,
-    /// From `registers.sp` on.
+    /// Copy of the stack, from `registers.sp` upwards.
     pub stack: Vec<u8>,
 }
 
 impl WatchpointSample {
-    /// A word of the stack, if it was copied.
+    /// Returns a word of the stack, or none if it was not copied.
     pub fn word(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address.checked_sub(self.registers.sp)?).ok()?;
         let bytes = self.stack.get(at..)?.first_chunk()?;
@@ -46,22 +46,22 @@ impl WatchpointSample {
     }
 }
 
-/// A record of the ring as a sample; None: it is none, or one of a program of 32 bits.
+/// Parses a record of the ring. Returns none for other records and for 32-bit programs.
 pub(super) fn parse(record: &[u8]) -> Option<WatchpointSample> {
     let mut words =
         record.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
     let kind = words.next()? as u32;
     let [_ip, _thread, ns, abi] = next(&mut words)?;
-    if kind != SAMPLE || abi != OF_64_BITS {
+    if kind != SAMPLE || abi != ABI_64 {
         return None;
     }
     let registers = registers(&mut words)?;
     let [stack_bytes] = next(&mut words)?;
     let begin = 8 * (6 + REGISTERS.count_ones() as usize);
     let stack = record.get(begin..begin.checked_add(usize::try_from(stack_bytes).ok()?)?)?;
-    // Behind it stands how much of it there was.
-    let there = record.get(begin + stack.len()..)?.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-    let stack = stack[..stack.len().min(usize::try_from(there).ok()?)].to_vec();
+    // After the stack follows the number of its valid bytes.
+    let valid = record.get(begin + stack.len()..)?.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    let stack = stack[..stack.len().min(usize::try_from(valid).ok()?)].to_vec();
     Some(WatchpointSample { ns, registers, stack })
 }
 
@@ -89,10 +89,10 @@ fn registers(words: &mut impl Iterator<Item = u64>) -> Option<SampledRegisters> 
 mod tests {
     use super::*;
 
-    /// With `there` of 16 bytes of stack.
-    fn record(kind: u64, abi: u64, there: u64) -> Vec<u8> {
+    /// Returns a record with 16 bytes of stack, of which `valid` are valid.
+    fn record(kind: u64, abi: u64, valid: u64) -> Vec<u8> {
         let registers: Vec<u64> = (0..u64::from(REGISTERS.count_ones())).map(|number| 100 + number).collect();
-        let words = [vec![kind, 1, 2, 3, abi], registers, vec![16, 7, 8, there]].concat();
+        let words = [vec![kind, 1, 2, 3, abi], registers, vec![16, 7, 8, valid]].concat();
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_sample_of_64_bits_is_none() {
+    fn truncated_and_32_bit_samples_are_rejected() {
         assert!(parse(&record(2, 2, 16)).is_none() && parse(&record(9, 1, 16)).is_none());
         let whole = record(9, 2, 16);
         assert!((0..whole.len() - 8).all(|bytes| parse(&whole[..bytes]).is_none()));

@@ -1,5 +1,6 @@
-//! A look over all processes, again and again: calls, bytes and times from /proc, and what waits in the buffers of
-//! those that sleep. Nothing is stopped and no privilege is needed; of other users' processes less is seen.
+//! Surveys all processes repeatedly for `weir top`: calls, bytes and CPU times from /proc, and the pending
+//! bytes of sleeping processes. No process is stopped and no privilege is needed; for other users' processes
+//! less is known.
 
 mod proc_files;
 mod process;
@@ -17,13 +18,13 @@ use proc_files::ProcFiles;
 use process::{ProcessRead, SurveyedProcess};
 use snapshot_schedule::SnapshotSchedule;
 
-/// Whose processes are looked over, and how thoroughly.
+/// The processes to survey, and how thoroughly.
 #[derive(Debug, Clone, Default)]
 pub struct SurveyScope {
-    /// These; None: all.
+    /// The PIDs to survey; None for all.
     pub pids: Option<Vec<u32>>,
-    /// Every buffer at every look, whatever that costs. Otherwise looks into buffers take a small part of one
-    /// processor, and each process waits for its turn.
+    /// Reads every buffer at every sample, whatever it costs. Otherwise buffer snapshots take a small part of
+    /// one CPU, and processes take turns.
     pub thorough: bool,
 }
 
@@ -32,28 +33,28 @@ pub struct SurveyScope {
 pub struct Surveyor {
     scope: SurveyScope,
     files: ProcFiles,
-    looks: SnapshotSchedule,
+    snapshots: SnapshotSchedule,
     processes: HashMap<u32, SurveyedProcess>,
-    last: Option<(Instant, u64)>,
+    previous: Option<(Instant, u64)>,
 }
 
 impl Surveyor {
-    /// Nothing was seen yet.
+    /// Creates a surveyor without samples.
     pub fn new(scope: SurveyScope) -> Surveyor {
-        let looks = SnapshotSchedule::new(scope.thorough);
-        Surveyor { scope, files: ProcFiles::new(), looks, processes: HashMap::new(), last: None }
+        let snapshots = SnapshotSchedule::new(scope.thorough);
+        Surveyor { scope, files: ProcFiles::new(), snapshots, processes: HashMap::new(), previous: None }
     }
 
-    /// What the processes did since the last time; the first time only who they are.
+    /// Returns what the processes did since the last sample. The first sample has no rates.
     pub fn sample(&mut self) -> Survey {
         let now = Instant::now();
-        let since = self.last.map_or(now, |(then, _)| then);
+        let since = self.previous.map_or(now, |(then, _)| then);
         self.read();
-        self.looks.look(&mut self.processes, now.duration_since(since));
+        self.snapshots.take_due(&mut self.processes, now.duration_since(since));
         let processes = self.activities();
         let spent_ns = thread_cpu_ns();
-        let cost_ns = self.last.map_or(0, |(_, before)| spent_ns - before);
-        self.last = Some((now, spent_ns));
+        let cost_ns = self.previous.map_or(0, |(_, before)| spent_ns - before);
+        self.previous = Some((now, spent_ns));
         let elapsed_s = now.duration_since(since).as_secs_f64();
         Survey { elapsed_s, cost_s: cost_ns as f64 / 1e9, processes }
     }
@@ -61,27 +62,27 @@ impl Surveyor {
     fn read(&mut self) {
         let pids = self.scope.pids.clone().unwrap_or_else(|| numbers("/proc"));
         let mut before = std::mem::take(&mut self.processes);
-        let mut gone = Vec::new();
+        let mut exited = Vec::new();
         for pid in pids {
             let mut one = before.remove(&pid);
             match one.as_mut().map(|one| one.read(pid)) {
                 Some(ProcessRead::Same) => {}
                 Some(ProcessRead::Gone) => {
-                    gone.extend(one.take());
+                    exited.extend(one.take());
                     one = SurveyedProcess::begin(pid, &mut self.files);
                 }
                 None => one = SurveyedProcess::begin(pid, &mut self.files),
             }
             self.processes.extend(one.map(|one| (pid, one)));
         }
-        gone.extend(before.into_values());
-        for ended in gone {
-            self.files.give_back(ended.kept_files());
-            // Waiting for a child adds all its calls to its parent's: those that were shown as the child's own
-            // are not shown once more. What it did since the last sample is its parent's, as it is in time(1).
+        exited.extend(before.into_values());
+        for ended in exited {
+            self.files.release(ended.open_files());
+            // wait(2) adds all calls of a child to its parent, of which those already shown as the child's are
+            // subtracted. The child's calls since the last sample count as the parent's, as in time(1).
             let parent = self.processes.get_mut(&ended.parent());
             if let Some((parent, counters)) = parent.zip(ended.counters()) {
-                parent.leave_out(counters);
+                parent.subtract(counters);
             }
         }
     }

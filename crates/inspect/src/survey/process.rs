@@ -1,4 +1,4 @@
-//! One process from sample to sample: its counters, and what they grew by.
+//! One surveyed process: its counters, and their growth since the last sample.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -13,16 +13,15 @@ use crate::process_buffers::ProcessBuffers;
 use crate::survey::proc_files::{OpenProcFile, ProcFiles};
 use crate::survey::streams::PendingStreams;
 
-/// What became of a process since the last sample.
+/// The result of reading a process again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessRead {
-    /// It is still there.
     Same,
-    /// It has ended, and perhaps another has its number.
+    /// The process has exited; another may have its PID.
     Gone,
 }
 
-/// A process.
+/// The state of a process at the last sample.
 pub(super) struct SurveyedProcess {
     stat_file: OpenProcFile,
     io_file: OpenProcFile,
@@ -33,14 +32,14 @@ pub(super) struct SurveyedProcess {
     foreign: bool,
     at: Instant,
     counters: Option<IoTotals>,
-    /// Of the last interval.
-    did: Option<Did>,
+    /// Activity in the last interval.
+    activity: Option<IntervalActivity>,
     pub streams: PendingStreams,
 }
 
-/// What a process did in an interval.
+/// The growth of the counters in one interval.
 #[derive(Debug, Clone, Copy)]
-struct Did {
+struct IntervalActivity {
     seconds: f64,
     counters: Option<IoTotals>,
     user_ticks: u64,
@@ -48,13 +47,13 @@ struct Did {
 }
 
 impl SurveyedProcess {
-    /// The first sample of a process; None where it has ended already.
+    /// Takes the first sample of a process. Returns none if it has exited.
     pub fn begin(pid: u32, files: &mut ProcFiles) -> Option<SurveyedProcess> {
         let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
         let stat_file = files.open(format!("/proc/{pid}/stat"));
         let (stat, comm) = read_stat(&stat_file).unzip();
         let Some((stat, comm)) = stat.zip(comm) else {
-            files.give_back(usize::from(stat_file.is_open()));
+            files.release(usize::from(stat_file.is_open()));
             return None;
         };
         let io_file = files.open(format!("/proc/{pid}/io"));
@@ -73,23 +72,23 @@ impl SurveyedProcess {
             foreign,
             at,
             counters,
-            did: None,
+            activity: None,
             streams,
         })
     }
 
-    /// The next one.
+    /// Takes the next sample.
     pub fn read(&mut self, pid: u32) -> ProcessRead {
         let Some((stat, comm)) = read_stat(&self.stat_file) else { return ProcessRead::Gone };
         if stat.start_ticks != self.stat.start_ticks {
             return ProcessRead::Gone;
         }
         let before = std::mem::replace(&mut self.stat, stat);
-        // A zombie has its counters, but what it did is about to be its parent's.
+        // A zombie's counters are still readable, but wait(2) is about to add them to its parent.
         let counters = read_io(&self.io_file);
         self.foreign = counters.as_ref().is_err_and(is_denied);
         let (now, counters) = (Instant::now(), counters.ok());
-        self.did = Some(Did {
+        self.activity = Some(IntervalActivity {
             seconds: now.duration_since(self.at).as_secs_f64(),
             counters: counters.zip(self.counters).map(|(now, before)| now.since(before)),
             user_ticks: stat.user_ticks.saturating_sub(before.user_ticks),
@@ -104,9 +103,10 @@ impl SurveyedProcess {
         ProcessRead::Same
     }
 
-    /// A child's calls that the kernel has just added to its own. A child that nobody waited for was not added.
-    pub fn leave_out(&mut self, ended: IoTotals) {
-        let own = self.did.as_mut().and_then(|did| did.counters.as_mut());
+    /// Subtracts the calls of a child that wait(2) has just added. A child that was not waited for was not
+    /// added.
+    pub fn subtract(&mut self, ended: IoTotals) {
+        let own = self.activity.as_mut().and_then(|activity| activity.counters.as_mut());
         if let Some(own) = own.filter(|own| ended.since(**own) == IoTotals::default()) {
             *own = own.since(ended);
         }
@@ -120,42 +120,50 @@ impl SurveyedProcess {
         self.counters
     }
 
-    /// Descriptors that it holds.
-    pub fn kept_files(&self) -> usize {
+    /// Returns the number of descriptors that the process's files use.
+    pub fn open_files(&self) -> usize {
         usize::from(self.stat_file.is_open()) + usize::from(self.io_file.is_open())
     }
 
-    /// Has it a memory that may be read, and is it worth a line?
+    /// Returns whether the process is shown: kernel threads and zombies are not.
     pub fn is_shown(&self) -> bool {
         !self.stat.is_kernel_thread && !matches!(self.stat.state, b'Z' | b'X' | b'x')
     }
 
-    /// May its buffers be looked into now? In one that runs they change while they are read, and nothing is stuck.
-    pub fn may_look(&self) -> bool {
+    /// Returns whether the buffers can be read now. A running process changes them during the read, and its
+    /// bytes are not stuck.
+    pub fn is_readable(&self) -> bool {
         self.is_shown() && !self.foreign && self.counters.is_some() && self.stat.state != b'R'
     }
 
-    /// Did it run for much of the last interval?
+    /// Returns whether the process ran for more than half of the last interval.
     pub fn was_busy(&self) -> bool {
-        let half = |did: Did| did.seconds * procfs::ticks_per_second() as f64 / 2.0;
-        self.did.is_some_and(|did| (did.user_ticks + did.system_ticks) as f64 > half(did))
+        let half = |activity: IntervalActivity| activity.seconds * procfs::ticks_per_second() as f64 / 2.0;
+        self.activity
+            .is_some_and(|activity| (activity.user_ticks + activity.system_ticks) as f64 > half(activity))
     }
 
-    /// Did it do anything in the last interval, as far as can be told?
+    /// Returns whether the process used CPU time or I/O calls in the last interval, or may have.
     pub fn was_active(&self) -> bool {
-        let calls = |did: &Did| did.counters.is_none_or(|did| did.read_calls + did.write_calls > 0);
-        self.did.is_none_or(|did| calls(&did) || did.user_ticks + did.system_ticks > 0)
+        let calls = |activity: &IntervalActivity| {
+            activity.counters.is_none_or(|activity| activity.read_calls + activity.write_calls > 0)
+        };
+        self.activity
+            .is_none_or(|activity| calls(&activity) || activity.user_ticks + activity.system_ticks > 0)
     }
 
     pub fn activity(&self, pid: u32) -> ProcessActivity {
         let rate = |of: fn(IoTotals) -> (u64, u64)| {
-            let did = self.did.filter(|did| did.seconds > 0.0)?;
-            let (calls, bytes) = of(did.counters?);
-            Some(CallRate { calls_s: calls as f64 / did.seconds, bytes_s: bytes as f64 / did.seconds })
+            let activity = self.activity.filter(|activity| activity.seconds > 0.0)?;
+            let (calls, bytes) = of(activity.counters?);
+            Some(CallRate {
+                calls_s: calls as f64 / activity.seconds,
+                bytes_s: bytes as f64 / activity.seconds,
+            })
         };
-        let share = |ticks: fn(&Did) -> u64| {
-            let did = self.did.filter(|did| did.seconds > 0.0)?;
-            Some(ticks(&did) as f64 / procfs::ticks_per_second() as f64 / did.seconds)
+        let share = |ticks: fn(&IntervalActivity) -> u64| {
+            let activity = self.activity.filter(|activity| activity.seconds > 0.0)?;
+            Some(ticks(&activity) as f64 / procfs::ticks_per_second() as f64 / activity.seconds)
         };
         ProcessActivity {
             pid,
@@ -163,10 +171,10 @@ impl SurveyedProcess {
             comm: self.comm.clone(),
             command: self.command.clone(),
             foreign: self.foreign,
-            reads: rate(|did| (did.read_calls, did.read_bytes)),
-            writes: rate(|did| (did.write_calls, did.written_bytes)),
-            user_share: share(|did| did.user_ticks),
-            system_share: share(|did| did.system_ticks),
+            reads: rate(|activity| (activity.read_calls, activity.read_bytes)),
+            writes: rate(|activity| (activity.write_calls, activity.written_bytes)),
+            user_share: share(|activity| activity.user_ticks),
+            system_share: share(|activity| activity.system_ticks),
             waiting: self.streams.waiting(),
         }
     }
@@ -189,7 +197,7 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// The arguments with spaces between, as far as one page of them goes; the name where there are none.
+/// Returns the arguments separated by spaces, up to 4 KiB, or the name if there are none.
 fn command(pid: u32, comm: &str) -> String {
     let mut text = vec![0; 4096];
     let read = std::fs::File::open(format!("/proc/{pid}/cmdline"));
@@ -216,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_of_ones_own() {
+    fn the_command_line_has_the_arguments() {
         let own = command(std::process::id(), "name");
         assert!(own.starts_with(&std::env::args().next().unwrap()), "{own}");
         assert_eq!(command(u32::MAX, "name"), "name");

@@ -1,4 +1,4 @@
-//! Whose buffers are looked into at a sample: a small part of one processor must do for all.
+//! Chooses the processes whose buffers are read at a sample, within a small part of one CPU.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,69 +7,69 @@ use weir_sys::clock::thread_cpu_ns;
 
 use crate::survey::process::SurveyedProcess;
 
-/// The share of time that looks may take, one part in so many.
-const SHARE: u32 = 250;
-/// What the first ones may take, which have to find the streams.
-const CREDIT_FIRST_NS: i64 = 20_000_000;
-/// Unused time is kept up to this much.
-const CREDIT_MOST_NS: i64 = 10_000_000;
-/// A process in which nothing waits and that does nothing is looked at every so many samples.
+/// Buffer snapshots may take 1/250 of the time of one CPU.
+const BUDGET_PART: u32 = 250;
+/// CPU time for the first snapshots, which have to search for the streams.
+const FIRST_BUDGET_NS: i64 = 20_000_000;
+/// Limit of unused time that is saved for later samples.
+const SAVED_BUDGET_MAX_NS: i64 = 10_000_000;
+/// Samples between two snapshots of an idle process without pending bytes.
 const IDLE_EVERY: u64 = 8;
 
-/// Which processes are due.
+/// The budget for buffer snapshots, and the processes that are due.
 #[derive(Debug)]
 pub(super) struct SnapshotSchedule {
     thorough: bool,
-    credit_ns: i64,
-    began: Instant,
+    budget_ns: i64,
+    started: Instant,
     sample: u64,
-    /// The sample of the last look into each.
-    looked: HashMap<u32, u64>,
+    /// Number of the sample of the last snapshot, by PID.
+    last_snapshots: HashMap<u32, u64>,
 }
 
 impl SnapshotSchedule {
     pub fn new(thorough: bool) -> SnapshotSchedule {
         SnapshotSchedule {
             thorough,
-            credit_ns: CREDIT_FIRST_NS,
-            began: Instant::now(),
+            budget_ns: FIRST_BUDGET_NS,
+            started: Instant::now(),
             sample: 0,
-            looked: HashMap::new(),
+            last_snapshots: HashMap::new(),
         }
     }
 
-    /// Reads the buffers of those that are due, those first that have waited longest, until the time for it is used up.
-    pub fn look(&mut self, processes: &mut HashMap<u32, SurveyedProcess>, since: Duration) {
+    /// Reads the buffers of the processes that are due, longest not read first, until the budget is used up.
+    pub fn take_due(&mut self, processes: &mut HashMap<u32, SurveyedProcess>, since: Duration) {
         self.sample += 1;
-        self.looked.retain(|pid, _| processes.contains_key(pid));
-        self.credit_ns =
-            (self.credit_ns + (since / SHARE).as_nanos() as i64).min(CREDIT_MOST_NS.max(self.credit_ns));
-        let now_s = self.began.elapsed().as_secs_f64();
+        self.last_snapshots.retain(|pid, _| processes.contains_key(pid));
+        self.budget_ns = (self.budget_ns + (since / BUDGET_PART).as_nanos() as i64)
+            .min(SAVED_BUDGET_MAX_NS.max(self.budget_ns));
+        let now_s = self.started.elapsed().as_secs_f64();
         let mut due: Vec<(u64, u32)> =
             processes.iter_mut().filter_map(|(pid, one)| self.due(*pid, one, now_s)).collect();
         due.sort_unstable();
         for (_, pid) in due {
             let Some(one) = processes.get_mut(&pid) else { continue };
-            if self.credit_ns <= 0 && !self.thorough {
+            if self.budget_ns <= 0 && !self.thorough {
                 break;
             }
             let start_ns = thread_cpu_ns();
-            one.streams.look(pid, self.began.elapsed().as_secs_f64());
-            self.credit_ns -= (thread_cpu_ns() - start_ns) as i64;
-            self.looked.insert(pid, self.sample);
+            one.streams.take_snapshot(pid, self.started.elapsed().as_secs_f64());
+            self.budget_ns -= (thread_cpu_ns() - start_ns) as i64;
+            self.last_snapshots.insert(pid, self.sample);
         }
     }
 
-    /// When it was looked at last, if it is its turn.
+    /// Returns the sample of the last snapshot and the PID if the process is due.
     fn due(&self, pid: u32, one: &mut SurveyedProcess, now_s: f64) -> Option<(u64, u32)> {
-        one.streams.at(now_s);
+        one.streams.set_time(now_s);
         if one.was_busy() {
             one.streams.forget();
         }
-        if !one.may_look() {
+        if !one.is_readable() {
             return None;
         }
-        let last = self.looked.get(&pid).copied();
+        let last = self.last_snapshots.get(&pid).copied();
         let is_due = self.thorough
             || one.was_active()
             || one.streams.has_pending()

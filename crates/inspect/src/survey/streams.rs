@@ -1,4 +1,4 @@
-//! The streams of one process that have bytes pending, and since when.
+//! The streams of one process that have pending bytes, and their age.
 
 use weir_model::top::PendingStream;
 use weir_model::trace::{Buffer, RuntimeId};
@@ -6,27 +6,27 @@ use weir_sys::proc::descriptor;
 
 use crate::process_buffers::ProcessBuffers;
 
-/// So often a search for streams that are new is made, in looks.
+/// Snapshots between two searches for new streams.
 const SEARCH_EVERY: u32 = 16;
-/// So many bytes of what is pending are shown.
-const PREVIEW: usize = 64;
+/// Bytes of a preview: one column of the screen.
+const PREVIEW_BYTES: usize = 64;
 
-/// The streams of a process.
+/// The pending streams of a process.
 pub(super) struct PendingStreams {
     buffers: ProcessBuffers,
-    looks: u32,
-    seen: Option<Vec<Seen>>,
+    snapshots: u32,
+    known: Option<Vec<KnownStream>>,
     now_s: f64,
 }
 
-/// A stream with bytes pending.
-struct Seen {
+/// A stream with pending bytes at the last snapshot.
+struct KnownStream {
     walker: RuntimeId,
     address: u64,
     fd: i32,
     path: String,
     bytes: u64,
-    /// The first of them.
+    /// The first pending bytes.
     pending: Vec<u8>,
     since_s: f64,
     from_before: bool,
@@ -34,55 +34,56 @@ struct Seen {
 
 impl PendingStreams {
     pub fn new(buffers: ProcessBuffers) -> PendingStreams {
-        PendingStreams { buffers, looks: 0, seen: None, now_s: 0.0 }
+        PendingStreams { buffers, snapshots: 0, known: None, now_s: 0.0 }
     }
 
-    /// Looks into the process, at a time of any clock that only goes on.
-    pub fn look(&mut self, pid: u32, now_s: f64) {
-        if self.looks % SEARCH_EVERY == SEARCH_EVERY - 1 {
+    /// Takes a buffer snapshot. `now_s` is the time by any monotonic clock, in seconds.
+    pub fn take_snapshot(&mut self, pid: u32, now_s: f64) {
+        if self.snapshots % SEARCH_EVERY == SEARCH_EVERY - 1 {
             self.buffers.search_again(weir_sys::clock::now_ns());
         }
         let found = self.buffers.snapshot(pid);
-        self.take(found, now_s, |fd| descriptor(pid, fd));
+        self.update(found, now_s, |fd| descriptor(pid, fd));
     }
 
-    /// Nothing is known of them now.
+    /// Forgets the last snapshot.
     pub fn forget(&mut self) {
-        self.seen = None;
+        self.known = None;
     }
 
-    /// Does anything wait?
+    /// Returns whether there are pending bytes.
     pub fn has_pending(&self) -> bool {
-        self.seen.as_ref().is_some_and(|seen| !seen.is_empty())
+        self.known.as_ref().is_some_and(|known| !known.is_empty())
     }
 
-    /// Time goes on also when nobody looks.
-    pub fn at(&mut self, now_s: f64) {
+    /// Sets the time from which ages are computed.
+    pub fn set_time(&mut self, now_s: f64) {
         self.now_s = now_s;
     }
 
-    /// What waits; None before the first look.
+    /// Returns the pending streams, or none before the first snapshot.
     pub fn waiting(&self) -> Option<Vec<PendingStream>> {
-        let waiting = |seen: &Seen| PendingStream {
-            walker: seen.walker,
-            fd: seen.fd,
-            path: seen.path.clone(),
-            pending_bytes: seen.bytes,
-            waits_s: (self.now_s - seen.since_s).max(0.0),
-            from_before: seen.from_before,
-            preview: String::from_utf8_lossy(&seen.pending[..seen.pending.len().min(PREVIEW)]).into_owned(),
+        let waiting = |stream: &KnownStream| PendingStream {
+            walker: stream.walker,
+            fd: stream.fd,
+            path: stream.path.clone(),
+            pending_bytes: stream.bytes,
+            waits_s: (self.now_s - stream.since_s).max(0.0),
+            from_before: stream.from_before,
+            preview: String::from_utf8_lossy(&stream.pending[..stream.pending.len().min(PREVIEW_BYTES)])
+                .into_owned(),
         };
-        Some(self.seen.as_ref()?.iter().map(waiting).collect())
+        Some(self.known.as_ref()?.iter().map(waiting).collect())
     }
 
-    fn take(&mut self, found: Vec<Buffer>, now_s: f64, path: impl Fn(i32) -> Option<String>) {
-        let (first, before) = (self.looks == 0, self.seen.take().unwrap_or_default());
+    fn update(&mut self, found: Vec<Buffer>, now_s: f64, path: impl Fn(i32) -> Option<String>) {
+        let (first, before) = (self.snapshots == 0, self.known.take().unwrap_or_default());
         let with = found.into_iter().filter(|one| one.pending_bytes > 0 && one.fd >= 0);
-        let seen = with.map(|one| {
-            let known = before.iter().find(|seen| seen.is(&one));
-            Seen {
-                since_s: known.map_or(now_s, |seen| seen.since_s),
-                from_before: known.map_or(first, |seen| seen.from_before),
+        let known = with.map(|one| {
+            let known = before.iter().find(|known| known.matches(&one));
+            KnownStream {
+                since_s: known.map_or(now_s, |known| known.since_s),
+                from_before: known.map_or(first, |known| known.from_before),
                 path: path(one.fd).unwrap_or_default(),
                 walker: one.walker,
                 address: one.address,
@@ -91,19 +92,20 @@ impl PendingStreams {
                 pending: one.pending,
             }
         });
-        self.seen = Some(seen.collect());
-        self.looks = self.looks.wrapping_add(1);
+        self.known = Some(known.collect());
+        self.snapshots = self.snapshots.wrapping_add(1);
         self.now_s = now_s;
     }
 }
 
-impl Seen {
-    /// The same stream with the same bytes and perhaps more. Of a program that always writes the same line one
-    /// cannot tell whether it is the same line still: if it wrote in between, there are fewer sooner or later.
-    fn is(&self, one: &Buffer) -> bool {
-        (self.walker, self.address, self.fd) == (one.walker, one.address, one.fd)
-            && one.pending_bytes >= self.bytes
-            && one.pending.starts_with(&self.pending)
+impl KnownStream {
+    /// Returns whether `buffer` is the same stream with the same bytes, and perhaps more. A program that always
+    /// writes the same line cannot be told from one that has not written since, until the number of bytes
+    /// falls.
+    fn matches(&self, buffer: &Buffer) -> bool {
+        (self.walker, self.address, self.fd) == (buffer.walker, buffer.address, buffer.fd)
+            && buffer.pending_bytes >= self.bytes
+            && buffer.pending.starts_with(&self.pending)
     }
 }
 
@@ -125,12 +127,12 @@ mod tests {
         }
     }
 
-    /// What is said of them after looks that found these texts in the stream of descriptor 1.
-    fn after(looks: &[(f64, &[&str])]) -> Vec<(u64, f64, bool)> {
+    /// Returns number, age and `from_before` of the pending bytes after snapshots with these texts.
+    fn after(snapshots: &[(f64, &[&str])]) -> Vec<(u64, f64, bool)> {
         let mut streams = PendingStreams::new(ProcessBuffers::default());
-        for (now_s, texts) in looks {
+        for (now_s, texts) in snapshots {
             let found = texts.iter().map(|text| buffer(1, text)).collect();
-            streams.take(found, *now_s, |fd| Some(format!("/{fd}")));
+            streams.update(found, *now_s, |fd| Some(format!("/{fd}")));
         }
         let waiting = streams.waiting().unwrap();
         assert!(waiting.iter().all(|one| (one.fd, one.path.as_str()) == (1, "/1")));
@@ -151,7 +153,7 @@ mod tests {
     fn streams_without_a_descriptor_or_with_nothing_are_left_out() {
         let mut streams = PendingStreams::new(ProcessBuffers::default());
         assert_eq!(streams.waiting(), None);
-        streams.take(vec![buffer(-1, "memory"), buffer(2, "")], 1.0, |_| None);
+        streams.update(vec![buffer(-1, "memory"), buffer(2, "")], 1.0, |_| None);
         assert_eq!(streams.waiting(), Some(Vec::new()));
     }
 }
