@@ -56,8 +56,8 @@ pub(crate) fn straddles_blocks(context: &RuleContext, stream: &StreamCounts) -> 
     many && stream.mean_bytes() >= TINY as f64 && (overwrites(file, stream) || file.flags & O_DSYNC != 0)
 }
 
-/// Returns whether the blocks around the writes held data before. How a file was opened is unknown if it was open before
-/// the run; then only its size tells.
+/// Returns whether the blocks around the writes held data before. For a file that was open before the run the flags of
+/// open(2) are unknown, and only its size shows that.
 fn overwrites(file: &OpenFile, stream: &StreamCounts) -> bool {
     let not_new = file.opened_by.is_some() && file.flags & O_CREAT == 0;
     let larger = file.size_bytes.is_some_and(|size| size > stream.bytes + stream.bytes / 20);

@@ -80,7 +80,7 @@ fn merge_group(context: &RuleContext, group: Vec<Finding>) -> Option<Finding> {
         return Some(worst);
     }
     worst.evidence.insert("more".into(), others as f64);
-    worst.why += &format!(" So it is {} more time{}.", others, if others == 1 { "" } else { "s" });
+    worst.why += &format!(" The same happened {} more time{}.", others, if others == 1 { "" } else { "s" });
     if let Some(gain) = &mut worst.gain {
         let sum: f64 = gains.iter().map(|gain| gain.elapsed_s).sum();
         *gain =

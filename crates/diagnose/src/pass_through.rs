@@ -41,7 +41,7 @@ impl<'a> RuleContext<'a> {
             && self.kind(stream.file) == kind
     }
 
-    /// Returns the input whose bytes an output has, unless a second output has them too (tee), which is a purpose.
+    /// Returns the input whose bytes an output has, unless a second output has them too (tee), because then the copy has a purpose.
     fn source_of(&self, output: &StreamCounts, from: StreamKind) -> Option<&'a StreamCounts> {
         let own =
             || self.streams_of(output.pid).iter().copied().filter(|stream| stream.image == output.image);

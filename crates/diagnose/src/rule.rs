@@ -70,7 +70,7 @@ pub enum Supersedes {
 pub enum MergeKey {
     /// The program and the descriptor's number.
     Descriptor,
-    /// The program. For files that are no longer open, whose descriptor's number says nothing.
+    /// The program. This is for files that are no longer open: the number of their descriptor means nothing.
     Program,
 }
 
