@@ -1,36 +1,78 @@
-//! Compiles the programs that run in the kernel (crates/trace-ebpf/bpf), for the machine that weir is built for.
+//! Compiles the BPF programs in bpf/ for the target architecture, links them into one object, and generates the Rust side
+//! of bpf/events.h.
 
-use std::path::PathBuf;
+#[path = "build/shared_types.rs"]
+mod shared_types;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// -g: the BTF is needed by the kernel, for CO-RE, and for the Rust side of events.h.
+const TARGET: &[&str] = &["-O2", "-g", "-target", "bpf", "-mcpu=v3"];
+const WARNINGS: &[&str] = &["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"];
 
 fn main() {
     let source = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("bpf");
+    let out = PathBuf::from(env("OUT_DIR"));
     println!("cargo::rerun-if-changed={}", source.display());
+    println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-env-changed=BPF_CLANG");
-    let clang = std::env::var("BPF_CLANG").unwrap_or_else(|_| "clang".into());
-    let machine = env("CARGO_CFG_TARGET_ARCH");
-    let (target, headers) = match machine.as_str() {
+    link(&units(&source), &out);
+
+    let types = out.join("shared_types.o");
+    clang(compile(&source.join("shared_types.c"), &types));
+    let object = std::fs::read(&types).unwrap_or_else(|error| panic!("{}: {error}", types.display()));
+    let rust = out.join("shared_types.rs");
+    std::fs::write(&rust, shared_types::generate(&object))
+        .unwrap_or_else(|error| panic!("{}: {error}", rust.display()));
+}
+
+/// The translation units, sorted so that builds are reproducible.
+fn units(source: &Path) -> Vec<PathBuf> {
+    let entries = source.read_dir().unwrap_or_else(|error| panic!("{}: {error}", source.display()));
+    let mut units: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    units.retain(|path| path.to_string_lossy().ends_with(".bpf.c"));
+    units.sort();
+    units
+}
+
+/// Compiles each unit to bitcode and has clang link and optimize all of it (see bpf/README.md).
+fn link(units: &[PathBuf], out: &Path) {
+    let mut command: Vec<OsString> = TARGET.iter().map(Into::into).collect();
+    for unit in units {
+        let bitcode = out.join(unit.file_name().expect("it is a file")).with_extension("bc");
+        let mut compile = compile(unit, &bitcode);
+        compile.extend(["-emit-llvm", "-Xclang", "-disable-llvm-passes"].map(Into::into));
+        clang(compile);
+        command.extend(["-Xclang", "-mlink-bitcode-file", "-Xclang"].map(Into::into));
+        command.push(bitcode.into());
+    }
+    command.extend(["-c", "-x", "c", "/dev/null", "-o"].map(Into::into));
+    command.push(out.join("trace.bpf.o").into());
+    clang(command);
+}
+
+/// The arguments that compile one C file.
+fn compile(source: &Path, object: &Path) -> Vec<OsString> {
+    let (target, headers) = match env("CARGO_CFG_TARGET_ARCH").as_str() {
         "x86_64" => ("x86", "x86_64-linux-gnu"),
         "aarch64" => ("arm64", "aarch64-linux-gnu"),
-        other => panic!("weir sees into processes on x86-64 and aarch64; this is {other}"),
+        other => panic!("weir supports x86-64 and aarch64, not {other}"),
     };
-    let object = PathBuf::from(env("OUT_DIR")).join("trace.bpf.o");
-    let status = Command::new(&clang)
-        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3"])
-        .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
-        .arg(format!("-D__TARGET_ARCH_{target}"))
-        .arg(format!("-I/usr/include/{headers}"))
-        .arg("-c")
-        .arg(source.join("trace.bpf.c"))
-        .arg("-o")
-        .arg(&object)
-        .status();
-    match status {
+    let mut arguments: Vec<OsString> = TARGET.iter().chain(WARNINGS).map(Into::into).collect();
+    arguments.push(format!("-D__TARGET_ARCH_{target}").into());
+    arguments.push(format!("-I/usr/include/{headers}").into());
+    arguments.extend(["-c".into(), source.into(), "-o".into(), object.into()]);
+    arguments
+}
+
+fn clang(arguments: Vec<OsString>) {
+    let clang = std::env::var("BPF_CLANG").unwrap_or_else(|_| "clang".into());
+    match Command::new(&clang).args(&arguments).status() {
         Ok(status) if status.success() => {}
         Ok(status) => {
-            panic!(
-                "{clang} on crates/trace-ebpf/bpf/trace.bpf.c: {status}; it needs clang and libbpf-dev (make deps)"
-            )
+            panic!("{clang} {arguments:?}: {status}; it needs clang and libbpf-dev (make deps installs them)")
         }
         Err(error) => panic!("{clang}: {error}; install clang and libbpf-dev (make deps does)"),
     }

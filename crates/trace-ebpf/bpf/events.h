@@ -1,14 +1,24 @@
-/* events.h: what the program in the kernel and weir tell each other. The Rust side reads the same structs by
- * their offsets (../src/wire.rs, whose tests compare sizes). All little-endian, no padding. */
+/* events.h: the types and constants that the BPF programs and weir share. build.rs generates the Rust side from the BTF
+ * of `union shared_types`, so this header is the only place where they are defined. Fields are naturally aligned and
+ * leave no padding (build.rs checks it). */
 #ifndef WEIR_EVENTS_H
 #define WEIR_EVENTS_H
 
-enum { SLOTS = 32 /* a power of two: the verifier understands masks */, HEAD = 64, PATH = 248, NAME = 64, PREVIEW = 256, CLASSES = 512 };
-enum { FIRST_CALLS = 8, FAILED_CALLS = 32, TOLD_SEEKS = 64 }; /* so many of a stream are told one by one */
-enum { STRANGERS = 8 }; /* behind so many a stream's first read is not looked at any more */
+enum event_limit {
+    SIZE_SLOTS = 32,        /* of the size histograms, one per power of two; itself one, for the verifier's masks */
+    DATA_BYTES = 64,        /* first bytes of a transfer */
+    PATH_BYTES = 248,       /* paths are truncated to this, with the NUL */
+    NAME_BYTES = 64,        /* last component of a path */
+    PREVIEW_BYTES = 256,    /* first pending or read-ahead bytes of a buffer */
+    SYSCALL_NUMBERS = 512,  /* above the highest system call number of x86-64 and arm64 */
+    FIRST_CALLS = 8,        /* of a stream are emitted one by one: enough to tell its mode */
+    FAILED_CALLS = 32,      /* failed and short calls of a stream that are emitted one by one */
+    EMITTED_SEEKS = 64,     /* lseek(2) calls of a stream that are emitted one by one */
+    UNBUFFERED_STREAMS = 8, /* after so many in a row, a stream's first read triggers no buffer walk */
+};
 
-/* What a system call's number means to the program in the kernel. 0: nothing. */
-enum class {
+/* How on_sys_exit handles a system call. 0: it ignores the call. */
+enum syscall_class {
     CLASS_READ = 1, /* (fd, buffer, bytes) */
     CLASS_WRITE,
     CLASS_PREAD,    /* (fd, buffer, bytes, offset) */
@@ -37,130 +47,197 @@ enum class {
     CLASS_MMAP,
     CLASS_PAIR_0,   /* (two descriptors): pipe */
     CLASS_PAIR_3,   /* (domain, type, protocol, two descriptors): socketpair */
-    CLASS_PLAIN,    /* worth telling, with its arguments: ftruncate, fadvise … */
-    CLASS_SYNC,     /* (fd): fsync, fdatasync …; told with when it can have begun at the earliest */
+    CLASS_PLAIN,    /* emitted with its arguments: ftruncate, fadvise … */
+    CLASS_SYNC,     /* (fd): fsync, fdatasync …; args[5] is its earliest possible start, in ns */
     CLASS_PROTECT,  /* (address, bytes, protection): mprotect */
-    CLASS_RING,     /* (entries, parameters): io_uring_setup, returns a descriptor; told with the flags of its parameters */
+    CLASS_RING,     /* (entries, parameters): io_uring_setup, returns a descriptor; args[2] is the ring's flags */
 };
 
-enum kind {
-    KIND_CALL = 1,
-    KIND_COUNTS,
-    KIND_FORK,
+enum event_kind {
+    KIND_CALL = 1, /* struct call_event or path_call_event */
+    KIND_COUNTERS, /* struct stream_counters */
+    KIND_FORK,     /* struct lifecycle_event, as the next two */
     KIND_EXEC,
     KIND_EXIT,
-    KIND_BUFFER,
+    KIND_BUFFER,   /* struct buffer_event */
 };
 
-enum moment { MOMENT_SAMPLE, MOMENT_FORK, MOMENT_EXEC, MOMENT_EXIT, MOMENT_SIGNAL };
+/* When a buffer snapshot is taken. */
+enum buffer_moment { MOMENT_SAMPLE, MOMENT_FORK, MOMENT_EXEC, MOMENT_EXIT, MOMENT_SIGNAL };
+
+/* Indices of the per-CPU map `tallies`. */
+enum tally {
+    TALLY_CALLS,        /* recorded calls */
+    TALLY_LOST_EVENTS,  /* the ring buffer was full */
+    TALLY_COMPAT_CALLS, /* calls of 32-bit programs, which are not decoded */
+    TALLY_LOST_STREAMS, /* calls of streams that the map `streams` had no room for */
+    TALLY_PATH_CALLS,   /* recorded calls that name a file */
+    TALLY_STREAMS,      /* entries of `streams`: those that programs added minus those that programs deleted */
+    TALLY_PROCESSES,    /* entries of `processes`, likewise */
+    TALLIES,
+};
 
 /* The beginning of every event. */
-struct head {
-    unsigned long long ns;
-    unsigned int kind, pid, tid, fd;
+struct event_head {
+    unsigned long long ns; /* CLOCK_MONOTONIC */
+    unsigned int kind;     /* enum event_kind */
+    unsigned int pid, tid;
+    int fd; /* -1: none */
 };
 
-/* An open file as the kernel has it. */
-struct identity {
-    unsigned long long key, dev, ino, pos, size;
-    unsigned int mode, flags, pipe_pages, block_bits;
+/* struct file and its inode. */
+struct open_file {
+    unsigned long long key; /* address of the struct file; 0: none */
+    unsigned long long dev, ino, pos, size;
+    unsigned int mode, flags;
+    unsigned int pipe_pages; /* 0: not a pipe */
+    unsigned int block_bits;
 };
 
-struct call {
-    struct head head;
-    struct identity file;
+struct call_event {
+    struct event_head head;
+    struct open_file file;
     unsigned long long args[6];
     long long result;
-    unsigned int nr, counted;
+    unsigned int nr;
+    unsigned int counted; /* 1: the call is in its stream's counters too */
     unsigned int data_bytes;
-    int tail; /* -1: not read */
-    unsigned char data[HEAD];
+    int tail; /* last byte of the transfer; -1: not read */
+    unsigned char data[DATA_BYTES];
 };
 
-struct path_call {
-    struct call call;
-    unsigned long long moved; /* 1: the process stands in another directory than at its last event with this */
-    char path[2][PATH];
+struct path_call_event {
+    struct call_event call;
+    unsigned long long moved; /* 1: the working directory differs from that of the previous event with this flag */
+    char path[2][PATH_BYTES];
 };
 
-struct counts {
-    struct head head;
-    struct identity file;
-    unsigned long long first_ns, last_ns;
-    unsigned long long bytes; /* of calls that moved more than one */
-    unsigned long long errors, again, zeros, shorts, newline_ends, jumps, again_bytes, unaligned, in_kernel;
-    unsigned long long asked_max, position, high;
-    unsigned long long seeks, seek_ns; /* lseek(2) that moved, and when the last was; position: to where */
-    unsigned int writes, told, failed, regular;
-    unsigned int tick, in_tick; /* of the kernel's clock, and so many calls in it: see stamp */
-    unsigned long long doubted; /* since the last call there was a pause: the descriptor may be another file's */
-    unsigned long long sizes[SLOTS];       /* what each call moved, errors left out */
-    unsigned long long asked_other[SLOTS]; /* what it asked for, where that is another slot */
+/* A stream, as counted. Also the value of the map `streams`. */
+struct stream_counters {
+    struct event_head head;
+    struct open_file file;
+    unsigned long long first_ns, last_ns; /* ends of the first and the last call */
+    unsigned long long bytes;             /* of calls that moved more than one byte; sizes[1] counts the others */
+    unsigned long long errors;
+    unsigned long long again; /* EAGAIN, EINTR and restarted calls */
+    unsigned long long zeros, shorts; /* calls that moved nothing, less than asked */
+    unsigned long long newline_ends;  /* writes whose last byte is a newline */
+    unsigned long long jumps;         /* calls that did not continue where the previous one ended */
+    unsigned long long again_bytes;   /* at offsets that were read or written before */
+    unsigned long long unaligned;     /* calls that begin or end off a 4096-byte boundary */
+    unsigned long long in_kernel;     /* sendfile(2), splice(2) … */
+    unsigned long long asked_max;
+    unsigned long long position;       /* file offset after the last call */
+    unsigned long long high_offset;    /* highest offset reached */
+    unsigned long long seeks, seek_ns; /* lseek(2) calls; end of the last one */
+    unsigned int writes;               /* 1: write direction */
+    unsigned int emitted, failed;      /* calls that were emitted one by one */
+    unsigned int regular;              /* 1: a regular file */
+    unsigned int tick, tick_calls;     /* jiffies of the last call, and the calls in that tick */
+    unsigned long long stale; /* 1: no call since a sampling gap; the descriptor may refer to another file */
+    unsigned long long sizes[SIZE_SLOTS];       /* bytes moved, by call; errors excluded */
+    unsigned long long asked_other[SIZE_SLOTS]; /* bytes asked for, where in another slot than the bytes moved */
 };
 
-struct life {
-    struct head head;
-    unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns;
-    unsigned long long run_ns; /* exact; the two above are sums of ticks */
-    unsigned long long queued_ns, fetched_bytes; /* it could have run and had no processor; came from devices */
-    unsigned int other; /* of a fork: the child; of an exit: the wait status */
-    unsigned int flags; /* 1: of a fork: CLONE_FILES; of an execve: PLAIN; of an exit: descriptors above 63 were used */
+struct lifecycle_event {
+    struct event_head head;
+    unsigned long long read_calls, write_calls, read_bytes, written_bytes;
+    unsigned long long user_ns, system_ns;       /* sums of whole ticks */
+    unsigned long long run_ns;                   /* exact CPU time */
+    unsigned long long queued_ns;                /* runnable without a CPU */
+    unsigned long long fetched_bytes;            /* read from devices */
+    unsigned int child;                          /* of a fork */
+    unsigned int status;                         /* of an exit: wait(2)'s status */
+    unsigned int flags; /* 1: fork with CLONE_FILES; execve of a plain program; exit of a process with high_fds */
+    unsigned int argument_bytes;
     char comm[16];
-    char path[PATH];
-    unsigned long long argument_bytes; /* of an exec: the beginning of its arguments, each with its NUL */
-    char arguments[PATH];
+    char path[PATH_BYTES];
+    char arguments[PATH_BYTES]; /* first bytes of argv, each argument with its NUL */
 };
 
-struct buffer {
-    struct head head; /* fd: of the stream */
-    struct identity file; /* what is behind that */
-    char name[NAME];      /* its last part: the process may be gone before it is asked for the rest */
-    unsigned long long address, base, end, pending, unread;
-    unsigned int moment, flags, walker, call_fd;
-    unsigned char data[PREVIEW];
+/* A stdio stream and the first bytes in its buffer. */
+struct buffer_event {
+    struct event_head head; /* fd: the stream's descriptor */
+    struct open_file file;
+    char name[NAME_BYTES];
+    unsigned long long address, base, end;
+    unsigned long long pending, unread; /* bytes */
+    unsigned int moment;                /* enum buffer_moment */
+    unsigned int flags;                 /* FILE._flags */
+    unsigned int walker;                /* as in struct library */
+    int call_fd;                        /* descriptor of the call that triggered the walk; -1: none */
+    unsigned char data[PREVIEW_BYTES];
 };
 
-/* Where a C library keeps its streams; the key is a file by its inode number and size. */
+/* Key of the map `libraries`: an executable or library file. */
 struct library_key {
     unsigned long long ino, size;
 };
+
+/* What struct library's offset is relative to. */
+enum list_base {
+    LIST_IN_MAPPING,  /* the address of the file's mapping */
+    LIST_IN_CODE,     /* mm->start_code */
+    LIST_ABSOLUTE,
+    LIST_IN_LIBRARY,  /* a program without a list of its own: its streams are in the C library that it maps */
+};
+
+/* Where a file keeps the head of its list of streams. */
 struct library {
-    unsigned long long offset; /* of the list's head from where the file is mapped */
-    unsigned int walker;       /* 1: glibc */
-    unsigned int how;          /* 0: from the mapping's address; 1: from mm->start_code; 2: absolute; 3: see PLAIN */
+    unsigned long long offset;
+    unsigned int walker; /* 1: glibc */
+    unsigned int base;   /* enum list_base */
 };
 
-/* A program of which weir has nothing to do when it begins: its streams are a library's. */
-enum { PLAIN = 3 };
-
-enum { GATED = -1 }; /* the image of a command that weir has not let go yet */
-enum command {
-    COMMAND = 1,
-    HELD, /* is to stop where its C library stands */
+/* Values of process_state.command. 0: not weir's own child. */
+enum command_state {
+    COMMAND_CHILD = 1,
+    COMMAND_STOPS, /* gets SIGURG once its C library is relocated */
 };
 
-struct process {
-    unsigned long long list; /* the address of the list's head; 0: not known */
+/* process_state.image before the command's first execve(2). */
+enum image_number { IMAGE_GATED = -1 };
+
+/* Value of the map `processes`. */
+struct process_state {
+    unsigned long long list; /* address of the list head of streams; 0: unknown */
     unsigned int walker;
-    int image;
+    int image; /* number of execve(2) calls */
+    /* Sums over the threads that have exited: */
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns, run_ns;
     unsigned long long queued_ns, fetched_bytes;
-    unsigned int high_fds; /* descriptors above 63 were used, or counters put aside */
-    unsigned int command;  /* weir's own child, whose end it waits for: enum command */
-    unsigned long long directory; /* where it stood when weir was told of it */
-    unsigned int strangers; /* so many streams in a row, at their first read, were none of its C library's */
-    unsigned int unused; /* fills the eight bytes */
-    unsigned long long streams[2]; /* of descriptors below 64: a bit each that has had counters, for reading and for writing */
+    unsigned int high_fds;            /* 1: has counters of descriptors above 63, or detached counters */
+    unsigned int command;             /* enum command_state */
+    unsigned long long directory;     /* hash of the working directory in the last path_call_event */
+    unsigned int unbuffered_streams;  /* streams in a row that had no stdio buffer at their first read */
+    unsigned int reserved;            /* keeps 8-byte alignment */
+    unsigned long long fd_bits[2];    /* descriptors below 64 that have had counters: reads, writes */
 };
 
+/* Key of the map `streams`. */
 struct stream_key {
     unsigned int pid;
-    unsigned int fd_out; /* descriptor * 2, + 1 for writing; or none: see put_aside */
+    unsigned int fd_out; /* descriptor * 2, + 1 for writes; with the top bit set: detached counters */
 };
 
-_Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
-_Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 720, "as wire.rs has them");
-_Static_assert(sizeof(struct counts) == 760 && sizeof(struct life) == 624, "as wire.rs has them");
-_Static_assert(sizeof(struct buffer) == 456 && sizeof(struct process) == 128, "as wire.rs has them");
+/* All types above, for build.rs. */
+union shared_types {
+    enum event_limit limit;
+    enum syscall_class class;
+    enum event_kind kind;
+    enum buffer_moment moment;
+    enum tally tally;
+    enum list_base list_base;
+    enum command_state command_state;
+    enum image_number image_number;
+    struct path_call_event path_call;
+    struct stream_counters counters;
+    struct lifecycle_event lifecycle;
+    struct buffer_event buffer;
+    struct library_key library_key;
+    struct library library;
+    struct process_state process;
+    struct stream_key stream_key;
+};
 
 #endif

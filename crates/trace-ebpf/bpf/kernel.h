@@ -1,4 +1,6 @@
-/* kernel.h: the few members of the kernel's structs that are read; their offsets are relocated at load (CO-RE). */
+/* kernel.h: the members of kernel structs that the programs read. preserve_access_index has the loader relocate their offsets
+ * (CO-RE), so the layout here need not be the kernel's. This replaces vmlinux.h: the build needs neither bpftool nor a kernel
+ * with BTF, and works when cross-compiling. */
 #ifndef WEIR_KERNEL_H
 #define WEIR_KERNEL_H
 

@@ -1,4 +1,4 @@
-//! What this engine could not see in a run, in sentences.
+//! What the backend could not observe in a run, as sentences for the report.
 
 use std::io;
 
@@ -6,27 +6,30 @@ use weir_sys::error::errno_text;
 
 use super::load::Tallies;
 
-/// `unreadable`: why events were not read any more. `sees_exec`: the kernel lets programs look at a process before its
-/// execve(2).
+/// `unreadable` is the error that ended the reading of the ring buffer. `sees_exec` is whether the kernel has a tracepoint
+/// before the memory is replaced at execve(2).
 pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, sees_exec: bool) -> Vec<String> {
     let mut blind = Vec::new();
-    if tallies.lost > 0 {
-        blind.push(format!("{} events found no room and are missing; the counters are right", tallies.lost));
+    if tallies.lost_events > 0 {
+        blind.push(format!(
+            "{} events dropped: ring buffer full; the counters are exact",
+            tallies.lost_events
+        ));
     }
     if let Some(error) = unreadable {
         blind.push(format!(
-            "all that came after the room for events could not be mapped (mmap: {})",
+            "all events after the ring buffer could not be mapped (mmap: {})",
             errno_text(error)
         ));
     }
-    if tallies.compat > 0 {
-        blind.push(format!("{} calls of 32-bit programs were not looked at", tallies.compat));
+    if tallies.compat_calls > 0 {
+        blind.push(format!("{} calls of 32-bit programs were not decoded", tallies.compat_calls));
     }
-    if tallies.streams > 0 {
-        blind.push(format!("{} calls were of more streams than there is room for", tallies.streams));
+    if tallies.lost_streams > 0 {
+        blind.push(format!("{} calls were not counted: too many streams", tallies.lost_streams));
     }
     if !sees_exec {
-        blind.push("what is pending in buffers at execve(2): that needs Linux 6.10".into());
+        blind.push("bytes pending in buffers at execve(2): that needs Linux 6.10".into());
     }
     blind
 }

@@ -1,5 +1,5 @@
-//! bpf(2): the few commands that load programs. aya has them as well, but its loader takes the kernel's whole BTF
-//! apart and asks for every feature first, which takes twice as long as everything else.
+//! bpf(2): the commands that load programs. aya's own loader decodes the kernel's whole BTF and probes every feature, which
+//! takes twice as long as the rest of the start.
 
 use std::ffi::CStr;
 use std::io;
@@ -8,108 +8,107 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use aya_obj::Function;
 use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_type};
 
-/// Room for what the verifier says.
+/// Size of the verifier's log at log level 1. Only its last lines are reported.
 const LOG_BYTES: usize = 1 << 20;
 
-/// An attribute of which nothing is said yet.
-fn nothing() -> bpf_attr {
-    // SAFETY: a union of integers and arrays of them: all zeros are one.
+fn zeroed() -> bpf_attr {
+    // SAFETY: a union of integers and arrays of them, for which zero bytes are valid.
     unsafe { std::mem::zeroed() }
 }
 
-fn command(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<i64> {
-    // SAFETY: `attr` is what the kernel expects for bpf(2), and what it points to lives as long as the call.
-    let answer = unsafe {
+fn bpf(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<i64> {
+    // SAFETY: `attr` is a valid bpf_attr, and the memory that it points to outlives the call.
+    let result = unsafe {
         libc::syscall(libc::SYS_bpf, command as libc::c_long, &raw mut *attr, size_of::<bpf_attr>())
     };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// For the commands that return a descriptor.
-fn descriptor(which: bpf_cmd, attr: &mut bpf_attr) -> io::Result<OwnedFd> {
-    let fd = command(which, attr)?;
-    // SAFETY: these commands return a new descriptor, which nobody else knows.
+/// Calls a command that returns a descriptor.
+fn bpf_fd(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<OwnedFd> {
+    let fd = bpf(command, attr)?;
+    // SAFETY: the command has returned a new descriptor, which nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Gives the kernel the types of the programs.
-pub(super) fn load_types(btf: &[u8]) -> io::Result<OwnedFd> {
-    let mut attr = nothing();
-    // SAFETY: all of the union's integers are set; that is what a write to one of its members does.
-    let asked = unsafe { &mut attr.__bindgen_anon_7 };
-    asked.btf = btf.as_ptr() as u64;
-    asked.btf_size = btf.len() as u32;
-    descriptor(bpf_cmd::BPF_BTF_LOAD, &mut attr)
+/// BPF_BTF_LOAD.
+pub(super) fn load_btf(btf: &[u8]) -> io::Result<OwnedFd> {
+    let mut attr = zeroed();
+    // SAFETY: all bytes of the union are initialized.
+    let load = unsafe { &mut attr.__bindgen_anon_7 };
+    load.btf = btf.as_ptr() as u64;
+    load.btf_size = btf.len() as u32;
+    bpf_fd(bpf_cmd::BPF_BTF_LOAD, &mut attr)
 }
 
-/// What is common to the programs.
-pub(super) struct Common<'a> {
+/// The parameters that all programs share.
+pub(super) struct ProgramContext<'a> {
     pub license: &'a CStr,
-    pub types: BorrowedFd<'a>,
+    pub btf: BorrowedFd<'a>,
 }
 
-/// Loads a program for the tracepoint whose handler has this number. The error has the last words of the verifier,
-/// if there are any.
+/// BPF_PROG_LOAD for a program at a tracepoint. `tracepoint` is the BTF number of the tracepoint's `btf_trace_` typedef. The
+/// error contains the last lines of the verifier's log, if any.
 pub(super) fn load_program(
     name: &str,
     function: &Function,
-    common: &Common<'_>,
-    handler: u32,
+    context: &ProgramContext<'_>,
+    tracepoint: u32,
 ) -> Result<OwnedFd, (io::Error, String)> {
     let load = |log: &mut [u8]| {
         let functions = function.func_info.func_info_bytes();
-        let mut attr = nothing();
-        // SAFETY: as above.
-        let asked = unsafe { &mut attr.__bindgen_anon_3 };
-        for (to, from) in asked.prog_name.iter_mut().zip(name.bytes().take(15)) {
+        let mut attr = zeroed();
+        // SAFETY: all bytes of the union are initialized.
+        let load = unsafe { &mut attr.__bindgen_anon_3 };
+        for (to, from) in load.prog_name.iter_mut().zip(name.bytes().take(15)) {
             *to = from as libc::c_char;
         }
-        asked.prog_type = bpf_prog_type::BPF_PROG_TYPE_TRACING as u32;
-        asked.expected_attach_type = bpf_attach_type::BPF_TRACE_RAW_TP as u32;
-        asked.attach_btf_id = handler;
-        asked.insns = function.instructions.as_ptr() as u64;
-        asked.insn_cnt = function.instructions.len() as u32;
-        asked.license = common.license.as_ptr() as u64;
-        asked.prog_btf_fd = common.types.as_raw_fd() as u32;
-        asked.func_info = functions.as_ptr() as u64;
-        asked.func_info_cnt = function.func_info.len() as u32;
-        asked.func_info_rec_size = function.func_info_rec_size as u32;
+        load.prog_type = bpf_prog_type::BPF_PROG_TYPE_TRACING as u32;
+        load.expected_attach_type = bpf_attach_type::BPF_TRACE_RAW_TP as u32;
+        load.attach_btf_id = tracepoint;
+        load.insns = function.instructions.as_ptr() as u64;
+        load.insn_cnt = function.instructions.len() as u32;
+        load.license = context.license.as_ptr() as u64;
+        load.prog_btf_fd = context.btf.as_raw_fd() as u32;
+        load.func_info = functions.as_ptr() as u64;
+        load.func_info_cnt = function.func_info.len() as u32;
+        load.func_info_rec_size = function.func_info_rec_size as u32;
         if !log.is_empty() {
-            asked.log_level = 1;
-            asked.log_buf = log.as_mut_ptr() as u64;
-            asked.log_size = log.len() as u32;
+            load.log_level = 1;
+            load.log_buf = log.as_mut_ptr() as u64;
+            load.log_size = log.len() as u32;
         }
-        descriptor(bpf_cmd::BPF_PROG_LOAD, &mut attr)
+        bpf_fd(bpf_cmd::BPF_PROG_LOAD, &mut attr)
     };
     load(&mut []).or_else(|error| {
         let mut log = vec![0; LOG_BYTES];
-        load(&mut log).map_err(|_| (error, last_words(&log)))
+        load(&mut log).map_err(|_| (error, last_lines(&log)))
     })
 }
 
-fn last_words(log: &[u8]) -> String {
-    let text = super::wire::text(log);
+fn last_lines(log: &[u8]) -> String {
+    let text = super::shared_types::text(log);
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(4)..].join("; ")
 }
 
-/// The program runs from now on, until what is returned is dropped.
+/// BPF_RAW_TRACEPOINT_OPEN. The program is attached until the returned descriptor is closed.
 pub(super) fn attach(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let mut attr = nothing();
+    let mut attr = zeroed();
     attr.raw_tracepoint.prog_fd = program.as_raw_fd() as u32;
-    descriptor(bpf_cmd::BPF_RAW_TRACEPOINT_OPEN, &mut attr)
+    bpf_fd(bpf_cmd::BPF_RAW_TRACEPOINT_OPEN, &mut attr)
 }
 
-/// Sets the one entry of a map and lets nobody change it any more: the verifier then knows what it is.
+/// Sets the one entry of an array map and freezes the map, so that the verifier treats the entry as constant.
 pub(super) fn fill_and_freeze(map: BorrowedFd<'_>, value: &[u8]) -> io::Result<()> {
-    let (mut attr, key) = (nothing(), 0u32);
-    // SAFETY: as above; aya made the map of this size.
-    let asked = unsafe { &mut attr.__bindgen_anon_2 };
-    asked.map_fd = map.as_raw_fd() as u32;
-    asked.key = &raw const key as u64;
-    asked.__bindgen_anon_1.value = value.as_ptr() as u64;
-    command(bpf_cmd::BPF_MAP_UPDATE_ELEM, &mut attr)?;
-    let mut attr = nothing();
+    let (mut attr, key) = (zeroed(), 0u32);
+    // SAFETY: all bytes of the union are initialized. `value` has the size of an entry, because both come from one section.
+    let update = unsafe { &mut attr.__bindgen_anon_2 };
+    update.map_fd = map.as_raw_fd() as u32;
+    update.key = &raw const key as u64;
+    update.__bindgen_anon_1.value = value.as_ptr() as u64;
+    bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &mut attr)?;
+    let mut attr = zeroed();
     attr.__bindgen_anon_2.map_fd = map.as_raw_fd() as u32;
-    command(bpf_cmd::BPF_MAP_FREEZE, &mut attr).map(drop)
+    bpf(bpf_cmd::BPF_MAP_FREEZE, &mut attr).map(drop)
 }

@@ -1,59 +1,60 @@
-//! The command is stopped once, before its own code begins, and then let go if nothing else is to be seen of it from
-//! outside: the C library is there, nothing was written yet, and whoever wants to watch its writes can begin to. Of one that
-//! is known before, the kernel says when that is; others are stopped at their execve(2) as well.
+//! The first stop of the command: its C library is initialized, its own code has not run, and nothing has been written, so
+//! the walkers can find its streams. The command is then detached, unless its buffers need more stops.
 //!
-//! A program that others start is told of when it runs already, and has come past that place before it can be seized.
+//! If the executable is plain, the BPF program on_sys_exit stops the command by a signal; another command is stopped at
+//! its execve(2) and then by a breakpoint at its entry point. Processes that the command starts have no such stop: they run past
+//! their entry point before the tracer can seize them.
 
 use std::path::Path;
 
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_walkers::begins_with_streams;
 
-use super::load::Processes;
+use super::load::ProcessMap;
 
+/// Whether the command has reached its first stop.
 #[derive(Default)]
 pub(super) struct CommandStart {
-    /// Who is on its way.
+    /// The command, while it is traced only for this stop.
     pid: Option<u32>,
-    /// The kernel stops it.
-    processes: Option<Processes>,
-    /// It has begun.
-    begun: bool,
+    /// The kernel's map, if a BPF program stops the command.
+    processes: Option<ProcessMap>,
+    reached: bool,
 }
 
-/// A trap where the program's own code begins; None: it has no streams there, or it cannot be set.
-pub(super) fn at_entry(pid: u32) -> Option<BreakpointTraps> {
+/// Sets a breakpoint at the entry point. Returns None if the executable has no streams then, or the kernel refuses it.
+pub(super) fn trap_at_entry(pid: u32) -> Option<BreakpointTraps> {
     let exe = format!("/proc/{pid}/exe");
     Some(Path::new(&exe)).filter(|exe| begins_with_streams(exe)).and_then(|_| BreakpointTraps::at_entry(pid))
 }
 
 impl CommandStart {
-    /// This one is traced only so far. With what the kernel knows of it, if it is that which stops it.
-    pub fn begin(&mut self, pid: u32, processes: Option<Processes>) {
-        *self = Self { pid: Some(pid), processes, begun: false };
+    /// Starts to wait for the stop of a command that is traced only for it. `processes` is given if a BPF program stops it.
+    pub fn expect(&mut self, pid: u32, processes: Option<ProcessMap>) {
+        *self = Self { pid: Some(pid), processes, reached: false };
     }
 
-    /// Of one that the kernel was to stop, where the list of its streams is.
-    pub fn list(&self, pid: u32) -> Option<u64> {
-        let known = self.processes.as_ref().filter(|_| self.pid == Some(pid))?.get(&pid, 0).ok()?;
-        Some(known.list).filter(|&list| list != 0)
+    /// Returns the address of the list of streams of a command that a BPF program has stopped.
+    pub fn stream_list(&self, pid: u32) -> Option<u64> {
+        let state = self.processes.as_ref().filter(|_| self.pid == Some(pid))?.get(&pid, 0).ok()?;
+        Some(state.list).filter(|&list| list != 0)
     }
 
-    /// A process, perhaps this one, stands where its own code begins.
-    pub fn begun(&mut self, pid: u32) {
-        self.begun |= self.pid == Some(pid);
+    /// Records that a process, perhaps another one, is at its first stop.
+    pub fn reached(&mut self, pid: u32) {
+        self.reached |= self.pid == Some(pid);
     }
 
-    /// Whether it is to be let go now.
-    pub fn is_over(&mut self, pid: u32) -> bool {
-        let over = self.begun && self.pid == Some(pid);
-        if over {
+    /// Returns whether to detach the process now, once.
+    pub fn take_reached(&mut self, pid: u32) -> bool {
+        let reached = self.reached && self.pid == Some(pid);
+        if reached {
             *self = Self::default();
         }
-        over
+        reached
     }
 
-    /// It is gone.
+    /// Forgets a process that has exited.
     pub fn remove(&mut self, pid: u32) {
         if self.pid == Some(pid) {
             *self = Self::default();
@@ -66,24 +67,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_has_begun_is_let_go_once() {
-        let mut passing = CommandStart::default();
-        passing.begun(7);
-        assert!(!passing.is_over(7), "it is traced for another reason");
-        passing.begin(7, None);
-        passing.begun(8);
-        assert!(!passing.is_over(7) && !passing.is_over(8));
-        passing.begun(7);
-        assert!(passing.is_over(7) && !passing.is_over(7));
+    fn a_command_at_its_first_stop_is_detached_once() {
+        let mut start = CommandStart::default();
+        start.reached(7);
+        assert!(!start.take_reached(7), "traced for another reason");
+        start.expect(7, None);
+        start.reached(8);
+        assert!(!start.take_reached(7) && !start.take_reached(8));
+        start.reached(7);
+        assert!(start.take_reached(7) && !start.take_reached(7));
     }
 
     #[test]
-    fn nobody_waits_for_one_that_is_gone() {
-        let mut passing = CommandStart::default();
-        passing.begin(7, None);
-        passing.remove(8);
-        assert_eq!(passing.pid, Some(7));
-        passing.remove(7);
-        assert_eq!(passing.pid, None);
+    fn the_stop_of_an_exited_process_is_not_expected() {
+        let mut start = CommandStart::default();
+        start.expect(7, None);
+        start.remove(8);
+        assert_eq!(start.pid, Some(7));
+        start.remove(7);
+        assert_eq!(start.pid, None);
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's events as reports.
+//! Decodes the kernel's events into raw events.
 
 use std::path::PathBuf;
 
@@ -9,36 +9,49 @@ use weir_sys::proc::{self, ResourceUsage};
 use weir_sys::syscalls;
 use weir_trace_api::{EventSink, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory};
 
-use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
+use super::shared_types::{
+    self, BufferEvent, CallEvent, EventHead, LifecycleEvent, OpenFile, PathCallEvent, StreamCounters,
+};
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
 const UNBUFFERED: u32 = 0x2;
 const LINE_BUFFERED: u32 = 0x200;
 
-/// What the engine itself has to know of an event.
+/// Read-ahead bytes in a report: a line of text.
+const UNREAD_PREVIEW_BYTES: usize = 64;
+
+/// What an event changes for the backend itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Note {
-    /// Nothing.
-    Plain,
-    /// What a process moved through a stream that it has closed.
-    Closed(u32),
-    /// A new process.
-    Fork(u32),
-    /// A process runs something else; its executable.
-    Exec { pid: u32, exe: PathBuf, plain: bool },
-    /// A process has ended; it used descriptors above 63.
-    Exit { pid: u32, exit: Exit, high: bool },
+pub(super) enum ProcessChange {
+    Unchanged,
+    /// A stream of this process was closed.
+    StreamClosed(u32),
+    /// This process was created.
+    Forked(u32),
+    /// `plain`: the C library has the program's only buffers.
+    Executed {
+        pid: u32,
+        exe: PathBuf,
+        plain: bool,
+    },
+    /// `high_fds`: counters of the process may still be in the map of streams.
+    Exited {
+        pid: u32,
+        exit: Exit,
+        high_fds: bool,
+    },
 }
 
-/// Buffers come one an event, and the event that they belong to follows.
+/// Decodes events one by one. The kernel emits one event per buffer; the decoder collects the buffers of a snapshot until the
+/// thread's next event.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    gathered: HashMap<u32, Gathered>,
+    snapshots: HashMap<u32, PartialSnapshot>,
 }
 
-/// Buffers of one look so far.
+/// The buffers of a snapshot that has not ended yet.
 #[derive(Debug)]
-struct Gathered {
+struct PartialSnapshot {
     ns: u64,
     pid: u32,
     moment: SnapshotMoment,
@@ -47,240 +60,257 @@ struct Gathered {
 }
 
 impl Decoder {
-    /// Reports one event.
-    pub fn take(&mut self, bytes: &[u8], sink: &mut EventSink) -> Note {
-        let Some(head) = wire::read::<Head>(bytes) else { return Note::Plain };
-        if head.kind != wire::KIND_BUFFER {
+    /// Decodes one event and sends what results from it to `sink`. An exit is not sent: see [`exit_event`].
+    pub fn decode(&mut self, bytes: &[u8], sink: &mut EventSink) -> ProcessChange {
+        let Some(head) = shared_types::read::<EventHead>(bytes) else { return ProcessChange::Unchanged };
+        if head.kind != shared_types::KIND_BUFFER {
             self.flush(head.tid, sink);
         }
-        let report = |kind| RawEvent { ns: head.ns, pid: head.pid, tid: head.tid, kind };
         match head.kind {
-            wire::KIND_BUFFER => self.gather(bytes),
-            wire::KIND_CALL => call(bytes).into_iter().for_each(|kind| sink(report(kind))),
-            wire::KIND_COUNTS => {
-                if let Some(counts) = wire::read::<Counts>(bytes) {
-                    report_counts(&counts, head.ns, sink);
-                    return Note::Closed(head.pid);
+            shared_types::KIND_BUFFER => self.add_buffer(bytes),
+            shared_types::KIND_CALL => {
+                let raw = |kind| RawEvent { ns: head.ns, pid: head.pid, tid: head.tid, kind };
+                call(bytes).into_iter().for_each(|kind| sink(raw(kind)));
+            }
+            shared_types::KIND_COUNTERS => {
+                if let Some(counters) = shared_types::read::<StreamCounters>(bytes) {
+                    send_counters(&counters, head.ns, sink);
+                    return ProcessChange::StreamClosed(head.pid);
                 }
             }
-            wire::KIND_FORK | wire::KIND_EXEC | wire::KIND_EXIT => {
-                if let Some(life) = wire::read::<Life>(bytes) {
-                    return report_life(&life, sink);
+            shared_types::KIND_FORK | shared_types::KIND_EXEC | shared_types::KIND_EXIT => {
+                if let Some(event) = shared_types::read::<LifecycleEvent>(bytes) {
+                    return send_lifecycle(&event, sink);
                 }
             }
             _ => {}
         }
-        Note::Plain
+        ProcessChange::Unchanged
     }
 
-    fn gather(&mut self, bytes: &[u8]) {
-        let Some(seen) = wire::read::<BufferSeen>(bytes) else { return };
-        let moment = match seen.moment {
-            1 => SnapshotMoment::Fork,
-            2 => SnapshotMoment::Exec,
-            3 => SnapshotMoment::Exit,
-            4 => SnapshotMoment::Signal,
+    fn add_buffer(&mut self, bytes: &[u8]) {
+        let Some(event) = shared_types::read::<BufferEvent>(bytes) else { return };
+        let moment = match event.moment {
+            shared_types::MOMENT_FORK => SnapshotMoment::Fork,
+            shared_types::MOMENT_EXEC => SnapshotMoment::Exec,
+            shared_types::MOMENT_EXIT => SnapshotMoment::Exit,
+            shared_types::MOMENT_SIGNAL => SnapshotMoment::Signal,
             _ => SnapshotMoment::Sample,
         };
-        let group = self.gathered.entry(seen.head.tid);
-        let (ns, pid) = (seen.head.ns, seen.head.pid);
-        let group =
-            group.or_insert_with(|| Gathered { ns, pid, moment, buffers: Vec::new(), files: Vec::new() });
-        group.buffers.push(buffer(&seen));
-        group.files.extend(file(&seen.file).map(|file| (seen.head.fd, file, wire::text(&seen.name))));
+        let (ns, pid) = (event.head.ns, event.head.pid);
+        let snapshot = self.snapshots.entry(event.head.tid).or_insert_with(|| PartialSnapshot {
+            ns,
+            pid,
+            moment,
+            buffers: Vec::new(),
+            files: Vec::new(),
+        });
+        snapshot.buffers.push(buffer(&event));
+        let name = shared_types::text(&event.name);
+        snapshot.files.extend(file(&event.file).map(|file| (event.head.fd, file, name)));
     }
 
+    /// Sends the thread's snapshot, if there is one.
     fn flush(&mut self, tid: u32, sink: &mut EventSink) {
-        let Some(Gathered { ns, pid, moment, buffers, files }) = self.gathered.remove(&tid) else { return };
-        let mut say = |kind| sink(RawEvent { ns, pid, tid, kind });
+        let Some(snapshot) = self.snapshots.remove(&tid) else { return };
+        let PartialSnapshot { ns, pid, moment, buffers, files } = snapshot;
+        let mut send = |kind| sink(RawEvent { ns, pid, tid, kind });
         for (fd, file, name) in files {
-            say(RawEventKind::File { fd, file, name });
+            send(RawEventKind::File { fd, file, name });
         }
-        say(RawEventKind::Buffers { moment, buffers, blocked_in: String::new(), open_files: Vec::new() });
+        send(RawEventKind::Buffers { moment, buffers, blocked_in: String::new(), open_files: Vec::new() });
     }
 }
 
-fn buffer(seen: &BufferSeen) -> Buffer {
-    let size = seen.end.saturating_sub(seen.base);
-    let mode = if seen.base == 0 {
+fn buffer(event: &BufferEvent) -> Buffer {
+    let mode = if event.base == 0 {
         None
-    } else if seen.flags & UNBUFFERED != 0 {
+    } else if event.flags & UNBUFFERED != 0 {
         Some(Mode::None)
-    } else if seen.flags & LINE_BUFFERED != 0 {
+    } else if event.flags & LINE_BUFFERED != 0 {
         Some(Mode::Line)
     } else {
         Some(Mode::Full)
     };
-    let preview =
-        |bytes: u64, most: usize| seen.data[..(bytes as usize).min(most).min(wire::PREVIEW)].to_vec();
-    let pending = preview(seen.pending, wire::PREVIEW);
-    let unread = if seen.pending == 0 { preview(seen.unread, 64) } else { Vec::new() };
+    let preview = |bytes: u64, most: usize| {
+        event.data[..usize::try_from(bytes).unwrap_or(usize::MAX).min(most).min(event.data.len())].to_vec()
+    };
+    let pending = preview(event.pending, event.data.len());
+    let unread = if event.pending == 0 { preview(event.unread, UNREAD_PREVIEW_BYTES) } else { Vec::new() };
     Buffer {
         walker: RuntimeId::GLIBC,
-        address: seen.address,
-        fd: seen.head.fd,
+        address: event.address,
+        fd: event.head.fd,
         mode,
-        buffer_bytes: size,
-        pending_bytes: seen.pending,
+        buffer_bytes: event.end.saturating_sub(event.base),
+        pending_bytes: event.pending,
         pending,
-        unread_bytes: seen.unread,
+        unread_bytes: event.unread,
         unread,
     }
 }
 
-/// The kernel's own device numbers have 20 bits of minor; stat(2) shows them otherwise.
+/// Converts the kernel's dev_t, which has 20 bits of minor number, into that of stat(2).
 fn device(dev: u64) -> u64 {
     rustix::fs::makedev((dev >> 20) as u32, (dev & 0xf_ffff) as u32)
 }
 
-fn file(identity: &Identity) -> Option<RawFile> {
-    (identity.key != 0).then(|| RawFile {
-        key: identity.key,
-        dev: device(identity.dev),
-        ino: identity.ino,
-        mode: identity.mode,
-        flags: identity.flags as i32,
-        size_bytes: identity.size,
-        block_bytes: 1u32.checked_shl(identity.block_bits).unwrap_or(0),
-        pipe_bytes: (identity.pipe_pages > 0).then(|| u64::from(identity.pipe_pages) * 4096),
+fn file(open_file: &OpenFile) -> Option<RawFile> {
+    (open_file.key != 0).then(|| RawFile {
+        key: open_file.key,
+        dev: device(open_file.dev),
+        ino: open_file.ino,
+        mode: open_file.mode,
+        flags: open_file.flags as i32,
+        size_bytes: open_file.size,
+        block_bytes: 1u32.checked_shl(open_file.block_bits).unwrap_or(0),
+        pipe_bytes: (open_file.pipe_pages > 0).then(|| u64::from(open_file.pipe_pages) * 4096),
     })
 }
 
-/// A call and what is behind its descriptor: before it, or after it when the call has made the descriptor.
+/// Returns a call and the file of its descriptor. The file comes first, unless the call has created the descriptor.
 fn call(bytes: &[u8]) -> Vec<RawEventKind> {
-    let Some(seen) = wire::read::<Call>(bytes) else { return Vec::new() };
-    let Some(op) = syscalls::op(i64::from(seen.nr)) else { return Vec::new() };
-    let named = wire::read::<PathCall>(bytes);
-    let paths = named.map_or_else(Vec::new, |event| {
-        event.path.iter().map(|path| wire::text(path)).filter(|path| !path.is_empty()).collect()
+    let Some(event) = shared_types::read::<CallEvent>(bytes) else { return Vec::new() };
+    let Some(op) = syscalls::op(i64::from(event.nr)) else { return Vec::new() };
+    let path_call = shared_types::read::<PathCallEvent>(bytes);
+    let paths = path_call.map_or_else(Vec::new, |event| {
+        event.path.iter().map(|path| shared_types::text(path)).filter(|path| !path.is_empty()).collect()
     });
-    let directory = named
-        .map(|event| if event.moved != 0 { WorkingDirectory::Changed } else { WorkingDirectory::Unchanged });
-    let counted = seen.counted != 0;
-    let waits = matches!(op, Op::Fsync | Op::Fdatasync | Op::SyncFileRange);
+    let directory = path_call.map(|event| match event.moved {
+        0 => WorkingDirectory::Unchanged,
+        _ => WorkingDirectory::Changed,
+    });
+    let counted = event.counted != 0;
+    let is_sync = matches!(op, Op::Fsync | Op::Fdatasync | Op::SyncFileRange);
     let call = RawCall {
-        // The move of an offset is in the counters of its stream.
+        // An lseek(2) is in the counters of its stream too.
         counted: counted || op == Op::Lseek,
-        requested_bytes: counted.then_some(seen.args[2]),
-        head: seen.data[..(seen.data_bytes as usize).min(wire::HEAD)].to_vec(),
-        tail: u8::try_from(seen.tail).ok(),
+        requested_bytes: counted.then_some(event.args[2]),
+        head: event.data[..(event.data_bytes as usize).min(event.data.len())].to_vec(),
+        tail: u8::try_from(event.tail).ok(),
         paths,
         directory,
-        position: (counted && seen.file.mode & 0o170_000 == 0o100_000).then_some(seen.file.pos),
-        began_ns: Some(seen.args[5]).filter(|&ns| waits && ns > 0),
-        ..RawCall::new(op, seen.args, seen.result)
+        position: (counted && event.file.mode & 0o170_000 == 0o100_000).then_some(event.file.pos),
+        began_ns: Some(event.args[5]).filter(|&ns| is_sync && ns > 0),
+        ..RawCall::new(op, event.args, event.result)
     };
-    let behind =
-        file(&seen.file).map(|file| RawEventKind::File { fd: seen.head.fd, file, name: String::new() });
+    let file =
+        file(&event.file).map(|file| RawEventKind::File { fd: event.head.fd, file, name: String::new() });
     let call = RawEventKind::Call(call);
-    match behind {
-        Some(behind) if op.makes_descriptor() => vec![call, behind],
-        Some(behind) => vec![behind, call],
+    match file {
+        Some(file) if op.makes_descriptor() => vec![call, file],
+        Some(file) => vec![file, call],
         None => vec![call],
     }
 }
 
-/// The counters of a stream, with what is behind it.
-pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut EventSink) {
-    if counts.doubted != 0 {
-        return; // nothing was counted since, and the descriptor may be another file's
+/// Sends the counters of a stream after its file. Sends nothing for stale counters: they are zero, and the descriptor may
+/// refer to another file.
+pub(super) fn send_counters(counters: &StreamCounters, ns: u64, sink: &mut EventSink) {
+    if counters.stale != 0 {
+        return;
     }
-    let (pid, fd) = (counts.head.pid, counts.head.fd);
-    let mut say = |kind| sink(RawEvent { ns, pid, tid: counts.head.tid, kind });
-    if let Some(file) = file(&counts.file) {
-        say(RawEventKind::File { fd, file, name: String::new() });
+    let (pid, fd) = (counters.head.pid, counters.head.fd);
+    let mut send = |kind| sink(RawEvent { ns, pid, tid: counters.head.tid, kind });
+    if let Some(file) = file(&counters.file) {
+        send(RawEventKind::File { fd, file, name: String::new() });
     }
-    let moved: u64 = counts.sizes.iter().sum();
-    let other: u64 = counts.asked_other.iter().sum();
-    let mut asked = counts.asked_other.to_vec();
-    // What asked for as much as it moved is not counted twice in the kernel: it is what is left, and where
-    // some calls were short the shares are by size.
-    let same = moved.saturating_sub(other);
-    for (slot, &count) in counts.sizes.iter().enumerate() {
-        asked[slot] +=
-            if moved == 0 { 0 } else { (u128::from(count) * u128::from(same) / u128::from(moved)) as u64 };
-    }
-    let direction = if counts.writes != 0 { Direction::Out } else { Direction::In };
-    let flow = StreamCounts {
-        calls: moved + counts.errors + counts.again,
-        bytes: counts.bytes + counts.sizes[1], // of single bytes the sizes say all
-        errors: counts.errors,
-        again: counts.again,
-        zeros: counts.zeros,
-        short: counts.shorts,
-        sizes: Histogram(counts.sizes.to_vec()),
-        asked: Histogram(asked),
-        asked_max: counts.asked_max,
-        newline_ends: counts.newline_ends,
-        jumps: counts.jumps,
-        again_bytes: counts.again_bytes,
-        unaligned: counts.unaligned,
-        in_kernel: counts.in_kernel,
-        seeks: counts.seeks,
+    let direction = if counters.writes != 0 { Direction::Out } else { Direction::In };
+    let moved: u64 = counters.sizes.iter().sum();
+    let counts = StreamCounts {
+        calls: moved + counters.errors + counters.again,
+        bytes: counters.bytes + counters.sizes[1], // the kernel does not add the bytes of one-byte calls
+        errors: counters.errors,
+        again: counters.again,
+        zeros: counters.zeros,
+        short: counters.shorts,
+        sizes: Histogram(counters.sizes.to_vec()),
+        asked: Histogram(asked_sizes(counters)),
+        asked_max: counters.asked_max,
+        newline_ends: counters.newline_ends,
+        jumps: counters.jumps,
+        again_bytes: counters.again_bytes,
+        unaligned: counters.unaligned,
+        in_kernel: counters.in_kernel,
+        seeks: counters.seeks,
         ..StreamCounts::new(pid, 0, fd, 0, direction)
     };
-    say(RawEventKind::Counts(Box::new(RawCounts {
-        counts: flow,
-        first_ns: counts.first_ns,
-        last_ns: counts.last_ns,
-        unreported_seeks: counts.seeks.saturating_sub(wire::TOLD_SEEKS),
-        last_unreported_seek: (counts.seeks > wire::TOLD_SEEKS).then_some((counts.seek_ns, counts.position)),
+    let emitted_seeks = u64::from(shared_types::EMITTED_SEEKS);
+    send(RawEventKind::Counts(Box::new(RawCounts {
+        counts,
+        first_ns: counters.first_ns,
+        last_ns: counters.last_ns,
+        unreported_seeks: counters.seeks.saturating_sub(emitted_seeks),
+        last_unreported_seek: (counters.seeks > emitted_seeks)
+            .then_some((counters.seek_ns, counters.position)),
     })));
 }
 
-/// wait(2)'s status.
+/// The histogram of the bytes asked for. The kernel counts only calls whose size asked for is in another slot than the size
+/// moved. The others are spread over the slots like the sizes moved.
+fn asked_sizes(counters: &StreamCounters) -> Vec<u64> {
+    let moved: u64 = counters.sizes.iter().sum();
+    let other: u64 = counters.asked_other.iter().sum();
+    let same = u128::from(moved.saturating_sub(other));
+    let share = |count: u64| (u128::from(count) * same).checked_div(u128::from(moved)).unwrap_or(0) as u64;
+    counters.sizes.iter().zip(counters.asked_other).map(|(&count, asked)| asked + share(count)).collect()
+}
+
+/// Converts wait(2)'s status.
 pub(super) fn exit_of(status: u32) -> Exit {
     Exit::of_status(status as i32)
 }
 
-/// The first of them, as far as there was room.
-fn arguments(life: &Life) -> Vec<String> {
-    proc::split_nul(&life.arguments[..(life.argument_bytes as usize).min(wire::PATH)])
+/// The arguments in the event's first bytes of argv.
+fn arguments(event: &LifecycleEvent) -> Vec<String> {
+    proc::split_nul(&event.arguments[..(event.argument_bytes as usize).min(event.arguments.len())])
 }
 
-fn report_life(life: &Life, sink: &mut EventSink) -> Note {
-    let pid = life.head.pid;
-    let mut say = |kind| sink(RawEvent { ns: life.head.ns, pid, tid: life.head.tid, kind });
-    match life.head.kind {
-        wire::KIND_FORK => {
-            say(RawEventKind::Fork { child: life.other, shares_files: life.flags != 0 });
-            Note::Fork(life.other)
+fn send_lifecycle(event: &LifecycleEvent, sink: &mut EventSink) -> ProcessChange {
+    let pid = event.head.pid;
+    let mut send = |kind| sink(RawEvent { ns: event.head.ns, pid, tid: event.head.tid, kind });
+    match event.head.kind {
+        shared_types::KIND_FORK => {
+            send(RawEventKind::Fork { child: event.child, shares_files: event.flags != 0 });
+            ProcessChange::Forked(event.child)
         }
-        wire::KIND_EXEC => {
-            let exe = wire::text(&life.path);
-            say(RawEventKind::Exec { exe: exe.clone(), comm: wire::text(&life.comm), argv: arguments(life) });
-            Note::Exec { pid, exe: exe.into(), plain: life.flags & 1 != 0 }
+        shared_types::KIND_EXEC => {
+            let exe = shared_types::text(&event.path);
+            let comm = shared_types::text(&event.comm);
+            send(RawEventKind::Exec { exe: exe.clone(), comm, argv: arguments(event) });
+            ProcessChange::Executed { pid, exe: exe.into(), plain: event.flags & 1 != 0 }
         }
         _ => {
-            let exit = exit_of(life.other);
+            let exit = exit_of(event.status);
             if let Exit::Signal(number) = exit {
-                say(RawEventKind::Signal { number });
+                send(RawEventKind::Signal { number });
             }
-            Note::Exit { pid, exit, high: life.flags != 0 }
+            ProcessChange::Exited { pid, exit, high_fds: event.flags != 0 }
         }
     }
 }
 
-/// The report of an exit comes last, when the counters have been swept. `read`: by the kernel, not by the program.
-pub(super) fn exit_report(bytes: &[u8], read: IoTotals) -> Option<RawEvent> {
-    let life = wire::read::<Life>(bytes)?;
+/// Decodes an exit. The backend sends it after the counters that are still in the map. `image_reads` are the kernel's own
+/// reads at execve(2), which are subtracted.
+pub(super) fn exit_event(bytes: &[u8], image_reads: IoTotals) -> Option<RawEvent> {
+    let event = shared_types::read::<LifecycleEvent>(bytes)?;
     let io = IoTotals {
-        read_calls: life.read_calls,
-        write_calls: life.write_calls,
-        read_bytes: life.read_bytes,
-        written_bytes: life.written_bytes,
+        read_calls: event.read_calls,
+        write_calls: event.write_calls,
+        read_bytes: event.read_bytes,
+        written_bytes: event.written_bytes,
     };
-    let (user_ns, system_ns) = times(life.user_ns, life.system_ns, life.run_ns);
-    let (queued_ns, fetched_bytes) = (Some(life.queued_ns), Some(life.fetched_bytes));
-    let spent = ResourceUsage { user_ns, system_ns, queued_ns, fetched_bytes };
-    let kind = RawEventKind::Exit { exit: exit_of(life.other), io: Some(io.since(read)), usage: spent };
-    Some(RawEvent { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, kind })
+    let (user_ns, system_ns) = cpu_times(event.user_ns, event.system_ns, event.run_ns);
+    let (queued_ns, fetched_bytes) = (Some(event.queued_ns), Some(event.fetched_bytes));
+    let usage = ResourceUsage { user_ns, system_ns, queued_ns, fetched_bytes };
+    let kind = RawEventKind::Exit { exit: exit_of(event.status), io: Some(io.since(image_reads)), usage };
+    Some(RawEvent { ns: event.head.ns, pid: event.head.pid, tid: event.head.tid, kind })
 }
 
-/// User and system time: the exact time on a processor, in the shares that the kernel's ticks fell into.
-fn times(user_ns: u64, system_ns: u64, run_ns: u64) -> (u64, u64) {
+/// Splits the exact CPU time into user and system time, in the ratio of the tick-based times.
+fn cpu_times(user_ns: u64, system_ns: u64, run_ns: u64) -> (u64, u64) {
     let ticks = u128::from(user_ns) + u128::from(system_ns);
-    // Too short for a tick: as good as all of it is the kernel's, starting and ending it.
+    // A process without a tick spends nearly all of its time in the kernel, in exec and exit.
     let user = (u128::from(run_ns) * u128::from(user_ns)).checked_div(ticks).unwrap_or(0) as u64;
     (user, run_ns - user)
 }
@@ -291,8 +321,8 @@ mod tests {
 
     #[test]
     fn times_are_exact_in_sum_and_shared_by_ticks() {
-        assert_eq!(times(30, 10, 400), (300, 100));
-        assert_eq!(times(0, 0, 7), (0, 7));
-        assert_eq!(times(u64::MAX, u64::MAX, 9), (4, 5));
+        assert_eq!(cpu_times(30, 10, 400), (300, 100));
+        assert_eq!(cpu_times(0, 0, 7), (0, 7));
+        assert_eq!(cpu_times(u64::MAX, u64::MAX, 9), (4, 5));
     }
 }

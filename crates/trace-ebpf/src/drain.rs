@@ -1,62 +1,115 @@
-//! Takes the events out of the kernel's room for them.
+//! Waits for events, takes them out of the ring buffer and handles them.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use weir_sys::clock::now_ns;
 use weir_sys::ptrace;
+use weir_trace_api::{RawEvent, RawEventKind};
 
 use super::Run;
+use super::decode::{self, ProcessChange};
 
-/// So much is taken out at a time. Where more has come meanwhile, weir goes before others from then on: what it does not take
-/// out in time is lost. Before that it would only stand in the way of the programs.
+/// Bytes taken at a time: a sixteenth of the ring buffer. If more has accumulated, weir raises its scheduling priority for
+/// the rest of the run, because events would be dropped next. It does not do so earlier, to not delay the traced programs.
 const BATCH_BYTES: usize = 1 << 18;
 
 impl Run<'_> {
-    /// Until there are events or the root has ended, which is answered, but not longer than this.
+    /// Waits at most `ns` for events or the end of the root process. Returns whether the root process has ended.
     pub(super) fn wait(&self, ns: u64) -> bool {
         let timeout = Duration::from_nanos(ns).try_into().ok();
         let mut fds = vec![PollFd::new(&self.backend.loaded.events, PollFlags::IN)];
         fds.extend(
             self.root_end.iter().filter(|_| self.exit.is_none()).map(|end| PollFd::new(end, PollFlags::IN)),
         );
-        // An interruption by a signal is a reason to look around as well.
+        // EINTR ends the wait early, which is harmless.
         let _ = poll(&mut fds, timeout.as_ref());
         fds.get(1).is_some_and(|end| !end.revents().is_empty())
     }
 
+    /// Takes and handles all events.
     pub(super) fn drain(&mut self) {
-        while self.drain_some() {}
+        while self.drain_batch() {}
     }
 
-    /// Takes what there is, up to a part of the room. False: there was nothing.
-    pub(super) fn drain_some(&mut self) -> bool {
+    /// Takes and handles one batch. Returns false if there were no events.
+    pub(super) fn drain_batch(&mut self) -> bool {
         let mut events = std::mem::take(&mut self.batch);
         events.clear();
-        self.seen.extend(self.stops.reports());
+        self.tracer_events.extend(self.tracer.events());
         self.backend.loaded.events.take(&mut events, BATCH_BYTES);
-        if events.len() > BATCH_BYTES && !self.hurries {
+        if events.len() > BATCH_BYTES && !self.has_priority {
             ptrace::raise_priority();
-            self.hurries = true;
+            self.has_priority = true;
         }
         if events.is_empty() {
-            // What came before it was in the ring when it was reported: all that has been taken.
-            self.seen.drain(..).for_each(&mut *self.sink);
+            // The kernel emitted all earlier events before the tracer sent these, and they have been taken.
+            self.tracer_events.drain(..).for_each(&mut *self.sink);
         } else {
-            // The process went on behind its report, so what it did then may be among the events already.
-            self.seen.extend(self.stops.reports());
-            self.take_all(&events);
+            // A process continues after the tracer has sent its event, so the batch may contain later events of it.
+            self.tracer_events.extend(self.tracer.events());
+            self.handle_batch(&events);
         }
         self.batch = events;
         !self.batch.is_empty()
     }
 
-    /// Events are copied out first: the kernel gets its room back while they are looked at.
-    fn take_all(&mut self, mut events: &[u8]) {
+    /// The events are copies, so the kernel can reuse the ring buffer meanwhile.
+    fn handle_batch(&mut self, mut events: &[u8]) {
         while let Some((length, rest)) = events.split_at_checked(4) {
             let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
             let (event, rest) = rest.split_at(length);
-            self.take(event);
+            self.handle(event);
             events = rest;
+        }
+    }
+
+    /// Handles one event of the ring buffer.
+    fn handle(&mut self, event: &[u8]) {
+        let (root, before_exec) = (self.root, self.before_exec);
+        let (sink, tracer_events) = (&mut *self.sink, &mut self.tracer_events);
+        let change = self.decoder.decode(event, &mut |raw: RawEvent| {
+            while let Some(earlier) = tracer_events.pop_front_if(|earlier| earlier.ns <= raw.ns) {
+                sink(earlier);
+            }
+            let of_weir = before_exec && raw.pid == root;
+            if !of_weir || matches!(raw.kind, RawEventKind::Exec { .. }) {
+                sink(raw);
+            }
+        });
+        match change {
+            ProcessChange::Unchanged => {}
+            ProcessChange::StreamClosed(pid) => self.gap.stream_closed(pid),
+            ProcessChange::Forked(child) => self.gap.process_created(child),
+            ProcessChange::Executed { pid, exe, plain } => self.handle_exec(pid, &exe, plain),
+            ProcessChange::Exited { pid, exit, high_fds } => {
+                if high_fds {
+                    self.sweep(Some(pid));
+                }
+                if let Some(raw) = decode::exit_event(event, self.image_reads.take(pid)) {
+                    (self.sink)(raw);
+                }
+                self.gap.process_exited(pid);
+                if pid == self.root {
+                    self.exit = Some(exit);
+                }
+            }
+        }
+    }
+
+    fn handle_exec(&mut self, pid: u32, exe: &Path, plain: bool) {
+        let is_first = self.before_exec && pid == self.root;
+        self.before_exec &= !is_first;
+        self.budget.shorten_gap(now_ns());
+        if !plain {
+            // The tracer first, because the program is already running.
+            self.tracer.check_image(pid, exe);
+            self.backend.libraries.add_executable(exe);
+        }
+        // The BPF program on_exec subtracts the reads of the command's first execve(2).
+        if !is_first {
+            self.image_reads.exec(pid, exe);
         }
     }
 }

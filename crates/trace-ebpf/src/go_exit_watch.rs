@@ -1,7 +1,8 @@
-//! The end of a Go program is seen by one of its threads, and only by that one. Go sends its threads signals all the time,
-//! each of which would stop a thread that is traced: but not the first one that it starts, which watches over the others
-//! and runs no code of the program. When the program ends, by whichever thread, that one stops on its way out, and all of
-//! the memory is there until it goes on.
+//! The exit of a Go program is observed by one of its threads.
+//!
+//! The Go runtime signals its threads all the time, and each signal stops a traced thread. The exception is sysmon, the first
+//! thread that the runtime creates: it runs no code of the program and gets no signals. When any thread ends the program,
+//! sysmon has an exit stop, and all memory is mapped until it continues.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -12,63 +13,66 @@ use weir_sys::proc::{self, ThreadState};
 use weir_sys::ptrace;
 use weir_walkers::is_go;
 
-/// How long the first thread is awaited of a program that runs already.
-const BEGINNING: Duration = Duration::from_millis(500);
+/// How long to wait for the first thread of a running program.
+const THREAD_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// It starts that one within a fraction of a millisecond, and may end in the next: so long it is looked for this often.
-const HASTE: Duration = Duration::from_millis(5);
-const OFTEN: Duration = Duration::from_micros(50);
-/// And then so often.
-const LATER: Duration = Duration::from_millis(1);
+/// The runtime creates sysmon within a fraction of a millisecond, and a short program exits soon after, so polling is fast for
+/// this long.
+const FAST_POLL_TIME: Duration = Duration::from_millis(5);
+const FAST_POLL: Duration = Duration::from_micros(50);
+const SLOW_POLL: Duration = Duration::from_millis(1);
 
-/// A thread that gets more signals than this is another than was thought, and let go.
-const SIGNALS_MOST: u32 = 64;
+/// A thread with more signals than this is not sysmon, and is detached.
+const MAX_SIGNALS: u32 = 64;
 
 #[derive(Debug, Clone, Copy)]
 struct GoExitWatch {
     pid: u32,
+    /// Received so far.
     signals: u32,
 }
 
-/// The threads that are traced for this, and those that will be.
+/// The threads that are traced for the exit of their process.
 #[derive(Debug, Default)]
 pub(super) struct GoExitWatches {
+    /// By TID.
     threads: HashMap<u32, GoExitWatch>,
-    /// Processes that are traced from their execve(2) until they start their first thread.
-    founding: HashSet<u32>,
-    /// Processes that are not traced, and since when their first thread is sought.
-    sought: Vec<(u32, Instant)>,
+    /// Tracees that have executed a Go program and created no thread yet.
+    without_thread: HashSet<u32>,
+    /// Processes that are not traced and whose first thread is polled for, and since when.
+    awaited: Vec<(u32, Instant)>,
 }
 
 impl GoExitWatches {
-    /// A process that is traced stands at its beginning. Whether it is to be traced on, until it starts a thread.
-    pub fn found(&mut self, pid: u32, exe: &Path) -> bool {
-        self.founding.remove(&pid);
-        is_go(exe) && self.founding.insert(pid)
+    /// Handles the exec stop of a tracee. Returns whether to trace it until it creates a thread.
+    pub fn on_exec(&mut self, pid: u32, exe: &Path) -> bool {
+        self.without_thread.remove(&pid);
+        is_go(exe) && self.without_thread.insert(pid)
     }
 
-    /// A process that runs has executed this.
-    pub fn seek(&mut self, pid: u32, exe: &Path) {
+    /// Starts to poll for the first thread of a running process, if its image is a Go program.
+    pub fn await_thread(&mut self, pid: u32, exe: &Path) {
         if is_go(exe) {
-            self.sought.push((pid, Instant::now()));
+            self.awaited.push((pid, Instant::now()));
         }
     }
 
-    /// A traced process has started a thread. True: that is traced from here on, and the process not any more.
-    pub fn founds(&mut self, pid: u32, thread: u32) -> bool {
-        let is = self.founding.remove(&pid);
-        if is {
+    /// Handles a thread that a tracee has created. Returns true if it is the first one: the caller then detaches from
+    /// the tracee.
+    pub fn first_thread(&mut self, pid: u32, thread: u32) -> bool {
+        let is_first = self.without_thread.remove(&pid);
+        if is_first {
             self.threads.insert(thread, GoExitWatch { pid, signals: 0 });
         }
-        is
+        is_first
     }
 
-    /// Seizes those that have been started by now.
+    /// Attaches to the awaited threads that exist by now.
     pub fn seize(&mut self) {
         let threads = &mut self.threads;
-        self.sought.retain(|&(pid, since)| {
+        self.awaited.retain(|&(pid, since)| {
             let first = proc::threads(pid).into_iter().filter(|tid| *tid != pid).min();
-            let Some(first) = first else { return since.elapsed() < BEGINNING && proc::exists(pid) };
+            let Some(first) = first else { return since.elapsed() < THREAD_TIMEOUT && proc::exists(pid) };
             if ptrace::seize_for_exit(first).is_ok() {
                 threads.insert(first, GoExitWatch { pid, signals: 0 });
             }
@@ -76,43 +80,43 @@ impl GoExitWatches {
         });
     }
 
-    /// How long to wait for something else; None: as long as one likes.
-    pub fn patience(&self) -> Option<Duration> {
-        let hastes = self.sought.iter().any(|(_, since)| since.elapsed() < HASTE);
-        (!self.sought.is_empty()).then_some(if hastes { OFTEN } else { LATER })
+    /// Returns when to call [`Self::seize`] again; None if no thread is awaited.
+    pub fn poll_interval(&self) -> Option<Duration> {
+        let fast = self.awaited.iter().any(|(_, since)| since.elapsed() < FAST_POLL_TIME);
+        (!self.awaited.is_empty()).then_some(if fast { FAST_POLL } else { SLOW_POLL })
     }
 
-    /// Whose end this thread tells of.
-    pub fn of(&self, tid: u32) -> Option<u32> {
-        self.threads.get(&tid).map(|one| one.pid)
+    /// Returns the process whose exit the thread shows; None for all other threads.
+    pub fn process_of(&self, tid: u32) -> Option<u32> {
+        self.threads.get(&tid).map(|watch| watch.pid)
     }
 
-    /// Whether this is a thread that such a one has started before it was known for that: it is not of interest.
-    pub fn has_strayed(&self, tid: u32) -> bool {
-        let other = |process: u32| process != tid && self.threads.values().any(|one| one.pid == process);
-        let known = self.threads.is_empty() || self.threads.contains_key(&tid);
-        !known && proc::process_of(tid).is_some_and(other)
+    /// Returns whether this is another thread of a watched process, which ptrace(2) attached to automatically.
+    pub fn is_other_thread(&self, tid: u32) -> bool {
+        let is_watched = |process: u32| process != tid && self.threads.values().any(|one| one.pid == process);
+        let is_watch = self.threads.is_empty() || self.threads.contains_key(&tid);
+        !is_watch && proc::process_of(tid).is_some_and(is_watched)
     }
 
-    /// It is stopped by a signal. False: it is to be let go for good.
-    pub fn bears(&mut self, tid: u32) -> bool {
-        let Some(one) = self.threads.get_mut(&tid) else { return true };
-        one.signals += 1;
-        let bears = one.signals <= SIGNALS_MOST;
-        if !bears {
+    /// Counts a signal. Returns false if the thread has got too many and must be detached.
+    pub fn count_signal(&mut self, tid: u32) -> bool {
+        let Some(watch) = self.threads.get_mut(&tid) else { return true };
+        watch.signals += 1;
+        let keep = watch.signals <= MAX_SIGNALS;
+        if !keep {
             self.threads.remove(&tid);
         }
-        bears
+        keep
     }
 
-    /// A process or a thread is gone.
+    /// Forgets a process or thread that has exited.
     pub fn remove(&mut self, id: u32) {
         self.threads.remove(&id);
-        self.founding.remove(&id);
+        self.without_thread.remove(&id);
     }
 }
 
-/// What a thread's end means to its process: another thread may be about to execute a program.
+/// Returns the moment of the exit stop: another thread may be in execve(2), which ends all other threads.
 pub(super) fn moment(pid: u32, status: u64) -> SnapshotMoment {
     let executes = |tid: &u32| match proc::thread_state(*tid) {
         ThreadState::Waiting { number, .. } => number == libc::SYS_execve || number == libc::SYS_execveat,
@@ -130,23 +134,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_gets_many_signals_is_let_go() {
-        let mut lookouts = GoExitWatches::default();
-        lookouts.founding.insert(7);
-        assert!(!lookouts.founds(8, 80) && lookouts.founds(7, 70) && !lookouts.founds(7, 71));
-        assert_eq!((lookouts.of(70), lookouts.of(71)), (Some(7), None));
-        let borne = (0..2 * SIGNALS_MOST).take_while(|_| lookouts.bears(70)).count();
-        assert_eq!((borne as u32, lookouts.of(70)), (SIGNALS_MOST, None));
+    fn a_thread_that_gets_many_signals_is_detached() {
+        let mut watches = GoExitWatches::default();
+        watches.without_thread.insert(7);
+        assert!(!watches.first_thread(8, 80) && watches.first_thread(7, 70) && !watches.first_thread(7, 71));
+        assert_eq!((watches.process_of(70), watches.process_of(71)), (Some(7), None));
+        let kept = (0..2 * MAX_SIGNALS).take_while(|_| watches.count_signal(70)).count();
+        assert_eq!((kept as u32, watches.process_of(70)), (MAX_SIGNALS, None));
     }
 
     #[test]
-    fn a_first_thread_is_sought_in_haste_for_a_moment() {
-        let mut lookouts = GoExitWatches::default();
-        assert_eq!(lookouts.patience(), None);
-        let long_since = Instant::now().checked_sub(HASTE).expect("the machine is up that long");
-        lookouts.sought.push((7, long_since));
-        assert_eq!(lookouts.patience(), Some(LATER));
-        lookouts.sought.push((8, Instant::now() + HASTE));
-        assert_eq!(lookouts.patience(), Some(OFTEN));
+    fn a_first_thread_is_polled_for_fast_at_first() {
+        let mut watches = GoExitWatches::default();
+        assert_eq!(watches.poll_interval(), None);
+        let long_since = Instant::now().checked_sub(FAST_POLL_TIME).expect("the machine is up that long");
+        watches.awaited.push((7, long_since));
+        assert_eq!(watches.poll_interval(), Some(SLOW_POLL));
+        watches.awaited.push((8, Instant::now() + FAST_POLL_TIME));
+        assert_eq!(watches.poll_interval(), Some(FAST_POLL));
     }
 }

@@ -1,5 +1,5 @@
-//! What the kernel reads of files at execve(2): the heads of a program, of the interpreters that it names, and where their
-//! parts lie. The kernel counts that for the process, as if it had read it itself.
+//! The reads that the kernel itself does at execve(2) and counts for the process in /proc/PID/io: the headers and program
+//! headers of the executable, of its loader, and of the interpreters of scripts.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,95 +13,95 @@ use object::{LittleEndian, elf};
 use weir_model::trace::IoTotals;
 use weir_sys::elf::{ElfFile, ElfSegment};
 
-/// So much of a file is read to see what it is (BINPRM_BUF_SIZE).
+/// BINPRM_BUF_SIZE of linux/binfmts.h.
 const HEAD_BYTES: u64 = 256;
-/// So many scripts may name each other as interpreters.
-const SCRIPTS: usize = 5;
-/// Files that are remembered; a build in many directories makes many.
-const MOST: usize = 4096;
+/// The kernel's limit of nested interpreters (exec_binprm in fs/exec.c).
+const MAX_SCRIPTS: usize = 5;
+/// Files in the cache. A build runs a few hundred executables; the limit bounds the memory.
+const MAX_FILES: usize = 4096;
 
-/// Whether a file is still what it was: device, inode, size, and when it changed.
-type Stamp = (u64, u64, u64, i64, i64);
+/// The version of a file: device, inode, size, and time of change in seconds and nanoseconds.
+type FileVersion = (u64, u64, u64, i64, i64);
 
-/// What was read for the processes that live.
+/// The kernel's reads for each live process.
 #[derive(Debug, Default)]
 pub(super) struct ImageReads {
-    read: HashMap<u32, IoTotals>,
-    known: HashMap<PathBuf, (Stamp, IoTotals)>,
+    by_process: HashMap<u32, IoTotals>,
+    by_file: HashMap<PathBuf, (FileVersion, IoTotals)>,
 }
 
 impl ImageReads {
-    /// A process has become this program.
+    /// Adds the reads of an execve(2) of `exe` by process `pid`.
     pub fn exec(&mut self, pid: u32, exe: &Path) {
-        if let Some(read) = self.of_file(&found(pid, exe), SCRIPTS) {
-            let sum = self.read.entry(pid).or_default();
-            *sum = sum.plus(read);
+        if let Some(reads) = self.of_file(&resolve(pid, exe), MAX_SCRIPTS) {
+            let sum = self.by_process.entry(pid).or_default();
+            *sum = sum.plus(reads);
         }
     }
 
-    /// What the kernel has read for a process.
-    pub fn read_of(&self, pid: u32) -> IoTotals {
-        self.read.get(&pid).copied().unwrap_or_default()
+    /// Returns the sum for a process.
+    pub fn of(&self, pid: u32) -> IoTotals {
+        self.by_process.get(&pid).copied().unwrap_or_default()
     }
 
-    /// The same of one that has ended.
-    pub fn ended(&mut self, pid: u32) -> IoTotals {
-        self.read.remove(&pid).unwrap_or_default()
+    /// Returns the sum for a process that has exited, and removes it.
+    pub fn take(&mut self, pid: u32) -> IoTotals {
+        self.by_process.remove(&pid).unwrap_or_default()
     }
 
     fn of_file(&mut self, path: &Path, scripts: usize) -> Option<IoTotals> {
-        let is = path.metadata().ok()?;
-        let stamp = (is.dev(), is.ino(), is.size(), is.ctime(), is.ctime_nsec());
-        if let Some((_, read)) = self.known.get(path).filter(|known| known.0 == stamp) {
-            return Some(*read);
+        let file = path.metadata().ok()?;
+        let version = (file.dev(), file.ino(), file.size(), file.ctime(), file.ctime_nsec());
+        if let Some((_, reads)) = self.by_file.get(path).filter(|cached| cached.0 == version) {
+            return Some(*reads);
         }
         let mut head = Vec::new();
         File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
         let own = reads([head.len() as u64]);
         let rest = match interpreter(&head) {
             Some(next) => self.of_file(next, scripts.checked_sub(1)?)?,
-            None => of_program(path)?,
+            None => of_executable(path)?,
         };
-        if self.known.len() >= MOST {
-            self.known.clear();
+        if self.by_file.len() >= MAX_FILES {
+            self.by_file.clear();
         }
-        self.known.insert(path.into(), (stamp, own.plus(rest)));
+        self.by_file.insert(path.into(), (version, own.plus(rest)));
         Some(own.plus(rest))
     }
 }
 
-/// Where a file is that a process has executed by this name.
-fn found(pid: u32, exe: &Path) -> PathBuf {
+/// Returns the path, as weir can open it, of a file that process `pid` has executed by the name `exe`.
+fn resolve(pid: u32, exe: &Path) -> PathBuf {
     if exe.starts_with("/dev/fd") {
         return format!("/proc/{pid}/exe").into(); // by execveat(2) of a descriptor
     }
     let own = if exe.is_absolute() { exe.into() } else { Path::new(&format!("/proc/{pid}/cwd")).join(exe) };
-    // One that has ended already stood where weir stands, most likely.
+    // The process may have exited; then its working directory was most likely weir's.
     if own.exists() { own } else { exe.into() }
 }
 
-/// Of a script: who is to run it.
+/// Returns the interpreter in the first line of a script.
 fn interpreter(head: &[u8]) -> Option<&Path> {
     let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let word = line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())?;
     Some(Path::new(std::ffi::OsStr::from_bytes(word)))
 }
 
-/// The table of its parts, the name of its loader, and the loader's head and table.
-fn of_program(path: &Path) -> Option<IoTotals> {
-    let program = ElfFile::open(path)?;
-    let parts = program.segments().ok()?;
-    let table = reads([size_of_val(parts) as u64]);
-    let names = |part: &&ElfSegment| part.p_type(LittleEndian) == elf::PT_INTERP;
-    let Some(name) = parts.iter().find(names) else { return Some(table) };
-    let loader = Path::new(std::ffi::OsStr::from_bytes(program.interpreter().ok()??));
+/// The program headers, the name of the loader (PT_INTERP), and the loader's ELF header and program headers.
+fn of_executable(path: &Path) -> Option<IoTotals> {
+    let executable = ElfFile::open(path)?;
+    let segments = executable.segments().ok()?;
+    let own = reads([size_of_val(segments) as u64]);
+    let is_interpreter = |segment: &&ElfSegment| segment.p_type(LittleEndian) == elf::PT_INTERP;
+    let Some(name) = segments.iter().find(is_interpreter) else { return Some(own) };
+    let loader = Path::new(std::ffi::OsStr::from_bytes(executable.interpreter().ok()??));
     let loader = ElfFile::open(loader)?;
-    let head = size_of::<elf::FileHeader64<LittleEndian>>() as u64;
-    let more = reads([name.p_filesz(LittleEndian), head, size_of_val(loader.segments().ok()?) as u64]);
-    Some(table.plus(more))
+    let header = size_of::<elf::FileHeader64<LittleEndian>>() as u64;
+    let of_loader = reads([name.p_filesz(LittleEndian), header, size_of_val(loader.segments().ok()?) as u64]);
+    Some(own.plus(of_loader))
 }
 
-/// Calls that read so many bytes each.
+/// The sum of reads of these sizes.
 fn reads<const CALLS: usize>(bytes: [u64; CALLS]) -> IoTotals {
     IoTotals { read_calls: CALLS as u64, read_bytes: bytes.iter().sum(), ..IoTotals::default() }
 }
@@ -111,12 +111,12 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// What the kernel counts for one that has read nothing by itself, as it stands still at the end of its execve(2).
-    fn counted(path: &Path) -> IoTotals {
+    /// What the kernel counts for a process that is stopped at the end of its execve(2) and has read nothing itself.
+    fn counted_by_kernel(path: &Path) -> IoTotals {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(path);
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        // SAFETY: one call that is safe after fork.
+        // SAFETY: ptrace(2) is async-signal-safe.
         unsafe {
             command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
                 0 => Ok(()),
@@ -125,7 +125,7 @@ mod tests {
         };
         let mut child = command.spawn().unwrap();
         let mut status = 0;
-        // SAFETY: the child is this test's own, and `status` is valid.
+        // SAFETY: `status` is valid for writes.
         unsafe { libc::waitpid(child.id() as libc::pid_t, &mut status, 0) };
         assert!(libc::WIFSTOPPED(status), "{status:#x}");
         let io = weir_sys::proc::io(child.id()).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_the_kernel_counts() {
+    fn reads_equal_the_count_of_the_kernel() {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("script");
         std::fs::write(&script, "#! /bin/sh -e\nexit 0\n").unwrap();
@@ -148,9 +148,9 @@ mod tests {
         let mut images = ImageReads::default();
         for path in [Path::new("/bin/sh"), Path::new("/bin/true"), &script, &second, &script] {
             images.exec(7, path);
-            assert_eq!(images.ended(7), counted(path), "{}", path.display());
+            assert_eq!(images.take(7), counted_by_kernel(path), "{}", path.display());
         }
         images.exec(7, &dir.path().join("nothing"));
-        assert_eq!(images.read_of(7), IoTotals::default());
+        assert_eq!(images.of(7), IoTotals::default());
     }
 }

@@ -1,14 +1,16 @@
-//! The few of the kernel's types that its programs here read, out of all that its BTF describes: five megabytes
-//! are walked once and not taken apart, as that would take longer than everything else at the start.
+//! Reads the types that bpf/kernel.h names from the kernel's BTF (kernel documentation: bpf/btf.rst).
+//!
+//! The BTF has five megabytes. One pass finds the wanted types and copies them; decoding all of it would take longer than the
+//! rest of the start.
 
 use std::collections::HashMap;
 use std::io;
 
 use aya_obj::btf::Btf;
 
-use crate::kernel_file;
+use crate::kernel_file::KernelFile;
 
-/// Where the kernel shows it.
+/// The kernel's BTF.
 pub(super) const PATH: &str = "/sys/kernel/btf/vmlinux";
 
 /// The structs of bpf/kernel.h.
@@ -36,7 +38,7 @@ const STRUCTS: &[&str] = &[
 /// The typedef of a tracepoint's handler: `btf_trace_` and its name.
 const TRACEPOINT: &[u8] = b"btf_trace_";
 
-/// Kinds of types, of linux/btf.h.
+/// Kinds of types, from linux/btf.h.
 const INT: u32 = 1;
 const PTR: u32 = 2;
 const ARRAY: u32 = 3;
@@ -54,41 +56,42 @@ const FLOAT: u32 = 16;
 const DECL_TAG: u32 = 17;
 const TYPE_TAG: u32 = 18;
 const ENUM64: u32 = 19;
-/// The part of a type's second word that says how many members follow.
-const MANY: u32 = 0xffff;
+/// BTF_INFO_VLEN: the number of members in a type's second word.
+const COUNT: u32 = 0xffff;
 
 const HEADER_BYTES: u32 = 24;
 const TYPE_BYTES: usize = 12;
 const MEMBER_BYTES: usize = 12;
 const MAGIC: u32 = 0x0001_eb9f;
 
-/// What the kernel's BTF says of what is needed.
+/// The kernel's types that the BPF programs need.
 pub(super) struct KernelTypes {
-    /// The structs with all that is in them by value; pointers lead nowhere.
+    /// The structs and all types that they contain by value. Pointers point to void.
     pub structs: Btf,
+    /// Numbers of the tracepoints' `btf_trace_` typedefs.
     tracepoints: HashMap<String, u32>,
 }
 
 impl KernelTypes {
-    /// Those of this kernel, with these tracepoints' handlers.
+    /// Reads the types of the running kernel and the numbers of these tracepoints.
     pub fn of_this_kernel(tracepoints: &[&str]) -> io::Result<Self> {
-        Self::parse(&kernel_file::file(PATH)?, tracepoints)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not understood"))
+        Self::parse(&KernelFile::open(PATH)?, tracepoints)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its format is unknown"))
     }
 
-    /// The number of the tracepoint's handler among the kernel's types; None: there is no such tracepoint.
+    /// Returns the number of a tracepoint's typedef; None if the kernel has no such tracepoint.
     pub fn tracepoint(&self, name: &str) -> Option<u32> {
         self.tracepoints.get(name).copied()
     }
 
     fn parse(bytes: &[u8], tracepoints: &[&str]) -> Option<Self> {
-        let all = All::parse(bytes)?;
-        let mut few = Few::of(&all);
+        let all = BtfTypes::parse(bytes)?;
+        let mut subset = BtfSubset::new(&all);
         let mut found = HashMap::new();
         for number in 1..all.starts.len() as u32 {
             match all.kind(number) {
                 STRUCT if STRUCTS.iter().any(|name| all.is_named(number, name.as_bytes())) => {
-                    few.number(number);
+                    subset.number(number);
                 }
                 TYPEDEF if all.begins(number, TRACEPOINT) => {
                     let name = &all.name(number)[TRACEPOINT.len()..];
@@ -99,7 +102,7 @@ impl KernelTypes {
                 _ => {}
             }
         }
-        let structs = Btf::parse(&few.finish(), Default::default()).ok()?;
+        let structs = Btf::parse(&subset.finish(), Default::default()).ok()?;
         Some(Self { structs, tracepoints: found })
     }
 }
@@ -108,15 +111,15 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// All types as they are: where each begins.
-struct All<'a> {
+/// BTF in its binary form, with the offset of each type.
+struct BtfTypes<'a> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// By number; the first, 0, is void.
+    /// By type number; number 0 is void.
     starts: Vec<u32>,
 }
 
-impl<'a> All<'a> {
+impl<'a> BtfTypes<'a> {
     fn parse(bytes: &'a [u8]) -> Option<Self> {
         if word(bytes, 0)? & 0xff_ffff != MAGIC & 0xff_ffff {
             return None;
@@ -154,7 +157,7 @@ impl<'a> All<'a> {
         self.strings.get(self.word(number, 0) as usize..).is_some_and(|rest| rest.starts_with(with))
     }
 
-    /// Of many types nothing more is asked: where a name ends is not sought for it.
+    /// Compares without a search for the end of the name, because it is called for every type.
     fn is_named(&self, number: u32, name: &[u8]) -> bool {
         let rest = self.strings.get(self.word(number, 0) as usize..).unwrap_or_default();
         rest.starts_with(name) && rest.get(name.len()) == Some(&0)
@@ -166,35 +169,36 @@ impl<'a> All<'a> {
     }
 }
 
-/// Bytes behind the fixed part of a type; None: a kind that is newer than this.
+/// Returns the number of bytes after the fixed part of a type; None for an unknown kind.
 fn extra_bytes(info: u32) -> Option<usize> {
-    let many = (info & MANY) as usize;
+    let count = (info & COUNT) as usize;
     Some(match info >> 24 & 0x1f {
         PTR | FWD | TYPEDEF..=FUNC | FLOAT | TYPE_TAG => 0,
         INT | VAR | DECL_TAG => 4,
         ARRAY => 12,
-        ENUM | FUNC_PROTO => many * 8,
-        STRUCT | UNION | DATASEC | ENUM64 => many * MEMBER_BYTES,
+        ENUM | FUNC_PROTO => count * 8,
+        STRUCT | UNION | DATASEC | ENUM64 => count * MEMBER_BYTES,
         _ => return None,
     })
 }
 
-/// Some of the types, with new numbers.
-struct Few<'a> {
-    all: &'a All<'a>,
+/// A copy of some types, renumbered.
+struct BtfSubset<'a> {
+    all: &'a BtfTypes<'a>,
     types: Vec<u8>,
     strings: Vec<u8>,
+    /// From old to new.
     numbers: HashMap<u32, u32>,
     /// The old numbers in the order of the new ones.
     order: Vec<u32>,
 }
 
-impl<'a> Few<'a> {
-    fn of(all: &'a All<'a>) -> Self {
+impl<'a> BtfSubset<'a> {
+    fn new(all: &'a BtfTypes<'a>) -> Self {
         Self { all, types: Vec::new(), strings: vec![0], numbers: HashMap::new(), order: Vec::new() }
     }
 
-    /// The new number; the type will be copied if it was not asked for before.
+    /// Returns the new number of a type, and adds the type to those that [`Self::finish`] copies.
     fn number(&mut self, old: u32) -> u32 {
         if old == 0 || old as usize >= self.all.starts.len() {
             return 0;
@@ -205,7 +209,7 @@ impl<'a> Few<'a> {
         })
     }
 
-    /// Copies what was asked for, and whatever that is made of, as BTF.
+    /// Copies the types, and the types that they contain, and returns them as BTF.
     fn finish(mut self) -> Vec<u8> {
         let mut copied = 0;
         while let Some(&old) = self.order.get(copied) {
@@ -225,7 +229,7 @@ impl<'a> Few<'a> {
             (self.all.word(old, 0), self.all.word(old, 4), self.all.word(old, 8));
         let name = self.name(name);
         match self.all.kind(old) {
-            // Where they lead is of no interest, and they lead everywhere.
+            // The targets of pointers would be most of the kernel's types.
             PTR => self.put(&[name, info, 0]),
             TYPEDEF..=RESTRICT | TYPE_TAG => {
                 let of = self.number(size_or_type);
@@ -238,18 +242,18 @@ impl<'a> Few<'a> {
             }
             STRUCT | UNION => {
                 self.put(&[name, info, size_or_type]);
-                (0..info & MANY).for_each(|member| self.copy_member(old, member as usize));
+                (0..info & COUNT).for_each(|member| self.copy_member(old, member as usize));
             }
-            // Of an enum the size matters, and not its names; nothing else is a part of a struct.
-            _ => self.put(&[name, info & !MANY, size_or_type]),
+            // An enum without its constants: CO-RE needs only its size. Other kinds are not in structs.
+            _ => self.put(&[name, info & !COUNT, size_or_type]),
         }
     }
 
     fn copy_member(&mut self, of: u32, member: usize) {
         let at = TYPE_BYTES + member * MEMBER_BYTES;
         let name = self.name(self.all.word(of, at));
-        let is = self.number(self.all.word(of, at + 4));
-        self.put(&[name, is, self.all.word(of, at + 8)]);
+        let member_type = self.number(self.all.word(of, at + 4));
+        self.put(&[name, member_type, self.all.word(of, at + 8)]);
     }
 
     fn name(&mut self, at: u32) -> u32 {
@@ -279,8 +283,8 @@ mod tests {
         words.chain(strings.iter().copied()).collect()
     }
 
-    const fn info(kind: u32, many: u32) -> u32 {
-        kind << 24 | many
+    const fn info(kind: u32, count: u32) -> u32 {
+        kind << 24 | count
     }
 
     /// 1: int; 2: struct other with an int; 3: a pointer to it; 4: struct file, an int and the pointer; 5: void
@@ -312,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_btf_or_broken_is_not_understood() {
+    fn invalid_btf_is_rejected() {
         let whole = sample();
         assert!(KernelTypes::parse(b"", &[]).is_none());
         assert!(KernelTypes::parse(&whole[..whole.len() - 1], &[]).is_none());

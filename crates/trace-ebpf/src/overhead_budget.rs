@@ -1,221 +1,221 @@
-//! When to look at calls and when not to: a program that makes a million calls a second is seen in short
-//! bursts, so that it is hardly slowed; one that makes a thousand is seen all the time.
+//! The overhead budget: decides when the program at system calls is attached (a sampling window) and detached (a gap).
+//!
+//! A process tree that makes a thousand calls a second is observed all the time. One that makes a million is observed in
+//! short windows, so that tracing hardly slows it down.
 
-/// What one seen call costs the program, about. Measured: 240 ns in a loop that does nothing else, 490 to 700 where the
-/// program has the processor's caches full of its own things (git log).
+/// Cost of a recorded call. Measured: 240 ns in a loop of such calls only, 490 to 700 ns where the traced program's own data
+/// fills the caches.
 const CALL_COST_NS: u64 = 600;
-/// A program of which looking takes no more of its time than this is looked at all the time.
-const CALM: f64 = 0.02;
-/// The share of time that may be lost by looking at one that is not calm. What a calm time has left over is kept …
-const SHARE: f64 = 0.01;
-/// … up to this much, in nanoseconds of cost: a build whose linker makes many calls for an instant is seen whole.
-const CREDIT_MOST_NS: f64 = 5e6;
-/// What a pause makes up for, a share of its time: who makes so many calls that there have to be pauses is to lose less by them
-/// all than [`SHARE`].
-const PAUSE_SHARE: f64 = 0.004;
-/// A program begins with this much: enough, with what it may owe, for what is always the same.
-const CREDIT_FIRST_NS: f64 = 0.25e6;
-/// While one opens files, this much more is spent on it in all: what it does with the next is not known from what it did
-/// with the last, and `find` or `grep -r` over a thousand files are to be seen whole. More, and somebody would notice.
-const CREDIT_OPENS_NS: f64 = 2.4e6;
-/// It does if one call in so many opens one.
-const OPENS: u64 = 16;
-/// A burst is at least this long …
-const BURST_NS: u64 = 3_000_000;
-/// … and while looking costs little, one is a quarter longer than the one before, up to this: whoever asks is in the way, but
-/// who was calm for a moment only may make a thousand calls before he is asked about again.
-const CALM_NS: u64 = 20_000_000;
-/// Where it does not, the next question comes when what may be owed is used up at the rate of the last, but not sooner.
-const SOON_NS: u64 = 1_000_000;
-/// No pause is made for less than this is owed for: its ends interrupt the other processors ten times each, as the kernel
-/// changes its own code for them, and a longer burst costs a program less.
-const WORTH_NS: u64 = 60_000_000;
-/// None is shorter: before the kernel puts a program back to a tracepoint that it has just been taken from, it waits until every
-/// processor has let go of what was there before (an RCU grace period that `Loaded::hasten` has begun: 4 to 16 ms), and weir
-/// would stand still with it.
-const PAUSE_NS: u64 = 25_000_000;
-/// Where that takes longer than a pause was, the next ones are twice as long, up to this.
-const SLOW_PAUSE_NS: u64 = 100_000_000;
-/// Putting the program back takes less than this if there is nothing to wait for.
+/// Below this share of its time a program counts as calm and is observed all the time: it is below the noise between runs.
+const CALM_SHARE: f64 = 0.02;
+/// The share of time that observing a program that is not calm may cost. Unused budget is kept as credit …
+const WINDOW_SHARE: f64 = 0.01;
+/// … up to this much, in nanoseconds of cost: a build whose linker makes many calls for a moment is observed without a gap.
+const MAX_CREDIT_NS: f64 = 5e6;
+/// The share of time that a gap adds to the credit. It is smaller than [`WINDOW_SHARE`], so that a program with so many calls
+/// loses less in all.
+const GAP_SHARE: f64 = 0.004;
+/// Credit at the start: with the debt that is allowed, enough for the start-up of a dynamically linked program.
+const INITIAL_CREDIT_NS: f64 = 0.25e6;
+/// Extra credit, once per run, for windows in which the program opens files. Each file may be used differently, so `find` or
+/// `grep -r` over a thousand files is observed without a gap. More would be noticeable in short runs.
+const FILE_CREDIT_NS: f64 = 2.4e6;
+/// A program opens files if one call in so many names a file; reading one small file takes fewer calls.
+const CALLS_PER_OPEN: u64 = 16;
+/// The shortest sampling window. It bounds the cost before the first poll.
+const MIN_WINDOW_NS: u64 = 3_000_000;
+/// Each poll of the tallies costs CPU time, so while the program is calm each window is 25 % longer than the previous one. The
+/// length is capped here, because a calm program can become busy between two polls.
+const MAX_WINDOW_NS: u64 = 20_000_000;
+/// While it is not calm, the next poll comes when the allowed debt is used up at the present rate, but not sooner than this.
+const MIN_POLL_NS: u64 = 1_000_000;
+/// The shortest gap that pays off: the kernel patches its code at both ends of a gap and interrupts each other CPU ten times,
+/// so a longer window costs a program less than a shorter gap.
+const MIN_DEBT_NS: u64 = 60_000_000;
+/// The shortest gap: before the kernel attaches a program to a tracepoint again it waits for the RCU grace period that
+/// `Loaded::start_grace_period` has started. Measured: 4 to 16 ms, during which weir would be blocked.
+const MIN_GAP_NS: u64 = 25_000_000;
+/// If attaching takes longer than [`AT_ONCE_NS`] the minimum doubles, up to this.
+const MAX_MIN_GAP_NS: u64 = 100_000_000;
+/// Attaching the program takes less than this if the grace period is over.
 pub(super) const AT_ONCE_NS: u64 = 1_000_000;
-/// A pause is at most this long, so that nothing is missed for long when the program calms down.
-const LONGEST_PAUSE_NS: u64 = 400_000_000;
+/// The longest gap, so that a program that becomes calm is observed again soon.
+const MAX_GAP_NS: u64 = 400_000_000;
+/// An execve(2) in a gap ends the gap, but not more often than this.
+const MIN_SHORTENED_NS: u64 = 50_000_000;
 
-/// A program that begins in a pause ends it as soon as weir is told of it, which of a plain one is with the next tick; but not
-/// more often than this.
-const HURRY_NS: u64 = 50_000_000;
-
-/// What to do now.
+/// What the backend must do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BudgetStep {
-    /// Go on as it is.
     Stay,
-    /// Look from now on.
-    Look,
-    /// Look away from now on.
-    Pause,
+    BeginWindow,
+    BeginGap,
 }
 
-/// Watches the rate of calls.
+/// Compares the rate of recorded calls with the budget. All times are nanoseconds of one clock.
 #[derive(Debug)]
 pub(super) struct OverheadBudget {
     exact: bool,
-    looking: bool,
+    in_window: bool,
+    /// Start of the present gap, or the last poll in the present window.
     since_ns: u64,
-    /// What looking may cost before the share is lost; below 0 it is, and a pause makes up for it.
+    /// Cost that the program may still cause; negative: debt, which a gap repays.
     credit_ns: f64,
-    /// What is left for times when it opens files.
-    opens_ns: f64,
+    /// Rest of [`FILE_CREDIT_NS`].
+    file_credit_ns: f64,
+    /// Counts at the last poll.
     calls: u64,
     opens: u64,
-    burst_ns: u64,
-    pause_ns: u64,
-    least_ns: u64,
-    /// When a pause was cut short last.
-    hurried_ns: u64,
-    /// Nanoseconds of looking and of pauses, so far.
-    pub watched_ns: u64,
-    pub unwatched_ns: u64,
+    window_ns: u64,
+    gap_ns: u64,
+    /// Between [`MIN_GAP_NS`] and [`MAX_MIN_GAP_NS`].
+    min_gap_ns: u64,
+    /// When an execve(2) last shortened a gap.
+    shortened_ns: u64,
+    /// Time in windows and in gaps so far.
+    pub observed_ns: u64,
+    pub unobserved_ns: u64,
 }
 
 impl OverheadBudget {
-    /// Looks from the beginning; always, if it has to be exact.
+    /// Starts with a window. With `exact` there is never a gap.
     pub fn new(now_ns: u64, exact: bool) -> Self {
         Self {
             exact,
-            looking: true,
+            in_window: true,
             since_ns: now_ns,
-            credit_ns: CREDIT_FIRST_NS,
-            opens_ns: CREDIT_OPENS_NS,
+            credit_ns: INITIAL_CREDIT_NS,
+            file_credit_ns: FILE_CREDIT_NS,
             calls: 0,
             opens: 0,
-            burst_ns: BURST_NS,
-            pause_ns: 0,
-            least_ns: PAUSE_NS,
-            hurried_ns: 0,
-            watched_ns: 0,
-            unwatched_ns: 0,
+            window_ns: MIN_WINDOW_NS,
+            gap_ns: 0,
+            min_gap_ns: MIN_GAP_NS,
+            shortened_ns: 0,
+            observed_ns: 0,
+            unobserved_ns: 0,
         }
     }
 
-    /// When to be asked again, nanoseconds from now.
+    /// Returns the time until the next poll, at least 1 ms.
     pub fn next_ns(&self, now_ns: u64) -> u64 {
         (self.since_ns + self.length_ns()).saturating_sub(now_ns).max(1_000_000)
     }
 
-    /// A program begins. False: what it does first will go unseen.
-    pub fn hurry(&mut self, now_ns: u64) -> bool {
-        if self.looking {
+    /// Shortens a gap, because a process has executed a program. Returns false if the program's start will be unobserved.
+    pub fn shorten_gap(&mut self, now_ns: u64) -> bool {
+        if self.in_window {
             return true;
         }
-        let may = now_ns.saturating_sub(self.hurried_ns) >= HURRY_NS;
-        if may {
-            self.hurried_ns = now_ns;
-            self.pause_ns = self.pause_ns.min(now_ns.saturating_sub(self.since_ns).max(self.least_ns));
+        let allowed = now_ns.saturating_sub(self.shortened_ns) >= MIN_SHORTENED_NS;
+        if allowed {
+            self.shortened_ns = now_ns;
+            self.gap_ns = self.gap_ns.min(now_ns.saturating_sub(self.since_ns).max(self.min_gap_ns));
         }
-        may
+        allowed
     }
 
-    /// Whether a step may change anything: until then nobody needs to count the calls.
+    /// Returns whether [`Self::step`] may change anything. Until then the caller need not read the tallies.
     pub fn is_due(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.since_ns) >= self.length_ns()
     }
 
-    /// Of the present burst, at least, or pause.
     fn length_ns(&self) -> u64 {
-        if self.looking { self.burst_ns } else { self.pause_ns }
+        if self.in_window { self.window_ns } else { self.gap_ns }
     }
 
-    /// When the present burst or pause began.
+    /// Returns the start of the present gap, or the last poll in the present window.
     pub fn since_ns(&self) -> u64 {
         self.since_ns
     }
 
-    /// Calls are not seen at present.
-    pub fn is_paused(&self) -> bool {
-        !self.looking
+    pub fn is_in_gap(&self) -> bool {
+        !self.in_window
     }
 
-    /// `calls`: all that were ever seen, `opens` those of them that opened a file.
+    /// Decides what to do. `calls` and `opens` are the totals of recorded calls and of those that name a file.
     pub fn step(&mut self, now_ns: u64, calls: u64, opens: u64) -> BudgetStep {
         if !self.is_due(now_ns) {
             return BudgetStep::Stay;
         }
         let length = now_ns.saturating_sub(self.since_ns);
-        let (seen, opened) = (calls - self.calls, opens - self.opens);
-        self.begin(now_ns, calls, opens);
-        if !self.looking {
-            self.earn(length as f64 * PAUSE_SHARE);
-            self.looking = true;
-            return BudgetStep::Look;
+        let (new_calls, new_opens) = (calls - self.calls, opens - self.opens);
+        self.advance(now_ns, calls, opens);
+        if !self.in_window {
+            self.add_credit(length as f64 * GAP_SHARE);
+            self.in_window = true;
+            return BudgetStep::BeginWindow;
         }
-        let cost = (seen * CALL_COST_NS) as f64;
-        self.earn(length as f64 * SHARE - cost);
-        if opened * OPENS >= seen {
-            self.draw_for_files();
+        let cost = (new_calls * CALL_COST_NS) as f64;
+        self.add_credit(length as f64 * WINDOW_SHARE - cost);
+        if new_opens * CALLS_PER_OPEN >= new_calls {
+            self.use_file_credit();
         }
-        let calm = cost <= CALM * length as f64;
-        self.burst_ns =
-            if calm { (self.burst_ns * 5 / 4).min(CALM_NS) } else { self.used_up_ns(cost / length as f64) };
-        if self.exact || calm || self.owed_ns() < self.worth_ns() {
+        let calm = cost <= CALM_SHARE * length as f64;
+        self.window_ns = if calm {
+            (self.window_ns * 5 / 4).min(MAX_WINDOW_NS)
+        } else {
+            self.time_to_max_debt_ns(cost / length as f64)
+        };
+        if self.exact || calm || self.repaying_gap_ns() < self.shortest_gap_ns() {
             return BudgetStep::Stay;
         }
-        self.looking = false;
-        self.burst_ns = BURST_NS;
-        self.pause_ns = self.owed_ns().min(LONGEST_PAUSE_NS);
-        BudgetStep::Pause
+        self.in_window = false;
+        self.window_ns = MIN_WINDOW_NS;
+        self.gap_ns = self.repaying_gap_ns().min(MAX_GAP_NS);
+        BudgetStep::BeginGap
     }
 
-    /// No pause is made that would be shorter.
-    fn worth_ns(&self) -> u64 {
-        WORTH_NS.max(self.least_ns)
+    fn shortest_gap_ns(&self) -> u64 {
+        MIN_DEBT_NS.max(self.min_gap_ns)
     }
 
-    /// The pause that would make up for what is owed.
-    fn owed_ns(&self) -> u64 {
-        (-self.credit_ns / PAUSE_SHARE) as u64
+    /// The gap that would repay the debt.
+    fn repaying_gap_ns(&self) -> u64 {
+        (-self.credit_ns / GAP_SHARE) as u64
     }
 
-    /// How long it takes until a pause is worth it, if looking goes on to cost this part of the time.
-    fn used_up_ns(&self, costs: f64) -> u64 {
-        let left = self.credit_ns + self.worth_ns() as f64 * PAUSE_SHARE;
-        let loses = (costs - SHARE).max(f64::MIN_POSITIVE);
-        (left / loses).clamp(SOON_NS as f64, BURST_NS as f64) as u64
+    /// The time until the debt is worth a gap, if observing continues to cost this share of the time.
+    fn time_to_max_debt_ns(&self, cost_share: f64) -> u64 {
+        let left = self.credit_ns + self.shortest_gap_ns() as f64 * GAP_SHARE;
+        let loss = (cost_share - WINDOW_SHARE).max(f64::MIN_POSITIVE);
+        (left / loss).clamp(MIN_POLL_NS as f64, MIN_WINDOW_NS as f64) as u64
     }
 
-    /// Calls are seen again; that took so long.
-    pub fn looks(&mut self, took_ns: u64) {
+    /// Adapts the shortest gap to the time that attaching the program has taken.
+    pub fn attached(&mut self, took_ns: u64) {
         if took_ns >= AT_ONCE_NS {
-            self.least_ns = (2 * self.least_ns).min(SLOW_PAUSE_NS);
+            self.min_gap_ns = (2 * self.min_gap_ns).min(MAX_MIN_GAP_NS);
         }
     }
 
-    /// Or loses. A debt is not more than the longest pause makes up for.
-    fn earn(&mut self, ns: f64) {
-        let least = -(LONGEST_PAUSE_NS as f64) * PAUSE_SHARE;
-        self.credit_ns = (self.credit_ns + ns).clamp(least, CREDIT_MOST_NS);
+    /// Adds to the credit, which may become negative. Debt is capped at what one gap of maximal length repays.
+    fn add_credit(&mut self, ns: f64) {
+        let max_debt = MAX_GAP_NS as f64 * GAP_SHARE;
+        self.credit_ns = (self.credit_ns + ns).clamp(-max_debt, MAX_CREDIT_NS);
     }
 
-    /// Makes up for what is owed too much, as far as there is something for files left. What is not owed stays there: a program
-    /// that opens files only at its beginning is not looked at for longer because of that.
-    fn draw_for_files(&mut self) {
-        if self.owed_ns() >= self.worth_ns() && self.opens_ns > 0.0 {
-            let drawn = (1.0 - self.credit_ns - self.worth_ns() as f64 * PAUSE_SHARE).min(self.opens_ns);
-            self.opens_ns -= drawn;
-            self.credit_ns += drawn;
+    /// Pays the debt from the file credit, down to just below what is worth a gap. The rest of the file credit stays for
+    /// later windows that open files.
+    fn use_file_credit(&mut self) {
+        if self.repaying_gap_ns() >= self.shortest_gap_ns() && self.file_credit_ns > 0.0 {
+            let needed = 1.0 - self.credit_ns - self.shortest_gap_ns() as f64 * GAP_SHARE;
+            let used = needed.min(self.file_credit_ns);
+            self.file_credit_ns -= used;
+            self.credit_ns += used;
         }
     }
 
-    fn begin(&mut self, now_ns: u64, calls: u64, opens: u64) {
+    fn advance(&mut self, now_ns: u64, calls: u64, opens: u64) {
         let length = now_ns.saturating_sub(self.since_ns);
-        *(if self.looking { &mut self.watched_ns } else { &mut self.unwatched_ns }) += length;
+        *(if self.in_window { &mut self.observed_ns } else { &mut self.unobserved_ns }) += length;
         self.since_ns = now_ns;
         (self.calls, self.opens) = (calls, opens);
     }
 
-    /// The end: what has passed since the last step counts too.
+    /// Adds the time since the last step to the window or gap.
     pub fn end(&mut self, now_ns: u64) {
-        self.begin(now_ns, self.calls, self.opens);
+        self.advance(now_ns, self.calls, self.opens);
     }
 }
 
@@ -224,161 +224,166 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    /// So many calls in a burst are as much as it begins with, and may owe.
-    const FIRST: u64 = (CREDIT_FIRST_NS + WORTH_NS as f64 * PAUSE_SHARE) as u64 / CALL_COST_NS;
+    /// Calls whose cost is the initial credit plus the debt that is worth a gap.
+    const FIRST_CALLS: u64 = (INITIAL_CREDIT_NS + MIN_DEBT_NS as f64 * GAP_SHARE) as u64 / CALL_COST_NS;
 
     #[test]
-    fn a_calm_program_is_always_seen() {
-        let mut duty = OverheadBudget::new(0, false);
-        let mut next = BURST_NS;
+    fn a_calm_program_is_always_observed() {
+        let mut budget = OverheadBudget::new(0, false);
+        let mut next = MIN_WINDOW_NS;
         for i in 1..100 {
-            assert_eq!(duty.step(i * CALM_NS, i * 100, 0), BudgetStep::Stay);
-            next = (next + next / 4).min(CALM_NS);
-            assert_eq!(duty.next_ns(i * CALM_NS), next, "it is asked about less and less often");
+            assert_eq!(budget.step(i * MAX_WINDOW_NS, i * 100, 0), BudgetStep::Stay);
+            next = (next + next / 4).min(MAX_WINDOW_NS);
+            assert_eq!(
+                budget.next_ns(i * MAX_WINDOW_NS),
+                next,
+                "each window is longer than the previous one"
+            );
         }
-        assert_eq!(next, CALM_NS);
-        assert_eq!(duty.unwatched_ns, 0);
+        assert_eq!(next, MAX_WINDOW_NS);
+        assert_eq!(budget.unobserved_ns, 0);
     }
 
     #[test]
-    fn a_wild_one_is_seen_in_bursts_that_cost_the_share_at_most() {
-        let mut duty = OverheadBudget::new(0, false);
+    fn a_busy_program_is_observed_in_windows_that_cost_at_most_the_share() {
+        let mut budget = OverheadBudget::new(0, false);
         let (mut now, mut calls) = (0, 0);
         let (mut cost, mut end) = (0, 0);
         while now < 20_000 * MS {
-            let length = duty.next_ns(now);
+            let length = budget.next_ns(now);
             now += length;
             // 200,000 a second.
-            calls += if duty.is_paused() { 0 } else { length / 5_000 };
+            calls += if budget.is_in_gap() { 0 } else { length / 5_000 };
             cost = calls * CALL_COST_NS;
             end = now;
-            duty.step(now, calls, 0);
+            budget.step(now, calls, 0);
         }
-        let share = duty.unwatched_ns as f64 * PAUSE_SHARE + duty.watched_ns as f64 * SHARE;
-        let most = share + CREDIT_FIRST_NS + (CALM_NS / 5_000 * CALL_COST_NS) as f64;
+        let share = budget.unobserved_ns as f64 * GAP_SHARE + budget.observed_ns as f64 * WINDOW_SHARE;
+        let most = share + INITIAL_CREDIT_NS + (MAX_WINDOW_NS / 5_000 * CALL_COST_NS) as f64;
         assert!(cost as f64 <= most, "{cost} of {most}");
-        assert!(cost as f64 >= share * 0.9, "{cost}: what may be seen is seen");
-        assert!(
-            share < end as f64 * (PAUSE_SHARE + SHARE) / 2.0,
-            "{share} of {end}: by pauses it loses less"
-        );
+        assert!(cost as f64 >= share * 0.9, "{cost}: the budget is used");
+        assert!(share < end as f64 * (GAP_SHARE + WINDOW_SHARE) / 2.0, "{share} of {end}: gaps cost less");
     }
 
     #[test]
-    fn one_that_would_cost_much_more_is_not_looked_at_for_long() {
-        let mut duty = OverheadBudget::new(0, false);
-        assert_eq!(duty.next_ns(0), BURST_NS);
-        assert_eq!(duty.step(BURST_NS - 1, 100_000, 0), BudgetStep::Stay);
-        assert_eq!(duty.step(BURST_NS, 100_000, 0), BudgetStep::Pause);
-        assert_eq!(duty.next_ns(BURST_NS), LONGEST_PAUSE_NS);
-        assert_eq!(duty.step(BURST_NS + LONGEST_PAUSE_NS - 1, 100_000, 0), BudgetStep::Stay);
-        assert_eq!(duty.step(BURST_NS + LONGEST_PAUSE_NS, 100_000, 0), BudgetStep::Look);
+    fn a_very_busy_program_is_observed_for_one_window() {
+        let mut budget = OverheadBudget::new(0, false);
+        assert_eq!(budget.next_ns(0), MIN_WINDOW_NS);
+        assert_eq!(budget.step(MIN_WINDOW_NS - 1, 100_000, 0), BudgetStep::Stay);
+        assert_eq!(budget.step(MIN_WINDOW_NS, 100_000, 0), BudgetStep::BeginGap);
+        assert_eq!(budget.next_ns(MIN_WINDOW_NS), MAX_GAP_NS);
+        assert_eq!(budget.step(MIN_WINDOW_NS + MAX_GAP_NS - 1, 100_000, 0), BudgetStep::Stay);
+        assert_eq!(budget.step(MIN_WINDOW_NS + MAX_GAP_NS, 100_000, 0), BudgetStep::BeginWindow);
     }
 
     #[test]
-    fn a_wild_one_is_asked_about_when_what_it_may_owe_is_used_up() {
+    fn the_next_poll_comes_when_the_allowed_debt_is_used_up() {
         for calls_a_ms in [100, 200, 270, 300, 400] {
-            let mut duty = OverheadBudget::new(0, false);
-            // It was calm until its loop began.
-            assert_eq!(duty.step(BURST_NS, 50, 0), BudgetStep::Stay);
-            let (mut now, mut calls) = (BURST_NS, 50);
-            while !duty.is_paused() {
-                let length = duty.next_ns(now);
+            let mut budget = OverheadBudget::new(0, false);
+            // Calm in the first window.
+            assert_eq!(budget.step(MIN_WINDOW_NS, 50, 0), BudgetStep::Stay);
+            let (mut now, mut calls) = (MIN_WINDOW_NS, 50);
+            while !budget.is_in_gap() {
+                let length = budget.next_ns(now);
                 (now, calls) = (now + length, calls + calls_a_ms * length / MS);
-                duty.step(now, calls, 0);
+                budget.step(now, calls, 0);
             }
-            let owed = (calls * CALL_COST_NS) as f64 - now as f64 * SHARE - CREDIT_FIRST_NS;
+            let owed = (calls * CALL_COST_NS) as f64 - now as f64 * WINDOW_SHARE - INITIAL_CREDIT_NS;
             let of = |ns: u64| (calls_a_ms * ns / MS * CALL_COST_NS) as f64;
-            // Of what nobody could know: the burst that was under way, or one of the shortest.
-            let most = (WORTH_NS as f64 * PAUSE_SHARE + of(SOON_NS)).max(of(BURST_NS * 5 / 4));
+            // The overshoot is at most the window under way or one of the shortest.
+            let most = (MIN_DEBT_NS as f64 * GAP_SHARE + of(MIN_POLL_NS)).max(of(MIN_WINDOW_NS * 5 / 4));
             assert!(owed <= most, "{calls_a_ms} a ms: {owed} of {most}");
         }
     }
 
     #[test]
-    fn one_that_opens_files_is_seen_longer_than_one_that_does_not() {
+    fn a_program_that_opens_files_is_observed_longer() {
         let last = |opens: u64| {
-            let mut duty = OverheadBudget::new(0, false);
-            (1..).find(|i| duty.step(i * BURST_NS, i * FIRST / 2, i * opens) == BudgetStep::Pause).unwrap()
+            let mut budget = OverheadBudget::new(0, false);
+            (1..)
+                .find(|i| {
+                    budget.step(i * MIN_WINDOW_NS, i * FIRST_CALLS / 2, i * opens) == BudgetStep::BeginGap
+                })
+                .unwrap()
         };
         assert_eq!(last(0), 3);
-        assert_eq!(last(FIRST / 2 / OPENS - 1), 3, "a few are not what it does");
-        assert_eq!(last(FIRST / 2 / OPENS + 1), 14);
+        assert_eq!(last(FIRST_CALLS / 2 / CALLS_PER_OPEN - 1), 3, "a few opens get no file credit");
+        assert_eq!(last(FIRST_CALLS / 2 / CALLS_PER_OPEN + 1), 14);
     }
 
     #[test]
-    fn one_that_opened_files_at_its_beginning_only_is_not_seen_longer() {
+    fn a_program_that_opened_files_only_at_its_start_is_not_observed_longer() {
         let last = |opens: fn(u64) -> u64| {
-            let (mut duty, mut opened) = (OverheadBudget::new(0, false), 0);
+            let (mut budget, mut opened) = (OverheadBudget::new(0, false), 0);
             let step = |i: &u64| {
                 opened += opens(*i);
-                duty.step(i * BURST_NS, i * FIRST / 2, opened) == BudgetStep::Pause
+                budget.step(i * MIN_WINDOW_NS, i * FIRST_CALLS / 2, opened) == BudgetStep::BeginGap
             };
             (1..).find(step).unwrap()
         };
         assert_eq!(last(|_| 0), 3);
-        assert_eq!(last(|i| if i < 4 { FIRST / 2 } else { 0 }), 4, "one burst more");
+        assert_eq!(last(|i| if i < 4 { FIRST_CALLS / 2 } else { 0 }), 4, "one window more");
     }
 
     #[test]
-    fn what_it_gets_for_files_it_gets_once() {
-        let mut duty = OverheadBudget::new(0, false);
-        let (mut now, mut calls, mut looked) = (0, 0, 0);
+    fn the_file_credit_is_given_once() {
+        let mut budget = OverheadBudget::new(0, false);
+        let (mut now, mut calls, mut windows) = (0, 0, 0);
         for _ in 0..1000 {
-            now += duty.next_ns(now);
-            looked += u64::from(!duty.is_paused());
-            calls += if duty.is_paused() { 0 } else { FIRST };
-            duty.step(now, calls, calls / 4);
+            now += budget.next_ns(now);
+            windows += u64::from(!budget.is_in_gap());
+            calls += if budget.is_in_gap() { 0 } else { FIRST_CALLS };
+            budget.step(now, calls, calls / 4);
         }
-        let cost = (looked * FIRST * CALL_COST_NS) as f64;
-        let most = now as f64 * SHARE + CREDIT_FIRST_NS + CREDIT_OPENS_NS + 2.0 * CREDIT_FIRST_NS;
+        let cost = (windows * FIRST_CALLS * CALL_COST_NS) as f64;
+        let most = now as f64 * WINDOW_SHARE + INITIAL_CREDIT_NS + FILE_CREDIT_NS + 2.0 * INITIAL_CREDIT_NS;
         assert!(cost <= most, "{cost} of {most}");
     }
 
     #[test]
-    fn what_a_calm_time_leaves_over_is_for_a_wild_moment() {
-        let mut duty = OverheadBudget::new(0, false);
+    fn unused_budget_is_kept_for_a_busy_moment() {
+        let mut budget = OverheadBudget::new(0, false);
         for i in 1..=100 {
-            assert_eq!(duty.step(i * 10 * MS, i * 100, 0), BudgetStep::Stay);
+            assert_eq!(budget.step(i * 10 * MS, i * 100, 0), BudgetStep::Stay);
         }
-        // 4.8 ms of cost: 4.2 and what is earned meanwhile are there, and a little is owed.
+        // A cost of 4.8 ms: a credit of 4.2 ms, what is added meanwhile, and a small debt.
         for i in 1..=4 {
-            assert_eq!(duty.step((1000 + i * 10) * MS, 10_000 + i * 2_000, 0), BudgetStep::Stay, "{i}");
+            assert_eq!(budget.step((1000 + i * 10) * MS, 10_000 + i * 2_000, 0), BudgetStep::Stay, "{i}");
         }
-        assert_eq!(duty.step(1050 * MS, 26_000, 0), BudgetStep::Pause);
+        assert_eq!(budget.step(1050 * MS, 26_000, 0), BudgetStep::BeginGap);
     }
 
     #[test]
-    fn a_program_that_begins_in_a_pause_ends_it_now_and_then() {
-        let mut duty = OverheadBudget::new(0, false);
-        assert!(duty.hurry(MS), "it is looked at");
-        assert_eq!(duty.step(60 * MS, 100_000, 0), BudgetStep::Pause);
-        assert!(duty.hurry(61 * MS));
-        assert!(!duty.is_due(84 * MS) && duty.is_due(85 * MS), "not before the kernel is ready for it");
-        assert_eq!(duty.step(90 * MS, 100_000, 0), BudgetStep::Look);
-        assert_eq!(duty.step(93 * MS, 200_000, 0), BudgetStep::Pause);
-        assert!(!duty.hurry(110 * MS) && !duty.is_due(130 * MS));
-        assert!(duty.hurry(130 * MS) && duty.is_due(130 * MS));
+    fn an_execve_in_a_gap_ends_it_now_and_then() {
+        let mut budget = OverheadBudget::new(0, false);
+        assert!(budget.shorten_gap(MS), "in a window");
+        assert_eq!(budget.step(60 * MS, 100_000, 0), BudgetStep::BeginGap);
+        assert!(budget.shorten_gap(61 * MS));
+        assert!(!budget.is_due(84 * MS) && budget.is_due(85 * MS), "not before the grace period is over");
+        assert_eq!(budget.step(90 * MS, 100_000, 0), BudgetStep::BeginWindow);
+        assert_eq!(budget.step(93 * MS, 200_000, 0), BudgetStep::BeginGap);
+        assert!(!budget.shorten_gap(110 * MS) && !budget.is_due(130 * MS));
+        assert!(budget.shorten_gap(130 * MS) && budget.is_due(130 * MS));
     }
 
     #[test]
-    fn where_looking_again_takes_long_pauses_do_as_well() {
-        let pause = |took: u64| {
-            let mut duty = OverheadBudget::new(0, false);
-            (0..2).for_each(|_| duty.looks(took));
-            (1..).find(|i| duty.step(i * BURST_NS, i * FIRST / 2, 0) == BudgetStep::Pause);
-            duty.next_ns(duty.since_ns())
+    fn gaps_are_longer_where_attaching_is_slow() {
+        let gap = |took: u64| {
+            let mut budget = OverheadBudget::new(0, false);
+            (0..2).for_each(|_| budget.attached(took));
+            (1..).find(|i| budget.step(i * MIN_WINDOW_NS, i * FIRST_CALLS / 2, 0) == BudgetStep::BeginGap);
+            budget.next_ns(budget.since_ns())
         };
-        let (at_once, late) = (pause(AT_ONCE_NS - 1), pause(AT_ONCE_NS));
-        assert!((WORTH_NS..2 * WORTH_NS).contains(&at_once), "{at_once}");
-        assert!((4 * PAUSE_NS..8 * PAUSE_NS).contains(&late), "{late}");
+        let (at_once, late) = (gap(AT_ONCE_NS - 1), gap(AT_ONCE_NS));
+        assert!((MIN_DEBT_NS..2 * MIN_DEBT_NS).contains(&at_once), "{at_once}");
+        assert!((4 * MIN_GAP_NS..8 * MIN_GAP_NS).contains(&late), "{late}");
     }
 
     #[test]
-    fn exact_never_looks_away() {
-        let mut duty = OverheadBudget::new(0, true);
-        assert_eq!(duty.step(60 * MS, 10_000_000, 0), BudgetStep::Stay);
-        duty.end(70 * MS);
-        assert_eq!((duty.watched_ns, duty.unwatched_ns), (70 * MS, 0));
+    fn exact_has_no_gaps() {
+        let mut budget = OverheadBudget::new(0, true);
+        assert_eq!(budget.step(60 * MS, 10_000_000, 0), BudgetStep::Stay);
+        budget.end(70 * MS);
+        assert_eq!((budget.observed_ns, budget.unobserved_ns), (70 * MS, 0));
     }
 }

@@ -1,10 +1,11 @@
-//! Stops for what a program in the kernel cannot walk: processes whose buffers are not glibc's FILE in plain
-//! sight (CPython, musl, stripped static programs) are stopped for an instant when they fork, execute or end, and
-//! at the first writes of their first threads, and their memory is read from here. They are not traced at their
-//! other calls.
+//! The tracer thread: stops processes by ptrace(2) where the BPF programs cannot read their buffers.
 //!
-//! The command itself is held from its execve(2) until its traps are set, so that none of its writes is early. What
-//! others start is told of by the kernel when it runs already.
+//! That is, processes whose buffers are not in glibc's list of FILEs (CPython, musl, stripped static programs). They are stopped
+//! at fork, execve(2) and exit, and at the first writes of their first threads, and [`BufferSnapshots`] reads their
+//! memory. They do not stop at other calls.
+//!
+//! The command is stopped from its execve(2) until its breakpoints are set, so that none of its writes is missed. Processes that
+//! it starts are running already when their execve(2) event arrives.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_model::trace::SnapshotMoment;
+use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::clock::now_ns;
 use weir_sys::proc;
 use weir_sys::ptrace::{self, PtraceStop};
@@ -25,373 +26,372 @@ use crate::go_exit_watch::{self, GoExitWatches};
 use crate::tracer_requests::{FirstStop, TracerHandle, TracerRequest};
 use crate::tracer_wakeup::{self, SigchldBlocked, TracerWakeup};
 
-/// How often to look for what nobody tells of: a C library that is mapped, a thread that is started.
-const PATIENCE: Duration = Duration::from_millis(1);
-/// How long a C library is awaited.
-const LIBRARY: Duration = Duration::from_secs(1);
-/// The same while nothing of the kind is awaited.
+/// How often to look for a C library that a process is about to map: no event announces it.
+const LIBRARY_POLL: Duration = Duration::from_millis(1);
+/// How long to wait for a C library. A program that maps none within this time is most likely static.
+const LIBRARY_TIMEOUT: Duration = Duration::from_secs(1);
+/// The longest wait if nothing is polled.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// So many threads of a process are stopped at their beginning, their first writes and their end.
-const THREADS: usize = 8;
+/// Traced threads per process: each costs breakpoints and stops, and most programs write from their first threads.
+const MAX_THREADS: usize = 8;
 
-/// Runs `body` beside the tracing thread, which ends, and so lets everybody go, when `body` has.
-pub(super) fn beside<T>(snapshots: &mut dyn BufferSnapshots, body: impl FnOnce(&TracerHandle) -> T) -> T {
-    let bell = &TracerWakeup::new();
+/// Runs `body` beside the tracer thread. When `body` returns, the thread detaches from all tracees and ends.
+pub(super) fn run_beside<T>(snapshots: &mut dyn BufferSnapshots, body: impl FnOnce(&TracerHandle) -> T) -> T {
+    let wakeup = &TracerWakeup::new();
     thread::scope(|scope| {
-        let (orders, todo) = channel();
-        let (done, reports) = channel();
-        let (traced, threads, awaited) = (HashMap::new(), HashMap::new(), Vec::new());
-        let (executing, passing, lookouts) =
-            (HashSet::new(), CommandStart::default(), GoExitWatches::default());
+        let (requests, received) = channel();
+        let (sender, events) = channel();
         let tracer = Tracer {
-            reports: done,
+            events: sender,
             snapshots,
-            held: None,
-            traced,
-            executing,
-            threads,
-            awaited,
-            passing,
-            lookouts,
+            stopping_at_exec: None,
+            tracees: HashMap::new(),
+            executing: HashSet::new(),
+            threads: HashMap::new(),
+            awaiting_library: Vec::new(),
+            command_start: CommandStart::default(),
+            go_exit_watches: GoExitWatches::default(),
         };
-        scope.spawn(move || tracer.run(&todo, bell));
-        let _deaf = SigchldBlocked::now();
-        body(&TracerHandle::new(orders, bell, reports))
+        scope.spawn(move || tracer.run(&received, wakeup));
+        let _blocked = SigchldBlocked::block();
+        body(&TracerHandle::new(requests, wakeup, events))
     })
 }
 
 struct Tracer<'a> {
-    reports: Sender<RawEvent>,
+    events: Sender<RawEvent>,
     snapshots: &'a mut dyn BufferSnapshots,
-    /// Who has not executed its first program yet.
-    held: Option<u32>,
-    /// Whom this thread traces: main threads by the process, and others.
-    traced: HashMap<u32, BreakpointTraps>,
-    /// Processes of which another thread than the main one is about to execute something.
+    /// The command, until its first execve(2).
+    stopping_at_exec: Option<u32>,
+    /// The tracees by TID.
+    tracees: HashMap<u32, BreakpointTraps>,
+    /// Processes in which a thread other than the first is about to call execve(2).
     executing: HashSet<u32>,
-    /// Of the others, whose they are; those that have ended are counted among its first too.
+    /// The process of each tracee that is not a first thread, including those that have exited.
     threads: HashMap<u32, u32>,
-    /// Whose C library is awaited, since when.
-    awaited: Vec<(u32, Instant)>,
-    /// The command, if it is let go where its own code begins.
-    passing: CommandStart,
-    /// Of Go programs.
-    lookouts: GoExitWatches,
+    /// Processes without a C library so far, and since when they are traced.
+    awaiting_library: Vec<(u32, Instant)>,
+    command_start: CommandStart,
+    go_exit_watches: GoExitWatches,
 }
 
 impl Tracer<'_> {
-    fn run(mut self, todo: &Receiver<TracerRequest>, bell: &TracerWakeup) {
+    fn run(mut self, requests: &Receiver<TracerRequest>, wakeup: &TracerWakeup) {
         ptrace::raise_priority();
-        tracer_wakeup::listen();
+        tracer_wakeup::unblock_sigchld();
         loop {
             while let Some(stop) = ptrace::try_wait() {
-                self.pass(stop);
+                self.handle_stop(stop);
             }
             self.set_traps();
-            self.lookouts.seize();
-            let patience = if self.awaited.is_empty() { IDLE } else { PATIENCE };
-            let patience = self.lookouts.patience().unwrap_or(patience);
-            match todo.try_recv() {
-                Ok(TracerRequest::Consider(pid, exe)) => self.attach(pid, &exe),
-                Ok(TracerRequest::FirstStop(pid, how, done)) => {
-                    let _ = done.send(self.holds(pid, how));
+            self.go_exit_watches.seize();
+            let interval = if self.awaiting_library.is_empty() { IDLE } else { LIBRARY_POLL };
+            let interval = self.go_exit_watches.poll_interval().unwrap_or(interval);
+            match requests.try_recv() {
+                Ok(TracerRequest::CheckImage(pid, exe)) => self.check_image(pid, &exe),
+                Ok(TracerRequest::FirstStop(pid, stop, answer)) => {
+                    let _ = answer.send(self.expect_first_stop(pid, stop));
                 }
-                Err(TryRecvError::Empty) => bell.wait(patience),
+                Err(TryRecvError::Empty) => wakeup.wait(interval),
                 Err(TryRecvError::Disconnected) => return,
             }
         }
     }
 
-    /// Looks where it is worth it, and lets the process go on in any case.
-    fn pass(&mut self, stop: PtraceStop) {
+    /// Takes the snapshot that belongs to a stop and resumes or detaches the tracee.
+    fn handle_stop(&mut self, stop: PtraceStop) {
         let (pid, status) = (stop.tid, stop.status);
         if !libc::WIFSTOPPED(status) {
-            self.traced.remove(&pid);
-            self.lookouts.remove(pid);
-            self.passing.remove(pid);
-            self.threads.retain(|_, of| *of != pid);
-            return;
+            return self.forget(pid);
         }
         let signal = libc::WSTOPSIG(status);
-        if let Some(process) = self.lookouts.of(pid) {
-            return self.go_exit_watch(pid, process, status);
+        if let Some(process) = self.go_exit_watches.process_of(pid) {
+            return self.handle_go_stop(pid, process, status);
         }
         match status >> 16 {
-            libc::PTRACE_EVENT_CLONE if self.founds(pid) => return,
-            libc::PTRACE_EVENT_FORK => self.forks(pid, SnapshotMoment::Fork),
-            // The child has this very memory, and what is in it is this one's.
-            libc::PTRACE_EVENT_VFORK => self.forks(pid, SnapshotMoment::Sample),
-            libc::PTRACE_EVENT_CLONE => self.clones(pid),
-            libc::PTRACE_EVENT_EXEC if !self.executes(pid) => return ptrace::detach(pid, 0),
-            libc::PTRACE_EVENT_EXIT => self.ends(pid),
+            libc::PTRACE_EVENT_CLONE if self.starts_go_watch(pid) => return,
+            libc::PTRACE_EVENT_FORK => self.on_fork(pid, SnapshotMoment::Fork),
+            // The child shares the memory; the pending bytes belong to the parent.
+            libc::PTRACE_EVENT_VFORK => self.on_fork(pid, SnapshotMoment::Sample),
+            libc::PTRACE_EVENT_CLONE => self.on_clone(pid),
+            libc::PTRACE_EVENT_EXEC if !self.on_exec(pid) => return ptrace::detach(pid, 0),
+            libc::PTRACE_EVENT_EXIT => self.on_exit(pid),
             ptrace::EVENT_STOP if is_job_control(signal) => return ptrace::listen(pid),
-            ptrace::EVENT_STOP if self.lookouts.has_strayed(pid) => return ptrace::detach(pid, 0),
-            0 => return self.signal(pid, signal),
+            ptrace::EVENT_STOP if self.go_exit_watches.is_other_thread(pid) => return ptrace::detach(pid, 0),
+            0 => return self.on_signal(pid, signal),
             _ => {}
         }
-        self.go_on(pid);
+        self.resume(pid);
     }
 
-    /// A Go program has its first thread: that is enough.
-    fn founds(&mut self, pid: u32) -> bool {
-        let is = new_one(pid).is_some_and(|thread| self.lookouts.founds(pid, thread));
-        if is {
-            self.traced.remove(&pid);
+    fn forget(&mut self, tid: u32) {
+        self.tracees.remove(&tid);
+        self.go_exit_watches.remove(tid);
+        self.command_start.remove(tid);
+        self.threads.retain(|_, process| *process != tid);
+    }
+
+    /// Handles the first clone(2) of a Go program: from now on only the new thread is traced.
+    fn starts_go_watch(&mut self, pid: u32) -> bool {
+        let starts = new_tid(pid).is_some_and(|thread| self.go_exit_watches.first_thread(pid, thread));
+        if starts {
+            self.tracees.remove(&pid);
             ptrace::detach(pid, 0);
         }
-        is
+        starts
     }
 
-    /// A thread of a Go program has stopped, by which that one's end is seen. The others may be gone already.
-    fn go_exit_watch(&mut self, tid: u32, process: u32, status: i32) {
+    /// Handles a stop of the thread of a Go program that is watched for the program's exit. The program's other threads
+    /// may have exited already.
+    fn handle_go_stop(&mut self, tid: u32, process: u32, status: i32) {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             libc::PTRACE_EVENT_EXIT => {
                 let moment = go_exit_watch::moment(process, ptrace::event_message(tid).unwrap_or(0));
                 let buffers = self.snapshots.snapshot(tid, moment);
-                if !buffers.is_empty() {
-                    let kind = RawEventKind::buffers(tid, moment, buffers, String::new());
-                    let _ = self.reports.send(RawEvent { ns: now_ns(), pid: process, tid: process, kind });
-                }
+                self.send(process, tid, moment, buffers);
                 ptrace::resume(tid, false, 0);
             }
             ptrace::EVENT_STOP if is_job_control(signal) => ptrace::listen(tid),
-            0 if !self.lookouts.bears(tid) => ptrace::detach(tid, signal),
+            0 if !self.go_exit_watches.count_signal(tid) => ptrace::detach(tid, signal),
             0 => ptrace::resume(tid, false, signal),
-            other => {
-                if other == ptrace::EVENT_STOP {
-                    ptrace::trace_exit_only(tid); // it starts others, which do run code of the program
+            event => {
+                if event == ptrace::EVENT_STOP {
+                    ptrace::trace_exit_only(tid); // the threads that it creates run code of the program
                 }
                 ptrace::resume(tid, false, 0);
             }
         }
     }
 
-    fn go_on(&mut self, pid: u32) {
-        if self.passing.is_over(pid) {
-            self.traced.remove(&pid);
+    fn resume(&mut self, pid: u32) {
+        if self.command_start.take_reached(pid) {
+            self.tracees.remove(&pid);
             ptrace::detach(pid, 0);
         } else {
             ptrace::resume(pid, false, 0);
         }
     }
 
-    /// Whether the command will stop on its way.
-    fn holds(&mut self, pid: u32, how: FirstStop) -> bool {
-        match how {
+    /// Attaches to the command. Returns whether it will stop.
+    fn expect_first_stop(&mut self, pid: u32, stop: FirstStop) -> bool {
+        match stop {
             FirstStop::Exec => {
-                self.held = self.seize(pid).then_some(pid);
-                self.held.is_some()
+                self.stopping_at_exec = self.seize(pid).then_some(pid);
+                self.stopping_at_exec.is_some()
             }
             FirstStop::Library(processes) => {
                 let seized = ptrace::seize_for_signals(pid).is_ok();
                 if seized {
-                    self.knows(Some(pid));
-                    self.passing.begin(pid, Some(*processes));
+                    self.add_tracee(pid);
+                    self.command_start.expect(pid, Some(*processes));
                 }
                 seized
             }
         }
     }
 
-    /// The child is traced from its beginning.
-    fn forks(&mut self, pid: u32, moment: SnapshotMoment) {
-        let child = new_one(pid);
-        self.knows(child);
-        self.report(pid, moment, moment);
+    /// ptrace(2) attaches to the child automatically.
+    fn on_fork(&mut self, pid: u32, moment: SnapshotMoment) {
+        if let Some(child) = new_tid(pid) {
+            self.add_tracee(child);
+        }
+        self.snapshot(pid, moment, moment);
     }
 
-    /// A thread has traps of its own. (Inherited events would send their signal to the first thread, which
-    /// stands somewhere else.) So has one of the few processes that are made this way.
-    fn clones(&mut self, tid: u32) {
-        let Some(new) = new_one(tid) else { return };
+    /// Sets breakpoints for a new thread. (Inherited perf events would signal the first thread instead of the one that hits
+    /// the breakpoint.) clone(2) may also have created a process.
+    fn on_clone(&mut self, tid: u32) {
+        let Some(new) = new_tid(tid) else { return };
         let pid = self.process_of(tid);
         if proc::process_of(new) == Some(new) {
-            self.knows(Some(new));
+            self.add_tracee(new);
             return;
         }
-        let traps = self.traced.get(&tid).map_or_else(BreakpointTraps::none, |traps| traps.for_thread(new));
-        self.traced.insert(new, traps);
+        let traps = self.tracees.get(&tid).map_or_else(BreakpointTraps::none, |traps| traps.for_thread(new));
+        self.tracees.insert(new, traps);
         self.threads.insert(new, pid);
-        if self.threads.values().filter(|&&of| of == pid).count() >= THREADS {
+        if self.threads.values().filter(|&&process| process == pid).count() >= MAX_THREADS {
             ptrace::ignore_new_threads(tid);
         }
     }
 
-    /// A process that is traced from here on, whatever had its number before.
-    fn knows(&mut self, new: Option<u32>) {
-        let Some(new) = new else { return };
-        self.threads.remove(&new);
-        self.executing.remove(&new);
-        self.traced.insert(new, BreakpointTraps::none());
+    /// Adds a process. Discards what is known of an earlier process with the same PID.
+    fn add_tracee(&mut self, pid: u32) {
+        self.threads.remove(&pid);
+        self.executing.remove(&pid);
+        self.tracees.insert(pid, BreakpointTraps::none());
     }
 
-    /// Another program: what was set is gone with the old one, and so are its threads. False: it was held for
-    /// nothing.
-    fn executes(&mut self, pid: u32) -> bool {
-        let gone: Vec<u32> = self.threads.iter().filter(|(_, of)| **of == pid).map(|(tid, _)| *tid).collect();
-        for tid in gone {
-            self.threads.remove(&tid);
-            self.traced.remove(&tid);
+    /// Handles a new image: the breakpoints and the other threads are gone. Returns false if the process needs no stop.
+    fn on_exec(&mut self, pid: u32) -> bool {
+        for (tid, _) in self.threads.extract_if(|_, process| *process == pid) {
+            self.tracees.remove(&tid);
         }
         self.executing.remove(&pid);
-        self.awaited.retain(|(other, _)| *other != pid);
-        let held = self.held.take_if(|held| *held == pid).is_some();
-        self.traced.insert(pid, BreakpointTraps::none());
-        if self.lookouts.found(pid, &running(pid)) {
+        self.awaiting_library.retain(|(other, _)| *other != pid);
+        let is_command = self.stopping_at_exec.take_if(|command| *command == pid).is_some();
+        self.tracees.insert(pid, BreakpointTraps::none());
+        if self.go_exit_watches.on_exec(pid, &exe_link(pid)) {
             return true;
         }
-        if !needs_stops(&running(pid)) {
-            return self.passes(pid, held);
+        if !needs_stops(&exe_link(pid)) {
+            return self.stop_at_entry(pid, is_command);
         }
-        let set = BreakpointTraps::set(pid).map(|traps| traps.with_entry(pid));
-        match set.or_else(|| BreakpointTraps::at_entry(pid)) {
-            Some(traps) => drop(self.traced.insert(pid, traps)),
-            None => self.awaited.push((pid, Instant::now())),
+        let traps = BreakpointTraps::set(pid).map(|traps| traps.with_entry(pid));
+        match traps.or_else(|| BreakpointTraps::at_entry(pid)) {
+            Some(traps) => drop(self.tracees.insert(pid, traps)),
+            None => self.awaiting_library.push((pid, Instant::now())),
         }
         true
     }
 
-    /// A program that needs no other stops has one where its own code begins; then it is let go, if it was held.
-    /// False: it has not even that.
-    fn passes(&mut self, pid: u32, held: bool) -> bool {
-        match command_start::at_entry(pid) {
+    /// Has a process that needs no other stop stop at its entry point; the command is detached there. Returns false if the
+    /// command has no breakpoint there either.
+    fn stop_at_entry(&mut self, pid: u32, is_command: bool) -> bool {
+        match command_start::trap_at_entry(pid) {
             Some(traps) => {
-                self.traced.insert(pid, traps);
-                if held {
-                    self.passing.begin(pid, None);
+                self.tracees.insert(pid, traps);
+                if is_command {
+                    self.command_start.expect(pid, None);
                 }
             }
-            None if held => drop(self.traced.remove(&pid)),
+            None if is_command => drop(self.tracees.remove(&pid)),
             None => return true,
         }
-        self.traced.contains_key(&pid)
+        self.tracees.contains_key(&pid)
     }
 
-    /// The C library is there, and has not written yet: its writes are watched from here on.
-    fn begins(&mut self, pid: u32) {
-        // There are four registers for breakpoints: those of the traps are given back first.
-        self.traced.insert(pid, BreakpointTraps::none());
-        if let Some(traps) =
-            Some(pid).filter(|pid| needs_stops(&running(*pid))).and_then(BreakpointTraps::set)
-        {
-            self.traced.insert(pid, traps);
-        }
-        let _nothing = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
-        self.passing.begun(pid);
+    /// Handles the stop at the entry point: the C library is initialized and has not written, so breakpoints at its
+    /// functions see every write.
+    fn on_entry(&mut self, pid: u32) {
+        // A CPU has four breakpoint registers: first free those of the present breakpoints.
+        self.tracees.insert(pid, BreakpointTraps::none());
+        let traps = if needs_stops(&exe_link(pid)) { BreakpointTraps::set(pid) } else { None };
+        traps.map(|traps| self.tracees.insert(pid, traps));
+        let _cached = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
+        self.command_start.reached(pid);
     }
 
-    /// The memory is there until the last thread has ended; the main thread's end stands for all.
-    fn ends(&mut self, tid: u32) {
-        self.traced.insert(tid, BreakpointTraps::none());
+    /// Takes the snapshot at the exit stop of a process's first thread. The memory is mapped until the last thread exits.
+    fn on_exit(&mut self, tid: u32) {
+        self.tracees.insert(tid, BreakpointTraps::none());
         if proc::process_of(tid).is_some_and(|process| process != tid) {
             return;
         }
-        // The main thread also ends when another one executes.
+        // The first thread also exits when another one calls execve(2).
         if self.threads.contains_key(&tid) || self.executing.contains(&tid) {
             return;
         }
-        let ended = ptrace::event_message(tid).unwrap_or(0);
-        let moment = if ended & 0x7f == 0 { SnapshotMoment::Exit } else { SnapshotMoment::Signal };
-        self.report(tid, moment, moment);
+        let status = ptrace::event_message(tid).unwrap_or(0);
+        let moment = if status & 0x7f == 0 { SnapshotMoment::Exit } else { SnapshotMoment::Signal };
+        self.snapshot(tid, moment, moment);
     }
 
     fn process_of(&self, tid: u32) -> u32 {
         self.threads.get(&tid).copied().unwrap_or(tid)
     }
 
-    /// A signal goes on to the process, but for that of a trap.
-    fn signal(&mut self, pid: u32, signal: i32) {
-        let by = if signal == breakpoint_traps::SIGNAL { ptrace::signal_fd(pid) } else { None };
-        match by.and_then(|fd| self.traced.get(&pid)?.kind_of(fd)) {
+    /// Passes a signal on, unless it comes from a breakpoint or the BPF program.
+    fn on_signal(&mut self, pid: u32, signal: i32) {
+        let event = if signal == breakpoint_traps::SIGNAL { ptrace::signal_fd(pid) } else { None };
+        match event.and_then(|fd| self.tracees.get(&pid)?.kind_of(fd)) {
             Some(trap) => {
-                self.trapped(pid, trap);
-                self.go_on(pid);
+                self.on_trap(pid, trap);
+                self.resume(pid);
             }
-            None if signal == breakpoint_traps::SIGNAL && self.stands(pid) => {}
+            None if signal == breakpoint_traps::SIGNAL && self.on_library_signal(pid) => {}
             None => ptrace::resume(pid, false, signal),
         }
     }
 
-    /// The kernel says that the command's C library stands: it is let go, and has hardly stood still. False: it is another
-    /// signal.
-    fn stands(&mut self, pid: u32) -> bool {
-        let Some(list) = self.passing.list(pid).filter(|_| ptrace::is_kernel_signal(pid)) else {
-            return false;
-        };
+    /// Handles the BPF program's signal: the command's C library is relocated. The command is resumed as early as possible.
+    /// Returns false for any other signal.
+    fn on_library_signal(&mut self, pid: u32) -> bool {
+        let list = self.command_start.stream_list(pid).filter(|_| ptrace::is_kernel_signal(pid));
+        let Some(list) = list else { return false };
         self.snapshots.image_started(pid, list);
-        self.passing.begun(pid);
-        self.go_on(pid);
+        self.command_start.reached(pid);
+        self.resume(pid);
         self.snapshots.resumed(pid);
         true
     }
 
-    fn trapped(&mut self, pid: u32, trap: TrapKind) {
-        let anew = self.traced.get_mut(&pid).is_some_and(|traps| traps.count_stop(trap));
+    fn on_trap(&mut self, pid: u32, trap: TrapKind) {
+        let first = self.tracees.get_mut(&pid).is_some_and(|traps| traps.count_stop(trap));
         match self.process_of(pid) {
             process if process != pid && trap == TrapKind::Exec => self.executing.insert(process),
             process => self.executing.remove(&process),
         };
         match trap {
-            TrapKind::Entry => self.begins(pid),
-            TrapKind::Exec if anew => self.report(pid, SnapshotMoment::Exec, SnapshotMoment::Exec),
-            TrapKind::Exec => self.report(pid, SnapshotMoment::Exec, SnapshotMoment::Sample),
-            TrapKind::Write => self.report(pid, SnapshotMoment::Sample, SnapshotMoment::Sample),
+            TrapKind::Entry => self.on_entry(pid),
+            TrapKind::Exec if first => self.snapshot(pid, SnapshotMoment::Exec, SnapshotMoment::Exec),
+            TrapKind::Exec => self.snapshot(pid, SnapshotMoment::Exec, SnapshotMoment::Sample),
+            TrapKind::Write => self.snapshot(pid, SnapshotMoment::Sample, SnapshotMoment::Sample),
         }
     }
 
-    /// That it cannot be traced (somebody else does, or it has ended) leaves it unseen at its end, and no more.
-    fn attach(&mut self, pid: u32, exe: &Path) {
-        if self.traced.contains_key(&pid) {
-            return; // its stop at execve(2) came first
+    /// Attaches to a process that has executed `exe`, if its buffers need stops. If it cannot be traced (it has another tracer
+    /// or has exited), its pending bytes at the exit stay unknown.
+    fn check_image(&mut self, pid: u32, exe: &Path) {
+        if self.tracees.contains_key(&pid) {
+            return; // its exec stop came first
         }
-        let running = running(pid);
-        let wanted = needs_stops(&running) || (!running.exists() && needs_stops(exe));
+        let link = exe_link(pid);
+        let wanted = needs_stops(&link) || (!link.exists() && needs_stops(exe));
         if wanted && self.seize(pid) {
-            self.awaited.push((pid, Instant::now()));
+            self.awaiting_library.push((pid, Instant::now()));
         } else if !wanted {
-            self.lookouts.seek(pid, &running);
+            self.go_exit_watches.await_thread(pid, &link);
         }
     }
 
     fn seize(&mut self, pid: u32) -> bool {
         let seized = ptrace::seize_for_lifecycle(pid).is_ok();
-        self.knows(seized.then_some(pid));
+        if seized {
+            self.add_tracee(pid);
+        }
         seized
     }
 
-    /// Sets the traps of those that have their C library by now.
+    /// Sets the breakpoints of processes that have mapped their C library by now.
     fn set_traps(&mut self) {
-        let traced = &mut self.traced;
-        self.awaited.retain(|&(pid, since)| {
-            let Some(known) = traced.get_mut(&pid) else { return false };
+        let tracees = &mut self.tracees;
+        self.awaiting_library.retain(|&(pid, since)| {
+            let Some(tracee) = tracees.get_mut(&pid) else { return false };
             match BreakpointTraps::set(pid) {
-                Some(traps) => *known = traps,
-                None => return since.elapsed() < LIBRARY,
+                Some(traps) => *tracee = traps,
+                None => return since.elapsed() < LIBRARY_TIMEOUT,
             }
             false
         });
     }
 
-    /// A look, searched for as at the moment `like`, at the process of a thread.
-    fn report(&mut self, tid: u32, moment: SnapshotMoment, like: SnapshotMoment) {
+    /// Sends a buffer snapshot of a thread's process, taken at `moment`. `search` decides how thoroughly streams are searched:
+    /// as at that moment.
+    fn snapshot(&mut self, tid: u32, moment: SnapshotMoment, search: SnapshotMoment) {
         let pid = self.process_of(tid);
-        let buffers = self.snapshots.snapshot(pid, like);
+        let buffers = self.snapshots.snapshot(pid, search);
+        self.send(pid, pid, moment, buffers);
+    }
+
+    /// Sends the buffers of process `pid`, whose memory was read through `tid`.
+    fn send(&self, pid: u32, tid: u32, moment: SnapshotMoment, buffers: Vec<Buffer>) {
         if !buffers.is_empty() {
-            let kind = RawEventKind::buffers(pid, moment, buffers, String::new());
-            // Nobody wants reports any more when the recording has ended.
-            let _ = self.reports.send(RawEvent { ns: now_ns(), pid, tid: pid, kind });
+            let kind = RawEventKind::buffers(tid, moment, buffers, String::new());
+            // Fails if the run has ended; the event is not needed then.
+            let _ = self.events.send(RawEvent { ns: now_ns(), pid, tid: pid, kind });
         }
     }
 }
 
-fn running(pid: u32) -> PathBuf {
+fn exe_link(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/exe"))
 }
 
-/// The number of what a thread has just started.
-fn new_one(tid: u32) -> Option<u32> {
+/// Returns the ID of the process or thread that a tracee has just created.
+fn new_tid(tid: u32) -> Option<u32> {
     ptrace::event_message(tid).and_then(|new| u32::try_from(new).ok())
 }
 

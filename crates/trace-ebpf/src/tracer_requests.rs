@@ -1,70 +1,75 @@
-//! What the engine tells the thread that traces ([`crate::tracer`]), and what that reports.
+//! The channels between the backend and its tracer thread ([`crate::tracer`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 
 use weir_trace_api::RawEvent;
 
-use super::load::Processes;
+use super::load::ProcessMap;
 use crate::tracer_wakeup::TracerWakeup;
 
-/// What the thread that traces is to do.
+/// A request to the tracer thread.
 pub(super) enum TracerRequest {
-    /// A process runs something else.
-    Consider(u32, PathBuf),
-    /// A process is about to execute its first program; whether it is traced is awaited.
+    /// A process has executed this file: trace it if its buffers need stops.
+    CheckImage(u32, PathBuf),
+    /// Stop a command at its start. The answer is whether the process is traced.
     FirstStop(u32, FirstStop, SyncSender<bool>),
 }
 
-/// Where a command is stopped first.
+/// The first stop of a command.
 pub(super) enum FirstStop {
-    /// At its execve(2).
+    /// Its execve(2).
     Exec,
-    /// Where its C library stands, by the kernel's signal: there is nothing else to be done for it. Where the list of its streams
-    /// is the kernel knows then.
-    Library(Box<Processes>),
+    /// The signal that the BPF program sends when the C library is relocated, for a command that needs no other stop. The map
+    /// then contains the address of the list of streams.
+    Library(Box<ProcessMap>),
 }
 
-/// Orders for the thread that traces: only the thread that attached may wait and look.
+/// Sends requests to the tracer thread and receives its events. ptrace(2) allows only the thread that attached to wait for
+/// a tracee and to change it.
 pub(super) struct TracerHandle<'a> {
-    orders: Option<Sender<TracerRequest>>,
-    bell: &'a TracerWakeup,
-    reports: Receiver<RawEvent>,
+    requests: Option<Sender<TracerRequest>>,
+    wakeup: &'a TracerWakeup,
+    events: Receiver<RawEvent>,
 }
 
 impl<'a> TracerHandle<'a> {
-    /// Orders go through one channel, with a ring each, and reports come through another.
-    pub fn new(orders: Sender<TracerRequest>, bell: &'a TracerWakeup, reports: Receiver<RawEvent>) -> Self {
-        Self { orders: Some(orders), bell, reports }
+    pub fn new(
+        requests: Sender<TracerRequest>,
+        wakeup: &'a TracerWakeup,
+        events: Receiver<RawEvent>,
+    ) -> Self {
+        Self { requests: Some(requests), wakeup, events }
     }
 
-    /// A process runs something else: it is traced if its buffers need it.
-    pub fn consider(&self, pid: u32, exe: &Path) {
-        self.order(TracerRequest::Consider(pid, exe.to_path_buf()));
+    /// Requests that a process that has executed `exe` is traced if its buffers need stops.
+    pub fn check_image(&self, pid: u32, exe: &Path) {
+        self.send(TracerRequest::CheckImage(pid, exe.to_path_buf()));
     }
 
-    /// A process at its gate will stop on its way, and be let go there if its buffers need no stops. Whether that can be done.
-    pub fn hold(&self, pid: u32, hold: FirstStop) -> bool {
-        let (done, answer) = sync_channel(1);
-        self.order(TracerRequest::FirstStop(pid, hold, done));
-        answer.recv().unwrap_or(false)
+    /// Requests the first stop of a command at its gate, and waits until the command is traced. Returns false if it cannot be
+    /// traced.
+    pub fn request_first_stop(&self, pid: u32, stop: FirstStop) -> bool {
+        let (answer, answered) = sync_channel(1);
+        self.send(TracerRequest::FirstStop(pid, stop, answer));
+        answered.recv().unwrap_or(false)
     }
 
-    /// The thread is there as long as this is; that it has died with a panic is told when it is joined.
-    fn order(&self, order: TracerRequest) {
-        let _ = self.orders.as_ref().map(|orders| orders.send(order));
-        self.bell.ring();
+    /// Sending fails only if the thread has panicked, which is reported when it is joined.
+    fn send(&self, request: TracerRequest) {
+        let _ = self.requests.as_ref().map(|requests| requests.send(request));
+        self.wakeup.wake();
     }
 
-    /// What was seen since the last call.
-    pub fn reports(&self) -> impl Iterator<Item = RawEvent> {
-        self.reports.try_iter()
+    /// Returns the events since the last call.
+    pub fn events(&self) -> impl Iterator<Item = RawEvent> {
+        self.events.try_iter()
     }
 }
 
 impl Drop for TracerHandle<'_> {
     fn drop(&mut self) {
-        self.orders = None;
-        self.bell.ring(); // for the thread to see that there will be no more
+        self.requests = None;
+        self.wakeup.wake(); // the thread ends when the channel is closed
     }
 }

@@ -1,4 +1,4 @@
-//! What wakes the thread that waits for stops: an order, or a stop itself, of which the kernel tells by SIGCHLD.
+//! Wakes the tracer thread: for a request, or for a stop, which the kernel signals by SIGCHLD.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,78 +9,79 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::SigId;
 use signal_hook::low_level::{pipe, unregister};
 
-/// How long a stop may have to wait where there is no bell.
-const WITHOUT: Duration = Duration::from_millis(1);
+/// Polling interval if weir has no free descriptors for a pipe.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Rings for whoever waits at it.
+/// A pipe that wakes one waiting thread.
 #[derive(Debug)]
-pub(super) struct TracerWakeup(Option<Inner>);
+pub(super) struct TracerWakeup(Option<WakeupPipe>);
 
 #[derive(Debug)]
-struct Inner {
-    heard: OwnedFd,
-    rung: OwnedFd,
-    stops: SigId,
+struct WakeupPipe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+    /// The SIGCHLD handler, which writes to the pipe.
+    handler: SigId,
 }
 
 impl TracerWakeup {
-    /// One that rings at each stop. Without descriptors for it there is none, and waiting is short.
+    /// Installs the SIGCHLD handler. If that fails, [`Self::wait`] polls.
     pub fn new() -> Self {
-        Self(Self::hang_up().ok())
+        Self(Self::install().ok())
     }
 
-    fn hang_up() -> io::Result<Inner> {
-        let (heard, rung) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        let stops = pipe::register(libc::SIGCHLD, rung.try_clone()?)?;
-        Ok(Inner { heard, rung, stops })
+    fn install() -> io::Result<WakeupPipe> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let handler = pipe::register(libc::SIGCHLD, writer.try_clone()?)?;
+        Ok(WakeupPipe { reader, writer, handler })
     }
 
-    /// Wakes the one who waits.
-    pub fn ring(&self) {
-        // A full pipe has rung already.
-        let _ = self.0.as_ref().map(|inner| rustix::io::write(&inner.rung, b"!"));
+    /// Wakes the waiting thread, or the next one that waits.
+    pub fn wake(&self) {
+        // If the pipe is full, the thread is woken already.
+        let _ = self.0.as_ref().map(|pipe| rustix::io::write(&pipe.writer, b"!"));
     }
 
-    /// Until it rings, or has rung since the last time, but no longer than this.
-    pub fn wait(&self, most: Duration) {
-        let Some(inner) = &self.0 else { return std::thread::sleep(most.min(WITHOUT)) };
-        let timeout = most.try_into().ok();
-        // An interruption is a ring.
-        let _ = poll(&mut [PollFd::from_borrowed_fd(inner.heard.as_fd(), PollFlags::IN)], timeout.as_ref());
-        let _empty = rustix::io::read(&inner.heard, &mut [0u8; 256]);
+    /// Waits for a wakeup since the last call, at most `timeout`.
+    pub fn wait(&self, timeout: Duration) {
+        let Some(pipe) = &self.0 else { return std::thread::sleep(timeout.min(POLL_INTERVAL)) };
+        let timeout = timeout.try_into().ok();
+        // EINTR counts as a wakeup.
+        let _ = poll(&mut [PollFd::from_borrowed_fd(pipe.reader.as_fd(), PollFlags::IN)], timeout.as_ref());
+        let _empty = rustix::io::read(&pipe.reader, &mut [0u8; 256]);
     }
 }
 
 impl Drop for TracerWakeup {
     fn drop(&mut self) {
-        if let Some(inner) = &self.0 {
-            unregister(inner.stops);
+        if let Some(pipe) = &self.0 {
+            unregister(pipe.handler);
         }
     }
 }
 
-/// While it lives, this thread does not hear SIGCHLD: the thread that waits does.
+/// Blocks SIGCHLD in this thread until it is dropped, so that the kernel delivers the signal to the tracer thread.
 pub(super) struct SigchldBlocked(libc::sigset_t);
 
 impl SigchldBlocked {
-    pub fn now() -> Self {
-        Self(mask(libc::SIG_BLOCK, &stops()))
+    pub fn block() -> Self {
+        Self(change_mask(libc::SIG_BLOCK, &sigchld()))
     }
 }
 
 impl Drop for SigchldBlocked {
     fn drop(&mut self) {
-        mask(libc::SIG_SETMASK, &self.0);
+        change_mask(libc::SIG_SETMASK, &self.0);
     }
 }
 
-/// This thread hears it, whatever weir was started with.
-pub(super) fn listen() {
-    mask(libc::SIG_UNBLOCK, &stops());
+/// Unblocks SIGCHLD in this thread; weir may have been started with the signal blocked.
+pub(super) fn unblock_sigchld() {
+    change_mask(libc::SIG_UNBLOCK, &sigchld());
 }
 
-fn stops() -> libc::sigset_t {
-    // SAFETY: zeroed is a valid sigset_t, which is made anew.
+fn sigchld() -> libc::sigset_t {
+    // SAFETY: zero bytes are a valid sigset_t, and sigemptyset(3) initializes it.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -89,9 +90,9 @@ fn stops() -> libc::sigset_t {
     }
 }
 
-/// Changes this thread's mask; answers what it was.
-fn mask(how: libc::c_int, set: &libc::sigset_t) -> libc::sigset_t {
-    // SAFETY: zeroed is a valid sigset_t, which is filled; `set` is one.
+/// Changes this thread's signal mask and returns the previous one.
+fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> libc::sigset_t {
+    // SAFETY: zero bytes are a valid sigset_t, and `set` is initialized.
     unsafe {
         let mut before: libc::sigset_t = std::mem::zeroed();
         libc::pthread_sigmask(how, set, &mut before);
@@ -107,28 +108,28 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_ring_before_the_wait_is_heard() {
-        let bell = TracerWakeup::new();
-        bell.ring();
-        bell.ring();
+    fn a_wakeup_before_the_wait_ends_it() {
+        let wakeup = TracerWakeup::new();
+        wakeup.wake();
+        wakeup.wake();
         let start = Instant::now();
-        bell.wait(LONG);
+        wakeup.wait(LONG);
         assert!(start.elapsed() < LONG);
     }
 
     #[test]
-    fn the_end_of_a_child_rings_for_the_thread_that_listens() {
-        let bell = TracerWakeup::new();
+    fn the_exit_of_a_child_wakes_the_thread_with_sigchld_unblocked() {
+        let wakeup = TracerWakeup::new();
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| {
-                listen();
+            let waiting = scope.spawn(|| {
+                unblock_sigchld();
                 let start = Instant::now();
-                bell.wait(LONG);
+                wakeup.wait(LONG);
                 start.elapsed()
             });
-            let _deaf = SigchldBlocked::now();
+            let _blocked = SigchldBlocked::block();
             std::process::Command::new("true").status().unwrap();
-            assert!(waits.join().unwrap() < LONG);
+            assert!(waiting.join().unwrap() < LONG);
         });
     }
 }

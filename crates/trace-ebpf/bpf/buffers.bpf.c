@@ -1,0 +1,90 @@
+/* buffers.bpf.c: walks glibc's list of FILEs. The process may have overwritten any of it: reads may fail, and
+ * the list may be circular. */
+#include "buffers.h"
+#include "open_file.h"
+#include "ring_buffer.h"
+
+enum {
+    STDIO_MAGIC = 0xFBAD0000, /* _IO_MAGIC */
+    STDIO_MAGIC_MASK = 0xFFFF0000,
+    STDIO_PUTTING = 0x0800, /* _IO_CURRENTLY_PUTTING */
+    MAX_FILES = 64,         /* bounds a circular list; few programs have more streams open */
+};
+
+struct buffer_walk {
+    u64 address; /* of the next FILE */
+    u64 call_buffer;
+    u32 moment, call_fd;
+    u32 found_call_fd;
+    u32 pad; /* explicit, because older kernels reject uninitialized stack bytes */
+};
+
+/* Emits a stream. Global, for the verifier. */
+GLOBAL_FUNCTION int emit_buffer(const struct buffer_walk *w, const struct stdio_file *f, u64 pending, u64 unread)
+{
+    struct buffer_event *event;
+    if (!w || !f ||
+        !(event = w->moment == MOMENT_SAMPLE ? reserve_for_call(sizeof *event) : reserve(sizeof *event)))
+        return 0;
+    fill_head(&event->head, KIND_BUFFER, f->fileno);
+    u64 file = (int)f->fileno >= 0 ? file_of(f->fileno) : 0;
+    clear_open_file(&event->file);
+    event->name[0] = 0;
+    if (file) {
+        read_open_file(&event->file, file);
+        bpf_probe_read_kernel_str(event->name, NAME_BYTES,
+                                  BPF_CORE_READ((struct file *)file, f_path.dentry, d_name.name));
+    }
+    event->address = w->address;
+    event->base = f->buf_base;
+    event->end = f->buf_end;
+    event->pending = pending;
+    event->unread = unread;
+    event->moment = w->moment;
+    event->flags = f->flags;
+    event->walker = 1;
+    event->call_fd = w->call_fd;
+    u64 bytes = pending ? pending : unread;
+    if (bytes > PREVIEW_BYTES)
+        bytes = PREVIEW_BYTES;
+    if (bytes)
+        bpf_probe_read_user(event->data, bytes & 511, (void *)(pending ? f->write_base : f->read_ptr));
+    submit(event, 0);
+    return 0;
+}
+
+static long walk_file(u32 i, void *context)
+{
+    struct buffer_walk *w = context;
+    struct scratch_space *own = scratch();
+    if (!own || w->address == 0 || bpf_probe_read_user(&own->file, sizeof own->file, (void *)w->address) != 0)
+        return 1;
+    struct stdio_file *f = &own->file;
+    if ((f->flags & STDIO_MAGIC_MASK) != STDIO_MAGIC)
+        return 1;
+    u64 size = f->buf_end - f->buf_base, pending = 0, unread = 0;
+    if (f->flags & STDIO_PUTTING && f->write_ptr > f->write_base && f->write_ptr - f->write_base <= size)
+        pending = f->write_ptr - f->write_base;
+    else if (f->read_end > f->read_ptr && f->read_end - f->read_ptr <= size)
+        unread = f->read_end - f->read_ptr;
+    /* The write(2) that has just returned wrote this buffer, but stdio has not yet reset write_ptr. */
+    if (w->moment == MOMENT_SAMPLE && f->fileno == w->call_fd && w->call_buffer >= f->buf_base &&
+        w->call_buffer < f->buf_end)
+        pending = 0;
+    if (f->fileno == w->call_fd)
+        w->found_call_fd = 1;
+    if (w->moment != MOMENT_SAMPLE || f->fileno == w->call_fd || pending)
+        emit_buffer(w, f, pending, unread);
+    w->address = f->chain;
+    return 0;
+}
+
+GLOBAL_FUNCTION int walk_buffers(const struct process_state *process, u32 moment, u32 call_fd, u64 call_buffer)
+{
+    struct buffer_walk w = {.call_buffer = call_buffer, .moment = moment, .call_fd = call_fd};
+    if (!process || process->walker != 1 || !process->list)
+        return 0;
+    if (bpf_probe_read_user(&w.address, sizeof w.address, (void *)process->list) == 0)
+        bpf_loop(MAX_FILES, walk_file, &w, 0);
+    return w.found_call_fd;
+}

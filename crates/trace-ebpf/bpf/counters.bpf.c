@@ -1,0 +1,186 @@
+/* counters.bpf.c: creates a stream's counters, and emits its first, failed and short calls one by one. */
+#include "counters.h"
+#include "buffers.h"
+#include "open_file.h"
+#include "ring_buffer.h"
+
+/* The offset at which the call began. The open file's offset has already advanced when the program runs. */
+static __always_inline u64 start_offset(const struct stream_counters *counters, const struct transfer *t)
+{
+    if (t->position >= 0)
+        return t->position;
+    return t->result > 0 && !t->in_kernel ? counters->file.pos - t->result : counters->file.pos;
+}
+
+/* Returns the counters of a new stream; null if the map is full. */
+static __always_inline struct stream_counters *create_stream(struct process_state *process, u32 pid,
+                                                             const struct transfer *t)
+{
+    struct stream_key key = {pid, t->fd * 2 + t->writes};
+    struct stream_counters *counters;
+    struct scratch_space *own = scratch();
+    u64 file = file_of(t->fd);
+    if (!own)
+        return 0;
+    struct stream_counters *fresh = &own->counters;
+    __builtin_memset(fresh, 0, sizeof *fresh);
+    fill_head(&fresh->head, KIND_COUNTERS, t->fd);
+    if (file)
+        read_open_file(&fresh->file, file);
+    fresh->first_ns = fresh->head.ns;
+    fresh->writes = t->writes;
+    fresh->regular = (fresh->file.mode & 0170000) == 0100000;
+    fresh->position = start_offset(fresh, t);
+    if (t->fd >= LOW_FDS)
+        process->high_fds = 1;
+    else /* stays set when the stream ends; a lookup of a missing stream is harmless */
+        __sync_fetch_and_or(&process->fd_bits[t->writes & 1], 1ULL << t->fd);
+    if (bpf_map_update_elem(&streams, &key, fresh, BPF_NOEXIST) == 0)
+        tally_by(TALLY_STREAMS, 1);
+    counters = bpf_map_lookup_elem(&streams, &key); /* another thread may have added it first */
+    if (!counters)
+        tally(TALLY_LOST_STREAMS);
+    return counters;
+}
+
+/* The first call of a stream after a sampling gap, at whose start weir took the counts. If the descriptor refers to
+ * another file by now, it is another stream. */
+GLOBAL_FUNCTION int resume_after_gap(struct stream_counters *counters, const struct transfer *t)
+{
+    if (!counters || !t)
+        return 0;
+    u64 key = counters->file.key, ino = counters->file.ino;
+    u64 file = file_of(t->fd);
+    counters->stale = 0;
+    counters->first_ns = bpf_ktime_get_ns();
+    if (!file)
+        return 0;
+    read_open_file(&counters->file, file);
+    if (counters->file.key != key || counters->file.ino != ino) {
+        counters->emitted = counters->failed = 0;
+        counters->high_offset = 0;
+        counters->regular = (counters->file.mode & 0170000) == 0100000;
+    }
+    counters->position = start_offset(counters, t);
+    return 0;
+}
+
+GLOBAL_FUNCTION int emit_counted_call(const struct transfer *t, const struct stream_counters *counters, int tail)
+{
+    struct call_event *call;
+    if (!t || !counters || !(call = reserve_for_call(sizeof *call)))
+        return 0;
+    fill_head(&call->head, KIND_CALL, t->fd);
+    call->file = counters->file;
+    call->file.pos = counters->position;
+    __builtin_memcpy(call->args, t->args, sizeof call->args);
+    call->args[2] = t->asked;
+    call->result = t->result;
+    call->nr = t->nr;
+    call->counted = 1;
+    call->tail = tail;
+    call->data_bytes = 0;
+    u64 bytes = t->result > 0 && t->buffer ? t->result : 0;
+    if (bytes > DATA_BYTES)
+        bytes = DATA_BYTES;
+    if (bytes && bpf_probe_read_user(call->data, bytes & 127, (void *)t->buffer) == 0)
+        call->data_bytes = bytes;
+    submit(call, 0);
+    return 0;
+}
+
+/* Selects the first calls of a stream or after a fork (which resets `emitted`), and failed and short calls. */
+static __always_inline int is_emitted(struct stream_counters *counters, const struct transfer *t)
+{
+    if (counters->emitted < FIRST_CALLS) {
+        counters->emitted++;
+        return 1;
+    }
+    if ((t->result < 0 || (t->writes && (u64)t->result < t->asked)) && t->result != -EAGAIN_) {
+        counters->failed++;
+        return counters->failed < FAILED_CALLS;
+    }
+    return 0;
+}
+
+/* Walks the buffers, unless it is a stream's first read in a process that reads files without stdio (a compiler reads
+ * hundreds, by one call each): the walk costs as much as the other work for the file. A stream that is read through stdio has
+ * a second call, at least for its end of file. */
+static __always_inline void walk_buffers_at_call(struct process_state *process, u32 fd, u64 buffer, int first_read)
+{
+    if (!process || (first_read && process->unbuffered_streams >= UNBUFFERED_STREAMS))
+        return;
+    int found = walk_buffers(process, MOMENT_SAMPLE, fd, buffer);
+    if (found)
+        process->unbuffered_streams = 0;
+    else if (first_read)
+        process->unbuffered_streams++;
+}
+
+/* Emits a call after the pending bytes in the process's buffers. */
+GLOBAL_FUNCTION int emit_call_with_buffers(const struct transfer *t, struct stream_counters *counters, int tail)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    if (!t || !counters)
+        return 0;
+    if (tail < 0 && t->writes && t->result == 1 && t->buffer) {
+        u8 last = 0;
+        if (bpf_probe_read_user(&last, 1, (void *)t->buffer) == 0)
+            tail = last;
+    }
+    walk_buffers_at_call(bpf_map_lookup_elem(&processes, &pid), t->fd, t->buffer,
+                         counters->emitted == 1 && !t->writes);
+    return emit_counted_call(t, counters, tail);
+}
+
+/* A known stream takes one map lookup: only traced processes have streams. */
+GLOBAL_FUNCTION int count_call(const struct transfer *t)
+{
+    if (!t)
+        return 0;
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct stream_key key = {pid, t->fd * 2 + t->writes};
+    struct stream_counters *counters = bpf_map_lookup_elem(&streams, &key);
+    struct process_state *process;
+    int tail = -1;
+    if (!counters) {
+        process = bpf_map_lookup_elem(&processes, &pid);
+        if (!process || t->result == -EBADF_)
+            return 0;
+        counters = create_stream(process, pid, t);
+        if (!counters)
+            return 0;
+    }
+    if (counters->stale)
+        resume_after_gap(counters, t);
+    tally(TALLY_CALLS);
+    if (t->result >= 0) {
+        u64 moved = t->result;
+        u32 slot = size_slot(moved), asked = size_slot(t->asked);
+        count_size(counters, slot, moved);
+        if (asked != slot)
+            __sync_fetch_and_add(&counters->asked_other[asked % SIZE_SLOTS], 1);
+        if (moved < t->asked) {
+            if (moved == 0)
+                counters->zeros++;
+            else
+                counters->shorts++;
+        }
+        if (counters->regular && moved)
+            count_position(counters, moved, t->position);
+        if (t->writes && moved > 1 && t->buffer)
+            tail = count_last_byte(counters, t->buffer, moved);
+    } else if (t->result == -EAGAIN_ || t->result == -EINTR_ || t->result <= -512) {
+        __sync_fetch_and_add(&counters->again, 1); /* ERESTARTSYS (512) and its kin: the kernel restarts the call */
+    } else {
+        __sync_fetch_and_add(&counters->errors, 1);
+    }
+    if (t->asked > counters->asked_max)
+        counters->asked_max = t->asked;
+    if (t->in_kernel)
+        counters->in_kernel++;
+    stamp(counters);
+    if (is_emitted(counters, t))
+        emit_call_with_buffers(t, counters, tail);
+    return 0;
+}

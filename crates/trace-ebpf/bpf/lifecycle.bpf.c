@@ -1,0 +1,179 @@
+/* lifecycle.bpf.c: programs at fork, execve(2) and exit. They take a buffer snapshot and emit the counters of streams
+ * that end.
+ *
+ * Tasks are read by BPF_CORE_READ(), though the verifier would allow direct access: it searches all of the kernel's types
+ * for each direct access, which makes loading slower. */
+#include "buffers.h"
+#include "flush.h"
+#include "ring_buffer.h"
+
+static __always_inline struct lifecycle_event *reserve_lifecycle(u32 kind)
+{
+    struct lifecycle_event *event = reserve(sizeof *event);
+    if (!event)
+        return 0;
+    fill_head(&event->head, kind, -1);
+    event->read_calls = event->write_calls = event->read_bytes = event->written_bytes = 0;
+    event->user_ns = event->system_ns = event->run_ns = event->queued_ns = event->fetched_bytes = 0;
+    event->child = event->status = event->flags = event->argument_bytes = 0;
+    event->path[0] = 0;
+    bpf_get_current_comm(event->comm, sizeof event->comm);
+    return event;
+}
+
+/* Has the first writes after a fork emitted again. */
+static long reset_emitted(u32 i, void *context)
+{
+    struct low_fds *fds = context;
+    if (!fds->left)
+        return 1;
+    struct stream_key key = {fds->pid, take_lowest_fd(fds) * 2 + fds->writes};
+    struct stream_counters *counters = bpf_map_lookup_elem(&streams, &key);
+    if (counters)
+        counters->emitted = 0;
+    return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32, child_pid = BPF_CORE_READ(child, tgid);
+    struct process_state *process = bpf_map_lookup_elem(&processes, &pid), fresh = {0};
+    struct lifecycle_event *event;
+    if (!process || child_pid == pid)
+        return 0;
+    walk_buffers(process, MOMENT_FORK, -1, 0);
+    fresh.list = process->list;
+    fresh.walker = process->walker;
+    fresh.directory = process->directory;
+    if (bpf_map_update_elem(&processes, &child_pid, &fresh, BPF_ANY) == 0)
+        tally_by(TALLY_PROCESSES, 1);
+    struct low_fds writers = {process->fd_bits[1], pid, 1};
+    bpf_loop(LOW_FDS, reset_emitted, &writers, 0);
+    event = reserve_lifecycle(KIND_FORK);
+    if (!event)
+        return 0;
+    event->child = child_pid;
+    event->flags = BPF_CORE_READ(parent, files) == BPF_CORE_READ(child, files);
+    submit(event, 0);
+    return 0;
+}
+
+/* The old memory is still mapped here. The tracepoint exists since Linux 6.10. */
+SEC("tp_btf/sched_prepare_exec")
+int BPF_PROG(before_exec, struct task_struct *task, struct linux_binprm *program)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct process_state *process = bpf_map_lookup_elem(&processes, &pid);
+    if (process)
+        walk_buffers(process, MOMENT_EXEC, -1, 0);
+    return 0;
+}
+
+/* Subtracts what the task has done so far as a part of weir, and what the kernel did for it. */
+static __always_inline void subtract_gate(struct process_state *process, struct task_struct *task)
+{
+    process->read_calls = -BPF_CORE_READ(task, ioac.syscr);
+    process->write_calls = -BPF_CORE_READ(task, ioac.syscw);
+    process->read_bytes = -BPF_CORE_READ(task, ioac.rchar);
+    process->written_bytes = -BPF_CORE_READ(task, ioac.wchar);
+    process->fetched_bytes = -BPF_CORE_READ(task, ioac.read_bytes);
+    process->queued_ns = -BPF_CORE_READ(task, sched_info.run_delay);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *program)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct process_state *process = bpf_map_lookup_elem(&processes, &pid);
+    struct library_key key;
+    struct library *library;
+    struct lifecycle_event *event;
+    if (!process)
+        return 0;
+    flush_low_fds(process, pid, ALL_LOW_FDS);
+    process->fd_bits[0] = process->fd_bits[1] = 0;
+    process->list = process->walker = process->unbuffered_streams = 0;
+    if (process->image == IMAGE_GATED)
+        subtract_gate(process, task);
+    process->image++;
+    key.ino = BPF_CORE_READ(program, file, f_inode, i_ino);
+    key.size = BPF_CORE_READ(program, file, f_inode, i_size);
+    library = bpf_map_lookup_elem(&libraries, &key);
+    int plain = library && library->base == LIST_IN_LIBRARY;
+    if (library && library->base && !plain) {
+        u64 start = library->base == LIST_IN_CODE ? BPF_CORE_READ(task, mm, start_code) : 0;
+        process->list = start + library->offset;
+        process->walker = library->walker;
+    }
+    event = reserve_lifecycle(KIND_EXEC);
+    if (!event)
+        return 0;
+    event->flags = plain;
+    bpf_probe_read_kernel_str(event->path, PATH_BYTES, BPF_CORE_READ(program, filename));
+    u64 from = BPF_CORE_READ(task, mm, arg_start), bytes = BPF_CORE_READ(task, mm, arg_end) - from;
+    if (bytes > PATH_BYTES)
+        bytes = PATH_BYTES;
+    if (bytes && bpf_probe_read_user(event->arguments, bytes & 255, (void *)from) == 0)
+        event->argument_bytes = bytes;
+    submit(event, !plain);
+    return 0;
+}
+
+static __always_inline void add_thread(struct process_state *process, struct task_struct *task)
+{
+    __sync_fetch_and_add(&process->read_calls, BPF_CORE_READ(task, ioac.syscr));
+    __sync_fetch_and_add(&process->write_calls, BPF_CORE_READ(task, ioac.syscw));
+    __sync_fetch_and_add(&process->read_bytes, BPF_CORE_READ(task, ioac.rchar));
+    __sync_fetch_and_add(&process->written_bytes, BPF_CORE_READ(task, ioac.wchar));
+    __sync_fetch_and_add(&process->user_ns, BPF_CORE_READ(task, utime));
+    __sync_fetch_and_add(&process->system_ns, BPF_CORE_READ(task, stime));
+    __sync_fetch_and_add(&process->run_ns, BPF_CORE_READ(task, se.sum_exec_runtime));
+    __sync_fetch_and_add(&process->queued_ns, BPF_CORE_READ(task, sched_info.run_delay));
+    __sync_fetch_and_add(&process->fetched_bytes, BPF_CORE_READ(task, ioac.read_bytes));
+}
+
+static __always_inline void copy_totals(struct lifecycle_event *event, const struct process_state *process)
+{
+    event->read_calls = process->read_calls;
+    event->write_calls = process->write_calls;
+    event->read_bytes = process->read_bytes;
+    event->written_bytes = process->written_bytes;
+    event->user_ns = process->user_ns;
+    event->system_ns = process->system_ns;
+    event->run_ns = process->run_ns;
+    event->queued_ns = process->queued_ns;
+    event->fetched_bytes = process->fetched_bytes;
+}
+
+/* Runs at the exit of each thread; `group_dead`, an argument since Linux 6.16, marks the last one of the process. The memory
+ * is still mapped. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct process_state *process = bpf_map_lookup_elem(&processes, &pid);
+    struct lifecycle_event *event;
+    if (!process)
+        return 0;
+    add_thread(process, task);
+    if (!group_dead)
+        return 0;
+    u32 status = BPF_CORE_READ(task, signal, group_exit_code);
+    if (!status)
+        status = BPF_CORE_READ(task, exit_code);
+    walk_buffers(process, status & 0x7f ? MOMENT_SIGNAL : MOMENT_EXIT, -1, 0);
+    flush_low_fds(process, pid, ALL_LOW_FDS);
+    event = reserve_lifecycle(KIND_EXIT);
+    if (event) {
+        event->status = status;
+        event->flags = process->high_fds;
+        copy_totals(event, process);
+        /* For the command weir is woken now: it writes its report in the millisecond that the kernel needs to free the
+         * process. */
+        submit(event, process->command != 0);
+    }
+    if (bpf_map_delete_elem(&processes, &pid) == 0)
+        tally_by(TALLY_PROCESSES, -1);
+    return 0;
+}

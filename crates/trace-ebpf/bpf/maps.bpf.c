@@ -1,0 +1,14 @@
+/* maps.bpf.c: the definitions of what maps.h declares. */
+#include "maps.h"
+
+struct process_map processes SEC(".maps");
+struct stream_map streams SEC(".maps");
+struct library_map libraries SEC(".maps");
+struct event_map events SEC(".maps");
+struct scratch_map scratch_spaces SEC(".maps");
+struct tally_map tallies SEC(".maps");
+
+const volatile u64 event_bytes;
+const volatile u8 classes[SYSCALL_NUMBERS];
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,399 @@
+/* syscalls.bpf.c: the program at the exit of system calls. Reads and writes are counted in the kernel, by stream; other
+ * calls are emitted one by one. */
+#include "counters.h"
+#include "flush.h"
+#include "open_file.h"
+#include "ring_buffer.h"
+
+#define AT_FDCWD_ (-100)
+#define CLOSE_RANGE_CLOEXEC_ 4
+#define MAP_ANONYMOUS_ 0x20
+#define PROT_READ_ 1
+#define SIGURG_ 23
+
+struct arguments {
+    u64 at[6];
+};
+
+static __always_inline void fill_call(struct call_event *call, const struct arguments *args, s64 result, u32 nr, u32 fd)
+{
+    fill_head(&call->head, KIND_CALL, fd);
+    clear_open_file(&call->file);
+    u64 file = (int)fd >= 0 ? file_of(fd) : 0;
+    if (file)
+        read_open_file(&call->file, file);
+    __builtin_memcpy(call->args, args->at, sizeof call->args);
+    call->result = result;
+    call->nr = nr;
+    call->counted = 0;
+    call->data_bytes = 0;
+    call->tail = -1;
+}
+
+/* Emits a call, with the two new descriptors of pipe(2) and socketpair(2). */
+GLOBAL_FUNCTION int emit_call(const struct arguments *args, s64 result, u32 nr, u32 fd)
+{
+    struct call_event *call;
+    if (!args || !(call = reserve_for_call(sizeof *call)))
+        return 0;
+    fill_call(call, args, result, nr, fd);
+    if (result == 0 &&
+        (classes[nr % SYSCALL_NUMBERS] == CLASS_PAIR_0 || classes[nr % SYSCALL_NUMBERS] == CLASS_PAIR_3)) {
+        u64 pair = classes[nr % SYSCALL_NUMBERS] == CLASS_PAIR_0 ? args->at[0] : args->at[3];
+        if (bpf_probe_read_user(call->data, 8, (void *)pair) == 0)
+            call->data_bytes = 8;
+    }
+    submit(call, 0);
+    return 0;
+}
+
+/* Which arguments of a call are paths: the index of the first in bits 0 to 2, of the second in bits 4 to 6. */
+#define PATHS(first, second) ((first) | (second) << 4)
+#define NO_PATH 6
+/* Flag: the working directory has changed since the previous path_call_event. */
+#define DIRECTORY_CHANGED 0x100
+
+/* Emits a call with its paths. Returns whether `moved` is set: one of the paths is relative and the working directory
+ * has changed. weir is woken then, because it reads /proc/PID/cwd. */
+GLOBAL_FUNCTION int emit_path_call(const struct arguments *args, s64 result, u32 nr, u32 fd, u32 paths)
+{
+    u32 first = paths & 7, second = paths >> 4 & 7;
+    struct path_call_event *event;
+    if (!args || !(event = reserve_for_call(sizeof *event)))
+        return 0;
+    fill_call(&event->call, args, result, nr, fd);
+    event->moved = 0;
+    event->path[0][0] = event->path[1][0] = 0;
+    if (first < NO_PATH)
+        bpf_probe_read_user_str(event->path[0], PATH_BYTES, (void *)args->at[first]);
+    if (second < NO_PATH)
+        bpf_probe_read_user_str(event->path[1], PATH_BYTES, (void *)args->at[second]);
+    int relative = event->path[0][0] != '/' || (second < NO_PATH && event->path[1][0] != '/');
+    int moved = paths & DIRECTORY_CHANGED && relative;
+    event->moved = moved;
+    submit(event, moved);
+    return moved;
+}
+
+/* Handles a call with paths. `from_cwd`: a relative path starts at the working directory. */
+static __always_inline void on_path_call(struct process_state *process, const struct arguments *args, s64 result,
+                                         u32 nr, u32 fd, int from_cwd, u32 paths)
+{
+    struct task_struct *task = (void *)bpf_get_current_task();
+    u64 directory = process->directory;
+    tally(TALLY_PATH_CALLS);
+    if (from_cwd) { /* with the inode number, because the kernel reuses a dentry's memory */
+        struct dentry *cwd = BPF_CORE_READ(task, fs, pwd.dentry);
+        directory = (u64)cwd ^ BPF_CORE_READ(cwd, d_inode, i_ino);
+    }
+    if (directory != process->directory)
+        paths |= DIRECTORY_CHANGED;
+    if (emit_path_call(args, result, nr, fd, paths))
+        process->directory = directory;
+}
+
+/* fsync(2) and its kin have no sixth argument: args[5] becomes the end of the stream's last write, which is the earliest
+ * time at which the call can have begun. */
+static __always_inline void set_earliest_start(u32 pid, struct arguments *args, u32 fd)
+{
+    struct stream_key key = {pid, fd * 2 + 1};
+    struct stream_counters *counters = bpf_map_lookup_elem(&streams, &key);
+    args->at[5] = counters && !counters->stale ? counters->last_ns : 0;
+    if (counters)
+        counters->tick_calls = 0;
+}
+
+/* io_uring_setup(2) has no third argument: args[2] becomes io_uring_params.flags, its third word. */
+static __always_inline void set_ring_flags(struct arguments *args)
+{
+    u32 flags = 0;
+    bpf_probe_read_user(&flags, sizeof flags, (void *)(args->at[1] + 8));
+    args->at[2] = flags;
+}
+
+/* struct iovec */
+struct io_vector {
+    u64 base, bytes;
+};
+
+struct vector_sum {
+    u64 address, bytes;
+};
+static long add_vector(u32 i, void *context)
+{
+    struct vector_sum *sum = context;
+    struct io_vector part;
+    if (bpf_probe_read_user(&part, sizeof part, (void *)(sum->address + i * sizeof part)) != 0)
+        return 1;
+    sum->bytes += part.bytes;
+    return 0;
+}
+
+/* Sets `asked` to the sum of up to 64 parts, and `buffer` if all bytes that were moved are in the first part. */
+GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 parts)
+{
+    if (!t)
+        return 0;
+    struct vector_sum sum = {address, 0};
+    struct io_vector first;
+    t->buffer = 0;
+    if (bpf_probe_read_user(&first, sizeof first, (void *)address) == 0 &&
+        (parts == 1 || (t->result >= 0 && (u64)t->result <= first.bytes)))
+        t->buffer = first.base;
+    bpf_loop(parts < 64 ? parts : 64, add_vector, &sum, 0);
+    t->asked = sum.bytes;
+    return 0;
+}
+
+static __always_inline void on_transfer(struct transfer *t, u32 class)
+{
+    struct {
+        u64 name, name_bytes, parts, count;
+    } message; /* the beginning of struct msghdr */
+    t->writes = class == CLASS_WRITE || class == CLASS_PWRITE || class == CLASS_WRITEV || class == CLASS_PWRITEV ||
+                class == CLASS_SENDMSG;
+    t->fd = (u32)t->args[0];
+    t->buffer = t->args[1];
+    t->asked = t->args[2];
+    t->position = -1;
+    t->in_kernel = 0;
+    if (class == CLASS_PREAD || class == CLASS_PWRITE || class == CLASS_PREADV || class == CLASS_PWRITEV)
+        t->position = t->args[3];
+    if (class >= CLASS_READV && class <= CLASS_PWRITEV) {
+        read_vectors(t, t->args[1], t->args[2]);
+    } else if (class == CLASS_RECVMSG || class == CLASS_SENDMSG) {
+        t->asked = t->buffer = 0;
+        if (bpf_probe_read_user(&message, sizeof message, (void *)t->args[1]) == 0)
+            read_vectors(t, message.parts, message.count);
+    }
+    count_call(t);
+}
+
+/* sendfile(2), splice(2) …: counts the bytes in both streams. */
+static __always_inline void on_kernel_transfer(struct transfer *t, u32 class)
+{
+    u32 in = (u32)t->args[0], out = (u32)t->args[1];
+    t->asked = t->args[2];
+    if (class == CLASS_COPY_01) {
+        in = (u32)t->args[1];
+        out = (u32)t->args[0];
+        t->asked = t->args[3];
+    } else if (class == CLASS_COPY_02) {
+        out = (u32)t->args[2];
+        t->asked = t->args[4];
+    }
+    t->buffer = 0;
+    t->position = -1;
+    t->in_kernel = 1;
+    t->fd = in;
+    t->writes = 0;
+    count_call(t);
+    t->fd = out;
+    t->writes = 1;
+    count_call(t);
+}
+
+/* Counts an lseek(2) in both directions of the descriptor. Returns whether to emit the call; the last one is known from the
+ * counters. */
+GLOBAL_FUNCTION int count_seek(u32 pid, u32 fd, u64 position)
+{
+    int emit = 1;
+    for (u32 writes = 0; writes < 2; writes++) {
+        struct stream_key key = {pid, fd * 2 + writes};
+        struct stream_counters *counters = bpf_map_lookup_elem(&streams, &key);
+        if (!counters || counters->stale)
+            continue;
+        if (counters->position != position)
+            counters->jumps++;
+        counters->position = position;
+        counters->seeks++;
+        counters->seek_ns = bpf_ktime_get_ns();
+        if (counters->seeks > EMITTED_SEEKS)
+            emit = 0;
+    }
+    return emit;
+}
+
+/* Stores the address of the list of streams when the process maps a known C library. */
+GLOBAL_FUNCTION int find_stream_list(struct process_state *process, const struct arguments *args, s64 result)
+{
+    struct library_key key;
+    struct library *library;
+    u64 file;
+    if (!process || !args || process->list || result < 0 || (int)args->at[4] < 0 || args->at[5] != 0)
+        return 0;
+    file = file_of((u32)args->at[4]);
+    if (!file)
+        return 0;
+    key.ino = BPF_CORE_READ((struct file *)file, f_inode, i_ino);
+    key.size = BPF_CORE_READ((struct file *)file, f_inode, i_size);
+    library = bpf_map_lookup_elem(&libraries, &key);
+    if (library && library->base == LIST_IN_MAPPING) {
+        process->list = (u64)result + library->offset;
+        process->walker = library->walker;
+    }
+    return 0;
+}
+
+/* The dynamic loader makes a library's relocated data read-only: the C library's streams are initialized, and no code of
+ * the program has run. SIGURG stops the command there; its tracer has made sure that SIGURG is not blocked, and suppresses
+ * it. Without a tracer the default action of SIGURG is to do nothing. */
+static __always_inline void on_mprotect(struct process_state *process, const struct arguments *args, s64 result)
+{
+    if (process->command != COMMAND_STOPS || !process->list || result || args->at[2] != PROT_READ_)
+        return;
+    process->command = COMMAND_CHILD;
+    bpf_send_signal(SIGURG_);
+}
+
+/* F_DUPFD, F_SETFD, F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ */
+static __always_inline int changes_descriptor(u32 command)
+{
+    return command == 0 || command == 2 || command == 4 || command == 1030 || command == 1031;
+}
+
+/* Emits a call without paths. */
+static __always_inline void on_fd_call(struct process_state *process, u32 pid, struct arguments *args, s64 result,
+                                       u32 nr, u32 class)
+{
+    u32 fd = (u32)args->at[0], emitted_fd = fd;
+    switch (class) {
+    case CLASS_CLOSE:
+        flush_fd(process, pid, fd);
+        emitted_fd = -1;
+        break;
+    case CLASS_CLOSE_RANGE:
+        if (result == 0 && !(args->at[2] & CLOSE_RANGE_CLOEXEC_)) /* which closes nothing yet */
+            flush_range(process, pid, fd, (u32)args->at[1]);
+        emitted_fd = -1;
+        break;
+    case CLASS_DUP_TO:
+        if (result >= 0 && fd != (u32)args->at[1])
+            flush_fd(process, pid, (u32)args->at[1]);
+        emitted_fd = (u32)result;
+        break;
+    case CLASS_NEW_FD:
+        emitted_fd = (u32)result;
+        break;
+    case CLASS_FCNTL:
+        if (!changes_descriptor((u32)args->at[1]))
+            return;
+        break;
+    case CLASS_PAIR_0:
+    case CLASS_PAIR_3:
+        emitted_fd = -1;
+        break;
+    case CLASS_LSEEK:
+        if (result >= 0 && !count_seek(pid, fd, (u64)result))
+            return;
+        break;
+    case CLASS_SYNC:
+        set_earliest_start(pid, args, fd);
+        break;
+    case CLASS_RING:
+        set_ring_flags(args);
+        emitted_fd = (u32)result;
+        break;
+    case CLASS_MMAP:
+        find_stream_list(process, args, result);
+        if ((int)args->at[4] < 0 || args->at[3] & MAP_ANONYMOUS_)
+            return;
+        emitted_fd = (u32)args->at[4];
+        break;
+    }
+    emit_call(args, result, nr, emitted_fd);
+}
+
+/* Handles a call that moves no bytes. */
+static __always_inline void on_other_call(struct process_state *process, u32 pid, struct arguments *args, s64 result,
+                                          u32 nr, u32 class)
+{
+    u32 new_fd = -1, paths = 0;
+    int from_cwd = 1, at_cwd = (int)args->at[0] == AT_FDCWD_;
+    if (class == CLASS_PROTECT) {
+        on_mprotect(process, args, result);
+        return;
+    }
+    tally(TALLY_CALLS);
+    switch (class) {
+    case CLASS_OPENAT:
+        paths = PATHS(1, NO_PATH);
+        from_cwd = at_cwd;
+        new_fd = result;
+        break;
+    case CLASS_OPEN:
+        paths = PATHS(0, NO_PATH);
+        new_fd = result;
+        break;
+    case CLASS_PATH_0:
+        paths = PATHS(0, NO_PATH);
+        break;
+    case CLASS_PATH_1:
+        paths = PATHS(1, NO_PATH);
+        from_cwd = at_cwd;
+        break;
+    case CLASS_PATHS_01:
+        paths = PATHS(0, 1);
+        break;
+    case CLASS_PATHS_13:
+        paths = PATHS(1, 3);
+        from_cwd = at_cwd || (int)args->at[2] == AT_FDCWD_;
+        break;
+    default:
+        on_fd_call(process, pid, args, result, nr, class);
+        return;
+    }
+    on_path_call(process, args, result, nr, new_fd, from_cwd, paths);
+}
+
+/* The slow path of on_sys_exit. It is not inlined: from 64 bytes of stack on, a program's frame is in separate memory (Linux
+ * 6.13 and later), which slows down the verifier. */
+static __attribute__((noinline)) int on_call(struct pt_regs *regs, s64 result, u32 nr, u32 class)
+{
+    struct process_state *process = 0;
+    struct scratch_space *own = scratch();
+    u32 pid = 0;
+    if (!own)
+        return 0;
+    struct transfer *t = &own->call;
+    /* A call that moves bytes finds its stream by one lookup. Other calls check first that the process is traced. */
+    if (!class || class > CLASS_PWRITE || CALL_IS_32BIT(regs)) {
+        pid = bpf_get_current_pid_tgid() >> 32;
+        process = bpf_map_lookup_elem(&processes, &pid);
+        if (!process)
+            return 0;
+        if (CALL_IS_32BIT(regs)) {
+            tally(TALLY_COMPAT_CALLS);
+            return 0;
+        }
+    }
+    t->args[0] = CALL_0(regs);
+    t->args[1] = CALL_1(regs);
+    t->args[2] = CALL_2(regs);
+    t->args[3] = CALL_3(regs);
+    t->args[4] = CALL_4(regs);
+    t->args[5] = CALL_5(regs);
+    t->result = result;
+    t->nr = nr;
+    if (class <= CLASS_SENDMSG)
+        on_transfer(t, class);
+    else if (class <= CLASS_TEE)
+        on_kernel_transfer(t, class);
+    else if (process)
+        on_other_call(process, pid, (struct arguments *)t->args, result, nr, class);
+    return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+    u32 nr = CALL_NUMBER(regs), class = nr < SYSCALL_NUMBERS ? classes[nr] : 0;
+    if (CALL_IS_32BIT(regs)) /* 32-bit calls have other numbers */
+        return on_call(regs, result, nr, class);
+    if (!class)
+        return 0;
+    if (class <= CLASS_WRITE &&
+        count_full_transfer((u32)CALL_0(regs), CALL_1(regs), CALL_2(regs), result, class == CLASS_WRITE))
+        return 0;
+    return on_call(regs, result, nr, class);
+}
