@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 use weir_model::lab::LabRow;
 
 use crate::Experiment;
-use crate::run::{Ran, Result};
+use crate::run::{ExperimentRun, VersionRun};
 
 /// Makes the document's row for an experiment that was run.
-pub fn row(experiment: &Experiment, result: &Result) -> LabRow {
+pub fn row(experiment: &Experiment, result: &ExperimentRun) -> LabRow {
     LabRow {
         name: experiment.name.clone(),
         theme: experiment.theme.to_string(),
@@ -25,14 +25,14 @@ pub fn row(experiment: &Experiment, result: &Result) -> LabRow {
 }
 
 /// Returns the outcomes of the broken program, or of the only one, in one line.
-fn seen(result: &Result) -> String {
+fn seen(result: &ExperimentRun) -> String {
     let outcomes = result.ran.first().into_iter().flat_map(|ran| &ran.outcomes);
     outcomes.map(|one| format!("{}: {}", one.what, one.seen)).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the documents of one schema that the checks made, by `VERSION/FILE`.
-fn results(result: &Result, schema: &str) -> Map<String, Value> {
-    let of_version = |ran: &Ran| -> Vec<(String, Value)> {
+fn results(result: &ExperimentRun, schema: &str) -> Map<String, Value> {
+    let of_version = |ran: &VersionRun| -> Vec<(String, Value)> {
         let wanted = ran.results.iter().filter(|one| one.1["schema"] == schema);
         wanted.map(|one| (format!("{}/{}", ran.version.name(), one.0), one.1.clone())).collect()
     };

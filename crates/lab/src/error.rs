@@ -1,43 +1,31 @@
-//! What can go wrong with an experiment itself, with what to do about it.
+//! Errors of the lab itself: of its experiments, files and compilers.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An error that says what failed, on what and why.
+/// An error of the lab. Its text says what failed, on what, and why.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
-    /// There is none of this name.
+    /// No experiment has this name.
     #[error("there is no experiment {name}{}; 'weir lab' lists them", did_you_mean(.nearest))]
     Unknown {
-        /// The name.
         name: String,
-        /// The one that may be meant.
+        /// The experiment with the most similar name.
         nearest: Option<String>,
     },
-    /// Its folder is not as it should be.
+    /// The experiment's folder is incomplete or wrong.
     #[error("experiment {name}: {why}")]
-    Broken {
-        /// The name.
-        name: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// A file of it could not be made or read.
+    Broken { name: String, why: String },
+    /// A system call on a file of the experiment failed.
     #[error("{}: {call}: {source}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The call.
-        call: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// Its program was not compiled.
+    File { path: PathBuf, call: &'static str, source: io::Error },
+    /// The experiment's program could not be compiled.
     #[error("{command}: {said}")]
     Compiler {
-        /// As one would type it.
+        /// The compiler's command line, quoted for a shell.
         command: String,
-        /// What the compiler said.
+        /// The compiler's output.
         said: String,
     },
     /// Stopped by the user.

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use weir_model::lab::ProgramVersion;
 
-/// One experiment.
+/// An experiment, as its lab.toml describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The folder's name.
+    /// The name, which is that of the folder.
     #[serde(skip)]
     pub name: String,
     /// Where its files are, if they are not in the binary.
@@ -77,9 +77,9 @@ impl Experiment {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// What is looked at: the check says `what: value`.
+    /// The quantity, as check.sh prints it before the tab.
     pub what: String,
-    /// What one would expect there; none where nobody expects anything.
+    /// The value that most people expect; empty if there is no common expectation.
     #[serde(default)]
     pub expect: String,
     /// What the broken program brings, a pattern of [`crate::judge`].
@@ -91,22 +91,22 @@ pub struct Outcome {
 /// The parts of the book.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub enum Theme {
-    /// Costs.
+    /// The cost of a call.
     A,
-    /// Loss and order.
+    /// Where the bytes are: loss and order.
     B,
-    /// Many writers.
+    /// Several programs writing to one file.
     C,
     /// The kernel and the device.
     D,
-    /// Devices.
+    /// Sensors and other devices.
     E,
-    /// Choosing.
+    /// How to choose a method.
     F,
 }
 
 impl Theme {
-    /// Its heading.
+    /// Returns the heading of the theme.
     pub fn title(self) -> &'static str {
         match self {
             Theme::A => "what a call costs",

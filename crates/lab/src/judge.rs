@@ -1,23 +1,23 @@
-//! Whether what was seen is what the experiment says.
+//! Compares the values that a check observed with those that the experiment states.
 //!
-//! A value that is expected is a literal, `*` for anything, or one of: `>= N`, `<= N`, `A..B` (both ends count), each
-//! followed by the words that stand behind the number; alternatives are parted by ` | `.
+//! A stated value is a literal, `*` for any value, or one of `>= N`, `<= N`, `A..B` (both bounds included), each
+//! followed by the words after the number. ` | ` separates alternatives.
 
 use weir_model::lab::{LabOutcome, ProgramVersion};
 
 use crate::{Experiment, Outcome};
 
-/// One thing that a check said.
+/// A value that a check observed: a line `WHAT<TAB>VALUE` of check.sh.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    /// What was looked at.
+pub struct CheckedValue {
+    /// The quantity, as in the outcomes of lab.toml.
     pub what: String,
-    /// What it was.
+    /// The observed value, with its unit.
     pub value: String,
 }
 
-/// Holds what a check of a version said against the experiment.
-pub fn judge(experiment: &Experiment, version: ProgramVersion, seen: &[Seen]) -> Vec<LabOutcome> {
+/// Compares the observed values of one program version with the experiment's outcomes.
+pub fn judge(experiment: &Experiment, version: ProgramVersion, seen: &[CheckedValue]) -> Vec<LabOutcome> {
     let stated = |outcome: &Outcome| match version {
         ProgramVersion::Broken => outcome.broken.clone(),
         ProgramVersion::Fixed => outcome.fixed.clone(),
@@ -39,7 +39,7 @@ pub fn judge(experiment: &Experiment, version: ProgramVersion, seen: &[Seen]) ->
         .collect()
 }
 
-/// Does the value fit the pattern?
+/// Returns whether a value fits a stated value.
 pub fn fits(pattern: &str, value: &str) -> bool {
     pattern.split(" | ").any(|one| fits_one(one.trim(), value.trim()))
 }
@@ -69,7 +69,7 @@ fn fits_one(pattern: &str, value: &str) -> bool {
     bounds(pattern).is_some_and(|(least, most, of)| number >= least && number <= most && of == words)
 }
 
-/// `5,000,000 writes` is 5000000 and `writes`.
+/// Splits a value into its number and the words after it: `5,000,000 writes` into 5000000 and `writes`.
 fn number_and_words(text: &str) -> (Option<f64>, String) {
     let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
     (first.replace(',', "").parse().ok(), rest.trim().to_string())

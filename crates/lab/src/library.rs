@@ -27,7 +27,7 @@ pub fn find(name: &str) -> Result<Experiment, Error> {
     }
 }
 
-/// Whose name is most like this.
+/// Returns the experiment with the most similar name.
 pub fn nearest(name: &str) -> Option<String> {
     let names = FOLDERS.dirs().filter_map(|folder| folder.path().to_str());
     let near = names.map(|known| (common(known, name), known)).max_by_key(|one| one.0)?;

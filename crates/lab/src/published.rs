@@ -1,4 +1,4 @@
-//! Tables that others published, each figure beside ours: from rows of `weir bench`, or as the check said it.
+//! Published tables, each figure with the one measured here, from rows of `weir bench` or from the check itself.
 
 use serde_json::Value;
 use weir_bench::published::{Raw, raw_tables};
@@ -6,12 +6,12 @@ use weir_model::bench::BenchRow;
 use weir_model::lab::{PublishedFigure, PublishedTable};
 use weir_model::{Size, Summary};
 
-use crate::run::Ran;
+use crate::run::VersionRun;
 use crate::{Error, Experiment};
 
-/// One of our figures that a check measured itself.
+/// A figure that a check measured itself.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct MeasuredFigure {
     table: String,
     row: String,
     figure: String,
@@ -20,17 +20,17 @@ pub(crate) struct Said {
     times: u64,
 }
 
-/// A check says `ours`, TABLE, ROW, FIGURE, VALUE, RUNS, TIMES, parted by tabs.
-pub(crate) fn said(line: &str) -> Option<Said> {
+/// Parses a line `ours`, TABLE, ROW, FIGURE, VALUE, RUNS, TIMES of a check, separated by tabs.
+pub(crate) fn said(line: &str) -> Option<MeasuredFigure> {
     let mut words = line.strip_prefix("ours\t")?.split('\t').map(String::from);
     let mut next = || words.next();
     let (table, row, figure) = (next()?, next()?, next()?);
     let value = next()?.trim().parse().ok()?;
     let (runs, times) = (next()?.trim().parse().ok()?, next()?.trim().parse().ok()?);
-    Some(Said { table, row, figure, value, runs, times })
+    Some(MeasuredFigure { table, row, figure, value, runs, times })
 }
 
-/// Ours, wherever it is from.
+/// A figure measured here, from either source.
 struct Ours {
     value: f64,
     runs: u64,
@@ -38,11 +38,11 @@ struct Ours {
     here: String,
 }
 
-/// The tables that the experiment names, with what its versions measured.
-pub(crate) fn tables(experiment: &Experiment, ran: &[Ran]) -> Result<Vec<PublishedTable>, Error> {
+/// Returns the tables that the experiment names, with the figures that its versions measured.
+pub(crate) fn tables(experiment: &Experiment, ran: &[VersionRun]) -> Result<Vec<PublishedTable>, Error> {
     let rows: Vec<BenchRow> =
         ran.iter().flat_map(|one| &one.results).flat_map(|one| bench_rows(&one.1)).collect();
-    let said: Vec<&Said> = ran.iter().flat_map(|one| &one.ours).collect();
+    let said: Vec<&MeasuredFigure> = ran.iter().flat_map(|one| &one.ours).collect();
     let of = |id: &String| {
         let raw = raw_tables().iter().find(|raw| raw.id == *id);
         raw.map(|raw| table(raw, &rows, &said)).ok_or_else(|| Error::Broken {
@@ -60,11 +60,11 @@ fn bench_rows(result: &Value) -> Vec<BenchRow> {
     }
 }
 
-/// The columns that say which row it is.
+/// The columns that identify a row.
 const KEYS: [&str; 8] =
     ["buffer_bytes", "line_bytes", "mode", "program", "output", "writers", "records_each", "record_bytes"];
 
-fn table(raw: &Raw, rows: &[BenchRow], said: &[&Said]) -> PublishedTable {
+fn table(raw: &Raw, rows: &[BenchRow], said: &[&MeasuredFigure]) -> PublishedTable {
     let (mut figures, mut here) = (Vec::new(), String::new());
     for cells in &raw.rows {
         for (column, cell) in raw.columns.iter().zip(cells).filter(|one| !KEYS.contains(&one.0.as_str())) {
@@ -96,15 +96,15 @@ fn table(raw: &Raw, rows: &[BenchRow], said: &[&Said]) -> PublishedTable {
     }
 }
 
-fn of_check(said: &Said) -> Ours {
+fn of_check(said: &MeasuredFigure) -> Ours {
     let runs = if said.runs == 1 { "1 run".into() } else { format!("mean of {} runs", said.runs) };
-    // A mean of many starts told for all of them together is no part of anything.
+    // A mean over many starts is no part of a total.
     let scaled = said.times > said.runs;
     let here = if scaled { format!("{runs}, scaled {}-fold", said.times / said.runs) } else { runs };
     Ours { value: said.value, runs: said.runs, scaled, here }
 }
 
-/// A cell of this column in this row.
+/// Returns the cell of a column in a row.
 fn key<'a>(raw: &Raw, cells: &'a [Value], column: &str) -> Option<&'a Value> {
     cells.get(raw.columns.iter().position(|one| one == column)?)
 }
@@ -132,8 +132,8 @@ fn unit(raw: &Raw, column: &str) -> String {
     }
 }
 
-/// The figure of a row of `weir bench`, if one is of the same method, size, mode and sync policy; of the cold and
-/// the warm one that of the table's cache.
+/// Returns the figure of the row of `weir bench` with the same method, size, mode and sync policy, and with the cache
+/// state of the table.
 fn of_bench(raw: &Raw, cells: &[Value], column: &str, rows: &[BenchRow]) -> Option<Ours> {
     let record = key(raw, cells, "buffer_bytes").or_else(|| key(raw, cells, "line_bytes"))?.as_u64()?;
     let mode = key(raw, cells, "mode").and_then(Value::as_str);
@@ -160,10 +160,10 @@ fn of_bench(raw: &Raw, cells: &[Value], column: &str, rows: &[BenchRow]) -> Opti
     })
 }
 
-/// What the column is called in our rows.
+/// Returns the figure of a bench row that a published column names, and how often it was measured.
 fn figure(row: &BenchRow, column: &str) -> Option<(f64, u64)> {
     let elapsed = row.elapsed_s?;
-    // The kernel counts ticks: of short samples most have none, and only the mean comes near.
+    // The kernel counts CPU time in ticks. Most short samples have none, so only the mean is useful.
     let mean = |summary: Option<Summary>| summary.map(|summary| summary.mean);
     let value = match column {
         "cpu_s" => mean(row.cpu_s)?,

@@ -1,4 +1,4 @@
-//! Runs both versions of an experiment and holds what their check says against what is stated.
+//! Runs both versions of an experiment and compares the values that their check observes with the stated ones.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,60 +14,60 @@ use weir_model::lab::{LabOutcome, LabVerdict, ProgramVersion, PublishedTable};
 use weir_model::trace::Recording;
 use weir_sys::command::find;
 
-use crate::judge::{Seen, judge};
+use crate::judge::{CheckedValue, judge};
 use crate::stage::Stage;
 use crate::{Error, Experiment, published};
 
-/// How to run.
+/// The options of a run.
 #[derive(Debug)]
-pub struct Options<'a> {
-    /// The weir that watches and measures.
+pub struct LabOptions<'a> {
+    /// The weir executable that the checks use.
     pub weir: PathBuf,
-    /// Small sizes.
+    /// Use the experiment's small sizes.
     pub quick: bool,
-    /// Set by Ctrl-C.
+    /// The run stops soon after this flag is set.
     pub stop: &'a AtomicBool,
 }
 
-/// What one version did.
+/// The results of one program version.
 #[derive(Debug)]
-pub struct Ran {
-    /// Which.
+#[allow(missing_docs)]
+pub struct VersionRun {
     pub version: ProgramVersion,
-    /// What was seen beside what is stated.
+    /// Observed values, compared with the stated ones.
     pub outcomes: Vec<LabOutcome>,
-    /// Further facts that the check said, beyond the outcomes.
-    pub beside: Vec<Seen>,
-    /// What the check said on standard error, and how it ended, if that was not well.
+    /// Observed values for which lab.toml states nothing.
+    pub beside: Vec<CheckedValue>,
+    /// The exit status and last error line of the check, if it failed.
     pub failure: Option<String>,
-    /// What `weir trace` and `weir bench` wrote in the check.
+    /// The JSON documents that the check wrote, by file name without extension.
     pub results: Vec<(String, Value)>,
     /// Figures of published tables that the check measured.
-    pub(crate) ours: Vec<published::Said>,
+    pub(crate) ours: Vec<published::MeasuredFigure>,
 }
 
-/// An experiment that was run, or why it was not.
+/// A run of an experiment, or the reason why it could not run.
 #[derive(Debug)]
-pub struct Result {
-    /// The verdict over both versions.
+#[allow(missing_docs)]
+pub struct ExperimentRun {
+    /// The verdict for both versions together.
     pub verdict: LabVerdict,
-    /// What each version did.
-    pub ran: Vec<Ran>,
-    /// Published tables beside ours.
+    /// The results of each version.
+    pub ran: Vec<VersionRun>,
+    /// Published tables, each figure with the one measured here.
     pub tables: Vec<PublishedTable>,
-    /// The commands that made the programs.
+    /// The compiler commands of the programs.
     pub commands: Vec<String>,
-    /// How long it took.
     pub elapsed: Duration,
 }
 
-/// Runs an experiment.
-pub fn run(experiment: &Experiment, options: &Options) -> std::result::Result<Result, Error> {
+/// Runs both versions of an experiment. Fails if the experiment itself is broken or the run is stopped.
+pub fn run(experiment: &Experiment, options: &LabOptions) -> Result<ExperimentRun, Error> {
     let start = Instant::now();
     if let Some(reason) = absent(experiment) {
         let verdict = LabVerdict::Absent(reason);
         let (ran, tables, commands) = (Vec::new(), Vec::new(), Vec::new());
-        return Ok(Result { verdict, ran, tables, commands, elapsed: start.elapsed() });
+        return Ok(ExperimentRun { verdict, ran, tables, commands, elapsed: start.elapsed() });
     }
     let stage = Stage::set(experiment)?;
     let mut ran = Vec::new();
@@ -78,10 +78,10 @@ pub fn run(experiment: &Experiment, options: &Options) -> std::result::Result<Re
     }
     let tables = published::tables(experiment, &ran)?;
     let commands = stage.commands.clone();
-    Ok(Result { verdict: verdict(&ran), ran, tables, commands, elapsed: start.elapsed() })
+    Ok(ExperimentRun { verdict: verdict(&ran), ran, tables, commands, elapsed: start.elapsed() })
 }
 
-/// What this machine lacks for it.
+/// Returns why the experiment cannot run on this machine, if so.
 fn absent(experiment: &Experiment) -> Option<String> {
     if experiment.root && !rustix::process::geteuid().is_root() {
         return Some("needs root: sudo weir lab".into());
@@ -97,7 +97,7 @@ fn absent(experiment: &Experiment) -> Option<String> {
     (!missing.is_empty()).then(|| format!("not installed here: {}", missing.join(", ")))
 }
 
-fn verdict(ran: &[Ran]) -> LabVerdict {
+fn verdict(ran: &[VersionRun]) -> LabVerdict {
     let wrong = ran.iter().find_map(|one| {
         let differs = one.outcomes.iter().find(|outcome| !outcome.agrees);
         let text = |outcome: &LabOutcome| {
@@ -112,25 +112,25 @@ fn run_version(
     experiment: &Experiment,
     stage: &Stage,
     version: ProgramVersion,
-    options: &Options,
-) -> std::result::Result<Ran, Error> {
+    options: &LabOptions,
+) -> Result<VersionRun, Error> {
     let (place, program) = stage.place(version)?;
     let said = check(experiment, stage, &place, &program, version, options)?;
     let ours: Vec<_> = said.lines.iter().filter_map(|line| published::said(line)).collect();
     let others = said.lines.iter().filter(|line| !line.starts_with("ours\t"));
-    let mut seen: Vec<Seen> = others.filter_map(|line| one_seen(line)).collect();
+    let mut seen: Vec<CheckedValue> = others.filter_map(|line| one_seen(line)).collect();
     let results = results(&place);
     seen.extend(finding_seen(experiment, &results));
     let mut outcomes = judge(experiment, version, &seen);
     outcomes.extend(finding_judged(experiment, version, &seen, &results));
     let beside = seen.into_iter().filter(|one| !outcomes.iter().any(|outcome| outcome.what == one.what));
-    Ok(Ran { version, beside: beside.collect(), outcomes, failure: said.failure, results, ours })
+    Ok(VersionRun { version, beside: beside.collect(), outcomes, failure: said.failure, results, ours })
 }
 
 const BY_TRACE: &str = "weir trace";
 
-/// Whether the finding is among what the traces of this version found.
-fn finding_seen(experiment: &Experiment, results: &[(String, Value)]) -> Option<Seen> {
+/// Returns whether the version's traces contain the experiment's finding; None if nothing was traced.
+fn finding_seen(experiment: &Experiment, results: &[(String, Value)]) -> Option<CheckedValue> {
     let wanted = experiment.finding.as_deref()?;
     let traces: Vec<_> = results.iter().filter(|one| one.1["schema"] == "weir-trace/1").collect();
     let all = traces.iter().flat_map(|one| one.1["findings"].as_array().into_iter().flatten());
@@ -139,13 +139,13 @@ fn finding_seen(experiment: &Experiment, results: &[(String, Value)]) -> Option<
         true => format!("finds {wanted}"),
         false => format!("no {wanted}"),
     };
-    Some(Seen { what: BY_TRACE.into(), value })
+    Some(CheckedValue { what: BY_TRACE.into(), value })
 }
 
 fn finding_judged(
     experiment: &Experiment,
     version: ProgramVersion,
-    seen: &[Seen],
+    seen: &[CheckedValue],
     results: &[(String, Value)],
 ) -> Option<LabOutcome> {
     let wanted = experiment.finding.as_deref()?;
@@ -164,13 +164,13 @@ fn finding_judged(
     Some(LabOutcome { version, what: BY_TRACE.into(), expected: String::new(), stated, seen: value, agrees })
 }
 
-/// A check says `what<TAB>value`.
-fn one_seen(line: &str) -> Option<Seen> {
+/// Parses a line `WHAT<TAB>VALUE` of a check.
+fn one_seen(line: &str) -> Option<CheckedValue> {
     let (what, value) = line.split_once('\t')?;
-    Some(Seen { what: what.trim().into(), value: value.trim_end().into() })
+    Some(CheckedValue { what: what.trim().into(), value: value.trim_end().into() })
 }
 
-/// The JSON files that weir left in the place.
+/// Reads the JSON documents that weir wrote in the version's directory.
 fn results(place: &Path) -> Vec<(String, Value)> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
     let mut found: Vec<_> = entries
@@ -186,20 +186,20 @@ fn results(place: &Path) -> Vec<(String, Value)> {
     found
 }
 
-struct Said {
+struct CheckOutput {
     lines: Vec<String>,
     failure: Option<String>,
 }
 
-/// Runs check.sh for one version to its end, or its limit's.
+/// Runs check.sh for one version until it ends or its time limit is over.
 fn check(
     experiment: &Experiment,
     stage: &Stage,
     place: &Path,
     program: &Path,
     version: ProgramVersion,
-    options: &Options,
-) -> std::result::Result<Said, Error> {
+    options: &LabOptions,
+) -> Result<CheckOutput, Error> {
     let (out, errors) = (stage.path().join("said"), stage.path().join("errors"));
     let failed = |path: &Path, source| Error::File { path: path.into(), call: "open", source };
     let mut command = prepared(shell(experiment), place, program, version, options);
@@ -218,10 +218,11 @@ fn check(
         }
         None => Some(format!("not at its end after {limit:?}: {}", last_line(&text(&errors)))),
     };
-    Ok(Said { lines: text(&out).lines().map(String::from).collect(), failure })
+    Ok(CheckOutput { lines: text(&out).lines().map(String::from).collect(), failure })
 }
 
-/// A shell; for root one with mounts of its own, which end with it, whatever ends it.
+/// Returns a shell command. For an experiment that needs root, the shell has its own mount namespace, so that its mounts
+/// end with it, even after SIGKILL.
 fn shell(experiment: &Experiment) -> Command {
     let private = ["--mount", "--propagation", "private"];
     let works = || Command::new("unshare").args(private).arg("true").output();
@@ -233,16 +234,16 @@ fn shell(experiment: &Experiment) -> Command {
     Command::new("sh")
 }
 
-/// How long a check that is stopped may take to tidy up.
-const TIDY_UP: Duration = Duration::from_secs(2);
+/// How long a check may take to clean up after SIGTERM.
+const CLEANUP_LIMIT: Duration = Duration::from_secs(2);
 
-/// A command in the place of a version, with all that its shell lines may use.
+/// Sets the working directory and the environment variables that check.sh may use.
 fn prepared(
     mut command: Command,
     place: &Path,
     program: &Path,
     version: ProgramVersion,
-    options: &Options,
+    options: &LabOptions,
 ) -> Command {
     command
         .current_dir(place)
@@ -250,7 +251,7 @@ fn prepared(
         .env("VERSION", version.name())
         .env("WEIR", &options.weir)
         .env("QUICK", if options.quick { "1" } else { "" })
-        // What a compiler or a runtime leaves there when it is killed goes with the stage.
+        // Temporary files that a killed compiler or runtime leaves are removed with the experiment's directory.
         .env("TMPDIR", place.parent().unwrap_or(place))
         .env_remove("PYTHONUNBUFFERED")
         .stdin(Stdio::null())
@@ -258,12 +259,12 @@ fn prepared(
     command
 }
 
-/// Runs one version under the tracer, each call told, and gives what was recorded.
+/// Runs one version under `weir trace` with every call recorded and returns the recording.
 pub fn record(
     experiment: &Experiment,
     version: ProgramVersion,
-    options: &Options,
-) -> std::result::Result<Recording, Error> {
+    options: &LabOptions,
+) -> Result<Recording, Error> {
     let broken = |why: String| Error::Broken { name: experiment.name.clone(), why };
     if let Some(reason) = absent(experiment) {
         return Err(broken(reason));
@@ -291,24 +292,20 @@ pub fn record(
     serde_json::from_slice(&text).map_err(|error| broken(format!("its recording: {error}; {}", said())))
 }
 
-/// Waits; then nothing of its process group is left. None: the time was over.
-fn finish(
-    mut child: Child,
-    limit: Duration,
-    stop: &AtomicBool,
-) -> std::result::Result<Option<ExitStatus>, Error> {
+/// Waits for the child, then kills what is left of its process group. Returns None if the time limit is over.
+fn finish(mut child: Child, limit: Duration, stop: &AtomicBool) -> Result<Option<ExitStatus>, Error> {
     let group = Pid::from_child(&child);
     let status = wait(&mut child, limit, &|| stop.load(Ordering::Relaxed));
     if status.is_none() {
         let _asked = kill_process_group(group, Signal::TERM);
-        wait(&mut child, TIDY_UP, &|| false);
+        wait(&mut child, CLEANUP_LIMIT, &|| false);
     }
     let _none_left = kill_process_group(group, Signal::KILL);
     let _gone = child.wait();
     if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(status) }
 }
 
-/// How it ended; None: not within the limit, or nobody wants to wait any longer.
+/// Waits for the child to end. Returns None after the time limit, or when `enough` returns true.
 fn wait(child: &mut Child, limit: Duration, enough: &dyn Fn() -> bool) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {

@@ -1,22 +1,22 @@
-//! What runs of a command take: elapsed, user and system time.
+//! Measures the elapsed, user and system time of a command.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// Seconds of one run, on average.
+/// The mean times of one run, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Seconds {
-    /// By the clock.
+    /// CLOCK_MONOTONIC.
     pub elapsed: f64,
-    /// In user mode.
+    /// CPU time in user mode.
     pub user: f64,
-    /// In the kernel.
+    /// CPU time in the kernel.
     pub system: f64,
 }
 
-/// Runs the command so many times, one after the other; each must end well.
+/// Runs the command `runs` times, one after the other. Fails if a run does not exit with status 0.
 pub fn time(command: &[String], runs: u32) -> Result<Seconds, Error> {
     let broken = |why: String| Error::Broken { name: command.join(" "), why };
     let [program, arguments @ ..] = command else { return Err(broken("there is no command".into())) };
@@ -40,7 +40,7 @@ pub fn time(command: &[String], runs: u32) -> Result<Seconds, Error> {
     })
 }
 
-/// User and system seconds of all children that have ended.
+/// Returns the user and system time of all children that have ended, seconds (getrusage(2), RUSAGE_CHILDREN).
 fn children() -> (f64, f64) {
     // SAFETY: all zeros is a valid rusage, and getrusage writes into this one only.
     let usage = unsafe {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use weir_lab::Error;
-use weir_lab::check::{self, EXERCISES, Exercise, Judge};
+use weir_lab::check::{self, EXERCISES, Exercise, ExerciseJudge};
 use weir_model::lab::check::ExerciseSummary;
 use weir_tui::style::stdout_style;
 
@@ -98,7 +98,7 @@ fn list_or_judge(args: &Args, exercise: Option<&'static Exercise>) -> Result<boo
         Err(error) => return Ok(report(&error)),
     };
     let stop = stop_flag();
-    let judgement = Judge { weir: executable(), stop: &stop }.judge(program, exercise)?;
+    let judgement = ExerciseJudge { weir: executable(), stop: &stop }.judge(program, exercise)?;
     let printed =
         !files.shows_screen() || print_or_report(&weir_report::check::screen(&judgement, &stdout_style()));
     let written = files.write_json(&judgement).map_or_else(|error| report(&error), |()| true);

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use weir_bench::run::Progress;
 use weir_lab::prediction::{self, Prediction};
-use weir_lab::{Error, Experiment, Options, Result, history};
+use weir_lab::{Error, Experiment, ExperimentRun, LabOptions, history};
 use weir_model::lab::{LabDocument, LabVerdict, ProgramVersion};
 use weir_tui::style::stdout_style;
 
@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 /// Returns false if an outcome is not as stated, or if an error was reported.
-fn list_show_or_run(args: &Args) -> std::result::Result<bool, Error> {
+fn list_show_or_run(args: &Args) -> Result<bool, Error> {
     let Some(name) = &args.name else {
         let state_dir = history::directory(|name| std::env::var_os(name));
         return Ok(print_or_report(&pages::list(&weir_lab::all()?, state_dir.as_deref(), &stdout_style())));
@@ -146,7 +146,7 @@ fn run_chosen(
     chosen: &[Experiment],
     mut files: OutputFiles,
     predictions: &[Prediction],
-) -> std::result::Result<bool, Error> {
+) -> Result<bool, Error> {
     let results = run_with_progress(args, chosen, !files.shows_screen() || chosen.len() == 1)?;
     let mut document = LabDocument::new(args.quick);
     let mut lines = Vec::new();
@@ -171,11 +171,11 @@ fn run_with_progress<'a>(
     args: &Args,
     chosen: &'a [Experiment],
     hide_progress: bool,
-) -> std::result::Result<Vec<(&'a Experiment, Result)>, Error> {
+) -> Result<Vec<(&'a Experiment, ExperimentRun)>, Error> {
     let stop = stop_flag();
-    let options = Options { weir: executable(), quick: args.quick, stop: &stop };
+    let options = LabOptions { weir: executable(), quick: args.quick, stop: &stop };
     let mut progress = TerminalProgress::new(hide_progress);
-    let mut results: Vec<Option<Result>> = chosen.iter().map(|_| None).collect();
+    let mut results: Vec<Option<ExperimentRun>> = chosen.iter().map(|_| None).collect();
     let (start, count, mut ended) = (Instant::now(), chosen.len() as f64, 0.0);
     weir_lab::run_all(chosen, &options, &mut |index, result| {
         save_result(&chosen[index], &result, args.quick);
@@ -189,7 +189,7 @@ fn run_with_progress<'a>(
 }
 
 /// Saves the result of a built-in experiment for the list. A write error is ignored: the list then lacks this result.
-fn save_result(experiment: &Experiment, result: &Result, quick: bool) {
+fn save_result(experiment: &Experiment, result: &ExperimentRun, quick: bool) {
     let state_dir = history::directory(|name| std::env::var_os(name));
     if let Some(state_dir) = state_dir.filter(|_| experiment.folder.is_none()) {
         let _ = history::keep(&state_dir, &experiment.name, &history::run_now(&result.verdict, quick));

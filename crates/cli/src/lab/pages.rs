@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_lab::prediction::Prediction;
-use weir_lab::{Experiment, Result, history};
+use weir_lab::{Experiment, ExperimentRun, history};
 use weir_model::duration::format_seconds;
 use weir_model::lab::{LabOutcome, LabVerdict, ProgramVersion};
 use weir_report::Style;
@@ -22,7 +22,7 @@ pub fn list(experiments: &[Experiment], state_dir: Option<&Path>, style: &Style)
 }
 
 /// Returns the row of one experiment in the summary of several. `observed` is the outcomes in one line.
-pub fn summary_line(experiment: &Experiment, result: &Result, observed: &str) -> LabLine {
+pub fn summary_line(experiment: &Experiment, result: &ExperimentRun, observed: &str) -> LabLine {
     LabLine {
         theme: theme(experiment),
         name: experiment.name.clone(),
@@ -35,13 +35,18 @@ pub fn summary_line(experiment: &Experiment, result: &Result, observed: &str) ->
 }
 
 /// Returns the summary of several experiments.
-pub fn summary(lines: &[LabLine], results: &[(&Experiment, Result)], style: &Style) -> String {
+pub fn summary(lines: &[LabLine], results: &[(&Experiment, ExperimentRun)], style: &Style) -> String {
     let tables: Vec<_> = results.iter().flat_map(|(_, result)| &result.tables).collect();
     lab::summary(lines, &tables, style)
 }
 
 /// Returns the page of one experiment.
-pub fn page(experiment: &Experiment, result: &Result, predictions: &[Prediction], style: &Style) -> String {
+pub fn page(
+    experiment: &Experiment,
+    result: &ExperimentRun,
+    predictions: &[Prediction],
+    style: &Style,
+) -> String {
     let name = &experiment.name;
     let mut facts = result.commands.clone();
     facts.push(format!("took {}", format_seconds(result.elapsed.as_secs_f64())));
@@ -67,13 +72,13 @@ pub fn page(experiment: &Experiment, result: &Result, predictions: &[Prediction]
 }
 
 /// Returns the lines with which the check drew the run.
-fn picture(result: &Result) -> Vec<String> {
+fn picture(result: &ExperimentRun) -> Vec<String> {
     let facts = result.ran.first().into_iter().flat_map(|run| &run.beside);
     facts.filter(|fact| fact.what == "picture").map(|fact| fact.value.clone()).collect()
 }
 
 /// Returns one row for each outcome, with the values of both programs and the prediction.
-fn outcome_rows(result: &Result, predictions: &[Prediction]) -> Vec<OutcomeLine> {
+fn outcome_rows(result: &ExperimentRun, predictions: &[Prediction]) -> Vec<OutcomeLine> {
     let mut rows: Vec<OutcomeLine> = Vec::new();
     // The column of predictions leaves no room for outcomes that --predict does not ask about.
     let is_shown = |outcome: &&LabOutcome| predictions.is_empty() || !outcome.expected.is_empty();

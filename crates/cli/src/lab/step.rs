@@ -4,14 +4,14 @@ use std::io::{self, IsTerminal};
 use std::sync::atomic::Ordering;
 
 use weir_lab::steps::steps;
-use weir_lab::{Error, Experiment, Options};
+use weir_lab::{Error, Experiment, LabOptions};
 use weir_model::lab::ProgramVersion;
 use weir_tui::lab_step::{ExperimentTexts, StepViewer};
 
 /// Shows the steps: on a terminal with keys, elsewhere all of them as text. Returns false if an error was reported.
 pub fn run(experiment: &Experiment, version: ProgramVersion, quick: bool) -> Result<bool, Error> {
     let stop = super::stop_flag();
-    let options = Options { weir: super::executable(), quick, stop: &stop };
+    let options = LabOptions { weir: super::executable(), quick, stop: &stop };
     let recording = weir_lab::record(experiment, version, &options)?;
     let Experiment { name, expect, why, fix, .. } = experiment;
     let viewer = StepViewer::new(&ExperimentTexts { name, expect, why, fix }, version, steps(&recording));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use weir_lab::{Error, look, timing};
+use weir_lab::{Error, json_query, timing};
 
 use crate::console;
 use crate::exit_status::FAILED;
@@ -49,14 +49,14 @@ pub fn run(args: &Args) -> ExitCode {
 fn output_of(tool: &Tool) -> Result<String, Error> {
     match tool {
         Tool::Look { file, array, figures, conditions } => {
-            let lines = look::lines(&look::entries(file, array, conditions)?, figures);
+            let lines = look::lines(&json_query::entries(file, array, conditions)?, figures);
             Ok(lines.into_iter().map(|line| line + "\n").collect())
         }
         Tool::Sum { file, array, figure, conditions } => {
-            Ok(format!("{}\n", look::sum(&look::entries(file, array, conditions)?, figure)))
+            Ok(format!("{}\n", look::sum(&json_query::entries(file, array, conditions)?, figure)))
         }
         Tool::Count { file, array, conditions } => {
-            Ok(format!("{}\n", look::entries(file, array, conditions)?.len()))
+            Ok(format!("{}\n", json_query::entries(file, array, conditions)?.len()))
         }
         Tool::Time { file, runs, command } => {
             let seconds = timing::time(command, *runs)?;

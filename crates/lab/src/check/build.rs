@@ -1,4 +1,4 @@
-//! From what a learner hands in to a program that can be started.
+//! Builds a learner's file into a program that can be started.
 
 use std::fs;
 use std::io;
@@ -9,28 +9,28 @@ use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
-use super::Judge;
-use super::place::private;
+use super::ExerciseJudge;
+use super::check_directory::private;
 use crate::Error;
 
-/// A program that can be started; what was made for it is removed when dropped.
+/// A built solution. Its temporary files are removed when it is dropped.
 pub(super) struct Solution<'a> {
-    /// What is started.
+    /// The executable.
     pub program: PathBuf,
-    /// How it was compiled, as one would type it.
+    /// The compiler's command line; None if nothing was compiled.
     pub command: Option<String>,
-    /// What the compiler warned of.
+    /// The compiler's warnings.
     pub warnings: String,
-    /// The weir that watches.
+    /// The weir executable that traces the solution.
     pub weir: &'a Path,
-    /// Set by Ctrl-C.
+    /// Tests stop soon after this flag is set.
     pub stop: &'a AtomicBool,
     _made: TempDir,
 }
 
 impl<'a> Solution<'a> {
-    /// Compiles a C source, and takes everything else as it is. The inner error is what the compiler said.
-    pub fn build(path: &Path, judge: &'a Judge) -> Result<Result<Solution<'a>, String>, Error> {
+    /// Compiles a C source; any other file is used as it is. The inner error is the compiler's output.
+    pub fn build(path: &Path, judge: &'a ExerciseJudge) -> Result<Result<Solution<'a>, String>, Error> {
         let whole = fs::canonicalize(path).map_err(|source| failed(path, "open", source))?;
         let made = private()?;
         let started = |program, command, warnings, made| Solution {

@@ -1,8 +1,8 @@
 //! The exercise copy: all bytes of one file into another, or a word about why not.
 
-use super::calls::{Way, traced};
-use super::place::Place;
-use super::want::{self, BORDERS, few, odd_inputs, pattern, same};
+use super::calls::{CallDirection, traced};
+use super::check_directory::CheckDirectory;
+use super::expect::{self, BORDERS, few, odd_inputs, pattern, same};
 use super::{Exercise, Requirement, Test, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -22,7 +22,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "read(2): 0 is the end, also the first time",
             test: empty,
         },
-        want::block_borders(borders),
+        expect::block_borders(borders),
         Requirement {
             id: "pieces",
             what: "FROM may be a pipe that brings its bytes in pieces (/dev/stdin)",
@@ -59,90 +59,88 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "open(2), fopen(3): what they return; perror(3)",
             test: unwritable,
         },
-        want::full_disk(
+        expect::full_disk(
             "fclose(3): the last write is made there, and its error is only told there; weir lab full-disk",
             full_disk,
         ),
-        want::short_write(short_write),
-        want::USAGE,
+        expect::short_write(short_write),
+        expect::USAGE,
     ],
 };
 
-fn copied(place: &Place, of: &str, bytes: &[u8]) -> Test {
-    place.put("from", bytes)?;
-    place.run(&["from", "to"]).done()?.well()?;
-    same(of, bytes, &place.get("to")?)
+fn copied(dir: &CheckDirectory, of: &str, bytes: &[u8]) -> Test {
+    dir.put("from", bytes)?;
+    dir.run(&["from", "to"]).done()?.well()?;
+    same(of, bytes, &dir.get("to")?)
 }
 
 /// Into a file that is not there yet: of one that is, only `truncate` asks.
-fn copied_anew(place: &Place, of: &str, bytes: &[u8]) -> Test {
-    place.remove("to");
-    copied(place, of, bytes)
+fn copied_anew(dir: &CheckDirectory, of: &str, bytes: &[u8]) -> Test {
+    dir.remove("to");
+    copied(dir, of, bytes)
 }
 
-fn same_bytes(place: &Place) -> Test {
-    odd_inputs().iter().try_for_each(|(of, bytes)| copied_anew(place, of, bytes))
+fn same_bytes(dir: &CheckDirectory) -> Test {
+    odd_inputs().iter().try_for_each(|(of, bytes)| copied_anew(dir, of, bytes))
 }
 
-fn empty(place: &Place) -> Test {
-    copied(place, "an empty file", b"")
+fn empty(dir: &CheckDirectory) -> Test {
+    copied(dir, "an empty file", b"")
 }
 
-fn borders(place: &Place) -> Test {
-    BORDERS
-        .iter()
-        .try_for_each(|&size| copied_anew(place, &format!("a file of {size} bytes"), &pattern(size)))
+fn borders(dir: &CheckDirectory) -> Test {
+    BORDERS.iter().try_for_each(|&size| copied_anew(dir, &format!("a file of {size} bytes"), &pattern(size)))
 }
 
-fn pieces(place: &Place) -> Test {
+fn pieces(dir: &CheckDirectory) -> Test {
     let (first, rest) = (pattern(10), pattern(5000));
-    place.run(&["/dev/stdin", "to"]).pieces(&[&first, &rest, b"end"]).done()?.well()?;
-    same("a pipe that brings 10, 5000 and 3 bytes", &[&first[..], &rest, b"end"].concat(), &place.get("to")?)
+    dir.run(&["/dev/stdin", "to"]).pieces(&[&first, &rest, b"end"]).done()?.well()?;
+    same("a pipe that brings 10, 5000 and 3 bytes", &[&first[..], &rest, b"end"].concat(), &dir.get("to")?)
 }
 
-fn truncate(place: &Place) -> Test {
-    place.put("to", pattern(10_000))?;
-    copied(place, "over a file of 10,000 bytes", b"short\n")
+fn truncate(dir: &CheckDirectory) -> Test {
+    dir.put("to", pattern(10_000))?;
+    copied(dir, "over a file of 10,000 bytes", b"short\n")
 }
 
-fn same_file(place: &Place) -> Test {
-    place.put("from", pattern(3000))?;
-    let ended = place.run(&["from", "from"]).done()?;
-    same("a file copied onto itself", &pattern(3000), &place.get("from")?)?;
+fn same_file(dir: &CheckDirectory) -> Test {
+    dir.put("from", pattern(3000))?;
+    let ended = dir.run(&["from", "from"]).done()?;
+    same("a file copied onto itself", &pattern(3000), &dir.get("from")?)?;
     ended.failed("a file copied onto itself").map(drop)
 }
 
-fn calls(place: &Place) -> Test {
-    place.put("from", pattern(8192))?;
-    let calls = traced(place, place.run(&["from", "to"]))?;
-    few("FROM", calls.on("/here/from", Way::In), 8192)?;
-    few("TO", calls.on("/here/to", Way::Out), 8192)
+fn calls(dir: &CheckDirectory) -> Test {
+    dir.put("from", pattern(8192))?;
+    let calls = traced(dir, dir.run(&["from", "to"]))?;
+    few("FROM", calls.on("/here/from", CallDirection::In), 8192)?;
+    few("TO", calls.on("/here/to", CallDirection::Out), 8192)
 }
 
-fn missing(place: &Place) -> Test {
-    place.put("to", "precious\n")?;
-    place.run(&["nowhere", "to"]).done()?.failed("there is no FROM")?;
-    same("TO, when there is no FROM", b"precious\n", &place.get("to")?)
+fn missing(dir: &CheckDirectory) -> Test {
+    dir.put("to", "precious\n")?;
+    dir.run(&["nowhere", "to"]).done()?.failed("there is no FROM")?;
+    same("TO, when there is no FROM", b"precious\n", &dir.get("to")?)
 }
 
-fn unwritable(place: &Place) -> Test {
-    place.put("from", "bytes\n")?;
-    place.run(&["from", "no-directory/to"]).done()?.failed("TO is in a directory that is not there").map(drop)
+fn unwritable(dir: &CheckDirectory) -> Test {
+    dir.put("from", "bytes\n")?;
+    dir.run(&["from", "no-directory/to"]).done()?.failed("TO is in a directory that is not there").map(drop)
 }
 
-fn full_disk(place: &Place) -> Test {
+fn full_disk(dir: &CheckDirectory) -> Test {
     for (of, size) in [("20 bytes", 20), ("100,000 bytes", 100_000)] {
-        place.put("from", pattern(size))?;
-        place.run(&["from", "/dev/full"]).done()?.failed(&format!("{of} to a full disk"))?;
+        dir.put("from", pattern(size))?;
+        dir.run(&["from", "/dev/full"]).done()?.failed(&format!("{of} to a full disk"))?;
     }
     Ok(())
 }
 
 /// With the usual buffers the last write crosses the limit of 9728 bytes, and no other follows it.
-fn short_write(place: &Place) -> Test {
-    place.put("from", pattern(9900))?;
-    let ended = place.run(&["from", "to"]).files_of(19).done()?;
-    let there = place.get("to")?.len();
+fn short_write(dir: &CheckDirectory) -> Test {
+    dir.put("from", pattern(9900))?;
+    let ended = dir.run(&["from", "to"]).files_of(19).done()?;
+    let there = dir.get("to")?.len();
     if there > 9728 {
         return wrong(format!("{there} bytes came into a file that cannot grow beyond 9728"));
     }

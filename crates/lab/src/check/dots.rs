@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::calls::{Way, traced};
-use super::place::Place;
-use super::want::{self, AT_ONCE, same};
+use super::calls::{CallDirection, traced};
+use super::check_directory::CheckDirectory;
+use super::expect::{self, AT_ONCE, same};
 use super::{Exercise, Requirement, Test, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -42,29 +42,29 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "write(2); weir lab setvbuf-modes",
             test: calls,
         },
-        want::full_disk("fflush(3), fclose(3): what they return; weir lab full-disk", |place| {
-            place.run(&["3", "0.01"]).out_is_full().done()?.failed("standard output is full").map(drop)
+        expect::full_disk("fflush(3), fclose(3): what they return; weir lab full-disk", |dir| {
+            dir.run(&["3", "0.01"]).out_is_full().done()?.failed("standard output is full").map(drop)
         }),
         Requirement {
             id: "usage",
             what: "a COUNT that is no number is refused, with a status that is not 0",
             see: "strtol(3): endptr tells what atoi(3) does not",
-            test: |place| place.run(&["many"]).done()?.failed("dots many").map(drop),
+            test: |dir| dir.run(&["many"]).done()?.failed("dots many").map(drop),
         },
     ],
 };
 
-fn output(place: &Place) -> Test {
+fn output(dir: &CheckDirectory) -> Test {
     for (count, wanted) in [("5", ".....\n"), ("1", ".\n"), ("0", "\n")] {
-        let ended = place.run(&[count, "0.01"]).done()?.well()?;
+        let ended = dir.run(&[count, "0.01"]).done()?.well()?;
         same(&format!("dots {count} 0.01"), wanted.as_bytes(), &ended.out)?;
     }
     Ok(())
 }
 
 /// Three waits at the least, whether it waits before or behind a dot.
-fn pace(place: &Place) -> Test {
-    let ended = place.run(&["4", "0.1"]).done()?.well()?;
+fn pace(dir: &CheckDirectory) -> Test {
+    let ended = dir.run(&["4", "0.1"]).done()?.well()?;
     match ended.elapsed < Duration::from_millis(290) {
         true => wrong(format!("dots 4 0.1 was at its end after {:.2} s", ended.elapsed.as_secs_f64())),
         false => Ok(()),
@@ -72,9 +72,9 @@ fn pace(place: &Place) -> Test {
 }
 
 /// Of three waits of 0.15 s a busy machine may hide one.
-fn one_by_one(place: &Place) -> Test {
-    let mut running = place.run(&["5", "0.15"]).start()?;
-    let path = place.beside("out");
+fn one_by_one(dir: &CheckDirectory) -> Test {
+    let mut running = dir.run(&["5", "0.15"]).start()?;
+    let path = dir.beside("out");
     let mut has = |dots: u64| {
         let came = running.until(AT_ONCE, || std::fs::metadata(&path).is_ok_and(|meta| meta.len() >= dots));
         came.then(Instant::now)
@@ -92,9 +92,9 @@ fn one_by_one(place: &Place) -> Test {
     }
 }
 
-fn killed(place: &Place) -> Test {
-    let mut running = place.run(&["1000", "0.05"]).start()?;
-    let path = place.beside("out");
+fn killed(dir: &CheckDirectory) -> Test {
+    let mut running = dir.run(&["1000", "0.05"]).start()?;
+    let path = dir.beside("out");
     let came = running.until(AT_ONCE, || std::fs::metadata(&path).is_ok_and(|meta| meta.len() >= 3));
     running.kill();
     let left = std::fs::read(&path).unwrap_or_default();
@@ -106,8 +106,8 @@ fn killed(place: &Place) -> Test {
     }
 }
 
-fn calls(place: &Place) -> Test {
-    let flow = traced(place, place.run(&["5", "0.01"]))?.on("/out", Way::Out);
+fn calls(dir: &CheckDirectory) -> Test {
+    let flow = traced(dir, dir.run(&["5", "0.01"]))?.on("/out", CallDirection::Out);
     match (5..=6).contains(&flow.calls) {
         true => Ok(()),
         false => wrong(format!("dots 5 0.01 made {} writes; a dot each and the newline are 6", flow.calls)),

@@ -1,8 +1,8 @@
 //! The exercise log_message: a log that tells what happened, also when what happened is a kill.
 
-use super::calls::{Way, traced};
-use super::place::Place;
-use super::want::{self, AT_ONCE, same, shaped};
+use super::calls::{CallDirection, traced};
+use super::check_directory::CheckDirectory;
+use super::expect::{self, AT_ONCE, same, shaped};
 use super::{Exercise, Requirement, Test, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -71,12 +71,15 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "fopen(3) returns NULL; perror(3)",
             test: unwritable,
         },
-        want::full_disk("fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk", full_disk),
+        expect::full_disk(
+            "fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk",
+            full_disk,
+        ),
         Requirement {
             id: "usage",
             what: "without a message it says how it is used, with a status that is not 0",
             see: "exit(3): status 2 is usual",
-            test: |place| place.run(&[]).done()?.failed("without arguments").map(drop),
+            test: |dir| dir.run(&[]).done()?.failed("without arguments").map(drop),
         },
     ],
 };
@@ -84,7 +87,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
 const LOG: &str = "app.log";
 
 /// The messages in a log, if every line is one.
-fn messages(log: &[u8]) -> Result<Vec<String>, super::Wrong> {
+fn messages(log: &[u8]) -> Result<Vec<String>, super::CheckFailure> {
     let text = String::from_utf8_lossy(log);
     let Some(text) = text.strip_suffix('\n') else {
         return wrong(format!("the log does not end with a newline: {:?}", start_of(&text)));
@@ -107,60 +110,60 @@ fn start_of(text: &str) -> String {
 }
 
 /// Logs them, and finds them in the log.
-fn logs(place: &Place, of: &str, wanted: &[&str]) -> Test {
-    place.run(wanted).done()?.well()?;
-    let got = messages(&place.get(LOG)?)?;
+fn logs(dir: &CheckDirectory, of: &str, wanted: &[&str]) -> Test {
+    dir.run(wanted).done()?.well()?;
+    let got = messages(&dir.get(LOG)?)?;
     same(of, wanted.join("\n").as_bytes(), got.join("\n").as_bytes())
 }
 
-fn whole_lines(place: &Place) -> Test {
-    logs(place, "three messages", &["the system is started", "two", "a third one"])
+fn whole_lines(dir: &CheckDirectory) -> Test {
+    logs(dir, "three messages", &["the system is started", "two", "a third one"])
 }
 
-fn percent(place: &Place) -> Test {
-    logs(place, "messages with %", &["the disk is 100% full", "%s %d %5$s %%", "done"])
+fn percent(dir: &CheckDirectory) -> Test {
+    logs(dir, "messages with %", &["the disk is 100% full", "%s %d %5$s %%", "done"])
 }
 
-fn long(place: &Place) -> Test {
+fn long(dir: &CheckDirectory) -> Test {
     let long = "0123456789".repeat(500);
-    logs(place, "a message of 5000 bytes", &["before", &long, "behind"])
+    logs(dir, "a message of 5000 bytes", &["before", &long, "behind"])
 }
 
-fn append(place: &Place) -> Test {
-    place.put(LOG, "[2025-07-22 10:30:00] of yesterday\n")?;
-    place.run(&["of today"]).done()?.well()?;
-    same("a log of yesterday", b"of yesterday\nof today", messages(&place.get(LOG)?)?.join("\n").as_bytes())
+fn append(dir: &CheckDirectory) -> Test {
+    dir.put(LOG, "[2025-07-22 10:30:00] of yesterday\n")?;
+    dir.run(&["of today"]).done()?.well()?;
+    same("a log of yesterday", b"of yesterday\nof today", messages(&dir.get(LOG)?)?.join("\n").as_bytes())
 }
 
-fn has(place: &Place, message: &str) -> bool {
-    place.now(LOG).windows(message.len() + 1).any(|window| window == format!("{message}\n").as_bytes())
+fn has(dir: &CheckDirectory, message: &str) -> bool {
+    dir.now(LOG).windows(message.len() + 1).any(|window| window == format!("{message}\n").as_bytes())
 }
 
-fn at_once(place: &Place) -> Test {
-    let mut running = place.run(&["-l", "-w", "30", "first", "second"]).start()?;
-    match running.until(AT_ONCE, || has(place, "first")) {
-        true if has(place, "second") => wrong("-w 30: the second message is there before the wait was over"),
+fn at_once(dir: &CheckDirectory) -> Test {
+    let mut running = dir.run(&["-l", "-w", "30", "first", "second"]).start()?;
+    match running.until(AT_ONCE, || has(dir, "first")) {
+        true if has(dir, "second") => wrong("-w 30: the second message is there before the wait was over"),
         true => Ok(()),
         false => {
-            wrong(format!("2 s after the start of a wait of 30 s app.log has {} bytes", place.now(LOG).len()))
+            wrong(format!("2 s after the start of a wait of 30 s app.log has {} bytes", dir.now(LOG).len()))
         }
     }
 }
 
-fn killed(place: &Place) -> Test {
-    let mut running = place.run(&["-l", "-w", "0.2", "first", "second", "third", "last"]).start()?;
-    let came = running.until(AT_ONCE, || has(place, "second"));
-    let ended = has(place, "last");
+fn killed(dir: &CheckDirectory) -> Test {
+    let mut running = dir.run(&["-l", "-w", "0.2", "first", "second", "third", "last"]).start()?;
+    let came = running.until(AT_ONCE, || has(dir, "second"));
+    let ended = has(dir, "last");
     running.kill();
-    match came && !ended && has(place, "first") && has(place, "second") {
+    match came && !ended && has(dir, "first") && has(dir, "second") {
         true => Ok(()),
         false if ended => wrong("the messages came all together, when -w 0.2 was over for the last of them"),
-        false => wrong(format!("killed after 2 s: app.log has {} bytes", place.now(LOG).len())),
+        false => wrong(format!("killed after 2 s: app.log has {} bytes", dir.now(LOG).len())),
     }
 }
 
-fn one_write(place: &Place) -> Test {
-    let calls = traced(place, place.run(&["-l", "first", "second", "third"]))?.on(LOG, Way::Out).calls;
+fn one_write(dir: &CheckDirectory) -> Test {
+    let calls = traced(dir, dir.run(&["-l", "first", "second", "third"]))?.on(LOG, CallDirection::Out).calls;
     match calls {
         3 => Ok(()),
         _ => wrong(format!("3 messages made {calls} writes")),
@@ -168,33 +171,33 @@ fn one_write(place: &Place) -> Test {
 }
 
 /// What the other one appends is where a program that only knows its own offset writes next.
-fn shared(place: &Place) -> Test {
-    let mut running = place.run(&["-l", "-w", "0.3", "first", "second"]).start()?;
-    running.until(AT_ONCE, || has(place, "first"));
-    let other = std::fs::File::options().append(true).create(true).open(place.here().join(LOG));
+fn shared(dir: &CheckDirectory) -> Test {
+    let mut running = dir.run(&["-l", "-w", "0.3", "first", "second"]).start()?;
+    running.until(AT_ONCE, || has(dir, "first"));
+    let other = std::fs::File::options().append(true).create(true).open(dir.path().join(LOG));
     let written =
         other.and_then(|mut log| std::io::Write::write_all(&mut log, b"[2025-07-22 10:30:00] of another\n"));
     written.map_err(|source| crate::Error::File { path: LOG.into(), call: "write", source })?;
     running.end(AT_ONCE * 2)?.well()?;
-    match has(place, "of another") && has(place, "second") {
+    match has(dir, "of another") && has(dir, "second") {
         true => Ok(()),
         false => wrong("a line that another program appended between two messages is not there"),
     }
 }
 
-fn closed(place: &Place) -> Test {
+fn closed(dir: &CheckDirectory) -> Test {
     let many: Vec<String> = (0..40).map(|number| format!("message {number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    place.run(&many).descriptors(12).done()?.well()?;
-    same("40 messages", many.join("\n").as_bytes(), messages(&place.get(LOG)?)?.join("\n").as_bytes())
+    dir.run(&many).descriptors(12).done()?.well()?;
+    same("40 messages", many.join("\n").as_bytes(), messages(&dir.get(LOG)?)?.join("\n").as_bytes())
 }
 
-fn unwritable(place: &Place) -> Test {
-    place.directory(LOG)?;
-    place.run(&["message"]).done()?.failed("app.log is a directory").map(drop)
+fn unwritable(dir: &CheckDirectory) -> Test {
+    dir.directory(LOG)?;
+    dir.run(&["message"]).done()?.failed("app.log is a directory").map(drop)
 }
 
-fn full_disk(place: &Place) -> Test {
-    place.link(LOG, "/dev/full")?;
-    place.run(&["message"]).done()?.failed("app.log is on a full disk").map(drop)
+fn full_disk(dir: &CheckDirectory) -> Test {
+    dir.link(LOG, "/dev/full")?;
+    dir.run(&["message"]).done()?.failed("app.log is on a full disk").map(drop)
 }

@@ -1,18 +1,18 @@
-//! Judges a learner's own solution of an exercise on what it does. An exercise is one file here: a table of
-//! requirements, each with what is asked, where to look, and a test.
+//! Checks a learner's solution of an exercise by its behaviour. An exercise is one file of this folder: a table of
+//! requirements, each with its text, its references and a test.
 
 mod build;
 mod calls;
+mod check_directory;
 mod copy;
 mod dots;
+mod expect;
 mod log_message;
-mod place;
 mod report;
 mod run;
 mod sensor_csv;
 mod tail;
 mod tr;
-mod want;
 mod write_bytes;
 
 use std::iter;
@@ -25,58 +25,57 @@ use weir_model::lab::check::CheckReport;
 
 use crate::Error;
 use build::Solution;
-use place::Place;
+use check_directory::CheckDirectory;
 
-/// Something to be written oneself.
+/// A program that the learner writes.
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub struct Exercise {
-    /// Its name.
     pub name: &'static str,
-    /// Its arguments.
+    /// The program's arguments, as in a usage line.
     pub usage: &'static str,
-    /// What the program is for.
+    /// What the program does, in one sentence.
     pub about: &'static str,
-    /// What is asked of it.
     pub requirements: &'static [Requirement],
 }
 
-/// One thing that is asked.
+/// A requirement of an exercise.
 #[derive(Debug)]
 pub struct Requirement {
-    /// A short name.
+    /// The name in JSON, unique within the exercise.
     pub id: &'static str,
-    /// What is asked.
+    /// The requirement in one sentence.
     pub what: &'static str,
-    /// Man pages and experiments that show it.
+    /// Man pages and experiments that explain the requirement.
     pub see: &'static str,
-    test: fn(&Place) -> Test,
+    test: fn(&CheckDirectory) -> Test,
 }
 
-type Test = Result<(), Wrong>;
+type Test = Result<(), CheckFailure>;
 
-/// Why a test did not go well.
+/// Why a test did not pass.
 #[derive(Debug)]
-enum Wrong {
-    /// The solution's fault: what was seen.
+enum CheckFailure {
+    /// The solution does not meet the requirement; the text says what was observed.
     Solution(String),
-    /// This machine cannot tell, with why.
+    /// The test cannot run on this machine; the text says why.
     Absent(String),
-    /// The judge's own trouble.
+    /// The check itself failed.
     Own(Error),
 }
 
-impl From<Error> for Wrong {
-    fn from(error: Error) -> Wrong {
-        Wrong::Own(error)
+impl From<Error> for CheckFailure {
+    fn from(error: Error) -> CheckFailure {
+        CheckFailure::Own(error)
     }
 }
 
-/// For a test that saw something wrong.
-fn wrong<T>(seen: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong::Solution(seen.into()))
+/// Returns the failure of a solution, with what was observed.
+fn wrong<T>(seen: impl Into<String>) -> Result<T, CheckFailure> {
+    Err(CheckFailure::Solution(seen.into()))
 }
 
-/// All there are.
+/// All exercises, by name.
 pub const EXERCISES: [&Exercise; 7] = [
     &copy::EXERCISE,
     &dots::EXERCISE,
@@ -87,16 +86,16 @@ pub const EXERCISES: [&Exercise; 7] = [
     &write_bytes::EXERCISE,
 ];
 
-/// How to judge.
+/// Builds solutions and checks them against their exercises.
 #[derive(Debug)]
-pub struct Judge<'a> {
-    /// The weir that watches.
+pub struct ExerciseJudge<'a> {
+    /// The weir executable that traces the solution.
     pub weir: PathBuf,
-    /// Set by Ctrl-C.
+    /// The check stops soon after this flag is set, for example by a handler of SIGINT.
     pub stop: &'a AtomicBool,
 }
 
-/// The exercise that a file's name says: `tail.c`, `tail-2.py` and `log-message.c` do.
+/// Returns the exercise that a file is named for: `tail.c`, `tail-2.py` and `log-message.c` name one.
 pub fn exercise_of(program: &Path) -> Option<&'static Exercise> {
     let stem = program.file_stem()?.to_str()?.replace('-', "_");
     let named = |exercise: &&&Exercise| {
@@ -106,13 +105,13 @@ pub fn exercise_of(program: &Path) -> Option<&'static Exercise> {
     EXERCISES.iter().find(named).copied()
 }
 
-/// The exercise of this name.
+/// Returns the exercise with this name. Hyphens and underscores are the same.
 pub fn exercise(name: &str) -> Option<&'static Exercise> {
     EXERCISES.into_iter().find(|exercise| exercise.name == name.replace('-', "_"))
 }
 
-impl Judge<'_> {
-    /// Builds the program and tries everything that the exercise asks.
+impl ExerciseJudge<'_> {
+    /// Builds the program and tests every requirement of the exercise.
     pub fn judge(&self, program: &Path, exercise: &'static Exercise) -> Result<CheckReport, Error> {
         let mut report = report::new(exercise, program);
         let solution = match Solution::build(program, self)? {
@@ -130,21 +129,27 @@ impl Judge<'_> {
     }
 }
 
-/// Most tests wait for something most of the time, so several are tried side by side.
-const AT_A_TIME: usize = 6;
+/// Tests that run at the same time. They sleep most of the time, so more than the CPUs are useful.
+const PARALLEL_TESTS: usize = 6;
 
-/// Tries every requirement; the outcomes keep their order.
+/// Tests every requirement. Returns the outcomes in the order of the requirements.
 fn tried(exercise: &Exercise, solution: &Solution) -> Vec<Test> {
     let next = AtomicUsize::new(0);
     let try_next = || {
         let at = next.fetch_add(1, Ordering::Relaxed);
         let requirement = exercise.requirements.get(at)?;
-        Some((at, Place::new(solution).map_err(Wrong::from).and_then(|place| (requirement.test)(&place))))
+        Some((
+            at,
+            CheckDirectory::new(solution)
+                .map_err(CheckFailure::from)
+                .and_then(|dir| (requirement.test)(&dir)),
+        ))
     };
     let mut outcomes: Vec<_> = thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..AT_A_TIME).map(|_| scope.spawn(|| iter::from_fn(&try_next).collect::<Vec<_>>())).collect();
-        // A test that panics is a bug of weir's, and said as one.
+        let workers: Vec<_> = (0..PARALLEL_TESTS)
+            .map(|_| scope.spawn(|| iter::from_fn(&try_next).collect::<Vec<_>>()))
+            .collect();
+        // A panic in a test is a bug in weir and stays a panic.
         workers.into_iter().flat_map(|one| one.join().unwrap_or_else(|bug| resume_unwind(bug))).collect()
     });
     outcomes.sort_by_key(|(at, _): &(usize, Test)| *at);

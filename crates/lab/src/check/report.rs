@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_model::lab::check::{CheckReport, JudgedRequirement, RequirementStatus, SCHEMA};
 
 use super::build::Solution;
-use super::{Exercise, Requirement, Test, Wrong};
+use super::{CheckFailure, Exercise, Requirement, Test};
 use crate::Error;
 
 /// Makes a report without requirements.
@@ -40,9 +40,9 @@ pub(super) fn build_failed(mut report: CheckReport, seen: String) -> CheckReport
 pub(super) fn add(report: &mut CheckReport, requirement: &Requirement, outcome: Test) -> Result<(), Error> {
     let (met, seen) = match outcome {
         Ok(()) => (RequirementStatus::Yes, String::new()),
-        Err(Wrong::Solution(seen)) => (RequirementStatus::No, seen),
-        Err(Wrong::Absent(why)) => (RequirementStatus::Unknown, why),
-        Err(Wrong::Own(error)) => return Err(error),
+        Err(CheckFailure::Solution(seen)) => (RequirementStatus::No, seen),
+        Err(CheckFailure::Absent(why)) => (RequirementStatus::Unknown, why),
+        Err(CheckFailure::Own(error)) => return Err(error),
     };
     report.well &= met != RequirementStatus::No;
     let Requirement { id, what, see, .. } = *requirement;

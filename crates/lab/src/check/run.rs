@@ -1,4 +1,4 @@
-//! Starts a solution, with a time limit, and looks at it while it runs.
+//! Starts a solution with a time limit and observes it while it runs.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use super::place::Place;
-use super::{Wrong, wrong};
+use super::check_directory::CheckDirectory;
+use super::{CheckFailure, wrong};
 use crate::Error;
 
-/// How long anything may take that has nothing to wait for.
+/// The time limit of a run that does not wait for anything.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The same under a tracer that stops it at every call.
+/// The time limit under a tracer that stops the solution at every call.
 const TRACED_LIMIT: Duration = Duration::from_secs(40);
-/// Between the pieces of an input that comes in pieces: each is read before the next is there.
+/// The pause between two pieces of input, so that the solution reads one before the next is written.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// A start that is being prepared.
-pub(super) struct Run<'p> {
-    place: &'p Place<'p>,
+/// A run of a solution, not yet started.
+pub(super) struct SolutionRun<'p> {
+    dir: &'p CheckDirectory<'p>,
     arguments: Vec<String>,
     input: Input,
     full: bool,
@@ -38,105 +38,106 @@ enum Input {
     Directory,
 }
 
-/// How it ended.
-pub(super) struct Ended {
+/// A run that has ended.
+pub(super) struct SolutionExit {
     pub status: ExitStatus,
-    /// Its standard output.
+    /// The bytes of standard output.
     pub out: Vec<u8>,
-    /// Its standard error.
+    /// The text of standard error.
     pub errors: String,
     pub elapsed: Duration,
 }
 
-/// A start that was made; killed when dropped.
-pub(super) struct Running<'p> {
-    place: &'p Place<'p>,
+/// A running solution. Its process group is killed when it is dropped.
+pub(super) struct RunningSolution<'p> {
+    dir: &'p CheckDirectory<'p>,
     child: Child,
     feeder: Option<JoinHandle<()>>,
     begun: Instant,
 }
 
-impl<'p> Run<'p> {
-    pub fn new(place: &'p Place<'p>, arguments: &[&str]) -> Run<'p> {
+impl<'p> SolutionRun<'p> {
+    pub fn new(dir: &'p CheckDirectory<'p>, arguments: &[&str]) -> SolutionRun<'p> {
         let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
         let input = Input::File(Vec::new());
-        Run { place, arguments, input, full: false, shell: String::new(), traced: None }
+        SolutionRun { dir, arguments, input, full: false, shell: String::new(), traced: None }
     }
 
-    /// Standard input is a file of these bytes.
-    pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Run<'p> {
+    /// Makes standard input a file of these bytes.
+    pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> SolutionRun<'p> {
         self.input = Input::File(bytes.into());
         self
     }
 
-    /// Standard input is a pipe, through which these come with a pause behind each.
-    pub fn pieces(mut self, pieces: &[&[u8]]) -> Run<'p> {
+    /// Makes standard input a pipe. The pieces are written to it with a pause after each.
+    pub fn pieces(mut self, pieces: &[&[u8]]) -> SolutionRun<'p> {
         self.input = Input::Pieces(pieces.iter().map(|piece| piece.to_vec()).collect());
         self
     }
 
-    /// Standard input cannot be read: EISDIR.
-    pub fn input_directory(mut self) -> Run<'p> {
+    /// Makes standard input a directory: read(2) fails with EISDIR.
+    pub fn input_directory(mut self) -> SolutionRun<'p> {
         self.input = Input::Directory;
         self
     }
 
-    /// Standard output is a full disk.
-    pub fn out_is_full(mut self) -> Run<'p> {
+    /// Makes standard output /dev/full: write(2) fails with ENOSPC.
+    pub fn out_is_full(mut self) -> SolutionRun<'p> {
         self.full = true;
         self
     }
 
-    /// No file may grow beyond so many blocks of 512 bytes: the write that crosses it is short, the next one fails.
-    pub fn files_of(mut self, blocks: u32) -> Run<'p> {
+    /// Limits files to `blocks` blocks of 512 bytes. The write that crosses the limit is short, the next one fails.
+    pub fn files_of(mut self, blocks: u32) -> SolutionRun<'p> {
         self.shell = format!("trap '' XFSZ; ulimit -f {blocks}; ");
         self
     }
 
-    /// It may have so many descriptors open.
-    pub fn descriptors(mut self, most: u32) -> Run<'p> {
+    /// Limits the number of open descriptors.
+    pub fn descriptors(mut self, most: u32) -> SolutionRun<'p> {
         self.shell = format!("ulimit -n {most}; ");
         self
     }
 
-    /// Under weir's own tracer, which leaves its result there: the engine that everybody may use, and that starts fastest.
-    pub fn traced(mut self, result: PathBuf) -> Run<'p> {
+    /// Runs under `weir trace`, which writes its document to `result`. The ptrace backend needs no privilege and starts
+    /// fastest.
+    pub fn traced(mut self, result: PathBuf) -> SolutionRun<'p> {
         self.traced = Some(result);
         self
     }
 
-    /// Runs it to its end.
-    pub fn done(self) -> Result<Ended, Wrong> {
+    /// Runs the solution until it ends.
+    pub fn done(self) -> Result<SolutionExit, CheckFailure> {
         let limit = if self.traced.is_some() { TRACED_LIMIT } else { LIMIT };
         self.start()?.end(limit)
     }
 
-    /// Starts it.
-    pub fn start(self) -> Result<Running<'p>, Wrong> {
-        let place = self.place;
+    /// Starts the solution.
+    pub fn start(self) -> Result<RunningSolution<'p>, CheckFailure> {
+        let dir = self.dir;
         let mut command = self.command();
-        let out = if self.full { "/dev/full".into() } else { place.beside("out") };
+        let out = if self.full { "/dev/full".into() } else { dir.beside("out") };
         command
-            .current_dir(place.here())
+            .current_dir(dir.path())
             .env_remove("PYTHONUNBUFFERED")
             .stdin(self.stdin()?)
             .stdout(written(&out)?)
-            .stderr(written(&place.beside("errors"))?)
+            .stderr(written(&dir.beside("errors"))?)
             .process_group(0);
-        let program = || place.solution.program.clone();
+        let program = || dir.solution.program.clone();
         let spawned = command.spawn();
         let mut child = spawned.map_err(|source| Error::File { path: program(), call: "execve", source })?;
         let feeder = match (self.input, child.stdin.take()) {
             (Input::Pieces(pieces), Some(mut pipe)) => Some(thread::spawn(move || feed(&pieces, &mut pipe))),
             _ => None,
         };
-        Ok(Running { place, child, feeder, begun: Instant::now() })
+        Ok(RunningSolution { dir, child, feeder, begun: Instant::now() })
     }
 
     fn command(&self) -> Command {
-        let program = &self.place.solution.program;
+        let program = &self.dir.solution.program;
         if let Some(result) = &self.traced {
-            let mut command = Command::new(self.place.solution.weir);
+            let mut command = Command::new(self.dir.solution.weir);
             command
                 .args(["trace", "--engine", "ptrace", "--exact", "--quiet", "--json"])
                 .arg(result)
@@ -158,8 +159,8 @@ impl<'p> Run<'p> {
     fn stdin(&self) -> Result<Stdio, Error> {
         let path = match &self.input {
             Input::Pieces(_) => return Ok(Stdio::piped()),
-            Input::File(_) => self.place.beside("input"),
-            Input::Directory => self.place.here(),
+            Input::File(_) => self.dir.beside("input"),
+            Input::Directory => self.dir.path(),
         };
         let failed = |source| Error::File { path: path.clone(), call: "open", source };
         if let Input::File(bytes) = &self.input {
@@ -174,7 +175,7 @@ fn written(path: &Path) -> Result<File, Error> {
     opened.map_err(|source| Error::File { path: path.into(), call: "open", source })
 }
 
-/// A solution that does not read to the end is judged by what it then does, not by the broken pipe.
+/// Writes the pieces to the solution's standard input. A broken pipe is no failure: the solution need not read all.
 fn feed(pieces: &[Vec<u8>], pipe: &mut impl Write) {
     for piece in pieces {
         if pipe.write_all(piece).is_err() {
@@ -184,17 +185,17 @@ fn feed(pieces: &[Vec<u8>], pipe: &mut impl Write) {
     }
 }
 
-impl Running<'_> {
-    /// Its process.
+impl RunningSolution<'_> {
+    /// Returns the PID of the solution.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until something is so; false when the time is over.
+    /// Waits until the condition holds. Returns false after the time limit.
     pub fn until(&mut self, limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
         let start = Instant::now();
         while !is_so() {
-            if start.elapsed() > limit || self.place.solution.stop.load(Ordering::Relaxed) {
+            if start.elapsed() > limit || self.dir.solution.stop.load(Ordering::Relaxed) {
                 return false;
             }
             thread::sleep(Duration::from_millis(2));
@@ -202,32 +203,31 @@ impl Running<'_> {
         true
     }
 
-    /// Waits for its end.
-    pub fn end(mut self, limit: Duration) -> Result<Ended, Wrong> {
+    /// Waits for the solution to end. Fails after the time limit.
+    pub fn end(mut self, limit: Duration) -> Result<SolutionExit, CheckFailure> {
         let (mut status, start) = (None, Instant::now());
-        while status.is_none() && start.elapsed() < limit && !self.place.solution.stop.load(Ordering::Relaxed)
-        {
+        while status.is_none() && start.elapsed() < limit && !self.dir.solution.stop.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(1));
             status = self.child.try_wait().unwrap_or(None);
         }
         let elapsed = self.begun.elapsed();
         let Some(status) = status else { return wrong(format!("it was not at its end after {limit:?}")) };
-        // Drop has the process group killed, and the leader waited for: what is left now is not the leader.
+        // The leader has been waited for, so the process group that is killed on drop no longer contains it.
         if test_kill_process_group(Pid::from_child(&self.child)).is_ok() {
             return wrong("it ended, but left a process of its own running");
         }
-        let read = |name| fs::read(self.place.beside(name)).unwrap_or_default();
+        let read = |name| fs::read(self.dir.beside(name)).unwrap_or_default();
         let errors = String::from_utf8_lossy(&read("errors")).trim().to_string();
-        Ok(Ended { status, out: read("out"), errors, elapsed })
+        Ok(SolutionExit { status, out: read("out"), errors, elapsed })
     }
 
-    /// kill -9, to all of it.
+    /// Kills the process group with SIGKILL.
     pub fn kill(self) {
         drop(self);
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningSolution<'_> {
     fn drop(&mut self) {
         let _none_left = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _gone = self.child.wait();
@@ -237,17 +237,17 @@ impl Drop for Running<'_> {
     }
 }
 
-impl Ended {
-    /// It said that all went well.
-    pub fn well(self) -> Result<Ended, Wrong> {
+impl SolutionExit {
+    /// Fails unless the exit status is 0.
+    pub fn well(self) -> Result<SolutionExit, CheckFailure> {
         match self.status.success() {
             true => Ok(self),
             false => wrong(format!("it ended with {}: {}", how(self.status), self.last_words())),
         }
     }
 
-    /// It said that something went wrong, and what; `trouble` is what that was.
-    pub fn failed(self, trouble: &str) -> Result<Ended, Wrong> {
+    /// Fails unless the solution reported `trouble` with an exit status other than 0 and a message.
+    pub fn failed(self, trouble: &str) -> Result<SolutionExit, CheckFailure> {
         if self.status.success() {
             return wrong(format!("{trouble}: it ended with status 0, as if all were well"));
         }

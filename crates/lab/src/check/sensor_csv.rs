@@ -1,9 +1,9 @@
 //! The exercise sensor_csv: readings into a file that outlives the program and the power.
 
-use super::calls::{Way, traced};
-use super::place::Place;
-use super::want::{self, AT_ONCE, same, shaped};
-use super::{Exercise, Requirement, Test, Wrong, wrong};
+use super::calls::{CallDirection, traced};
+use super::check_directory::CheckDirectory;
+use super::expect::{self, AT_ONCE, same, shaped};
+use super::{CheckFailure, Exercise, Requirement, Test, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
     name: "sensor_csv",
@@ -82,11 +82,14 @@ pub(super) const EXERCISE: Exercise = Exercise {
             id: "missing",
             what: "a SENSOR that is not there is told, with a status that is not 0",
             see: "fopen(3) returns NULL; perror(3)",
-            test: |place| {
-                place.run(&["-n", "1", "-i", "0", "nowhere"]).done()?.failed("there is no SENSOR").map(drop)
+            test: |dir| {
+                dir.run(&["-n", "1", "-i", "0", "nowhere"]).done()?.failed("there is no SENSOR").map(drop)
             },
         },
-        want::full_disk("fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk", full_disk),
+        expect::full_disk(
+            "fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk",
+            full_disk,
+        ),
     ],
 };
 
@@ -94,7 +97,7 @@ const CSV: &str = "temperatures.csv";
 const SENSOR: &str = "sensor";
 
 /// The degrees of all lines, if each is one.
-fn degrees(csv: &[u8]) -> Result<Vec<String>, Wrong> {
+fn degrees(csv: &[u8]) -> Result<Vec<String>, CheckFailure> {
     let text = String::from_utf8_lossy(csv);
     let of = |line: &str| {
         let (stamp, value) = line.split_once(',')?;
@@ -105,19 +108,19 @@ fn degrees(csv: &[u8]) -> Result<Vec<String>, Wrong> {
     text.split('\n').map(|line| of(line).map_or_else(|| wrong(not_like(line)), Ok)).collect()
 }
 
-fn read_once(place: &Place, thousandths: &str) -> Result<Vec<String>, Wrong> {
-    place.put(SENSOR, format!("{thousandths}\n"))?;
-    place.run(&["-n", "1", "-i", "0", SENSOR]).done()?.well()?;
-    degrees(&place.get(CSV)?)
+fn read_once(dir: &CheckDirectory, thousandths: &str) -> Result<Vec<String>, CheckFailure> {
+    dir.put(SENSOR, format!("{thousandths}\n"))?;
+    dir.run(&["-n", "1", "-i", "0", SENSOR]).done()?.well()?;
+    degrees(&dir.get(CSV)?)
 }
 
-fn whole_lines(place: &Place) -> Test {
-    place.put(SENSOR, "25500\n")?;
-    place.run(&["-n", "3", "-i", "0.01", SENSOR]).done()?.well()?;
-    same("three readings of 25500", b"25.5 25.5 25.5", degrees(&place.get(CSV)?)?.join(" ").as_bytes())
+fn whole_lines(dir: &CheckDirectory) -> Test {
+    dir.put(SENSOR, "25500\n")?;
+    dir.run(&["-n", "3", "-i", "0.01", SENSOR]).done()?.well()?;
+    same("three readings of 25500", b"25.5 25.5 25.5", degrees(&dir.get(CSV)?)?.join(" ").as_bytes())
 }
 
-fn values(place: &Place) -> Test {
+fn values(dir: &CheckDirectory) -> Test {
     for (thousandths, wanted) in [
         ("25500", "25.5"),
         ("7049", "7.0"),
@@ -126,43 +129,47 @@ fn values(place: &Place) -> Test {
         ("-500", "-0.5"),
         ("-12300", "-12.3"),
     ] {
-        let got = read_once(place, thousandths)?.pop().unwrap_or_default();
+        let got = read_once(dir, thousandths)?.pop().unwrap_or_default();
         same(thousandths, wanted.as_bytes(), got.as_bytes())?;
     }
     Ok(())
 }
 
 /// How many whole lines there are now.
-fn count(place: &Place) -> usize {
-    place.now(CSV).iter().filter(|&&c| c == b'\n').count()
+fn count(dir: &CheckDirectory) -> usize {
+    dir.now(CSV).iter().filter(|&&c| c == b'\n').count()
 }
 
 /// Starts it for some readings, and does something behind the first.
-fn behind_first(place: &Place, readings: &str, what: impl FnOnce() -> Test) -> Result<Vec<u8>, Wrong> {
-    place.put(SENSOR, "25500\n")?;
-    let mut running = place.run(&["-n", readings, "-i", "0.3", SENSOR]).start()?;
+fn behind_first(
+    dir: &CheckDirectory,
+    readings: &str,
+    what: impl FnOnce() -> Test,
+) -> Result<Vec<u8>, CheckFailure> {
+    dir.put(SENSOR, "25500\n")?;
+    let mut running = dir.run(&["-n", readings, "-i", "0.3", SENSOR]).start()?;
     // Of a program that keeps its lines nothing is seen: then its first wait is as good a moment.
-    running.until(AT_ONCE / 8, || count(place) > 0);
+    running.until(AT_ONCE / 8, || count(dir) > 0);
     what()?;
     running.end(AT_ONCE * 2)?;
-    place.get(CSV)
+    dir.get(CSV)
 }
 
-fn fresh(place: &Place) -> Test {
-    let csv = behind_first(place, "2", || Ok(place.put(SENSOR, "31000\n")?))?;
+fn fresh(dir: &CheckDirectory) -> Test {
+    let csv = behind_first(dir, "2", || Ok(dir.put(SENSOR, "31000\n")?))?;
     same("25500, then 31000", b"25.5 31.0", degrees(&csv)?.join(" ").as_bytes())
 }
 
-fn append(place: &Place) -> Test {
-    place.put(CSV, "2025-07-22T10:30:00,19.5\n")?;
-    same("behind a line of yesterday", b"19.5 25.5", read_once(place, "25500")?.join(" ").as_bytes())
+fn append(dir: &CheckDirectory) -> Test {
+    dir.put(CSV, "2025-07-22T10:30:00,19.5\n")?;
+    same("behind a line of yesterday", b"19.5 25.5", read_once(dir, "25500")?.join(" ").as_bytes())
 }
 
-fn torn(place: &Place) -> Test {
-    place.put(CSV, "2025-07-22T10:30:00,19.5\n2025-07-2")?;
-    place.put(SENSOR, "25500\n")?;
-    place.run(&["-n", "1", "-i", "0", SENSOR]).done()?.well()?;
-    let csv = place.get(CSV)?;
+fn torn(dir: &CheckDirectory) -> Test {
+    dir.put(CSV, "2025-07-22T10:30:00,19.5\n2025-07-2")?;
+    dir.put(SENSOR, "25500\n")?;
+    dir.run(&["-n", "1", "-i", "0", SENSOR]).done()?.well()?;
+    let csv = dir.get(CSV)?;
     let last = csv.strip_suffix(b"\n").unwrap_or(&csv).split(|&c| c == b'\n').next_back().unwrap_or_default();
     match degrees(&[last, b"\n"].concat()) {
         Ok(_) => Ok(()),
@@ -170,49 +177,48 @@ fn torn(place: &Place) -> Test {
     }
 }
 
-fn at_once(place: &Place) -> Test {
-    place.put(SENSOR, "25500\n")?;
-    let mut running = place.run(&["-n", "2", "-i", "30", SENSOR]).start()?;
-    match running.until(AT_ONCE, || count(place) > 0) {
+fn at_once(dir: &CheckDirectory) -> Test {
+    dir.put(SENSOR, "25500\n")?;
+    let mut running = dir.run(&["-n", "2", "-i", "30", SENSOR]).start()?;
+    match running.until(AT_ONCE, || count(dir) > 0) {
         true => Ok(()),
-        false => wrong(format!("-i 30: after 2 s temperatures.csv has {} bytes", place.now(CSV).len())),
+        false => wrong(format!("-i 30: after 2 s temperatures.csv has {} bytes", dir.now(CSV).len())),
     }
 }
 
-fn killed(place: &Place) -> Test {
-    place.put(SENSOR, "25500\n")?;
-    let mut running = place.run(&["-n", "1000", "-i", "0.05", SENSOR]).start()?;
-    let came = running.until(AT_ONCE, || count(place) >= 3);
+fn killed(dir: &CheckDirectory) -> Test {
+    dir.put(SENSOR, "25500\n")?;
+    let mut running = dir.run(&["-n", "1000", "-i", "0.05", SENSOR]).start()?;
+    let came = running.until(AT_ONCE, || count(dir) >= 3);
     running.kill();
     match came {
-        true => degrees(&place.get(CSV)?).map(drop),
-        false => wrong(format!(
-            "killed after 2 s of a reading every 0.05 s: {} lines are in the file",
-            count(place)
-        )),
+        true => degrees(&dir.get(CSV)?).map(drop),
+        false => {
+            wrong(format!("killed after 2 s of a reading every 0.05 s: {} lines are in the file", count(dir)))
+        }
     }
 }
 
-fn one_write(place: &Place) -> Test {
-    place.put(SENSOR, "25500\n")?;
-    let calls = traced(place, place.run(&["-n", "3", "-i", "0.01", SENSOR]))?.on(CSV, Way::Out).calls;
+fn one_write(dir: &CheckDirectory) -> Test {
+    dir.put(SENSOR, "25500\n")?;
+    let calls = traced(dir, dir.run(&["-n", "3", "-i", "0.01", SENSOR]))?.on(CSV, CallDirection::Out).calls;
     match calls {
         3 => Ok(()),
         _ => wrong(format!("3 readings made {calls} writes")),
     }
 }
 
-fn emptied(place: &Place) -> Test {
-    let csv = behind_first(place, "2", || Ok(place.put(CSV, "")?))?;
+fn emptied(dir: &CheckDirectory) -> Test {
+    let csv = behind_first(dir, "2", || Ok(dir.put(CSV, "")?))?;
     match csv.contains(&0) {
         true => wrong("the line behind the emptying stands behind NULs"),
         false => degrees(&csv).map(drop),
     }
 }
 
-fn gap(place: &Place) -> Test {
-    let (sensor, away) = (place.here().join(SENSOR), place.here().join("away"));
-    place.put(SENSOR, "25500\n")?;
+fn gap(dir: &CheckDirectory) -> Test {
+    let (sensor, away) = (dir.path().join(SENSOR), dir.path().join("away"));
+    dir.put(SENSOR, "25500\n")?;
     let moved = |from: &std::path::Path, to: &std::path::Path| {
         std::fs::rename(from, to).map_err(|source| crate::Error::File {
             path: to.into(),
@@ -220,13 +226,13 @@ fn gap(place: &Place) -> Test {
             source,
         })
     };
-    let mut running = place.run(&["-n", "6", "-i", "0.2", SENSOR]).start()?;
-    running.until(AT_ONCE / 4, || count(place) > 0);
+    let mut running = dir.run(&["-n", "6", "-i", "0.2", SENSOR]).start()?;
+    running.until(AT_ONCE / 4, || count(dir) > 0);
     moved(&sensor, &away)?;
     std::thread::sleep(std::time::Duration::from_millis(300));
     moved(&away, &sensor)?;
     running.end(AT_ONCE * 2)?;
-    let lines = degrees(&place.get(CSV)?)?;
+    let lines = degrees(&dir.get(CSV)?)?;
     if lines.len() >= 6 {
         return wrong("the sensor was away for 0.3 s, and yet there is a line for each 0.2 s");
     }
@@ -240,17 +246,17 @@ fn gap(place: &Place) -> Test {
     }
 }
 
-fn closed(place: &Place) -> Test {
-    place.put(SENSOR, "25500\n")?;
-    place.run(&["-n", "40", "-i", "0", SENSOR]).descriptors(12).done()?.well()?;
-    match count(place) {
+fn closed(dir: &CheckDirectory) -> Test {
+    dir.put(SENSOR, "25500\n")?;
+    dir.run(&["-n", "40", "-i", "0", SENSOR]).descriptors(12).done()?.well()?;
+    match count(dir) {
         40 => Ok(()),
         lines => wrong(format!("40 readings with 12 descriptors left {lines} lines")),
     }
 }
 
-fn full_disk(place: &Place) -> Test {
-    place.link(CSV, "/dev/full")?;
-    place.put(SENSOR, "25500\n")?;
-    place.run(&["-n", "1", "-i", "0", SENSOR]).done()?.failed("temperatures.csv is on a full disk").map(drop)
+fn full_disk(dir: &CheckDirectory) -> Test {
+    dir.link(CSV, "/dev/full")?;
+    dir.put(SENSOR, "25500\n")?;
+    dir.run(&["-n", "1", "-i", "0", SENSOR]).done()?.failed("temperatures.csv is on a full disk").map(drop)
 }

@@ -1,8 +1,8 @@
 //! The exercise tail: the end of a file without reading all of it.
 
-use super::calls::{Way, traced};
-use super::place::Place;
-use super::want::{self, BORDERS, few, lines, pattern, same};
+use super::calls::{CallDirection, traced};
+use super::check_directory::CheckDirectory;
+use super::expect::{self, BORDERS, few, lines, pattern, same};
 use super::{Exercise, Requirement, Test, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -20,13 +20,13 @@ pub(super) const EXERCISE: Exercise = Exercise {
             id: "few-lines",
             what: "when N is more than there are, all of them",
             see: "the file's beginning has no newline in front; weir lab tail",
-            test: |place| tails(place, "10 of 3 lines", &lines(3), 10),
+            test: |dir| tails(dir, "10 of 3 lines", &lines(3), 10),
         },
         Requirement {
             id: "none",
             what: "-n 0 writes nothing",
             see: "weir lab tail",
-            test: |place| tails(place, "no line of 20", &lines(20), 0),
+            test: |dir| tails(dir, "no line of 20", &lines(20), 0),
         },
         Requirement {
             id: "no-newline",
@@ -38,13 +38,13 @@ pub(super) const EXERCISE: Exercise = Exercise {
             id: "empty",
             what: "of an empty file nothing",
             see: "lseek(2) before byte 0 fails: EINVAL",
-            test: |place| tails(place, "an empty file", b"", 10),
+            test: |dir| tails(dir, "an empty file", b"", 10),
         },
         Requirement {
             id: "blank-lines",
             what: "lines may be empty",
             see: "strtok(3) takes two newlines for one",
-            test: |place| tails(place, "4 of 30 blank lines", &b"\n".repeat(30), 4),
+            test: |dir| tails(dir, "4 of 30 blank lines", &b"\n".repeat(30), 4),
         },
         Requirement {
             id: "huge-line",
@@ -86,10 +86,10 @@ pub(super) const EXERCISE: Exercise = Exercise {
             id: "missing",
             what: "a FILE that is not there is told, with a status that is not 0",
             see: "open(2), fopen(3): what they return; perror(3)",
-            test: |place| place.run(&["nowhere"]).done()?.failed("there is no FILE").map(drop),
+            test: |dir| dir.run(&["nowhere"]).done()?.failed("there is no FILE").map(drop),
         },
-        want::full_disk("write(2), fclose(3) of stdout: what they return; weir lab full-disk", full_disk),
-        want::short_write(short_write),
+        expect::full_disk("write(2), fclose(3) of stdout: what they return; weir lab full-disk", full_disk),
+        expect::short_write(short_write),
         Requirement {
             id: "usage",
             what: "-n with something that is no number is refused, with a status that is not 0",
@@ -109,73 +109,71 @@ fn last(bytes: &[u8], count: usize) -> &[u8] {
     starts.nth(count - 1).map_or(bytes, |start| &bytes[start..])
 }
 
-fn tails(place: &Place, of: &str, bytes: &[u8], count: usize) -> Test {
-    place.put("file", bytes)?;
-    let ended = place.run(&["-n", &count.to_string(), "file"]).done()?.well()?;
+fn tails(dir: &CheckDirectory, of: &str, bytes: &[u8], count: usize) -> Test {
+    dir.put("file", bytes)?;
+    let ended = dir.run(&["-n", &count.to_string(), "file"]).done()?.well()?;
     same(of, last(bytes, count), &ended.out)
 }
 
-fn last_lines(place: &Place) -> Test {
+fn last_lines(dir: &CheckDirectory) -> Test {
     let hundred = lines(100);
-    place.put("file", &hundred)?;
-    let ended = place.run(&["file"]).done()?.well()?;
+    dir.put("file", &hundred)?;
+    let ended = dir.run(&["file"]).done()?.well()?;
     same("tail FILE, of 100 lines", last(&hundred, 10), &ended.out)?;
-    [3, 1, 99]
-        .iter()
-        .try_for_each(|&count| tails(place, &format!("-n {count} of 100 lines"), &hundred, count))
+    [3, 1, 99].iter().try_for_each(|&count| tails(dir, &format!("-n {count} of 100 lines"), &hundred, count))
 }
 
-fn no_newline(place: &Place) -> Test {
-    tails(place, "-n 2 of three lines without a newline at the end", b"one\ntwo\nthree", 2)?;
-    tails(place, "-n 1 of one line without a newline", b"one", 1)
+fn no_newline(dir: &CheckDirectory) -> Test {
+    tails(dir, "-n 2 of three lines without a newline at the end", b"one\ntwo\nthree", 2)?;
+    tails(dir, "-n 1 of one line without a newline", b"one", 1)
 }
 
-fn huge_line(place: &Place) -> Test {
+fn huge_line(dir: &CheckDirectory) -> Test {
     let huge = b"x".repeat(300_000);
-    tails(place, "one line of 300,000 bytes", &huge, 10)?;
-    tails(place, "-n 2, one of them of 300,000 bytes", &[&b"first\nsecond\n"[..], &huge, b"\n"].concat(), 2)
+    tails(dir, "one line of 300,000 bytes", &huge, 10)?;
+    tails(dir, "-n 2, one of them of 300,000 bytes", &[&b"first\nsecond\n"[..], &huge, b"\n"].concat(), 2)
 }
 
 /// Before and behind the newline that must be found there lies one more, so that both errors show.
-fn borders(place: &Place) -> Test {
+fn borders(dir: &CheckDirectory) -> Test {
     for size in BORDERS {
         for behind in [size.saturating_sub(1), size] {
             let bytes = [&b"first\nsecond\n"[..], &b"x".repeat(behind), b"\n"].concat();
-            tails(place, &format!("-n 1, a line of {behind} bytes"), &bytes, 1)?;
-            tails(place, &format!("-n 2, the last line of {behind} bytes"), &bytes, 2)?;
+            tails(dir, &format!("-n 1, a line of {behind} bytes"), &bytes, 1)?;
+            tails(dir, &format!("-n 2, the last line of {behind} bytes"), &bytes, 2)?;
         }
     }
     Ok(())
 }
 
-fn binary(place: &Place) -> Test {
+fn binary(dir: &CheckDirectory) -> Test {
     let bytes = [&lines(12)[..], b"a\0b\n\xff\xff\n\0\n", &[0xff, b'\n'], b"end\0"].concat();
-    tails(place, "lines with NULs and bytes of 255", &bytes, 6)
+    tails(dir, "lines with NULs and bytes of 255", &bytes, 6)
 }
 
 const LARGE: u64 = 1_000_000;
 
-fn from_the_end(place: &Place) -> Test {
-    place.put("file", pattern(LARGE as usize))?;
-    let flow = traced(place, place.run(&["file"]))?.on("/here/file", Way::In);
+fn from_the_end(dir: &CheckDirectory) -> Test {
+    dir.put("file", pattern(LARGE as usize))?;
+    let flow = traced(dir, dir.run(&["file"]))?.on("/here/file", CallDirection::In);
     match flow.bytes <= LARGE / 3 {
         true => Ok(()),
         false => wrong(format!("it read {} bytes of {LARGE} for 10 lines", flow.bytes)),
     }
 }
 
-fn calls(place: &Place) -> Test {
+fn calls(dir: &CheckDirectory) -> Test {
     let line = [&b"x".repeat(999)[..], b"\n"].concat();
-    place.put("file", line.repeat(40))?;
-    let calls = traced(place, place.run(&["-n", "12", "file"]))?;
-    few("FILE", calls.on("/here/file", Way::In), 12_000)?;
-    few("standard output", calls.on("/out", Way::Out), 12_000)
+    dir.put("file", line.repeat(40))?;
+    let calls = traced(dir, dir.run(&["-n", "12", "file"]))?;
+    few("FILE", calls.on("/here/file", CallDirection::In), 12_000)?;
+    few("standard output", calls.on("/out", CallDirection::Out), 12_000)
 }
 
-fn pipe(place: &Place) -> Test {
+fn pipe(dir: &CheckDirectory) -> Test {
     let (first, rest) = (lines(50), lines(300));
     let whole = [&first[..], b"a line in ", b"two pieces\n", &rest, b"end"].concat();
-    let run = place.run(&["-n", "305", "/dev/stdin"]).pieces(&[
+    let run = dir.run(&["-n", "305", "/dev/stdin"]).pieces(&[
         &first,
         b"a line in ",
         b"two pieces\n",
@@ -185,23 +183,23 @@ fn pipe(place: &Place) -> Test {
     same("a pipe that brings its lines in pieces", last(&whole, 305), &run.done()?.well()?.out)
 }
 
-fn full_disk(place: &Place) -> Test {
-    place.put("file", lines(3))?;
-    place.run(&["file"]).out_is_full().done()?.failed("standard output is full").map(drop)
+fn full_disk(dir: &CheckDirectory) -> Test {
+    dir.put("file", lines(3))?;
+    dir.run(&["file"]).out_is_full().done()?.failed("standard output is full").map(drop)
 }
 
 /// With blocks of 4096 the last write crosses the limit of 9728 bytes, and no other follows it.
-fn short_write(place: &Place) -> Test {
+fn short_write(dir: &CheckDirectory) -> Test {
     let bytes = lines(700);
-    place.put("file", &bytes)?;
-    let ended = place.run(&["-n", "900", "file"]).files_of(19).done()?;
+    dir.put("file", &bytes)?;
+    let ended = dir.run(&["-n", "900", "file"]).files_of(19).done()?;
     let there = ended.out.len();
     ended.failed(&format!("{there} of {} bytes fitted", bytes.len())).map(drop)
 }
 
-fn usage(place: &Place) -> Test {
-    place.put("file", lines(3))?;
-    place.run(&["-n", "many", "file"]).done()?.failed("-n many").map(drop)
+fn usage(dir: &CheckDirectory) -> Test {
+    dir.put("file", lines(3))?;
+    dir.run(&["-n", "many", "file"]).done()?.failed("-n many").map(drop)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The exercise tr: a filter that costs no call for every byte.
 
-use super::calls::{Way, traced};
-use super::place::Place;
-use super::want::{self, BORDERS, few, odd_inputs, pattern, same};
+use super::calls::{CallDirection, traced};
+use super::check_directory::CheckDirectory;
+use super::expect::{self, BORDERS, few, odd_inputs, pattern, same};
 use super::{Exercise, Requirement, Test};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -20,9 +20,9 @@ pub(super) const EXERCISE: Exercise = Exercise {
             id: "empty",
             what: "of no input it makes no output",
             see: "read(2): 0 is the end, also the first time; feof(3) is true only after a read",
-            test: |place| translates(place, "no input", b""),
+            test: |dir| translates(dir, "no input", b""),
         },
-        want::block_borders(borders),
+        expect::block_borders(borders),
         Requirement {
             id: "pieces",
             what: "the input may be a pipe that brings its bytes in pieces",
@@ -35,18 +35,18 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "weir lab translate, weir lab one-byte-writes",
             test: calls,
         },
-        want::full_disk(
+        expect::full_disk(
             "fclose(3) of stdout: the last write is made there, its error told only there; weir lab full-disk",
             full_disk,
         ),
-        want::short_write(short_write),
+        expect::short_write(short_write),
         Requirement {
             id: "unreadable",
             what: "an input that cannot be read is told, with a status that is not 0",
             see: "read(2): -1 is not the end; ferror(3) tells what EOF does not",
             test: unreadable,
         },
-        want::USAGE,
+        expect::USAGE,
     ],
 };
 
@@ -54,22 +54,22 @@ fn translated(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|&c| if c == b'a' { b'w' } else { c }).collect()
 }
 
-fn translates(place: &Place, of: &str, bytes: &[u8]) -> Test {
-    let ended = place.run(&["a", "w"]).input(bytes).done()?.well()?;
+fn translates(dir: &CheckDirectory, of: &str, bytes: &[u8]) -> Test {
+    let ended = dir.run(&["a", "w"]).input(bytes).done()?.well()?;
     same(&format!("tr a w, {of}"), &translated(bytes), &ended.out)
 }
 
-fn output(place: &Place) -> Test {
-    odd_inputs().iter().try_for_each(|(of, bytes)| translates(place, of, bytes))
+fn output(dir: &CheckDirectory) -> Test {
+    odd_inputs().iter().try_for_each(|(of, bytes)| translates(dir, of, bytes))
 }
 
-fn borders(place: &Place) -> Test {
-    BORDERS.iter().try_for_each(|&size| translates(place, &format!("{size} bytes"), &pattern(size)))
+fn borders(dir: &CheckDirectory) -> Test {
+    BORDERS.iter().try_for_each(|&size| translates(dir, &format!("{size} bytes"), &pattern(size)))
 }
 
-fn pieces(place: &Place) -> Test {
+fn pieces(dir: &CheckDirectory) -> Test {
     let (first, rest) = (pattern(10), pattern(5000));
-    let ended = place.run(&["a", "w"]).pieces(&[&first, &rest, b"a"]).done()?.well()?;
+    let ended = dir.run(&["a", "w"]).pieces(&[&first, &rest, b"a"]).done()?.well()?;
     same(
         "a pipe that brings 10, 5000 and 1 bytes",
         &translated(&[&first[..], &rest, b"a"].concat()),
@@ -77,26 +77,26 @@ fn pieces(place: &Place) -> Test {
     )
 }
 
-fn calls(place: &Place) -> Test {
-    let calls = traced(place, place.run(&["a", "w"]).input(pattern(8192)))?;
-    few("standard input", calls.on("/input", Way::In), 8192)?;
-    few("standard output", calls.on("/out", Way::Out), 8192)
+fn calls(dir: &CheckDirectory) -> Test {
+    let calls = traced(dir, dir.run(&["a", "w"]).input(pattern(8192)))?;
+    few("standard input", calls.on("/input", CallDirection::In), 8192)?;
+    few("standard output", calls.on("/out", CallDirection::Out), 8192)
 }
 
-fn full_disk(place: &Place) -> Test {
+fn full_disk(dir: &CheckDirectory) -> Test {
     for (of, size) in [("20 bytes", 20), ("100,000 bytes", 100_000)] {
-        let run = place.run(&["a", "w"]).input(pattern(size)).out_is_full();
+        let run = dir.run(&["a", "w"]).input(pattern(size)).out_is_full();
         run.done()?.failed(&format!("{of} to a full disk"))?;
     }
     Ok(())
 }
 
-fn short_write(place: &Place) -> Test {
-    let ended = place.run(&["a", "w"]).input(pattern(9900)).files_of(19).done()?;
+fn short_write(dir: &CheckDirectory) -> Test {
+    let ended = dir.run(&["a", "w"]).input(pattern(9900)).files_of(19).done()?;
     let there = ended.out.len();
     ended.failed(&format!("{there} of 9900 bytes fitted")).map(drop)
 }
 
-fn unreadable(place: &Place) -> Test {
-    place.run(&["a", "w"]).input_directory().done()?.failed("standard input is a directory").map(drop)
+fn unreadable(dir: &CheckDirectory) -> Test {
+    dir.run(&["a", "w"]).input_directory().done()?.failed("standard input is a directory").map(drop)
 }

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use super::calls::{Way, traced};
-use super::place::Place;
-use super::want::{self, AT_ONCE};
-use super::{Exercise, Requirement, Test, Wrong, wrong};
+use super::calls::{CallDirection, traced};
+use super::check_directory::CheckDirectory;
+use super::expect::{self, AT_ONCE};
+use super::{CheckFailure, Exercise, Requirement, Test, wrong};
 use crate::Error;
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -56,10 +56,10 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "open(2): what it returns; perror(3)",
             test: unwritable,
         },
-        want::full_disk("write(2): -1 and ENOSPC; weir lab full-disk", |place| {
-            place.run(&["/dev/full", "1000", "100"]).done()?.failed("a full disk").map(drop)
+        expect::full_disk("write(2): -1 and ENOSPC; weir lab full-disk", |dir| {
+            dir.run(&["/dev/full", "1000", "100"]).done()?.failed("a full disk").map(drop)
         }),
-        want::short_write(short_write),
+        expect::short_write(short_write),
         Requirement {
             id: "usage",
             what: "without arguments, or with BYTES no number, it says how it is used, with a status that is not 0",
@@ -69,11 +69,11 @@ pub(super) const EXERCISE: Exercise = Exercise {
     ],
 };
 
-fn length(place: &Place) -> Test {
+fn length(dir: &CheckDirectory) -> Test {
     for (bytes, size) in [(8192, 4096), (4097, 4096), (4095, 4096), (10, 4096), (10, 1), (0, 16)] {
-        place.remove("file");
-        place.run(&["file", &bytes.to_string(), &size.to_string()]).done()?.well()?;
-        let got = place.get("file")?.len();
+        dir.remove("file");
+        dir.run(&["file", &bytes.to_string(), &size.to_string()]).done()?.well()?;
+        let got = dir.get("file")?.len();
         if got != bytes {
             return wrong(format!("write_bytes FILE {bytes} {size}: FILE has {got} bytes"));
         }
@@ -81,8 +81,8 @@ fn length(place: &Place) -> Test {
     Ok(())
 }
 
-fn calls(place: &Place) -> Test {
-    let flow = traced(place, place.run(&["file", "1050", "100"]))?.on("/here/file", Way::Out);
+fn calls(dir: &CheckDirectory) -> Test {
+    let flow = traced(dir, dir.run(&["file", "1050", "100"]))?.on("/here/file", CallDirection::Out);
     match flow.calls {
         11 => Ok(()),
         calls => wrong(format!("1050 bytes by 100 made {calls} writes; 10 of 100 and one of 50 are 11")),
@@ -90,31 +90,32 @@ fn calls(place: &Place) -> Test {
 }
 
 /// /dev/null takes any number of bytes in no time.
-fn large(place: &Place) -> Test {
-    let flow = traced(place, place.run(&["/dev/null", "5000000000", "67108864"]))?.on("/dev/null", Way::Out);
+fn large(dir: &CheckDirectory) -> Test {
+    let flow =
+        traced(dir, dir.run(&["/dev/null", "5000000000", "67108864"]))?.on("/dev/null", CallDirection::Out);
     match flow.bytes {
         5_000_000_000 => Ok(()),
         bytes => wrong(format!("of 5000000000 bytes {bytes} were written")),
     }
 }
 
-fn truncate(place: &Place) -> Test {
-    place.put("file", b"y".repeat(10_000))?;
-    place.run(&["file", "10", "10"]).done()?.well()?;
-    match place.get("file")?.len() {
+fn truncate(dir: &CheckDirectory) -> Test {
+    dir.put("file", b"y".repeat(10_000))?;
+    dir.run(&["file", "10", "10"]).done()?.well()?;
+    match dir.get("file")?.len() {
         10 => Ok(()),
         bytes => wrong(format!("10 bytes over a FILE of 10,000: it has {bytes}")),
     }
 }
 
 /// By calls that force bytes out, or by the flag of the descriptor.
-fn sync(place: &Place) -> Test {
-    let syncs = traced(place, place.run(&["file", "30", "10"]))?.on("/here/file", Way::Out).syncs;
-    if syncs > 0 || is_open_sync(place, &[])? {
+fn sync(dir: &CheckDirectory) -> Test {
+    let syncs = traced(dir, dir.run(&["file", "30", "10"]))?.on("/here/file", CallDirection::Out).syncs;
+    if syncs > 0 || is_open_sync(dir, &[])? {
         return wrong("without the word sync it waits for the device all the same");
     }
-    let flow = traced(place, place.run(&["file", "30", "10", "sync"]))?.on("/here/file", Way::Out);
-    if flow.syncs >= 3 || is_open_sync(place, &["sync"])? {
+    let flow = traced(dir, dir.run(&["file", "30", "10", "sync"]))?.on("/here/file", CallDirection::Out);
+    if flow.syncs >= 3 || is_open_sync(dir, &["sync"])? {
         return Ok(());
     }
     match flow.syncs {
@@ -124,17 +125,17 @@ fn sync(place: &Place) -> Test {
 }
 
 /// A pipe that nobody empties holds it, so that its descriptors can be looked at.
-fn is_open_sync(place: &Place, word: &[&str]) -> Result<bool, Wrong> {
+fn is_open_sync(dir: &CheckDirectory, word: &[&str]) -> Result<bool, CheckFailure> {
     const O_DSYNC: u64 = 0o10000; // a part of O_SYNC
-    place.remove("pipe");
-    let path = place.here().join("pipe");
+    dir.remove("pipe");
+    let path = dir.path().join("pipe");
     let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
     let made = rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0);
     let failed = |call, source: std::io::Error| Error::File { path: path.clone(), call, source };
     made.map_err(|error| failed("mknod", error.into()))?;
     let _held =
         fs::File::options().read(true).write(true).open(&path).map_err(|error| failed("open", error))?;
-    let mut running = place.run(&[&["pipe", "1000000", "1000"], word].concat()).start()?;
+    let mut running = dir.run(&[&["pipe", "1000000", "1000"], word].concat()).start()?;
     let flags = |pid: u32| -> Option<u64> {
         let of = |fd: &fs::DirEntry| fs::read_link(fd.path()).is_ok_and(|to| to.ends_with("here/pipe"));
         let fd = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten().find(of)?;
@@ -150,25 +151,24 @@ fn is_open_sync(place: &Place, word: &[&str]) -> Result<bool, Wrong> {
     Ok(seen.is_some_and(|flags| flags & O_DSYNC != 0))
 }
 
-fn size_zero(place: &Place) -> Test {
-    place.run(&["file", "10", "0"]).start()?.end(AT_ONCE)?.failed("write_bytes FILE 10 0").map(drop)
+fn size_zero(dir: &CheckDirectory) -> Test {
+    dir.run(&["file", "10", "0"]).start()?.end(AT_ONCE)?.failed("write_bytes FILE 10 0").map(drop)
 }
 
-fn unwritable(place: &Place) -> Test {
-    place
-        .run(&["no-directory/file", "10", "1"])
+fn unwritable(dir: &CheckDirectory) -> Test {
+    dir.run(&["no-directory/file", "10", "1"])
         .done()?
         .failed("FILE is in a directory that is not there")
         .map(drop)
 }
 
-fn short_write(place: &Place) -> Test {
-    let ended = place.run(&["file", "9900", "3300"]).files_of(19).done()?;
-    let there = place.get("file")?.len();
+fn short_write(dir: &CheckDirectory) -> Test {
+    let ended = dir.run(&["file", "9900", "3300"]).files_of(19).done()?;
+    let there = dir.get("file")?.len();
     ended.failed(&format!("{there} of 9900 bytes fitted")).map(drop)
 }
 
-fn usage(place: &Place) -> Test {
-    place.run(&[]).done()?.failed("without arguments")?;
-    place.run(&["file", "many", "10"]).done()?.failed("write_bytes FILE many 10").map(drop)
+fn usage(dir: &CheckDirectory) -> Test {
+    dir.run(&[]).done()?.failed("without arguments")?;
+    dir.run(&["file", "many", "10"]).done()?.failed("write_bytes FILE many 10").map(drop)
 }

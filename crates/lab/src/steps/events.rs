@@ -4,16 +4,16 @@ use weir_model::Mode;
 use weir_model::lab::step::{ByteTransfer, StepStream};
 use weir_model::trace::{Call, EventKind, Op};
 
-use super::walk::Walk;
-use super::{streams, words};
+use super::step_recorder::StepRecorder;
+use super::{sentences, streams};
 
-impl Walk<'_> {
+impl StepRecorder<'_> {
     /// A call: what it does to buffers and files is followed of all, steps are made of the program's own.
     pub(super) fn call(&mut self, at: usize, pid: u32, call: &Call) {
         let shown = self.process(pid).is_some();
         if call.result < 0 {
             if shown && self.concerns(call) {
-                self.step(pid, words::failed(pid, call, &self.name(call)), String::new(), None);
+                self.step(pid, sentences::failed(pid, call, &self.name(call)), String::new(), None);
             }
             return;
         }
@@ -41,7 +41,7 @@ impl Walk<'_> {
 
     fn name(&self, call: &Call) -> String {
         let file = call.file.and_then(|id| self.recording.file(id));
-        file.map_or_else(|| format!("fd {}", call.fd), words::name)
+        file.map_or_else(|| format!("fd {}", call.fd), sentences::name)
     }
 
     fn write(&mut self, at: usize, pid: u32, call: &Call) {
@@ -58,12 +58,12 @@ impl Walk<'_> {
             Some(stream) => {
                 let shared = stream.shared.min(call.result as u64);
                 let twice =
-                    if shared > 0 { words::inherited(shared, call.result as u64) } else { String::new() };
+                    if shared > 0 { sentences::inherited(shared, call.result as u64) } else { String::new() };
                 let why = self.why_now(at, pid, stream, call) + &twice;
-                (words::flushes(pid, call, &self.name(call)), why)
+                (sentences::flushes(pid, call, &self.name(call)), why)
             }
             None => (
-                words::writes(pid, call, &self.name(call)),
+                sentences::writes(pid, call, &self.name(call)),
                 "Through no buffer: they are out at once.".into(),
             ),
         };
@@ -98,7 +98,7 @@ impl Walk<'_> {
     fn read(&mut self, pid: u32, call: &Call) {
         self.files.read(call);
         if self.files.at(call.file).is_some() && self.process(pid).is_some() {
-            self.step(pid, words::reads(pid, call, &self.name(call)), String::new(), None);
+            self.step(pid, sentences::reads(pid, call, &self.name(call)), String::new(), None);
         }
     }
 
@@ -111,13 +111,13 @@ impl Walk<'_> {
             })
         });
         let flags = if call.op == Op::Open { call.args[1] } else { call.args[2] } as i32;
-        let empties = flags & words::O_TRUNC != 0 || call.op == Op::Creat;
+        let empties = flags & sentences::O_TRUNC != 0 || call.op == Op::Creat;
         if empties {
             self.files.truncate(opened, 0);
         }
         if self.files.at(opened).is_some() && self.process(pid).is_some() {
             let note = if empties { "It is empty from now on." } else { "" };
-            let name = call.paths.first().map_or("?", |path| words::base(path));
+            let name = call.paths.first().map_or("?", |path| sentences::base(path));
             self.step(pid, format!("{pid} opens {name} as descriptor {}.", call.result), note.into(), None);
         }
     }

@@ -1,12 +1,12 @@
 //! A recorded run, one call at a time: what was in each buffer, pipe and file between two calls.
 
-mod content;
 mod events;
+mod file_contents;
+mod sentences;
+mod step_recorder;
 mod streams;
 #[cfg(test)]
 mod tests;
-mod walk;
-mod words;
 
 use weir_model::lab::step::LabStep;
 use weir_model::trace::Recording;
@@ -16,5 +16,5 @@ const STEPS_MOST: usize = 2_000;
 
 /// Goes through a recording.
 pub fn steps(recording: &Recording) -> Vec<LabStep> {
-    walk::Walk::new(recording).steps()
+    step_recorder::StepRecorder::new(recording).steps()
 }

@@ -1,26 +1,26 @@
-//! The stream buffers of the processes, followed by the looks into them and by the calls that empty them.
+//! The stream buffers of the processes, derived from buffer snapshots and from the calls that empty them.
 
 use weir_model::lab::step::{KnownBytes, StepProcess, StepStream};
 use weir_model::trace::{Buffer, Call, SnapshotMoment};
 
-/// What a look found that was not known.
+/// A change of a buffer between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change {
-    /// The program put bytes into a buffer: so many, on top of others.
+pub(super) enum BufferChange {
+    /// The program added bytes to a buffer: their number, and whether others were pending before.
     Put { fd: i32, bytes: u64, before: u64 },
-    /// The program took bytes from a buffer; so many are left.
+    /// The program took bytes from a buffer; the number of those left.
     Took { fd: i32, bytes: u64, left: u64 },
-    /// A read brought more than the program wanted: so many are left in the buffer.
+    /// A read fetched more than the program used; the number of read-ahead bytes.
     Left { fd: i32, bytes: u64 },
 }
 
-/// Takes what a look found.
+/// Applies a buffer snapshot and returns the changes.
 pub(super) fn take(
     process: &mut StepProcess,
     moment: SnapshotMoment,
     buffers: &[Buffer],
     target: impl Fn(i32) -> String,
-) -> Vec<Change> {
+) -> Vec<BufferChange> {
     let mut changes = Vec::new();
     for buffer in buffers.iter().filter(|buffer| buffer.fd >= 0) {
         let in_use = buffer.buffer_bytes > 1 || buffer.pending_bytes + buffer.unread_bytes > 0;
@@ -34,7 +34,7 @@ pub(super) fn take(
             }
         };
         let stream = &mut process.streams[at];
-        // A stream that exit(3) has flushed is set to unbuffered: not the program's doing.
+        // exit(3) sets a stream that it has flushed to unbuffered; the program did not.
         if !matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal) {
             (stream.mode, stream.buffer_bytes) = (buffer.mode, buffer.buffer_bytes);
         }
@@ -58,19 +58,20 @@ fn fresh(buffer: &Buffer, target: String) -> StepStream {
     }
 }
 
-fn change(stream: &StepStream, buffer: &Buffer) -> Option<Change> {
+fn change(stream: &StepStream, buffer: &Buffer) -> Option<BufferChange> {
     let (fd, before, unread) = (stream.fd, stream.pending.count, stream.unread.count);
     if buffer.pending_bytes > before {
-        return Some(Change::Put { fd, bytes: buffer.pending_bytes - before, before });
+        return Some(BufferChange::Put { fd, bytes: buffer.pending_bytes - before, before });
     }
     match buffer.unread_bytes {
-        left if left < unread => Some(Change::Took { fd, bytes: unread - left, left }),
-        bytes if bytes > unread => Some(Change::Left { fd, bytes }),
+        left if left < unread => Some(BufferChange::Took { fd, bytes: unread - left, left }),
+        bytes if bytes > unread => Some(BufferChange::Left { fd, bytes }),
         _ => None,
     }
 }
 
-/// Takes from the buffer what a write took from it: the stream as it was before. None: its bytes were no buffer's.
+/// Removes from a buffer the bytes that a write(2) took from it. Returns the stream as it was before, or None if the
+/// bytes came from no buffer.
 pub(super) fn wrote(process: &mut StepProcess, call: &Call) -> Option<StepStream> {
     let stream = process.streams.iter_mut().find(|stream| stream.fd == call.fd)?;
     let known = stream.pending.head.len().min(call.head.len());
@@ -86,13 +87,13 @@ pub(super) fn wrote(process: &mut StepProcess, call: &Call) -> Option<StepStream
     Some(before)
 }
 
-/// A child has its parent's buffers: what waits in them is in both from now on.
+/// Copies a parent's buffers for its child and returns those with pending bytes.
 pub(super) fn copied(parent: &mut StepProcess) -> Vec<StepStream> {
     parent.streams.iter_mut().for_each(|stream| stream.shared = stream.pending.count);
     parent.streams.iter().map(|stream| StepStream { copied: true, ..stream.clone() }).collect()
 }
 
-/// Bytes that wait in all its buffers.
+/// Returns the pending bytes in all buffers of a process.
 pub(super) fn waiting(process: &StepProcess) -> u64 {
     process.streams.iter().map(|stream| stream.pending.count).sum()
 }

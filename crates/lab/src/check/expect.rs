@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::calls::Flow;
-use super::place::Place;
+use super::calls::FileCalls;
+use super::check_directory::CheckDirectory;
 use super::{Requirement, Test, wrong};
 
 /// Long enough for what should be there at once, also on a busy machine.
@@ -19,11 +19,11 @@ pub(super) const USAGE: Requirement = Requirement {
     id: "usage",
     what: "without arguments it says how it is used, with a status that is not 0",
     see: "exit(3): status 2 is usual",
-    test: |place| place.run(&[]).done()?.failed("without arguments").map(drop),
+    test: |dir| dir.run(&[]).done()?.failed("without arguments").map(drop),
 };
 
 /// Inputs of about a block.
-pub(super) const fn block_borders(test: fn(&Place) -> Test) -> Requirement {
+pub(super) const fn block_borders(test: fn(&CheckDirectory) -> Test) -> Requirement {
     Requirement {
         id: "block-borders",
         what: "sizes of a block, one less and one more lose and add nothing",
@@ -33,13 +33,13 @@ pub(super) const fn block_borders(test: fn(&Place) -> Test) -> Requirement {
 }
 
 /// Nothing can be written. `see`: what tells it of the calls that the exercise is about.
-pub(super) const fn full_disk(see: &'static str, test: fn(&Place) -> Test) -> Requirement {
+pub(super) const fn full_disk(see: &'static str, test: fn(&CheckDirectory) -> Test) -> Requirement {
     let what = "on a full disk (/dev/full) it says so, with a status that is not 0";
     Requirement { id: "full-disk", what, see, test }
 }
 
 /// Not all can be written.
-pub(super) const fn short_write(test: fn(&Place) -> Test) -> Requirement {
+pub(super) const fn short_write(test: fn(&CheckDirectory) -> Test) -> Requirement {
     Requirement {
         id: "short-write",
         what: "when only a part of a write fits, it goes on with the rest or fails",
@@ -68,7 +68,7 @@ pub(super) fn same(of: &str, wanted: &[u8], got: &[u8]) -> Test {
 }
 
 /// Were the bytes moved in blocks?
-pub(super) fn few(name: &str, flow: Flow, bytes: u64) -> Test {
+pub(super) fn few(name: &str, flow: FileCalls, bytes: u64) -> Test {
     let most = bytes / BYTES_A_CALL + CALLS_BESIDE;
     match flow.calls <= most {
         true => Ok(()),
@@ -116,12 +116,14 @@ pub(super) fn shaped(text: &str, shape: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Wrong;
+    use crate::check::CheckFailure;
 
     #[test]
     fn a_difference_is_told_with_its_place() {
         assert!(same("x", b"abc", b"abc").is_ok());
-        let Err(Wrong::Solution(text)) = same("a file", b"abcd", b"abx") else { panic!("they differ") };
+        let Err(CheckFailure::Solution(text)) = same("a file", b"abcd", b"abx") else {
+            panic!("they differ")
+        };
         assert_eq!(
             text,
             "a file: 3 bytes came where 4 are right; they differ at byte 2: \"x\" in place of \"cd\""
@@ -130,8 +132,8 @@ mod tests {
 
     #[test]
     fn blocks_are_few_calls_and_bytes_are_not() {
-        assert!(few("in", Flow { calls: 17, bytes: 65_536, syncs: 0 }, 65_536).is_ok());
-        assert!(few("in", Flow { calls: 65_537, bytes: 65_536, syncs: 0 }, 65_536).is_err());
+        assert!(few("in", FileCalls { calls: 17, bytes: 65_536, syncs: 0 }, 65_536).is_ok());
+        assert!(few("in", FileCalls { calls: 65_537, bytes: 65_536, syncs: 0 }, 65_536).is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is in files and pipes, followed by the calls that write and read them.
+//! The contents of files and pipes, derived from the calls that write and read them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use weir_model::StreamKind;
 use weir_model::lab::step::StepFile;
 use weir_model::trace::{Call, OpenFile, Recording, StreamCounts};
 
-use super::words;
+use super::sentences;
 
-/// Bytes of a file that are followed one by one.
+/// The most bytes of a file whose values are kept.
 const KEPT: u64 = 65_536;
 
-/// All files of a recording that bytes go to or come from, and where each opening of them stands.
+/// All files that a recording writes or reads, with the offset of each open file.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(super) struct FileContents {
     pub all: Vec<StepFile>,
     /// By the id of the opening.
     index: HashMap<u32, usize>,
@@ -22,10 +22,10 @@ pub(super) struct Files {
     appends: HashMap<u32, bool>,
 }
 
-impl Files {
-    /// Those that are written or read in this recording, what a program needs to start left out.
-    pub fn of(recording: &Recording) -> Files {
-        let mut files = Files::default();
+impl FileContents {
+    /// Makes the files that the recording writes or reads, without those that a program reads to start.
+    pub fn of(recording: &Recording) -> FileContents {
+        let mut files = FileContents::default();
         let mut known: HashMap<(u64, u64, &str), usize> = HashMap::new();
         let used = recording.counts.iter().filter(|flow| flow.calls + flow.syncs > 0);
         let used = used.filter(|flow| !of_starter(recording, flow)).map(|flow| flow.file);
@@ -36,22 +36,22 @@ impl Files {
                 files.all.len() - 1
             });
             files.index.insert(file.id, at);
-            files.appends.insert(file.id, file.flags & words::O_APPEND != 0);
+            files.appends.insert(file.id, file.flags & sentences::O_APPEND != 0);
         }
         files
     }
 
-    /// The file behind an opening, if it is shown.
+    /// Returns the index of an open file's file, if it is shown.
     pub fn at(&self, id: Option<u32>) -> Option<usize> {
         self.index.get(&id?).copied()
     }
 
-    /// A new step begins.
+    /// Marks the start of a new step.
     pub fn settle(&mut self) {
         self.all.iter_mut().for_each(|file| file.added = None);
     }
 
-    /// A call wrote these bytes, of which the first are known.
+    /// Applies a write. Only the first bytes of `call` are known: `head`.
     pub fn write(&mut self, call: &Call, head: &[u8]) {
         let (Some(at), Some(id)) = (self.at(call.file), call.file) else { return };
         let (bytes, file) = (call.result as u64, &mut self.all[at]);
@@ -67,7 +67,7 @@ impl Files {
         }
     }
 
-    /// A call read these bytes. From a pipe they are taken; in a file they become known.
+    /// Applies a read. It removes the bytes from a pipe; those of a file become known.
     pub fn read(&mut self, call: &Call) {
         let (Some(at), Some(id)) = (self.at(call.file), call.file) else { return };
         let (bytes, file) = (call.result as u64, &mut self.all[at]);
@@ -86,14 +86,14 @@ impl Files {
         }
     }
 
-    /// lseek(2).
+    /// Applies an lseek(2).
     pub fn seek(&mut self, call: &Call) {
         if let Some(id) = call.file {
             self.offsets.insert(id, call.result as u64);
         }
     }
 
-    /// open(2) that empties it, or ftruncate(2).
+    /// Applies a truncation by open(2) or ftruncate(2).
     pub fn truncate(&mut self, id: Option<u32>, bytes: u64) {
         if let Some(file) = self.at(id).map(|at| &mut self.all[at]) {
             file.bytes = bytes;
@@ -101,7 +101,7 @@ impl Files {
         }
     }
 
-    /// The program waited for the device.
+    /// Applies an fsync(2): all bytes of the file are on the device.
     pub fn sync(&mut self, id: Option<u32>) {
         if let Some(file) = self.at(id).map(|at| &mut self.all[at]) {
             file.synced = Some(file.bytes);
@@ -122,7 +122,7 @@ fn put(file: &mut StepFile, range: Range<u64>, head: &[u8]) {
 
 fn new(file: &OpenFile) -> StepFile {
     StepFile {
-        name: words::name(file),
+        name: sentences::name(file),
         kind: file.kind,
         bytes: 0,
         content: Vec::new(),
@@ -131,12 +131,12 @@ fn new(file: &OpenFile) -> StepFile {
     }
 }
 
-/// Is it the shell that only starts the program?
+/// Returns whether the stream belongs to the shell that only starts the program.
 fn of_starter(recording: &Recording, flow: &StreamCounts) -> bool {
     recording.image(flow.pid, flow.image).is_some_and(|image| image.argv == recording.command)
 }
 
-/// Is it the program's own business, not its loader's or its language's?
+/// Returns whether a file is the program's own, not one of its loader or runtime.
 pub(super) fn shown(file: &OpenFile) -> bool {
     let system = ["/lib", "/usr/", "/etc/", "/proc/", "/sys/", "/opt/"];
     let library = file.path.contains(".so.") || file.path.ends_with(".so");

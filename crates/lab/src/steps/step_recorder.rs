@@ -1,34 +1,34 @@
-//! From events to steps: keeps what is known, and takes a picture of it at each thing that happens.
+//! Makes steps from events: keeps the state of files and buffers, and copies it into a step at each event.
 
 use std::collections::HashSet;
 
 use weir_model::lab::step::{ByteTransfer, LabStep, StepProcess};
 use weir_model::trace::{Buffer, Event, EventKind, Exit, Image, Recording, SnapshotMoment};
 
-use super::content::Files;
-use super::streams::{self, Change};
-use super::{STEPS_MOST, words};
+use super::file_contents::FileContents;
+use super::streams::{self, BufferChange};
+use super::{STEPS_MOST, sentences};
 
-pub(super) struct Walk<'r> {
+pub(super) struct StepRecorder<'r> {
     pub recording: &'r Recording,
-    pub files: Files,
+    pub files: FileContents,
     pub processes: Vec<StepProcess>,
     steps: Vec<LabStep>,
-    /// Shells that only start the program.
+    /// PIDs of shells that only start the program.
     hidden: HashSet<u32>,
-    /// Descriptors' files as the looks told them.
+    /// The files behind descriptors, from buffer snapshots.
     targets: Vec<((u32, i32), u32)>,
-    /// Bytes that a fork copied.
+    /// Pending bytes that forks have copied.
     pub copied: u64,
     left_out: bool,
 }
 
-impl<'r> Walk<'r> {
+impl<'r> StepRecorder<'r> {
     pub fn new(recording: &'r Recording) -> Self {
         let starter = recording.command.first().is_some_and(|word| word == "sh" || word.ends_with("/sh"));
-        Walk {
+        StepRecorder {
             recording,
-            files: Files::of(recording),
+            files: FileContents::of(recording),
             processes: Vec::new(),
             steps: Vec::new(),
             hidden: starter.then_some(recording.root).into_iter().collect(),
@@ -38,7 +38,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// All of them.
+    /// Returns the steps of the whole recording.
     pub fn steps(mut self) -> Vec<LabStep> {
         if !self.hidden.contains(&self.recording.root) {
             self.begin(self.recording.root);
@@ -74,7 +74,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Takes a picture.
+    /// Adds a step with a copy of the current state.
     pub fn step(&mut self, actor: u32, text: String, note: String, moved: Option<ByteTransfer>) {
         let actor = Some(actor);
         let (processes, files) = (self.processes.clone(), self.files.all.clone());
@@ -102,7 +102,7 @@ impl<'r> Walk<'r> {
         }
         if begins || self.process(pid).is_none() {
             self.begin(pid);
-            let text = format!("{} begins, as process {pid}.", words::base(&image.argv.join(" ")));
+            let text = format!("{} begins, as process {pid}.", sentences::base(&image.argv.join(" ")));
             let note =
                 "The box is its buffer: memory in which stdio gathers what it prints or reads, still empty.";
             return self.step(pid, text, note.into(), None);
@@ -110,15 +110,15 @@ impl<'r> Walk<'r> {
         self.new_image(pid, image);
     }
 
-    /// What waited in the buffers of the old program is gone.
+    /// Drops the buffers of the old image; their pending bytes are lost.
     fn new_image(&mut self, pid: u32, image: &Image) {
         let Some(process) = self.process(pid) else { return };
         let (lost, unread) =
             (streams::waiting(process), process.streams.iter().map(|one| one.unread.count).sum());
         process.streams.clear();
         process.name.clone_from(&image.comm);
-        let text = format!("{pid} becomes another program: {}.", words::base(&image.argv.join(" ")));
-        self.step(pid, text, words::lost_at_exec(lost, unread), None);
+        let text = format!("{pid} becomes another program: {}.", sentences::base(&image.argv.join(" ")));
+        self.step(pid, text, sentences::lost_at_exec(lost, unread), None);
     }
 
     fn fork(&mut self, pid: u32, child: u32) {
@@ -129,7 +129,7 @@ impl<'r> Walk<'r> {
         let of_parent = self.targets.iter().filter(|one| one.0.0 == pid).copied().collect::<Vec<_>>();
         self.targets.extend(of_parent.into_iter().map(|((_, fd), file)| ((child, fd), file)));
         self.copied += waiting;
-        self.step(pid, words::forks(pid, child, waiting), words::copied(waiting), None);
+        self.step(pid, sentences::forks(pid, child, waiting), sentences::copied(waiting), None);
     }
 
     fn look(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], waits_in: &str) {
@@ -137,46 +137,46 @@ impl<'r> Walk<'r> {
         let recording = self.recording;
         let target = |fd: i32| {
             let id = targets.iter().rev().find(|one| one.0 == (pid, fd)).map(|one| one.1);
-            id.and_then(|id| recording.file(id)).map_or_else(|| format!("fd {fd}"), words::name)
+            id.and_then(|id| recording.file(id)).map_or_else(|| format!("fd {fd}"), sentences::name)
         };
         let Some(process) = self.process(pid) else { return };
         let changes = streams::take(process, moment, buffers, target);
         for change in changes {
             let mode = self.process(pid).and_then(|process| {
-                let stream = process.streams.iter().find(|stream| stream.fd == words::fd(&change))?;
+                let stream = process.streams.iter().find(|stream| stream.fd == sentences::fd(&change))?;
                 Some((stream.mode, stream.buffer_bytes))
             });
             let note = match change {
-                Change::Put { before, .. } => words::waits(mode, before, waits_in),
-                Change::Took { left: 0, .. } => String::new(),
-                Change::Took { .. } | Change::Left { .. } => {
+                BufferChange::Put { before, .. } => sentences::waits(mode, before, waits_in),
+                BufferChange::Took { left: 0, .. } => String::new(),
+                BufferChange::Took { .. } | BufferChange::Left { .. } => {
                     "They are in its memory: no other process can read them any more.".into()
                 }
             };
-            self.step(pid, words::change(pid, &change), note, None);
+            self.step(pid, sentences::change(pid, &change), note, None);
         }
     }
 
     fn exit(&mut self, pid: u32, exit: Exit) {
         let Some(process) = self.process(pid) else { return };
         let lost = streams::waiting(process);
-        let how = words::exit(exit);
+        let how = sentences::exit(exit);
         process.ended = Some(how.clone());
         process.streams.retain(|stream| stream.pending.count > 0);
-        self.step(pid, format!("{pid} ends: {how}."), words::lost_at_end(lost), None);
+        self.step(pid, format!("{pid} ends: {how}."), sentences::lost_at_end(lost), None);
         if let Some(process) = self.process(pid) {
             process.streams.clear();
         }
     }
 
-    /// What has come of it all.
+    /// Adds the last step, which sums up the result.
     fn end(&mut self) {
         let (text, note) = match self.left_out {
             true => (
                 format!("The run goes on; these are its first {STEPS_MOST} steps."),
                 "Take a smaller one.".into(),
             ),
-            false => ("All processes have ended.".to_string(), words::sum(&self.files.all, self.copied)),
+            false => ("All processes have ended.".to_string(), sentences::sum(&self.files.all, self.copied)),
         };
         let (processes, files) = (self.processes.clone(), self.files.all.clone());
         self.steps.push(LabStep { text, note, actor: None, moved: None, processes, files });

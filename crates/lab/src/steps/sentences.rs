@@ -4,7 +4,7 @@ use weir_model::lab::step::StepFile;
 use weir_model::trace::{Call, Exit, OpenFile};
 use weir_model::{Mode, StreamKind, errno};
 
-use super::streams::Change;
+use super::streams::BufferChange;
 
 /// Flags of open(2), the same on all machines that weir runs on.
 pub(super) const O_TRUNC: i32 = 0o1000;
@@ -42,32 +42,32 @@ pub(super) fn bytes(count: u64) -> String {
     if count == 1 { "1 byte".into() } else { format!("{count} bytes") }
 }
 
-pub(super) fn fd(change: &Change) -> i32 {
+pub(super) fn fd(change: &BufferChange) -> i32 {
     match change {
-        Change::Put { fd, .. } | Change::Took { fd, .. } | Change::Left { fd, .. } => *fd,
+        BufferChange::Put { fd, .. } | BufferChange::Took { fd, .. } | BufferChange::Left { fd, .. } => *fd,
     }
 }
 
-pub(super) fn change(pid: u32, change: &Change) -> String {
+pub(super) fn change(pid: u32, change: &BufferChange) -> String {
     match *change {
-        Change::Put { fd, bytes: count, before: 0 } => {
+        BufferChange::Put { fd, bytes: count, before: 0 } => {
             let (bytes, stream) = (bytes(count), stream(fd));
             format!(
                 "{pid} prints {bytes} into the buffer of {stream}. No system call: the kernel knows nothing of them."
             )
         }
-        Change::Put { fd, bytes: count, .. } => {
+        BufferChange::Put { fd, bytes: count, .. } => {
             let more = if count == 1 { "1 more byte".into() } else { format!("{count} more bytes") };
             format!("{pid} prints {more} into the buffer of {}. No system call.", stream(fd))
         }
-        Change::Took { fd, bytes: count, left } => {
+        BufferChange::Took { fd, bytes: count, left } => {
             format!(
                 "{pid} takes {} from the buffer of {}: {left} left. No system call.",
                 bytes(count),
                 stream(fd)
             )
         }
-        Change::Left { fd, bytes: count } => {
+        BufferChange::Left { fd, bytes: count } => {
             format!("Of what {pid} read, {} stay in the buffer of {}.", bytes(count), stream(fd))
         }
     }
