@@ -25,7 +25,7 @@ const COMMON_OF_TEN: usize = 9;
 /// The fd snapshots of one gap.
 #[derive(Debug, Default)]
 pub(super) struct FdSnapshots {
-    /// Files that were opened in the gap, with the largest position seen.
+    /// Files that were opened in the gap, with the largest position in any snapshot.
     opened: HashMap<FdFile, FdProgress>,
     /// Device and inode of each descriptor at the latest snapshot, and the file's id if it is a regular file.
     latest: HashMap<i32, ((u64, u64), Option<u32>)>,
@@ -81,7 +81,7 @@ impl FdSnapshots {
     }
 }
 
-/// Adds the regular file behind a descriptor. Returns none if the descriptor is closed or reused meanwhile.
+/// Adds the regular file of a descriptor. Returns none if the descriptor is closed or reused during the read.
 fn add_opened(files: &mut OpenFileTable, pid: u32, fd: i32, inode: (u64, u64)) -> Option<(u32, FdInfo)> {
     let file: OpenFile = open_file(pid, fd).filter(|file| file.kind == StreamKind::File)?;
     // The path is read between two reads of the inode. Inode 0 cannot be compared.

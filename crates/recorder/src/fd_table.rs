@@ -113,20 +113,7 @@ pub(super) fn apply_call(table: &mut FdTable, files: &mut OpenFileTable, call: &
     }
     let (first, result) = (call.args[0] as i32, call.result as i32);
     match call.op {
-        op if op.opens() => {
-            let flags = match call.op {
-                Open => call.args[1] as i32,
-                Openat => call.args[2] as i32,
-                Creat => libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC,
-                _ => fdinfo(pid, result).map_or(0, |info| info.flags),
-            };
-            let name = call.paths.first().map_or("", String::as_str);
-            let parent =
-                matches!(call.op, Openat | Openat2).then(|| directory_path(table, files, first, pid));
-            let name = without_parent_parts(join_path(parent.flatten().as_deref(), name), flags);
-            let file = files.add_opened(pid, result, &name, call.directory, flags);
-            table.insert(result, FdEntry::new(file, flags & libc::O_CLOEXEC != 0));
-        }
+        op if op.opens() => apply_open(table, files, call, pid),
         Close => {
             table.remove(&first);
         }
@@ -152,18 +139,7 @@ pub(super) fn apply_call(table: &mut FdTable, files: &mut OpenFileTable, call: &
             }
             _ => {}
         },
-        Pipe | Pipe2 | Socketpair => {
-            let (kind, name, flags) = match call.op {
-                Socketpair => (StreamKind::Socket, "socket", call.args[1] as i32),
-                Pipe2 => (StreamKind::Pipe, "pipe", call.args[1] as i32),
-                _ => (StreamKind::Pipe, "pipe", 0),
-            };
-            for number in call.head.chunks_exact(4).take(2) {
-                let fd = i32::from_le_bytes([number[0], number[1], number[2], number[3]]);
-                let file = files.add_made(pid, fd, kind, name);
-                table.insert(fd, FdEntry::new(file, flags & libc::O_CLOEXEC != 0));
-            }
-        }
+        Pipe | Pipe2 | Socketpair => apply_pipe(table, files, call, pid),
         Socket | Accept | Accept4 => {
             let flags = if call.op == Accept4 { call.args[3] } else { call.args[1] } as i32;
             let file = files.add_made(pid, result, StreamKind::Socket, "socket");
@@ -179,6 +155,38 @@ pub(super) fn apply_call(table: &mut FdTable, files: &mut OpenFileTable, call: &
     }
 }
 
+/// Enters the file that a call opened.
+fn apply_open(table: &mut FdTable, files: &mut OpenFileTable, call: &RawCall, pid: u32) {
+    let fd = call.result as i32;
+    let flags = match call.op {
+        Op::Open => call.args[1] as i32,
+        Op::Openat => call.args[2] as i32,
+        Op::Creat => libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC,
+        _ => fdinfo(pid, fd).map_or(0, |info| info.flags),
+    };
+    let name = call.paths.first().map_or("", String::as_str);
+    let has_directory = matches!(call.op, Op::Openat | Op::Openat2);
+    let parent = has_directory.then(|| directory_path(table, files, call.args[0] as i32, pid));
+    let name = without_parent_parts(join_path(parent.flatten().as_deref(), name), flags);
+    let file = files.add_opened(pid, fd, &name, call.directory, flags);
+    table.insert(fd, FdEntry::new(file, flags & libc::O_CLOEXEC != 0));
+}
+
+/// Enters both descriptors of pipe(2) or socketpair(2).
+fn apply_pipe(table: &mut FdTable, files: &mut OpenFileTable, call: &RawCall, pid: u32) {
+    let (kind, name, flags) = match call.op {
+        Op::Socketpair => (StreamKind::Socket, "socket", call.args[1] as i32),
+        Op::Pipe2 => (StreamKind::Pipe, "pipe", call.args[1] as i32),
+        _ => (StreamKind::Pipe, "pipe", 0),
+    };
+    for number in call.head.chunks_exact(4).take(2) {
+        let fd = i32::from_le_bytes([number[0], number[1], number[2], number[3]]);
+        let file = files.add_made(pid, fd, kind, name);
+        table.insert(fd, FdEntry::new(file, flags & libc::O_CLOEXEC != 0));
+    }
+}
+
+/// Enters a second descriptor of the same open file.
 fn duplicate(
     (table, files): (&mut FdTable, &mut OpenFileTable),
     pid: u32,

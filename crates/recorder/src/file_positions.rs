@@ -87,7 +87,7 @@ mod tests {
         positions.set(7, 0);
         assert_eq!(positions.advance(7, 5, unused), Some(0));
         positions.forget(7);
-        assert_eq!(positions.advance(7, 5, || Some(3)), None, "another process has advance it meanwhile");
+        assert_eq!(positions.advance(7, 5, || Some(3)), None, "another process has moved the position");
         assert_eq!(positions.advance(7, 5, || None), None);
         assert_eq!(positions.advance(7, 5, || Some(20)), Some(15));
     }

@@ -135,14 +135,14 @@ impl GapAttribution<'_> {
         let fits = |progress: &FdProgress| {
             progress.access.map_or(other_bytes == 0, |direction| direction == self.direction)
         };
-        let mut seen = HashSet::new();
+        let mut counted_files = HashSet::new();
         let mut attributed = Vec::new();
         let mut fd_files: Vec<(&FdFile, &FdProgress)> = fd_files.collect();
         fd_files.sort_by_key(|one| *one.0);
         for (&(fd, file), progress) in fd_files {
             // Descriptors of one open file share its position.
             let advance = progress.advance.filter(|advance| *advance > 0 && fits(progress));
-            if let Some(advance) = advance.filter(|_| seen.insert(file)) {
+            if let Some(advance) = advance.filter(|_| counted_files.insert(file)) {
                 let (bytes, fd_file) = (advance as f64, self.used_fd((fd, file)));
                 let calls = bytes / self.mean_bytes(fd_file).unwrap_or(whole.mean()).max(1.0);
                 attributed.push((Some(fd_file), CallsAndBytes { calls, bytes }));
@@ -224,15 +224,7 @@ impl GapAttribution<'_> {
             return None;
         }
         let is_attributed = |fd_file: &FdFile| attributed.iter().any(|one| one.0 == Some(*fd_file));
-        let used_until_exit = || {
-            // Any descriptor of the open file counts (see `by_another_fd`).
-            let open = |fd_file: &FdFile| self.gap.open_at_start.iter().any(|other| other.1 == fd_file.1);
-            let continues = |one: &(FdFile, StreamActivity)| open(&one.0) && !is_attributed(&one.0);
-            let all = !before.is_empty()
-                && before.iter().all(continues)
-                && !self.opens_file_after_file(&before, open);
-            all.then(|| (before.iter().map(|one| one.0).collect(), true))
-        };
+        let used_until_exit = || self.used_until_exit(&before, attributed);
         let Some(table) = &self.gap.fds_at_end else {
             return self.gap.short_lived.is_empty().then(used_until_exit).flatten();
         };
@@ -278,7 +270,7 @@ impl GapAttribution<'_> {
             advance_of(fd_file)
                 .is_none_or(|(progress, advance)| in_both_windows(fd_file) && fits(progress, advance))
         };
-        // The position of a file opened in the gap says all.
+        // The position of a file opened in the gap gives its exact bytes.
         fd_files.retain(|fd_file| known(fd_file) && may(fd_file) && !is_attributed(fd_file));
         let continued = (!changes && !before.is_empty() && !fd_files.is_empty()).then_some((fd_files, false));
         // The process was alive at the end of the gap but made no more calls.
@@ -286,6 +278,21 @@ impl GapAttribution<'_> {
             |fd_file: &FdFile| advance_of(fd_file).is_none_or(|(progress, advance)| fits(progress, advance));
         let exited_next = !changes && self.after.is_empty() && before.iter().all(|one| fits_rest(&one.0));
         continued.or_else(|| exited_next.then(used_until_exit).flatten())
+    }
+
+    /// Returns the streams that the process used before the gap, if it may have used them up to its exit.
+    fn used_until_exit(
+        &self,
+        before: &[(FdFile, StreamActivity)],
+        attributed: &[(Option<FdFile>, CallsAndBytes)],
+    ) -> Option<(Vec<FdFile>, bool)> {
+        let is_attributed = |fd_file: &FdFile| attributed.iter().any(|one| one.0 == Some(*fd_file));
+        // Any descriptor of the open file counts (see `candidates`).
+        let open = |fd_file: &FdFile| self.gap.open_at_start.iter().any(|other| other.1 == fd_file.1);
+        let continues = |one: &(FdFile, StreamActivity)| open(&one.0) && !is_attributed(&one.0);
+        let all =
+            !before.is_empty() && before.iter().all(continues) && !self.opens_file_after_file(before, open);
+        all.then(|| (before.iter().map(|one| one.0).collect(), true))
     }
 
     /// Returns whether the closed files belong to the program's startup (a script and its modules): nearly all

@@ -20,7 +20,7 @@ const DIRECTORIES_MAX: usize = 64;
 /// Limit of names in a directory list. Reading a larger one would delay the tracee or the recorder.
 const NAMES_MAX: usize = 1024;
 
-/// Limit of remembered paths, which bounds memory to about 10 MB.
+/// Limit of remembered paths, about 10 MB at 100 bytes each.
 const PATHS_MAX: usize = 100_000;
 
 /// RENAME_NOREPLACE and RENAME_EXCHANGE of renameat2(2): neither replaces a file.
@@ -202,7 +202,7 @@ mod tests {
             "a second rename replaces the first"
         );
         let moved_away = call(Op::Rename, [0; 6], 0, &["name", "backup"]);
-        assert_eq!(replaced_after(&[saved, moved_away]), Some(false), "the name was moved moved_away before");
+        assert_eq!(replaced_after(&[saved, moved_away]), Some(false), "the name was moved away before");
     }
 
     #[test]

@@ -280,6 +280,17 @@ fn is_same(file: &OpenFile, now: FdInfo) -> bool {
     now.ino != 0 && now.ino == file.ino && same_access_mode(file, now.flags)
 }
 
+/// Returns the mark of an open file that `fd` refers to as well.
+fn mark_of_duplicate<'m>(
+    pid: u32,
+    fd: i32,
+    still_open: &HashMap<FdFile, FdProgress>,
+    marks: &'m HashMap<i32, GapMark>,
+) -> Option<&'m GapMark> {
+    let (original, _) = still_open.keys().find(|(other, _)| same_open_file(pid, fd, *other))?;
+    marks.get(original)
+}
+
 /// Reads the descriptors of a process at the end of a gap. Returns none if the process has exited.
 fn fds_at_gap_end(
     table: &mut FdTable,
@@ -322,14 +333,7 @@ fn fds_at_gap_end(
     new_fds.sort_unstable();
     for fd in new_fds.into_iter().take(NEW_FDS_MAX) {
         // A second descriptor of a file that was open before is no new file.
-        let duplicate = |other: &&i32| same_open_file(pid, fd, **other);
-        let duplicate = at_end
-            .still_open
-            .keys()
-            .map(|(other, _)| other)
-            .find(duplicate)
-            .and_then(|other| marks.get(other));
-        if let Some(mark) = duplicate {
+        if let Some(mark) = mark_of_duplicate(pid, fd, &at_end.still_open, marks) {
             table.insert(fd, FdEntry::new(mark.file, false));
             continue;
         }

@@ -80,7 +80,7 @@ pub(super) fn missing_by_stream<K: Copy>(
     each.map(|(one, (calls, bytes))| (one.0, KernelTotal { calls, bytes })).collect()
 }
 
-/// Splits `whole` by these weights into whole numbers. If all weights are 0, the first part gets all.
+/// Splits `whole` by these weights into whole numbers. If all weights are 0, the last part gets all.
 fn whole_numbers(whole: u64, weights: &[f64]) -> Vec<u64> {
     let sum: f64 = weights.iter().sum();
     let share = |weight: &f64| if sum > 0.0 { (whole as f64 * weight / sum) as u64 } else { 0 };

@@ -114,7 +114,7 @@ impl Recorder {
         self.push_event(at_s, pid, pid, EventKind::Unwatched { until_s });
     }
 
-    /// Extrapolates what the kernel's totals do not tell: calls on sockets, and the times of the last calls.
+    /// Extrapolates what the kernel's totals do not contain: calls on sockets, and the times of the last calls.
     pub(super) fn settle_unobserved_spans(&mut self) {
         let ended = self.processes.iter().filter_map(|process| Some((process.pid, process.ended_s?)));
         let ended: HashMap<u32, f64> = ended.collect();

@@ -113,10 +113,11 @@ mod tests {
             return crate::call_sites::tests::skip(name, "no watchpoints of the processor");
         };
         let code = code(std::process::id());
-        let seen =
+        let write =
             ObservedWrite { pid: std::process::id(), stream: 1, sample, code, last: true, until_ns: None };
-        let later = ObservedWrite { code: Arc::from([]), until_ns: Some(seen.sample.ns + 1), ..seen.clone() };
-        let named = named(&[seen.clone(), later], seen.sample.ns - 1_000_000_000);
+        let later =
+            ObservedWrite { code: Arc::from([]), until_ns: Some(write.sample.ns + 1), ..write.clone() };
+        let named = named(&[write.clone(), later], write.sample.ns - 1_000_000_000);
         assert_eq!((named.len(), named[0].call_site.at_s, named[0].call_site.last), (2, 1.0, true));
         let own: Vec<&Frame> = named[0].call_site.own_frames().collect();
         assert_eq!(own.len(), 2, "{named:#?}");

@@ -160,13 +160,13 @@ mod tests {
     #[test]
     fn the_write_before_the_last_snapshot_is_kept() {
         let mut one = WatchedStream::new(2, 42, 0);
-        let mut waits = Vec::new();
+        let mut old = Vec::new();
         for ns in [0, 400_000_000, 800_000_000, 900_000_000] {
             one.add(write_at(ns));
-            waits.push(one.note_pending(ns + 1));
+            old.push(one.note_pending(ns + 1));
         }
         one.add(write_at(950_000_000));
-        assert_eq!(waits, [false, false, true, true]);
+        assert_eq!(old, [false, false, true, true]);
         let kept: Vec<u64> = one.end(None).iter().map(|one| one.sample.ns).collect();
         assert_eq!(kept, [900_000_000, 950_000_000]);
     }

@@ -176,7 +176,7 @@ impl SampleRing {
     fn copy(&self, from: u64, bytes: usize) -> Option<Vec<u8>> {
         let byte = |at: usize| {
             let at = (from as usize).wrapping_add(at) & (self.bytes - 1);
-            // SAFETY: `at` is below the size of the data, which lie behind the first page of the mapping.
+            // SAFETY: `at` is below the size of the data, which follow the first page of the mapping.
             unsafe { self.start.add(self.page + at).read_volatile() }
         };
         (bytes <= self.bytes).then(|| (0..bytes).map(byte).collect())

@@ -8,7 +8,7 @@ use crate::process_buffers::ProcessBuffers;
 
 /// Snapshots between two searches for new streams.
 const SEARCH_EVERY: u32 = 16;
-/// Bytes of a preview: one column of the screen.
+/// Limit of a preview in bytes: the survey copies one for each stream.
 const PREVIEW_BYTES: usize = 64;
 
 /// The pending streams of a process.
