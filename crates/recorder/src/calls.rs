@@ -98,12 +98,12 @@ impl Recorder {
             }
             let file = self.file_of(pid, fd);
             let regular = self.files.is_regular(file);
-            let after_fork = self.live_process(pid, 0.0).after_fork < streams::FIRST_CALLS;
+            let after_fork = self.live_process(pid, 0.0).writes_after_fork < streams::FIRST_CALLS;
             let relative = ns.saturating_sub(self.start_ns);
             is_event |=
                 self.streams.add_call((pid, image, fd, file, direction), call, relative, regular, after_fork);
             if after_fork && call.op.writes() {
-                self.live_process(pid, 0.0).after_fork += 1;
+                self.live_process(pid, 0.0).writes_after_fork += 1;
             }
         }
         is_event

@@ -58,7 +58,8 @@ struct LiveProcess {
     totals_at_start: Option<IoTotals>,
     latest_totals: Option<IoTotals>,
     unobserved_since_s: Option<f64>,
-    after_fork: u32,
+    /// Number of writes since the last fork or exec that became events, up to `streams::FIRST_CALLS`.
+    writes_after_fork: u32,
     repeated_calls: HashMap<(Op, i32), u32>,
     /// CLOCK_MONOTONIC time of the last reported call, by thread.
     last_call_ns: HashMap<u32, u64>,

@@ -40,7 +40,7 @@ impl Recorder {
             LiveProcess { process, descriptors: table, totals_at_start, ..LiveProcess::default() },
         );
         self.files.directories.fork(pid, child);
-        self.live_process(pid, at_s).after_fork = 0;
+        self.live_process(pid, at_s).writes_after_fork = 0;
         self.push_event(at_s, pid, tid, EventKind::Fork { child });
     }
 
@@ -50,7 +50,7 @@ impl Recorder {
         let becomes_command = self.command.take_if(|command| *command == pid).is_some();
         let live = self.live_process(pid, at_s);
         live.image += u32::from(!becomes_command);
-        live.after_fork = 0;
+        live.writes_after_fork = 0;
         let (number, process) = (live.image, live.process);
         self.with_table(pid, |table, files| {
             // Descriptors from a gap may have close-on-exec set, so they are read again.

@@ -115,7 +115,7 @@ impl Recorder {
         }
         let (window_start_s, positions) = (gaps.window_start_s, std::mem::take(&mut gaps.positions));
         let (marks, open_at_start) = self.with_table(pid, |table, files| {
-            let marks = marks(table, files, pid, &window_before, &positions);
+            let marks = read_marks(table, files, pid, &window_before, &positions);
             mark_stale(table);
             (marks, table.iter().map(|(fd, known)| (*fd, known.file)).collect())
         });
@@ -225,7 +225,7 @@ impl Recorder {
 }
 
 /// Reads the position of each descriptor that may be used in a gap.
-fn marks(
+fn read_marks(
     table: &mut FdTable,
     files: &mut OpenFileTable,
     pid: u32,

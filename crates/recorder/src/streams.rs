@@ -11,17 +11,22 @@ use weir_trace_api::{RawCall, RawCounts};
 pub(super) const FIRST_CALLS: u32 = 8;
 /// Limit of failed and short calls of a stream that become events.
 const FAILED_CALLS: u32 = 32;
+/// Block size of common file systems, for the count of unaligned calls.
 const BLOCK: u64 = 4096;
 
+/// PID, index of the image, descriptor, file id and direction.
 pub(super) type StreamKey = (u32, u32, i32, u32, Direction);
 
 /// The state of a stream that the next call is compared with.
 #[derive(Debug, Default, Clone, Copy)]
 struct StreamState {
+    /// Offset in bytes at which the next call starts, if it is known.
     position: Option<u64>,
     /// End of the last call that moved bytes, whatever lseek(2) followed.
-    ended: Option<u64>,
-    high: u64,
+    last_end: Option<u64>,
+    /// Largest end of any call, in bytes.
+    max_end: u64,
+    /// Number of first calls that became events.
     reported: u32,
     failed: u32,
 }
@@ -95,7 +100,7 @@ impl StreamTotals {
     /// Forgets the position of a stream after a gap, in which other calls may have moved it.
     pub fn forget_position(&mut self, index: usize) {
         if let Some(state) = self.states.get_mut(&index) {
-            (state.position, state.ended) = (None, None);
+            (state.position, state.last_end) = (None, None);
         }
     }
 
@@ -219,12 +224,12 @@ fn count_moved(stream: &mut StreamCounts, state: &mut StreamState, call: &RawCal
     let Some(from) = explicit.or(call.position).or(state.position) else {
         return;
     };
-    stream.jumps += u64::from(state.ended.is_some_and(|ended| ended != from));
+    stream.jumps += u64::from(state.last_end.is_some_and(|ended| ended != from));
     let to = from + moved;
     stream.unaligned += u64::from(from % BLOCK != 0 || to % BLOCK != 0);
-    stream.again_bytes += to.min(state.high).saturating_sub(from);
-    state.high = state.high.max(to);
-    (state.position, state.ended) = (Some(to), Some(to));
+    stream.again_bytes += to.min(state.max_end).saturating_sub(from);
+    state.max_end = state.max_end.max(to);
+    (state.position, state.last_end) = (Some(to), Some(to));
 }
 
 #[cfg(test)]
