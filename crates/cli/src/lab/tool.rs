@@ -49,11 +49,11 @@ pub fn run(args: &Args) -> ExitCode {
 fn output_of(tool: &Tool) -> Result<String, Error> {
     match tool {
         Tool::Look { file, array, figures, conditions } => {
-            let lines = look::lines(&json_query::entries(file, array, conditions)?, figures);
+            let lines = json_query::lines(&json_query::entries(file, array, conditions)?, figures);
             Ok(lines.into_iter().map(|line| line + "\n").collect())
         }
         Tool::Sum { file, array, figure, conditions } => {
-            Ok(format!("{}\n", look::sum(&json_query::entries(file, array, conditions)?, figure)))
+            Ok(format!("{}\n", json_query::sum(&json_query::entries(file, array, conditions)?, figure)))
         }
         Tool::Count { file, array, conditions } => {
             Ok(format!("{}\n", json_query::entries(file, array, conditions)?.len()))
