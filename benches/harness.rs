@@ -12,8 +12,8 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 use targets::{Target, built};
 use weir_bench::axes::Workload;
-use weir_bench::ffi::{Job, Measured, Outcome};
-use weir_bench::sample::{self, Ended};
+use weir_bench::ffi::{Job, Measured, SampleOutcome};
+use weir_bench::sample::{self, SampleEnd};
 use weir_model::{Ratio, Size};
 
 const BYTES: u64 = 100_000_000;
@@ -73,9 +73,9 @@ fn measure(job: &Job) -> Result<Measured, BoxError> {
     let ended = sample::run(job, "sample", &AtomicBool::new(false))?;
     let _ = std::fs::remove_file(job.out_path.as_deref().unwrap_or(""));
     match ended {
-        Ended::Outcome(Outcome::Ok(measured), _) => Ok(*measured),
-        Ended::Outcome(other, _) => Err(format!("{other:?}").into()),
-        Ended::Stopped => Err("stopped".into()),
+        SampleEnd::Finished(SampleOutcome::Ok(measured), _) => Ok(*measured),
+        SampleEnd::Finished(other, _) => Err(format!("{other:?}").into()),
+        SampleEnd::Stopped => Err("stopped".into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use weir_bench::place::{Place, PlaceRequest};
+use weir_bench::directory::{BenchDirectory, DirectoryRequest};
 
 use crate::contender::{self, Entry, Program};
 use crate::jobs::Requirement;
@@ -29,7 +29,7 @@ fn check(path: &Path, records: f64) -> Result<(), BoxError> {
 }
 
 /// Runs an entry on a new file and returns the nanoseconds per record.
-fn once(entry: &Entry, place: &Place) -> Result<f64, BoxError> {
+fn once(entry: &Entry, place: &BenchDirectory) -> Result<f64, BoxError> {
     let path = place.file("commit");
     let sample = contender::run_on(entry, Path::new("-"), &path, 0)?;
     check(&path, sample.units)?;
@@ -38,7 +38,7 @@ fn once(entry: &Entry, place: &Place) -> Result<f64, BoxError> {
 }
 
 pub fn run(report: &mut Report) -> Result<(), BoxError> {
-    let place = Place::open(&PlaceRequest::Dir(target_dir()), 256 << 20)?;
+    let place = BenchDirectory::open(&DirectoryRequest::Dir(target_dir()), 256 << 20)?;
     let row = "group commit: an fdatasync for each record";
     let row_concurrent = "group commit: 16 threads, an fdatasync each";
     let requirement = Requirement::TimesAsFast(5.0);

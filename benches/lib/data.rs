@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use weir_bench::place::{Place, PlaceRequest};
+use weir_bench::directory::{BenchDirectory, DirectoryRequest};
 
 use crate::contender::Entry;
 use crate::{BoxError, rust_std, target_dir};
@@ -23,7 +23,7 @@ const TR_BYTES: u64 = 256 << 20;
 
 /// The directory of the files, removed on drop.
 pub struct Data {
-    place: Place,
+    place: BenchDirectory,
 }
 
 impl Data {
@@ -33,7 +33,7 @@ impl Data {
         let shared_memory = Path::new("/dev/shm");
         let in_memory = weir_bench::machine::meminfo_bytes("MemAvailable").is_some_and(|b| b > 2 * need)
             && shared_memory.is_dir();
-        let open = |dir: &Path| Place::open(&PlaceRequest::Dir(dir.into()), need);
+        let open = |dir: &Path| BenchDirectory::open(&DirectoryRequest::Dir(dir.into()), need);
         let place = match in_memory.then(|| open(shared_memory)) {
             Some(Ok(place)) => place,
             _ => open(&target_dir())?,

@@ -1,12 +1,12 @@
 //! The result of a run: rows, groups, answers and what the reader should know.
 
 use crate::answers::answers;
+use crate::directory::BenchDirectory;
 use crate::groups::group;
 use crate::machine::machine;
-use crate::place::Place;
-use crate::published::Table;
+use crate::published::PublishedTable;
 use crate::rows::{noise, row};
-use crate::run::Taken;
+use crate::run::Measurement;
 use weir_model::bench::{BenchDocument, BenchRow, GroupKey, SCHEMA};
 
 /// When and how the run was started.
@@ -17,14 +17,23 @@ pub struct Started {
     pub at: std::time::SystemTime,
 }
 
-/// Makes the document of what was `taken`.
-pub fn document(taken: &Taken, places: &[Place], published: &[&Table], started: Started) -> BenchDocument {
-    let noise = noise(&taken.tracks, &taken.rounds);
-    let mut rows: Vec<BenchRow> =
-        taken.tracks.iter().map(|track| row(track, &places[track.cell.place], &taken.rounds)).collect();
+/// Makes the document of what was `measurement`.
+pub fn document(
+    measurement: &Measurement,
+    directories: &[BenchDirectory],
+    published: &[&PublishedTable],
+    started: Started,
+) -> BenchDocument {
+    let noise = noise(&measurement.tracks, &measurement.rounds);
+    let mut rows: Vec<BenchRow> = measurement
+        .tracks
+        .iter()
+        .map(|track| row(track, &directories[track.cell.directory], &measurement.rounds))
+        .collect();
     let options = |key: &GroupKey| {
-        let place = places.iter().find(|place| place.dir == key.dir && place.fs == key.fs);
-        place.map(|place| place.mount_options.clone()).unwrap_or_default()
+        let directory =
+            directories.iter().find(|directory| directory.dir == key.dir && directory.fs == key.fs);
+        directory.map(|directory| directory.mount_options.clone()).unwrap_or_default()
     };
     let groups = group(&mut rows, &noise, options);
     let mut document = BenchDocument {
@@ -32,7 +41,7 @@ pub fn document(taken: &Taken, places: &[Place], published: &[&Table], started: 
         command: started.command,
         started: humantime::format_rfc3339_seconds(started.at).to_string(),
         took_s: started.at.elapsed().map_or(0.0, |took| took.as_secs_f64()),
-        complete: taken.complete,
+        complete: measurement.complete,
         machine: machine(),
         noise,
         model: groups.first().and_then(|group| group.model),
@@ -41,16 +50,16 @@ pub fn document(taken: &Taken, places: &[Place], published: &[&Table], started: 
         groups,
         rows,
         answers: Vec::new(),
-        rounds: taken.rounds.clone(),
+        rounds: measurement.rounds.clone(),
         warnings: Vec::new(),
     };
     document.answers = answers(&document);
-    document.warnings = warnings(&document, taken);
+    document.warnings = warnings(&document, measurement);
     document
 }
 
 /// What makes the figures doubtful.
-fn warnings(document: &BenchDocument, taken: &Taken) -> Vec<String> {
+fn warnings(document: &BenchDocument, measurement: &Measurement) -> Vec<String> {
     let mut said = Vec::new();
     let kept = |round: &&weir_model::bench::Round| !round.repeated && !round.disturbed.is_empty();
     let disturbed: Vec<_> = document.rounds.iter().filter(kept).collect();
@@ -71,7 +80,7 @@ fn warnings(document: &BenchDocument, taken: &Taken) -> Vec<String> {
             "some rows have only {fewest} samples: their intervals mean little; give it a longer --budget"
         ));
     }
-    if taken.rounds.iter().any(|round| round.steal > 0.02) {
+    if measurement.rounds.iter().any(|round| round.steal > 0.02) {
         said.push("the hypervisor took processor time away in some rounds".into());
     }
     said

@@ -244,7 +244,7 @@ impl Job {
 
 /// How a sample ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum SampleOutcome {
     /// Measured.
     Ok(Box<Measured>),
     /// A system call failed.
@@ -295,7 +295,7 @@ fn text_of(chars: &[c_char]) -> String {
 }
 
 /// Runs one sample in this process: see `wb_measure`. Meant for a process of its own.
-pub fn measure(job: &Job) -> Outcome {
+pub fn measure(job: &Job) -> SampleOutcome {
     let c_text = |text: &str| CString::new(text.replace('\0', "?")).unwrap_or_default();
     let method = c_text(&job.method);
     let in_path = job.in_path.as_deref().map(c_text);
@@ -321,13 +321,13 @@ pub fn measure(job: &Job) -> Outcome {
     let mut raw: RawResult = unsafe { std::mem::zeroed() };
     // SAFETY: both point to structs of job.h's layout; the strings outlive the call.
     match unsafe { wb_measure(&raw_job, &mut raw) } {
-        0 => Outcome::Ok(Box::new(measured(&raw))),
-        1 => Outcome::Failed {
+        0 => SampleOutcome::Ok(Box::new(measured(&raw))),
+        1 => SampleOutcome::Failed {
             errno: raw.error_number,
             call: text_of(&raw.error_call),
             path: text_of(&raw.error_path),
         },
-        _ => Outcome::Cannot(text_of(&raw.text)),
+        _ => SampleOutcome::Cannot(text_of(&raw.text)),
     }
 }
 
@@ -438,13 +438,16 @@ mod tests {
         let out_path = dir.path().join("out").display().to_string();
         let job =
             Job { out_path: Some(out_path.clone()), ..Job::plain("syscall", Workload::Write, 1000, 64) };
-        let Outcome::Ok(measured) = measure(&job) else { panic!("it can be measured") };
+        let SampleOutcome::Ok(measured) = measure(&job) else { panic!("it can be measured") };
         assert_eq!((measured.bytes_moved, measured.records), (1000, 16));
         assert!(measured.calls.contains(&("write".into(), 16)), "{measured:?}");
         let text = std::fs::read(&out_path).unwrap();
         assert!(text.iter().enumerate().all(|(i, &byte)| byte == text_at(i as u64, TEXT_LINE)));
         let again = measure(&job);
-        assert!(matches!(&again, Outcome::Failed { path, .. } if *path == out_path), "it exists: {again:?}");
-        assert!(matches!(measure(&Job { method: "none".into(), ..job }), Outcome::Failed { .. }));
+        assert!(
+            matches!(&again, SampleOutcome::Failed { path, .. } if *path == out_path),
+            "it exists: {again:?}"
+        );
+        assert!(matches!(measure(&Job { method: "none".into(), ..job }), SampleOutcome::Failed { .. }));
     }
 }

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::axes::{CacheState, Sync, SyncKind, Workload};
+use crate::directory::{BenchDirectory, DirectoryRequest};
 use crate::document::{Started, document};
 use crate::figures::Figures;
-use crate::place::{Place, PlaceRequest};
 use crate::plan::Axes;
-use crate::run::{Sample, Taken, Track};
+use crate::run::{Measurement, Sample, Track};
 use weir_model::bench::{BenchDocument, Round};
 
 pub const CALL_NS: f64 = 500.0;
@@ -60,7 +60,7 @@ fn figures(track: &Track, slow: f64) -> Figures {
 }
 
 /// Tracks with `rounds` samples each; round 2 is twice as slow for everything.
-pub fn taken(axes: &[Axes], rounds: usize) -> Taken {
+pub fn measurement(axes: &[Axes], rounds: usize) -> Measurement {
     let cells = axes.iter().flat_map(|axes| axes.cells(1).unwrap());
     let mut tracks: Vec<Track> = cells
         .map(|cell| Track {
@@ -87,17 +87,17 @@ pub fn taken(axes: &[Axes], rounds: usize) -> Taken {
             }
         }
     }
-    Taken { tracks, rounds: vec![Round::default(); rounds], complete: true, error: None }
+    Measurement { tracks, rounds: vec![Round::default(); rounds], complete: true, error: None }
 }
 
 /// The document of such a run.
 pub fn run(axes: &[Axes], rounds: usize) -> BenchDocument {
     let outer = tempfile::tempdir().unwrap();
-    let places = [Place::open(&PlaceRequest::Dir(outer.path().into()), 1).unwrap()];
+    let directories = [BenchDirectory::open(&DirectoryRequest::Dir(outer.path().into()), 1).unwrap()];
     let started = Started { command: vec!["weir".into()], at: std::time::SystemTime::now() };
     document(
-        &taken(axes, rounds),
-        &places,
+        &measurement(axes, rounds),
+        &directories,
         &crate::published::select(&["tlpi-13-1".into()]).unwrap(),
         started,
     )

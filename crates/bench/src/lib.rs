@@ -1,6 +1,6 @@
 //! Measures the cost of buffering on this machine: workloads × methods × sizes, in interleaved rounds of samples.
 //!
-//! [`selection`] turns the user's words into axes, [`plan`] axes into cells. [`place`] creates a private directory for
+//! [`selection`] turns the user's words into axes, [`plan`] axes into cells. [`directory`] creates a private directory for
 //! each place, [`run`] measures the cells in interleaved rounds of one-process samples, and [`document`] turns the
 //! samples into the result. The measured loops are C, one file a method, in `methods/`.
 
@@ -9,7 +9,8 @@
 mod answers;
 pub mod axes;
 mod cache;
-mod disturb;
+pub mod directory;
+mod disturbance;
 pub mod document;
 pub mod error;
 pub mod ffi;
@@ -17,11 +18,10 @@ mod figures;
 #[cfg(test)]
 mod fixture;
 mod groups;
-pub mod image;
+pub mod loop_image;
 pub mod machine;
 pub mod needs;
 mod pilot;
-pub mod place;
 pub mod plan;
 pub mod prices;
 pub mod published;

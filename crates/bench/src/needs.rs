@@ -4,11 +4,11 @@ use crate::axes::Workload;
 use crate::error::{Error, Result};
 use crate::plan::Cell;
 
-/// What a run needs of each place: the input and one output.
-pub fn needed_bytes(cells: &[Cell], place: usize) -> u64 {
-    let of_place = || cells.iter().filter(|cell| cell.place == place && cell.cannot.is_none());
+/// What a run needs of each directory: the input and one output.
+pub fn needed_bytes(cells: &[Cell], directory: usize) -> u64 {
+    let in_directory = || cells.iter().filter(|cell| cell.directory == directory && cell.cannot.is_none());
     let largest = |has: fn(Workload) -> bool| {
-        of_place().filter(|cell| has(cell.workload)).map(|cell| cell.bytes).max().unwrap_or(0)
+        in_directory().filter(|cell| has(cell.workload)).map(|cell| cell.bytes).max().unwrap_or(0)
     };
     largest(Workload::has_input).saturating_add(largest(Workload::has_output))
 }

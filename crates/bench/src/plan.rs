@@ -48,8 +48,8 @@ pub struct Axes {
 /// One combination: a row of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// Index of the place (directory or file system) in the run.
-    pub place: usize,
+    /// Index in [`BenchPlan::directories`](crate::selection::BenchPlan::directories).
+    pub directory: usize,
     /// Workload.
     pub workload: Workload,
     /// Method.
@@ -88,16 +88,16 @@ pub fn method(name: &str) -> Result<MethodFacts> {
 }
 
 impl Axes {
-    /// Every cell, for `places` places; a combination that a method does not have is a cell that says so.
-    pub fn cells(&self, places: usize) -> Result<Vec<Cell>> {
+    /// Returns every cell, for `directories` work directories. A combination that a method does not support is a cell with the reason.
+    pub fn cells(&self, directories: usize) -> Result<Vec<Cell>> {
         self.check()?;
         let mut cells: Vec<Cell> = Vec::new();
         for &workload in &self.workloads {
-            for place in 0..places {
+            for directory in 0..directories {
                 for &sync in &self.syncs {
                     for &cache in &self.caches {
                         for &advice in &self.advices {
-                            let blank = self.blank(workload, place, sync, cache, advice);
+                            let blank = self.blank(workload, directory, sync, cache, advice);
                             self.add_methods(&blank, &mut cells)?;
                         }
                     }
@@ -130,7 +130,7 @@ impl Axes {
     fn blank(
         &self,
         workload: Workload,
-        place: usize,
+        directory: usize,
         sync: Sync,
         cache: CacheState,
         advice: Option<Advice>,
@@ -139,7 +139,7 @@ impl Axes {
         // nothing to sync: the axis then has one value.
         let (input, output) = (workload.has_input(), workload.has_output());
         Cell {
-            place,
+            directory,
             workload,
             method: String::new(),
             record_bytes: 0,

@@ -50,7 +50,7 @@ pub struct Raw {
 
 /// A published table whose rows are cells of ours.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct PublishedTable {
     /// Its name.
     pub id: String,
     /// Its title.
@@ -85,14 +85,14 @@ pub fn raw_tables() -> &'static [Raw] {
 }
 
 /// Every published table that this benchmark can measure.
-pub fn tables() -> &'static [Table] {
-    static TABLES: OnceLock<Vec<Table>> = OnceLock::new();
+pub fn tables() -> &'static [PublishedTable] {
+    static TABLES: OnceLock<Vec<PublishedTable>> = OnceLock::new();
     TABLES.get_or_init(|| raw_tables().iter().filter_map(table).collect())
 }
 
 /// The tables named by `words`: a name, the start of several (`tlpi-13`), or `all`.
-pub fn select(words: &[String]) -> Result<Vec<&'static Table>> {
-    let mut chosen: Vec<&'static Table> = Vec::new();
+pub fn select(words: &[String]) -> Result<Vec<&'static PublishedTable>> {
+    let mut chosen: Vec<&'static PublishedTable> = Vec::new();
     for word in words {
         let found: Vec<_> =
             tables().iter().filter(|table| word == "all" || table.id.starts_with(word.as_str())).collect();
@@ -110,7 +110,7 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Table>> {
     Ok(chosen)
 }
 
-fn table(raw: &Raw) -> Option<Table> {
+fn table(raw: &Raw) -> Option<PublishedTable> {
     let column = |name: &str| raw.columns.iter().position(|column| column == name);
     let unit = if raw.unit.as_deref() == Some("us") { 1e-6 } else { 1.0 };
     let mut entries = Vec::new();
@@ -147,7 +147,7 @@ fn table(raw: &Raw) -> Option<Table> {
         }
     }
     let workload = raw.workload.parse().ok()?;
-    (!entries.is_empty()).then(|| Table {
+    (!entries.is_empty()).then(|| PublishedTable {
         id: raw.id.clone(),
         title: raw.title.clone(),
         source: raw.source.clone(),
@@ -160,7 +160,7 @@ fn table(raw: &Raw) -> Option<Table> {
     })
 }
 
-impl Table {
+impl PublishedTable {
     /// The axes that measure this table; what it does not state is taken from `default`. One for each
     /// method and mode, because not every method has every record.
     pub fn axes(&self, default: &Axes) -> Vec<Axes> {

@@ -28,8 +28,8 @@ pub fn choose_twins(tracks: &mut [Track]) {
     let Some(&first) = usable.first() else { return };
     let method = tracks[first].cell.method.clone();
     let same: Vec<usize> = usable.into_iter().filter(|&i| tracks[i].cell.method == method).collect();
-    for place in [0, same.len() / 2, same.len() - 1] {
-        tracks[same[place]].has_twin = true;
+    for index in [0, same.len() / 2, same.len() - 1] {
+        tracks[same[index]].has_twin = true;
     }
 }
 
@@ -115,7 +115,7 @@ pub fn choose(tracks: &[Track], rounds: &[Round], left_s: f64, precision: f64) -
     if added == 0 || cost > left_s { Vec::new() } else { with_twins(tracks, cells) }
 }
 
-/// In every round: the fastest cell of each group (ratios are taken against it) and those with twins.
+/// In every round: the fastest cell of each group (ratios use it as the denominator) and those with twins.
 fn compared_with(tracks: &[Track], summaries: &[(usize, Summary)]) -> Vec<usize> {
     let mut best: Vec<(usize, f64)> = Vec::new();
     for (i, summary) in summaries {
@@ -134,8 +134,8 @@ fn compared_with(tracks: &[Track], summaries: &[(usize, Summary)]) -> Vec<usize>
 }
 
 fn same_group(a: &Cell, b: &Cell) -> bool {
-    (a.place, a.workload, a.sync, a.cache, a.advice, a.bytes)
-        == (b.place, b.workload, b.sync, b.cache, b.advice, b.bytes)
+    (a.directory, a.workload, a.sync, a.cache, a.advice, a.bytes)
+        == (b.directory, b.workload, b.sync, b.cache, b.advice, b.bytes)
 }
 
 fn with_twins(tracks: &[Track], cells: Vec<usize>) -> Vec<Entry> {
@@ -158,17 +158,17 @@ mod tests {
 
     #[test]
     fn the_first_rounds_have_every_cell_and_the_twins() {
-        let taken = fixture::taken(&[fixture::axes()], 0);
-        let entries = choose(&taken.tracks, &[], 10.0, 0.02);
-        assert_eq!(entries.len(), taken.tracks.len() + TWINS);
+        let measurement = fixture::measurement(&[fixture::axes()], 0);
+        let entries = choose(&measurement.tracks, &[], 10.0, 0.02);
+        assert_eq!(entries.len(), measurement.tracks.len() + TWINS);
         assert_eq!(entries.iter().filter(|entry| entry.twin).count(), TWINS);
-        let out_of_time = choose(&taken.tracks, &[], 0.0, 0.02);
+        let out_of_time = choose(&measurement.tracks, &[], 0.0, 0.02);
         assert_eq!(out_of_time.len(), entries.len(), "each cell gets one sample, however short the budget");
     }
 
     #[test]
     fn samples_are_cut_until_enough_rounds_fit() {
-        let mut tracks = fixture::taken(&[fixture::axes()], 0).tracks;
+        let mut tracks = fixture::measurement(&[fixture::axes()], 0).tracks;
         tracks.iter_mut().for_each(|track| (track.wall_s, track.work_s) = (0.12, 0.1));
         let before = tracks.clone();
         fit_to_budget(&mut tracks, 60.0, 12.0);
@@ -188,15 +188,15 @@ mod tests {
 
     #[test]
     fn later_rounds_go_where_intervals_are_wide() {
-        let mut taken = fixture::taken(&[fixture::axes()], 6);
-        for (i, sample) in taken.tracks[5].samples.iter_mut().enumerate() {
+        let mut measurement = fixture::measurement(&[fixture::axes()], 6);
+        for (i, sample) in measurement.tracks[5].samples.iter_mut().enumerate() {
             sample.figures.elapsed_s *= 1.0 + 0.2 * i as f64;
         }
         // The slow round widens every interval a little; the spread cell's is the widest by far.
-        let entries = choose(&taken.tracks, &taken.rounds, 10.0, 0.30);
+        let entries = choose(&measurement.tracks, &measurement.rounds, 10.0, 0.30);
         assert!(entries.iter().any(|entry| entry.cell == 5));
-        assert!(entries.len() < taken.tracks.len(), "{} entries", entries.len());
-        let best = taken
+        assert!(entries.len() < measurement.tracks.len(), "{} entries", entries.len());
+        let best = measurement
             .tracks
             .iter()
             .position(|t| t.cell.record_bytes == 65536 && t.cell.method == "syscall")
@@ -207,20 +207,27 @@ mod tests {
 
     #[test]
     fn a_number_of_rounds_is_kept_to() {
-        let taken = fixture::taken(&[fixture::axes()], 3);
-        assert_eq!(all_until(&taken.tracks, &taken.rounds, 4).len(), taken.tracks.len() + TWINS);
-        assert_eq!(all_until(&taken.tracks, &taken.rounds, 3), []);
-        let mut rounds = taken.rounds.clone();
+        let measurement = fixture::measurement(&[fixture::axes()], 3);
+        assert_eq!(
+            all_until(&measurement.tracks, &measurement.rounds, 4).len(),
+            measurement.tracks.len() + TWINS
+        );
+        assert_eq!(all_until(&measurement.tracks, &measurement.rounds, 3), []);
+        let mut rounds = measurement.rounds.clone();
         rounds[0].repeated = true;
-        assert!(!all_until(&taken.tracks, &rounds, 3).is_empty(), "a repeated round does not count");
+        assert!(!all_until(&measurement.tracks, &rounds, 3).is_empty(), "a repeated round does not count");
     }
 
     #[test]
     fn it_ends_when_all_is_tight_or_time_is_over() {
-        let taken = fixture::taken(&[fixture::axes()], 6);
-        assert_eq!(choose(&taken.tracks, &taken.rounds, 10.0, 2.0), []);
-        assert_eq!(choose(&taken.tracks, &taken.rounds, 0.0, 0.0), []);
-        assert_eq!(choose(&taken.tracks, &taken.rounds, 0.2, 0.0), [], "not even what is compared with fits");
+        let measurement = fixture::measurement(&[fixture::axes()], 6);
+        assert_eq!(choose(&measurement.tracks, &measurement.rounds, 10.0, 2.0), []);
+        assert_eq!(choose(&measurement.tracks, &measurement.rounds, 0.0, 0.0), []);
+        assert_eq!(
+            choose(&measurement.tracks, &measurement.rounds, 0.2, 0.0),
+            [],
+            "not even what is compared with fits"
+        );
     }
 
     #[test]
@@ -238,11 +245,11 @@ mod tests {
 
     #[test]
     fn samples_of_repeated_rounds_are_left_out_unless_there_are_no_others() {
-        let taken = fixture::taken(&[fixture::axes()], 3);
-        let mut rounds = taken.rounds.clone();
+        let measurement = fixture::measurement(&[fixture::axes()], 3);
+        let mut rounds = measurement.rounds.clone();
         rounds[2].repeated = true;
-        assert_eq!(kept(&taken.tracks[0].samples, &rounds).len(), 2);
+        assert_eq!(kept(&measurement.tracks[0].samples, &rounds).len(), 2);
         rounds.iter_mut().for_each(|round| round.repeated = true);
-        assert_eq!(kept(&taken.tracks[0].samples, &rounds).len(), 3);
+        assert_eq!(kept(&measurement.tracks[0].samples, &rounds).len(), 3);
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use weir_model::{Ratio, Summary, stats};
 
+use crate::directory::BenchDirectory;
 use crate::figures::{Figures, moves_bytes};
-use crate::place::Place;
 use crate::rounds::kept;
 use crate::run::{Sample, Track};
 use weir_model::bench::{BenchRow, ContextSwitches, Noise, Round};
 
 /// The row of a cell, without what needs the other rows.
-pub fn row(track: &Track, place: &Place, rounds: &[Round]) -> BenchRow {
+pub fn row(track: &Track, directory: &BenchDirectory, rounds: &[Round]) -> BenchRow {
     let cell = &track.cell;
     let samples = kept(&track.samples, rounds);
     let summary = |pick: fn(&Figures) -> f64| {
@@ -26,7 +26,7 @@ pub fn row(track: &Track, place: &Place, rounds: &[Round]) -> BenchRow {
     let cannot =
         track.cannot.clone().or_else(|| elapsed_s.is_none().then(|| "the run ended before its turn".into()));
     BenchRow {
-        group: cell.group_key(&place.fs, &place.dir),
+        group: cell.group_key(&directory.fs, &directory.dir),
         method: cell.method.clone(),
         record_bytes: cell.record_bytes,
         buffer_bytes: cell.buffer_bytes,

@@ -11,15 +11,15 @@ use rand::seq::SliceRandom;
 
 use crate::axes::{CacheState, SyncKind, Workload};
 use crate::cache;
-use crate::disturb::Look;
+use crate::directory::BenchDirectory;
+use crate::disturbance::MachineCounters;
 use crate::error::Error;
-use crate::ffi::{Job, Measured, Outcome};
+use crate::ffi::{Job, Measured, SampleOutcome};
 use crate::figures::Figures;
 use crate::pilot::{Pilot, Step};
-use crate::place::Place;
 use crate::plan::Cell;
 use crate::rounds::{self, Entry};
-use crate::sample::{self, Ended};
+use crate::sample::{self, SampleEnd};
 use crate::verify::verify;
 use weir_model::bench::Round;
 
@@ -82,7 +82,7 @@ pub struct Track {
 
 /// Everything that was measured, also when it ended early.
 #[derive(Debug)]
-pub struct Taken {
+pub struct Measurement {
     /// One for each cell, in the plan's order.
     pub tracks: Vec<Track>,
     /// The rounds.
@@ -103,19 +103,19 @@ pub(crate) const SAMPLE_S: (f64, f64) = (0.008, 0.4);
 /// Measures `cells`. Setting `stop` ends it early with what there is.
 pub fn run(
     cells: Vec<Cell>,
-    places: &[Place],
+    directories: &[BenchDirectory],
     settings: &Settings,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
-) -> Taken {
-    let mut runner = Runner::new(cells, places, settings, stop, progress);
+) -> Measurement {
+    let mut runner = Runner::new(cells, directories, settings, stop, progress);
     let ended = runner.prepare().and_then(|()| runner.rounds());
     let (complete, error) = match ended {
         Ok(()) => (true, None),
         Err(Halt::Stopped) => (false, None),
         Err(Halt::Failed(error)) => (false, Some(error)),
     };
-    Taken { tracks: runner.tracks, rounds: runner.rounds, complete, error }
+    Measurement { tracks: runner.tracks, rounds: runner.rounds, complete, error }
 }
 
 /// One sample with what the parent knows of it.
@@ -142,7 +142,7 @@ impl From<Error> for Halt {
 struct Runner<'a> {
     tracks: Vec<Track>,
     rounds: Vec<Round>,
-    places: &'a [Place],
+    directories: &'a [BenchDirectory],
     settings: &'a Settings,
     stop: &'a AtomicBool,
     progress: &'a mut dyn Progress,
@@ -152,13 +152,13 @@ struct Runner<'a> {
 impl<'a> Runner<'a> {
     fn new(
         cells: Vec<Cell>,
-        places: &'a [Place],
+        directories: &'a [BenchDirectory],
         settings: &'a Settings,
         stop: &'a AtomicBool,
         progress: &'a mut dyn Progress,
     ) -> Self {
         let track = |cell: Cell| Track {
-            cannot: cell.cannot.clone().or_else(|| places[cell.place].cannot.clone()),
+            cannot: cell.cannot.clone().or_else(|| directories[cell.directory].cannot.clone()),
             measured_bytes: 0,
             remark: None,
             verified: false,
@@ -171,7 +171,7 @@ impl<'a> Runner<'a> {
             cell,
         };
         let tracks = cells.into_iter().map(track).collect();
-        Self { tracks, rounds: Vec::new(), places, settings, stop, progress, started: Instant::now() }
+        Self { tracks, rounds: Vec::new(), directories, settings, stop, progress, started: Instant::now() }
     }
 
     fn left(&self) -> Duration {
@@ -190,8 +190,8 @@ impl<'a> Runner<'a> {
 
     /// Inputs, then the pilot of every cell, then the choice of twins.
     fn prepare(&mut self) -> std::result::Result<(), Halt> {
-        for place in 0..self.places.len() {
-            self.make_input(place)?;
+        for directory in 0..self.directories.len() {
+            self.make_input(directory)?;
         }
         let measured = self.tracks.iter().filter(|track| track.cannot.is_none()).count();
         let wanted = self.settings.rounds.map_or(WANTED_ROUNDS, |rounds| rounds as f64);
@@ -212,21 +212,21 @@ impl<'a> Runner<'a> {
     }
 
     /// The file that is copied, read and translated: text in lines, on the device.
-    fn make_input(&mut self, place: usize) -> std::result::Result<(), Halt> {
-        let of_place = |track: &&Track| track.cell.place == place && track.cannot.is_none();
-        let needed = self.tracks.iter().filter(of_place).filter(|track| track.cell.workload.has_input());
+    fn make_input(&mut self, directory: usize) -> std::result::Result<(), Halt> {
+        let in_directory = |track: &&Track| track.cell.directory == directory && track.cannot.is_none();
+        let needed = self.tracks.iter().filter(in_directory).filter(|track| track.cell.workload.has_input());
         let Some(bytes) = needed.map(|track| track.cell.bytes).max() else { return Ok(()) };
         self.announce("the input file")?;
-        let path = self.places[place].file("in").display().to_string();
+        let path = self.directories[directory].file("in").display().to_string();
         let job = Job {
             out_path: Some(path),
             sync: SyncKind::End.number() as u32,
             ..Job::plain("syscall", Workload::Write, bytes, 1 << 20)
         };
         match sample::run(&job, "the input file", self.stop)? {
-            Ended::Stopped => Err(Halt::Stopped),
-            Ended::Outcome(Outcome::Ok(_), _) => Ok(()),
-            Ended::Outcome(outcome, _) => Err(failure("the input file", outcome).into()),
+            SampleEnd::Stopped => Err(Halt::Stopped),
+            SampleEnd::Finished(SampleOutcome::Ok(_), _) => Ok(()),
+            SampleEnd::Finished(outcome, _) => Err(failure("the input file", outcome).into()),
         }
     }
 
@@ -266,15 +266,15 @@ impl<'a> Runner<'a> {
         let started = Instant::now();
         let cell = self.tracks[index].cell.clone();
         self.announce(&cell.label())?;
-        let place = &self.places[cell.place];
-        let (in_path, out_path) = (place.file("in"), place.file("out"));
+        let directory = &self.directories[cell.directory];
+        let (in_path, out_path) = (directory.file("in"), directory.file("out"));
         if cell.workload.has_input() && !self.set_cache(index, bytes)? {
             return Ok(None);
         }
         let job = cell.job(bytes, &in_path.display().to_string(), &out_path.display().to_string());
         let ended = sample::run(&job, &cell.label(), self.stop);
         let checked = match &ended {
-            Ok(Ended::Outcome(Outcome::Ok(_), _)) if check => verify(&cell, bytes, &out_path),
+            Ok(SampleEnd::Finished(SampleOutcome::Ok(_), _)) if check => verify(&cell, bytes, &out_path),
             _ => Ok(()),
         };
         let removed = match fs::remove_file(&out_path) {
@@ -288,12 +288,12 @@ impl<'a> Runner<'a> {
         removed?;
         let track = &mut self.tracks[index];
         match ended {
-            Ended::Stopped => Err(Halt::Stopped),
-            Ended::Outcome(Outcome::Cannot(why), _) => {
+            SampleEnd::Stopped => Err(Halt::Stopped),
+            SampleEnd::Finished(SampleOutcome::Cannot(why), _) => {
                 track.cannot = Some(why);
                 Ok(None)
             }
-            Ended::Outcome(Outcome::Ok(measured), _) => {
+            SampleEnd::Finished(SampleOutcome::Ok(measured), _) => {
                 track.verified |= check && cell.workload.has_output();
                 // What a pilot's few bytes were remarkable for says nothing of a sample.
                 if !check && !measured.remark.is_empty() {
@@ -309,22 +309,22 @@ impl<'a> Runner<'a> {
                     wall_s: started.elapsed().as_secs_f64(),
                 }))
             }
-            Ended::Outcome(outcome, _) => Err(failure(&cell.label(), outcome).into()),
+            SampleEnd::Finished(outcome, _) => Err(failure(&cell.label(), outcome).into()),
         }
     }
 
     /// Brings the input into the state that the cell asks for; false when the file system has no such state.
     fn set_cache(&mut self, index: usize, bytes: u64) -> std::result::Result<bool, Halt> {
         let cell = &self.tracks[index].cell;
-        let place = &self.places[cell.place];
+        let directory = &self.directories[cell.directory];
         // A cold file is cold to its end: read-ahead goes beyond what a sample reads.
         let range = if cell.cache == CacheState::Cold { cell.bytes } else { bytes };
-        let cached = cache::prepare(&place.file("in"), range, cell.cache)?;
+        let cached = cache::prepare(&directory.file("in"), range, cell.cache)?;
         if cell.cache == CacheState::Warm {
             return Ok(true);
         }
         let track = &mut self.tracks[index];
-        if place.fs == "tmpfs" {
+        if directory.fs == "tmpfs" {
             track.cannot = Some("tmpfs lives in the page cache: it is never cold".into());
             return Ok(false);
         }
@@ -349,10 +349,10 @@ impl<'a> Runner<'a> {
                 return Ok(());
             }
             entries.shuffle(&mut order);
-            let before = Look::now();
+            let before = MachineCounters::now();
             let ended = self.round(&entries);
             let taken = self.samples_of(self.rounds.len());
-            let mut round = before.until(&Look::now(), taken);
+            let mut round = before.round_until(&MachineCounters::now(), taken);
             let again = self.left().as_secs_f64() > round.took_s * 1.3;
             round.repeated = ended.is_ok() && again && rounds::repeat(&round, &self.rounds);
             self.rounds.push(round);
@@ -385,13 +385,15 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn failure(label: &str, outcome: Outcome) -> Error {
+fn failure(label: &str, outcome: SampleOutcome) -> Error {
     match outcome {
-        Outcome::Failed { errno, call, path } if path.is_empty() => {
+        SampleOutcome::Failed { errno, call, path } if path.is_empty() => {
             Error::errno(&call, std::path::Path::new(label), errno)
         }
-        Outcome::Failed { errno, call, path } => Error::errno(&call, std::path::Path::new(&path), errno),
-        Outcome::Cannot(why) => Error::Failed(format!("{label}: {why}")),
-        Outcome::Ok(_) => Error::Failed(format!("{label}: no error")),
+        SampleOutcome::Failed { errno, call, path } => {
+            Error::errno(&call, std::path::Path::new(&path), errno)
+        }
+        SampleOutcome::Cannot(why) => Error::Failed(format!("{label}: {why}")),
+        SampleOutcome::Ok(_) => Error::Failed(format!("{label}: no error")),
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::error::{Error, Result};
-use crate::ffi::{self, Job, Outcome};
+use crate::ffi::{self, Job, SampleOutcome};
 
 /// First argument of this program when it is to be a sample; the program must then call [`child_main`]
 /// before it does anything else.
@@ -34,15 +34,15 @@ pub fn child_main() -> i32 {
 }
 
 /// How a sample ended for the parent.
-pub enum Ended {
+pub enum SampleEnd {
     /// With an outcome, after so many wall-clock seconds with all that starting a process takes.
-    Outcome(Outcome, f64),
+    Finished(SampleOutcome, f64),
     /// Stopped because `stop` was set.
     Stopped,
 }
 
 /// Runs one sample in a process of its own. `stop` set means: kill it and return.
-pub fn run(job: &Job, label: &str, stop: &AtomicBool) -> Result<Ended> {
+pub fn run(job: &Job, label: &str, stop: &AtomicBool) -> Result<SampleEnd> {
     let started = Instant::now();
     let failed = |what: &str, error: std::io::Error| {
         Error::Failed(format!("{label}: cannot {what} its process: {error}"))
@@ -59,18 +59,18 @@ pub fn run(job: &Job, label: &str, stop: &AtomicBool) -> Result<Ended> {
     let json = serde_json::to_vec(job).map_err(|error| failed("feed", error.into()))?;
     // A child that died at once closes the pipe; its exit status says more than EPIPE.
     let _ = child.stdin.take().map(|mut pipe| pipe.write_all(&json));
-    let said = match watch(&mut child, stop) {
-        Ok(Some(said)) => said,
+    let output = match watch(&mut child, stop) {
+        Ok(Some(output)) => output,
         other => {
             let _ = child.kill();
             let _ = child.wait();
-            return other.map(|_| Ended::Stopped).map_err(|error| failed("read from", error));
+            return other.map(|_| SampleEnd::Stopped).map_err(|error| failed("read from", error));
         }
     };
     let status = child.wait().map_err(|error| failed("wait for", error))?;
-    match serde_json::from_slice(&said) {
-        Ok(outcome) if status.success() => Ok(Ended::Outcome(outcome, started.elapsed().as_secs_f64())),
-        _ if stop.load(Ordering::Relaxed) => Ok(Ended::Stopped),
+    match serde_json::from_slice(&output) {
+        Ok(outcome) if status.success() => Ok(SampleEnd::Finished(outcome, started.elapsed().as_secs_f64())),
+        _ if stop.load(Ordering::Relaxed) => Ok(SampleEnd::Stopped),
         _ => Err(Error::Failed(format!("{label}: its process {}", ending(status)))),
     }
 }
@@ -78,7 +78,7 @@ pub fn run(job: &Job, label: &str, stop: &AtomicBool) -> Result<Ended> {
 /// Everything that the child prints; `None` when told to stop.
 fn watch(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<Vec<u8>>> {
     let Some(pipe) = child.stdout.as_mut() else { return Ok(Some(Vec::new())) };
-    let (mut said, mut chunk) = (Vec::new(), [0; 4096]);
+    let (mut output, mut chunk) = (Vec::new(), [0; 4096]);
     let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
     loop {
         if stop.load(Ordering::Relaxed) {
@@ -87,8 +87,8 @@ fn watch(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<Vec<u8>
         match poll(&mut [PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)], Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => continue,
             Ok(_) => match pipe.read(&mut chunk)? {
-                0 => return Ok(Some(said)),
-                count => said.extend_from_slice(&chunk[..count]),
+                0 => return Ok(Some(output)),
+                count => output.extend_from_slice(&chunk[..count]),
             },
             Err(error) => return Err(error.into()),
         }

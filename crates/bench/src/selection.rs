@@ -1,4 +1,4 @@
-//! From the user's words to cells and places. The defaults are here.
+//! From the user's words to cells and directories. The defaults are here.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use weir_model::Mode;
 
 use crate::axes::{Advice, CacheState, Sync, SyncKind, Workload, parse_mode};
+use crate::directory::DirectoryRequest;
 use crate::error::{Error, Result, suggestion};
 use crate::ffi::methods;
-use crate::place::PlaceRequest;
 use crate::plan::{Axes, Cell, TEXTBOOK_RECORDS, method};
-use crate::published::{self, Table};
-use crate::{image, machine};
+use crate::published::{self, PublishedTable};
+use crate::{loop_image, machine};
 
 /// Bytes of a job by default: the size of the textbook's file. Less on a machine with little memory.
 const DEFAULT_BYTES: u64 = 100_000_000;
@@ -57,10 +57,10 @@ pub struct BenchSelection {
 pub struct BenchPlan {
     /// One for each row of the result.
     pub cells: Vec<Cell>,
-    /// Directories and file systems; [`Cell::place`] is an index in this list.
-    pub places: Vec<PlaceRequest>,
+    /// Directories and file systems; [`Cell::directory`] is an index in this list.
+    pub directories: Vec<DirectoryRequest>,
     /// Published tables that the result shows beside the measured figures.
-    pub published: Vec<&'static Table>,
+    pub published: Vec<&'static PublishedTable>,
 }
 
 /// Returns every workload word.
@@ -88,7 +88,7 @@ impl BenchSelection {
                 "nothing to measure: give a WORKLOAD, such as 'weir bench copy', or --published".into(),
             ));
         }
-        let places = self.places()?;
+        let directories = self.directories()?;
         let mut axes = Vec::new();
         for word in &self.workloads {
             axes.extend(self.axes_of_word(word)?);
@@ -99,27 +99,28 @@ impl BenchSelection {
         }
         let mut cells: Vec<Cell> = Vec::new();
         for axes in axes {
-            for cell in axes.cells(places.len())? {
+            for cell in axes.cells(directories.len())? {
                 if !cells.contains(&cell) {
                     cells.push(cell);
                 }
             }
         }
-        Ok(BenchPlan { cells, places, published })
+        Ok(BenchPlan { cells, directories, published })
     }
 
-    fn places(&self) -> Result<Vec<PlaceRequest>> {
-        let mut places: Vec<PlaceRequest> = self.dirs.iter().cloned().map(PlaceRequest::Dir).collect();
+    fn directories(&self) -> Result<Vec<DirectoryRequest>> {
+        let mut directories: Vec<DirectoryRequest> =
+            self.dirs.iter().cloned().map(DirectoryRequest::Dir).collect();
         // The images are created in the first directory; a tmpfs needs only a mount point there.
         let image_dir = self.dirs.first().cloned().unwrap_or_else(|| PathBuf::from("."));
         for name in &self.file_systems {
-            image::check_name(name)?;
-            places.push(PlaceRequest::FileSystem(name.clone(), image_dir.clone()));
+            loop_image::check_name(name)?;
+            directories.push(DirectoryRequest::FileSystem(name.clone(), image_dir.clone()));
         }
-        if places.is_empty() {
-            places.push(PlaceRequest::Dir(image_dir));
+        if directories.is_empty() {
+            directories.push(DirectoryRequest::Dir(image_dir));
         }
-        Ok(places)
+        Ok(directories)
     }
 
     /// Returns the axes of a workload word: several if the default has rows beside the grid.

@@ -16,7 +16,7 @@ const MOST: usize = 64;
 
 /// What the prices are of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Key {
+pub(super) struct PriceKey {
     machine: String,
     kernel: String,
     device: String,
@@ -24,13 +24,13 @@ pub(super) struct Key {
 
 /// One entry of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Known {
-    key: Key,
+struct PriceEntry {
+    key: PriceKey,
     at_s: u64,
     prices: Prices,
 }
 
-impl Key {
+impl PriceKey {
     /// Of this machine, its kernel and the device of `directory`.
     pub(super) fn of(directory: &Path) -> Option<Self> {
         let device = stat(directory).ok()?.st_dev;
@@ -51,12 +51,12 @@ fn path() -> Option<PathBuf> {
 }
 
 /// What is known of `key` and fresh.
-pub(super) fn load(key: &Key) -> Option<Prices> {
+pub(super) fn load(key: &PriceKey) -> Option<Prices> {
     load_from(&path()?, key, now_s())
 }
 
 /// Keeps `prices`.
-pub(super) fn store(key: &Key, prices: &Prices) -> io::Result<()> {
+pub(super) fn store(key: &PriceKey, prices: &Prices) -> io::Result<()> {
     let path = path().ok_or(io::ErrorKind::NotFound)?;
     store_to(&path, key, prices, now_s())
 }
@@ -65,16 +65,16 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn is_fresh(known: &Known, now_s: u64) -> bool {
+fn is_fresh(known: &PriceEntry, now_s: u64) -> bool {
     known.at_s <= now_s && now_s - known.at_s < STALE.as_secs()
 }
 
-fn entries(path: &Path) -> Vec<Known> {
+fn entries(path: &Path) -> Vec<PriceEntry> {
     let text = fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-fn load_from(path: &Path, key: &Key, now_s: u64) -> Option<Prices> {
+fn load_from(path: &Path, key: &PriceKey, now_s: u64) -> Option<Prices> {
     let known = entries(path).into_iter().find(|known| known.key == *key && is_fresh(known, now_s))?;
     Some(known.prices).filter(is_sane)
 }
@@ -85,10 +85,10 @@ fn is_sane(prices: &Prices) -> bool {
 }
 
 /// Replaces the file in one step: another weir may read it.
-fn store_to(path: &Path, key: &Key, prices: &Prices, now_s: u64) -> io::Result<()> {
+fn store_to(path: &Path, key: &PriceKey, prices: &Prices, now_s: u64) -> io::Result<()> {
     let mut known = entries(path);
     known.retain(|known| known.key != *key && is_fresh(known, now_s));
-    known.insert(0, Known { key: key.clone(), at_s: now_s, prices: *prices });
+    known.insert(0, PriceEntry { key: key.clone(), at_s: now_s, prices: *prices });
     known.truncate(MOST);
     let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
     fs::create_dir_all(directory)?;
@@ -102,8 +102,8 @@ fn store_to(path: &Path, key: &Key, prices: &Prices, now_s: u64) -> io::Result<(
 mod tests {
     use super::*;
 
-    fn key(device: &str) -> Key {
-        Key { machine: "m".into(), kernel: "6.1".into(), device: device.into() }
+    fn key(device: &str) -> PriceKey {
+        PriceKey { machine: "m".into(), kernel: "6.1".into(), device: device.into() }
     }
 
     fn priced(call_ns: f64) -> Prices {
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_key() {
-        let key = Key::of(Path::new("/")).unwrap();
+        let key = PriceKey::of(Path::new("/")).unwrap();
         assert!(!key.machine.is_empty() && key.device.contains(':'), "{key:?}");
-        assert_eq!(Key::of(Path::new("/no/such/directory")), None);
+        assert_eq!(PriceKey::of(Path::new("/no/such/directory")), None);
     }
 }

@@ -12,7 +12,7 @@ use weir_model::trace::Prices;
 /// The prices of this machine and of the file system of `directory`: known ones, else measured now and kept.
 /// Where `directory` cannot be written to, those of the directory for temporary files.
 pub fn prices(directory: &Path) -> Prices {
-    let key = cache::Key::of(directory);
+    let key = cache::PriceKey::of(directory);
     if let Some(prices) = key.as_ref().and_then(cache::load) {
         return prices;
     }
@@ -35,5 +35,5 @@ pub fn sync_ns(directory: &Path) -> Option<f64> {
 
 /// The prices, if they are known already.
 pub fn cached(directory: &Path) -> Option<Prices> {
-    cache::load(&cache::Key::of(directory)?)
+    cache::load(&cache::PriceKey::of(directory)?)
 }

@@ -2,7 +2,7 @@
 
 use weir_bench::axes::{Advice, CacheState, SyncKind, Workload};
 use weir_bench::ffi::methods;
-use weir_bench::{image, published};
+use weir_bench::{loop_image, published};
 
 /// Returns the lists as text.
 pub fn text() -> String {
@@ -15,7 +15,7 @@ pub fn text() -> String {
     let syncs: Vec<_> = SyncKind::ALL.iter().map(|kind| (kind.name(), kind.title())).collect();
     let caches: Vec<_> = CacheState::ALL.iter().map(|state| (state.name(), state.title())).collect();
     let advices: Vec<_> = Advice::ALL.iter().map(|advice| (advice.name(), advice.title())).collect();
-    let file_systems: Vec<_> = image::names().into_iter().map(|name| (name, "")).collect();
+    let file_systems: Vec<_> = loop_image::names().into_iter().map(|name| (name, "")).collect();
     let tables: Vec<_> =
         published::tables().iter().map(|table| (table.id.as_str(), table.title.as_str())).collect();
     [

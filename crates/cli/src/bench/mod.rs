@@ -10,11 +10,11 @@ use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
 use weir_bench::axes::{Advice, CacheState, SyncKind};
+use weir_bench::directory::BenchDirectory;
 use weir_bench::document::{Started, document};
-use weir_bench::place::Place;
 use weir_bench::run::{self, Settings};
 use weir_bench::selection::{BenchPlan, BenchSelection, method_names, table_names, workload_names};
-use weir_bench::{Error, image, machine, needs};
+use weir_bench::{Error, loop_image, machine, needs};
 use weir_model::Size;
 use weir_model::bench::BenchDocument;
 use weir_tui::style::stdout_style;
@@ -82,7 +82,7 @@ pub struct Args {
 
     /// Create these file systems on loop images and remove them afterwards (root only): ext2, ext3, ext4, xfs, btrfs,
     /// tmpfs
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = completed_words(image::names()), hide_possible_values = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = completed_words(loop_image::names()), hide_possible_values = true)]
     fs: Vec<String>,
 
     /// Bytes of the whole job [default: 100MB, less on a machine with little memory; log 2MiB]
@@ -235,18 +235,18 @@ pub fn run(args: Args) -> ExitCode {
 fn measure(args: &Args) -> Result<ExitCode, Error> {
     let started = Started { command: std::env::args().collect(), at: SystemTime::now() };
     let stop = stop_flag().map_err(Error::Failed)?;
-    let BenchPlan { cells, places, published } = args.selection().plan()?;
+    let BenchPlan { cells, directories, published } = args.selection().plan()?;
     needs::check_memory(&cells, machine::meminfo_bytes("MemAvailable"))?;
     let files = args.output.open().map_err(Error::Failed)?;
-    let open = |(index, request)| Place::open(request, needs::needed_bytes(&cells, index));
-    let places = places.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
+    let open = |(index, request)| BenchDirectory::open(request, needs::needed_bytes(&cells, index));
+    let directories = directories.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
     warn_of_small_budget(cells.len(), args.budget);
     let mut progress = TerminalProgress::new(args.output.is_quiet());
-    let mut measurement = run::run(cells, &places, &args.settings(), &stop, &mut progress);
+    let mut measurement = run::run(cells, &directories, &args.settings(), &stop, &mut progress);
     progress.finish();
     let error = measurement.error.take();
-    let document = document(&measurement, &places, &published, started);
-    let closed: Vec<_> = places.into_iter().map(Place::close).collect();
+    let document = document(&measurement, &directories, &published, started);
+    let closed: Vec<_> = directories.into_iter().map(BenchDirectory::close).collect();
     let has_figures = document.rows.iter().any(|row| row.elapsed_s.is_some());
     if has_figures || error.is_none() {
         write_results(files, &document).map_err(Error::Failed)?;

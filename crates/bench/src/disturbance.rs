@@ -16,7 +16,7 @@ const SHORTEST_JUDGED_S: f64 = 0.5;
 
 /// What the counters showed at one moment.
 #[derive(Debug, Clone)]
-pub struct Look {
+pub struct MachineCounters {
     at: Instant,
     /// Ticks of all processors: used by anybody, stolen.
     busy: u64,
@@ -30,7 +30,7 @@ pub struct Look {
     thermal_events: u64,
 }
 
-impl Look {
+impl MachineCounters {
     /// Reads the counters.
     pub fn now() -> Self {
         let (busy, stolen, all) = cpu_ticks(&read("/proc/stat"));
@@ -47,8 +47,8 @@ impl Look {
         }
     }
 
-    /// The round between this look and `end`.
-    pub fn until(&self, end: &Self, samples: usize) -> Round {
+    /// The round between this counters and `end`.
+    pub fn round_until(&self, end: &Self, samples: usize) -> Round {
         let took_s = end.at.duration_since(self.at).as_secs_f64();
         let ticks = (end.all.saturating_sub(self.all)).max(1) as f64;
         let foreign = (end.busy.saturating_sub(self.busy)).saturating_sub(end.ours.saturating_sub(self.ours));
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn this_machine_has_counters() {
-        let look = Look::now();
-        assert!(look.all > 0 && look.busy <= look.all);
-        assert_eq!(look.until(&look, 3).samples, 3);
+        let counters = MachineCounters::now();
+        assert!(counters.all > 0 && counters.busy <= counters.all);
+        assert_eq!(counters.round_until(&counters, 3).samples, 3);
     }
 }

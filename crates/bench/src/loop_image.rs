@@ -40,12 +40,12 @@ pub fn check_name(name: &str) -> Result<()> {
 
 /// A mounted image. Dropping it unmounts.
 #[derive(Debug)]
-pub struct Image {
+pub struct LoopImage {
     folder: TempDir,
     label: &'static str,
 }
 
-impl Image {
+impl LoopImage {
     /// Makes a file system of type `kind` with room for `bytes` in a private directory in `dir`.
     pub fn make(kind: &str, dir: &Path, bytes: u64) -> Result<Self> {
         let (_, make, least) =
@@ -86,7 +86,7 @@ impl Image {
     }
 }
 
-impl Drop for Image {
+impl Drop for LoopImage {
     fn drop(&mut self) {
         // MNT_DETACH: a killed child may hold a file for a moment longer; the namespace ends with us.
         let _ = unmount(self.folder.path(), UnmountFlags::DETACH);

@@ -10,14 +10,14 @@ use weir_model::Size;
 use weir_sys::file_system::mount_of;
 
 use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::loop_image::LoopImage;
 
 /// Room left on the file system beside the files of a sample: metadata and the journal.
 const MARGIN_BYTES: u64 = 1 << 20;
 
 /// What the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlaceRequest {
+pub enum DirectoryRequest {
     /// A directory that exists.
     Dir(PathBuf),
     /// A fresh file system of this type on a loop image (tmpfs: in memory), made in this directory.
@@ -26,7 +26,7 @@ pub enum PlaceRequest {
 
 /// A place to work in. Dropping it removes everything that was made.
 #[derive(Debug)]
-pub struct Place {
+pub struct BenchDirectory {
     /// The directory as the user named it, or `loop image`.
     pub dir: String,
     /// File system type.
@@ -37,21 +37,23 @@ pub struct Place {
     pub cannot: Option<String>,
     work: Option<TempDir>,
     // Behind `work`, so that the directory goes before its file system.
-    _image: Option<Image>,
+    _image: Option<LoopImage>,
 }
 
-impl Place {
+impl BenchDirectory {
     /// Makes the private directory, with room for files of `need_bytes` in all.
-    pub fn open(request: &PlaceRequest, need_bytes: u64) -> Result<Self> {
+    pub fn open(request: &DirectoryRequest, need_bytes: u64) -> Result<Self> {
         match request {
-            PlaceRequest::Dir(dir) => Self::in_dir(dir, need_bytes),
-            PlaceRequest::FileSystem(fs, dir) => match Image::make(fs, dir, need_bytes + MARGIN_BYTES) {
-                Ok(image) => {
-                    let place = Self::in_dir(image.path(), need_bytes)?;
-                    Ok(Self { dir: image.label().into(), _image: Some(image), ..place })
+            DirectoryRequest::Dir(dir) => Self::in_dir(dir, need_bytes),
+            DirectoryRequest::FileSystem(fs, dir) => {
+                match LoopImage::make(fs, dir, need_bytes + MARGIN_BYTES) {
+                    Ok(image) => {
+                        let place = Self::in_dir(image.path(), need_bytes)?;
+                        Ok(Self { dir: image.label().into(), _image: Some(image), ..place })
+                    }
+                    Err(why) => Ok(Self::unusable(fs, why.to_string())),
                 }
-                Err(why) => Ok(Self::unusable(fs, why.to_string())),
-            },
+            }
         }
     }
 
@@ -121,7 +123,7 @@ mod tests {
     #[test]
     fn the_directory_is_ours_alone_and_goes_away() {
         let outer = tempfile::tempdir().unwrap();
-        let place = Place::open(&PlaceRequest::Dir(outer.path().into()), 1000).unwrap();
+        let place = BenchDirectory::open(&DirectoryRequest::Dir(outer.path().into()), 1000).unwrap();
         let file = place.file("in");
         fs::write(&file, "x").unwrap();
         assert!(file.starts_with(outer.path()) && place.fs != "unknown");
@@ -131,9 +133,12 @@ mod tests {
 
     #[test]
     fn missing_and_too_small_say_so() {
-        let absent = Place::open(&PlaceRequest::Dir("/nonexistent/weir".into()), 1).unwrap_err().to_string();
+        let absent = BenchDirectory::open(&DirectoryRequest::Dir("/nonexistent/weir".into()), 1)
+            .unwrap_err()
+            .to_string();
         assert!(absent.starts_with("/nonexistent/weir: stat: ENOENT"), "{absent}");
-        let full = Place::open(&PlaceRequest::Dir("/tmp".into()), 1 << 60).unwrap_err().to_string();
+        let full =
+            BenchDirectory::open(&DirectoryRequest::Dir("/tmp".into()), 1 << 60).unwrap_err().to_string();
         assert!(full.contains("not enough room"), "{full}");
     }
 }
