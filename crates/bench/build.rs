@@ -18,7 +18,7 @@ fn main() {
         // The loops are what is measured: the same optimisation in every profile of cargo.
         .opt_level(2)
         .include("frame")
-        .include(env::var_os("DEP_WEIR_INCLUDE").expect("said by libweir-rs"))
+        .include(env::var_os("DEP_WEIR_INCLUDE").expect("set by libweir-rs"))
         .files(sources("frame"))
         .files(methods)
         .file(table)

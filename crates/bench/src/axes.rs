@@ -16,13 +16,13 @@ macro_rules! words {
         pub enum $type { $(#[doc = $title] $variant,)* }
 
         impl $type {
-            /// All of them.
+            /// Every variant, in the order of the declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-            /// The word on the command line and in JSON.
+            /// Returns the word on the command line and in JSON.
             pub fn name(self) -> &'static str { match self { $(Self::$variant => $name,)* } }
-            /// One line of explanation.
+            /// Returns one line of explanation.
             pub fn title(self) -> &'static str { match self { $(Self::$variant => $title,)* } }
-            /// Its number for the C loops.
+            /// Returns the number that the C loops use.
             pub fn number(self) -> i32 { match self { $(Self::$variant => $number,)* } }
         }
 
@@ -48,12 +48,12 @@ words! {
 }
 
 impl Workload {
-    /// Reads a file.
+    /// Returns whether the workload reads an input file.
     pub fn has_input(self) -> bool {
         matches!(self, Self::Copy | Self::Read | Self::Translate)
     }
 
-    /// Writes a file.
+    /// Returns whether the workload writes an output file.
     pub fn has_output(self) -> bool {
         self != Self::Read
     }
@@ -73,17 +73,17 @@ words! {
 }
 
 impl SyncKind {
-    /// Does every write wait for the device by itself?
+    /// Returns whether every write(2) waits for the device (O_SYNC, O_DSYNC, RWF_DSYNC).
     pub fn in_every_write(self) -> bool {
         matches!(self, Self::ODsync | Self::OSync | Self::RwfDsync)
     }
 
-    /// Repeats a sync call in the loop.
+    /// Returns whether the loop repeats a sync call.
     pub fn repeats(self) -> bool {
         matches!(self, Self::Fsync | Self::Fdatasync | Self::Range)
     }
 
-    /// What the bytes outlive when the program has ended.
+    /// Returns which failures the bytes survive after the program's end.
     pub fn durability(self) -> Durability {
         match self {
             Self::None | Self::Range => Durability::Kernel,
@@ -110,7 +110,7 @@ words! {
     Noreuse = 5, "noreuse", "it will be used once";
 }
 
-/// `enum wb_mode` of a setvbuf(3) mode.
+/// Returns the `enum wb_mode` of a setvbuf(3) mode.
 pub fn mode_number(mode: Option<Mode>) -> u32 {
     match mode {
         Some(Mode::None) => 1,
@@ -120,7 +120,7 @@ pub fn mode_number(mode: Option<Mode>) -> u32 {
     }
 }
 
-/// Reads a setvbuf(3) mode: `none`, `line` or `full`.
+/// Parses a setvbuf(3) mode: `none`, `line` or `full`.
 pub fn parse_mode(text: &str) -> Result<Mode, String> {
     let known = [Mode::None, Mode::Line, Mode::Full];
     known.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
@@ -128,31 +128,31 @@ pub fn parse_mode(text: &str) -> Result<Mode, String> {
     })
 }
 
-/// After how much a repeated sync comes.
+/// The interval of a repeated sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Every {
-    /// After that many records.
+    /// One sync per this number of records.
     Records(u64),
-    /// After that many bytes.
+    /// One sync per this number of bytes.
     Bytes(u64),
 }
 
 /// A sync policy as typed: `none`, `o_sync`, `fsync`, `fdatasync:16`, `fsync:1MiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sync {
-    /// The kind.
+    /// How written bytes are forced to the device.
     pub kind: SyncKind,
-    /// How often, for the kinds that repeat.
+    /// The interval, for kinds that repeat.
     pub every: Every,
 }
 
 impl Sync {
-    /// The kind, after each record where it repeats.
+    /// Returns the policy of this kind. A kind that repeats syncs after each record.
     pub fn of(kind: SyncKind) -> Self {
         Self { kind, every: Every::Records(1) }
     }
 
-    /// Bytes between two syncs for records of `record_bytes`.
+    /// Returns the bytes between two syncs for records of `record_bytes`.
     pub fn interval_bytes(self, record_bytes: u64) -> u64 {
         match self.every {
             Every::Records(records) => records.saturating_mul(record_bytes),

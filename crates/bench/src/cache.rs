@@ -10,7 +10,7 @@ use crate::axes::CacheState;
 use crate::error::{Error, Result};
 use crate::ffi::cached_share;
 
-/// Makes the first `bytes` of `path` warm or cold; the share that is cached then, 0 to 1.
+/// Makes the first `bytes` of `path` warm or cold. Returns the share that is then cached, 0 to 1.
 pub fn prepare(path: &Path, bytes: u64, state: CacheState) -> Result<f64> {
     let file = File::open(path).map_err(|error| Error::system("open", path, &error, ""))?;
     match state {
@@ -20,7 +20,7 @@ pub fn prepare(path: &Path, bytes: u64, state: CacheState) -> Result<f64> {
     .map_err(|error| Error::system("cachestat", path, &error, ""))
 }
 
-/// How many of the first `bytes` of `path` are cached.
+/// Returns how many of the first `bytes` of `path` are cached, in bytes.
 pub fn cached_bytes(path: &Path, bytes: u64) -> Result<u64> {
     let share = File::open(path).and_then(|file| cached_share(&file, bytes));
     let share = share.map_err(|error| Error::system("cachestat", path, &error, ""))?;
@@ -49,7 +49,7 @@ fn cold(file: &File, bytes: u64) -> std::io::Result<f64> {
     cached_share(file, bytes)
 }
 
-/// `echo 1 > /proc/sys/vm/drop_caches`; false when not allowed.
+/// Writes 1 to /proc/sys/vm/drop_caches. Returns false without the permission.
 fn drop_caches() -> bool {
     fs::OpenOptions::new()
         .write(true)

@@ -1,6 +1,6 @@
-//! Where samples work: a private directory, made in a directory or on a loop image, removed in the end.
+//! The private work directory of samples. It is created in a directory or on a loop image, and removed at the end.
 //!
-//! Nothing outside the directory that was made here is ever opened for writing.
+//! No file outside this directory is opened for writing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use weir_sys::file_system::mount_of;
 use crate::error::{Error, Result};
 use crate::loop_image::LoopImage;
 
-/// Room left on the file system beside the files of a sample: metadata and the journal.
+/// Free space required beside the files of a sample; an estimate for metadata and the journal.
 const MARGIN_BYTES: u64 = 1 << 20;
 
-/// What the user asked for.
+/// A work directory as the user requested it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectoryRequest {
     /// A directory that exists.
@@ -24,16 +24,16 @@ pub enum DirectoryRequest {
     FileSystem(String, PathBuf),
 }
 
-/// A place to work in. Dropping it removes everything that was made.
+/// An open work directory. Drop removes the private directory and unmounts the loop image.
 #[derive(Debug)]
 pub struct BenchDirectory {
     /// The directory as the user named it, or `loop image`.
     pub dir: String,
-    /// File system type.
+    /// File system type as in /proc/self/mountinfo, such as `ext4`.
     pub fs: String,
-    /// Mount options.
+    /// Mount options, separated by commas.
     pub mount_options: String,
-    /// Why it cannot be used; its cells then say so.
+    /// The reason if the directory is unusable. Its cells repeat the reason in the result.
     pub cannot: Option<String>,
     work: Option<TempDir>,
     // Behind `work`, so that the directory goes before its file system.
@@ -41,15 +41,16 @@ pub struct BenchDirectory {
 }
 
 impl BenchDirectory {
-    /// Makes the private directory, with room for files of `need_bytes` in all.
+    /// Creates the private directory. Fails if the file system has less than `need_bytes` plus a margin free. If a
+    /// loop image cannot be created, the call succeeds and `cannot` has the reason.
     pub fn open(request: &DirectoryRequest, need_bytes: u64) -> Result<Self> {
         match request {
             DirectoryRequest::Dir(dir) => Self::in_dir(dir, need_bytes),
             DirectoryRequest::FileSystem(fs, dir) => {
                 match LoopImage::make(fs, dir, need_bytes + MARGIN_BYTES) {
                     Ok(image) => {
-                        let place = Self::in_dir(image.path(), need_bytes)?;
-                        Ok(Self { dir: image.label().into(), _image: Some(image), ..place })
+                        let directory = Self::in_dir(image.path(), need_bytes)?;
+                        Ok(Self { dir: image.label().into(), _image: Some(image), ..directory })
                     }
                     Err(why) => Ok(Self::unusable(fs, why.to_string())),
                 }
@@ -89,12 +90,12 @@ impl BenchDirectory {
         })
     }
 
-    /// The path of a file of ours.
+    /// Returns the path of the file `name` in the private directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.work.as_ref().map(|work| work.path().join(name)).unwrap_or_default()
     }
 
-    /// Removes everything and says what could not be.
+    /// Removes the private directory. Fails if a file in it cannot be removed.
     pub fn close(mut self) -> Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
         let path = work.path().to_path_buf();
@@ -123,11 +124,11 @@ mod tests {
     #[test]
     fn the_directory_is_ours_alone_and_goes_away() {
         let outer = tempfile::tempdir().unwrap();
-        let place = BenchDirectory::open(&DirectoryRequest::Dir(outer.path().into()), 1000).unwrap();
-        let file = place.file("in");
+        let directory = BenchDirectory::open(&DirectoryRequest::Dir(outer.path().into()), 1000).unwrap();
+        let file = directory.file("in");
         fs::write(&file, "x").unwrap();
-        assert!(file.starts_with(outer.path()) && place.fs != "unknown");
-        place.close().unwrap();
+        assert!(file.starts_with(outer.path()) && directory.fs != "unknown");
+        directory.close().unwrap();
         assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
     }
 

@@ -1,4 +1,4 @@
-//! Was the machine ours alone? Read before and after each round, from /proc and /sys.
+//! Detects load from other processes and throttling: compares counters of /proc and /sys before and after a round.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ const MAX_PRESSURE_MEMORY: f64 = 0.05;
 /// Ticks are 10 ms: in a shorter round a few of them prove nothing.
 const SHORTEST_JUDGED_S: f64 = 0.5;
 
-/// What the counters showed at one moment.
+/// The machine's counters at one moment.
 #[derive(Debug, Clone)]
 pub struct MachineCounters {
     at: Instant,
@@ -31,7 +31,7 @@ pub struct MachineCounters {
 }
 
 impl MachineCounters {
-    /// Reads the counters.
+    /// Reads the counters from /proc and /sys. A counter that cannot be read is 0 or `None`.
     pub fn now() -> Self {
         let (busy, stolen, all) = cpu_ticks(&read("/proc/stat"));
         Self {
@@ -47,7 +47,7 @@ impl MachineCounters {
         }
     }
 
-    /// The round between this counters and `end`.
+    /// Returns the round between `self` and `end`.
     pub fn round_until(&self, end: &Self, samples: usize) -> Round {
         let took_s = end.at.duration_since(self.at).as_secs_f64();
         let ticks = (end.all.saturating_sub(self.all)).max(1) as f64;
@@ -73,7 +73,7 @@ impl MachineCounters {
     }
 }
 
-/// Why a round counts as disturbed. Pressure on devices is not among the reasons: our own syncs make it.
+/// Returns the reasons to count a round as disturbed. I/O pressure is no reason: the samples' own syncs cause it.
 fn judge(round: &Round, throttled_by_heat: bool) -> Vec<String> {
     let mut why = Vec::new();
     let mut over = |what: &str, share: f64, limit: f64| {
@@ -98,7 +98,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Busy, stolen and all ticks of the line `cpu` of /proc/stat: user nice system idle iowait irq softirq steal.
+/// Returns busy, stolen and all ticks of the line `cpu` of /proc/stat: user nice system idle iowait irq softirq steal.
 fn cpu_ticks(stat: &str) -> (u64, u64, u64) {
     let line = stat.lines().find(|line| line.starts_with("cpu ")).unwrap_or("");
     let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|t| t.parse().ok()).collect();
@@ -106,18 +106,19 @@ fn cpu_ticks(stat: &str) -> (u64, u64, u64) {
     (at(0) + at(1) + at(2) + at(5) + at(6), at(7), ticks.iter().sum())
 }
 
-/// utime, stime, cutime and cstime of /proc/PID/stat; the name before them may hold spaces.
+/// Returns the sum of utime, stime, cutime and cstime of /proc/PID/stat. The command name before them may
+/// contain spaces.
 fn own_ticks(stat: &str) -> u64 {
     let fields = stat.rsplit(')').next().unwrap_or("").split_whitespace();
     fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// `total=` of the line `some` of /proc/pressure/*.
+/// Returns `total=` of the line `some` of /proc/pressure/*, in microseconds.
 fn pressure_us(text: &str) -> Option<u64> {
     text.lines().find(|line| line.starts_with("some"))?.rsplit("total=").next()?.trim().parse().ok()
 }
 
-/// Microseconds that the limit of our cgroup held us back: cpu.stat of version 2, or of version 1.
+/// Returns the microseconds for which the cgroup's CPU limit throttled this process, from cpu.stat of version 2 or 1.
 fn throttled_us() -> u64 {
     let cgroups = read("/proc/self/cgroup");
     let candidates = cgroups.lines().filter_map(|line| {
@@ -157,7 +158,7 @@ fn thermal_events() -> u64 {
     cpu_files("thermal_throttle/core_throttle_count").sum()
 }
 
-/// Mean of the processors' current frequencies, where the machine shows them.
+/// Returns the mean of the processors' current frequencies; `None` without cpufreq.
 fn frequency_mhz() -> Option<f64> {
     let khz: Vec<u64> = cpu_files("cpufreq/scaling_cur_freq").collect();
     (!khz.is_empty()).then(|| khz.iter().sum::<u64>() as f64 / khz.len() as f64 / 1000.0)

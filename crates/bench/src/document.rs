@@ -1,4 +1,4 @@
-//! The result of a run: rows, groups, answers and what the reader should know.
+//! The result of a run: rows, groups, answers and warnings.
 
 use crate::answers::answers;
 use crate::directory::BenchDirectory;
@@ -11,13 +11,13 @@ use weir_model::bench::{BenchDocument, BenchRow, GroupKey, SCHEMA};
 
 /// When and how the run was started.
 pub struct Started {
-    /// The command line.
+    /// The arguments of the process, program name first.
     pub command: Vec<String>,
     /// Wall-clock time of the start.
     pub at: std::time::SystemTime,
 }
 
-/// Makes the document of what was `measurement`.
+/// Makes the result document of `measurement`.
 pub fn document(
     measurement: &Measurement,
     directories: &[BenchDirectory],
@@ -58,7 +58,7 @@ pub fn document(
     document
 }
 
-/// What makes the figures doubtful.
+/// Returns the reasons to doubt the figures.
 fn warnings(document: &BenchDocument, measurement: &Measurement) -> Vec<String> {
     let mut said = Vec::new();
     let kept = |round: &&weir_model::bench::Round| !round.repeated && !round.disturbed.is_empty();

@@ -1,4 +1,4 @@
-//! What can go wrong, with what to do about it.
+//! Errors of a run, each with advice.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,31 +8,31 @@ use weir_model::errno;
 /// Why a run could not be started or finished.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The request makes no sense: exit status 2.
+    /// The request is invalid: exit status 2.
     #[error("{0}")]
     Usage(String),
     /// A system call failed: names the file, the call, the errno and what to do.
     #[error("{path}: {call}: {error}; {advice}", path = path.display())]
     System {
-        /// The file or directory.
+        /// The file or directory of the call.
         path: PathBuf,
-        /// The system call.
+        /// Name of the call, such as `open`.
         call: String,
         /// errno with its name.
         error: String,
         /// What to do next.
         advice: String,
     },
-    /// Something that no errno describes.
+    /// A failure without an errno.
     #[error("{0}")]
     Failed(String),
 }
 
-/// The result of everything in this crate that can fail.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A failed call on `path`.
+    /// Returns the error of a failed call on `path`. Empty `advice` selects the errno's default.
     pub fn system(call: &str, path: &Path, error: &io::Error, advice: &str) -> Self {
         let number = raw_errno(error).unwrap_or(0);
         let advice = if advice.is_empty() { advice_for(number) } else { advice };
@@ -44,7 +44,7 @@ impl Error {
         }
     }
 
-    /// A failed call by its errno alone.
+    /// Returns the error of a failed call on `path`, from its errno.
     pub fn errno(call: &str, path: &Path, number: i32) -> Self {
         Self::system(call, path, &io::Error::from_raw_os_error(number), "")
     }
@@ -93,7 +93,7 @@ fn advice_for(number: i32) -> &'static str {
     }
 }
 
-/// The nearest of `known` to a mistyped `word`, as a clause, or all of them.
+/// Returns a clause that suggests the nearest of `known` to a mistyped `word`, or lists all.
 pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     let nearest = known
         .clone()

@@ -1,4 +1,4 @@
-//! The boundary to the C loops: frame/job.h, field by field. All `unsafe` of this crate is here.
+//! Bindings to the C loops. The structs mirror frame/job.h field by field.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
@@ -106,56 +106,56 @@ unsafe extern "C" {
     fn wb_translated(byte: u8) -> u8;
 }
 
-/// What a method can do.
+/// Name and capabilities of a method; see `struct wb_method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodFacts {
-    /// As typed on the command line.
+    /// The word on the command line.
     pub name: &'static str,
     /// One line of explanation.
     pub title: &'static str,
-    /// Why it has not every workload.
+    /// Why the method does not support every workload.
     pub workload_reason: Option<&'static str>,
-    /// Why it has not every sync policy.
+    /// Why the method does not support every sync policy.
     pub sync_reason: Option<&'static str>,
     workloads: u32,
     syncs: u32,
     options: u32,
 }
 
-/// An axis that only some methods have.
+/// An axis that only some methods have; a bit of `options`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum MethodAxis {
     /// The record size is free.
     Record = 1,
-    /// A user-space buffer of its own.
+    /// The size of the user-space buffer is free.
     Buffer = 2,
     /// setvbuf(3) mode.
     Mode = 4,
-    /// Records a call.
+    /// Number of records per readv(2) or writev(2).
     Vector = 8,
-    /// Requests in flight, registered buffers.
+    /// Number of requests in flight, and registered buffers.
     Queue = 16,
 }
 
 impl MethodFacts {
-    /// Has it the workload with this number in `enum wb_workload`?
+    /// Returns whether the method supports the workload with this number in `enum wb_workload`.
     pub fn has_workload(&self, number: u32) -> bool {
         self.workloads & (1 << number) != 0
     }
 
-    /// Has it the policy with this number in `enum wb_sync`?
+    /// Returns whether the method supports the policy with this number in `enum wb_sync`.
     pub fn has_sync(&self, number: u32) -> bool {
         self.syncs & (1 << number) != 0
     }
 
-    /// Does the axis mean anything for it?
+    /// Returns whether the method has the axis.
     pub fn has(&self, axis: MethodAxis) -> bool {
         self.options & axis as u32 != 0
     }
 }
 
-/// All methods, in the order of their names.
+/// Returns all methods, ordered by name.
 pub fn methods() -> Vec<MethodFacts> {
     (0..).map_while(method_at).collect()
 }
@@ -187,22 +187,22 @@ fn method_at(index: usize) -> Option<MethodFacts> {
     })
 }
 
-/// What one sample is to do; see `struct wb_job`.
+/// The parameters of one sample; see `struct wb_job`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Method.
+    /// Name of the method.
     pub method: String,
     /// Input file, where the workload has one.
     pub in_path: Option<String>,
     /// Output file, where the workload has one; must not exist.
     pub out_path: Option<String>,
-    /// Bytes to move.
+    /// Bytes that the whole sample moves.
     pub bytes: u64,
-    /// Bytes that one call of the program moves.
+    /// Bytes that one request of the program moves.
     pub record_bytes: u64,
-    /// User-space buffer; 0: the method's default.
+    /// Size of the user-space buffer in bytes; 0 is the method's default.
     pub buffer_bytes: u64,
-    /// For policies that repeat.
+    /// Bytes between two syncs, for policies that repeat.
     pub sync_every_bytes: u64,
     /// `enum wb_workload`.
     pub workload: u32,
@@ -210,18 +210,18 @@ pub struct Job {
     pub sync: u32,
     /// `enum wb_mode`.
     pub mode: u32,
-    /// Records a readv/writev call.
+    /// Records per readv(2) or writev(2).
     pub vector_records: u32,
     /// io_uring requests in flight.
     pub queue_depth: u32,
-    /// Register io_uring buffers.
+    /// Whether io_uring buffers are registered.
     pub registered: bool,
     /// POSIX_FADV_*, -1 for none.
     pub advice: i32,
 }
 
 impl Job {
-    /// Moves `bytes` in records of `record_bytes` by `method`, with every other axis left alone.
+    /// Returns a job that moves `bytes` in records of `record_bytes` by `method`. Every other axis has its default.
     pub fn plain(method: &str, workload: Workload, bytes: u64, record_bytes: u64) -> Self {
         Self {
             method: method.into(),
@@ -242,25 +242,25 @@ impl Job {
     }
 }
 
-/// How a sample ended.
+/// The result of a sample, as the child process reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SampleOutcome {
-    /// Measured.
+    /// The sample ran to its end.
     Ok(Box<Measured>),
     /// A system call failed.
     Failed {
-        /// errno.
+        /// errno of the failed call.
         errno: i32,
-        /// The call.
+        /// Name of the failed call.
         call: String,
-        /// The file, or empty.
+        /// Path of the file; empty if the call has none.
         path: String,
     },
-    /// The method cannot do this here; why.
+    /// The method does not work here, for this reason.
     Cannot(String),
 }
 
-/// What one sample gave; see `struct wb_result`.
+/// Counters and clocks of one sample; see `struct wb_result`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // the names are those of job.h, which explains them
 pub struct Measured {
@@ -294,7 +294,7 @@ fn text_of(chars: &[c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Runs one sample in this process: see `wb_measure`. Meant for a process of its own.
+/// Runs one sample in this process; see `wb_measure`. The caller is a process that does nothing else.
 pub fn measure(job: &Job) -> SampleOutcome {
     let c_text = |text: &str| CString::new(text.replace('\0', "?")).unwrap_or_default();
     let method = c_text(&job.method);
@@ -365,7 +365,7 @@ fn measured(raw: &RawResult) -> Measured {
     }
 }
 
-/// Share of the first `bytes` of an open file that is in the page cache, 0 to 1.
+/// Returns the share of the first `bytes` of an open file that is in the page cache, 0 to 1.
 pub fn cached_share(file: impl AsFd, bytes: u64) -> std::io::Result<f64> {
     let mut raw = RawCache::default();
     // SAFETY: the descriptor is open for the call; `raw` is a valid struct to write to.
@@ -376,7 +376,8 @@ pub fn cached_share(file: impl AsFd, bytes: u64) -> std::io::Result<f64> {
     }
 }
 
-/// What O_DIRECT needs of address and of offset and length, in bytes: see `wb_direct_alignment`.
+/// Returns the alignment that O_DIRECT requires: of the address, and of offset and length, in bytes. See
+/// `wb_direct_alignment`.
 pub fn direct_alignment(file: impl AsFd) -> std::io::Result<(u32, u32)> {
     let (mut memory, mut offset) = (0, 0);
     // SAFETY: the descriptor is open for the call; both pointers are to valid integers.
@@ -386,19 +387,19 @@ pub fn direct_alignment(file: impl AsFd) -> std::io::Result<(u32, u32)> {
     }
 }
 
-/// The byte at `offset` of the text in lines of `record_bytes`.
+/// Returns the byte at `offset` of the text with lines of `record_bytes`.
 pub fn text_at(offset: u64, record_bytes: u64) -> u8 {
     // SAFETY: a pure function of two integers.
     unsafe { wb_text_at(offset, record_bytes) }
 }
 
-/// What `translate` makes of a byte.
+/// Returns the byte that `translate` writes for `byte`.
 pub fn translated(byte: u8) -> u8 {
     // SAFETY: a pure function of an integer.
     unsafe { wb_translated(byte) }
 }
 
-/// Version of the glibc that is running, where it is glibc.
+/// Returns the version of the running glibc; `None` with another C library.
 #[cfg(target_env = "gnu")]
 pub fn glibc_version() -> Option<String> {
     unsafe extern "C" {
@@ -408,7 +409,7 @@ pub fn glibc_version() -> Option<String> {
     unsafe { CStr::from_ptr(gnu_get_libc_version()) }.to_str().ok().map(String::from)
 }
 
-/// Version of the glibc that is running, where it is glibc.
+/// Returns the version of the running glibc; `None` with another C library.
 #[cfg(not(target_env = "gnu"))]
 pub fn glibc_version() -> Option<String> {
     None

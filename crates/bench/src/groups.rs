@@ -1,4 +1,4 @@
-//! What rows that can be compared say together: the best, the model, the knee.
+//! Groups comparable rows and finds their best row, cost model and knee.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const MODEL_METHODS: [&str; 4] = ["syscall", "pread-pwrite", "vector", "direct"]
 /// The page of every machine that weir runs on by default; with larger ones the price covers more.
 const PAGE: f64 = 4096.0;
 
-/// The groups of `rows`, in the order of their first rows. Completes the rows with what compares them.
+/// Returns the groups of `rows`, in the order of their first rows. Sets the comparing fields of the rows.
 pub fn group(
     rows: &mut [BenchRow],
     noise: &Noise,
@@ -134,7 +134,7 @@ fn fit(rows: &[BenchRow], key: &GroupKey, method: &str) -> Option<CostModel> {
     CostModel::fit(&seen)
 }
 
-/// Is `other` the same work as `key`, on the same file system and from the same cache, without syncs?
+/// Returns whether `other` is the work of `key` on the same file system and cache state, without syncs.
 pub fn is_without_sync(other: &GroupKey, key: &GroupKey) -> bool {
     other.sync == SyncKind::None.name()
         && (&other.workload, &other.fs, &other.dir, &other.cache)

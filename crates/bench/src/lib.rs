@@ -1,7 +1,7 @@
 //! Measures the cost of buffering on this machine: workloads × methods × sizes, in interleaved rounds of samples.
 //!
-//! [`selection`] turns the user's words into axes, [`plan`] axes into cells. [`directory`] creates a private directory for
-//! each place, [`run`] measures the cells in interleaved rounds of one-process samples, and [`document`] turns the
+//! [`selection`] turns the user's words into axes, [`plan`] axes into cells. [`directory`] creates the
+//! private directories, [`run`] measures the cells in interleaved rounds of one-process samples, and [`document`] turns the
 //! samples into the result. The measured loops are C, one file a method, in `methods/`.
 
 #![deny(unsafe_code)]

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::error::{Error, Result, suggestion};
 
-/// File systems that can be made, with the command that makes each and the least bytes it takes.
+/// Supported file systems: name, mkfs command, and the smallest size in bytes that the command accepts.
 const KINDS: &[(&str, &[&str], u64)] = &[
     ("ext2", &["mkfs.ext2", "-q", "-F"], 16 << 20),
     ("ext3", &["mkfs.ext3", "-q", "-F"], 64 << 20),
@@ -23,12 +23,12 @@ const KINDS: &[(&str, &[&str], u64)] = &[
     ("tmpfs", &[], 0),
 ];
 
-/// The names for `--fs`.
+/// Returns the values of `--fs`.
 pub fn names() -> Vec<&'static str> {
     KINDS.iter().map(|kind| kind.0).collect()
 }
 
-/// Is `name` a file system that can be made here?
+/// Fails with [`Error::Usage`] unless `name` is a value of `--fs`.
 pub fn check_name(name: &str) -> Result<()> {
     match names().contains(&name) {
         true => Ok(()),
@@ -38,7 +38,7 @@ pub fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// A mounted image. Dropping it unmounts.
+/// A mounted loop image or tmpfs. Drop unmounts it.
 #[derive(Debug)]
 pub struct LoopImage {
     folder: TempDir,
@@ -46,7 +46,8 @@ pub struct LoopImage {
 }
 
 impl LoopImage {
-    /// Makes a file system of type `kind` with room for `bytes` in a private directory in `dir`.
+    /// Creates a file system of type `kind` with space for `bytes` and mounts it on a private directory in `dir`. Fails
+    /// without root.
     pub fn make(kind: &str, dir: &Path, bytes: u64) -> Result<Self> {
         let (_, make, least) =
             KINDS.iter().find(|known| known.0 == kind).ok_or(Error::Failed(format!("{kind}?")))?;
@@ -75,12 +76,12 @@ impl LoopImage {
         mounted.map(|()| image)
     }
 
-    /// The mount point.
+    /// Returns the mount point.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What it is, for tables.
+    /// Returns the directory's name in tables.
     pub fn label(&self) -> &'static str {
         self.label
     }
@@ -93,7 +94,7 @@ impl Drop for LoopImage {
     }
 }
 
-/// Leaves the shared mount namespace, once for the process; every later call tells how that ended.
+/// Leaves the shared mount namespace, once per process. Every later call returns the first call's result.
 fn private_mounts() -> Result<()> {
     static DONE: OnceLock<std::result::Result<(), rustix::io::Errno>> = OnceLock::new();
     let done = DONE.get_or_init(|| {
@@ -133,7 +134,7 @@ fn losetup(file: &Path, direct: bool) -> Result<String> {
     command("losetup", &["--find", "--show", direct], file)
 }
 
-/// Runs `name arguments… path` and gives its output, or its error with the package that has it.
+/// Runs `name arguments… path` and returns its output. An error names the packages to install.
 fn command(name: &str, arguments: &[&str], path: &Path) -> Result<String> {
     let output = Command::new(name).args(arguments).arg(path).output().map_err(|error| {
         Error::Failed(format!("{name}: {error}; install e2fsprogs, xfsprogs, btrfs-progs and mount for --fs"))

@@ -1,10 +1,10 @@
-//! Where it ran: what a reader needs to compare the figures with another machine's.
+//! Describes the machine, so that figures of two machines can be compared.
 
 use std::fs;
 
 use weir_model::bench::Machine;
 
-/// Looks at this machine.
+/// Returns the description of this machine.
 pub fn machine() -> Machine {
     let uname = rustix::system::uname();
     let text = |c: &std::ffi::CStr| c.to_string_lossy().into_owned();
@@ -34,7 +34,7 @@ fn cpu_name(cpuinfo: &str) -> Option<String> {
     field("model name").or_else(|| field("Model")).filter(|name| !name.is_empty())
 }
 
-/// A field of /proc/meminfo in bytes.
+/// Returns a field of /proc/meminfo in bytes.
 pub fn meminfo_bytes(field: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.split(':').next() == Some(field))?;

@@ -1,10 +1,10 @@
-//! What a run needs of disk and memory, asked before it starts.
+//! Disk and memory that a run needs, checked before the start.
 
 use crate::axes::Workload;
 use crate::error::{Error, Result};
 use crate::plan::Cell;
 
-/// What a run needs of each directory: the input and one output.
+/// Returns the bytes that a run needs in a directory: the input and one output.
 pub fn needed_bytes(cells: &[Cell], directory: usize) -> u64 {
     let in_directory = || cells.iter().filter(|cell| cell.directory == directory && cell.cannot.is_none());
     let largest = |has: fn(Workload) -> bool| {
@@ -13,7 +13,7 @@ pub fn needed_bytes(cells: &[Cell], directory: usize) -> u64 {
     largest(Workload::has_input).saturating_add(largest(Workload::has_output))
 }
 
-/// Is there memory for the buffers of the largest cell?
+/// Fails if the available memory is less than the buffers of the largest cell.
 pub fn check_memory(cells: &[Cell], available: Option<u64>) -> Result<()> {
     let Some(available) = available else { return Ok(()) };
     match cells.iter().max_by_key(|cell| cell.memory_bytes()) {

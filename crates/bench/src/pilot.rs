@@ -9,22 +9,22 @@ const FIRST_RECORDS: u64 = 64;
 const FIRST_SYNCS: u64 = 8;
 /// Bytes that the first attempt needs not exceed.
 const FIRST_BYTES: u64 = 4 << 20;
-/// Attempts at most.
+/// Largest number of attempts per cell; each moves at least twice the bytes of the one before.
 const ATTEMPTS: usize = 8;
 /// The bytes still to come need at least this share of the CPU time a byte that was seen: two nearly
 /// equal times of a noisy device must not make the rest look free.
 const LEAST_SLOPE: f64 = 0.9;
 
-/// What to do after an attempt.
+/// The next step after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
-    /// Try so many bytes.
+    /// Try this number of bytes.
     Again(u64),
-    /// A sample moves so many bytes, which takes about so many seconds.
+    /// The number of bytes of a sample, and its estimated seconds.
     Done(u64, f64),
 }
 
-/// The search for one cell.
+/// The search for the sample size of one cell.
 #[derive(Debug)]
 pub struct Pilot {
     unit: u64,
@@ -36,12 +36,12 @@ pub struct Pilot {
 }
 
 impl Pilot {
-    /// Looks for samples of about `target_s`; `exact`: of the whole cell, however long.
+    /// Searches for samples of about `target_s`. With `exact`, a sample is the whole cell.
     pub fn new(cell: &Cell, target_s: f64, exact: bool) -> Self {
         Self { unit: cell.unit_bytes(), whole: cell.bytes, target_s, exact, before: (0, 0.0), attempts: 0 }
     }
 
-    /// Bytes of the first attempt at `cell`.
+    /// Returns the bytes of the first attempt at `cell`.
     pub fn first(&self, cell: &Cell) -> u64 {
         let slow = cell.sync.kind.in_every_write() || cell.sync.kind.repeats();
         let records = if slow { FIRST_SYNCS } else { FIRST_RECORDS };

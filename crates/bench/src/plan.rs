@@ -1,4 +1,4 @@
-//! From axes to cells: which combinations mean something, and why the others do not.
+//! Turns axes into cells, with a reason for each unsupported combination.
 
 use weir_model::Mode;
 
@@ -11,74 +11,74 @@ use weir_model::bench::GroupKey;
 pub const TEXTBOOK_RECORDS: [u64; 14] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536];
 /// glibc's buffer on most file systems: their st_blksize.
 const DEFAULT_BUFFER: u64 = 4096;
-/// Fillings of a buffer that make its calls countable.
+/// Buffer fills per sample; with 16, a partly filled last buffer changes the count by about 6 %.
 const FILLINGS: u64 = 16;
-/// Most bytes a record may have.
+/// Largest record, in bytes.
 pub const MAX_RECORD: u64 = 1 << 30;
 
-/// Every axis with its values; all combinations that mean something become cells.
+/// Every axis with its values. Each meaningful combination becomes a cell.
 #[derive(Debug, Clone)]
 pub struct Axes {
-    /// Workloads.
+    /// Workloads; each has its own rows.
     pub workloads: Vec<Workload>,
-    /// Method names.
+    /// Names of methods as in [`MethodFacts::name`].
     pub methods: Vec<String>,
     /// Record sizes; for `log` line lengths.
     pub records: Vec<u64>,
-    /// User-space buffers of the methods that have one; `None`: the default.
+    /// Sizes of the user-space buffer in bytes; `None` is the default.
     pub buffers: Vec<Option<u64>>,
-    /// setvbuf(3) modes; `None`: the default.
+    /// setvbuf(3) modes; `None` is the default.
     pub modes: Vec<Option<Mode>>,
-    /// Sync policies.
+    /// Sync policies; ignored for workloads without output.
     pub syncs: Vec<Sync>,
-    /// Cache states.
+    /// Cache states of the input; ignored for workloads without input.
     pub caches: Vec<CacheState>,
-    /// Advices; `None`: none given.
+    /// posix_fadvise(2) advice; `None` means no call.
     pub advices: Vec<Option<Advice>>,
     /// Bytes of the whole job.
     pub bytes: u64,
-    /// Records a readv/writev call.
+    /// Records per readv(2) or writev(2).
     pub vector_records: u32,
     /// io_uring requests in flight.
     pub queue_depth: u32,
-    /// Register io_uring buffers.
+    /// Whether io_uring buffers are registered.
     pub registered: bool,
 }
 
-/// One combination: a row of the table.
+/// One combination of axis values; a row of the result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
     /// Index in [`BenchPlan::directories`](crate::selection::BenchPlan::directories).
     pub directory: usize,
-    /// Workload.
+    /// What the program does with the bytes.
     pub workload: Workload,
-    /// Method.
+    /// Name of the method.
     pub method: String,
-    /// What one call of the program moves.
+    /// Bytes that one request of the program moves.
     pub record_bytes: u64,
-    /// User-space buffer.
+    /// Size of the user-space buffer in bytes; `None` is the default.
     pub buffer_bytes: Option<u64>,
-    /// setvbuf(3) mode.
+    /// setvbuf(3) mode; `None` is the default.
     pub mode: Option<Mode>,
-    /// Sync policy.
+    /// When written bytes are forced to the device.
     pub sync: Sync,
-    /// Cache state.
+    /// State of the page cache before each sample.
     pub cache: CacheState,
-    /// Advice.
+    /// posix_fadvise(2) advice on the input; `None` means no call.
     pub advice: Option<Advice>,
     /// Bytes of the whole job.
     pub bytes: u64,
-    /// Records a readv/writev call, where the method has them.
+    /// Records per readv(2) or writev(2); `None` for other methods.
     pub vector_records: Option<u32>,
-    /// Requests in flight, where the method has them.
+    /// Requests in flight; `None` for methods without a queue.
     pub queue_depth: Option<u32>,
-    /// Register io_uring buffers.
+    /// Whether io_uring buffers are registered.
     pub registered: bool,
-    /// Known without trying: why it cannot be.
+    /// The reason if the combination is unsupported.
     pub cannot: Option<String>,
 }
 
-/// Looks a method up by its name.
+/// Returns the method of this name. Fails with [`Error::Usage`] for an unknown name.
 pub fn method(name: &str) -> Result<MethodFacts> {
     let known = methods();
     known.iter().find(|method| method.name == name).copied().ok_or_else(|| {
@@ -88,7 +88,8 @@ pub fn method(name: &str) -> Result<MethodFacts> {
 }
 
 impl Axes {
-    /// Returns every cell, for `directories` work directories. A combination that a method does not support is a cell with the reason.
+    /// Returns every cell, for `directories` work directories. A combination that a method does not support is a
+    /// cell with the reason.
     pub fn cells(&self, directories: usize) -> Result<Vec<Cell>> {
         self.check()?;
         let mut cells: Vec<Cell> = Vec::new();
@@ -208,7 +209,7 @@ fn cannot(facts: &MethodFacts, workload: Workload, sync: SyncKind) -> Option<Str
 }
 
 impl Cell {
-    /// The job of a sample of `bytes` bytes.
+    /// Returns the job of a sample of `bytes` bytes.
     pub fn job(&self, bytes: u64, in_path: &str, out_path: &str) -> Job {
         Job {
             method: self.method.clone(),
@@ -250,7 +251,7 @@ impl Cell {
         flight.max(fillings).max(1)
     }
 
-    /// Bytes of memory that a sample needs for its buffers.
+    /// Returns the bytes of memory that a sample needs for its buffers.
     pub fn memory_bytes(&self) -> u64 {
         let in_flight =
             u64::from(self.vector_records.unwrap_or(1)) * u64::from(self.queue_depth.unwrap_or(1));
@@ -259,7 +260,7 @@ impl Cell {
             .saturating_add(self.buffer_bytes.unwrap_or(0).saturating_mul(2))
     }
 
-    /// What it shares with the rows it is compared with.
+    /// Returns the key that comparable rows share.
     pub fn group_key(&self, fs: &str, dir: &str) -> GroupKey {
         let every = self.sync.kind.repeats().then_some(self.sync.every);
         GroupKey {
@@ -281,7 +282,7 @@ impl Cell {
         }
     }
 
-    /// The cell in a few words, for progress and errors.
+    /// Returns a short label for progress and errors.
     pub fn label(&self) -> String {
         format!("{} {} {}", self.workload.name(), self.method, weir_model::Size(self.record_bytes))
     }

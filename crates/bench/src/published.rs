@@ -1,6 +1,6 @@
-//! Tables that others published, as cells to measure and as figures to stand beside ours.
+//! Published tables: cells to measure, and figures to compare with the measured ones.
 //!
-//! The figures are in `published/published.json` with their sources. They are never a result of ours.
+//! The figures are in `published/published.json` with their sources. weir did not measure them.
 
 use std::sync::OnceLock;
 
@@ -13,51 +13,51 @@ use crate::error::{Error, Result, suggestion};
 use crate::plan::Axes;
 use weir_model::bench::{BenchRow, PublishedComparison, PublishedRow};
 
-/// The whole file.
+/// The contents of `published/published.json`.
 #[derive(Deserialize)]
 struct Data {
     tables: Vec<Raw>,
 }
 
-/// A published table as it stands in the file: columns that say which row it is, and columns of figures.
+/// A published table as in the file: columns that identify a row, and columns of figures.
 #[derive(Debug, Deserialize)]
 pub struct Raw {
-    /// Its name.
+    /// The word for `--published`.
     pub id: String,
-    /// Its title.
+    /// One line for the report.
     pub title: String,
-    /// Where it was published.
+    /// Where the table was published.
     pub source: String,
-    /// On what it was measured.
+    /// Machine and conditions of the published measurement.
     pub setting: String,
-    /// The workload that is most like it.
+    /// Name of the workload that comes closest to the published program.
     pub workload: String,
-    /// The method that it measured, where that is one for all rows.
+    /// The method of all rows, if it is the same for all.
     pub method: Option<String>,
     /// Bytes of the whole job.
     pub bytes: Option<u64>,
-    /// State of the page cache.
+    /// Name of the page cache's state before the measurement.
     pub cache: Option<String>,
-    /// Sync policy.
+    /// Name of the sync policy; `None` means no syncs.
     pub sync: Option<String>,
-    /// Unit of the figures whose column does not say it.
+    /// Unit of the figures whose column names no unit.
     pub unit: Option<String>,
-    /// Names of the columns.
+    /// Column names, in the order of the cells of a row.
     pub columns: Vec<String>,
-    /// A cell for each column.
+    /// Rows, with one cell for each column.
     pub rows: Vec<Vec<Value>>,
 }
 
-/// A published table whose rows are cells of ours.
+/// A published table that the benchmark can measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedTable {
-    /// Its name.
+    /// The word for `--published`.
     pub id: String,
-    /// Its title.
+    /// One line for the report.
     pub title: String,
-    /// Where it was published.
+    /// Where the table was published.
     pub source: String,
-    /// On what it was measured.
+    /// Machine and conditions of the published measurement.
     pub setting: String,
     workload: Workload,
     bytes: Option<u64>,
@@ -66,7 +66,7 @@ pub struct PublishedTable {
     entries: Vec<Entry>,
 }
 
-/// One published figure.
+/// A published row: its parameters and its elapsed time.
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     method: String,
@@ -75,7 +75,7 @@ struct Entry {
     seconds: f64,
 }
 
-/// Every published table.
+/// Returns every table of `published/published.json`.
 pub fn raw_tables() -> &'static [Raw] {
     static TABLES: OnceLock<Vec<Raw>> = OnceLock::new();
     TABLES.get_or_init(|| {
@@ -84,13 +84,14 @@ pub fn raw_tables() -> &'static [Raw] {
     })
 }
 
-/// Every published table that this benchmark can measure.
+/// Returns every published table that the benchmark can measure.
 pub fn tables() -> &'static [PublishedTable] {
     static TABLES: OnceLock<Vec<PublishedTable>> = OnceLock::new();
     TABLES.get_or_init(|| raw_tables().iter().filter_map(table).collect())
 }
 
-/// The tables named by `words`: a name, the start of several (`tlpi-13`), or `all`.
+/// Returns the tables that `words` name. A word is a name, a prefix of names (`tlpi-13`), or `all`. Fails for an
+/// unknown word.
 pub fn select(words: &[String]) -> Result<Vec<&'static PublishedTable>> {
     let mut chosen: Vec<&'static PublishedTable> = Vec::new();
     for word in words {
@@ -161,8 +162,8 @@ fn table(raw: &Raw) -> Option<PublishedTable> {
 }
 
 impl PublishedTable {
-    /// The axes that measure this table; what it does not state is taken from `default`. One for each
-    /// method and mode, because not every method has every record.
+    /// Returns the axes that measure this table, one for each method and mode, because not every method has every
+    /// record. Values that the table does not state come from `default`.
     pub fn axes(&self, default: &Axes) -> Vec<Axes> {
         let mut variants: Vec<(&str, Option<Mode>)> = Vec::new();
         for entry in &self.entries {
@@ -191,7 +192,7 @@ impl PublishedTable {
         self.entries.iter().filter(move |entry| entry.method == method && entry.mode == mode)
     }
 
-    /// This table beside our `rows`, those of the first place that has them.
+    /// Compares this table with the measured `rows`. Of several directories, the first with a matching row counts.
     pub fn compare(&self, rows: &[BenchRow]) -> PublishedComparison {
         let ours: Vec<Option<&BenchRow>> =
             self.entries.iter().map(|entry| self.matching(entry, rows)).collect();
@@ -243,7 +244,7 @@ impl PublishedTable {
         })
     }
 
-    /// What agrees (the shape) and what does not (the machine).
+    /// Returns sentences about the shapes of both tables and the speeds of both machines.
     fn verdict(&self, rows: &[PublishedRow]) -> Vec<String> {
         let both: Vec<(&PublishedRow, f64)> =
             rows.iter().filter_map(|row| Some((row, row.ours_s?))).collect();
@@ -287,7 +288,7 @@ impl PublishedTable {
     }
 }
 
-/// A number with three significant digits.
+/// Displays a number with three significant digits.
 struct Digits(f64);
 
 impl std::fmt::Display for Digits {
@@ -296,7 +297,8 @@ impl std::fmt::Display for Digits {
     }
 }
 
-/// Share of the pairs that both sides order the same way; within 5 % is a tie, and a tie agrees with all.
+/// Returns the share, 0 to 1, of the pairs that both sides order the same way. Values within 5 % are a tie, and a tie
+/// agrees with every order.
 fn rank_agreement(points: &[(f64, f64)]) -> f64 {
     let order = |a: f64, b: f64| if (a / b - 1.0).abs() <= 0.05 { 0.0 } else { (a - b).signum() };
     let (mut same, mut all) = (0usize, 0usize);

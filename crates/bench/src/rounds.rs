@@ -7,17 +7,17 @@ use crate::plan::Cell;
 use crate::run::{SAMPLE_S, Sample, Track};
 use weir_model::bench::Round;
 
-/// Cells measured twice a round, to see the noise.
+/// Number of cells measured twice per round, to estimate the noise: small, medium and large records.
 pub const TWINS: usize = 3;
-/// Rounds in which every cell is measured.
+/// Number of first rounds in which every cell is measured.
 const FULL_ROUNDS: usize = 5;
 
-/// One sample to take.
+/// A sample that the next round takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Index of the cell.
+    /// Index of the cell in the plan.
     pub cell: usize,
-    /// It is the second sample of the cell in this round.
+    /// Whether this is the second sample of the cell in the round.
     pub twin: bool,
 }
 
@@ -71,14 +71,14 @@ fn elapsed(track: &Track, rounds: &[Round]) -> Option<Summary> {
     Summary::of(&seconds)
 }
 
-/// Every cell, until `wanted` rounds count; empty: done.
+/// Returns every cell until `wanted` rounds count, then none.
 pub fn all_until(tracks: &[Track], rounds: &[Round], wanted: usize) -> Vec<Entry> {
     let counted = rounds.iter().filter(|round| !round.repeated).count();
     let usable = (0..tracks.len()).filter(|&i| tracks[i].cannot.is_none() && counted < wanted);
     with_twins(tracks, usable.collect())
 }
 
-/// The next round's samples, in no order; empty: done.
+/// Returns the next round's samples, unordered; none if the run is complete.
 pub fn choose(tracks: &[Track], rounds: &[Round], left_s: f64, precision: f64) -> Vec<Entry> {
     let usable: Vec<usize> = (0..tracks.len()).filter(|&i| tracks[i].cannot.is_none()).collect();
     let counted = rounds.iter().filter(|round| !round.repeated).count();

@@ -1,4 +1,4 @@
-//! From the samples of a cell to its row.
+//! Makes the row of a cell from its samples.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::rounds::kept;
 use crate::run::{Sample, Track};
 use weir_model::bench::{BenchRow, ContextSwitches, Noise, Round};
 
-/// The row of a cell, without what needs the other rows.
+/// Returns the row of a cell. Fields that depend on other rows are left empty.
 pub fn row(track: &Track, directory: &BenchDirectory, rounds: &[Round]) -> BenchRow {
     let cell = &track.cell;
     let samples = kept(&track.samples, rounds);
@@ -64,7 +64,7 @@ pub fn row(track: &Track, directory: &BenchDirectory, rounds: &[Round]) -> Bench
     }
 }
 
-/// What the loop remarked, and whether cold was cold.
+/// Returns the loop's remark, and a remark if the input of a cold cell was cached.
 fn remark(track: &Track) -> Option<String> {
     let not_cold = track.cached_before.filter(|&share| share > 0.0).map(|share| {
         let percent = if share < 0.01 { "less than 1".into() } else { format!("{:.0}", share * 100.0) };
@@ -76,7 +76,7 @@ fn remark(track: &Track) -> Option<String> {
     }
 }
 
-/// Counts hardly vary between samples; the median is one that was seen, or between two.
+/// Returns the median count of each call.
 fn median_calls(samples: &[&Sample]) -> BTreeMap<String, u64> {
     let mut counts: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (name, count) in samples.iter().flat_map(|sample| &sample.figures.calls) {
@@ -85,7 +85,7 @@ fn median_calls(samples: &[&Sample]) -> BTreeMap<String, u64> {
     counts.into_iter().map(|(name, mut values)| (name, stats::median(&mut values).round() as u64)).collect()
 }
 
-/// What the twins show.
+/// Estimates the noise from the differences between samples and their twins.
 pub fn noise(tracks: &[Track], rounds: &[Round]) -> Noise {
     let mut pairs: Vec<(usize, &Figures, &Figures)> = Vec::new();
     for track in tracks.iter().filter(|track| track.has_twin) {
@@ -106,7 +106,7 @@ pub fn noise(tracks: &[Track], rounds: &[Round]) -> Noise {
     }
 }
 
-/// `a / b` in elapsed time, over the rounds that have both.
+/// Returns `a / b` in elapsed time, over the rounds that have both.
 pub fn ratio(a: &BenchRow, b: &BenchRow) -> Option<Ratio> {
     let of_round: BTreeMap<usize, f64> =
         b.rounds_of.iter().copied().zip(b.samples_s.iter().copied()).collect();

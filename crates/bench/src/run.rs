@@ -23,73 +23,73 @@ use crate::sample::{self, SampleEnd};
 use crate::verify::verify;
 use weir_model::bench::Round;
 
-/// How long and how well.
+/// Budget, precision and order of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Wall-clock time for everything but a sample that is running when it is over.
+    /// Wall-clock time of the run. A sample that runs at its end is completed.
     pub budget: Duration,
-    /// Intervals of this half width (0.02: 2 %) are tight enough.
+    /// Relative half width of the intervals at which measuring ends; 0.02 is 2 %.
     pub precision: f64,
-    /// Run slow cells whole.
+    /// Whether slow cells run over all bytes instead of a part.
     pub exact: bool,
-    /// Just so many rounds of all cells, whatever the budget; `None`: as the intervals and the budget say.
+    /// Number of rounds of all cells, whatever the budget; `None` means until precision or budget is reached.
     pub rounds: Option<usize>,
-    /// Seed of the order; `None`: a new one each time.
+    /// Seed of the random order; `None` is a new seed.
     pub seed: Option<u64>,
 }
 
-/// Told how far the run is. Called between samples only, so that it does not disturb one.
+/// Receives the progress of the run. Called only between samples, so that it does not disturb one.
 pub trait Progress {
-    /// The share of the budget that is spent, the time left, and what comes next.
+    /// Reports the spent share of the budget (0 to 1), the time left, and a label of the next step.
     fn advance(&mut self, share: f64, left: Duration, next: &str);
 }
 
 /// One sample of a cell.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// Its round.
+    /// Index of the round, from 0.
     pub round: usize,
-    /// What it gave, for the cell's whole bytes.
+    /// Figures, scaled to the cell's whole bytes.
     pub figures: Figures,
 }
 
-/// A cell with what is known of it so far.
+/// A cell with its samples so far.
 #[derive(Debug, Clone)]
 pub struct Track {
-    /// The cell.
+    /// The parameters of every sample.
     pub cell: Cell,
     /// Bytes that each sample moves.
     pub measured_bytes: u64,
-    /// Why it cannot be measured.
+    /// The reason if the cell cannot be measured.
     pub cannot: Option<String>,
-    /// What the loop remarked.
+    /// A remark of the C loop, such as a fallback.
     pub remark: Option<String>,
-    /// Its output was compared.
+    /// Whether the output was compared with the expected bytes.
     pub verified: bool,
-    /// Largest share of the input that was cached before a sample of a cold cell.
+    /// Largest share of the input, 0 to 1, that was cached before a sample of a cold cell.
     pub cached_before: Option<f64>,
-    /// The samples.
+    /// One sample per round in which the cell was measured.
     pub samples: Vec<Sample>,
-    /// The same cell measured a second time in each round, for the noise.
+    /// Second samples of the same rounds, for the noise.
     pub twins: Vec<Sample>,
-    /// It has a twin.
+    /// Whether each round takes a second sample.
     pub has_twin: bool,
-    /// Wall-clock seconds that a sample takes with everything around it.
+    /// Wall-clock seconds of a sample, including process start and clean-up.
     pub wall_s: f64,
-    /// Those of them that grow with the bytes that it moves.
+    /// The part of `wall_s` that grows with the bytes.
     pub work_s: f64,
 }
 
-/// Everything that was measured, also when it ended early.
+/// The result of a run, complete or not.
 #[derive(Debug)]
 pub struct Measurement {
-    /// One for each cell, in the plan's order.
+    /// One track per cell, in the plan's order.
     pub tracks: Vec<Track>,
-    /// The rounds.
+    /// Every round with its disturbances, in order of time.
     pub rounds: Vec<Round>,
-    /// Neither stopped nor failed.
+    /// Whether the run was neither stopped nor failed.
     pub complete: bool,
-    /// What ended it early.
+    /// The error that ended the run early.
     pub error: Option<Error>,
 }
 
@@ -100,7 +100,7 @@ const AROUND_SAMPLE_S: f64 = 0.006;
 /// Shortest and longest time that a scaled sample is given.
 pub(crate) const SAMPLE_S: (f64, f64) = (0.008, 0.4);
 
-/// Measures `cells`. Setting `stop` ends it early with what there is.
+/// Measures `cells`. If `stop` becomes true, the run ends early and returns the samples so far.
 pub fn run(
     cells: Vec<Cell>,
     directories: &[BenchDirectory],
@@ -118,12 +118,12 @@ pub fn run(
     Measurement { tracks: runner.tracks, rounds: runner.rounds, complete, error }
 }
 
-/// One sample with what the parent knows of it.
+/// One sample with the parent's measurements.
 struct Attempt {
     measured: Measured,
     /// Bytes of a cold input that came from the device, read-ahead included.
     from_device: u64,
-    /// Wall-clock seconds with everything around it.
+    /// Wall-clock seconds, including process start and clean-up.
     wall_s: f64,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Inputs, then the pilot of every cell, then the choice of twins.
+    /// Creates the inputs, runs the pilot of every cell, and chooses the twins.
     fn prepare(&mut self) -> std::result::Result<(), Halt> {
         for directory in 0..self.directories.len() {
             self.make_input(directory)?;
@@ -211,7 +211,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// The file that is copied, read and translated: text in lines, on the device.
+    /// Creates the input file: text in lines, synced to the device.
     fn make_input(&mut self, directory: usize) -> std::result::Result<(), Halt> {
         let in_directory = |track: &&Track| track.cell.directory == directory && track.cannot.is_none();
         let needed = self.tracks.iter().filter(in_directory).filter(|track| track.cell.workload.has_input());
@@ -239,7 +239,7 @@ impl<'a> Runner<'a> {
             let Some(tried) = self.attempt(index, bytes, true)? else { return Ok(()) };
             let seconds = (tried.measured.transfer_ns + tried.measured.sync_ns) as f64 / 1e9;
             let step = match pilot.after(bytes, seconds, tried.measured.cpu_ns as f64 / 1e9) {
-                // Out of time: what was tried will do.
+                // Out of time: use the last attempt.
                 Step::Again(_) if self.left().is_zero() => Step::Done(bytes, seconds),
                 step => step,
             };
@@ -256,7 +256,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// One sample, from preparing its files to removing them; `None` when the cell cannot be measured.
+    /// Takes one sample: prepares its files, runs it, removes the files. Returns `None` if the cell cannot be measured.
     fn attempt(
         &mut self,
         index: usize,
@@ -313,7 +313,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Brings the input into the state that the cell asks for; false when the file system has no such state.
+    /// Brings the input into the cell's cache state. Returns false if the file system has no such state.
     fn set_cache(&mut self, index: usize, bytes: u64) -> std::result::Result<bool, Halt> {
         let cell = &self.tracks[index].cell;
         let directory = &self.directories[cell.directory];
@@ -367,7 +367,7 @@ impl<'a> Runner<'a> {
 
     fn round(&mut self, entries: &[Entry]) -> std::result::Result<(), Halt> {
         for entry in entries {
-            // Out of time: only a cell that has nothing yet is still worth a sample.
+            // Out of time: only cells without a sample are still measured.
             let enough = entry.twin || !self.tracks[entry.cell].samples.is_empty();
             if self.settings.rounds.is_none() && self.left().is_zero() && enough {
                 continue;

@@ -1,4 +1,4 @@
-//! One sample: a process of its own, started, fed its job, watched and read.
+//! Runs one sample in a child process: starts it, writes its job, and reads its result.
 
 use std::io::{Read, Write, stdin, stdout};
 use std::os::fd::AsFd;
@@ -12,14 +12,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::error::{Error, Result};
 use crate::ffi::{self, Job, SampleOutcome};
 
-/// First argument of this program when it is to be a sample; the program must then call [`child_main`]
+/// First argument of the child process. A program with this argument must call [`child_main`]
 /// before it does anything else.
 pub const CHILD_ARGUMENT: &str = "__bench-sample";
 
-/// How often the parent looks whether it was told to stop while a sample runs.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the parent checks the stop flag while a sample runs; a tenth of a second is no noticeable delay.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Body of the child: a job as JSON on standard input, its outcome as JSON on standard output.
+/// Runs the child: reads a job as JSON from standard input and writes its outcome as JSON to standard output.
+/// Returns the exit status.
 pub fn child_main() -> i32 {
     // A sample must not outlive a killed parent.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
@@ -33,15 +34,15 @@ pub fn child_main() -> i32 {
     i32::from(written.is_none())
 }
 
-/// How a sample ended for the parent.
+/// The end of a sample's process.
 pub enum SampleEnd {
-    /// With an outcome, after so many wall-clock seconds with all that starting a process takes.
+    /// The outcome, and the wall-clock seconds including process start.
     Finished(SampleOutcome, f64),
-    /// Stopped because `stop` was set.
+    /// The parent killed the process because `stop` was set.
     Stopped,
 }
 
-/// Runs one sample in a process of its own. `stop` set means: kill it and return.
+/// Runs one sample in a child process. If `stop` becomes true, kills the process and returns [`SampleEnd::Stopped`].
 pub fn run(job: &Job, label: &str, stop: &AtomicBool) -> Result<SampleEnd> {
     let started = Instant::now();
     let failed = |what: &str, error: std::io::Error| {
@@ -75,11 +76,11 @@ pub fn run(job: &Job, label: &str, stop: &AtomicBool) -> Result<SampleEnd> {
     }
 }
 
-/// Everything that the child prints; `None` when told to stop.
+/// Returns the child's output, or `None` if `stop` was set.
 fn watch(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<Vec<u8>>> {
     let Some(pipe) = child.stdout.as_mut() else { return Ok(Some(Vec::new())) };
     let (mut output, mut chunk) = (Vec::new(), [0; 4096]);
-    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
+    let timeout = Timespec { tv_sec: 0, tv_nsec: STOP_CHECK_INTERVAL.as_nanos() as i64 };
     loop {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);

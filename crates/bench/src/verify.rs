@@ -1,4 +1,4 @@
-//! Is the output of a sample what it must be? A wrong loop would be fast for nothing.
+//! Compares the output of a sample with the expected bytes, so that a wrong loop is not reported as fast.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -11,7 +11,7 @@ use crate::plan::Cell;
 
 const CHUNK: usize = 1 << 16;
 
-/// Compares the first `bytes` of the output with what `cell` must have written; an error names the
+/// Compares the first `bytes` of the output with the bytes that `cell` must write. An error names the
 /// first byte that differs.
 pub fn verify(cell: &Cell, bytes: u64, out_path: &Path) -> Result<()> {
     if !cell.workload.has_output() {

@@ -25,7 +25,7 @@ const QUESTIONS: &[fn(&View) -> Option<BenchAnswer>] = &[
     choose::answer,
 ];
 
-/// Every answer that the figures of `document` give.
+/// Returns every answer that the figures of `document` support.
 pub fn answers(document: &BenchDocument) -> Vec<BenchAnswer> {
     let views = (0..document.groups.len()).map(|group| View::of(document, group));
     views
@@ -36,14 +36,14 @@ pub fn answers(document: &BenchDocument) -> Vec<BenchAnswer> {
 /// A row with its number in the document.
 type Numbered<'a> = (usize, &'a BenchRow);
 
-/// One group as a question sees it.
+/// One group, as input of a question.
 struct View<'a> {
     document: &'a BenchDocument,
     index: usize,
     group: &'a RowGroup,
     /// Measured rows with their numbers in the document, in table order.
     rows: Vec<Numbered<'a>>,
-    /// Share within which two figures are one.
+    /// Relative difference up to which two figures count as equal.
     noise: f64,
 }
 
@@ -103,7 +103,7 @@ fn times(ratio: &Ratio) -> String {
     format!("{}× [{low}, {high}]", three_digits(ratio.value))
 }
 
-/// What to call a method in a sentence.
+/// Returns the name of a method in a sentence.
 fn name(row: &BenchRow) -> String {
     let mut name = match row.method.as_str() {
         "syscall" => "read/write".into(),
@@ -118,7 +118,7 @@ fn name(row: &BenchRow) -> String {
     name
 }
 
-/// System calls of a row that move bytes.
+/// Returns the number of a row's system calls that move bytes.
 fn moving_calls(row: &BenchRow) -> u64 {
     row.calls.iter().filter(|(name, _)| crate::figures::moves_bytes(name)).map(|(_, count)| count).sum()
 }

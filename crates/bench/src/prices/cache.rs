@@ -1,4 +1,4 @@
-//! Prices that were measured before: `weir/prices.json` in the user's cache directory.
+//! The cache of measured prices: `weir/prices.json` in the user's cache directory.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,12 +9,12 @@ use rustix::fs::{major, minor, stat};
 use serde::{Deserialize, Serialize};
 use weir_model::trace::Prices;
 
-/// A machine changes: updates of its firmware, a neighbour that is gone.
+/// Age at which prices are measured again. 30 days: firmware updates and other guests of the host change them.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// More file systems than this are not kept.
+/// Largest number of entries in the file; the oldest are dropped.
 const MOST: usize = 64;
 
-/// What the prices are of.
+/// Identifies the machine, kernel and file system of prices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PriceKey {
     machine: String,
@@ -22,7 +22,7 @@ pub(super) struct PriceKey {
     device: String,
 }
 
-/// One entry of the file.
+/// An entry of the file; `at_s` is in seconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct PriceEntry {
     key: PriceKey,
@@ -31,7 +31,7 @@ struct PriceEntry {
 }
 
 impl PriceKey {
-    /// Of this machine, its kernel and the device of `directory`.
+    /// Returns the key of this machine, its kernel and the device of `directory`.
     pub(super) fn of(directory: &Path) -> Option<Self> {
         let device = stat(directory).ok()?.st_dev;
         let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_string());
@@ -43,19 +43,19 @@ impl PriceKey {
     }
 }
 
-/// `$XDG_CACHE_HOME/weir/prices.json`, else below `$HOME/.cache`.
+/// Returns `$XDG_CACHE_HOME/weir/prices.json`, or the same below `$HOME/.cache`.
 fn path() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(cache.join("weir/prices.json"))
 }
 
-/// What is known of `key` and fresh.
+/// Returns the cached prices of `key` unless they are stale.
 pub(super) fn load(key: &PriceKey) -> Option<Prices> {
     load_from(&path()?, key, now_s())
 }
 
-/// Keeps `prices`.
+/// Stores `prices` under `key`. Fails if the file cannot be written.
 pub(super) fn store(key: &PriceKey, prices: &Prices) -> io::Result<()> {
     let path = path().ok_or(io::ErrorKind::NotFound)?;
     store_to(&path, key, prices, now_s())
@@ -79,12 +79,12 @@ fn load_from(path: &Path, key: &PriceKey, now_s: u64) -> Option<Prices> {
     Some(known.prices).filter(is_sane)
 }
 
-/// A file that somebody edited must not make every gain infinite.
+/// Returns whether all prices are positive and finite, so that an edited file cannot make a gain infinite.
 fn is_sane(prices: &Prices) -> bool {
     prices.values().all(|ns| ns.is_finite() && ns > 0.0)
 }
 
-/// Replaces the file in one step: another weir may read it.
+/// Replaces the file by rename(2), because another process may read it.
 fn store_to(path: &Path, key: &PriceKey, prices: &Prices, now_s: u64) -> io::Result<()> {
     let mut known = entries(path);
     known.retain(|known| known.key != *key && is_fresh(known, now_s));

@@ -29,7 +29,7 @@ const SYNC_TIME: Duration = Duration::from_millis(80);
 const TIME: Duration = Duration::from_millis(150);
 const LEAST_ROUNDS: usize = 3;
 
-/// What the loops work on.
+/// The file and the buffers of the loops.
 struct Bench {
     file: File,
     null: OwnedFd,
@@ -40,7 +40,7 @@ struct Bench {
     end: u64,
 }
 
-/// Measures in `directory`, in a file without a name.
+/// Measures in `directory`, in an unnamed temporary file.
 pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     let (reader, writer) = pipe()?;
     let null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -56,7 +56,7 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     Ok(Prices { sync_ns: sync_ns(directory)?, ..Prices::of(&rounds, low) })
 }
 
-/// Of eight values the lowest but one; of a few the lowest.
+/// Returns the value at the lowest eighth: the lowest of up to seven values, the second lowest of 8 to 15.
 fn low(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 8).copied().unwrap_or(0.0).max(0.001)
@@ -74,7 +74,7 @@ fn processor_ns() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Nanoseconds for each of `times`.
+/// Returns the nanoseconds per iteration of `times` iterations.
 fn timed(times: u32, mut work: impl FnMut(u32) -> io::Result<()>) -> io::Result<f64> {
     let start_ns = processor_ns();
     for number in 0..times {
@@ -84,7 +84,7 @@ fn timed(times: u32, mut work: impl FnMut(u32) -> io::Result<()>) -> io::Result<
 }
 
 impl Bench {
-    /// All prices but that of a sync, which would write out what the loops leave in the page cache.
+    /// Measures all prices except that of a sync, which would write back the dirty pages of the loops.
     fn round(&mut self) -> io::Result<Prices> {
         let Self { file, null, reader, writer, block, end } = self;
         let (file, null) = (file.as_fd(), null.as_fd());

@@ -33,7 +33,7 @@ pub fn sync_ns(directory: &Path) -> Option<f64> {
     measure::sync_ns(directory).ok()
 }
 
-/// The prices, if they are known already.
+/// Returns the cached prices, if there are any.
 pub fn cached(directory: &Path) -> Option<Prices> {
     cache::load(&cache::PriceKey::of(directory)?)
 }
