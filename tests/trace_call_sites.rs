@@ -15,7 +15,7 @@ use std::process::Command;
 use call_sites::{can_watch, finding, line, own};
 use common::{disk_dir, has, is_root, skip, text, weir};
 use serde_json::Value;
-use trace::{compile, compile_by, engines, path};
+use trace::{compile, compile_by, engines, for_each_engine, path};
 
 /// One function writes, another sleeps; then the bytes are lost.
 const WAITS: &str = r#"#include <stdio.h>
@@ -84,11 +84,10 @@ fn with_debug_information_the_call_site_has_function_file_and_line() {
     if !can_watch("with_debug_information_the_call_site_has_function_file_and_line") {
         return;
     }
-    let dir = disk_dir();
-    let program = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
-    for engine in engines() {
+    for_each_engine(|engine, dir| {
+        let program = compile(dir, "waits", WAITS, &["-g"]).expect("cc");
         for id in ["stuck-output", "lost-at-exit"] {
-            let found = finding(dir.path(), engine, &[path(&program)], id);
+            let found = finding(dir, engine, &[path(&program)], id);
             let frames = own(&found);
             let function_and_line = |frame: &Value| (frame["function"].clone(), frame["line"].clone());
             assert_eq!(
@@ -110,7 +109,7 @@ fn with_debug_information_the_call_site_has_function_file_and_line() {
             );
             assert!(found["why"].as_str().is_some_and(|why| why.ends_with(&sentence)), "{engine}: {found:#}");
         }
-    }
+    });
 }
 
 #[test]
@@ -132,16 +131,15 @@ fn without_line_numbers_the_call_site_is_the_function() {
     if !can_watch("without_line_numbers_the_call_site_is_the_function") {
         return;
     }
-    let dir = disk_dir();
-    let program = compile(dir.path(), "waits", WAITS, &[]).expect("cc");
-    for engine in engines() {
-        let found = finding(dir.path(), engine, &[path(&program)], "stuck-output");
+    for_each_engine(|engine, dir| {
+        let program = compile(dir, "waits", WAITS, &[]).expect("cc");
+        let found = finding(dir, engine, &[path(&program)], "stuck-output");
         let why = found["why"].as_str().expect("a sentence");
         assert!(
             why.ends_with("last written by report() in waits, called from main() in waits."),
             "{engine}: {why}"
         );
-    }
+    });
 }
 
 #[test]
@@ -149,13 +147,12 @@ fn without_symbols_the_call_site_is_the_address() {
     if !can_watch("without_symbols_the_call_site_is_the_address") {
         return;
     }
-    let dir = disk_dir();
-    let full = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
-    let bare = dir.path().join("bare");
-    let strip = Command::new("strip").arg("-o").arg(&bare).arg(&full).status().expect("strip");
-    assert!(strip.success());
-    for engine in engines() {
-        let found = finding(dir.path(), engine, &[path(&bare)], "stuck-output");
+    for_each_engine(|engine, dir| {
+        let full = compile(dir, "waits", WAITS, &["-g"]).expect("cc");
+        let bare = dir.join("bare");
+        let strip = Command::new("strip").arg("-o").arg(&bare).arg(&full).status().expect("strip");
+        assert!(strip.success());
+        let found = finding(dir, engine, &[path(&bare)], "stuck-output");
         let frames = own(&found);
         assert!(frames.len() >= 2 && frames.iter().all(|frame| frame["function"].is_null()), "{found:#}");
         // The unstripped program has the same addresses.
@@ -171,7 +168,7 @@ fn without_symbols_the_call_site_is_the_address() {
         }
         let why = found["why"].as_str().expect("a sentence");
         assert!(why.contains("last written by bare+0x"), "{why}");
-    }
+    });
 }
 
 #[test]
@@ -228,16 +225,15 @@ fn the_report_says_when_a_loop_outlasts_the_watchpoint() {
     if !can_watch("the_report_says_when_a_loop_outlasts_the_watchpoint") {
         return;
     }
-    let dir = disk_dir();
-    let program = compile(dir.path(), "loops", LOOPS, &["-g"]).expect("cc");
-    for engine in engines() {
-        let found = finding(dir.path(), engine, &[path(&program)], "stuck-output");
+    for_each_engine(|engine, dir| {
+        let program = compile(dir, "loops", LOOPS, &["-g"]).expect("cc");
+        let found = finding(dir, engine, &[path(&program)], "stuck-output");
         assert_eq!(found["wrote"]["last"], false, "{engine}: {found:#}");
         assert_eq!(own(&found)[0]["function"], "count", "{engine}: {found:#}");
         assert_eq!(own(&found)[0]["line"], line(LOOPS, "writes"), "{engine}: {found:#}");
         let why = found["why"].as_str().expect("a sentence");
         assert!(why.contains("perhaps elsewhere too") && !why.contains("last written"), "{why}");
-    }
+    });
 }
 
 #[test]
@@ -245,15 +241,14 @@ fn a_log_file_is_watched_once_it_has_pending_bytes() {
     if !can_watch("a_log_file_is_watched_once_it_has_pending_bytes") {
         return;
     }
-    let dir = disk_dir();
-    let program = compile(dir.path(), "logs", LOGS, &["-g"]).expect("cc");
-    for engine in engines() {
-        let found = finding(dir.path(), engine, &[path(&program)], "lost-at-exit");
+    for_each_engine(|engine, dir| {
+        let program = compile(dir, "logs", LOGS, &["-g"]).expect("cc");
+        let found = finding(dir, engine, &[path(&program)], "lost-at-exit");
         assert!(found["path"].as_str().is_some_and(|path| path.ends_with("/log")), "{found:#}");
         assert_eq!(own(&found)[0]["function"], "main", "{engine}: {found:#}");
         assert_eq!(own(&found)[0]["line"], line(LOGS, "/* last"), "{engine}: {found:#}");
         assert_eq!(found["wrote"]["last"], true, "{engine}: {found:#}");
-    }
+    });
 }
 
 const RUST: &str = r#"use std::{fs::File, io::{BufWriter, Write}, thread::sleep, time::Duration};

@@ -4,14 +4,25 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
 
 use serde_json::Value;
 
-use crate::common::{is_root, weir};
+use crate::common::{disk_dir, is_root, weir};
 
 /// Returns the engines that record calls: ebpf only if this user may load programs into the kernel.
 pub fn engines() -> Vec<&'static str> {
     if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
+}
+
+/// Runs `test` with each engine, all at the same time, each in a directory of its own.
+pub fn for_each_engine(test: impl Fn(&'static str, &Path) + Sync) {
+    thread::scope(|scope| {
+        for engine in engines() {
+            let test = &test;
+            scope.spawn(move || test(engine, disk_dir().path()));
+        }
+    });
 }
 
 /// Runs `weir trace --json t.json OPTIONS… -- COMMAND…` in `dir` and returns its output and the document, or null if it
