@@ -18,7 +18,7 @@ struct cachestat_of_kernel {
     uint64_t cached, dirty, writeback, evicted, recently_evicted;
 };
 
-/* mincore(2) calls every page resident to one who may not write the file, so he is not to be told. */
+/* Without write permission mincore(2) reports every page as resident, so its answer is not used then. */
 static bool may_write(int fd, const struct stat *status)
 {
     const int flags = fcntl(fd, F_GETFL);

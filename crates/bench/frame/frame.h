@@ -1,4 +1,4 @@
-/* What the files of the frame share with each other and with no method. */
+/* Declarations shared by the files of the frame, but not by methods. */
 #ifndef WEIR_BENCH_FRAME_H
 #define WEIR_BENCH_FRAME_H
 

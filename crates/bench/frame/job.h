@@ -1,5 +1,5 @@
 /*
- * One sample: what is to be measured (wb_job) and what was measured (wb_result). This is the whole
+ * One sample: its parameters (wb_job) and its measurements (wb_result). This is the whole
  * boundary between the C loops and their caller; src/ffi.rs mirrors it field by field.
  *
  * One process measures one sample, in this order (frame.c):
@@ -42,7 +42,7 @@ enum wb_advice { WB_ADVICE_NONE = -1 };
 
 #define WB_BIT(x) (1u << (x))
 
-/* What one sample is to do. Filled by the caller, read only by the methods. */
+/* Parameters of one sample. Filled by the caller, read only by the methods. */
 struct wb_job {
     const char *method;     /* wb_method.name */
     const char *in_path;    /* NULL for WB_WRITE and WB_LOG */
@@ -70,7 +70,7 @@ struct wb_call_count {
     uint64_t count;
 };
 
-/* What one sample gave. Written by the frame; methods write through the functions below. */
+/* Measurements of one sample. Written by the frame; methods write through the functions below. */
 struct wb_result {
     uint32_t status;         /* enum wb_status */
     int32_t error_number;    /* errno of a failure, 0 where there was none */
@@ -102,7 +102,7 @@ struct wb_result {
     uint32_t dirty_known;    /* 0: this kernel cannot say (before 6.5) */
 };
 
-/* What the page cache holds of the first `bytes` of a file: cachestat(2), or mincore(2) before 6.5. */
+/* State in the page cache of the first `bytes` of a file: cachestat(2), or mincore(2) before 6.5. */
 struct wb_cache_state {
     uint64_t pages;          /* the file's pages in the range asked about */
     uint64_t cached, dirty, writeback; /* of those; dirty and writeback only if exact */
@@ -121,7 +121,7 @@ struct wb_method_facts {
 #define WB_HAS_VECTOR 8u   /* vector_records */
 #define WB_HAS_QUEUE 16u   /* queue_depth, registered */
 
-/* The i-th method in the order of their names; false past the last. */
+/* Fills *facts for the i-th method, ordered by name; false past the last. */
 bool wb_method_at(size_t i, struct wb_method_facts *facts);
 /* Runs one sample in this process, and ignores SIGXFSZ from then on. Always fills *result; returns
  * result->status. */
@@ -131,7 +131,7 @@ int wb_cache_look(int fd, uint64_t bytes, struct wb_cache_state *state);
 /* What O_DIRECT needs for this open file (statx(2) STATX_DIOALIGN): bytes for the address and for the
  * offset and length; 0 or -errno, -EOPNOTSUPP where the file system cannot or does not say. */
 int wb_direct_alignment(int fd, uint32_t *memory, uint32_t *offset);
-/* Sizes of wb_job, wb_result, wb_method_facts and wb_cache_state, for who mirrors them to compare. */
+/* Sizes of wb_job, wb_result, wb_method_facts and wb_cache_state, compared by the test in src/ffi.rs. */
 #define WB_SIZES 4
 void wb_sizes(size_t sizes[WB_SIZES]);
 /* The byte at `offset` of the text that WB_WRITE and WB_LOG write: printable ASCII, '\n' as the last

@@ -16,7 +16,7 @@
 #define WB_INLINE static inline
 #endif
 
-/* What get and put work with. A local of the loop: the counts live in registers. */
+/* Arguments and counts of get and put. A local of the loop: the counts live in registers. */
 struct wb_io {
     struct wb_run *run;
     int in, out;
@@ -137,7 +137,7 @@ WB_INLINE int wb_loop_move(struct wb_run *run, wb_move *move, const char *get_ca
     return wb_moved(run, moved, passes, get_call);
 }
 
-/* What the methods that copy within the kernel have in common. */
+/* Shared by the methods that copy within the kernel. */
 #define WB_MOVE_REASON "it moves bytes from file to file only; no byte of them comes to the program"
 #define WB_MOVE_SYNCS (WB_ALL_SYNCS & ~WB_BIT(WB_SYNC_RWF_DSYNC))
 #define WB_MOVE_SYNC_REASON "the call has no flag that syncs what it moved"

@@ -1,10 +1,10 @@
 /*
- * What a measured loop and the frame around it agree on. A method is one file in ../methods that
+ * The interface between a measured loop and the frame. A method is one file in ../methods that
  * defines one `const struct wb_method wb_method_NAME` (NAME: the file's); the build finds it there,
  * nothing else is to be edited.
  *
  * A function that can fail returns 0 or a negative value and has then called wb_fail() or
- * wb_cannot(), which record who failed; the first record stays.
+ * wb_cannot(), which record the failed call; the first record stays.
  */
 #ifndef WEIR_BENCH_METHOD_H
 #define WEIR_BENCH_METHOD_H
@@ -22,7 +22,7 @@ struct wb_run;
 #define WB_ALL_WORKLOADS (WB_BIT(WB_WORKLOADS) - 1)
 #define WB_ALL_SYNCS (WB_BIT(WB_SYNCS) - 1)
 
-/* What a method's file defines. */
+/* Defined by each method's file. */
 struct wb_method {
     const char *name;        /* as typed on the command line; the file is NAME with '-' as '_' */
     const char *title;       /* one line for --help and the tables */
@@ -63,7 +63,7 @@ struct wb_run {
     void *own;                /* the method's */
 };
 
-/* Called by every loop after each pass, with all that it has moved so far; syncs when a sync is due.
+/* Called by every loop after each pass, with the total of bytes moved so far; syncs if a sync is due.
  * One load, one compare and no store on the common path: the pass counts itself in a local. */
 int wb_sync_now(struct wb_run *run, uint64_t moved); /* cold: flush, sync, keep its time apart */
 static inline int wb_passed(struct wb_run *run, uint64_t moved)

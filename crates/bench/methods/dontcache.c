@@ -19,7 +19,7 @@ static bool look(const struct wb_run *run, const char *path, bool settle, struct
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return false;
-    /* Written pages leave when their writeback ends, a little later than who waits for it is told. */
+    /* Written pages leave when their writeback ends, a little later than the waiting call returns. */
     bool known = !settle || fsync(fd) == 0;
     for (int tries = 0; known && tries < 20; tries++) {
         known = wb_cache_look(fd, run->job->bytes, state) == 0;

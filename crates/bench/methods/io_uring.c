@@ -25,7 +25,7 @@ struct ring {
     uint32_t idle_count, depth;
     bool ready, fixed, any; /* set up; buffers registered; something has completed */
     uint64_t issued, moved, passes, enters;
-    uint64_t error_offset; /* the earliest record that failed, for errors are told in the file's order */
+    uint64_t error_offset; /* the earliest record that failed, because errors are reported in file order */
     int error;
     bool error_writing;
     const char *error_call;

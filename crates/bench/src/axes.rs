@@ -30,7 +30,7 @@ macro_rules! words {
             type Err = String;
             fn from_str(text: &str) -> Result<Self, String> {
                 Self::ALL.iter().copied().find(|word| word.name() == text).ok_or_else(|| {
-                    format!("'{text}' is no {}; {}", $kind, suggestion(text, Self::ALL.iter().map(|word| word.name())))
+                    format!("unknown {} '{text}'; {}", $kind, suggestion(text, Self::ALL.iter().map(|word| word.name())))
                 })
             }
         }
@@ -124,7 +124,7 @@ pub fn mode_number(mode: Option<Mode>) -> u32 {
 pub fn parse_mode(text: &str) -> Result<Mode, String> {
     let known = [Mode::None, Mode::Line, Mode::Full];
     known.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
-        format!("'{text}' is no buffering mode; {}", suggestion(text, known.iter().map(|mode| mode.name())))
+        format!("unknown buffering mode '{text}'; {}", suggestion(text, known.iter().map(|mode| mode.name())))
     })
 }
 
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(parse("fsync:1MiB").unwrap().interval_bytes(64), 1 << 20);
         assert_eq!(parse("fsync:1K").unwrap().interval_bytes(4096), 4096);
         assert!(parse("fsync:0").is_err() && parse("end:4").is_err() && parse("fsync:x").is_err());
-        assert_eq!(parse("fsnc").unwrap_err(), "'fsnc' is no sync policy; did you mean 'fsync'?");
+        assert_eq!(parse("fsnc").unwrap_err(), "unknown sync policy 'fsnc'; did you mean 'fsync'?");
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub fn method(name: &str) -> Result<MethodFacts> {
     let known = methods();
     known.iter().find(|method| method.name == name).copied().ok_or_else(|| {
         let advice = suggestion(name, known.iter().map(|method| method.name));
-        Error::Usage(format!("'{name}' is no method; {advice}"))
+        Error::Usage(format!("unknown method '{name}'; {advice}"))
     })
 }
 

@@ -220,7 +220,7 @@ impl BenchSelection {
 fn parse_workload(word: &str) -> Result<Workload> {
     Workload::from_str(word).map_err(|_| {
         let known: Vec<&str> = workload_names().collect();
-        Error::Usage(format!("'{word}' is no workload; {}", suggestion(word, known)))
+        Error::Usage(format!("unknown workload '{word}'; {}", suggestion(word, known)))
     })
 }
 
