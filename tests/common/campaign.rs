@@ -18,7 +18,7 @@ pub fn choose<T>(campaign: &str, cases: &mut Vec<T>, properties: impl Fn(&T) -> 
     let all = cases.len();
     let mut covered = BTreeSet::new();
     cases.retain(|case| {
-        properties(case).into_iter().fold(false, |new, property| covered.insert(property) || new)
+        properties(case).into_iter().map(|property| covered.insert(property)).filter(|&new| new).count() > 0
     });
     let line = format!("campaign: {campaign}: {} of {all} cases; make test-all runs all\n", cases.len());
     // println! is captured by the test harness, and shown for failed tests only.
