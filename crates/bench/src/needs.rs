@@ -4,7 +4,8 @@ use crate::axes::Workload;
 use crate::error::{Error, Result};
 use crate::plan::Cell;
 
-/// Returns the bytes that a run needs in a directory: the input and one output.
+/// Returns the disk space in bytes that a run needs in the directory with index `directory`: for the largest input and
+/// the largest output. Cells share the input, and each output is removed before the next one.
 pub fn needed_bytes(cells: &[Cell], directory: usize) -> u64 {
     let in_directory = || cells.iter().filter(|cell| cell.directory == directory && cell.cannot.is_none());
     let largest = |has: fn(Workload) -> bool| {
@@ -13,7 +14,8 @@ pub fn needed_bytes(cells: &[Cell], directory: usize) -> u64 {
     largest(Workload::has_input).saturating_add(largest(Workload::has_output))
 }
 
-/// Fails if the available memory is less than the buffers of the largest cell.
+/// Fails if the buffers of the largest cell take more than 90 % of the `available` bytes of memory. Checks nothing if
+/// `available` is `None`.
 pub fn check_memory(cells: &[Cell], available: Option<u64>) -> Result<()> {
     let Some(available) = available else { return Ok(()) };
     match cells.iter().max_by_key(|cell| cell.memory_bytes()) {

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use weir_bench::Error;
 
-/// Prints to standard output. A closed pipe is no error: its reader has read enough.
+/// Prints to standard output. A pipe without a reader (EPIPE) is no error: the peer has read what it wanted.
 pub fn print(text: &str) -> io::Result<()> {
     print_to(&mut io::stdout().lock(), text)
 }
 
-/// Prints to standard error with one write. On a terminal it starts a new line first, because the traced command may
-/// have left the cursor in the middle of one.
+/// Prints to standard error with one write. On a terminal the text begins with a newline, because the traced command
+/// may have left the cursor in the middle of a line.
 pub fn print_error(text: &str) -> io::Result<()> {
     let start = if io::stderr().is_terminal() { "\n" } else { "" };
     print_to(&mut io::stderr().lock(), &format!("{start}{text}"))

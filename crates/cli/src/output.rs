@@ -68,7 +68,7 @@ impl TableOptions for TableFiles {
 }
 
 impl<T: TableOptions> OutputOptions<T> {
-    /// Opens the files before the work, so that a wrong name costs no work.
+    /// Opens the files that were named. A verb calls this before its work, so that a wrong name fails at once.
     pub fn open(&self) -> Result<OutputFiles, String> {
         let paths = [self.json.as_deref(), self.tables.csv(), self.tables.markdown()];
         let [json, csv, markdown] = paths.map(OutputFile::open_optional);
@@ -108,7 +108,7 @@ impl OutputFiles {
         !self.quiet && !self.uses_stdout
     }
 
-    /// Returns whether one of the files is standard output.
+    /// Returns whether one of the results goes to standard output.
     pub fn uses_stdout(&self) -> bool {
         self.uses_stdout
     }
@@ -123,7 +123,7 @@ impl OutputFiles {
         self.json.take().map_or(Ok(()), |file| file.write(&json_text(document)?))
     }
 
-    /// Writes a JSON document that exists as text if `--json` was given.
+    /// If `--json` was given, writes a JSON document that is already text: `parts`, one after the other.
     pub fn write_json_parts(&mut self, parts: &[impl AsRef<str>]) -> Result<(), String> {
         self.json.take().map_or(Ok(()), |file| file.write_parts(parts))
     }

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
-/// Returns a flag that SIGINT, SIGTERM and SIGHUP set.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Fails if a handler cannot be installed.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::default();
     set_on_signals(&[SIGINT, SIGTERM, SIGHUP], &stop)?;
     Ok(stop)
 }
 
-/// Returns a flag that tells a tracer to detach. SIGTERM and SIGHUP set it. SIGINT and SIGQUIT set it only without
-/// a command: with a command the terminal sends them to the command as well, and weir ignores them.
+/// Returns a flag that tells a tracer to detach. SIGTERM and SIGHUP set it. Without a command SIGINT and SIGQUIT set it
+/// too. With a command weir ignores these two: the terminal also sends them to the command, whose end ends the trace.
 pub fn tracer_stop_flag(has_command: bool) -> Result<Arc<AtomicBool>, String> {
     let (stop, ignored) = (Arc::default(), Arc::default());
     set_on_signals(&[SIGTERM, SIGHUP], &stop)?;
@@ -22,8 +22,8 @@ pub fn tracer_stop_flag(has_command: bool) -> Result<Arc<AtomicBool>, String> {
     Ok(stop)
 }
 
-/// Returns a variable that receives the number of the signal that stops weir: SIGHUP, SIGINT, SIGQUIT or SIGTERM.
-/// It is 0 until then.
+/// Returns a variable that holds the number of the last SIGHUP, SIGINT, SIGQUIT or SIGTERM; 0 before the first. The
+/// handlers only store it: the caller must poll the variable and end weir.
 pub fn stop_signal() -> Result<Arc<AtomicUsize>, String> {
     let number = Arc::default();
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {

@@ -1,4 +1,4 @@
-//! Fixes as code: one table for each kind of fix, by language.
+//! Fixes as code: for each kind of fix a function that returns the text for a language.
 
 use crate::language::SourceLanguage;
 
@@ -19,7 +19,8 @@ pub(crate) enum CodeFix {
     SyncRename,
 }
 
-/// Returns the fix in a language, without a full stop.
+/// Returns `fix` as code or as a short instruction for `language`. The text has no full stop: a finding embeds it in a
+/// sentence.
 pub(crate) fn code_fix(language: SourceLanguage, fix: CodeFix) -> String {
     match fix {
         CodeFix::BufferOutput => buffer_output(language),

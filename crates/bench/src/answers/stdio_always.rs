@@ -6,6 +6,7 @@ use super::{View, elapsed, figure};
 use crate::rows::ratio;
 use weir_model::bench::BenchAnswer;
 
+/// Compares stdio with read/write at each record size that has both. Returns `None` for fewer than two sizes.
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let mut compared: Vec<(u64, Ratio)> = Vec::new();
     let mut evidence = Vec::new();
@@ -52,7 +53,7 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     view.answer("Does stdio always win?", format!("{verdict}: {}.", parts.join("; ")), evidence)
 }
 
-/// `1 B to 2 KiB` where it is a run of several, else the sizes.
+/// Returns ascending sizes as text: `1 B`, `1 B and 2 B`, or `1 B to 2 KiB` for three and more.
 fn list(sizes: &[u64]) -> String {
     match sizes {
         [] => String::new(),

@@ -11,10 +11,10 @@ use weir_model::trace::Prices;
 
 /// Age at which prices are measured again. 30 days: firmware updates and other guests of the host change them.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Largest number of entries in the file; the oldest are dropped.
+/// Largest number of entries in the file; the oldest are dropped. The full file has about 32 KiB.
 const MOST: usize = 64;
 
-/// Identifies the machine, kernel and file system of prices.
+/// Identifies the machine, kernel and file system on which prices were measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PriceKey {
     machine: String,
@@ -31,7 +31,7 @@ struct PriceEntry {
 }
 
 impl PriceKey {
-    /// Returns the key of this machine, its kernel and the device of `directory`.
+    /// Returns the key of this machine, its kernel and the device of `directory`; `None` if one of them is unknown.
     pub(super) fn of(directory: &Path) -> Option<Self> {
         let device = stat(directory).ok()?.st_dev;
         let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_string());
@@ -50,7 +50,7 @@ fn path() -> Option<PathBuf> {
     Some(cache.join("weir/prices.json"))
 }
 
-/// Returns the cached prices of `key` unless they are stale.
+/// Returns the cached prices of `key`; `None` if there are none, or if they are stale or not positive.
 pub(super) fn load(key: &PriceKey) -> Option<Prices> {
     load_from(&path()?, key, now_s())
 }
@@ -84,7 +84,8 @@ fn is_sane(prices: &Prices) -> bool {
     prices.values().all(|ns| ns.is_finite() && ns > 0.0)
 }
 
-/// Replaces the file by rename(2), because another process may read it.
+/// Writes the file with the new entry first, and without stale entries. Replaces it by rename(2), because another
+/// process may read it. Of two processes that write at once, one loses its entry and measures again.
 fn store_to(path: &Path, key: &PriceKey, prices: &Prices, now_s: u64) -> io::Result<()> {
     let mut known = entries(path);
     known.retain(|known| known.key != *key && is_fresh(known, now_s));

@@ -1,5 +1,5 @@
-//! Measures prices: rounds of short loops, one of each kind a round, and of each a low one: what others do
-//! with the machine makes a loop slower and never faster.
+//! Measures prices. A round runs one short loop for each price; the price is a low value of all rounds, because other
+//! processes make a loop slower and never faster.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -14,19 +14,25 @@ use rustix::pipe::pipe;
 use rustix::time::{ClockId, clock_gettime};
 use weir_model::trace::Prices;
 
-/// Calls of one loop: long enough for the clock, short enough for twenty rounds.
+/// Calls of one loop: enough for the resolution of the clock, few enough for [`ROUNDS`] rounds in [`TIME`].
 const CALLS: u32 = 1000;
+/// Most rounds. With 21 rounds [`low`] returns the third lowest value.
 const ROUNDS: usize = 21;
+/// Bytes of a large read or write.
 const BLOCK: usize = 65_536;
+/// Blocks of one loop.
 const BLOCKS: u32 = 4;
-/// A page of the page cache, and how many are made.
+/// Bytes of a page of the page cache.
 const PAGE: usize = 4096;
+/// Pages that one loop allocates.
 const PAGES: u32 = 16;
-/// Syncs may be slow: no more than this long.
+/// Most syncs.
 const SYNCS: usize = 5;
+/// After this time no further sync starts, because a single one can take tens of milliseconds.
 const SYNC_TIME: Duration = Duration::from_millis(80);
-/// All of it; rounds that find no time are left out, but never the first three.
+/// After this time no further round starts, except the first [`LEAST_ROUNDS`]. Syncs are not part of it.
 const TIME: Duration = Duration::from_millis(150);
+/// Fewest rounds, however long they take.
 const LEAST_ROUNDS: usize = 3;
 
 /// The file and the buffers of the loops.
@@ -36,17 +42,18 @@ struct Bench {
     reader: OwnedFd,
     writer: OwnedFd,
     block: Vec<u8>,
-    /// Where the file ends: bytes and blocks are appended, as programs do, so that pages are made.
+    /// Size of the file in bytes. Each round appends, as programs do, so that its writes allocate pages.
     end: u64,
 }
 
-/// Measures in `directory`, in an unnamed temporary file.
+/// Returns the prices of this machine and of the file system of `directory`. Writes unnamed temporary files there.
+/// Fails if one cannot be created, or if a call fails.
 pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     let (reader, writer) = pipe()?;
     let null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     let file = tempfile::tempfile_in(directory)?;
     let mut bench = Bench { file, null, reader, writer, block: vec![b'w'; BLOCK], end: 0 };
-    // The first round makes pages and fills caches.
+    // The first round fills the processor's caches and is not counted.
     bench.round()?;
     let start = Instant::now();
     let mut rounds = Vec::new();
@@ -56,25 +63,28 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     Ok(Prices { sync_ns: sync_ns(directory)?, ..Prices::of(&rounds, low) })
 }
 
-/// Returns the value at the lowest eighth: the lowest of up to seven values, the second lowest of 8 to 15.
+/// Returns the value at the lowest eighth: the lowest of up to seven values, the second lowest of 8 to 15. The result
+/// is at least 0.001, because a price must be positive.
 fn low(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 8).copied().unwrap_or(0.0).max(0.001)
 }
 
+/// Returns the median of `values`, and at least 0.001. Panics if there are none.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    // A clock too coarse for a loop must not make anything free.
+    // A clock that is too coarse returns 0, but a price must be positive.
     values[values.len() / 2].max(0.001)
 }
 
-/// Nanoseconds that this thread had the processor: of calls that do not wait, others' work is no part.
+/// Returns the CPU time of this thread in nanoseconds. The loops do not wait, so it leaves out only the time of other
+/// processes.
 fn processor_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Returns the nanoseconds per iteration of `times` iterations.
+/// Calls `work` with each number below `times`. Returns the CPU time per call in nanoseconds; fails if `work` fails.
 fn timed(times: u32, mut work: impl FnMut(u32) -> io::Result<()>) -> io::Result<f64> {
     let start_ns = processor_ns();
     for number in 0..times {
@@ -84,7 +94,7 @@ fn timed(times: u32, mut work: impl FnMut(u32) -> io::Result<()>) -> io::Result<
 }
 
 impl Bench {
-    /// Measures all prices except that of a sync, which would write back the dirty pages of the loops.
+    /// Measures each price once, but leaves `sync_ns` 0: a sync of this file would also write the loops' dirty pages.
     fn round(&mut self) -> io::Result<Prices> {
         let Self { file, null, reader, writer, block, end } = self;
         let (file, null) = (file.as_fd(), null.as_fd());
@@ -106,7 +116,7 @@ impl Bench {
         let paged = timed(PAGES, |at| done(pwrite(file, &block[..PAGE], at_page(at))?, PAGE))?;
         let blocks = timed(BLOCKS, |at| done(pwrite(file, block, at_block(at))?, BLOCK))?;
         let blocks_back = timed(BLOCKS, |at| done(pread(file, block.as_mut_slice(), at_block(at))?, BLOCK))?;
-        // A block is a call and its bytes.
+        // The time of a block is that of a one-byte call plus that of the block's bytes.
         let of_byte = |block_ns: f64, call_ns: f64| ((block_ns - call_ns) / BLOCK as f64).max(0.001);
         let byte_ns = of_byte((blocks + blocks_back) / 2.0, (written + taken) / 2.0);
         let again_byte_ns = of_byte(blocks_back, taken);
@@ -124,7 +134,8 @@ impl Bench {
     }
 }
 
-/// A few, because one can be slow; in a file of its own, so that they write out nothing else.
+/// Returns the median time of a few fdatasync(2) calls in nanoseconds, each after a write of 64 bytes. The file is not
+/// that of the loops, so that the syncs do not write its dirty pages.
 pub(super) fn sync_ns(directory: &Path) -> io::Result<f64> {
     let file = tempfile::tempfile_in(directory)?;
     let start = Instant::now();
@@ -138,7 +149,8 @@ pub(super) fn sync_ns(directory: &Path) -> io::Result<f64> {
     Ok(median(times))
 }
 
-/// A byte in and out through a program's own buffer: look at it, put it down, step on, test for the end.
+/// Returns the nanoseconds that one byte costs on its way through a user-space buffer: a load, a test whether the
+/// buffer is full, and a store.
 fn buffered_byte_ns(block: &[u8]) -> f64 {
     let mut out: Vec<u8> = Vec::with_capacity(block.len());
     let start_ns = processor_ns();
@@ -153,7 +165,7 @@ fn buffered_byte_ns(block: &[u8]) -> f64 {
     ns / block.len() as f64
 }
 
-/// A loop that moved less than it should measured something else.
+/// Fails if a call moved fewer bytes than wanted: its time is then not that of the wanted call.
 fn done(moved: usize, wanted: usize) -> io::Result<()> {
     if moved == wanted { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }

@@ -73,7 +73,8 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Returns the exercise of `--as` or of the file's name; `None` if neither is given.
+/// Returns the exercise that `--as` names, else the one that the file is named for; `None` without `--as` and file.
+/// Fails if no exercise has that name.
 fn exercise(args: &Args) -> Result<Option<&'static Exercise>, String> {
     let names = || EXERCISES.map(|exercise| exercise.name).join(", ");
     match (&args.exercise, &args.program) {
@@ -88,7 +89,8 @@ fn exercise(args: &Args) -> Result<Option<&'static Exercise>, String> {
     }
 }
 
-/// Returns true if each requirement is met, false if not or if an error was reported.
+/// Prints the list for `--list`, else judges the solution and writes the results. Returns true if the list is printed
+/// or each requirement is met; false if one is not met, or if an output error was reported. Fails if the judge fails.
 fn list_or_judge(args: &Args, exercise: Option<&'static Exercise>) -> Result<bool, Error> {
     let (Some(program), Some(exercise)) = (&args.program, exercise) else {
         return Ok(print_or_report(&list(exercise)));
@@ -105,6 +107,7 @@ fn list_or_judge(args: &Args, exercise: Option<&'static Exercise>) -> Result<boo
     Ok(written && printed && judgement.well)
 }
 
+/// Returns the text of `--list`: the requirements of `chosen`, or of all exercises without one.
 fn list(chosen: Option<&'static Exercise>) -> String {
     let is_chosen = |exercise: &&Exercise| chosen.is_none_or(|chosen| chosen.name == exercise.name);
     let summary = |exercise: &Exercise| ExerciseSummary {

@@ -8,7 +8,8 @@ use weir_lab::{Error, Experiment, LabOptions};
 use weir_model::lab::ProgramVersion;
 use weir_tui::lab_step::{ExperimentTexts, StepViewer};
 
-/// Shows the steps: on a terminal with keys, elsewhere all of them as text. Returns false if an error was reported.
+/// Records a run and shows its steps: on a terminal one by one, by keys; elsewhere all of them as text. Returns false
+/// if an error was reported. Fails if the recording or the terminal fails, or with [`Error::Stopped`] after a signal.
 pub fn run(experiment: &Experiment, version: ProgramVersion, quick: bool) -> Result<bool, Error> {
     let stop = super::stop_flag();
     let options = LabOptions { weir: super::executable(), quick, stop: &stop };
@@ -19,7 +20,7 @@ pub fn run(experiment: &Experiment, version: ProgramVersion, quick: bool) -> Res
         return Ok(super::print_or_report(&viewer.text()));
     }
     let result = viewer.run(&stop);
-    // Closing the terminal window sends SIGHUP and makes the terminal fail: the signal is the reason to report.
+    // A closed terminal window sends SIGHUP, and the viewer's calls fail too. The signal is the cause, so report it.
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Stopped);
     }
