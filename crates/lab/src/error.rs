@@ -25,7 +25,7 @@ pub enum Error {
     Compiler {
         /// The compiler's command line, quoted for a shell.
         command: String,
-        /// The compiler's output.
+        /// The text that the compiler printed.
         said: String,
     },
     /// Stopped by the user.

@@ -61,7 +61,7 @@ pub enum Severity {
 pub struct Gain {
     /// Saved wall-clock time in seconds.
     pub elapsed_s: f64,
-    /// Saved system calls.
+    /// Number of system calls that the fix saves.
     pub calls: u64,
 }
 

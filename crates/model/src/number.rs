@@ -1,4 +1,4 @@
-//! Formats whole numbers.
+//! Formats whole numbers with separators of thousands.
 
 /// Returns a number with grouped digits: `1,234,567`.
 pub fn thousands(number: u64) -> String {

@@ -34,7 +34,7 @@ pub struct Peek {
     pub comm: String,
     /// Arguments, the program first.
     pub command: Vec<String>,
-    /// Number of threads.
+    /// Number of threads in /proc/PID/task.
     pub threads: u64,
     /// State of the main thread.
     pub state: MainThreadState,

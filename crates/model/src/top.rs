@@ -72,9 +72,9 @@ pub struct ProcessActivity {
 /// Rate of calls of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct CallRate {
-    /// Calls per second.
+    /// System calls per second.
     pub calls_s: f64,
-    /// Bytes per second.
+    /// Bytes moved per second.
     pub bytes_s: f64,
 }
 

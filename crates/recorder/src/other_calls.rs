@@ -36,7 +36,7 @@ fn is_counted(call: &RawCall) -> bool {
 }
 
 impl OtherCallCounts {
-    /// Counts a call.
+    /// Counts one call of an operation.
     pub fn add(&mut self, image: ProcessImage, call: &RawCall) {
         if !is_counted(call) {
             return;

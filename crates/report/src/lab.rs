@@ -20,7 +20,7 @@ pub struct LabPage {
     pub theme: String,
     /// What most people expect.
     pub expect: String,
-    /// Observed outcomes.
+    /// Observed outcomes, in the order of lab.toml.
     pub outcomes: Vec<OutcomeLine>,
     /// Drawing of the run, line by line; empty for most experiments.
     pub picture: Vec<String>,
@@ -32,7 +32,7 @@ pub struct LabPage {
     pub facts: Vec<String>,
     /// The difference to the statement, or why the experiment did not run.
     pub trouble: Option<String>,
-    /// Further commands.
+    /// Commands that show more of the experiment.
     pub see: String,
 }
 
@@ -69,7 +69,7 @@ pub struct LabLine {
     pub theme: String,
     /// Name of the experiment.
     pub name: String,
-    /// One-line description.
+    /// Description in one line, from lab.toml.
     pub about: String,
     /// Observed outcomes; empty in the list.
     pub seen: String,

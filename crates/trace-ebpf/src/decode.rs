@@ -256,7 +256,7 @@ fn asked_sizes(counters: &StreamCounters) -> Vec<u64> {
     counters.sizes.iter().zip(counters.asked_other).map(|(&count, asked)| asked + share(count)).collect()
 }
 
-/// Converts wait(2)'s status.
+/// Converts a status of wait(2) to an exit.
 pub(super) fn exit_of(status: u32) -> Exit {
     Exit::of_status(status as i32)
 }

@@ -28,7 +28,7 @@ const MAX_SIGNALS: u32 = 64;
 #[derive(Debug, Clone, Copy)]
 struct GoExitWatch {
     pid: u32,
-    /// Received so far.
+    /// Signals received so far.
     signals: u32,
 }
 

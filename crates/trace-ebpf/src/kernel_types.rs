@@ -10,7 +10,7 @@ use aya_obj::btf::Btf;
 
 use crate::kernel_file::KernelFile;
 
-/// The kernel's BTF.
+/// The file with the kernel's BTF.
 pub(super) const PATH: &str = "/sys/kernel/btf/vmlinux";
 
 /// The structs of bpf/kernel.h.

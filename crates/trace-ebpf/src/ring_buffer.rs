@@ -44,7 +44,7 @@ struct Window {
 /// The record at a position of the ring.
 enum RingRecord<'a> {
     Busy,
-    /// Length in bytes.
+    /// Length of the mapping in bytes.
     Discarded(usize),
     Event(&'a [u8]),
 }

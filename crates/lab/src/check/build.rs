@@ -15,7 +15,7 @@ use crate::Error;
 
 /// A built solution. Its temporary files are removed when it is dropped.
 pub(super) struct Solution<'a> {
-    /// The executable.
+    /// The path of the executable.
     pub program: PathBuf,
     /// The compiler's command line; None if nothing was compiled.
     pub command: Option<String>,

@@ -112,7 +112,7 @@ impl<'p> SolutionRun<'p> {
         self.start()?.end(limit)
     }
 
-    /// Starts the solution.
+    /// Starts the solution in its own process group.
     pub fn start(self) -> Result<RunningSolution<'p>, CheckFailure> {
         let dir = self.dir;
         let mut command = self.command();

@@ -38,7 +38,7 @@ pub struct BenchDocument {
     pub model: Option<CostModel>,
     /// Knee of the first group.
     pub knee_bytes: Option<u64>,
-    /// Conclusions in sentences.
+    /// The answers below the table, in sentences.
     pub answers: Vec<BenchAnswer>,
     /// Published figures beside this machine's.
     pub published: Vec<PublishedComparison>,
@@ -57,7 +57,7 @@ pub struct Machine {
     pub cpus: usize,
     /// `x86_64`, `aarch64`, …
     pub arch: String,
-    /// Kernel release.
+    /// Kernel release, as uname(2) returns it.
     pub kernel: String,
     /// C library and its version.
     pub libc: String,

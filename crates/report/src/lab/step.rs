@@ -24,7 +24,7 @@ pub struct StepView<'a> {
     pub step: &'a LabStep,
     /// Number of the step, from 1.
     pub number: usize,
-    /// Number of steps.
+    /// Number of steps in the recording.
     pub of: usize,
     /// Text to show instead of the boxes.
     pub help: Option<&'a str>,

@@ -15,7 +15,7 @@ use super::{Plot, marker};
 use crate::scale::Scale;
 use crate::style::{Emphasis, Style};
 
-/// A drawn canvas.
+/// A canvas with all series drawn.
 pub(super) struct Drawn {
     /// Lines from top to bottom.
     pub lines: Vec<String>,

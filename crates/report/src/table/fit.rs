@@ -25,7 +25,7 @@ pub(super) struct Fitted {
     pub bar_cells: usize,
 }
 
-/// A visible column.
+/// A column that fits the screen width.
 pub(super) struct FittedColumn {
     /// Index in [`Table::columns`].
     pub index: usize,

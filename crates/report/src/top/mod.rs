@@ -22,7 +22,7 @@ pub use order::{Selection, Sort};
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct TopView<'a> {
-    /// The last survey.
+    /// The last survey of all processes.
     pub survey: &'a Survey,
     pub selection: &'a Selection,
     /// PID that the keys act on.
