@@ -1,4 +1,5 @@
-/* direct_faults.c: WEIR_DIRECT: full disks, limits, refusals, other processes: nothing is lost or doubled. */
+/* direct_faults.c: WEIR_DIRECT with full disks, file size limits, refused writes and other processes: no byte is lost
+ * or doubled. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -6,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/direct_watch.h"
+#include "support/direct_calls.h"
 
-static void limit_on_the_size(void)
+static void file_size_limit(void)
 {
     struct rlimit was, limit;
     fill_file(0);
@@ -24,43 +25,43 @@ static void limit_on_the_size(void)
     int result = weir_flush(s);
     weir_get_stats(s, &stats);
     setrlimit(RLIMIT_FSIZE, &was);
-    check(result == -EFBIG && stats.pending_bytes == bytes - 100001, "%d, %zu of %zu wait", result,
+    check(result == -EFBIG && stats.pending_bytes == bytes - 100001, "%d, %zu of %zu bytes pending", result,
           (size_t)stats.pending_bytes, bytes);
     weir_clear(s);
-    check(weir_close(s) == 0 && cached_pages() > 0, "and then all");
+    check(weir_close(s) == 0 && cached_pages() > 0, "close writes the rest, through the page cache");
     check(file_size() == bytes, "%zu bytes of %zu", file_size(), bytes);
 }
 
-static void errors_keep_what_waits(void)
+static void errors_keep_pending_bytes(void)
 {
     struct model m;
     static const int errors[] = {EIO, ENOSPC, EINVAL};
     for (int i = 0; i < 3; i++) {
         fill_file(0);
-        model_make(&m, false);
+        model_init(&m, false);
         weir_stream *s = open_file(O_WRONLY, (struct weir_options){.buffer_bytes = 8192});
-        seen.fail_direct = errors[i];
+        calls.direct_errno = errors[i];
         int result = 0;
         for (int k = 0; k < 100000 && result >= 0; k++) {
             char c = (char)('a' + k % 23);
             if ((result = weir_putc(s, c)) >= 0)
                 model_write(&m, &c, 1);
         }
-        if (errors[i] == EINVAL) /* a device that needs more than it says: the page cache takes all */
-            check(result >= 0 && seen.direct == 0 && seen.plain_bytes > 90000, "%d", result);
+        if (errors[i] == EINVAL) /* as a device that needs more alignment than it reports: all go through the cache */
+            check(result >= 0 && calls.direct == 0 && calls.plain_bytes > 90000, "%d", result);
         else
             check(result == -errors[i] && weir_flush(s) == -errors[i], "%d", result);
-        seen.fail_direct = 0;
+        calls.direct_errno = 0;
         weir_clear(s);
         check(weir_close(s) == 0, "close");
-        model_is_in(&m, path);
+        model_matches_file(&m, path);
         model_free(&m);
     }
 }
 
 static void full_disk(void)
 {
-    const char *why, *disk = place_mount("ext4", 16 << 20, "-O ^has_journal", &why);
+    const char *why, *disk = test_dir_mount("ext4", 16 << 20, "-O ^has_journal", &why);
     char filler[320];
     if (!disk) {
         check_skip(why);
@@ -69,32 +70,33 @@ static void full_disk(void)
     snprintf(path, sizeof path, "%s/file", disk);
     snprintf(filler, sizeof filler, "%s/filler", disk);
     int fd = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    check(posix_fallocate(fd, 0, 8 << 20) == 0, "half of the disk");
+    check(posix_fallocate(fd, 0, 8 << 20) == 0, "cannot fill half of the disk");
     close(fd);
     struct model m;
-    model_make(&m, false);
+    model_init(&m, false);
     fill_file(0);
     weir_stream *s = open_file(O_WRONLY, (struct weir_options){.buffer_bytes = 65536});
     struct random r = random_from(5);
     char text[1000];
-    ssize_t taken = 0;
-    while (taken >= 0 && m.size < 12 << 20) {
+    ssize_t written = 0;
+    while (written >= 0 && m.size < 12 << 20) {
         model_text(&r, text, sizeof text);
-        taken = weir_write(s, text, sizeof text);
-        if (taken > 0)
-            model_write(&m, text, (size_t)taken);
+        written = weir_write(s, text, sizeof text);
+        if (written > 0)
+            model_write(&m, text, (size_t)written);
     }
     struct weir_stats stats;
     weir_get_stats(s, &stats);
-    check(taken == -ENOSPC && stats.pending_bytes > 0, "%zd, %zu wait", taken, (size_t)stats.pending_bytes);
-    check(stats.pending_bytes + stats.written_bytes == m.size, "all is accounted for");
+    check(written == -ENOSPC && stats.pending_bytes > 0,
+          "%zd, %zu bytes pending", written, (size_t)stats.pending_bytes);
+    check(stats.pending_bytes + stats.written_bytes == m.size, "written and pending bytes are all accepted bytes");
     unlink(filler);
     weir_clear(s);
-    check(weir_write(s, "the end", 7) == 7 && weir_close(s) == 0, "there is space again");
+    check(weir_write(s, "the end", 7) == 7 && weir_close(s) == 0, "writes succeed when there is space again");
     model_write(&m, "the end", 7);
-    model_is_in(&m, path);
+    model_matches_file(&m, path);
     model_free(&m);
-    snprintf(path, sizeof path, "%s/file", place);
+    snprintf(path, sizeof path, "%s/file", test_dir);
 }
 
 static bool each_line_once(int writers, int lines)
@@ -112,7 +114,7 @@ static bool each_line_once(int writers, int lines)
     return check(found == writers * lines, "%d lines of %d", found, writers * lines);
 }
 
-/* A child writes at the same time: with a copy of the descriptor, or one of its own to lock the file with. */
+/* A child writes at the same time: through a copy of the descriptor or, to lock the file, through its own. */
 static void two_processes(int oflags, unsigned flags, bool flush_each)
 {
     enum { LINES = 3000 };
@@ -133,7 +135,8 @@ static void two_processes(int oflags, unsigned flags, bool flush_each)
     int result = weir_close(s), status;
     if (child == 0)
         _exit(result != 0);
-    check(result == 0 && waitpid(child, &status, 0) == child && status == 0, "both closed: %d", result);
+    check(result == 0 && waitpid(child, &status, 0) == child && status == 0,
+          "close returned %d, or the child failed", result);
     if (flush_each || flags & WEIR_LOCK_FILE)
         each_line_once(2, LINES);
     size_t bytes = 0;
@@ -142,12 +145,12 @@ static void two_processes(int oflags, unsigned flags, bool flush_each)
     check(file_size() == bytes, "%zu bytes of %zu", file_size(), bytes);
 }
 
-static void another_file_has_the_number(void)
+static void second_descriptor_was_replaced(void)
 {
     char other[320];
     struct stat status;
     fill_file(0);
-    snprintf(other, sizeof other, "%s/other", place);
+    snprintf(other, sizeof other, "%s/other", test_dir);
     weir_stream *s = open_file(O_WRONLY, (struct weir_options){0});
     size_t bytes = put_lines(s, 5000);
     check(weir_flush(s) == 0, "flush");
@@ -164,15 +167,15 @@ static void another_file_has_the_number(void)
 
 int main(void)
 {
-    bool has_direct = direct_watch();
+    bool has_direct = direct_calls_install();
 #define TEST(call) check_begin(#call); call
     if (!has_direct) {
-        check_begin("the rest");
-        check_skip("this file system's files are not for O_DIRECT");
+        check_begin("all tests");
+        check_skip("this file system does not support O_DIRECT");
         return check_finish("direct_faults");
     }
-    TEST(limit_on_the_size());
-    TEST(errors_keep_what_waits());
+    TEST(file_size_limit());
+    TEST(errors_keep_pending_bytes());
     TEST(full_disk());
     TEST(two_processes(0, 0, true));
     TEST(two_processes(0, 0, false));
@@ -180,6 +183,6 @@ int main(void)
     TEST(two_processes(O_APPEND, 0, false));
     TEST(two_processes(0, WEIR_LOCK_FILE, true));
     TEST(two_processes(0, WEIR_LOCK_FILE, false));
-    TEST(another_file_has_the_number());
+    TEST(second_descriptor_was_replaced());
     return check_finish("direct_faults");
 }

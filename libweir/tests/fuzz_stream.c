@@ -1,10 +1,10 @@
-/* fuzz_stream.c: bytes are taken as calls of a stream, and as what goes wrong in the kernel meanwhile;
- * subject.c says whether all is as it must be. With libFuzzer (-DWEIR_LIBFUZZER -fsanitize=fuzzer) it is its
- * target; else it runs over random inputs: --count=N (20000), --seed=N; or over the files given. */
+/* fuzz_stream.c: decodes an input as calls of a stream and as faults of system calls; checked_stream.c checks the
+ * results. With -DWEIR_LIBFUZZER -fsanitize=fuzzer it is a libFuzzer target; else it runs random inputs, --count=N
+ * (20000), --seed=N, or the files that are its arguments. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/subject.h"
+#include "support/checked_stream.h"
 
 struct input {
     const uint8_t *at;
@@ -44,30 +44,31 @@ static struct weir_options options_of(struct input *in, enum fake_kind kind)
     return options;
 }
 
-/* Where it is locked, it is written at its end, wherever the program is: that the oracle does not follow. */
-static bool is_followed(const struct weir_options *options, unsigned source)
+/* Returns true if the model supports the combination. With WEIR_LOCK_FILE each write goes to the end of the file, which
+ * the model follows only for write-only files with O_APPEND. */
+static bool is_supported(const struct weir_options *options, unsigned source)
 {
     return !(options->flags & WEIR_LOCK_FILE) || (sources[source].oflags & O_APPEND && sources[source].oflags & O_WRONLY);
 }
 
-static void spoil(struct input *in, struct subject *t)
+static void set_fault(struct input *in, struct checked_stream *t)
 {
     static const int errors[] = {0, 0, EINTR, EAGAIN, EIO, ENOSPC, EPIPE, ENOMEM};
-    unsigned which = byte(in), when = byte(in);
+    unsigned kind = byte(in), when = byte(in);
     struct fake_fault fault = {.at = fake_count() + 1 + when % 4, .times = when & 64 ? 1 + when % 3 : UINT64_MAX};
-    fault.error = errors[which % 8];
-    fault.one_byte = which & 8;
+    fault.error = errors[kind % 8];
+    fault.one_byte = kind & 8;
     fault.calls = fault.error == ENOMEM  ? 1u << FAKE_MMAP
                   : fault.error == EINTR ? 1u << FAKE_WRITE | 1u << FAKE_READ | 1u << FAKE_FDATASYNC
-                  : which & 16           ? 1u << FAKE_READ | 1u << FAKE_LSEEK | 1u << FAKE_FDATASYNC
+                  : kind & 16            ? 1u << FAKE_READ | 1u << FAKE_LSEEK | 1u << FAKE_FDATASYNC
                                          : 1u << FAKE_WRITE;
     if (fault.error == EINTR && fault.times > 3)
-        fault.times = 3; /* for ever is for ever */
+        fault.times = 3; /* libweir retries after EINTR, without a limit */
     if (fault.error == EAGAIN || fault.error == 0)
         fault.calls &= 1u << FAKE_WRITE | 1u << FAKE_READ;
     if (fault.error == ENOMEM && t->sync_failed)
-        return; /* no memory for the rest of a unit whose beginning met an error: unit.c says what then */
-    t->spoilt = fault.error != 0 && fault.error != EINTR;
+        return; /* write_whole.c then cuts a unit of output: the model does not follow that */
+    t->fault_is_visible = fault.error != 0 && fault.error != EINTR;
     fake_plan(&fault);
 }
 
@@ -75,32 +76,32 @@ static void run(struct input *in)
 {
     static const char content[] = "one\ntwo, longer\n\nthree\nthe fourth is the longest of all the lines there are\nend";
     unsigned source = byte(in) % SOURCES;
-    struct subject t;
+    struct checked_stream t;
     fake_plan(NULL);
     fake_forget();
     struct weir_options options = options_of(in, sources[source].kind);
-    if (!is_followed(&options, source))
+    if (!is_supported(&options, source))
         options.flags = 0;
-    if (subject_open(&t, sources[source].kind, sources[source].oflags, &options, content, sizeof content - 1) < 0)
+    if (checked_open(&t, sources[source].kind, sources[source].oflags, &options, content, sizeof content - 1) < 0)
         abort();
     for (int steps = 0; in->left > 0 && steps < 300 && t.failures == 0; steps++) {
-        unsigned what = byte(in) % (OPS + 4);
-        if (what >= OPS) {
-            spoil(in, &t);
+        unsigned op = byte(in) % (OPS + 4);
+        if (op >= OPS) {
+            set_fault(in, &t);
             continue;
         }
         uint64_t argument = byte(in) | byte(in) << 8;
         argument |= argument << 20 | argument << 44;
-        subject_step(&t, (enum op)what, what == OP_SEEK ? argument % 300 : argument);
+        checked_step(&t, (enum op)op, op == OP_SEEK ? argument % 300 : argument);
         if (fake_hits() > 0)
-            subject_heal(&t);
+            checked_remove_faults(&t);
     }
     fake_plan(NULL);
-    subject_heal(&t);
-    if (subject_close(&t) == -EAGAIN)
-        subject_wrong(&t, "close says again");
+    checked_remove_faults(&t);
+    if (checked_close(&t) == -EAGAIN)
+        checked_fail(&t, "close returned EAGAIN without a fault");
     check(t.failures == 0, "(the input above)");
-    subject_free(&t);
+    checked_free(&t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

@@ -1,42 +1,42 @@
-/* kernel_faults.c: every call of the kernel in every scenario goes wrong in every way that it can, and
- * nothing is lost, doubled or put in another place. --seeds=N: scenarios of each sort (2). */
+/* kernel_faults.c: every fault at every system call of every scenario: no byte is lost, doubled or reordered.
+ * --seeds=N: scenarios per profile, mode and buffer size (1). */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/subject.h"
+#include "support/checked_stream.h"
 
 enum { STEPS = 24, CALLS_MAX = 2000 };
 
-/* ---- what goes wrong ---- */
+/* ---- the faults ---- */
 
 #define ON(call) (1u << FAKE_##call)
-#define FOR_EVER UINT64_MAX
+#define ALWAYS UINT64_MAX
 
 static const struct fake_fault faults[] = {
     {0, 1, 0, true, ON(WRITE) | ON(READ)},
-    {0, FOR_EVER, 0, true, ON(WRITE) | ON(READ) | ON(TEE) | ON(RECV)},
+    {0, ALWAYS, 0, true, ON(WRITE) | ON(READ) | ON(TEE) | ON(RECV)},
     {0, 1, 0, false, ON(WRITE) | ON(READ)},
-    {0, FOR_EVER, 0, false, ON(WRITE) | ON(READ)},
+    {0, ALWAYS, 0, false, ON(WRITE) | ON(READ)},
     {0, 1, EINTR, false, ON(WRITE) | ON(READ) | ON(FSYNC) | ON(FDATASYNC) | ON(CLOSE) | ON(OPEN)},
     {0, 20, EINTR, false, ON(WRITE) | ON(READ) | ON(FSYNC) | ON(FDATASYNC) | ON(OPEN)},
     {0, 1, EAGAIN, false, ON(WRITE) | ON(READ)},
-    {0, FOR_EVER, EAGAIN, false, ON(WRITE) | ON(READ)},
+    {0, ALWAYS, EAGAIN, false, ON(WRITE) | ON(READ)},
     {0, 1, EIO, false, ON(WRITE) | ON(READ) | ON(LSEEK) | ON(FSTAT) | ON(FCNTL) | ON(FSYNC) | ON(FDATASYNC) | ON(CLOSE)},
-    {0, FOR_EVER, EIO, false, ON(WRITE) | ON(READ) | ON(LSEEK) | ON(FSYNC) | ON(FDATASYNC)},
-    {0, FOR_EVER, ENOSPC, false, ON(WRITE) | ON(FSYNC) | ON(FDATASYNC)},
-    {0, FOR_EVER, EPIPE, false, ON(WRITE)},
-    {0, FOR_EVER, EDQUOT, false, ON(WRITE) | ON(CLOSE)},
+    {0, ALWAYS, EIO, false, ON(WRITE) | ON(READ) | ON(LSEEK) | ON(FSYNC) | ON(FDATASYNC)},
+    {0, ALWAYS, ENOSPC, false, ON(WRITE) | ON(FSYNC) | ON(FDATASYNC)},
+    {0, ALWAYS, EPIPE, false, ON(WRITE)},
+    {0, ALWAYS, EDQUOT, false, ON(WRITE) | ON(CLOSE)},
     {0, 1, ENOMEM, false, ON(MMAP)},
-    {0, FOR_EVER, ENOMEM, false, ON(MMAP)},
+    {0, ALWAYS, ENOMEM, false, ON(MMAP)},
     {0, 1, EMFILE, false, ON(OPEN) | ON(PIPE2)},
     {0, 1, EINVAL, false, ON(TEE) | ON(RECV)},
-    {0, FOR_EVER, EAGAIN, false, ON(TEE) | ON(RECV)},
+    {0, ALWAYS, EAGAIN, false, ON(TEE) | ON(RECV)},
 };
 enum { FAULTS = sizeof faults / sizeof *faults };
 
 static bool is_harmless(const struct fake_fault *fault) { return fault->error == 0 || fault->error == EINTR; }
 
-/* ---- what is done ---- */
+/* ---- the scenarios ---- */
 
 struct profile {
     const char *name;
@@ -64,7 +64,7 @@ static const struct profile profiles[] = {
     {"locked file", FAKE_FILE, O_WRONLY | O_APPEND, 0, WEIR_LOCK_FILE, 0, OPS_OF(BYTES, RECORDS, OP_FLUSH)},
     {"pipe", FAKE_PIPE, O_WRONLY, 0, 0, 0, OPS_OF(BYTES, RECORDS, OP_FLUSH, OP_SET_MODE, OP_TELL)},
     {"terminal", FAKE_TERMINAL, O_WRONLY, 0, 0, 0, OPS_OF(BYTES, RECORDS, OP_FLUSH)},
-    {"file with a lock", FAKE_FILE, O_RDWR, WEIR_DATA, WEIR_THREADS, 0, OPS_OF(BYTES, RECORDS, READS)},
+    {"file, WEIR_THREADS", FAKE_FILE, O_RDWR, WEIR_DATA, WEIR_THREADS, 0, OPS_OF(BYTES, RECORDS, READS)},
     {"reading a file", FAKE_FILE, O_RDONLY, 0, 0, 0, OPS_OF(READS, SEEKS, OP_SET_MODE)},
     {"reading a shared file", FAKE_FILE, O_RDONLY, 0, WEIR_SHARE, 0, OPS_OF(READS, SEEKS, OP_FLUSH, OP_FILENO)},
     {"reading a pipe", FAKE_PIPE, O_RDONLY, 0, 0, 20, OPS_OF(READS, OP_TELL, OP_PUTC)},
@@ -105,86 +105,88 @@ static void make_scenario(struct scenario *c, const struct profile *p, enum weir
     }
 }
 
-/* ---- doing it ---- */
+/* ---- running a scenario ---- */
 
-/* The error is there, and stays, until it is cleared; nothing more is accepted meanwhile. */
-static void must_stick(struct subject *t, int error)
+/* Checks that the error is sticky: no call accepts more bytes before weir_clear. */
+static void check_sticky_error(struct checked_stream *t, int error)
 {
     if (weir_error(t->s) != -error) {
-        subject_wrong(t, "a write failed with %d, and weir_error says %d", error, weir_error(t->s));
+        checked_fail(t, "a write failed with %d, but weir_error returned %d", error, weir_error(t->s));
         return;
     }
     uint64_t pending = weir__pending(t->s) + t->state->record_bytes;
     int result = weir_putc(t->s, 'x');
     if (result != -error || pending != weir__pending(t->s) + t->state->record_bytes)
-        subject_wrong(t, "putc after error %d returned %d", error, result);
+        checked_fail(t, "putc after error %d returned %d", error, result);
     if (weir_flush(t->s) != -error)
-        subject_wrong(t, "flush after error %d returned %d", error, weir_flush(t->s));
+        checked_fail(t, "flush after error %d returned %d", error, weir_flush(t->s));
 }
 
-static void after_the_fault(struct subject *t, const struct fake_fault *fault, enum fake_call call)
+static void check_after_fault(struct checked_stream *t, const struct fake_fault *fault, enum fake_call call)
 {
     if (fault->error == EAGAIN && weir_error(t->s) != 0)
-        subject_wrong(t, "EAGAIN stays as %d", weir_error(t->s));
+        checked_fail(t, "EAGAIN is sticky: weir_error returned %d", weir_error(t->s));
     if (fault->error != EAGAIN && call == FAKE_WRITE)
-        must_stick(t, fault->error);
-    bool of_its_own = fake_note_at(fault->at)->fd != t->fd; /* a pipe for copies: look_ahead.c does without */
-    if (fault->error != EAGAIN && call == FAKE_READ && !of_its_own && weir_error(t->s) != -fault->error)
-        subject_wrong(t, "a read failed with %d, and weir_error says %d", fault->error, weir_error(t->s));
-    subject_heal(t);
+        check_sticky_error(t, fault->error);
+    /* Faults of the library's own pipe are no errors: peek_source.c works without the pipe. */
+    bool is_own_pipe = fake_note_at(fault->at)->fd != t->fd;
+    if (fault->error != EAGAIN && call == FAKE_READ && !is_own_pipe && weir_error(t->s) != -fault->error)
+        checked_fail(t, "a read failed with %d, but weir_error returned %d", fault->error, weir_error(t->s));
+    checked_remove_faults(t);
 }
 
-/* Not a lock that could not be let go, for it ends with the descriptor, nor what is not of the file. */
-static bool can_be_told(const struct subject *t, const struct fake_fault *fault)
+/* Returns true if weir_close must report the fault: not if unlocking failed, because close(2) unlocks, too, and not if
+ * the call was on another descriptor. */
+static bool close_must_report(const struct checked_stream *t, const struct fake_fault *fault)
 {
     const struct fake_note *note = fake_note_at(fault->at);
     return fault->error != ENOMEM && (!note || (note->call != FAKE_FCNTL && note->fd == t->fd));
 }
 
-static void end_of_run(struct subject *t, const struct fake_fault *fault)
+static void close_and_check(struct checked_stream *t, const struct fake_fault *fault)
 {
     uint64_t hits = fake_hits();
-    int result = subject_close(t);
+    int result = checked_close(t);
     if (result == -EAGAIN) {
         if (fake_hits() == 0)
-            subject_wrong(t, "close returned EAGAIN");
-        subject_heal(t);
-        result = subject_close(t);
-    } else if (fault && fake_hits() > hits && !is_harmless(fault) && can_be_told(t, fault) && result == 0) {
-        subject_wrong(t, "close met error %d and says 0", fault->error);
+            checked_fail(t, "close returned EAGAIN");
+        checked_remove_faults(t);
+        result = checked_close(t);
+    } else if (fault && fake_hits() > hits && !is_harmless(fault) && close_must_report(t, fault) && result == 0) {
+        checked_fail(t, "close returned 0 after error %d", fault->error);
     }
-    bool reason = t->sync_failed || (fault && fake_hits() > hits && !is_harmless(fault));
-    if (result < 0 && !reason && !(t->options.durability >= WEIR_DATA && !t->seekable))
-        subject_wrong(t, "close returned %d", result);
+    bool may_fail = t->sync_failed || (fault && fake_hits() > hits && !is_harmless(fault));
+    if (result < 0 && !may_fail && !(t->options.durability >= WEIR_DATA && !t->seekable))
+        checked_fail(t, "close returned %d", result);
 }
 
-/* Returns how many calls there were; `kinds` (or NULL) gets what each was. */
+/* Runs the scenario. Returns the number of system calls; stores the kind of each in `kinds`, if not NULL. */
 static uint64_t run(const struct scenario *c, const struct fake_fault *fault, unsigned char *kinds)
 {
-    struct subject t;
-    enum fake_call spoilt = FAKE_CALLS;
+    struct checked_stream t;
+    enum fake_call failed = FAKE_CALLS;
     fake_forget();
     fake_plan(fault);
-    int result = subject_open(&t, c->profile->kind, c->profile->oflags, &c->options, content, sizeof content - 1);
-    t.spoilt = fault && !is_harmless(fault);
+    int result = checked_open(&t, c->profile->kind, c->profile->oflags, &c->options, content, sizeof content - 1);
+    t.fault_is_visible = fault && !is_harmless(fault);
     if (result < 0) {
-        if (!subject_may_fail(&t) || result != -fault->error || !fake_is_open(t.fd))
-            subject_wrong(&t, "open returned %d", result);
+        if (!checked_may_fail(&t) || result != -fault->error || !fake_is_open(t.fd))
+            checked_fail(&t, "open returned %d", result);
         fake_plan(NULL);
         weir__kernel.close(t.fd);
-        subject_free(&t);
+        checked_free(&t);
         return 0;
     }
     if (fault && fake_hits())
-        fake_plan(NULL); /* something that it can do without */
+        fake_plan(NULL); /* opening succeeds without the failed call */
     for (int i = 0; i < STEPS && t.failures == 0; i++) {
-        subject_step(&t, c->op[i], c->argument[i]);
-        if (spoilt != FAKE_CALLS || !fake_hits() || !t.spoilt)
+        checked_step(&t, c->op[i], c->argument[i]);
+        if (failed != FAKE_CALLS || !fake_hits() || !t.fault_is_visible)
             continue;
-        spoilt = fake_note_at(fault->at)->call;
-        after_the_fault(&t, fault, spoilt);
+        failed = fake_note_at(fault->at)->call;
+        check_after_fault(&t, fault, failed);
     }
-    end_of_run(&t, fault);
+    close_and_check(&t, fault);
     uint64_t calls = fake_count();
     for (uint64_t i = 1; kinds && i <= calls && i < CALLS_MAX; i++)
         kinds[i] = (unsigned char)fake_note_at(i)->call;
@@ -197,7 +199,7 @@ static uint64_t run(const struct scenario *c, const struct fake_fault *fault, un
                c->options.buffer_bytes, c->options.separator);
     check(t.failures == 0, "(the scenario above)");
     fake_plan(NULL);
-    subject_free(&t);
+    checked_free(&t);
     return calls;
 }
 
@@ -224,12 +226,13 @@ int main(int count, char **arguments)
     for (int p = 0; p < PROFILES; p++)
         for (int mode = WEIR_NONE; mode <= WEIR_RECORD; mode++) {
             if (!(profiles[p].oflags & O_ACCMODE) && mode != WEIR_FULL)
-                continue; /* modes are about writing */
+                continue; /* modes concern writing only */
             check_begin("%s, %s", profiles[p].name, modes[mode]);
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
                 for (uint64_t seed = 0; seed < seeds; seed++) {
                     struct scenario c;
-                    make_scenario(&c, &profiles[p], (enum weir_mode)mode, sizes[i], first * 1000 + seed * 37 + (uint64_t)(p * 100 + mode * 10) + i);
+                    make_scenario(&c, &profiles[p], (enum weir_mode)mode, sizes[i],
+                                  first * 1000 + seed * 37 + (uint64_t)(p * 100 + mode * 10) + i);
                     every_call(&c);
                 }
         }

@@ -1,5 +1,5 @@
-/* kill_fork.c: children of a process with a kill-safe stream: each has a file of its own, whatever it does, and
- * nothing is lost or doubled. --rounds=N: forks beside a thread that writes (150). */
+/* kill_fork.c: children of a process with a kill-safe stream: each has its own spill file, and no byte is lost or
+ * doubled, however parent and child end. --rounds=N: forks beside a thread that writes (150). */
 #include "support/kill.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ static unsigned found_records[WRITERS];
 static weir_stream *open_sink(int oflags, unsigned flags, size_t buffer_bytes)
 {
     weir_stream *s = NULL;
-    struct weir_options options = {.mode = WEIR_RECORD, /* whole, beside those of others */
+    struct weir_options options = {.mode = WEIR_RECORD, /* so that records of several writers stay whole */
                                    .durability = WEIR_KILL, .buffer_bytes = buffer_bytes, .flags = flags};
     must(weir_open(&s, in_dir("sink"), O_WRONLY | oflags, &options));
     return s;
@@ -22,33 +22,33 @@ static weir_stream *open_sink(int oflags, unsigned flags, size_t buffer_bytes)
 
 static bool check_sink(unsigned parent, unsigned child, unsigned grandchild)
 {
-    const unsigned want[WRITERS] = {parent, child, grandchild};
+    const unsigned expected[WRITERS] = {parent, child, grandchild};
     size_t bytes = read_file(in_dir("sink"), text, TEXT);
-    bool well = kill_check_records(text, bytes, WRITERS, found_records);
-    for (int i = 0; well && i < WRITERS; i++)
-        well = check(found_records[i] == want[i], "writer %d: %u records of %u", i, found_records[i], want[i]);
-    return well;
+    bool ok = kill_check_records(text, bytes, WRITERS, found_records);
+    for (int i = 0; ok && i < WRITERS; i++)
+        ok = check(found_records[i] == expected[i], "writer %d: %u records of %u", i, found_records[i], expected[i]);
+    return ok;
 }
 
-/* What a killed process left. Its file is named for it. */
-static void recover(pid_t pid, bool must_be)
+/* Recovers the spill file of a dead process, whose PID is in the name. If `must_exist`, its absence is an error. */
+static void recover(pid_t pid, bool must_exist)
 {
     char prefix[32];
     struct weir_recovered found;
     sprintf(prefix, "%d-", (int)pid);
     const char *spill = find_file(prefix, ".weir");
     if (!spill) {
-        check(!must_be, "%d has left no file", (int)pid);
+        check(!must_exist, "process %d left no spill file", (int)pid);
         return;
     }
     int result = weir_recover(spill, -1, &found);
     check(result == 0, "weir_recover: %s", strerror(-result));
-    check(found.pid == pid, "%d is not %d", found.pid, (int)pid);
+    check(found.pid == pid, "the owner is %d, not %d", found.pid, (int)pid);
 }
 
 /* ---- a fork between any two calls ---- */
 
-enum end { END_CLOSE, END_EXIT, END_SILENT, END_KILL, ENDS };
+enum end { END_CLOSE, END_EXIT, END_QUICK_EXIT, END_KILL, ENDS };
 
 static void end(weir_stream *s, enum end how)
 {
@@ -56,7 +56,7 @@ static void end(weir_stream *s, enum end how)
         _exit(weir_close(s) == 0 ? 0 : 8);
     if (how == END_EXIT)
         exit(0);
-    if (how == END_SILENT)
+    if (how == END_QUICK_EXIT)
         _exit(0);
     kill(getpid(), SIGKILL);
 }
@@ -66,7 +66,7 @@ static void fork_after(unsigned step, bool raw, enum end how, size_t buffer_byte
     write_file(in_dir("sink"), "", 0);
     fflush(stdout);
     pid_t parent = fork();
-    if (parent == 0) { /* so that it can be killed as well */
+    if (parent == 0) { /* a child of the test, so that it can be killed, too */
         weir_stream *s = open_sink(O_APPEND, 0, buffer_bytes);
         kill_write(s, PARENT, 0, step);
         pid_t child = raw ? raw_clone() : fork();
@@ -78,14 +78,14 @@ static void fork_after(unsigned step, bool raw, enum end how, size_t buffer_byte
         int status = wait_for(child);
         if (status != (how == END_KILL ? 137 : 0))
             _exit(7);
-        recover(child, how == END_SILENT || how == END_KILL);
+        recover(child, how == END_QUICK_EXIT || how == END_KILL);
         end(s, (enum end)((step + how) % ENDS));
     }
     int status = wait_for(parent);
     check(status == ((step + how) % ENDS == END_KILL ? 137 : 0), "status %d", status);
-    recover(parent, (step + how) % ENDS >= END_SILENT);
+    recover(parent, (step + how) % ENDS >= END_QUICK_EXIT);
     check_sink(STEPS, STEPS, 0);
-    check(count_files("weir") == 0, "a file is left");
+    check(count_files("weir") == 0, "a spill file is left");
 }
 
 static void fork_between_calls(void)
@@ -111,7 +111,7 @@ struct writer {
     _Atomic bool stop;
 };
 
-static void *write_on(void *context)
+static void *write_records(void *context)
 {
     struct writer *w = context;
     for (unsigned number = 0; !w->stop && number < MANY; number++) {
@@ -132,7 +132,7 @@ static void fork_beside_thread(bool raw, unsigned flags, uint64_t rounds)
     }
     write_file(in_dir("sink"), "", 0);
     struct writer w = {.s = open_sink(O_APPEND, flags, 50)};
-    must(-pthread_create(&thread, NULL, write_on, &w));
+    must(-pthread_create(&thread, NULL, write_records, &w));
     while (rounds--) {
         pid_t child = raw ? raw_clone() : fork();
         if (child == 0) {
@@ -147,19 +147,19 @@ static void fork_beside_thread(bool raw, unsigned flags, uint64_t rounds)
     pthread_join(thread, NULL);
     check(weir_close(w.s) == 0, "close");
     check_sink(w.written, children, 0);
-    check(count_files("weir") == 0, "a file is left");
+    check(count_files("weir") == 0, "a spill file is left");
 }
 
-/* ---- one position for both ---- */
+/* ---- a shared file position ---- */
 
 static void share_position(bool kill_parent)
 {
-    check_begin("a plain file whose position parent and child share, %s", kill_parent ? "killed" : "closed");
+    check_begin("a plain file whose position parent and child share, parent %s", kill_parent ? "killed" : "closes");
     write_file(in_dir("sink"), "", 0);
     pid_t parent = fork();
     if (parent == 0) {
         weir_stream *s = open_sink(0, 0, 200);
-        kill_write(s, PARENT, 0, 21); /* some of it waits */
+        kill_write(s, PARENT, 0, 21); /* leaves pending bytes */
         pid_t child = fork();
         if (child == 0) {
             kill_write(s, CHILD, 0, 33);
@@ -171,14 +171,14 @@ static void share_position(bool kill_parent)
     wait_for(parent);
     struct weir_recovered found;
     const char *spill = find_file("", ".weir");
-    if (check((spill != NULL) == kill_parent, "a file: %s", spill ? spill : "none") && spill) {
+    if (check((spill != NULL) == kill_parent, "the spill file: %s", spill ? spill : "none") && spill) {
         check(weir_recover(spill, -1, &found) == 0 && found.bytes > 0 && !found.exact && !found.repeated,
               "%d bytes, exact %d, repeated %d", (int)found.bytes, found.exact, (int)found.repeated);
     }
-    check_sink(21, 33, 0); /* a record that was torn by the other's would be seen */
+    check_sink(21, 33, 0); /* also detects torn records */
 }
 
-/* ---- children of children, and those that live on ---- */
+/* ---- grandchildren, and children that outlive their parent ---- */
 
 static void grandchild(bool used)
 {
@@ -199,16 +199,16 @@ static void grandchild(bool used)
         recover(second, true);
         end(s, END_CLOSE);
     }
-    check(wait_for(child) == 0, "the child");
-    check(count_files("weir") == 1, "%d files", count_files("weir"));
+    check(wait_for(child) == 0, "the child failed");
+    check(count_files("weir") == 1, "%d spill files", count_files("weir"));
     check(weir_close(s) == 0, "close");
     check_sink(10, used ? 20 : 0, 30);
 }
 
-static void child_lives_on(void)
+static void child_outlives_parent(void)
 {
     int go[2];
-    check_begin("a child that lives on does not make its parent look alive");
+    check_begin("weir_recover works although a child outlives the owner");
     write_file(in_dir("sink"), "", 0);
     must(pipe(go));
     pid_t parent = fork();
@@ -227,7 +227,7 @@ static void child_lives_on(void)
     wait_for(parent);
     recover(parent, true);
     check_sink(10, 0, 0);
-    close(go[1]); /* now it writes */
+    close(go[1]); /* lets the child write */
     for (int i = 0; i < 500 && (read_file(in_dir("sink"), text, TEXT) == 0 || count_files("weir")); i++)
         sleep_seconds(0.01);
     sleep_seconds(0.05);
@@ -235,7 +235,7 @@ static void child_lives_on(void)
     close(go[0]);
 }
 
-/* Its first use of the stream must not close what has the number of the spill file's descriptor now. */
+/* The child's first use of the stream must not close a file that got the number of the spill file's descriptor. */
 static void child_reuses_numbers(void)
 {
     check_begin("a child that closed all descriptors and opened others");
@@ -255,7 +255,7 @@ static void child_reuses_numbers(void)
             must(write(fds[i], "", 1));
         _exit(0);
     }
-    check(wait_for(child) == 0, "the child");
+    check(wait_for(child) == 0, "the child failed");
     check(weir_close(s) == 0, "close");
     check_sink(0, 10, 0);
 }
@@ -266,37 +266,38 @@ static void exec_and_exit(void)
 {
     char *const arguments[] = {"true", NULL}, *const wrong[] = {"no-such-program", NULL};
     check_begin("exec, exit and _exit");
-    for (int way = 0; way < 5; way++) {
+    enum { EXEC, EXIT, FAILED_EXEC, RAW_EXEC, QUICK_EXIT, CASES };
+    for (int end = 0; end < CASES; end++) {
         write_file(in_dir("sink"), "", 0);
         pid_t pid = fork();
         if (pid == 0) {
             weir_stream *s = open_sink(0, 0, 5000);
             kill_write(s, PARENT, 0, 10);
-            if (way == 0)
+            if (end == EXEC)
                 execvp("true", arguments);
-            if (way == 1)
+            if (end == EXIT)
                 exit(0);
-            if (way == 2) { /* the stream goes on after an exec that failed */
+            if (end == FAILED_EXEC) { /* the stream works after a failed exec */
                 execvp("no-such-program", wrong);
                 kill_write(s, PARENT, 10, 20);
                 kill(getpid(), SIGKILL);
             }
-            if (way == 3) /* not through the C library: no flush, but as safe as a kill */
+            if (end == RAW_EXEC) /* not through the C library: no flush, but as safe as a kill */
                 syscall(SYS_execve, "/bin/true", arguments, NULL);
             weir_flush(s);
             _exit(0);
         }
         wait_for(pid);
-        check(count_files("weir") == (way >= 2), "way %d: %d files", way, count_files("weir"));
-        recover(pid, way >= 2);
-        check_sink(way == 2 ? 20 : 10, 0, 0);
+        check(count_files("weir") == (end >= FAILED_EXEC), "case %d: %d spill files", end, count_files("weir"));
+        recover(pid, end >= FAILED_EXEC);
+        check_sink(end == FAILED_EXEC ? 20 : 10, 0, 0);
     }
 }
 
 static void spawned(void)
 {
     char *const arguments[] = {"true", NULL};
-    check_begin("posix_spawn(3) and a child that execs leave the stream alone");
+    check_begin("posix_spawn(3) and a child that calls execvp(3) leave the stream alone");
     write_file(in_dir("sink"), "", 0);
     weir_stream *s = open_sink(0, 0, 5000);
     pid_t pid;
@@ -306,13 +307,13 @@ static void spawned(void)
         execvp("true", arguments);
         _exit(1);
     }
-    check(wait_for(pid) == 0 && count_files("weir") == 1, "%d files", count_files("weir"));
+    check(wait_for(pid) == 0 && count_files("weir") == 1, "%d spill files", count_files("weir"));
     kill_write(s, PARENT, 10, 20);
-    check(weir_close(s) == 0 && count_files("weir") == 0, "%d files", count_files("weir"));
+    check(weir_close(s) == 0 && count_files("weir") == 0, "%d spill files", count_files("weir"));
     check_sink(20, 0, 0);
 }
 
-/* ---- who lives ---- */
+/* ---- a living owner ---- */
 
 static void owner_lives(void)
 {
@@ -322,13 +323,13 @@ static void owner_lives(void)
     weir_stream *s = open_sink(0, 0, 5000);
     const char *spill = strdup(find_file("", ".weir"));
     kill_write(s, PARENT, 0, 10);
-    check(weir_recover(spill, -1, &found) == -EBUSY, "to itself");
+    check(weir_recover(spill, -1, &found) == -EBUSY, "recovery by the owner");
     for (int closed = 0; closed < 2; closed++) {
         pid_t child = fork();
         if (child == 0)
             _exit(weir_recover(spill, -1, NULL) == -EBUSY ? 0 : 1);
-        check(wait_for(child) == 0, "to a child, descriptors closed: %d", closed);
-        for (int fd = 3; !closed && fd < 64; fd++) /* its lock is gone */
+        check(wait_for(child) == 0, "recovery by a child, descriptors closed: %d", closed);
+        for (int fd = 3; !closed && fd < 64; fd++) /* which releases the lock */
             if (fd != weir_fd(s))
                 close(fd);
     }
@@ -351,7 +352,7 @@ int main(int count, char **arguments)
     share_position(true);
     grandchild(false);
     grandchild(true);
-    child_lives_on();
+    child_outlives_parent();
     child_reuses_numbers();
     exec_and_exit();
     spawned();

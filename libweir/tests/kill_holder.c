@@ -1,5 +1,5 @@
-/* kill_holder.c: WEIR_HOLDER: whatever ends the owner, what it left arrives, then the end of the pipe; a clean
- * close leaves no process and no file. --rounds=N: kills at random moments (60); --seed=N. */
+/* kill_holder.c: WEIR_HOLDER: after any end of the owner, the holder writes its pending bytes and closes the pipe; a
+ * clean close leaves no process and no file. --rounds=N: kills at random times (60); --seed=N. */
 #include "support/kill.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <sys/syscall.h>
 
-enum { TEXT = 4 << 20, PATIENCE_MS = 10000 };
+enum { TEXT = 4 << 20, TIMEOUT_MS = 10000 };
 
 static char text[TEXT];
 
@@ -37,13 +37,13 @@ static weir_stream *open_sink(int oflags)
     return s;
 }
 
-/* Until the writers have gone. Returns the bytes, or -1 if they do not go. */
+/* Reads until the last writer has closed the pipe. Returns the number of bytes, or -1 after the timeout. */
 static ssize_t read_to_end(int fd)
 {
     size_t length = 0;
     for (;;) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
-        if (poll(&ready, 1, PATIENCE_MS) <= 0)
+        if (poll(&ready, 1, TIMEOUT_MS) <= 0)
             return -1;
         ssize_t got = read(fd, text + length, TEXT - length);
         if (got <= 0)
@@ -52,10 +52,10 @@ static ssize_t read_to_end(int fd)
     }
 }
 
-/* Its new parent is this process. */
+/* Waits for the holder, which has become a child of this process. Returns false after the timeout. */
 static bool holder_ends(int pid)
 {
-    for (int ms = 0; ms < PATIENCE_MS; ms += 5) {
+    for (int ms = 0; ms < TIMEOUT_MS; ms += 5) {
         int result = waitpid(pid, NULL, WNOHANG | __WALL);
         if (result == pid || (result < 0 && errno == ECHILD))
             return true;
@@ -74,30 +74,30 @@ static void start_test(const char *name)
 static void check_records(ssize_t bytes, unsigned records)
 {
     unsigned count[1] = {0};
-    check(bytes >= 0, "the pipe has no end");
+    check(bytes >= 0, "the pipe has no end of file");
     if (bytes >= 0 && kill_check_records(text, (size_t)bytes, 1, count))
         check(count[0] == records, "%u records of %u", count[0], records);
 }
 
 static void check_clean(void)
 {
-    check(holder_ends(shared->holder), "the holder is still there");
-    check(count_files("weir") == 0, "a file is left");
+    check(holder_ends(shared->holder), "the holder is still running");
+    check(count_files("weir") == 0, "a spill file is left");
 }
 
-/* ---- ends of an owner that had written some records and left them in its buffer ---- */
+/* ---- ends of an owner with records in its buffer ---- */
 
-static void by_kill(void) { kill(getpid(), SIGKILL); }
-static void by_group(void) { kill(0, SIGKILL); }
-static void by_silence(void) { _exit(0); }
-static void by_abort(void) { abort(); }
-static void by_term(void) { raise(SIGTERM); }
-static void by_exec(void) /* past the C library; the new program lives on */
+static void end_by_kill(void) { kill(getpid(), SIGKILL); }
+static void end_by_group_kill(void) { kill(0, SIGKILL); }
+static void end_by_quick_exit(void) { _exit(0); }
+static void end_by_abort(void) { abort(); }
+static void end_by_term(void) { raise(SIGTERM); }
+static void end_by_exec(void) /* not through the C library; the new program runs on */
 {
     char *const arguments[] = {"sleep", "0.3", NULL};
     syscall(SYS_execve, "/bin/sleep", arguments, NULL);
 }
-static void with_child(void) /* that lives on, and has nothing to do with it */
+static void end_with_child(void) /* that outlives the owner and has no descriptor of the stream */
 {
     if (fork() == 0) {
         for (int fd = 0; fd < 64; fd++)
@@ -105,25 +105,30 @@ static void with_child(void) /* that lives on, and has nothing to do with it */
         usleep(300000);
         _exit(0);
     }
-    by_kill();
+    end_by_kill();
 }
-static void all_closed(void) /* the lock is lost, the owner lives: nothing may be written yet */
+static void end_after_closing_all(void) /* the lock is lost, but the owner lives: the holder must not write yet */
 {
     for (int fd = 3; fd < 64; fd++)
         close(fd);
     usleep(300000);
     shared->ready = 1;
-    by_kill();
+    end_by_kill();
 }
 
-struct way {
+struct owner_end {
     const char *name;
     void (*end)(void);
 };
-static const struct way ways[] = {
-    {"SIGKILL", by_kill}, {"SIGKILL to its process group", by_group}, {"_exit", by_silence}, {"abort", by_abort},
-    {"SIGTERM", by_term}, {"execve(2)", by_exec}, {"SIGKILL, with a child that lives on", with_child},
-    {"SIGKILL after it closed all descriptors", all_closed},
+static const struct owner_end owner_ends[] = {
+    {"SIGKILL", end_by_kill},
+    {"SIGKILL to the process group", end_by_group_kill},
+    {"_exit", end_by_quick_exit},
+    {"abort", end_by_abort},
+    {"SIGTERM", end_by_term},
+    {"execve(2)", end_by_exec},
+    {"SIGKILL, with a child that outlives the owner", end_with_child},
+    {"SIGKILL after the owner closed all descriptors", end_after_closing_all},
 };
 
 static pid_t start_owner(int fd, int oflags, unsigned records, void (*end)(void))
@@ -138,7 +143,7 @@ static pid_t start_owner(int fd, int oflags, unsigned records, void (*end)(void)
     _exit(0);
 }
 
-static void ends(const struct way *way)
+static void test_end(const struct owner_end *end)
 {
     static const struct {
         const char *name;
@@ -147,14 +152,14 @@ static void ends(const struct way *way)
     for (int i = 0; i < 3; i++) {
         char name[128];
         int p[2];
-        snprintf(name, sizeof name, "%s: %s", sinks[i].name, way->name);
+        snprintf(name, sizeof name, "%s: %s", sinks[i].name, end->name);
         start_test(name);
         must(pipe2(p, O_CLOEXEC));
-        pid_t pid = start_owner(i == 0 ? p[1] : -1, sinks[i].oflags, 300, way->end);
+        pid_t pid = start_owner(i == 0 ? p[1] : -1, sinks[i].oflags, 300, end->end);
         close(p[1]);
         ssize_t bytes = i == 0 ? read_to_end(p[0]) : 0;
-        if (way->end == all_closed)
-            check(i > 0 || shared->ready, "it was written while the owner lived");
+        if (end->end == end_after_closing_all)
+            check(i > 0 || shared->ready, "the holder wrote while the owner lived");
         wait_for(pid);
         check_clean();
         if (i > 0)
@@ -164,9 +169,9 @@ static void ends(const struct way *way)
     }
 }
 
-/* ---- kills at random moments ---- */
+/* ---- kills at random times ---- */
 
-static void write_for_ever(weir_stream *s)
+static void write_until_killed(weir_stream *s)
 {
     for (unsigned number = 0; number < 40000; number++) {
         kill_write(s, 0, number, number + 1);
@@ -186,7 +191,7 @@ static void random_kill(bool is_pipe, struct random *random)
     if (pid == 0) {
         weir_stream *s = is_pipe ? open_pipe(p[1]) : open_sink(0);
         shared->ready = 1;
-        write_for_ever(s);
+        write_until_killed(s);
     }
     close(p[1]);
     while (!shared->ready)
@@ -199,7 +204,7 @@ static void random_kill(bool is_pipe, struct random *random)
     if (!is_pipe)
         bytes = (ssize_t)read_file(in_dir("sink"), text, TEXT);
     close(p[0]);
-    /* A pipe may get one write twice, or a part of it; then the record at the seam is not whole. */
+    /* A pipe may get one write twice, the first time in part: then one record at the seam is torn. */
     char record[KILL_RECORD];
     unsigned seams = 0, number = 0;
     for (ssize_t at = 0; at < bytes;) {
@@ -213,10 +218,10 @@ static void random_kill(bool is_pipe, struct random *random)
         if (!line || seams++ > 0 || !is_pipe)
             break;
         at = line + 1 - text;
-        if (at < bytes) /* on with the first record that was repeated whole */
+        if (at < bytes) /* continue with the first whole record of the repeated write */
             number = (unsigned)strtoul(text + at + 2, NULL, 10);
     }
-    check(number >= shared->done, "%u records of %u are there", number, shared->done);
+    check(number >= shared->done, "%u records of %u", number, shared->done);
 }
 
 /* ---- clean ends ---- */
@@ -235,11 +240,11 @@ static void clean_close(void)
     check(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "the program's wait(2) sees the holder");
     check(weir_close(s) == 0, "close");
     check(kill(shared->holder, 0) != 0, "the holder outlives weir_close");
-    fcntl(p[0], F_SETFL, O_NONBLOCK); /* the end is there at once */
+    fcntl(p[0], F_SETFL, O_NONBLOCK); /* the end of file needs no wait */
     ssize_t bytes = read(p[0], text, TEXT);
-    check(read(p[0], &byte, 1) == 0, "the pipe has no end");
+    check(read(p[0], &byte, 1) == 0, "the pipe has no end of file");
     check_records(bytes, 100);
-    check(count_files("weir") == 0, "a file is left");
+    check(count_files("weir") == 0, "a spill file is left");
     close(p[0]);
 }
 
@@ -260,16 +265,16 @@ static void clean_exit(void)
     close(p[0]);
 }
 
-/* ---- the process itself ---- */
+/* ---- the holder process ---- */
 
-static bool first_line_is(int pid, const char *file, const char *wanted)
+static bool first_line_is(int pid, const char *file, const char *expected)
 {
     char path[64], have[64] = "";
     snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
     size_t length = read_file(path, have, sizeof have - 1);
     have[length] = 0;
     have[strcspn(have, "\n")] = 0;
-    return strcmp(have, wanted) == 0;
+    return strcmp(have, expected) == 0;
 }
 
 static int count_descriptors(int pid)
@@ -285,23 +290,23 @@ static int count_descriptors(int pid)
     return count;
 }
 
-static void what_it_is(void)
+static void holder_process(void)
 {
     int p[2];
-    start_test("the holder as others see it");
+    start_test("the holder's name, descriptors, session and signals");
     must(pipe2(p, O_CLOEXEC));
     weir_stream *s = open_pipe(p[1]);
     int holder = shared->holder;
-    check(first_line_is(holder, "comm", "weir-holder"), "its name");
-    check(first_line_is(holder, "cmdline", "weir-holder"), "its arguments");
+    check(first_line_is(holder, "comm", "weir-holder"), "the holder's name");
+    check(first_line_is(holder, "cmdline", "weir-holder"), "the holder's arguments");
     check(!first_line_is(getpid(), "cmdline", "weir-holder"), "the owner's arguments");
-    check(count_descriptors(holder) == 2, "it has %d descriptors", count_descriptors(holder));
-    check(getsid(holder) == holder, "it is in session %d", (int)getsid(holder));
+    check(count_descriptors(holder) == 2, "the holder has %d descriptors", count_descriptors(holder));
+    check(getsid(holder) == holder, "the holder is in session %d", (int)getsid(holder));
     kill(holder, SIGTERM);
     kill(holder, SIGHUP);
     usleep(20000);
-    check(waitpid(holder, NULL, WNOHANG | __WALL) == 0, "a signal has ended it");
-    kill(holder, SIGKILL); /* the owner does not need it */
+    check(waitpid(holder, NULL, WNOHANG | __WALL) == 0, "a signal has ended the holder");
+    kill(holder, SIGKILL); /* the owner continues without it */
     kill_write(s, 0, 0, 100);
     check(weir_close(s) == 0 && count_files("weir") == 0, "close");
     close(p[0]);
@@ -310,7 +315,7 @@ static void what_it_is(void)
 static void in_a_child(void)
 {
     int p[2];
-    start_test("a child has a holder of its own");
+    start_test("a child has its own holder");
     must(pipe2(p, O_CLOEXEC));
     weir_stream *s = open_pipe(p[1]);
     int first = shared->holder;
@@ -318,29 +323,29 @@ static void in_a_child(void)
     if (pid == 0) {
         kill_write(s, 0, 0, 50);
         shared->holder = weir__config(s)->spill->holder;
-        by_kill();
+        end_by_kill();
     }
     wait_for(pid);
     check(shared->holder != first && holder_ends(shared->holder), "the child's holder");
-    check(waitpid(first, NULL, WNOHANG | __WALL) == 0, "the parent's has gone as well");
+    check(waitpid(first, NULL, WNOHANG | __WALL) == 0, "the parent's holder has ended, too");
     check(weir_close(s) == 0, "close");
     check_records(read_to_end(p[0]), 50);
-    check(count_files("weir") == 0, "a file is left");
+    check(count_files("weir") == 0, "a spill file is left");
     close(p[0]);
 }
 
-/* ---- where it cannot write ---- */
+/* ---- the holder cannot write ---- */
 
-static void nobody_reads(void)
+static void reader_is_gone(void)
 {
     int p[2];
-    start_test("nobody reads the pipe any more: the file stays");
+    start_test("the reader has closed the pipe: the spill file is kept");
     must(pipe2(p, O_CLOEXEC));
-    close(p[0]); /* before there is an owner: the holder may be fast */
-    pid_t pid = start_owner(p[1], 0, 100, by_kill);
+    close(p[0]); /* before the owner starts, because the holder may be fast */
+    pid_t pid = start_owner(p[1], 0, 100, end_by_kill);
     close(p[1]);
     wait_for(pid);
-    check(holder_ends(shared->holder), "the holder is still there");
+    check(holder_ends(shared->holder), "the holder is still running");
     int fd = (int)must(open(in_dir("sink"), O_WRONLY));
     const char *spill = find_file("", ".weir");
     check(spill && weir_recover(spill, fd, NULL) == 0, "weir_recover");
@@ -348,18 +353,18 @@ static void nobody_reads(void)
     close(fd);
 }
 
-static void close_that_fails(void)
+static void failed_close(void)
 {
     int p[2];
     uint64_t lost;
-    start_test("a close that fails keeps the file, and no holder");
+    start_test("a failed close keeps the spill file, but no holder");
     signal(SIGPIPE, SIG_IGN);
     must(pipe2(p, O_CLOEXEC));
     weir_stream *s = open_pipe(p[1]);
     kill_write(s, 0, 0, 100);
     close(p[0]);
     check(weir_close_lost(s, &lost) == -EPIPE && lost > 0, "close");
-    check(kill(shared->holder, 0) != 0, "the holder is still there");
+    check(kill(shared->holder, 0) != 0, "the holder is still running");
     int fd = (int)must(open(in_dir("sink"), O_WRONLY));
     const char *spill = find_file("", ".weir");
     struct weir_recovered found;
@@ -372,23 +377,23 @@ static void close_that_fails(void)
 static void full_pipe(void)
 {
     int p[2];
-    start_test("a full pipe that does not block: it waits for the reader");
+    start_test("a full non-blocking pipe: the holder waits for the reader");
     must(pipe2(p, O_CLOEXEC | O_NONBLOCK));
     fcntl(p[1], F_SETPIPE_SZ, 4096);
-    pid_t pid = start_owner(p[1], 0, 200, by_kill); /* more than the pipe takes */
+    pid_t pid = start_owner(p[1], 0, 200, end_by_kill); /* exceeds the pipe's capacity */
     close(p[1]);
     wait_for(pid);
     usleep(50000);
-    check(waitpid(shared->holder, NULL, WNOHANG | __WALL) == 0, "it has given up");
+    check(waitpid(shared->holder, NULL, WNOHANG | __WALL) == 0, "the holder has ended");
     check_records(read_to_end(p[0]), 200);
     check_clean();
     close(p[0]);
 }
 
-/* As in { program; echo done; } >file */
+/* As in the shell's { program; echo done; } >file */
 static void next_writer(void)
 {
-    start_test("who has the same descriptor goes on behind what the holder wrote");
+    start_test("another writer with the same open file description continues after the holder's bytes");
     int fd = (int)must(open(in_dir("sink"), O_WRONLY | O_TRUNC));
     pid_t pid = fork();
     if (pid == 0) {
@@ -396,7 +401,7 @@ static void next_writer(void)
         must(weir_fdopen(&s, fd, &with_holder));
         shared->holder = weir__config(s)->spill->holder;
         kill_write(s, 0, 0, 500);
-        by_kill();
+        end_by_kill();
     }
     wait_for(pid);
     check_clean();
@@ -413,25 +418,25 @@ int main(int count, char **arguments)
     struct random random = random_from(check_option(count, arguments, "seed", 1));
     kill_dir("/dev/shm");
     shared = shared_memory(sizeof *shared);
-    if (holder_obstacle()) { /* which makes this process the parent of orphans as well */
+    if (holder_obstacle()) { /* holder_obstacle also makes this process the parent of orphans */
         check_begin("holder");
         check_skip(holder_obstacle());
         kill_dir_remove();
         return check_finish("kill_holder");
     }
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        ends(&ways[i]);
+    for (size_t i = 0; i < sizeof owner_ends / sizeof *owner_ends; i++)
+        test_end(&owner_ends[i]);
     for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
-        start_test(is_pipe ? "a pipe: kills at random moments" : "a plain file: kills at random moments");
+        start_test(is_pipe ? "a pipe: kills at random times" : "a plain file: kills at random times");
         for (uint64_t round = 0; round < rounds; round++)
             random_kill(is_pipe, &random);
     }
     clean_close();
     clean_exit();
-    what_it_is();
+    holder_process();
     in_a_child();
-    nobody_reads();
-    close_that_fails();
+    reader_is_gone();
+    failed_close();
     full_pipe();
     next_writer();
     kill_dir_remove();

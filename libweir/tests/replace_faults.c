@@ -1,6 +1,5 @@
-/* replace_faults.c: weir_open and weir_open_replace in a real directory, with every call of the kernel going
- * wrong in turn: the file is the old one or the whole new one, nothing else is left in the directory after
- * an error, and no descriptor is left open. */
+/* replace_faults.c: weir_open and weir_open_replace in a real directory, with a fault at every system call in turn: the
+ * file is the old one or the whole new one, an error leaves no other file in the directory and no open descriptor. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@ static char directory[64], path[80];
 static const char old_text[] = "the old file\n";
 static char new_text[20000];
 
-enum { EACH = 16 };
+enum { PARTS = 16 };
 #define ALL (((1u << FAKE_CALLS) - 1) & ~(1u << FAKE_MMAP))
 
 static const struct fake_fault faults[] = {
@@ -31,7 +30,7 @@ static const struct fake_fault faults[] = {
     {0, 1, ENOMEM, false, 1u << FAKE_MMAP},
 };
 
-static unsigned descriptors(void)
+static unsigned count_descriptors(void)
 {
     unsigned count = 0;
     for (int fd = 0; fd < 256; fd++)
@@ -39,7 +38,7 @@ static unsigned descriptors(void)
     return count;
 }
 
-static unsigned files(void)
+static unsigned count_files(void)
 {
     unsigned count = 0;
     DIR *d = opendir(directory);
@@ -60,8 +59,8 @@ static void set_up(bool with_old)
     chmod(path, 0640);
 }
 
-/* 'o': the old file, 'n': the new, '-': none, '?': something else. */
-static char what_is_there(void)
+/* Returns 'o' for the old file, 'n' for the new one, '-' for none, '?' for any other. */
+static char file_state(void)
 {
     static char is[sizeof new_text + 1];
     FILE *f = fopen(path, "r");
@@ -79,63 +78,63 @@ struct outcome {
     ssize_t accepted;
 };
 
-static int replace_or_close(weir_stream *s, bool give_up)
+static int replace_or_close(weir_stream *s, bool cancel)
 {
-    if (!give_up)
+    if (!cancel)
         return weir_replace(s);
     weir_close(s);
     return -ECANCELED;
 }
 
-static struct outcome replace_it(const struct weir_options *options)
+static struct outcome replace_file(const struct weir_options *options)
 {
     struct outcome o = {0};
     weir_stream *s = NULL;
     o.opened = weir_open_replace(&s, path, options);
     if (o.opened < 0) {
-        check(s == NULL, "no stream");
+        check(s == NULL, "a failed open sets the stream to NULL");
         return o;
     }
-    for (size_t at = 0; at < sizeof new_text; at += sizeof new_text / EACH) {
-        ssize_t part = weir_write(s, new_text + at, sizeof new_text / EACH);
+    for (size_t at = 0; at < sizeof new_text; at += sizeof new_text / PARTS) {
+        ssize_t part = weir_write(s, new_text + at, sizeof new_text / PARTS);
         o.accepted += part > 0 ? part : 0;
     }
-    bool refused = o.accepted < (ssize_t)sizeof new_text && weir_error(s) == 0; /* it does not stick: -ENOMEM */
+    bool refused = o.accepted < (ssize_t)sizeof new_text && weir_error(s) == 0; /* -ENOMEM is not sticky */
     o.result = replace_or_close(s, refused);
     return o;
 }
 
-/* Returns how many calls there were. */
-static uint64_t once(bool with_old, const struct weir_options *options, const struct fake_fault *fault)
+/* Replaces the file, with the fault if not NULL, and checks the directory. Returns the number of system calls. */
+static uint64_t run(bool with_old, const struct weir_options *options, const struct fake_fault *fault)
 {
     set_up(with_old);
-    unsigned before = descriptors();
+    unsigned before = count_descriptors();
     fake_forget();
     fake_plan(fault);
-    struct outcome o = replace_it(options);
+    struct outcome o = replace_file(options);
     uint64_t calls = fake_count(), hits = fake_hits();
     enum fake_call call = fault && fake_note_at(fault->at) ? fake_note_at(fault->at)->call : FAKE_CALLS;
     fake_plan(NULL);
     const char *name = call < FAKE_CALLS ? fake_call_name(call) : "none";
     int error = fault ? fault->error : 0;
-    char is = what_is_there(), without = with_old ? 'o' : '-';
-    bool well = o.opened == 0 && o.result == 0;
+    char is = file_state(), without = with_old ? 'o' : '-';
+    bool ok = o.opened == 0 && o.result == 0;
     if (!hits || error == 0 || error == EINTR)
-        check(well, "%s %d: %d, %d", name, error, o.opened, o.result);
+        check(ok, "%s %d: open returned %d, replace %d", name, error, o.opened, o.result);
     check(is == 'n' || is == without, "%s %d: half a file: %c", name, error, is);
-    if (well)
-        check(is == 'n' && o.accepted == sizeof new_text, "%s %d: says 0, and is %c", name, error, is);
-    if (well || is == 'n')
-        check(files() == 1, "%s %d: the new file and %u files", name, error, files());
+    if (ok)
+        check(is == 'n' && o.accepted == sizeof new_text, "%s %d: replace returned 0, the file is %c", name, error, is);
+    if (ok || is == 'n')
+        check(count_files() == 1, "%s %d: the new file, and %u files in all", name, error, count_files());
     else
-        check(files() == with_old, "%s %d: %u files are left", name, error, files());
-    check(descriptors() == before, "%s %d: %u descriptors are left", name, error, descriptors() - before);
+        check(count_files() == with_old, "%s %d: %u files are left", name, error, count_files());
+    check(count_descriptors() == before, "%s %d: %u descriptors are left", name, error, count_descriptors() - before);
     return calls;
 }
 
 static void every_call(bool with_old, const struct weir_options *options)
 {
-    uint64_t calls = once(with_old, options, NULL);
+    uint64_t calls = run(with_old, options, NULL);
     static unsigned char kinds[4096];
     for (uint64_t k = 1; k <= calls; k++)
         kinds[k] = (unsigned char)fake_note_at(k)->call;
@@ -144,7 +143,7 @@ static void every_call(bool with_old, const struct weir_options *options)
             if (faults[i].calls & 1u << kinds[k]) {
                 struct fake_fault fault = faults[i];
                 fault.at = k;
-                once(with_old, options, &fault);
+                run(with_old, options, &fault);
             }
 }
 
@@ -162,31 +161,31 @@ static void replaced(void)
         }
 }
 
-static void given_up(void)
+static void closed_instead(void)
 {
-    check_begin("closed instead");
+    check_begin("closed instead of replaced");
     set_up(true);
     weir_stream *s = NULL;
-    check(weir_open_replace(&s, path, NULL) == 0 && weir_put_str(s, "x") == 1, "begun");
-    check(weir_close(s) == 0 && what_is_there() == 'o' && files() == 1, "as it was");
+    check(weir_open_replace(&s, path, NULL) == 0 && weir_put_str(s, "x") == 1, "open and write");
+    check(weir_close(s) == 0 && file_state() == 'o' && count_files() == 1, "weir_close keeps the old file");
     struct stat status;
-    check(stat(path, &status) == 0 && (status.st_mode & 07777) == 0640, "with its permissions");
-    check(weir_open_replace(&s, path, NULL) == 0 && weir_replace(s) == 0, "by an empty one");
-    check(stat(path, &status) == 0 && status.st_size == 0 && (status.st_mode & 07777) == 0640, "which has them too");
-    check(weir_open_collector(&s, NULL) == 0 && weir_replace(s) == -EINVAL, "no replacement, but closed");
-    check(weir_open_replace(&s, "/tmp/weir-no-such-directory/file", NULL) == -ENOENT, "nowhere");
+    check(stat(path, &status) == 0 && (status.st_mode & 07777) == 0640, "permissions after weir_close");
+    check(weir_open_replace(&s, path, NULL) == 0 && weir_replace(s) == 0, "replacement by an empty file");
+    check(stat(path, &status) == 0 && status.st_size == 0 && (status.st_mode & 07777) == 0640, "its permissions");
+    check(weir_open_collector(&s, NULL) == 0 && weir_replace(s) == -EINVAL, "weir_replace of a collector");
+    check(weir_open_replace(&s, "/tmp/weir-no-such-directory/file", NULL) == -ENOENT, "no such directory");
 }
 
-/* The last write, then the file's sync, then the name, then the directory's sync. */
+/* Checks the order: last write, fsync of the file, rename, fsync of the directory. */
 static void in_order(void)
 {
     check_begin("the calls are in order");
     set_up(true);
     weir_stream *s;
-    check(weir_open_replace(&s, path, NULL) == 0 && weir_write(s, new_text, sizeof new_text) > 0, "begun");
+    check(weir_open_replace(&s, path, NULL) == 0 && weir_write(s, new_text, sizeof new_text) > 0, "open and write");
     int fd = weir_fd(s);
     fake_forget();
-    check(weir_replace(s) == 0, "done");
+    check(weir_replace(s) == 0, "weir_replace");
     uint64_t written = 0, synced = 0, renamed = 0, directory_synced = 0;
     for (uint64_t i = 1; i <= fake_count(); i++) {
         const struct fake_note *note = fake_note_at(i);
@@ -199,18 +198,18 @@ static void in_order(void)
           (int)written, (int)synced, (int)renamed, (int)directory_synced);
 }
 
-static void behind_a_link(void)
+static void through_a_link(void)
 {
-    check_begin("a link stays a link");
+    check_begin("a symbolic link is kept");
     char link[100];
     set_up(true);
     snprintf(link, sizeof link, "%s/link", directory);
-    check(symlink(path, link) == 0, "made");
+    check(symlink(path, link) == 0, "symlink");
     weir_stream *s = NULL;
     struct stat status;
-    check(weir_open_replace(&s, link, NULL) == 0 && weir_write(s, new_text, sizeof new_text) > 0, "opened");
-    check(weir_replace(s) == 0 && what_is_there() == 'n', "its file is replaced");
-    check(lstat(link, &status) == 0 && S_ISLNK(status.st_mode), "not the link");
+    check(weir_open_replace(&s, link, NULL) == 0 && weir_write(s, new_text, sizeof new_text) > 0, "open and write");
+    check(weir_replace(s) == 0 && file_state() == 'n', "the link's target is replaced");
+    check(lstat(link, &status) == 0 && S_ISLNK(status.st_mode), "the link is kept");
     unlink(link);
 }
 
@@ -224,7 +223,7 @@ static void opening_fails(void)
                 struct fake_fault fault = faults[i];
                 fault.at = k;
                 fault.times = fault.times > 1 ? 1 : fault.times;
-                unsigned before = descriptors();
+                unsigned before = count_descriptors();
                 weir_stream *s = (weir_stream *)(uintptr_t)1;
                 fake_forget();
                 fake_plan(&fault);
@@ -232,10 +231,10 @@ static void opening_fails(void)
                 bool hit = fake_hits() > 0;
                 fake_plan(NULL);
                 if (result == 0)
-                    check(weir_close(s) == 0, "closes");
+                    check(weir_close(s) == 0, "close");
                 else
-                    check(hit && s == NULL && result == -fault.error && result != -EINTR, "fails with %d", result);
-                check(descriptors() == before, "%u descriptors are left", descriptors() - before);
+                    check(hit && s == NULL && result == -fault.error && result != -EINTR, "open returned %d", result);
+                check(count_descriptors() == before, "%u descriptors are left", count_descriptors() - before);
             }
 }
 
@@ -249,12 +248,12 @@ int main(void)
         new_text[i] = i % 70 == 69 ? '\n' : (char)('a' + i * 7 % 26);
     fake_install();
     replaced();
-    given_up();
+    closed_instead();
     in_order();
-    behind_a_link();
+    through_a_link();
     opening_fails();
     unlink(path);
-    check_begin("all that was made is gone");
+    check_begin("no file is left");
     check(rmdir(directory) == 0, "the directory is not empty");
     return check_finish("replace_faults");
 }

@@ -1,5 +1,5 @@
-/* uring.c: WEIR_URING over the kernel's own ring: files, appended files, pipes and sockets with slow readers
- * get what was accepted, in order, while the program goes on. --seeds=N. */
+/* uring.c: WEIR_URING with the kernel's io_uring: files, appended files, pipes and sockets with slow readers get the
+ * accepted bytes in order, while the program continues. --seeds=N. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,61 +9,61 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/model.h"
-#include "support/places.h"
+#include "support/call_series.h"
+#include "support/test_dirs.h"
 
 enum { STEPS = 80, LARGEST = 200000, LINES = 3000 };
 
 static struct weir__kernel real;
-static const char *place;
 static char path[300], memory[LARGEST + 3 * 4096];
-static _Atomic unsigned given;
+static _Atomic unsigned submitted;
 
 static int count_enter(int fd, unsigned submit, unsigned complete, unsigned flags)
 {
-    given += submit;
+    submitted += submit;
     return real.uring_enter(fd, submit, complete, flags);
 }
 
 /* ---- files ---- */
 
-static void rides(const char *name, int oflags, unsigned does, uint64_t seeds)
+static void test_series(const char *name, int oflags, unsigned series_flags, uint64_t seeds)
 {
     static const size_t sizes[] = {0, 100, 4096, 10000, 65536};
     static char callers[20000];
-    unsigned before = given;
+    unsigned before = submitted;
     check_begin("%s", name);
     for (uint64_t seed = 1; seed <= seeds && !check_wrong(); seed++) {
         struct model m;
-        struct ride it = {.model = &m, .random = random_from(seed), .path = path, .does = does, .largest = LARGEST};
-        struct weir_options options = {.flags = WEIR_URING, .buffer_bytes = sizes[random_below(&it.random, 5)]};
-        options.mode = random_below(&it.random, 3) ? WEIR_FULL : WEIR_RECORD;
-        if (random_below(&it.random, 4) == 0) {
+        struct call_series series = {.model = &m, .random = random_from(seed), .path = path, .flags = series_flags};
+        struct weir_options options = {.flags = WEIR_URING, .buffer_bytes = sizes[random_below(&series.random, 5)]};
+        options.mode = random_below(&series.random, 3) ? WEIR_FULL : WEIR_RECORD;
+        if (random_below(&series.random, 4) == 0) {
             options.buffer = callers;
-            options.buffer_bytes = 2 + random_below(&it.random, sizeof callers - 2);
+            options.buffer_bytes = 2 + random_below(&series.random, sizeof callers - 2);
         }
-        it.file_limit = 2 << 20;
-        it.memory = memory;
+        series.largest_write = LARGEST;
+        series.position_limit = 2 << 20;
+        series.memory = memory;
         unlink(path);
-        model_make(&m, oflags & O_APPEND);
-        int result = weir_open(&it.s, path, O_WRONLY | O_CREAT | oflags, &options);
+        model_init(&m, oflags & O_APPEND);
+        int result = weir_open(&series.s, path, O_WRONLY | O_CREAT | oflags, &options);
         check(result == 0, "open returned %d", result);
-        if (result < 0 || !ride(&it, STEPS))
+        if (result < 0 || !run_series(&series, STEPS))
             printf("  seed %llu\n", (unsigned long long)seed);
-        result = weir_close(it.s);
+        result = weir_close(series.s);
         check(result == 0, "close returned %d", result);
-        model_is_in(&m, path);
+        model_matches_file(&m, path);
         model_free(&m);
     }
-    check(given > before, "nothing was given to the ring");
+    check(submitted > before, "nothing was submitted to the ring");
 }
 
 /* ---- pipes and sockets ---- */
 
 struct reader {
     int fd;
-    size_t pieces;    /* of so many bytes at most */
-    unsigned wait_us; /* before each */
+    size_t read_max;  /* bytes per read(2) */
+    unsigned wait_us; /* before each read(2) */
     struct model got;
     pthread_t thread;
 };
@@ -71,12 +71,12 @@ struct reader {
 static void *read_slowly(void *argument)
 {
     struct reader *r = argument;
-    struct random random = random_from(r->pieces);
-    char *piece = malloc(r->pieces);
+    struct random random = random_from(r->read_max);
+    char *piece = malloc(r->read_max);
     ssize_t got;
     do {
         sleep_seconds(r->wait_us / 1e6);
-        got = read(r->fd, piece, 1 + random_below(&random, r->pieces));
+        got = read(r->fd, piece, 1 + random_below(&random, r->read_max));
         if (got > 0)
             model_write(&r->got, piece, (size_t)got);
     } while (got > 0);
@@ -86,8 +86,8 @@ static void *read_slowly(void *argument)
 
 static void start_reader(struct reader *r)
 {
-    model_make(&r->got, true);
-    check(pthread_create(&r->thread, NULL, read_slowly, r) == 0, "a thread");
+    model_init(&r->got, true);
+    check(pthread_create(&r->thread, NULL, read_slowly, r) == 0, "cannot create a thread");
 }
 
 static void end_reader(struct reader *r, const struct model *m)
@@ -97,7 +97,7 @@ static void end_reader(struct reader *r, const struct model *m)
     size_t same = 0;
     while (same < r->got.size && same < m->size && r->got.bytes[same] == m->bytes[same])
         same++;
-    check(same == m->size && r->got.size == m->size, "%zu bytes, not %zu; right up to %zu", r->got.size, m->size, same);
+    check(same == m->size && r->got.size == m->size, "%zu bytes, not %zu; equal up to %zu", r->got.size, m->size, same);
     model_free(&r->got);
 }
 
@@ -107,35 +107,35 @@ static void wait_until_writable(weir_stream *s)
     poll(&ready, 1, 1000);
 }
 
-/* All of it, also where the descriptor does not wait. */
+/* Writes all bytes; waits if the descriptor is non-blocking and full. */
 static void write_all(weir_stream *s, const char *from, size_t bytes)
 {
     while (bytes > 0) {
-        ssize_t taken = weir_write(s, from, bytes);
-        if (!check(taken > 0 || taken == -EAGAIN, "write returned %zd", taken))
+        ssize_t written = weir_write(s, from, bytes);
+        if (!check(written > 0 || written == -EAGAIN, "write returned %zd", written))
             return;
-        if (taken == -EAGAIN) {
+        if (written == -EAGAIN) {
             wait_until_writable(s);
             continue;
         }
-        from += taken;
-        bytes -= (size_t)taken;
+        from += written;
+        bytes -= (size_t)written;
     }
 }
 
 static void slow_reader(int kind, bool nonblocking, enum weir_mode mode, unsigned stale_ms)
 {
     int ends[2];
-    unsigned before = given;
-    check((kind ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) == 0, "ends");
+    unsigned before = submitted;
+    check((kind ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) == 0, "cannot create a pipe or socket");
     if (nonblocking)
         fcntl(ends[1], F_SETFL, O_NONBLOCK);
-    struct reader reader = {.fd = ends[0], .pieces = 9000, .wait_us = 150};
+    struct reader reader = {.fd = ends[0], .read_max = 9000, .wait_us = 150};
     struct weir_options options = {.flags = WEIR_URING, .mode = mode, .buffer_bytes = 16384, .stale_ms = stale_ms};
     struct model m;
     struct random r = random_from(7);
     weir_stream *s;
-    model_make(&m, true);
+    model_init(&m, true);
     start_reader(&reader);
     check(weir_fdopen(&s, ends[1], &options) == 0, "fdopen");
     while (m.size < 3 << 20 && !check_wrong()) {
@@ -147,26 +147,26 @@ static void slow_reader(int kind, bool nonblocking, enum weir_mode mode, unsigne
     int result;
     while ((result = weir_close(s)) == -EAGAIN)
         wait_until_writable(s);
-    check(result == 0 && given > before + 20, "close returned %d, %u given", result, given - before);
+    check(result == 0 && submitted > before + 20, "close returned %d, %u writes submitted", result, submitted - before);
     end_reader(&reader, &m);
     model_free(&m);
 }
 
-/* Nobody reads, and yet the program fills another buffer; which a plain stream never would. */
-static void goes_on_while_the_pipe_is_full(void)
+/* A full pipe blocks no call before the second buffer is full, too; without WEIR_URING the first full buffer blocks. */
+static void program_continues_while_the_pipe_is_full(void)
 {
     int ends[2];
     struct weir_options options = {.flags = WEIR_URING, .buffer_bytes = 65536};
-    struct reader reader = {.pieces = 5000};
+    struct reader reader = {.read_max = 5000};
     struct model m;
     struct weir_stats stats;
     struct random r = random_from(3);
     weir_stream *s;
     check(pipe(ends) == 0 && fcntl(ends[1], F_SETPIPE_SZ, 65536) > 0, "pipe");
-    model_make(&m, true);
+    model_init(&m, true);
     model_text(&r, memory, 65536);
     model_write(&m, memory, 65536);
-    check(write(ends[1], memory, 65536) == 65536, "it is full");
+    check(write(ends[1], memory, 65536) == 65536, "the pipe can be filled");
     check(weir_fdopen(&s, ends[1], &options) == 0, "fdopen");
     alarm(20);
     for (int i = 0; i < 2 * 65536; i++) {
@@ -176,7 +176,8 @@ static void goes_on_while_the_pipe_is_full(void)
     }
     alarm(0);
     weir_get_stats(s, &stats);
-    check(stats.pending_bytes == 2 * 65536 && stats.written_bytes == 0, "all of it waits: %zu", (size_t)stats.pending_bytes);
+    check(stats.pending_bytes == 2 * 65536 && stats.written_bytes == 0,
+          "%zu bytes pending", (size_t)stats.pending_bytes);
     reader.fd = ends[0];
     start_reader(&reader);
     check(weir_close(s) == 0, "close");
@@ -184,7 +185,7 @@ static void goes_on_while_the_pipe_is_full(void)
     model_free(&m);
 }
 
-/* What a short count left, and what waits behind it, comes without a call of the program's. */
+/* After a short count, the rest and the bytes after it are written without a call by the program. */
 static void bounded_delay(void)
 {
     int ends[2];
@@ -209,7 +210,7 @@ static void bounded_delay(void)
 
 /* ---- several writers of one file ---- */
 
-static void whole_lines(int writers, int lines)
+static void check_lines(int writers, int lines)
 {
     FILE *f = fopen(path, "r");
     char line[100];
@@ -231,7 +232,7 @@ static void put_lines(weir_stream *s, int writer, int lines)
         check(weir_printf(s, "writer %d line %d of many.\n", writer, i) > 0, "printf");
 }
 
-/* `shared`: all of them over one open file description, whose position they share. */
+/* If `shared`, all writers use one open file description and its position. */
 static void several_writers(int oflags, bool shared)
 {
     enum { WRITERS = 3 };
@@ -253,7 +254,7 @@ static void several_writers(int oflags, bool shared)
         check(wait(&status) > 0 && status == 0, "a writer ended with %d", status);
     if (s)
         weir_close(s);
-    whole_lines(WRITERS, LINES);
+    check_lines(WRITERS, LINES);
 }
 
 static weir_stream *shared_stream;
@@ -282,12 +283,12 @@ static void several_threads(unsigned stale_ms)
     for (int i = 0; i < 3; i++)
         check(pthread_join(threads[i], &failed) == 0 && !failed, "%d calls failed", (int)(intptr_t)failed);
     check(weir_close(shared_stream) == 0, "close");
-    whole_lines(3, LINES);
+    check_lines(3, LINES);
 }
 
 /* ---- errors ---- */
 
-static void limit_on_the_size(void)
+static void file_size_limit(void)
 {
     struct rlimit was, limit;
     struct weir_stats stats;
@@ -311,12 +312,12 @@ static void limit_on_the_size(void)
     check(stats.written_bytes == 33333 && stats.pending_bytes == bytes - 33333, "%zu written, %zu pending of %zu",
           (size_t)stats.written_bytes, (size_t)stats.pending_bytes, bytes);
     weir_clear(s);
-    check(weir_tell(s) == (int64_t)bytes, "tell says %lld, not %zu", (long long)weir_tell(s), bytes);
+    check(weir_tell(s) == (int64_t)bytes, "tell returned %lld, not %zu", (long long)weir_tell(s), bytes);
     check(weir_close(s) == 0, "close");
-    whole_lines(1, i);
+    check_lines(1, i);
 }
 
-static void what_is_lost_leaves_no_gap(void)
+static void lost_bytes_leave_no_gap(void)
 {
     struct rlimit was, limit;
     struct weir_options options = {.flags = WEIR_URING | WEIR_KEEP_OPEN, .buffer_bytes = 10000};
@@ -345,7 +346,7 @@ static void count_signal(int number)
     signals++;
 }
 
-static void nobody_reads_any_more(void)
+static void reader_closes_the_pipe(void)
 {
     int ends[2];
     struct weir_options options = {.flags = WEIR_URING, .buffer_bytes = 8192};
@@ -364,7 +365,7 @@ static void nobody_reads_any_more(void)
     signal(SIGPIPE, SIG_DFL);
 }
 
-static void the_descriptor_is_closed(void)
+static void program_closes_the_descriptor(void)
 {
     struct weir_options options = {.flags = WEIR_URING, .buffer_bytes = 1000};
     weir_stream *s;
@@ -373,7 +374,7 @@ static void the_descriptor_is_closed(void)
     check(weir_open(&s, path, O_WRONLY | O_CREAT, &options) == 0, "open");
     for (int i = 0; i < 2500; i++)
         weir_putc(s, 'x');
-    check(weir_sync(s, WEIR_KERNEL) == 0, "so far it is well");
+    check(weir_sync(s, WEIR_KERNEL) == 0, "weir_sync before the descriptor is closed");
     close(weir_fd(s));
     int result = 0, i = 0;
     for (; i < 5000 && result >= 0; i += result >= 0)
@@ -393,8 +394,8 @@ static void positions(int oflags)
         if (i % 137 == 0)
             check(weir_tell(s) == i + 1, "after %d bytes: %lld", i + 1, (long long)weir_tell(s));
     }
-    check(weir_fileno(s) >= 0 && lseek(weir_fd(s), 0, SEEK_CUR) == 10000, "everything is there");
-    check(weir_seek(s, 0, SEEK_END) == 10000 && weir_close(s) == 0, "close");
+    check(weir_fileno(s) >= 0 && lseek(weir_fd(s), 0, SEEK_CUR) == 10000, "weir_fileno writes everything");
+    check(weir_seek(s, 0, SEEK_END) == 10000 && weir_close(s) == 0, "seek to the end and close");
 }
 
 int main(int count, char **arguments)
@@ -404,18 +405,17 @@ int main(int count, char **arguments)
     real = weir__kernel;
     int ring = real.uring_setup(1, parameters);
     if (ring < 0) {
-        check_begin("all");
+        check_begin("all tests");
         check_skip("this process may not use io_uring, or the kernel has none");
         return check_finish("uring");
     }
     close(ring);
     weir__kernel.uring_enter = count_enter;
-    place = place_make();
-    snprintf(path, sizeof path, "%s/file", place);
+    snprintf(path, sizeof path, "%s/file", test_dir_make());
 #define TEST(call) check_begin(#call); call
-    rides("file", 0, RIDE_MODES, seeds);
-    rides("file, here and there", 0, RIDE_SEEKS, seeds);
-    rides("appended", O_APPEND, RIDE_MODES, seeds);
+    test_series("file", 0, SERIES_SETS_MODE, seeds);
+    test_series("file with seeks", 0, SERIES_SEEKS, seeds);
+    test_series("appended", O_APPEND, SERIES_SETS_MODE, seeds);
     TEST(slow_reader(0, false, WEIR_FULL, 0));
     TEST(slow_reader(0, false, WEIR_RECORD, 0));
     TEST(slow_reader(0, true, WEIR_FULL, 0));
@@ -423,17 +423,17 @@ int main(int count, char **arguments)
     TEST(slow_reader(0, true, WEIR_FULL, 5));
     TEST(slow_reader(1, false, WEIR_FULL, 0));
     TEST(slow_reader(1, true, WEIR_FULL, 5));
-    TEST(goes_on_while_the_pipe_is_full());
+    TEST(program_continues_while_the_pipe_is_full());
     TEST(bounded_delay());
     TEST(several_writers(O_APPEND, false));
     TEST(several_writers(O_APPEND, true));
     TEST(several_writers(0, true));
     TEST(several_threads(0));
     TEST(several_threads(3));
-    TEST(limit_on_the_size());
-    TEST(what_is_lost_leaves_no_gap());
-    TEST(nobody_reads_any_more());
-    TEST(the_descriptor_is_closed());
+    TEST(file_size_limit());
+    TEST(lost_bytes_leave_no_gap());
+    TEST(reader_closes_the_pipe());
+    TEST(program_closes_the_descriptor());
     TEST(positions(0));
     TEST(positions(O_APPEND));
     return check_finish("uring");

@@ -1,5 +1,5 @@
-/* uring_process.c: WEIR_URING with a write in flight when the program forks, ends, is replaced by another,
- * loses the thread or the descriptors that the write came by, or may not use io_uring any more. */
+/* uring_process.c: WEIR_URING with a write in flight when the program forks, exits, calls execve(2), loses the thread
+ * or the descriptor of the ring, or may no longer use io_uring. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -15,14 +15,14 @@
 
 enum { BUFFER = 8192, PIPE = 4096 };
 
-/* A stream over a pipe that is full, with a buffer in flight and half a one waiting. */
-struct stuck {
+/* A stream over a full pipe, with one buffer in flight and half a buffer pending. */
+struct blocked {
     weir_stream *s;
     int reader;
-    struct model m; /* what is to come out of the pipe */
+    struct model m; /* the bytes that the pipe must deliver */
 };
 
-static void put(struct stuck *t, int bytes, char first)
+static void put(struct blocked *t, int bytes, char first)
 {
     for (int i = 0; i < bytes; i++) {
         char c = (char)(first + i % 26);
@@ -31,20 +31,20 @@ static void put(struct stuck *t, int bytes, char first)
     }
 }
 
-static int full_pipe(struct stuck *t)
+static int full_pipe(struct blocked *t)
 {
     int ends[2];
     char full[PIPE];
     check(pipe(ends) == 0 && fcntl(ends[1], F_SETPIPE_SZ, PIPE) == PIPE, "pipe");
     memset(full, '-', sizeof full);
-    check(write(ends[1], full, PIPE) == PIPE, "it is full");
-    model_make(&t->m, true);
+    check(write(ends[1], full, PIPE) == PIPE, "the pipe can be filled");
+    model_init(&t->m, true);
     model_write(&t->m, full, PIPE);
     t->reader = ends[0];
     return ends[1];
 }
 
-static void get_stuck(struct stuck *t, int fd)
+static void block_stream(struct blocked *t, int fd)
 {
     struct weir_options options = {.flags = WEIR_URING, .buffer_bytes = BUFFER};
     struct weir_stats stats;
@@ -54,12 +54,12 @@ static void get_stuck(struct stuck *t, int fd)
     check(stats.pending_bytes == BUFFER + BUFFER / 2 && weir__pending(t->s) == BUFFER / 2, "a buffer is in flight");
 }
 
-/* Everything that comes until the last writer is gone. */
+/* Reads until the last writer has closed the pipe. */
 static void read_all(int reader, struct model *got)
 {
     char piece[1000];
     ssize_t bytes;
-    model_make(got, true);
+    model_init(got, true);
     while ((bytes = read(reader, piece, sizeof piece)) > 0)
         model_write(got, piece, (size_t)bytes);
     close(reader);
@@ -67,15 +67,15 @@ static void read_all(int reader, struct model *got)
 
 static void compare(struct model *got, struct model *m)
 {
-    check(got->size == m->size && memcmp(got->bytes, m->bytes, m->size) == 0, "%zu bytes of %zu, or others", got->size,
-          m->size);
+    check(got->size == m->size && memcmp(got->bytes, m->bytes, m->size) == 0,
+          "%zu bytes of %zu, or different bytes", got->size, m->size);
     model_free(got);
     model_free(m);
 }
 
-static void *close_in_thread(void *stuck)
+static void *close_in_thread(void *argument)
 {
-    struct stuck *t = stuck;
+    struct blocked *t = argument;
     return (void *)(intptr_t)weir_close(t->s);
 }
 
@@ -86,11 +86,11 @@ static bool has_ring(int pid)
     return system(command) == 0;
 }
 
-/* What the child writes goes out once, behind what it finds in the pipe; the rest is its parent's. */
+/* The child's own bytes are written once, after those already in the pipe; pending bytes are the parent's only. */
 static void forks(bool by_clone)
 {
-    struct stuck t;
-    get_stuck(&t, full_pipe(&t));
+    struct blocked t;
+    block_stream(&t, full_pipe(&t));
     check(has_ring(getpid()), "there is a ring");
     int go[2], status;
     check(pipe(go) == 0, "pipe");
@@ -99,7 +99,7 @@ static void forks(bool by_clone)
         char byte;
         close(go[1]);
         bool ring = has_ring(getpid()) && !by_clone;
-        if (read(go[0], &byte, 1) != 0 || ring) /* the parent's bytes are all there */
+        if (read(go[0], &byte, 1) != 0 || ring) /* until the parent has written all its bytes */
             _exit(3);
         for (int i = 0; i < 3 * BUFFER; i++)
             weir_putc(t.s, 'C');
@@ -107,16 +107,16 @@ static void forks(bool by_clone)
         weir_get_stats(t.s, &stats);
         _exit(stats.written_bytes + stats.pending_bytes != 3 * BUFFER || weir_close(t.s) < 0);
     }
-    put(&t, BUFFER / 4, 'A'); /* into the buffer, beside the write in flight */
+    put(&t, BUFFER / 4, 'A'); /* into the second buffer, while the write is in flight */
     char piece[500];
     struct model got;
-    model_make(&got, true);
+    model_init(&got, true);
     pthread_t thread;
     void *result;
     pthread_create(&thread, NULL, close_in_thread, &t);
     while (got.size < t.m.size) {
         ssize_t bytes = read(t.reader, piece, sizeof piece);
-        if (!check(bytes > 0, "read %zd", bytes))
+        if (!check(bytes > 0, "read returned %zd", bytes))
             break;
         model_write(&got, piece, (size_t)bytes);
     }
@@ -130,14 +130,14 @@ static void forks(bool by_clone)
     bool all = got.size == 3 * BUFFER;
     for (size_t i = 0; i < got.size; i++)
         all = all && got.bytes[i] == 'C';
-    check(all, "the child's %zu bytes", got.size);
+    check(all, "%zu bytes of the child, or different bytes", got.size);
     model_free(&got);
 }
 
-/* Does that in another process, and reads what comes of it. */
-static void apart(void (*get)(struct stuck *t, int fd), void (*end)(struct stuck *t))
+/* Blocks the stream and ends it in a child process, and checks the bytes that the pipe delivers. */
+static void in_child(void (*get)(struct blocked *t, int fd), void (*end)(struct blocked *t))
 {
-    struct stuck t;
+    struct blocked t;
     struct model got;
     int status, fd = full_pipe(&t);
     pid_t child = fork();
@@ -150,49 +150,49 @@ static void apart(void (*get)(struct stuck *t, int fd), void (*end)(struct stuck
         _exit(9);
     }
     close(fd);
-    sleep_seconds(0.1); /* by now it waits at its end */
+    sleep_seconds(0.1); /* lets the child reach the call that waits */
     read_all(t.reader, &got);
-    check(waitpid(child, &status, 0) == child && status == 0, "it ended with %x", (unsigned)status);
+    check(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", (unsigned)status);
     for (int i = 0; i < BUFFER + BUFFER / 2; i++)
         model_write(&t.m, &(char){(char)('a' + i % 26)}, 1);
     compare(&got, &t.m);
 }
 
-static void by_close(struct stuck *t) { _exit(weir_close(t->s) != 0); }
+static void by_close(struct blocked *t) { _exit(weir_close(t->s) != 0); }
 
-static void by_exit(struct stuck *t)
+static void by_exit(struct blocked *t)
 {
     (void)t;
     exit(0);
 }
 
-static void by_exec(struct stuck *t)
+static void by_exec(struct blocked *t)
 {
     (void)t;
     execl("/bin/true", "true", (char *)NULL);
 }
 
-static struct stuck *for_thread;
+static struct blocked *for_thread;
 static int fd_for_thread;
-static void *get_stuck_in_thread(void *unused)
+static void *block_stream_in_thread(void *unused)
 {
     (void)unused;
-    get_stuck(for_thread, fd_for_thread);
+    block_stream(for_thread, fd_for_thread);
     return NULL;
 }
 
-/* The kernel cancels what a thread had in flight when it ends. */
-static void get_stuck_by_thread(struct stuck *t, int fd)
+/* Submits the write in a thread that ends: the kernel then cancels the write. */
+static void block_stream_by_thread(struct blocked *t, int fd)
 {
     pthread_t thread;
     for_thread = t;
     fd_for_thread = fd;
-    pthread_create(&thread, NULL, get_stuck_in_thread, NULL);
+    pthread_create(&thread, NULL, block_stream_in_thread, NULL);
     pthread_join(thread, NULL);
 }
 
-/* The program closes descriptors that are not its own, and opens others. */
-static void by_closing_the_ring(struct stuck *t)
+/* The program closes the ring's descriptor and reuses its number. */
+static void by_closing_the_ring(struct blocked *t)
 {
     int first = weir_fd(t->s) + 1, null = open("/dev/null", O_WRONLY);
     for (int fd = first; fd < first + 8; fd++)
@@ -201,8 +201,8 @@ static void by_closing_the_ring(struct stuck *t)
     by_close(t);
 }
 
-/* A filter for system calls comes between: io_uring_enter(2) and _setup(2) fail from now on. */
-static void by_filter(struct stuck *t)
+/* A seccomp filter makes io_uring_enter(2) fail from now on. */
+static void by_filter(struct blocked *t)
 {
     struct sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -217,7 +217,7 @@ static void by_filter(struct stuck *t)
     by_close(t);
 }
 
-static void by_vfork(struct stuck *t)
+static void by_vfork(struct blocked *t)
 {
     if (vfork() == 0) {
         execl("/bin/true", "true", (char *)NULL);
@@ -230,7 +230,7 @@ int main(void)
 {
     struct weir__ring ring;
     if (weir__ring_init(&ring) < 0) {
-        check_begin("all");
+        check_begin("all tests");
         check_skip("this process may not use io_uring, or the kernel has none");
         return check_finish("uring_process");
     }
@@ -238,13 +238,13 @@ int main(void)
 #define TEST(call) check_begin(#call); call
     TEST(forks(false));
     TEST(forks(true));
-    TEST(apart(get_stuck, by_close));
-    TEST(apart(get_stuck, by_exit));
-    TEST(apart(get_stuck, by_exec));
-    TEST(apart(get_stuck, by_vfork));
-    TEST(apart(get_stuck_by_thread, by_close));
-    TEST(apart(get_stuck_by_thread, by_exit));
-    TEST(apart(get_stuck, by_closing_the_ring));
-    TEST(apart(get_stuck, by_filter));
+    TEST(in_child(block_stream, by_close));
+    TEST(in_child(block_stream, by_exit));
+    TEST(in_child(block_stream, by_exec));
+    TEST(in_child(block_stream, by_vfork));
+    TEST(in_child(block_stream_by_thread, by_close));
+    TEST(in_child(block_stream_by_thread, by_exit));
+    TEST(in_child(block_stream, by_closing_the_ring));
+    TEST(in_child(block_stream, by_filter));
     return check_finish("uring_process");
 }

@@ -1,4 +1,4 @@
-/* check.c: counting what passed, random numbers, options, threads and the time, for all tests. */
+/* check.c: counting of checks, random numbers, options, threads and time, for all tests. */
 #include "check.h"
 
 #include <ctype.h>
@@ -11,13 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SAID_AT_MOST = 5 };
+enum { MESSAGES_MAX = 5 };
 
 static struct {
     char test[200];
     bool running, skipped;
     uint64_t checked, wrong;
-    unsigned passed, failed, left_out;
+    unsigned passed, failed, tests_skipped;
 } counts;
 
 static void end_test(void)
@@ -26,16 +26,16 @@ static void end_test(void)
         return;
     counts.running = false;
     if (counts.skipped) {
-        counts.left_out++;
+        counts.tests_skipped++;
         return;
     }
-    bool well = counts.wrong == 0 && counts.checked > 0;
-    printf("%s: %s, %" PRIu64 " checks\n", counts.test, well ? "ok" : "FAILED", counts.checked);
-    if (counts.wrong > SAID_AT_MOST)
-        printf("  and %" PRIu64 " more\n", counts.wrong - SAID_AT_MOST);
+    bool ok = counts.wrong == 0 && counts.checked > 0;
+    printf("%s: %s, %" PRIu64 " checks\n", counts.test, ok ? "ok" : "FAILED", counts.checked);
+    if (counts.wrong > MESSAGES_MAX)
+        printf("  and %" PRIu64 " more failed checks\n", counts.wrong - MESSAGES_MAX);
     fflush(stdout);
-    counts.passed += well;
-    counts.failed += !well;
+    counts.passed += ok;
+    counts.failed += !ok;
 }
 
 void check_begin(const char *format, ...)
@@ -50,11 +50,11 @@ void check_begin(const char *format, ...)
     counts.checked = counts.wrong = 0;
 }
 
-bool check(bool well, const char *format, ...)
+bool check(bool ok, const char *format, ...)
 {
     counts.checked++;
-    if (well || ++counts.wrong > SAID_AT_MOST)
-        return well;
+    if (ok || ++counts.wrong > MESSAGES_MAX)
+        return ok;
     va_list arguments;
     printf("%s: wrong: ", counts.test);
     va_start(arguments, format);
@@ -62,7 +62,7 @@ bool check(bool well, const char *format, ...)
     va_end(arguments);
     printf("\n");
     fflush(stdout); /* a child that is forked later must not print it again */
-    return well;
+    return ok;
 }
 
 void check_skip(const char *reason)
@@ -77,12 +77,12 @@ uint64_t check_wrong(void) { return counts.wrong; }
 int check_finish(const char *program)
 {
     end_test();
-    printf("%s: %u passed, %u failed, %u skipped\n", program, counts.passed, counts.failed, counts.left_out);
+    printf("%s: %u passed, %u failed, %u skipped\n", program, counts.passed, counts.failed, counts.tests_skipped);
     fflush(stdout);
     return counts.failed ? 1 : 0;
 }
 
-uint64_t check_option(int count, char **arguments, const char *name, uint64_t otherwise)
+uint64_t check_option(int count, char **arguments, const char *name, uint64_t fallback)
 {
     char variable[64] = "WEIR_TEST_";
     size_t length = strlen(name);
@@ -98,10 +98,10 @@ uint64_t check_option(int count, char **arguments, const char *name, uint64_t ot
     for (size_t i = 0; i <= length; i++)
         variable[10 + i] = (char)toupper((unsigned char)name[i]);
     const char *value = getenv(variable);
-    return value ? strtoull(value, NULL, 0) : otherwise;
+    return value ? strtoull(value, NULL, 0) : fallback;
 }
 
-/* splitmix64: every seed gives a sequence of its own, also 0 and neighbours. */
+/* splitmix64: different seeds give different sequences, also 0 and consecutive numbers. */
 struct random random_from(uint64_t seed) { return (struct random){seed * UINT64_C(0x9e3779b97f4a7c15) + 1}; }
 
 uint64_t random_next(struct random *r)

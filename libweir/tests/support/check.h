@@ -1,4 +1,4 @@
-/* check.h: what the tests share: counting, a seeded random number, the time. */
+/* check.h: shared by all tests: counting of checks, seeded random numbers, threads, time. */
 #ifndef WEIR_TESTS_CHECK_H
 #define WEIR_TESTS_CHECK_H
 
@@ -23,20 +23,21 @@
 #define CHECK_SANITIZED 0
 #endif
 
-/* A test begins; it ends with the next one, or with check_finish. It passes if something was expected of it
- * and nothing was wrong. */
+/* Begins a test; the next check_begin or check_finish ends it. A test passes if it made at least one check and none
+ * failed. */
 void check_begin(const char *format, ...) CHECK_PRINTF(1);
-/* Returns `well`; if not, says what was wrong (the first few times). */
-bool check(bool well, const char *format, ...) CHECK_PRINTF(2);
-/* The test that runs, and why it cannot be run here. */
+/* Counts a check and returns `ok`. Prints the message of the first failed checks of a test. */
+bool check(bool ok, const char *format, ...) CHECK_PRINTF(2);
+/* Marks the current test as skipped. */
 void check_skip(const char *reason);
-/* How often something was wrong in the test that runs. */
+/* Returns the number of failed checks of the current test. */
 uint64_t check_wrong(void);
 /* Prints the last line; returns the exit status. */
 int check_finish(const char *program);
 
-/* A number given as `--NAME=N`, `--NAME N` or in the environment as WEIR_TEST_NAME, else `otherwise`. */
-uint64_t check_option(int count, char **arguments, const char *name, uint64_t otherwise);
+/* Returns the number of the option `--NAME=N` or `--NAME N`, or of the environment variable WEIR_TEST_NAME, else
+ * `fallback`. */
+uint64_t check_option(int count, char **arguments, const char *name, uint64_t fallback);
 
 struct random {
     uint64_t state;
@@ -45,13 +46,12 @@ struct random random_from(uint64_t seed);
 uint64_t random_next(struct random *r);
 uint64_t random_below(struct random *r, uint64_t limit);
 
-/* An open file without a name, in memory where that can be. */
+/* Returns a descriptor of a new unlinked file, on tmpfs if possible. */
 int nameless_file(void);
-/* `count` threads, at most 64, each with its number; returns when all have. */
+/* Runs `work` in `count` threads, at most 64, with the numbers 0 to count - 1; returns when all have ended. */
 void in_threads(int count, void *(*work)(void *number));
 
 double seconds_now(void);
-/* For shorter waits than a second as well. */
 void sleep_seconds(double seconds);
 
 #endif /* WEIR_TESTS_CHECK_H */

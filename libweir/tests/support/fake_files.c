@@ -18,7 +18,7 @@ static struct {
 struct fake_file *fake_file_of(int fd) { return fd >= 0 && fd < DESCRIPTORS ? open_files[fd].file : NULL; }
 int fake_oflags(int fd) { return open_files[fd].oflags; }
 void fake_set_oflags(int fd, int oflags) { open_files[fd].oflags = oflags; }
-void fake_let_go(int fd) { open_files[fd].file = NULL; }
+void fake_release(int fd) { open_files[fd].file = NULL; }
 bool fake_is_open(int fd) { return fake_file_of(fd) != NULL; }
 int64_t fake_position(int fd) { return open_files[fd].position; }
 void fake_set_position(int fd, int64_t position) { open_files[fd].position = position; }
@@ -29,11 +29,12 @@ void fake_file_make(struct fake_file *f, enum fake_kind kind)
     f->kind = kind;
 }
 
-static void reach(struct fake_file *f, size_t size)
+/* Extends the file with zeros to at least `size` bytes. */
+static void extend(struct fake_file *f, size_t size)
 {
-    if (size > f->room) {
-        f->room = size * 2 + 64;
-        f->bytes = realloc(f->bytes, f->room);
+    if (size > f->capacity) {
+        f->capacity = size * 2 + 64;
+        f->bytes = realloc(f->bytes, f->capacity);
         if (!f->bytes)
             abort();
     }
@@ -43,33 +44,33 @@ static void reach(struct fake_file *f, size_t size)
     }
 }
 
-static bool two_ways(const struct fake_file *f) { return f->kind == FAKE_TERMINAL || f->kind == FAKE_SOCKET; }
+static bool is_duplex(const struct fake_file *f) { return f->kind == FAKE_TERMINAL || f->kind == FAKE_SOCKET; }
 
 void fake_file_fill(struct fake_file *f, const void *bytes, size_t size)
 {
-    if (!two_ways(f)) {
+    if (!is_duplex(f)) {
         f->size = 0;
-        reach(f, size);
+        extend(f, size);
         if (size)
             memcpy(f->bytes, bytes, size);
         return;
     }
-    free(f->answers);
-    f->answers = malloc(size + 1);
-    if (!f->answers)
+    free(f->input);
+    f->input = malloc(size + 1);
+    if (!f->input)
         abort();
-    memcpy(f->answers, bytes, size);
-    f->answers_size = size;
+    memcpy(f->input, bytes, size);
+    f->input_size = size;
 }
 
 void fake_file_free(struct fake_file *f)
 {
     free(f->bytes);
-    free(f->answers);
+    free(f->input);
     memset(f, 0, sizeof *f);
 }
 
-/* A number that the real kernel has given, so that nothing else has it; of a terminal, where it is one. */
+/* Returns a real descriptor, so that no other open(2) gets the same number; a terminal's for FAKE_TERMINAL. */
 static int reserve_number(enum fake_kind kind)
 {
     static int null = -1, terminal = -1;
@@ -94,7 +95,8 @@ int fake_open(struct fake_file *f, int oflags)
     return fd;
 }
 
-static bool may(int fd, int access)
+/* Returns true if the descriptor allows `access`; else sets errno to EBADF. */
+static bool may_access(int fd, int access)
 {
     int allowed = open_files[fd].oflags & O_ACCMODE;
     if (allowed == O_RDWR || allowed == access)
@@ -113,7 +115,7 @@ static size_t space_left(const struct fake_file *f, int64_t at, size_t bytes)
 ssize_t fake_put(int fd, const struct iovec *iov, int count, size_t bytes, const off_t *offset)
 {
     struct fake_file *f = fake_file_of(fd);
-    if (!may(fd, O_WRONLY))
+    if (!may_access(fd, O_WRONLY))
         return -1;
     bool at_end = f->kind != FAKE_FILE || (!offset && open_files[fd].oflags & O_APPEND);
     int64_t at = at_end ? (int64_t)f->size : offset ? *offset : open_files[fd].position;
@@ -124,7 +126,7 @@ ssize_t fake_put(int fd, const struct iovec *iov, int count, size_t bytes, const
     size_t left = bytes;
     for (int i = 0; i < count && left > 0; i++) {
         size_t part = iov[i].iov_len < left ? iov[i].iov_len : left;
-        reach(f, (size_t)at + part);
+        extend(f, (size_t)at + part);
         if (part)
             memcpy(f->bytes + at, iov[i].iov_base, part);
         at += (int64_t)part;
@@ -139,10 +141,10 @@ ssize_t fake_put(int fd, const struct iovec *iov, int count, size_t bytes, const
 ssize_t fake_get(int fd, void *to, size_t bytes, const off_t *offset)
 {
     struct fake_file *f = fake_file_of(fd);
-    if (!may(fd, O_RDONLY))
+    if (!may_access(fd, O_RDONLY))
         return -1;
-    const unsigned char *from = two_ways(f) ? f->answers : f->bytes;
-    size_t size = two_ways(f) ? f->answers_size : f->size;
+    const unsigned char *from = is_duplex(f) ? f->input : f->bytes;
+    size_t size = is_duplex(f) ? f->input_size : f->size;
     size_t at = offset ? (size_t)*offset : f->kind == FAKE_FILE ? (size_t)open_files[fd].position : f->begin;
     if (at >= size)
         return 0;

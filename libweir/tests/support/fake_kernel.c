@@ -1,4 +1,4 @@
-/* fake_kernel.c: the table of system calls on files in memory, with calls that are told to go wrong. */
+/* fake_kernel.c: a table of system calls that work on files in memory, and in which a fault makes calls fail. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -21,8 +21,10 @@ static int failed_sync;
 
 const char *fake_call_name(enum fake_call call)
 {
-    static const char *const names[FAKE_CALLS] = {"write", "read",  "lseek",  "fstat",  "fcntl", "fsync", "fdatasync",
-                                                  "close", "open",  "rename", "unlink", "poll",  "mmap", "pipe2", "tee", "recv"};
+    static const char *const names[FAKE_CALLS] = {
+        "write", "read",   "lseek",  "fstat", "fcntl", "fsync", "fdatasync", "close",
+        "open",  "rename", "unlink", "poll",  "mmap",  "pipe2", "tee",       "recv",
+    };
     return names[call];
 }
 
@@ -51,7 +53,7 @@ const struct fake_note *fake_note_at(uint64_t number)
     return &notes[number % NOTES];
 }
 
-/* Every call begins here: what it may do is in *bytes afterwards. False: it fails with errno. */
+/* Records a call and applies the fault, which may reduce *bytes. Returns false if the call fails, with errno set. */
 static bool begin(enum fake_call call, int fd, size_t *bytes)
 {
     calls++;
@@ -60,7 +62,7 @@ static bool begin(enum fake_call call, int fd, size_t *bytes)
     if (!(plan.calls & 1u << call) || calls < plan.at || hits >= plan.times)
         return true;
     if (plan.error == 0 && (!bytes || *bytes < 2))
-        return true; /* one byte cannot be cut */
+        return true; /* a count of one byte cannot be shortened */
     hits++;
     if (plan.error == 0) {
         *bytes = plan.one_byte ? 1 : *bytes / 2;
@@ -71,6 +73,7 @@ static bool begin(enum fake_call call, int fd, size_t *bytes)
     return false;
 }
 
+/* Records the result of the call that began last. Returns it. */
 static int64_t end(int64_t result)
 {
     notes[calls % NOTES].result = result < 0 ? -errno : result;
@@ -173,7 +176,7 @@ static int fake_fcntl(int fd, int command, void *argument)
     return 0;
 }
 
-static int sync_call(enum fake_call call, int fd, int (*really)(int fd))
+static int sync_call(enum fake_call call, int fd, int (*real_call)(int fd))
 {
     if (!begin(call, fd, NULL)) {
         failed_sync = errno == EINTR ? failed_sync : errno;
@@ -181,7 +184,7 @@ static int sync_call(enum fake_call call, int fd, int (*really)(int fd))
     }
     struct fake_file *f = fake_file_of(fd);
     if (!f)
-        return (int)end(really(fd));
+        return (int)end(real_call(fd));
     if (f->kind != FAKE_FILE) {
         errno = EINVAL;
         return (int)end(-1);
@@ -194,12 +197,12 @@ static int sync_call(enum fake_call call, int fd, int (*really)(int fd))
 static int fake_fsync(int fd) { return sync_call(FAKE_FSYNC, fd, real.fsync); }
 static int fake_fdatasync(int fd) { return sync_call(FAKE_FDATASYNC, fd, real.fdatasync); }
 
-/* As close(2): the descriptor goes also when it fails. */
+/* As close(2): releases the descriptor even if it fails. */
 static int fake_close(int fd)
 {
     bool well = begin(FAKE_CLOSE, fd, NULL);
     if (fake_file_of(fd))
-        fake_let_go(fd);
+        fake_release(fd);
     int result = real.close(fd);
     if (!well) {
         errno = plan.error;
@@ -227,7 +230,7 @@ static int fake_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
     struct fake_file *f = fake_file_of(fds->fd);
     if (!f)
         return (int)end(real.poll(fds, count, timeout_ms));
-    fds->revents = f->stuck ? 0 : fds->events;
+    fds->revents = f->not_writable ? 0 : fds->events;
     return (int)end(fds->revents != 0);
 }
 
@@ -243,7 +246,7 @@ static void *fake_mmap(void *address, size_t bytes, int protection, int flags, i
 
 static int fake_pipe2(int fds[2], int flags) { return begin(FAKE_PIPE2, -1, NULL) ? real.pipe2(fds, flags) : -1; }
 
-/* Into a real pipe, 4096 bytes at most. */
+/* Copies from a fake pipe to a real one, at most 4096 bytes. */
 static ssize_t fake_tee(int from, int to, size_t bytes, unsigned flags)
 {
     char copy[4096];

@@ -1,6 +1,6 @@
-/* fake_kernel.h: system calls that go wrong when they are told to. The entries of weir__kernel are replaced
- * by ones that work on files, pipes and terminals in memory (and on real descriptors, which they pass on),
- * count and note every call, and spoil the calls that a plan names. One thread. */
+/* fake_kernel.h: system calls with injected faults. It replaces the entries of weir__kernel by functions that work on
+ * files, pipes and terminals in memory, pass calls on real descriptors on, record every call, and make those calls
+ * fail that a fault selects. For one thread only. */
 #ifndef WEIR_TESTS_FAKE_KERNEL_H
 #define WEIR_TESTS_FAKE_KERNEL_H
 
@@ -33,53 +33,61 @@ enum fake_kind { FAKE_FILE, FAKE_PIPE, FAKE_TERMINAL, FAKE_SOCKET };
 struct fake_file {
     enum fake_kind kind;
     unsigned char *bytes;
-    size_t size, room;
-    size_t space;       /* the disk is full beyond; 0: endless */
-    size_t begin;       /* of a pipe, terminal or socket: what was read is below */
+    size_t size, capacity;
+    size_t space;       /* writes beyond this size fail with ENOSPC; 0: no limit */
+    size_t begin;       /* of a pipe, terminal or socket: bytes already read */
     unsigned syncs;
     uint64_t written;   /* bytes, ever */
-    uint64_t synced;    /* of them, when it was synced last */
-    unsigned locks;     /* taken and let go, F_OFD_SETLKW */
+    uint64_t synced;    /* value of `written` at the last sync */
+    unsigned locks;     /* calls of F_OFD_SETLKW, to lock and to unlock */
     bool locked;
-    bool stuck;         /* poll(2) says that it cannot be written to */
-    unsigned char *answers; /* of a socket: what is to be read, which is not what was written */
-    size_t answers_size;
+    bool not_writable;  /* for poll(2) */
+    unsigned char *input; /* of a terminal or socket: the bytes to read, separate from the written ones */
+    size_t input_size;
 };
 
-/* What happens to the `times` calls from number `at` on (1 is the first since fake_forget). */
+/* A fault hits the next `times` calls of the kinds `calls`, from call number `at` on; fake_forget restarts the
+ * numbers at 1. */
 struct fake_fault {
     uint64_t at, times;
-    int error;       /* errno; 0: the count is cut */
-    bool one_byte;   /* to 1, else to half */
-    unsigned calls;  /* only these: 1u << FAKE_WRITE | … */
+    int error;       /* errno; 0: a short count */
+    bool one_byte;   /* the short count is 1, else half */
+    unsigned calls;  /* 1u << FAKE_WRITE | … */
 };
 
 struct fake_note {
     enum fake_call call;
     int fd;
-    size_t asked;
+    size_t asked;   /* bytes */
     int64_t result; /* or -errno */
 };
 
 void fake_install(void);
-void fake_remove(void); /* the real kernel again */
+/* Restores the real system calls. */
+void fake_remove(void);
 
 void fake_file_make(struct fake_file *f, enum fake_kind kind);
 void fake_file_fill(struct fake_file *f, const void *bytes, size_t size);
 void fake_file_free(struct fake_file *f);
-/* A descriptor for it, with the oflags of open(2). */
+/* Returns a new descriptor for the file, with the oflags of open(2). */
 int fake_open(struct fake_file *f, int oflags);
 bool fake_is_open(int fd);
 int64_t fake_position(int fd);
-void fake_set_position(int fd, int64_t position); /* as another process that shares it might */
+/* Moves the position, as another process with the same open file description may do. */
+void fake_set_position(int fd, int64_t position);
 
-void fake_plan(const struct fake_fault *fault); /* NULL: all goes well again */
-uint64_t fake_hits(void);                       /* calls that the plan spoiled */
-void fake_forget(void);                         /* no calls yet */
-int fake_failed_sync(void); /* errno of a sync, of a file or directory, that the plan made fail; or 0 */
+/* Sets the fault and resets its hits; NULL: no fault. */
+void fake_plan(const struct fake_fault *fault);
+/* Returns how many calls the fault has hit. */
+uint64_t fake_hits(void);
+/* Restarts the numbers of calls at 1. */
+void fake_forget(void);
+/* Returns the errno of the last sync that the fault made fail, of a file or a directory, or 0. */
+int fake_failed_sync(void);
 uint64_t fake_count(void);
 uint64_t fake_count_of(enum fake_call call);
-const struct fake_note *fake_note_at(uint64_t number); /* from 1; NULL: no such call, or too long ago to be kept */
+/* Returns the record of call `number`, from 1 on; NULL if there was none or the record was overwritten. */
+const struct fake_note *fake_note_at(uint64_t number);
 
 const char *fake_call_name(enum fake_call call);
 

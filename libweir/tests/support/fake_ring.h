@@ -1,7 +1,6 @@
-/* fake_ring.h: an io_uring that ends writes when and how it is told to. It takes the place of the kernel's in
- * weir__kernel; the writes themselves are real ones. A write that is in flight is done only when the stream
- * waits for it, or when it is told to: memory that was used again too early shows in the file. One thread,
- * one ring at a time. */
+/* fake_ring.h: an io_uring with injected faults. It replaces the kernel's in weir__kernel; the writes themselves are
+ * real. A submitted write completes only when the stream waits for it or the test calls fake_ring_complete, so memory
+ * that the stream reuses too early shows in the file. For one thread, and one ring at a time. */
 #ifndef WEIR_TESTS_FAKE_RING_H
 #define WEIR_TESTS_FAKE_RING_H
 
@@ -10,14 +9,14 @@
 #include <stdint.h>
 
 struct fake_ring {
-    /* What happens: */
-    uint64_t at;       /* to the write with this number (the first is 1) and `times` in all; 0: to none */
-    uint64_t times;
-    int ends_with;     /* a negative errno; 0; or a count: it is cut to so many bytes, at most to half */
-    bool refused;      /* by io_uring_enter(2), with that errno: it never was in flight */
-    int no_ring;       /* errno of io_uring_setup(2) */
-    bool at_once;      /* writes end while they are given */
-    /* What has happened: */
+    /* The fault: */
+    uint64_t at;       /* number of the first write that it hits, from 1 on; 0: no fault */
+    uint64_t times;    /* writes that it hits */
+    int result;        /* a negative errno; 0; or a short count, of at most half of the bytes */
+    bool refused;      /* io_uring_enter(2) fails with that errno, so that the write is never in flight */
+    int setup_errno;   /* of io_uring_setup(2) */
+    bool at_once;      /* writes complete during submission */
+    /* The calls so far: */
     uint64_t started, hits, waits;
     bool in_flight;
     int open; /* rings */
@@ -27,6 +26,7 @@ extern struct fake_ring fake_ring;
 void fake_ring_install(void);
 void fake_ring_remove(void);
 void fake_ring_reset(void);
-void fake_ring_end_now(void); /* what is in flight */
+/* Completes the write in flight, if there is one. */
+void fake_ring_complete(void);
 
 #endif /* WEIR_TESTS_FAKE_RING_H */

@@ -130,11 +130,11 @@ const char *raw_clone_obstacle(void)
     char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     must(memory == MAP_FAILED ? -errno : 0);
     *memory = 1;
-    bool asked = madvise(memory, 4096, MADV_WIPEONFORK) == 0;
+    bool advised = madvise(memory, 4096, MADV_WIPEONFORK) == 0;
     pid_t pid = raw_clone();
     if (pid == 0)
         _exit(*memory);
-    bool wiped = asked && pid > 0 && wait_for(pid) == 0;
+    bool wiped = advised && pid > 0 && wait_for(pid) == 0;
     munmap(memory, 4096);
     return wiped ? NULL : "memory is not wiped at clone(2) here";
 }
@@ -144,8 +144,8 @@ const char *holder_obstacle(void)
     pid_t pid = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
     if (pid == 0)
         _exit(0);
-    bool well = pid > 0 && waitpid(pid, NULL, __WALL) == pid && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
-    return well ? NULL : "clone(2) and prctl(2) do not do all here";
+    bool ok = pid > 0 && waitpid(pid, NULL, __WALL) == pid && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    return ok ? NULL : "clone(2) without exit signal or PR_SET_CHILD_SUBREAPER does not work here";
 }
 
 void *shared_memory(size_t bytes)
@@ -167,9 +167,9 @@ size_t kill_record(char *to, unsigned writer, unsigned number)
     return length;
 }
 
-bool kill_put(weir_stream *s, const char *record, size_t length, unsigned way)
+bool kill_put(weir_stream *s, const char *record, size_t length, unsigned function)
 {
-    switch (way) {
+    switch (function) {
     case 0: return weir_putrec(s, record, length - 1) == (ssize_t)length - 1;
     case 1: return weir_write(s, record, length) == (ssize_t)length;
     case 2: return weir_printf(s, "%.*s", (int)length, record) == (int)length;
@@ -185,7 +185,7 @@ void kill_write(weir_stream *s, unsigned writer, unsigned from, unsigned upto)
 {
     char record[KILL_RECORD];
     for (unsigned number = from; number < upto; number++)
-        if (!kill_put(s, record, kill_record(record, writer, number), number % KILL_WAYS))
+        if (!kill_put(s, record, kill_record(record, writer, number), number % KILL_FUNCTIONS))
             _exit(9);
 }
 

@@ -3,7 +3,7 @@
 
 const char *const plan_sink_names[PLAN_SINKS] = {"plain file", "O_APPEND file", "locked file", "pipe"};
 
-/* ---- making it ---- */
+/* ---- making a plan ---- */
 
 static void add_bytes(struct plan *plan, const char *text, size_t bytes)
 {
@@ -22,7 +22,8 @@ static size_t add_random(struct plan *plan, size_t bytes)
     return bytes;
 }
 
-/* Records are complete up to the last separator, anything else at once. */
+/* Returns the number of bytes that must survive a kill after `op`: in record mode those up to the last separator, in
+ * other modes all. */
 static size_t done_after(const struct plan *plan, enum plan_op op)
 {
     if (plan->mode != WEIR_RECORD || (op >= PLAN_PUTREC && op != PLAN_MODE))
@@ -87,13 +88,13 @@ void plan_make(struct plan *plan, enum plan_sink sink, enum weir_mode mode, size
     plan->position = sink == PLAN_PLAIN ? 0 : (int64_t)plan->before_bytes;
     while (plan->count < steps && plan->count < PLAN_STEPS && plan->total < PLAN_BYTES - 1000) {
         enum plan_op op = (enum plan_op)random_below(&plan->random, PLAN_OPS);
-        /* Mostly appends; the others are rare in life as well. */
+        /* Mostly appends: programs call the other functions rarely, too. */
         if (is_possible(plan, op) && (op < PLAN_FLUSH || random_below(&plan->random, 3) == 0))
             add_step(plan, op);
     }
 }
 
-/* ---- running it ---- */
+/* ---- running a plan ---- */
 
 int plan_open(const struct plan *plan, weir_stream **s, const char *path, int fd)
 {
@@ -105,15 +106,15 @@ int plan_open(const struct plan *plan, weir_stream **s, const char *path, int fd
 static bool put_in_reserve(weir_stream *s, const char *from, size_t bytes)
 {
     char *to;
-    size_t room = bytes % 4 ? bytes : 5000; /* more than the page that the smallest buffer has */
+    size_t room = bytes % 4 ? bytes : 5000; /* more than the smallest buffer, which is one page */
     if (weir_reserve(s, &to, room) < (ssize_t)room)
         return false;
     memcpy(to, from, bytes);
     return weir_commit(s, bytes) == 0;
 }
 
-/* Past the stream, at its place. */
-static bool put_past(weir_stream *s, const struct plan *plan, const char *from, size_t bytes)
+/* Writes to the descriptor at the stream's position, not through the stream. */
+static bool write_descriptor(weir_stream *s, const struct plan *plan, const char *from, size_t bytes)
 {
     int fd = weir_fileno(s);
     if (fd >= 0 && plan->sink == PLAN_LOCKED)
@@ -125,7 +126,8 @@ static bool run_step(const struct plan *plan, const struct plan_step *step, weir
 {
     const char *from = plan->bytes + step->from;
     size_t bytes = step->bytes;
-    struct iovec iov[2] = {{(char *)(uintptr_t)from, bytes / 3}, {(char *)(uintptr_t)from + bytes / 3, bytes - bytes / 3}};
+    char *first = (char *)(uintptr_t)from;
+    struct iovec iov[2] = {{first, bytes / 3}, {first + bytes / 3, bytes - bytes / 3}};
     switch (step->op) {
     case PLAN_PUTC: return weir_putc(s, *from) == (unsigned char)*from;
     case PLAN_WRITE: return weir_write(s, from, bytes) == (ssize_t)bytes;
@@ -137,7 +139,7 @@ static bool run_step(const struct plan *plan, const struct plan_step *step, weir
     case PLAN_ENDREC: return weir_endrec(s) == 0;
     case PLAN_FLUSH: return weir_flush(s) == 0;
     case PLAN_SEEK: return weir_seek(s, step->argument, SEEK_SET) == step->argument;
-    case PLAN_FILENO: return put_past(s, plan, from, bytes);
+    case PLAN_FILENO: return write_descriptor(s, plan, from, bytes);
     case PLAN_MODE: return weir_set_mode(s, (enum weir_mode)(step->argument >> 32), (uint32_t)step->argument) == 0;
     default: return false;
     }
@@ -157,7 +159,7 @@ int plan_run(const struct plan *plan, weir_stream *s, struct plan_progress *prog
     return plan->count;
 }
 
-/* ---- what must be there ---- */
+/* ---- the expected sink ---- */
 
 static size_t put_byte(const struct plan *plan, size_t i, char *image, size_t size)
 {

@@ -1,10 +1,10 @@
-/* model.c: the file that must be, and its comparison with the one that is. */
+/* model.c: the expected content of a file, and its comparison with the file. */
 #include "model.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-void model_make(struct model *m, bool append)
+void model_init(struct model *m, bool append)
 {
     *m = (struct model){.append = append};
 }
@@ -17,9 +17,9 @@ void model_free(struct model *m)
 
 static void grow(struct model *m, size_t size)
 {
-    if (size > m->room) {
-        m->room = size * 2;
-        m->bytes = realloc(m->bytes, m->room);
+    if (size > m->capacity) {
+        m->capacity = size * 2;
+        m->bytes = realloc(m->bytes, m->capacity);
         if (!m->bytes)
             abort();
     }
@@ -32,10 +32,10 @@ void model_write(struct model *m, const void *from, size_t bytes)
 {
     if (bytes == 0)
         return;
-    size_t at = m->append ? m->size : (size_t)m->at;
+    size_t at = m->append ? m->size : (size_t)m->position;
     grow(m, at + bytes);
     memcpy(m->bytes + at, from, bytes);
-    m->at = (int64_t)(at + bytes);
+    m->position = (int64_t)(at + bytes);
 }
 
 void model_text(struct random *r, char *to, size_t bytes)
@@ -49,7 +49,7 @@ void model_text(struct random *r, char *to, size_t bytes)
     }
 }
 
-bool model_is_in(const struct model *m, const char *path)
+bool model_matches_file(const struct model *m, const char *path)
 {
     static unsigned char piece[65536];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -69,6 +69,6 @@ bool model_is_in(const struct model *m, const char *path)
     }
     off_t size = lseek(fd, 0, SEEK_END);
     close(fd);
-    return check(at == m->size && (size_t)size == m->size, "%s: %lld bytes, not %zu; right up to %zu", path,
+    return check(at == m->size && (size_t)size == m->size, "%s: %lld bytes, not %zu; equal up to %zu", path,
                  (long long)size, m->size, at);
 }

@@ -11,17 +11,17 @@
 static int nothing(void *context)
 {
     (void)context;
-    stepper_here();
+    stepper_begin();
     return 0;
 }
 
 const char *stepper_obstacle(void)
 {
 #if defined(__aarch64__)
-    /* Without them an atomic add is a loop that a stop after each instruction keeps from ever ending. */
+    /* Without these instructions an atomic add is a load-exclusive loop, which single-stepping makes endless. */
     enum { ATOMICS = 1 << 8 };
     if (!(getauxval(AT_HWCAP) & ATOMICS))
-        return "this processor's atomics cannot be stepped through";
+        return "this processor has no atomic instructions that can be single-stepped";
 #endif
     int status;
     pid_t child = stepper_start(nothing, NULL);
@@ -45,7 +45,7 @@ pid_t stepper_start(int (*run)(void *context), void *context)
     return child;
 }
 
-void stepper_here(void) { raise(SIGSTOP); }
+void stepper_begin(void) { raise(SIGSTOP); }
 
 bool stepper_step(pid_t child, int *status)
 {
@@ -61,7 +61,7 @@ bool stepper_step(pid_t child, int *status)
         }
         if (WSTOPSIG(now) == SIGTRAP)
             return true;
-        signal = WSTOPSIG(now); /* one of its own */
+        signal = WSTOPSIG(now); /* not of the stepper: deliver it */
     }
 }
 

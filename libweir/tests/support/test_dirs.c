@@ -1,5 +1,5 @@
-/* places.c: temporary directories and loop mounts, gone when the test ends. */
-#include "places.h"
+/* test_dirs.c: temporary directories and loop mounts, which exit(3) removes. */
+#include "test_dirs.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PLACES = 8, LENGTH = 256 };
+enum { DIRS_MAX = 8, PATH_BYTES = 256 };
 
-static char places[PLACES][LENGTH];
-static char images[PLACES][LENGTH]; /* "": not mounted */
+static char dirs[DIRS_MAX][PATH_BYTES];
+static char images[DIRS_MAX][PATH_BYTES]; /* files of the loop devices; "": not mounted */
 static int count;
 static pid_t owner;
 
@@ -25,33 +25,33 @@ static int run(const char *format, const char *a, const char *b, const char *c)
     return system(command);
 }
 
-/* Not in a forked child, for which the handler runs as well. */
+/* Removes the directories, except in a forked child, which inherits the handler. */
 static void remove_all(void)
 {
     if (getpid() != owner)
         return;
     for (int i = count - 1; i >= 0; i--) {
         if (images[i][0]) {
-            umount2(places[i], MNT_DETACH);
+            umount2(dirs[i], MNT_DETACH);
             unlink(images[i]);
         }
-        run("rm -rf '%s'%s%s", places[i], "", "");
+        run("rm -rf '%s'%s%s", dirs[i], "", "");
     }
 }
 
-const char *place_make(void)
+const char *test_dir_make(void)
 {
     static const char *const parents[] = {"/var/tmp", "/tmp"};
-    const char *asked = getenv("WEIR_TEST_DIR");
-    for (int i = asked ? -1 : 0; count < PLACES && i < 2; i++) {
-        snprintf(places[count], LENGTH, "%s/weir-test-XXXXXX", i < 0 ? asked : parents[i]);
-        if (!mkdtemp(places[count]))
+    const char *requested = getenv("WEIR_TEST_DIR");
+    for (int i = requested ? -1 : 0; count < DIRS_MAX && i < 2; i++) {
+        snprintf(dirs[count], PATH_BYTES, "%s/weir-test-XXXXXX", i < 0 ? requested : parents[i]);
+        if (!mkdtemp(dirs[count]))
             continue;
         if (count++ == 0) {
             owner = getpid();
             atexit(remove_all);
         }
-        return places[count - 1];
+        return dirs[count - 1];
     }
     perror("a directory for the tests");
     abort();
@@ -67,34 +67,34 @@ static int make_image(const char *path, size_t bytes)
     return result;
 }
 
-const char *place_mount(const char *type, size_t bytes, const char *options, const char **why)
+const char *test_dir_mount(const char *type, size_t bytes, const char *options, const char **why)
 {
-    const char *place = place_make();
+    const char *dir = test_dir_make();
     char *image = images[count - 1];
-    *why = "only root can mount";
+    *why = "only root can mount a file system";
     if (geteuid() != 0)
         return NULL;
-    snprintf(image, LENGTH, "%.200s.image", place);
-    *why = "no file system could be made";
+    snprintf(image, PATH_BYTES, "%.200s.image", dir);
+    *why = "mkfs failed";
     if (make_image(image, bytes) != 0 || run("mkfs.%s -q %s '%s' >/dev/null 2>&1", type, options, image) != 0)
         return NULL;
-    *why = "it could not be mounted";
-    if (run("mount -o loop -t %s '%s' '%s' 2>/dev/null", type, image, place) != 0)
+    *why = "mount failed";
+    if (run("mount -o loop -t %s '%s' '%s' 2>/dev/null", type, image, dir) != 0)
         return NULL;
-    return place;
+    return dir;
 }
 
-bool place_takes_direct(const char *place)
+bool supports_direct_io(const char *dir)
 {
     enum { ASK = 0x2000 /* STATX_DIOALIGN */, MASK = 0, BLOCK = 39 /* stx_mask, stx_dio_offset_align */ };
-    char path[LENGTH + 8];
+    char path[PATH_BYTES + 8];
     uint32_t status[64] = {0};
-    snprintf(path, sizeof path, "%s/try", place);
+    snprintf(path, sizeof path, "%s/try", dir);
     int fd = open(path, O_WRONLY | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    bool told = syscall(SYS_statx, fd, "", AT_EMPTY_PATH, ASK, status) == 0 && status[MASK] & ASK;
+    bool reported = syscall(SYS_statx, fd, "", AT_EMPTY_PATH, ASK, status) == 0 && status[MASK] & ASK;
     close(fd);
     unlink(path);
-    return !told || status[BLOCK] > 0;
+    return !reported || status[BLOCK] > 0;
 }
