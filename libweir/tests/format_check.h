@@ -1,4 +1,4 @@
-/* format_check.h: what the tests of the formatting share: counting, seeded random values, the two calls. */
+/* format_check.h: shared by the tests of formatting: counting of checks, seeded random values, the two calls. */
 #ifndef WEIR_FORMAT_CHECK_H
 #define WEIR_FORMAT_CHECK_H
 
@@ -18,17 +18,17 @@
 #define MAY_BE_UNUSED
 #endif
 
-/* The address sanitizer reads the formats as well, and ends the program at those that it does not know. */
+/* The address sanitizer checks formats, too, and would end the program at those that it does not know. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "check_printf=0";
 }
 
-/* ---- tests and their counts: begin, then any number of expect, then the next begin or finish ---- */
+/* ---- counts: a test is a begin and any number of expect, up to the next begin or finish ---- */
 
 static struct {
-    const char *test; /* that runs */
+    const char *test; /* current */
     uint64_t checked, wrong;
     unsigned passed, failed, skipped;
 } counts;
@@ -37,10 +37,10 @@ static void end_test(void)
 {
     if (!counts.test)
         return;
-    bool well = counts.wrong == 0 && counts.checked > 0;
-    printf("%s: %s, %" PRIu64 " checks\n", counts.test, well ? "ok" : "FAILED", counts.checked);
-    counts.passed += well;
-    counts.failed += !well;
+    bool ok = counts.wrong == 0 && counts.checked > 0;
+    printf("%s: %s, %" PRIu64 " checks\n", counts.test, ok ? "ok" : "FAILED", counts.checked);
+    counts.passed += ok;
+    counts.failed += !ok;
     counts.test = NULL;
 }
 
@@ -58,20 +58,20 @@ MAY_BE_UNUSED static void skip(const char *test, const char *why)
     counts.skipped++;
 }
 
-/* Whether `right`. Says what is wrong, but not for ever. */
-#define expect(right, ...) expect_at((right), __LINE__, __VA_ARGS__)
+/* Counts a check and returns `ok`. Prints the message of the first failed checks of a test. */
+#define expect(ok, ...) expect_at((ok), __LINE__, __VA_ARGS__)
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-MAY_BE_UNUSED static bool expect_at(bool right, int line, const char *what, ...)
+MAY_BE_UNUSED static bool expect_at(bool ok, int line, const char *message, ...)
 {
     counts.checked++;
-    if (right || ++counts.wrong > 5)
-        return right;
+    if (ok || ++counts.wrong > 5)
+        return ok;
     va_list arguments;
-    va_start(arguments, what);
+    va_start(arguments, message);
     printf("%s, line %d: ", counts.test, line);
-    vprintf(what, arguments);
+    vprintf(message, arguments);
     printf("\n");
     va_end(arguments);
     return false;
@@ -119,7 +119,7 @@ MAY_BE_UNUSED static double double_of(uint64_t bits)
     return value;
 }
 
-/* A tie when printed with this precision: k + 0.5, k.25, k.125 … */
+/* Returns a value halfway between two decimals of this precision: k + 0.5, k.25, k.125 … */
 MAY_BE_UNUSED static double random_tie(int precision)
 {
     double odd = (double)(random_bits() >> (12 + below(52)) | 1);
@@ -127,7 +127,7 @@ MAY_BE_UNUSED static double random_tie(int precision)
     return below(2) ? -value : value;
 }
 
-/* Of every kind that has its own way through the code. */
+/* Returns a value of one of the kinds for which the code has separate branches. */
 MAY_BE_UNUSED static double random_double(void)
 {
     static const double special[] = {0, 1, 9.5, 0.5, 1e15, 1e17, 1e22, 1e23, 0x1p53, 0x1p63, 0x1p64, 5e-324,
@@ -144,7 +144,7 @@ MAY_BE_UNUSED static double random_double(void)
     case 7: value = (double)below(1000000) / 1000; break;
     default: value = double_of((uint64_t)(1023 - 70 + below(140)) << 52 | random_bits() >> 12); break;
     }
-    if (below(8) == 0 && isfinite(value)) /* beside it */
+    if (below(8) == 0 && isfinite(value)) /* a neighbour */
         value = nextafter(value, below(2) ? INFINITY : -INFINITY);
     return below(2) ? -value : value;
 }
@@ -160,7 +160,7 @@ MAY_BE_UNUSED static ssize_t ours(char *to, size_t room, const char *format, ...
     return bytes;
 }
 
-/* The C library's result as weir__vformat would return it. */
+/* Formats with the C library. Returns its result as weir__vformat returns its own: -errno on errors. */
 MAY_BE_UNUSED static ssize_t theirs(char *to, size_t room, const char *format, ...)
 {
     va_list arguments;

@@ -1,8 +1,8 @@
-/* format_differential.c: weir__vformat against the C library's vsnprintf, random formats and arguments.
+/* format_differential.c: compares weir__vformat with the C library's vsnprintf, for random formats and arguments.
  *
- * x86-64 and aarch64 pass integers and doubles of a variable argument list apart from each other, each
- * integer in a slot of 8 bytes: so one call with enough of both serves every format. Long doubles, which
- * mix with the others, have calls of their own. */
+ * x86-64 and aarch64 pass the integers and the doubles of a variable argument list separately, each integer in a slot
+ * of 8 bytes. So one call with enough of both serves every format. Long doubles have separate calls, because they use
+ * the slots of the integers. */
 #include <limits.h>
 #include <locale.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@ enum { WORDS = 12, NUMBERS = 4, ROOM = 16384 };
 
 struct sample {
     char format[512];
-    size_t bytes; /* of the format */
+    size_t bytes; /* length of the format */
     uint64_t word[WORDS];
     unsigned words;
     double number[NUMBERS];
@@ -123,7 +123,7 @@ static void add_double(struct sample *s, int precision)
     s->number[s->numbers++] = below(4) || digits > 50 ? random_double() : random_tie(digits);
 }
 
-/* Only glibc says what the flag 0 does to a wide character. */
+/* Only glibc documents the flag 0 for a wide character. */
 static bool can_be_wide(const struct sample *s)
 {
 #ifdef __GLIBC__
@@ -142,7 +142,7 @@ static void add_text(struct sample *s)
     };
     static const wchar_t *const wide[] = {L"", L"wide", L"\u00fc\u20ac", L"\U0001f600", NULL};
     unsigned wides = sizeof wide / sizeof *wide;
-#ifndef __GLIBC__ /* a NULL is the end of the others' %ls, and a precision cuts their (null) */
+#ifndef __GLIBC__ /* other libraries crash at a NULL for %ls, and a precision truncates their (null) */
     wides--;
 #endif
     if (below(10) == 0 && can_be_wide(s)) {
@@ -170,7 +170,7 @@ static void add_other(struct sample *s)
         add_word(s, random_bits());
         break;
     default:
-#ifdef __GLIBC__ /* the others' %p has other zeros and signs */
+#ifdef __GLIBC__ /* in other libraries %p has different zeros and signs */
         add_char(s, 'p');
 #else
         add_char(s, 'x');
@@ -179,7 +179,7 @@ static void add_other(struct sample *s)
     }
 }
 
-/* With any of these the C library formats the whole. They take no argument, or one integer. */
+/* Adds a conversion for which the C library formats the whole. It takes no argument, or integers. */
 static void add_extension(struct sample *s)
 {
     static const char *const with_word[] = {"%'d", "%qd", "%Lu", "%Zx", "%I5d", "%C", "%hhhd", "%l-d"};
@@ -202,7 +202,7 @@ static void add_conversion(struct sample *s)
         return;
     }
     add_char(s, '%');
-    if (below(3)) /* the rest of them are plain: %s %d %f */
+    if (below(3)) /* else a plain conversion: %s %d %f */
         add_flags(s), add_width(s);
     int precision = below(3) ? add_precision(s) : -1;
     switch (below(8)) {
@@ -218,7 +218,7 @@ static void add_conversion(struct sample *s)
     }
 }
 
-static void make(struct sample *s)
+static void make_sample(struct sample *s)
 {
     s->bytes = s->words = s->numbers = 0;
     s->format[0] = '\0';
@@ -238,7 +238,7 @@ static void make(struct sample *s)
     s->word[8], s->word[9], s->word[10], s->word[11]
 #define ALL_NUMBERS(s) s->number[0], s->number[1], s->number[2], s->number[3]
 
-static void complain(const char *format, const char *want, ssize_t expected, const char *have, ssize_t bytes)
+static void report(const char *format, const char *want, ssize_t expected, const char *have, ssize_t bytes)
 {
     expect(false, "format \"%s\"\n    is %zd \"%.*s\"\n  want %zd \"%.*s\"", format, bytes,
            bytes < 0 ? 0 : (int)bytes, have, expected, expected < 0 ? 0 : (int)expected, want);
@@ -250,7 +250,7 @@ static void compare(const struct sample *s)
     ssize_t expected = theirs(want, ROOM, s->format, ALL_WORDS(s), ALL_NUMBERS(s));
     ssize_t bytes = ours(have, ROOM, s->format, ALL_WORDS(s), ALL_NUMBERS(s));
     if (bytes != expected || (bytes > 0 && bytes < ROOM && memcmp(want, have, (size_t)bytes) != 0))
-        complain(s->format, want, expected, have, bytes);
+        report(s->format, want, expected, have, bytes);
     else
         expect(true, "equal");
 }
@@ -260,7 +260,7 @@ static void run(const char *test, uint64_t rounds)
     struct sample sample;
     begin(test);
     for (uint64_t i = 0; i < rounds; i++) {
-        make(&sample);
+        make_sample(&sample);
         compare(&sample);
     }
 }
@@ -287,7 +287,7 @@ static void compare_long_double(void)
     ssize_t expected = theirs(want, ROOM, s.format, width, precision, value, last, number);
     ssize_t bytes = ours(have, ROOM, s.format, width, precision, value, last, number);
     if (bytes != expected || (bytes > 0 && bytes < ROOM && memcmp(want, have, (size_t)bytes) != 0))
-        complain(s.format, want, expected, have, bytes);
+        report(s.format, want, expected, have, bytes);
     else
         expect(true, "equal");
 }

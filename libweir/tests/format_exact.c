@@ -1,5 +1,5 @@
-/* format_exact.c: weir__format_fixed is exact, whatever the precision: against the C library's "%.*f", which
- * is exact in glibc and in musl, and against what is known. */
+/* format_exact.c: weir__format_fixed is exact for every precision: compared with the C library's "%.*f", which is exact
+ * in glibc and in musl, and with known texts. */
 #include <fenv.h>
 #include <limits.h>
 
@@ -23,7 +23,7 @@ static void compare(double value, int precision)
            want);
 }
 
-/* Every precision up to one where nothing but zeros follows. */
+/* Compares every precision up to 340, and some beyond the last nonzero digit. */
 static void every_precision(double value)
 {
     for (int precision = 0; precision <= 340; precision++) {
@@ -69,7 +69,7 @@ static void powers(void)
         compare(pow(10, power), 30);
 }
 
-/* (2 k + 1) / 2^(p + 1) lies in the middle of two decimals with p digits: to the even one. */
+/* (2 k + 1) / 2^(p + 1) is halfway between two decimals with p digits and rounds to the even one. */
 static void ties(uint64_t rounds)
 {
     begin("ties");
@@ -122,10 +122,10 @@ static void known_values(void)
     known(1, -1, "1.000000");
 }
 
-/* The length is right and nothing is written if the room is too small by one. */
-static void rooms(uint64_t rounds)
+/* If the buffer is one byte too small, the length is right and nothing is written. */
+static void buffer_sizes(uint64_t rounds)
 {
-    begin("room");
+    begin("buffer sizes");
     for (uint64_t i = 0; i < rounds; i++) {
         double value = random_double();
         int precision = (int)below(i % 2 ? 400 : 20);
@@ -143,7 +143,7 @@ static void rooms(uint64_t rounds)
 static void rounding_modes(uint64_t rounds)
 {
     static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
-    begin("rounds to the nearest whatever fesetround says");
+    begin("rounds to the nearest in every rounding mode of fesetround(3)");
     for (uint64_t i = 0; i < rounds; i++) {
         double value = random_double();
         int precision = (int)below(40);
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     powers();
     ties(rounds);
     random_values(rounds);
-    rooms(rounds / 5);
+    buffer_sizes(rounds / 5);
     rounding_modes(rounds / 5);
     return finish(NAME);
 }

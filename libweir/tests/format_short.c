@@ -1,5 +1,5 @@
-/* format_short.c: weir__format_shortest reads back as the same double, is as short as can be, and is the
- * nearest of the shortest. */
+/* format_short.c: the text of weir__format_shortest reads back as the same double, is as short as possible, and is the
+ * nearest of the shortest texts. */
 #include "format_check.h"
 
 #ifndef NAME
@@ -23,7 +23,7 @@ static bool same(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-static void reads_back(double value)
+static void check_reads_back(double value)
 {
     if (!isfinite(value))
         return;
@@ -31,7 +31,7 @@ static void reads_back(double value)
     expect(same(again, value), "%a: \"%s\" reads as %a", value, text, again);
 }
 
-/* The digits without point, exponent and zeros at either end. */
+/* Extracts the digits without point, exponent, and leading and trailing zeros. Returns their number. */
 static unsigned digits_of(const char *number, char *digits)
 {
     unsigned count = 0;
@@ -44,19 +44,18 @@ static unsigned digits_of(const char *number, char *digits)
     return count;
 }
 
-/* With one digit less, neither neighbour reads back: the nearest decimal with so many digits does not, and
- * for a power of two the one above it need not be the nearest, so it is tried as well. */
-static void cannot_be_shorter(double value, unsigned count)
+/* Checks that the nearest decimal with one digit less does not read back as the value. */
+static void check_not_shorter(double value, unsigned count)
 {
     char shorter[64];
     if (count < 2)
         return;
     snprintf(shorter, sizeof shorter, "%.*e", (int)count - 2, value);
-    expect(!same(strtod(shorter, NULL), value), "%a: \"%s\", but \"%s\" would do", value, text, shorter);
+    expect(!same(strtod(shorter, NULL), value), "%a: \"%s\", but \"%s\" is shorter", value, text, shorter);
 }
 
-/* "%.*e" is the nearest with as many digits; if it reads back, it is that one. */
-static void is_nearest(double value, const char *digits, unsigned count)
+/* Checks that no decimal with as many digits is nearer: "%.*e" gives the nearest. */
+static void check_nearest(double value, const char *digits, unsigned count)
 {
     char nearest[64], others[64];
     snprintf(nearest, sizeof nearest, "%.*e", (int)count - 1, value);
@@ -66,16 +65,16 @@ static void is_nearest(double value, const char *digits, unsigned count)
     expect(strcmp(digits, others) == 0, "%a: \"%s\", but \"%s\" is nearer", value, text, nearest);
 }
 
-static void is_shortest(double value)
+static void check_shortest(double value)
 {
     char digits[64];
     if (!isfinite(value) || value == 0)
         return;
-    reads_back(value);
+    check_reads_back(value);
     unsigned count = digits_of(text, digits);
     expect(count >= 1 && count <= 17, "%a: %u digits", value, count);
-    cannot_be_shorter(value, count);
-    is_nearest(value, digits, count);
+    check_not_shorter(value, count);
+    check_nearest(value, digits, count);
 }
 
 static void known(double value, const char *want)
@@ -118,7 +117,7 @@ static void known_values(void)
     known(4.35, "4.35");
     known(8.41e21, "8.41e+21");
     known(2.0919495182368195e19, "20919495182368195000");
-    known(2.6153245263757307e19, "26153245263757308000"); /* both read back, this one is nearer */
+    known(2.6153245263757307e19, "26153245263757308000"); /* of two that read back, this one is nearer */
     known(2.9802322387695312e-08, "2.9802322387695312e-08"); /* 2^-25, a tie: to the even digit */
     known(9.109e-31, "9.109e-31");
     known(4.708356024711512e18, "4708356024711512000");
@@ -162,23 +161,23 @@ static void powers(void)
     begin("powers of two and ten, and their neighbours");
     for (int power = -1074; power <= 1023; power++) {
         double value = ldexp(1, power);
-        is_shortest(value);
-        is_shortest(nextafter(value, 0));
-        is_shortest(nextafter(value, INFINITY));
+        check_shortest(value);
+        check_shortest(nextafter(value, 0));
+        check_shortest(nextafter(value, INFINITY));
     }
     for (int power = -323; power <= 308; power++) {
         char number[16];
         snprintf(number, sizeof number, "1e%d", power);
         double value = strtod(number, NULL);
-        is_shortest(value);
-        is_shortest(nextafter(value, 0));
-        is_shortest(nextafter(value, INFINITY));
+        check_shortest(value);
+        check_shortest(nextafter(value, 0));
+        check_shortest(nextafter(value, INFINITY));
     }
     for (uint64_t bits = 0; bits < 20000; bits++)
-        is_shortest(double_of(bits));
+        check_shortest(double_of(bits));
 }
 
-/* Decimals with few digits come back as they were. */
+/* Decimals with at most 15 digits come back unchanged. */
 static void few_digits(uint64_t rounds)
 {
     begin("decimals of up to 15 digits");
@@ -203,9 +202,9 @@ int main(int argc, char **argv)
     few_digits(rounds / 10);
     begin("random bits read back");
     for (uint64_t i = 0; i < rounds; i++)
-        reads_back(double_of(random_bits()));
+        check_reads_back(double_of(random_bits()));
     begin("random doubles of all kinds are shortest and nearest");
     for (uint64_t i = 0; i < rounds / 10; i++)
-        is_shortest(random_double());
+        check_shortest(random_double());
     return finish(NAME);
 }

@@ -1,5 +1,5 @@
-/* format_state.c: weir__vformat obeys what the process is set to, locale and rounding, as the C library does;
- * hands its extensions and errors through; and leaves errno alone. */
+/* format_state.c: weir__vformat follows the locale and the rounding mode as the C library does, passes the C library's
+ * extensions and errors on, and leaves errno unchanged. */
 #include <fenv.h>
 #include <limits.h>
 #include <locale.h>
@@ -22,7 +22,7 @@ static char want[4096], have[4096];
 
 /* ---- locales -------------------------------------------------------------------------------------- */
 
-static void in_this_locale(uint64_t rounds)
+static void compare_in_locale(uint64_t rounds)
 {
     SAME("%f|%.0f|%#.0f|%e|%g|%a|%Lf", 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5L);
     SAME("%12f|%-12f|%012f|%+f|% .3f", 1.5, 1.5, -1.5, 1.5, 1.5);
@@ -39,7 +39,7 @@ static void in_this_locale(uint64_t rounds)
     }
 }
 
-/* Made for the test if localedef(1) and its sources are there. */
+/* Makes a locale for the test. Returns false if localedef(1) or its sources are missing. */
 static bool make_locale(const char *directory, const char *name, const char *source)
 {
     char command[256];
@@ -51,29 +51,29 @@ static bool make_locale(const char *directory, const char *name, const char *sou
 static void with_locale(const char *test, const char *directory, const char *name, const char *source,
                         const char *radix, uint64_t rounds)
 {
-    make_locale(directory, name, source); /* a failure shows in setlocale */
-    if (!setlocale(LC_ALL, name) || strcmp(localeconv()->decimal_point, radix) != 0) { /* musl has any name */
-        skip(test, "there is no such locale, and localedef cannot make it");
+    make_locale(directory, name, source); /* setlocale detects a failure */
+    if (!setlocale(LC_ALL, name) || strcmp(localeconv()->decimal_point, radix) != 0) { /* musl accepts any name */
+        skip(test, "the locale does not exist, and localedef cannot make it");
     } else {
         begin(test);
-        in_this_locale(rounds);
+        compare_in_locale(rounds);
     }
     setlocale(LC_ALL, "C");
 }
 
-/* uselocale sets the locale of the thread only. (newlocale leaks a copy of LOCPATH.) */
+/* uselocale(3) sets the locale of the thread only. Not newlocale(3), which leaks a copy of LOCPATH. */
 static void thread_locale(const char *name)
 {
     setlocale(LC_ALL, name);
     locale_t locale = duplocale(LC_GLOBAL_LOCALE);
     setlocale(LC_ALL, "C");
-    locale_t before = uselocale(locale); /* of 0 only asks */
+    locale_t before = uselocale(locale); /* changes nothing if locale is 0 */
     if (!locale || strcmp(localeconv()->decimal_point, ",") != 0) {
-        skip("a locale of the thread", "there is no locale with a comma");
+        skip("the locale of a thread", "no locale has a decimal comma");
     } else {
-        begin("a locale of the thread");
-        in_this_locale(100);
-        expect(ours(have, sizeof have, "%.1f", 2.5) == 3 && memcmp(have, "2,5", 3) == 0, "no comma");
+        begin("the locale of a thread");
+        compare_in_locale(100);
+        expect(ours(have, sizeof have, "%.1f", 2.5) == 3 && memcmp(have, "2,5", 3) == 0, "no decimal comma");
     }
     uselocale(before);
     if (locale)
@@ -84,12 +84,12 @@ static void locales(uint64_t rounds)
 {
     char directory[] = "/tmp/weir-locales-XXXXXX", command[64];
     if (!mkdtemp(directory)) {
-        skip("locales", "no directory can be made in /tmp");
+        skip("locales", "cannot make a directory in /tmp");
         return;
     }
     setenv("LOCPATH", directory, 1);
-    with_locale("a comma", directory, "de_DE.UTF-8", "de_DE", ",", rounds);
-    with_locale("a point of two bytes", directory, "ps_AF.UTF-8", "ps_AF", "\xd9\xab", rounds);
+    with_locale("a decimal comma", directory, "de_DE.UTF-8", "de_DE", ",", rounds);
+    with_locale("a decimal point of two bytes", directory, "ps_AF.UTF-8", "ps_AF", "\xd9\xab", rounds);
     thread_locale("de_DE.UTF-8");
     snprintf(command, sizeof command, "rm -rf %s", directory);
     expect(system(command) == 0, "%s is left", directory);
@@ -111,7 +111,7 @@ static void rounding(uint64_t rounds)
         for (uint64_t j = 0; j < rounds; j++) {
             int precision = (int)below(30);
             double value = below(2) ? random_double() : random_tie(precision);
-            fesetround(modes[i].mode); /* for no longer than needed: the rest here is not made for it */
+            fesetround(modes[i].mode); /* for this comparison only: the test's own code expects FE_TONEAREST */
             SAME("%.*f %f %e", precision, value, value, value);
             fesetround(FE_TONEAREST);
         }
@@ -147,7 +147,7 @@ static void extensions(void)
     SAME("%'d %Id %qd %Zu %Lx", 5, 6, 7LL, (size_t)8, 9LL);
     SAME("%d %y %d", 1, 2, 3);
     SAME("%5%|%-%|%hhs", "text");
-    /* With _FORTIFY_SOURCE the C library's own ends the program. */
+    /* Not compared: with _FORTIFY_SOURCE the C library's function ends the program. */
     expect(ours(have, sizeof have, "%2$d", 1, 2) == 1 && *have == '2', "the second argument alone");
 #endif
 }
@@ -174,7 +174,7 @@ static void errors(void)
         expect(errno == 4711, "errno is %d", errno); \
     } while (0)
 
-static void errno_stays(size_t room)
+static void errno_is_unchanged(size_t room)
 {
     LEAVES_ERRNO("%s %d %f %e", "text", 1, 2.5, 2.5);
     LEAVES_ERRNO("%");
@@ -196,10 +196,10 @@ int main(int argc, char **argv)
     rounding(rounds);
     extensions();
     errors();
-    begin("errno stays");
-    errno_stays(0);
-    errno_stays(10);
-    errno_stays(700);
-    errno_stays(sizeof have);
+    begin("errno is unchanged");
+    errno_is_unchanged(0);
+    errno_is_unchanged(10);
+    errno_is_unchanged(700);
+    errno_is_unchanged(sizeof have);
     return finish("format_state");
 }

@@ -1,5 +1,5 @@
-/* format_table.c: integers, and each conversion with each flag, against texts that are written here: so it
- * tells the same with every C library. */
+/* format_table.c: integers, and each conversion with each flag, compared with literal texts: so the result does not
+ * depend on the C library. */
 #include <limits.h>
 #include <wchar.h>
 
@@ -108,7 +108,7 @@ static void text_conversions(void)
            (void *)0x1234, (void *)0x1234, (void *)0, (void *)0);
     PRINTS("w wide", "%lc %ls", (wint_t)L'w', L"wide");
     char nul[3], want[3] = {'a', '\0', 'b'};
-    expect(ours(nul, 3, "a%cb", 0) == 3 && memcmp(nul, want, 3) == 0, "a NUL is a byte");
+    expect(ours(nul, 3, "a%cb", 0) == 3 && memcmp(nul, want, 3) == 0, "%%c prints a NUL");
 }
 
 static void floating_conversions(void)
