@@ -1,11 +1,10 @@
-/* differential.c: random sequences of calls on a weir stream and the same on stdio's FILE: every result and,
- * at the end, every byte of the two files must be equal. --count=N sequences (100000), --seed=N the first.
+/* differential.c: the same random sequences of calls on a libweir stream and on stdio's FILE: all results and, at the
+ * end, the two files must be equal. --count=N sequences (100000), --seed=N the first.
  *
- * Only where C11 says what happens, so the C library's side gets what it needs and weir does not: a
- * repositioning between reading and writing. Left out, as C11 leaves it open: the position before the first
- * output of an appending stream, ungetc at position 0, more than one byte pushed back (glibc: some), fseek
- * while a byte is pushed back that fails. Different on purpose: errors (their numbers, and that they stick),
- * and weir_eof after weir_peek has met the end. */
+ * It compares only what C11 defines; stdio also gets the repositioning that C11 requires between reading and writing.
+ * Left out because C11 does not define it: the position before the first output of an appending stream, ungetc at
+ * position 0, more than one pushed-back byte (glibc allows some), and a failing fseek while a byte is pushed back.
+ * Different on purpose: error numbers, sticky errors, and weir_eof after weir_peek has reached the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,15 +51,15 @@ struct pair {
     unsigned pushed;
     bool was_pushed; /* since the last seek */
     struct random r;
-    char text[TEXT_MAX + 1], theirs[2 * TEXT_MAX], ours[2 * TEXT_MAX];
-    int64_t their_result, our_result;
-    bool say;
+    char text[TEXT_MAX + 1], stdio_data[2 * TEXT_MAX], weir_data[2 * TEXT_MAX];
+    int64_t stdio_result, weir_result;
+    bool verbose;
 };
 
 static int file_fds[2];
 static char paths[2][64];
 
-/* ---- the calls, on both ---- */
+/* ---- a call on both ---- */
 
 static size_t make_text(struct pair *p, size_t most)
 {
@@ -82,20 +81,20 @@ static void print_both(struct pair *p)
     double real = (double)number / 1024;
     switch (random_below(&p->r, 4)) {
     case 0:
-        p->their_result = fprintf(p->f, "%d %s|", number, p->text);
-        p->our_result = weir_printf(p->s, "%d %s|", number, p->text);
+        p->stdio_result = fprintf(p->f, "%d %s|", number, p->text);
+        p->weir_result = weir_printf(p->s, "%d %s|", number, p->text);
         break;
     case 1:
-        p->their_result = fprintf(p->f, "%-12x%.3f\n", (unsigned)number, real);
-        p->our_result = weir_printf(p->s, "%-12x%.3f\n", (unsigned)number, real);
+        p->stdio_result = fprintf(p->f, "%-12x%.3f\n", (unsigned)number, real);
+        p->weir_result = weir_printf(p->s, "%-12x%.3f\n", (unsigned)number, real);
         break;
     case 2:
-        p->their_result = fprintf(p->f, "%c%*d%%", 'x', number & 15, number & 255);
-        p->our_result = weir_printf(p->s, "%c%*d%%", 'x', number & 15, number & 255);
+        p->stdio_result = fprintf(p->f, "%c%*d%%", 'x', number & 15, number & 255);
+        p->weir_result = weir_printf(p->s, "%c%*d%%", 'x', number & 15, number & 255);
         break;
     default:
-        p->their_result = fprintf(p->f, "%g\n%5.2s", real, p->text);
-        p->our_result = weir_printf(p->s, "%g\n%5.2s", real, p->text);
+        p->stdio_result = fprintf(p->f, "%g\n%5.2s", real, p->text);
+        p->weir_result = weir_printf(p->s, "%g\n%5.2s", real, p->text);
     }
 }
 
@@ -104,38 +103,39 @@ static void number_both(struct pair *p)
     uint64_t number = random_next(&p->r) >> random_below(&p->r, 64);
     switch (random_below(&p->r, 3)) {
     case 0:
-        p->their_result = fprintf(p->f, "%llu", (unsigned long long)number);
-        p->our_result = weir_put_u64(p->s, number);
+        p->stdio_result = fprintf(p->f, "%llu", (unsigned long long)number);
+        p->weir_result = weir_put_u64(p->s, number);
         break;
     case 1:
-        p->their_result = fprintf(p->f, "%lld", (long long)number);
-        p->our_result = weir_put_i64(p->s, (int64_t)number);
+        p->stdio_result = fprintf(p->f, "%lld", (long long)number);
+        p->weir_result = weir_put_i64(p->s, (int64_t)number);
         break;
     default:
-        p->their_result = fprintf(p->f, "%.2f", (double)number / 64);
-        p->our_result = weir_put_f64(p->s, (double)number / 64, 2);
+        p->stdio_result = fprintf(p->f, "%.2f", (double)number / 64);
+        p->weir_result = weir_put_f64(p->s, (double)number / 64, 2);
     }
 }
 
 static void parts_both(struct pair *p, size_t bytes)
 {
     size_t first = random_below(&p->r, bytes + 1), second = random_below(&p->r, bytes - first + 1);
-    struct iovec parts[3] = {{p->text, first}, {p->text + first, second}, {p->text + first + second, bytes - first - second}};
-    p->their_result = 0;
+    struct iovec parts[3] = {
+        {p->text, first}, {p->text + first, second}, {p->text + first + second, bytes - first - second}};
+    p->stdio_result = 0;
     for (int i = 0; i < 3; i++)
-        p->their_result += (int64_t)fwrite(parts[i].iov_base, 1, parts[i].iov_len, p->f);
-    p->our_result = weir_writev(p->s, parts, 3);
+        p->stdio_result += (int64_t)fwrite(parts[i].iov_base, 1, parts[i].iov_len, p->f);
+    p->weir_result = weir_writev(p->s, parts, 3);
 }
 
 static void reserve_both(struct pair *p, size_t bytes)
 {
     char *to;
-    p->their_result = (int64_t)fwrite(p->text, 1, bytes, p->f);
-    p->our_result = weir_reserve(p->s, &to, bytes);
-    if (p->our_result < (int64_t)bytes)
+    p->stdio_result = (int64_t)fwrite(p->text, 1, bytes, p->f);
+    p->weir_result = weir_reserve(p->s, &to, bytes);
+    if (p->weir_result < (int64_t)bytes)
         return;
     memcpy(to, p->text, bytes);
-    p->our_result = weir_commit(p->s, bytes) == 0 ? (int64_t)bytes : -1;
+    p->weir_result = weir_commit(p->s, bytes) == 0 ? (int64_t)bytes : -1;
 }
 
 static void write_both(struct pair *p, enum op op)
@@ -143,20 +143,20 @@ static void write_both(struct pair *p, enum op op)
     size_t bytes = make_text(p, TEXT_MAX);
     switch (op) {
     case PUTC:
-        p->their_result = putc(p->text[0], p->f);
-        p->our_result = weir_putc(p->s, p->text[0]);
+        p->stdio_result = putc(p->text[0], p->f);
+        p->weir_result = weir_putc(p->s, p->text[0]);
         break;
     case WRITE:
-        p->their_result = (int64_t)fwrite(p->text, 1, bytes, p->f);
-        p->our_result = weir_write(p->s, p->text, bytes);
+        p->stdio_result = (int64_t)fwrite(p->text, 1, bytes, p->f);
+        p->weir_result = weir_write(p->s, p->text, bytes);
         break;
     case PUTS:
-        p->their_result = fputs(p->text, p->f) < 0 ? -1 : (int64_t)bytes;
-        p->our_result = weir_put_str(p->s, p->text);
+        p->stdio_result = fputs(p->text, p->f) < 0 ? -1 : (int64_t)bytes;
+        p->weir_result = weir_put_str(p->s, p->text);
         break;
     case RECORD:
-        p->their_result = fwrite(p->text, 1, bytes, p->f) == bytes && putc('\n', p->f) == '\n' ? (int64_t)bytes : -1;
-        p->our_result = weir_putrec(p->s, p->text, bytes);
+        p->stdio_result = fwrite(p->text, 1, bytes, p->f) == bytes && putc('\n', p->f) == '\n' ? (int64_t)bytes : -1;
+        p->weir_result = weir_putrec(p->s, p->text, bytes);
         break;
     case PRINTF: print_both(p); break;
     case NUMBER: number_both(p); break;
@@ -169,18 +169,18 @@ static void line_both(struct pair *p)
 {
     static char *line;
     static size_t room;
-    char *record = p->ours;
+    char *record = p->weir_data;
     ssize_t theirs = getline(&line, &room, p->f), ours = weir_getrec(p->s, &record);
-    p->their_result = theirs < 0 ? 0 : theirs;
-    p->our_result = ours;
+    p->stdio_result = theirs < 0 ? 0 : theirs;
+    p->weir_result = ours;
     if (theirs > 0 && ours == theirs && memcmp(line, record, (size_t)ours) != 0)
-        p->our_result = -1;
+        p->weir_result = -1;
 }
 
-/* A byte of the file or another; as often as the C library promises, or glibc does. */
+/* Pushes a random byte back: once, as C11 guarantees, or up to four times with glibc. */
 static void unget_both(struct pair *p, uint64_t argument)
 {
-    p->their_result = p->our_result = 0;
+    p->stdio_result = p->weir_result = 0;
 #if defined(__GLIBC__)
     unsigned most = 1 + (argument >> 20) % 8 / 7 * 3;
 #else
@@ -189,8 +189,8 @@ static void unget_both(struct pair *p, uint64_t argument)
     if (p->pushed >= most || ftell(p->f) <= 0)
         return;
     int c = (int)(argument % 256);
-    p->their_result = ungetc(c, p->f);
-    p->our_result = weir_ungetc(p->s, c);
+    p->stdio_result = ungetc(c, p->f);
+    p->weir_result = weir_ungetc(p->s, c);
     p->pushed++;
     p->was_pushed = true;
 }
@@ -202,22 +202,23 @@ static void read_both(struct pair *p, enum op op)
     int ours;
     switch (op) {
     case GETC:
-        p->their_result = getc(p->f);
+        p->stdio_result = getc(p->f);
         ours = weir_getc(p->s);
-        p->our_result = ours == WEIR_EOF ? EOF : ours;
+        p->weir_result = ours == WEIR_EOF ? EOF : ours;
         break;
     case READ:
     case SKIP:
-        p->their_result = (int64_t)fread(p->theirs, 1, bytes, p->f);
-        p->our_result = op == READ ? weir_read(p->s, p->ours, bytes) : weir_skip(p->s, bytes);
-        if (op == READ && p->their_result == p->our_result && memcmp(p->theirs, p->ours, (size_t)p->our_result) != 0)
-            p->our_result = -1;
+        p->stdio_result = (int64_t)fread(p->stdio_data, 1, bytes, p->f);
+        p->weir_result = op == READ ? weir_read(p->s, p->weir_data, bytes) : weir_skip(p->s, bytes);
+        if (op == READ && p->stdio_result == p->weir_result &&
+            memcmp(p->stdio_data, p->weir_data, (size_t)p->weir_result) != 0)
+            p->weir_result = -1;
         break;
     case LINE: line_both(p); break;
     default: unget_both(p, argument); return;
     }
-    int64_t taken = op == GETC ? p->our_result >= 0 : p->our_result;
-    p->pushed = taken < (int64_t)p->pushed ? p->pushed - (unsigned)taken : 0;
+    int64_t consumed = op == GETC ? p->weir_result >= 0 : p->weir_result;
+    p->pushed = consumed < (int64_t)p->pushed ? p->pushed - (unsigned)consumed : 0;
 }
 
 static void seek_both(struct pair *p, enum op op)
@@ -228,13 +229,13 @@ static void seek_both(struct pair *p, enum op op)
         offset = 0;
     if (op == SEEK_FROM_END && p->pushed)
         offset = 0;
-    /* After ungetc glibc's SEEK_CUR starts from another place than its own ftell says. */
+    /* After ungetc, glibc's SEEK_CUR is not relative to the position that its ftell returns. */
     bool from_tell = whence == SEEK_CUR && p->was_pushed;
     int sought = from_tell ? fseek(p->f, ftell(p->f) + (long)offset, SEEK_SET) : fseek(p->f, (long)offset, whence);
-    p->their_result = sought == 0 ? ftell(p->f) : -1;
-    p->our_result = weir_seek(p->s, offset, whence);
-    p->our_result = p->our_result < 0 ? -1 : p->our_result;
-    if (p->their_result >= 0) {
+    p->stdio_result = sought == 0 ? ftell(p->f) : -1;
+    p->weir_result = weir_seek(p->s, offset, whence);
+    p->weir_result = p->weir_result < 0 ? -1 : p->weir_result;
+    if (p->stdio_result >= 0) {
         p->pushed = 0;
         p->was_pushed = false;
         p->last = NOTHING_YET;
@@ -244,28 +245,28 @@ static void seek_both(struct pair *p, enum op op)
 static void other_both(struct pair *p, enum op op)
 {
     static const size_t sizes[] = {0, 0, 1, 5, 100, 4096};
-    p->their_result = p->our_result = 0;
+    p->stdio_result = p->weir_result = 0;
     switch (op) {
     case TELL:
-        p->their_result = ftell(p->f);
-        p->our_result = weir_tell(p->s);
+        p->stdio_result = ftell(p->f);
+        p->weir_result = weir_tell(p->s);
         break;
     case AT_END:
-        p->their_result = feof(p->f) != 0;
-        p->our_result = weir_eof(p->s);
+        p->stdio_result = feof(p->f) != 0;
+        p->weir_result = weir_eof(p->s);
         break;
     case FLUSH:
-        if (p->last != READING) { /* of input it is not C11's */
-            p->their_result = fflush(p->f);
-            p->our_result = weir_flush(p->s);
+        if (p->last != READING) { /* C11 does not define fflush of input */
+            p->stdio_result = fflush(p->f);
+            p->weir_result = weir_flush(p->s);
         }
         break;
     case CLEAR:
         clearerr(p->f);
         weir_clear(p->s);
         break;
-    case NEW_MODE: /* changes nothing that can be seen */
-        p->our_result = weir_set_mode(p->s, (enum weir_mode)random_below(&p->r, 5), sizes[random_below(&p->r, 6)]);
+    case NEW_MODE: /* has no visible effect */
+        p->weir_result = weir_set_mode(p->s, (enum weir_mode)random_below(&p->r, 5), sizes[random_below(&p->r, 6)]);
         break;
     default: seek_both(p, op);
     }
@@ -273,7 +274,8 @@ static void other_both(struct pair *p, enum op op)
 
 /* ---- a sequence ---- */
 
-static void turn(struct pair *p, int to)
+/* Repositions stdio's stream where C11 requires it between reading and writing. */
+static void set_direction(struct pair *p, int to)
 {
     if (p->last != NOTHING_YET && (int)p->last != to)
         fseek(p->f, ftell(p->f), SEEK_SET);
@@ -290,7 +292,7 @@ static enum op choose(struct pair *p)
         if ((writes && !p->kind->writes) || (reads && !p->kind->reads) || (op >= CLEAR && random_below(&p->r, 4)))
             continue;
         if (writes || reads)
-            turn(p, writes ? WRITING : READING);
+            set_direction(p, writes ? WRITING : READING);
         return op;
     }
 }
@@ -304,9 +306,9 @@ static bool step(struct pair *p, int number)
         read_both(p, op);
     else
         other_both(p, op);
-    if (p->say)
-        printf("    %d %s: %lld, %lld\n", number, op_names[op], (long long)p->their_result, (long long)p->our_result);
-    return p->their_result == p->our_result;
+    if (p->verbose)
+        printf("    %d %s: %lld, %lld\n", number, op_names[op], (long long)p->stdio_result, (long long)p->weir_result);
+    return p->stdio_result == p->weir_result;
 }
 
 static bool files_are_equal(void)
@@ -319,7 +321,7 @@ static bool files_are_equal(void)
 static bool open_both(struct pair *p, char *buffer)
 {
     static const size_t sizes[] = {1, 2, 3, 7, 16, 64, 500, 4096, 65536};
-    static const int their_modes[] = {_IONBF, _IOLBF, _IOFBF, _IOFBF};
+    static const int stdio_modes[] = {_IONBF, _IOLBF, _IOFBF, _IOFBF};
     size_t content = random_below(&p->r, CONTENT_MAX), size = sizes[random_below(&p->r, 9)];
     unsigned mode = (unsigned)random_below(&p->r, 4);
     memset(p->text, 'c', content);
@@ -334,7 +336,7 @@ static bool open_both(struct pair *p, char *buffer)
         options.access = WEIR_ACCESS_RANDOM;
     if (!p->f || weir_open(&p->s, paths[1], p->kind->oflags, &options) < 0)
         return false;
-    setvbuf(p->f, buffer, their_modes[mode], size);
+    setvbuf(p->f, buffer, stdio_modes[mode], size);
     if (p->kind->appends) {
         fseek(p->f, 0, SEEK_SET);
         weir_seek(p->s, 0, SEEK_SET);
@@ -342,7 +344,7 @@ static bool open_both(struct pair *p, char *buffer)
     return true;
 }
 
-static bool sequence(uint64_t seed, bool say)
+static bool sequence(uint64_t seed, bool verbose)
 {
     static char buffer[65536];
     static struct pair p;
@@ -351,19 +353,20 @@ static bool sequence(uint64_t seed, bool say)
     p.last = NOTHING_YET;
     p.pushed = 0;
     p.was_pushed = false;
-    p.say = say;
+    p.verbose = verbose;
     if (!open_both(&p, buffer))
         return false;
     int steps = 1 + (int)random_below(&p.r, 30);
-    if (say)
+    if (verbose)
         printf("  sequence %llu, mode %s\n", (unsigned long long)seed, p.kind->mode);
     bool equal = true;
     for (int i = 0; i < steps && equal; i++)
         equal = step(&p, i);
     bool closed = fclose(p.f) == 0;
     closed = weir_close(p.s) == 0 && closed;
-    if (say)
-        printf("    results %s, files %s, closed %d\n", equal ? "equal" : "differ", files_are_equal() ? "equal" : "differ", closed);
+    if (verbose)
+        printf("    results %s, files %s, closed %d\n", equal ? "equal" : "differ",
+               files_are_equal() ? "equal" : "differ", closed);
     return equal && closed && files_are_equal();
 }
 

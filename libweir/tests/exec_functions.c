@@ -1,5 +1,5 @@
-/* exec_functions.c: what waits goes out before any of the exec functions replaces the program, in order; if
- * it fails, it fails as exec(3) says and the stream goes on. */
+/* exec_functions.c: each exec function writes pending bytes before it replaces the program; if it fails, errno is as
+ * exec(3) documents and the stream works on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,16 +16,16 @@ extern char **environ;
 
 static char directory[] = "/tmp/weir-exec-XXXXXX", script[64], bare[64], plain[64], empty[64];
 
-enum how { EXECVE, EXECV, EXECVP, EXECVPE, EXECL, EXECLP, EXECLE, FEXECVE, HOWS };
+enum function { EXECVE, EXECV, EXECVP, EXECVPE, EXECL, EXECLP, EXECLE, FEXECVE, FUNCTIONS };
 static const char *const names[] = {"execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"};
 
-/* Runs `file` (a path, or a name for those that search) with two arguments. */
-static int run(enum how how, const char *file)
+/* Calls an exec function for `file`, a path or a name to search, with two arguments. */
+static int call_exec(enum function function, const char *file)
 {
     char *const arguments[] = {"zero", "one", "two words", NULL};
     char *const environment[] = {"WEIR_GIVEN=yes", "PATH=/bin:/usr/bin", NULL};
     int fd;
-    switch (how) {
+    switch (function) {
     case EXECVE: return execve(file, arguments, environment);
     case EXECV: return execv(file, arguments);
     case EXECVP: return execvp(file, arguments);
@@ -34,14 +34,14 @@ static int run(enum how how, const char *file)
     case EXECLP: return execlp(file, "zero", "one", "two words", (char *)NULL);
     case EXECLE: return execle(file, "zero", "one", "two words", (char *)NULL, environment);
     default:
-        fd = open(file, O_RDONLY); /* a script is read through it, so it stays open */
+        fd = open(file, O_RDONLY); /* without O_CLOEXEC: the interpreter reads the script through it */
         return fexecve(fd, arguments, environment);
     }
 }
 
-/* In a child whose standard output is a file: some bytes wait, the program is replaced. Returns what is in
- * the file; *error is errno if it came back. */
-static char *output_of(enum how how, const char *file, const char *path, unsigned flags, int *error)
+/* Calls an exec function in a child with pending bytes and with a file as standard output. Returns the content of the
+ * file; *error is the exit status, which is errno if the exec function failed. */
+static char *output_of(enum function function, const char *file, const char *path, unsigned flags, int *error)
 {
     static char is[500];
     char name[] = "/tmp/weir-exec-out-XXXXXX";
@@ -55,11 +55,11 @@ static char *output_of(enum how how, const char *file, const char *path, unsigne
         setenv("PATH", path, 1);
         weir_fdopen(&s, STDOUT_FILENO, &options);
         weir_put_str(s, "before\n");
-        run(how, file);
-        int was = errno;
+        call_exec(function, file);
+        int error_number = errno;
         weir_printf(s, "after\n");
         weir_close(s);
-        _exit(was);
+        _exit(error_number);
     }
     waitpid(child, &status, 0);
     *error = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -69,51 +69,52 @@ static char *output_of(enum how how, const char *file, const char *path, unsigne
     return is;
 }
 
-static void writes_first(void)
+static void pending_bytes_are_written(void)
 {
-    for (int how = 0; how < HOWS; how++) {
-        bool searches = how == EXECVP || how == EXECVPE || how == EXECLP;
-        bool gives = how == EXECVE || how == EXECVPE || how == EXECLE || how == FEXECVE;
+    for (int i = 0; i < FUNCTIONS; i++) {
+        enum function function = (enum function)i;
+        bool searches = function == EXECVP || function == EXECVPE || function == EXECLP;
+        bool sets_environment = function == EXECVE || function == EXECVPE || function == EXECLE || function == FEXECVE;
         char expected[100];
         int error;
-        check_begin("%s", names[how]);
-        snprintf(expected, sizeof expected, "before\nran one|two words|%s\n", gives ? "yes" : "");
+        check_begin("%s", names[function]);
+        snprintf(expected, sizeof expected, "before\nran one|two words|%s\n", sets_environment ? "yes" : "");
         for (unsigned flags = 0; flags <= WEIR_THREADS; flags += WEIR_THREADS) {
-            char *is = output_of((enum how)how, script, "/bin:/usr/bin", flags, &error);
+            char *is = output_of(function, script, "/bin:/usr/bin", flags, &error);
             check(error == 0 && strcmp(is, expected) == 0, "by path: %d, %s", error, is);
-            is = output_of((enum how)how, searches ? "weir-script" : script, directory, flags, &error);
+            is = output_of(function, searches ? "weir-script" : script, directory, flags, &error);
             check(error == 0 && strcmp(is, expected) == 0, "by name: %d, %s", error, is);
         }
-        char *is = output_of((enum how)how, bare, "/bin:/usr/bin", 0, &error);
-        if (searches) /* only these give it to the shell */
+        char *is = output_of(function, bare, "/bin:/usr/bin", 0, &error);
+        if (searches) /* only these functions run the shell for it */
             check(error == 0 && strcmp(is, expected) == 0, "without #!: %d, %s", error, is);
         else
             check(error == ENOEXEC && strcmp(is, "before\nafter\n") == 0, "without #!: %d, %s", error, is);
     }
 }
 
-static void fails_as_it_should(enum how how, const char *file, const char *path, int expected)
+static void expect_error(enum function function, const char *file, const char *path, int expected)
 {
     int error;
-    char *is = output_of(how, file, path, 0, &error);
-    check(error == expected && strcmp(is, "before\nafter\n") == 0, "%s %s in %s: %s, not %s; %s", names[how], file, path,
-          strerror(error), strerror(expected), is);
+    char *is = output_of(function, file, path, 0, &error);
+    check(error == expected && strcmp(is, "before\nafter\n") == 0, "%s %s in %s: %s, not %s; %s", names[function], file,
+          path, strerror(error), strerror(expected), is);
 }
 
 static void failures(void)
 {
     char two[200];
-    check_begin("exec that fails");
-    fails_as_it_should(EXECV, "/no/such/program", "", ENOENT);
-    fails_as_it_should(EXECV, plain, "", EACCES);
-    fails_as_it_should(EXECV, directory, "", EACCES);
-    fails_as_it_should(EXECVP, "no-such-program", "/bin:/usr/bin", ENOENT);
-    fails_as_it_should(EXECVP, "", "/bin", ENOENT);
+    check_begin("a failed exec");
+    expect_error(EXECV, "/no/such/program", "", ENOENT);
+    expect_error(EXECV, plain, "", EACCES);
+    expect_error(EXECV, directory, "", EACCES);
+    expect_error(EXECVP, "no-such-program", "/bin:/usr/bin", ENOENT);
+    expect_error(EXECVP, "", "/bin", ENOENT);
     snprintf(two, sizeof two, "%s:/bin", directory);
-    fails_as_it_should(EXECVP, "plain", two, EACCES);
-    fails_as_it_should(EXECLP, "plain", two, EACCES);
-    fails_as_it_should(EXECVP, "weir-script", plain, ENOTDIR);
-    fails_as_it_should(FEXECVE, "/no/such/program", "", EBADF);
+    expect_error(EXECVP, "plain", two, EACCES);
+    expect_error(EXECLP, "plain", two, EACCES);
+    expect_error(EXECVP, "weir-script", plain, ENOTDIR);
+    expect_error(FEXECVE, "/no/such/program", "", EBADF);
 }
 
 static void searches(void)
@@ -124,19 +125,20 @@ static void searches(void)
     snprintf(list, sizeof list, "/no/such/directory:%s:%s", empty, directory);
     check(strstr(output_of(EXECVP, "weir-script", list, 0, &error), "ran one"), "the third entry");
     snprintf(list, sizeof list, "%s:%s", empty, directory);
-    check(strstr(output_of(EXECVP, "plain", list, 0, &error), "after") && error == EACCES, "found, but may not be run");
-    check(chdir(directory) == 0, "there");
-    check(strstr(output_of(EXECVP, "weir-script", "/bin:", 0, &error), "ran one"), "an empty entry is the working directory");
-    check(strstr(output_of(EXECVP, "./bare", "/bin", 0, &error), "ran one"), "with a slash it is a path");
-    check(chdir("/") == 0, "back");
+    check(strstr(output_of(EXECVP, "plain", list, 0, &error), "after") && error == EACCES, "found, but not executable");
+    check(chdir(directory) == 0, "chdir");
+    check(strstr(output_of(EXECVP, "weir-script", "/bin:", 0, &error), "ran one"),
+          "an empty entry means the working directory");
+    check(strstr(output_of(EXECVP, "./bare", "/bin", 0, &error), "ran one"), "a name with a slash is a path");
+    check(chdir("/") == 0, "chdir /");
     snprintf(list, sizeof list, "%s:/bin:%s", empty, directory);
     check(strstr(output_of(EXECLP, "bare", list, 0, &error), "ran one"), "a script for the shell");
 }
 
-/* What is given back before exec: the next program reads on where this one stopped. */
-static void input_goes_on(void)
+/* An exec function gives read-ahead bytes back: the next program continues where this one stopped. */
+static void next_program_continues(void)
 {
-    check_begin("the next program reads on");
+    check_begin("the next program continues to read");
     char name[] = "/tmp/weir-exec-in-XXXXXX", is[100] = "";
     int fd = mkstemp(name), out[2], status;
     unlink(name);
@@ -158,7 +160,7 @@ static void input_goes_on(void)
     close(out[1]);
 }
 
-static void make(char *path, const char *name, const char *text, mode_t mode)
+static void make_file(char *path, const char *name, const char *text, mode_t mode)
 {
     snprintf(path, 64, "%s/%s", directory, name);
     FILE *f = fopen(path, "w");
@@ -171,15 +173,15 @@ int main(void)
 {
     if (!mkdtemp(directory))
         return 1;
-    make(script, "weir-script", "#!/bin/sh\necho \"ran $1|$2|$WEIR_GIVEN\"\n", 0755);
-    make(bare, "bare", "echo \"ran $1|$2|$WEIR_GIVEN\"\n", 0755);
-    make(plain, "plain", "not to be run", 0644);
+    make_file(script, "weir-script", "#!/bin/sh\necho \"ran $1|$2|$WEIR_GIVEN\"\n", 0755);
+    make_file(bare, "bare", "echo \"ran $1|$2|$WEIR_GIVEN\"\n", 0755);
+    make_file(plain, "plain", "not to be run", 0644);
     snprintf(empty, sizeof empty, "%s/empty", directory);
     mkdir(empty, 0755);
-    writes_first();
+    pending_bytes_are_written();
     failures();
     searches();
-    input_goes_on();
+    next_program_continues();
     unlink(script);
     unlink(bare);
     unlink(plain);

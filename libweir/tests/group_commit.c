@@ -1,5 +1,5 @@
-/* group_commit.c: threads that sync one stream at the same time share the calls; no sync says that a record is
- * on the device before it is; and a sync that failed is never forgotten. */
+/* group_commit.c: threads that sync one stream at the same time share the calls; no sync returns 0 before the record is
+ * on the device; and the error of a failed sync stays. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,11 +16,11 @@ enum { SYNCERS = 16, SYNCED_RECORDS = 40 };
 static weir_stream *shared;
 static struct weir__kernel real;
 
-static _Atomic int sync_calls, fail_from, seen_failure;
-static _Atomic int durable[SYNCERS]; /* number of the last record that the device has, and 1 */
+static _Atomic int sync_calls, fail_from, failures;
+static _Atomic int durable[SYNCERS]; /* records of each thread on the device */
 static int sync_fd;
 
-/* What is in the file when the call begins is on the device when it ends. */
+/* Makes the records durable that are in the file when the call begins. */
 static int slow_fdatasync(int fd)
 {
     (void)fd;
@@ -52,11 +52,11 @@ static void *sync_records(void *argument)
             break;
         int result = weir_sync(shared, WEIR_DATA);
         if (result < 0) {
-            atomic_fetch_add(&seen_failure, result == -EIO);
+            atomic_fetch_add(&failures, result == -EIO);
             break;
         }
         if (durable[thread] <= i)
-            atomic_fetch_add(&seen_failure, 1000);
+            atomic_fetch_add(&failures, 1000);
     }
     return NULL;
 }
@@ -65,11 +65,11 @@ static void begin_syncs(struct weir_options options)
 {
     sync_fd = nameless_file();
     options.flags |= WEIR_THREADS;
-    sync_calls = fail_from = seen_failure = 0;
+    sync_calls = fail_from = failures = 0;
     for (int i = 0; i < SYNCERS; i++)
         durable[i] = 0;
     weir__kernel.fdatasync = slow_fdatasync;
-    check(weir_fdopen(&shared, dup(sync_fd), &options) == 0, "opens");
+    check(weir_fdopen(&shared, dup(sync_fd), &options) == 0, "fdopen");
 }
 
 static void end_syncs(int expected)
@@ -86,79 +86,82 @@ static void group_commit(const char *name, struct weir_options options)
     begin_syncs(options);
     in_threads(SYNCERS, sync_records);
     int records = SYNCERS * SYNCED_RECORDS;
-    check(seen_failure == 0, "%d syncs said 0 too early", seen_failure / 1000);
+    check(failures == 0, "%d syncs returned 0 too early", failures / 1000);
     check(sync_calls * 4 < records, "%d calls for %d records", sync_calls, records);
     struct weir_stats stats;
     weir_get_stats(shared, &stats);
-    check(stats.syncs == (uint64_t)sync_calls && stats.shared_syncs > (uint64_t)records / 2, "stats: %llu of its own, %llu shared",
-          (unsigned long long)stats.syncs, (unsigned long long)stats.shared_syncs);
+    check(stats.syncs == (uint64_t)sync_calls && stats.shared_syncs > (uint64_t)records / 2,
+          "weir_get_stats: %llu syncs, %llu shared", (unsigned long long)stats.syncs,
+          (unsigned long long)stats.shared_syncs);
     printf("  %d fdatasync calls for %d records\n", sync_calls, records);
     end_syncs(0);
 }
 
-/* A thread that is woken to lead, but was served meanwhile, must wake another: else those wait for ever. */
-enum { HASTY_RECORDS = 8000, HASTY_SECONDS = 3 };
+/* A thread that is woken to lead, but whose record another leader has synced meanwhile, must wake the next leader. Else
+ * the followers wait without end. */
+enum { FAST_RECORDS = 8000, FAST_SECONDS = 3 };
 
-static _Atomic int hasty_records;
-static time_t hasty_end;
+static _Atomic int fast_records;
+static time_t fast_end;
 
-static int hasty_fdatasync(int fd)
+static int fast_fdatasync(int fd)
 {
     sleep_seconds(atomic_fetch_add(&sync_calls, 1) % 4 * 50e-6);
     return fd < 0 ? -1 : 0;
 }
 
-static void *sync_in_haste(void *argument)
+static void *sync_fast(void *argument)
 {
     unsigned thread = (unsigned)(intptr_t)argument;
-    for (unsigned i = 0; i < HASTY_RECORDS && time(NULL) < hasty_end; i++) {
-        bool holds = thread == 0 && i % 64 == 0;
-        if (holds)
+    for (unsigned i = 0; i < FAST_RECORDS && time(NULL) < fast_end; i++) {
+        bool locks = thread == 0 && i % 64 == 0;
+        if (locks)
             weir_lock(shared);
         if (weir_putrec(shared, "00 0000", 7) != 7 || weir_sync(shared, i % 16 ? WEIR_DATA : WEIR_WHOLE) != 0)
-            atomic_fetch_add(&seen_failure, 1);
-        if (holds)
+            atomic_fetch_add(&failures, 1);
+        if (locks)
             weir_unlock(shared);
-        atomic_fetch_add(&hasty_records, 1);
+        atomic_fetch_add(&fast_records, 1);
         for (unsigned pause = (i * 7 + thread) % 5; pause > 0; pause--)
             sched_yield();
     }
     return NULL;
 }
 
-static void nobody_waits_for_ever(void)
+static void every_follower_returns(void)
 {
-    check_begin("threads that come and go at any moment are all served");
+    check_begin("every sync returns, with threads that start and end syncs at any time");
     begin_syncs((struct weir_options){.mode = WEIR_RECORD});
-    weir__kernel.fdatasync = weir__kernel.fsync = hasty_fdatasync;
-    hasty_end = time(NULL) + HASTY_SECONDS;
-    alarm(60); /* the end, if one waits for ever */
-    in_threads(SYNCERS, sync_in_haste);
+    weir__kernel.fdatasync = weir__kernel.fsync = fast_fdatasync;
+    fast_end = time(NULL) + FAST_SECONDS;
+    alarm(60); /* ends the test if a thread hangs */
+    in_threads(SYNCERS, sync_fast);
     alarm(0);
-    check(seen_failure == 0, "%d syncs failed", seen_failure);
+    check(failures == 0, "%d syncs failed", failures);
     struct weir_stats stats;
     weir_get_stats(shared, &stats);
-    check(stats.syncs + stats.shared_syncs >= (uint64_t)hasty_records && hasty_records > 0, "stats: %llu of its own, %llu shared",
-          (unsigned long long)stats.syncs, (unsigned long long)stats.shared_syncs);
+    check(stats.syncs + stats.shared_syncs >= (uint64_t)fast_records && fast_records > 0,
+          "weir_get_stats: %llu syncs, %llu shared", (unsigned long long)stats.syncs,
+          (unsigned long long)stats.shared_syncs);
     weir__kernel.fsync = real.fsync;
     end_syncs(0);
 }
 
-static void failed_sync_is_for_all(void)
+static void failed_sync_is_sticky(void)
 {
-    check_begin("a failed sync is seen by all threads, for ever");
+    check_begin("all threads get the error of a failed sync, and weir_clear does not remove it");
     begin_syncs((struct weir_options){.mode = WEIR_RECORD});
     fail_from = 5;
     in_threads(SYNCERS, sync_records);
-    check(seen_failure == SYNCERS, "%d of %d threads saw it", seen_failure, SYNCERS);
+    check(failures == SYNCERS, "%d of %d threads got the error", failures, SYNCERS);
     fail_from = 0;
     weir_clear(shared);
-    check(weir_sync(shared, WEIR_DATA) == -EIO, "for ever");
+    check(weir_sync(shared, WEIR_DATA) == -EIO, "weir_sync after weir_clear");
     end_syncs(-EIO);
 }
 
-/* A thread that holds the lock and syncs while another is in the device. */
-static ssize_t again(int fd, const void *from, size_t bytes)
+/* A thread that holds the lock syncs while another thread is in fdatasync(2). */
+static ssize_t fail_with_eagain(int fd, const void *from, size_t bytes)
 {
     (void)fd, (void)from, (void)bytes;
     errno = EAGAIN;
@@ -173,25 +176,25 @@ static void *sync_once(void *unused)
 
 static void sync_with_the_lock_held(void)
 {
-    check_begin("a sync by one who holds the lock");
+    check_begin("a sync by the thread that holds the lock");
     begin_syncs((struct weir_options){.mode = WEIR_FULL});
     pthread_t thread;
     weir_putrec(shared, "00 0000", 7);
     pthread_create(&thread, NULL, sync_once, NULL);
     while (sync_calls == 0)
         sched_yield();
-    weir_lock(shared); /* the other is in the device, without it */
+    weir_lock(shared); /* the other thread is in fdatasync(2) and has released the lock */
     weir_putrec(shared, "01 0000", 7);
-    weir__kernel.write = again;
-    check(weir_sync(shared, WEIR_DATA) == -EAGAIN, "nothing is said to be there that is not");
+    weir__kernel.write = fail_with_eagain;
+    check(weir_sync(shared, WEIR_DATA) == -EAGAIN, "weir_sync returned 0 without the record");
     weir__kernel.write = real.write;
-    check(weir_sync(shared, WEIR_DATA) == 0 && durable[1] == 1, "now it is");
+    check(weir_sync(shared, WEIR_DATA) == 0 && durable[1] == 1, "weir_sync after EAGAIN");
     weir_unlock(shared);
     pthread_join(thread, NULL);
     end_syncs(0);
 }
 
-/* The kernel says it once, to one of two calls that were made at the same time. */
+/* The kernel reports a write-back error once, to one of two simultaneous calls. */
 static _Atomic int in_device;
 
 static int second_fails(int fd)
@@ -212,9 +215,9 @@ static void *first_result(void *result)
     return NULL;
 }
 
-static void error_that_another_was_told(void)
+static void error_of_other_thread(void)
 {
-    check_begin("an error that another thread was told");
+    check_begin("an error that the kernel reported to another thread");
     begin_syncs((struct weir_options){.mode = WEIR_FULL});
     weir__kernel.fdatasync = second_fails;
     int result = 1;
@@ -225,15 +228,15 @@ static void error_that_another_was_told(void)
     while (in_device == 0)
         sched_yield();
     weir_lock(shared);
-    check(weir_sync(shared, WEIR_DATA) == -EIO, "a call of its own");
+    check(weir_sync(shared, WEIR_DATA) == -EIO, "the second call");
     weir_unlock(shared);
     in_device = 3;
     pthread_join(thread, NULL);
-    check(result == -EIO, "the first returned %d", result);
+    check(result == -EIO, "the first call returned %d", result);
     end_syncs(-EIO);
 }
 
-/* Two lines by one call, in two pieces that are not split at the line's end. */
+/* Writes two lines by one call, in two pieces that do not end at a newline. */
 static void *write_pairs(void *argument)
 {
     char first[64], second[16];
@@ -247,10 +250,10 @@ static void *write_pairs(void *argument)
     return NULL;
 }
 
-/* While one is in the device for the first line, the lock is free: nobody may come before the second. */
-static void one_call_stays_together(struct weir_options options)
+/* During the sync after the first line the lock is free, but no other thread may write before the second line. */
+static void calls_are_not_interleaved(struct weir_options options)
 {
-    check_begin("what one call writes stays together, mode %d, %zu bytes", (int)options.mode, options.buffer_bytes);
+    check_begin("bytes of one call are contiguous, mode %d, %zu bytes", (int)options.mode, options.buffer_bytes);
     options.durability = WEIR_DATA;
     begin_syncs(options);
     in_threads(8, write_pairs);
@@ -273,14 +276,14 @@ int main(void)
     group_commit("record", (struct weir_options){.mode = WEIR_RECORD});
     group_commit("line", (struct weir_options){.mode = WEIR_LINE});
     group_commit("none", (struct weir_options){.mode = WEIR_NONE});
-    nobody_waits_for_ever();
-    failed_sync_is_for_all();
+    every_follower_returns();
+    failed_sync_is_sticky();
     sync_with_the_lock_held();
-    error_that_another_was_told();
-    one_call_stays_together((struct weir_options){.mode = WEIR_LINE, .buffer_bytes = 1});
-    one_call_stays_together((struct weir_options){.mode = WEIR_LINE});
-    one_call_stays_together((struct weir_options){.mode = WEIR_FULL, .buffer_bytes = 1});
-    one_call_stays_together((struct weir_options){.mode = WEIR_NONE, .buffer_bytes = 1});
-    one_call_stays_together((struct weir_options){.mode = WEIR_RECORD, .buffer_bytes = 1});
+    error_of_other_thread();
+    calls_are_not_interleaved((struct weir_options){.mode = WEIR_LINE, .buffer_bytes = 1});
+    calls_are_not_interleaved((struct weir_options){.mode = WEIR_LINE});
+    calls_are_not_interleaved((struct weir_options){.mode = WEIR_FULL, .buffer_bytes = 1});
+    calls_are_not_interleaved((struct weir_options){.mode = WEIR_NONE, .buffer_bytes = 1});
+    calls_are_not_interleaved((struct weir_options){.mode = WEIR_RECORD, .buffer_bytes = 1});
     return check_finish("group_commit");
 }

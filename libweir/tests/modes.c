@@ -1,5 +1,4 @@
-/* modes.c: how many write(2)s each mode makes, and of which bytes; what sizes and whose memory a buffer may
- * have. */
+/* modes.c: the write(2) calls of each mode; the sizes and the memory that a buffer may have. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,32 +18,32 @@ static weir_stream *begin(enum fake_kind kind, int oflags, struct weir_options o
     weir_stream *s;
     fake_file_free(&file);
     fake_file_make(&file, kind);
-    check(weir_fdopen(&s, fake_open(&file, oflags), &options) == 0, "opens");
+    check(weir_fdopen(&s, fake_open(&file, oflags), &options) == 0, "fdopen");
     fake_forget();
     return s;
 }
 
-/* The writes since the last time were exactly these: each with its bytes, joined by a '|'. */
-static void wrote(const char *expected, int line)
+/* Checks the writes since the last check: the bytes of each, joined by '|'. */
+static void check_writes(const char *expected, int line)
 {
-    size_t seen;
+    size_t from;
     char is[4000] = "";
     size_t used = 0, at = file.size;
     for (uint64_t i = fake_count(); i > 0; i--)
         if (fake_note_at(i)->call == FAKE_WRITE)
             at -= (size_t)fake_note_at(i)->result;
-    seen = at;
+    from = at;
     for (uint64_t i = 1; i <= fake_count(); i++) {
         const struct fake_note *note = fake_note_at(i);
         if (note->call != FAKE_WRITE)
             continue;
-        used += (size_t)sprintf(is + used, "%s%.*s", used ? "|" : "", (int)note->result, (char *)file.bytes + seen);
-        seen += (size_t)note->result;
+        used += (size_t)sprintf(is + used, "%s%.*s", used ? "|" : "", (int)note->result, (char *)file.bytes + from);
+        from += (size_t)note->result;
     }
     check(strcmp(is, expected) == 0, "line %d: %s, not %s", line, is, expected);
     fake_forget();
 }
-#define WROTE(expected) wrote(expected, __LINE__)
+#define WROTE(expected) check_writes(expected, __LINE__)
 
 /* ---- each mode ---- */
 
@@ -65,7 +64,7 @@ static void mode_none(size_t bytes)
     char *to;
     weir_reserve(s, &to, 3), memcpy(to, "res", 3), WROTE("");
     weir_commit(s, 3), WROTE("res");
-    check(weir_close(s) == 0, "closes");
+    check(weir_close(s) == 0, "close");
     WROTE("");
 }
 
@@ -85,7 +84,7 @@ static void mode_line(size_t bytes)
     weir_commit(s, 4), WROTE("tailx\n");
     weir_endrec(s), WROTE("yz\n");
     weir_put_str(s, "end"), WROTE("");
-    check(weir_close(s) == 0, "closes");
+    check(weir_close(s) == 0, "close");
     WROTE("end");
 }
 
@@ -96,7 +95,7 @@ static void line_longer_than_the_buffer(void)
     for (const char *c = "abcdefghij\nkl"; *c; c++)
         weir_putc(s, *c);
     WROTE("abcd|efgh|ij\n");
-    check(weir_close(s) == 0, "closes");
+    check(weir_close(s) == 0, "close");
     WROTE("kl");
 }
 
@@ -121,7 +120,7 @@ static void mode_full(size_t bytes, size_t chunk)
         writes++;
         bool last = (uint64_t)total == 0 || writes == (total + bytes - 1) / bytes;
         if (chunk < bytes)
-            check(last || (size_t)note->result == bytes, "a write of %lld", (long long)note->result);
+            check(last || (size_t)note->result == bytes, "a write of %lld bytes", (long long)note->result);
     }
     if (chunk < bytes)
         check(writes == (total + bytes - 1) / bytes, "%llu writes", (unsigned long long)writes);
@@ -140,15 +139,16 @@ static void mode_record(void)
     weir_putrec(s, "a record larger than the buffer", 31), WROTE("four\n");
     weir_putrec(s, "x", 1), weir_flush(s), WROTE("a record larger than the buffer\n|x\n");
     weir_put_str(s, "half"), weir_flush(s), WROTE("half");
-    check(weir_close(s) == 0, "closes");
+    check(weir_close(s) == 0, "close");
     check_begin("records without a separator");
-    s = begin(FAKE_FILE, O_WRONLY, (struct weir_options){.mode = WEIR_RECORD, .separator = WEIR_SEPARATOR_NONE, .buffer_bytes = 6});
+    struct weir_options options = {.mode = WEIR_RECORD, .separator = WEIR_SEPARATOR_NONE, .buffer_bytes = 6};
+    s = begin(FAKE_FILE, O_WRONLY, options);
     weir_putrec(s, "abc", 3), weir_put_str(s, "d"), weir_endrec(s), weir_putrec(s, "efgh", 4), WROTE("abcd");
     weir_close(s);
     WROTE("efgh");
 }
 
-/* Every write is of whole records, and of as many as PIPE_BUF allows. */
+/* Every write consists of whole records, as many as PIPE_BUF allows. */
 static void records_on_a_pipe(void)
 {
     check_begin("records on a pipe");
@@ -157,7 +157,7 @@ static void records_on_a_pipe(void)
     char record[9000];
     memset(record, 'r', sizeof record);
     for (int i = 0; i < 400; i++)
-        check(weir_putrec(s, record, random_below(&r, i % 50 == 49 ? sizeof record : 300)) >= 0, "accepted");
+        check(weir_putrec(s, record, random_below(&r, i % 50 == 49 ? sizeof record : 300)) >= 0, "putrec failed");
     weir_close(s);
     size_t at = 0;
     for (uint64_t i = 1; i <= fake_count(); i++) {
@@ -173,34 +173,34 @@ static void records_on_a_pipe(void)
             check((size_t)(next + 1 - file.bytes) - at > PIPE_BUF, "a small write of %zu bytes", bytes);
         at += bytes;
     }
-    check(at == file.size, "all");
+    check(at == file.size, "%zu bytes of %zu", at, file.size);
 }
 
-static void of_its_own_accord(void)
+static void automatic_mode(void)
 {
-    check_begin("auto");
+    check_begin("automatic mode");
     weir_stream *s = begin(FAKE_TERMINAL, O_WRONLY, (struct weir_options){0});
-    check(weir_get_mode(s) == WEIR_LINE, "line for a terminal");
+    check(weir_get_mode(s) == WEIR_LINE, "not line mode for a terminal");
     weir_close(s);
     for (enum fake_kind kind = FAKE_FILE; kind <= FAKE_PIPE; kind++) {
         s = begin(kind, O_WRONLY, (struct weir_options){0});
-        check(weir_get_mode(s) == WEIR_FULL, "full for others");
+        check(weir_get_mode(s) == WEIR_FULL, "not full mode for a file or pipe");
         weir_close(s);
     }
     pid_t child = fork();
-    if (child == 0) { /* what its descriptor 2 is does not matter */
+    if (child == 0) { /* any kind of file as descriptor 2 */
         close(2);
         open("/dev/null", O_WRONLY);
         _exit(weir_get_mode(weir_stderr()) != WEIR_NONE || weir_get_mode(weir_stdout()) == WEIR_NONE);
     }
     int status = -1;
     waitpid(child, &status, 0);
-    check(status == 0, "none for descriptor 2");
+    check(status == 0, "not mode none for descriptor 2");
 }
 
-static void changed_midway(void)
+static void mode_changes(void)
 {
-    check_begin("modes and sizes changed midway");
+    check_begin("changes of mode and size with pending bytes");
     weir_stream *s = begin(FAKE_FILE, O_WRONLY, (struct weir_options){.mode = WEIR_FULL, .buffer_bytes = 8});
     weir_put_str(s, "one\ntw"), WROTE("");
     check(weir_set_mode(s, WEIR_LINE, 0) == 0, "line"), WROTE("one\n");
@@ -215,7 +215,7 @@ static void changed_midway(void)
     weir_putc(s, '1'), weir_putc(s, '2'), weir_putc(s, '3'), WROTE("12");
     check(weir_set_mode(s, (enum weir_mode)5, 0) == -EINVAL, "no such mode");
     check(weir_set_mode(s, WEIR_FULL, WEIR_BUFFER_MAX + 1) == -EINVAL, "no such size");
-    check(weir_close(s) == 0, "closes");
+    check(weir_close(s) == 0, "close");
     WROTE("3");
 }
 
@@ -226,14 +226,15 @@ static void sizes(void)
     check_begin("sizes from 1 byte to 1 GiB");
     weir_stream *s;
     struct weir_options options = {.buffer_bytes = WEIR_BUFFER_MAX + 1};
-    check(weir_open_collector(&s, &options) == -EINVAL, "one more is too large");
+    check(weir_open_collector(&s, &options) == -EINVAL, "WEIR_BUFFER_MAX + 1 is refused");
     for (size_t bytes = 1; bytes <= WEIR_BUFFER_MAX; bytes *= 8) {
         s = begin(FAKE_FILE, O_RDWR, (struct weir_options){.buffer_bytes = bytes});
         struct weir_stats stats;
         weir_get_stats(s, &stats);
         check(stats.buffer_bytes == bytes && stats.read_buffer_bytes == bytes, "%zu", bytes);
-        check(weir_put_str(s, "some text") == 9 && weir_seek(s, 5, SEEK_SET) == 5 && weir_getc(s) == 't', "works");
-        check(weir_close(s) == 0, "closes");
+        check(weir_put_str(s, "some text") == 9 && weir_seek(s, 5, SEEK_SET) == 5 && weir_getc(s) == 't',
+              "write, seek, read");
+        check(weir_close(s) == 0, "close");
     }
 }
 
@@ -243,7 +244,10 @@ static void default_sizes(void)
     static const struct {
         enum fake_kind kind;
         size_t least, most;
-    } kinds[] = {{FAKE_FILE, 65536, 1 << 20}, {FAKE_PIPE, 4096, 65536}, {FAKE_TERMINAL, 1024, 65536}, {FAKE_SOCKET, 4096, 1 << 20}};
+    } kinds[] = {{FAKE_FILE, 65536, 1 << 20},
+                 {FAKE_PIPE, 4096, 65536},
+                 {FAKE_TERMINAL, 1024, 65536},
+                 {FAKE_SOCKET, 4096, 1 << 20}};
     for (int i = 0; i < 4; i++) {
         weir_stream *s = begin(kinds[i].kind, O_WRONLY, (struct weir_options){0});
         struct weir_stats stats;
@@ -261,20 +265,21 @@ static void callers_memory(void)
     struct weir_options options = {.mode = WEIR_FULL, .buffer = memory + 1, .buffer_bytes = 10};
     weir_stream *s = begin(FAKE_FILE, O_WRONLY, options);
     weir_put_str(s, "12345");
-    check(memcmp(memory, "#12345", 6) == 0, "it holds what waits");
+    check(memcmp(memory, "#12345", 6) == 0, "the pending bytes are in the caller's memory");
     weir_put_str(s, "67890abc");
-    check(memory[0] == '#' && memory[11] == '#', "and is all that is used");
+    check(memory[0] == '#' && memory[11] == '#', "bytes outside the caller's memory have changed");
     WROTE("1234567890");
     weir_close(s);
     memset(memory, '#', 12);
     s = begin(FAKE_FILE, O_RDWR, options);
-    check(weir_put_str(s, "12345678") == 8 && weir_seek(s, 0, SEEK_SET) == 0 && weir_getc(s) == '1', "both ways");
-    check(weir_ungetc(s, 'x') == 'x' && weir_getc(s) == 'x', "a byte pushed back needs other memory");
-    check(memory[0] == '#' && memory[11] == '#', "in its halves");
-    check(weir_set_buffer(s, WEIR_FULL, memory, 10) == -EBUSY, "too late");
+    check(weir_put_str(s, "12345678") == 8 && weir_seek(s, 0, SEEK_SET) == 0 && weir_getc(s) == '1',
+          "write, seek, read");
+    check(weir_ungetc(s, 'x') == 'x' && weir_getc(s) == 'x', "ungetc");
+    check(memory[0] == '#' && memory[11] == '#', "bytes outside the caller's memory have changed");
+    check(weir_set_buffer(s, WEIR_FULL, memory, 10) == -EBUSY, "weir_set_buffer after reading");
     weir_close(s);
     s = begin(FAKE_FILE, O_WRONLY, (struct weir_options){0});
-    check(weir_set_buffer(s, WEIR_LINE, memory, 3) == 0 && weir_get_mode(s) == WEIR_LINE, "as setvbuf");
+    check(weir_set_buffer(s, WEIR_LINE, memory, 3) == 0 && weir_get_mode(s) == WEIR_LINE, "weir_set_buffer");
     weir_put_str(s, "abcd"), WROTE("abcd");
     weir_close(s);
 }
@@ -293,8 +298,8 @@ int main(void)
     line_longer_than_the_buffer();
     mode_record();
     records_on_a_pipe();
-    of_its_own_accord();
-    changed_midway();
+    automatic_mode();
+    mode_changes();
     sizes();
     default_sizes();
     callers_memory();

@@ -1,5 +1,5 @@
-/* sharing.c: descriptors that several programs use in turns: each line is read once, whoever reads it, and
- * bytes that were written in turns are in turn; and tied streams: a prompt is seen before its answer. */
+/* sharing.c: descriptors that several programs use in turn: one of the programs reads each line, once, and written
+ * bytes are in the order of the writes. Tied streams: a prompt is visible before the program waits for the answer. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ enum { LINES = 60 };
 enum source { A_FILE, A_PIPE, A_SOCKET, A_TERMINAL, SOURCES };
 static const char *const source_names[] = {"file", "pipe", "socket", "terminal"};
 
-/* Lines of many lengths; some longer than what look_ahead.c looks at, but not for a terminal. */
+/* Makes a line. Some lines exceed what peek_source.c copies at once, except for a terminal. */
 static int line_of(char *to, int number, enum source source)
 {
     int filler = number % 13 == 12 && source != A_TERMINAL ? 5000 : number * 37 % 120;
@@ -29,7 +29,7 @@ static int line_of(char *to, int number, enum source source)
     return length + filler + 1;
 }
 
-/* A descriptor that gives the lines and then the end. A child process writes what cannot lie there. */
+/* Returns a descriptor that delivers the lines and then end of file. For all but a file, a child writes them. */
 static int give_lines(enum source source, pid_t *writer)
 {
     char name[] = "/tmp/weir-sharing-XXXXXX", line[6000];
@@ -49,10 +49,10 @@ static int give_lines(enum source source, pid_t *writer)
         grantpt(ends[1]);
         unlockpt(ends[1]);
         ends[0] = open(ptsname(ends[1]), O_RDWR | O_NOCTTY);
-        struct termios how;
-        tcgetattr(ends[0], &how);
-        how.c_lflag &= ~(tcflag_t)ECHO;
-        tcsetattr(ends[0], TCSANOW, &how);
+        struct termios attributes;
+        tcgetattr(ends[0], &attributes);
+        attributes.c_lflag &= ~(tcflag_t)ECHO;
+        tcsetattr(ends[0], TCSANOW, &attributes);
     } else if ((source == A_PIPE ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) != 0) {
         abort();
     }
@@ -63,7 +63,7 @@ static int give_lines(enum source source, pid_t *writer)
             if (write(ends[1], line, (size_t)line_of(line, i, source)) < 0)
                 _exit(1);
         if (source == A_TERMINAL) {
-            _exit(write(ends[1], "\004", 1) != 1 || sleep(20)); /* its end; until it is killed */
+            _exit(write(ends[1], "\004", 1) != 1 || sleep(20)); /* end of file; then it waits to be killed */
         }
         _exit(0);
     }
@@ -77,8 +77,8 @@ static bool is_line(const char *text, size_t bytes, int number, enum source sour
     return bytes == (size_t)line_of(expected, number, source) && memcmp(text, expected, bytes) == 0;
 }
 
-/* Another program takes one line: the shell reads no further than it must. */
-static bool another_reads(int fd, int number, enum source source)
+/* Lets another program read one line: the shell's read does not read ahead. */
+static bool read_by_shell(int fd, int number, enum source source)
 {
     char is[6000] = "";
     int out[2];
@@ -100,21 +100,21 @@ static bool another_reads(int fd, int number, enum source source)
     return is_line(is, all, number, source);
 }
 
-static void lines_in_turns(enum source source, size_t buffer_bytes)
+static void lines_in_turn(enum source source, size_t buffer_bytes)
 {
-    check_begin("lines of a %s in turns, %zu bytes", source_names[source], buffer_bytes);
+    check_begin("lines of a %s in turn, %zu bytes", source_names[source], buffer_bytes);
     pid_t writer;
     int fd = give_lines(source, &writer);
     weir_stream *s;
     struct weir_options options = {.flags = WEIR_SHARE, .buffer_bytes = buffer_bytes};
-    check(weir_fdopen(&s, fd, &options) == 0, "opens");
+    check(weir_fdopen(&s, fd, &options) == 0, "fdopen");
     struct random r = random_from(buffer_bytes + source);
     for (int i = 0; i < LINES; i++) {
         char *record;
         ssize_t got;
         if (random_below(&r, 3) == 0) {
-            weir_flush(s); /* here fork(3) does it as well */
-            if (!check(another_reads(fd, i, source), "another program did not find line %d", i))
+            weir_flush(s); /* fork(3) does so, too */
+            if (!check(read_by_shell(fd, i, source), "the shell did not read line %d", i))
                 break;
             continue;
         }
@@ -124,17 +124,17 @@ static void lines_in_turns(enum source source, size_t buffer_bytes)
         if (!check(got > 0 && is_line(record, (size_t)got, i, source), "line %d: %zd", i, got))
             break;
     }
-    check(weir_getc(s) == WEIR_EOF, "the end");
-    check(weir_close(s) == 0, "closes");
+    check(weir_getc(s) == WEIR_EOF, "no end of file");
+    check(weir_close(s) == 0, "close");
     if (writer > 0) {
         kill(writer, SIGKILL);
         waitpid(writer, NULL, 0);
     }
 }
 
-static void calls_for_a_line(enum source source)
+static void calls_per_line(enum source source)
 {
-    check_begin("calls for a line of a shared %s", source_names[source]);
+    check_begin("system calls per line of a shared %s", source_names[source]);
     pid_t writer;
     int fd = give_lines(source, &writer), count = 0;
     weir_stream *s;
@@ -142,22 +142,22 @@ static void calls_for_a_line(enum source source)
     struct weir_options options = {.flags = WEIR_SHARE};
     weir_fdopen(&s, fd, &options);
     waitpid(writer, NULL, WNOHANG);
-    sleep_seconds(0.2); /* as much as it holds is there */
+    sleep_seconds(0.2); /* until it is full, or all is written */
     fake_install();
     fake_forget();
     while (weir_getrec(s, &record) > 0)
         count++;
     uint64_t calls = fake_count();
     fake_remove();
-    printf("  %.1f calls a line\n", (double)calls / count);
+    printf("  %.1f calls per line\n", (double)calls / count);
     check(count == LINES && calls <= (uint64_t)LINES * 5, "%d lines, %llu calls", count, (unsigned long long)calls);
     weir_close(s);
     waitpid(writer, NULL, 0);
 }
 
-static void written_in_turns(void)
+static void written_in_turn(void)
 {
-    check_begin("bytes written in turns");
+    check_begin("bytes written in turn");
     char name[] = "/tmp/weir-sharing-XXXXXX", is[200] = "";
     int fd = mkstemp(name);
     unlink(name);
@@ -173,17 +173,17 @@ static void written_in_turns(void)
     }
     waitpid(child, NULL, 0);
     weir_put_str(s, "three ");
-    check(weir_fileno(s) == fd && dprintf(fd, "four ") == 5, "by hand");
+    check(weir_fileno(s) == fd && dprintf(fd, "four ") == 5, "write to the descriptor");
     weir_put_str(s, "five");
-    check(weir_tell(s) == 23, "at %d", (int)weir_tell(s));
-    check(weir_seek(s, 4, SEEK_SET) == 4 && weir_put_str(s, "TWO") == 3, "back");
+    check(weir_tell(s) == 23, "tell returned %d", (int)weir_tell(s));
+    check(weir_seek(s, 4, SEEK_SET) == 4 && weir_put_str(s, "TWO") == 3, "seek back and write");
     check(weir_flush(s) == 0 && pread(fd, is, sizeof is, 0) == 23 && strcmp(is, "one TWO three four five") == 0, "%s", is);
-    check(weir_close(s) == 0, "closes");
+    check(weir_close(s) == 0, "close");
 }
 
 /* ---- tied streams ---- */
 
-static bool comes(int fd, const char *text)
+static bool can_read(int fd, const char *text)
 {
     char is[200];
     size_t all = 0;
@@ -199,7 +199,7 @@ static bool comes(int fd, const char *text)
 
 static void prompt_on_a_terminal(void)
 {
-    check_begin("a prompt on a terminal comes before its answer");
+    check_begin("a prompt on a terminal is written before the answer is read");
     int master = posix_openpt(O_RDWR | O_NOCTTY), status;
     grantpt(master);
     unlockpt(master);
@@ -209,21 +209,21 @@ static void prompt_on_a_terminal(void)
         for (int fd = 0; fd < 2; fd++)
             dup2(slave, fd);
         char *record;
-        weir_printf(weir_stdout(), "name? "); /* no line, so it waits */
+        weir_printf(weir_stdout(), "name? "); /* not a whole line: pending */
         ssize_t got = weir_getrec(weir_stdin(), &record);
         weir_printf(weir_stdout(), "hello, %.*s", (int)got, record);
         exit(0);
     }
-    check(comes(master, "name? "), "no prompt");
-    check(write(master, "you\n", 4) == 4 && comes(master, "you\r\nhello, you\r\n"), "no answer");
+    check(can_read(master, "name? "), "no prompt");
+    check(write(master, "you\n", 4) == 4 && can_read(master, "you\r\nhello, you\r\n"), "no answer");
     waitpid(child, &status, 0);
-    check(status == 0, "ended with %x", (unsigned)status);
+    check(status == 0, "the child ended with %x", (unsigned)status);
     close(master);
 }
 
-static void tied_by_hand(void)
+static void explicit_tie(void)
 {
-    check_begin("reading one flushes the other");
+    check_begin("reading a stream flushes the tied one");
     int in[2], out[2];
     weir_stream *from, *to;
     char byte;
@@ -234,11 +234,11 @@ static void tied_by_hand(void)
     check(write(in[1], "ab", 2) == 2 && weir_putc(to, '1') == '1', "set up");
     check(weir_getc(from) == 'a' && read(out[0], &byte, 1) == 1 && byte == '1', "a read flushes");
     weir_putc(to, '2');
-    check(weir_getc(from) == 'b' && read(out[0], &byte, 1) < 0, "what is in the buffer needs none");
-    check(weir_tie(from, NULL) == 0 && write(in[1], "c", 1) == 1, "no longer tied");
-    check(weir_getc(from) == 'c' && read(out[0], &byte, 1) < 0, "nothing is flushed");
+    check(weir_getc(from) == 'b' && read(out[0], &byte, 1) < 0, "a read from the buffer does not flush");
+    check(weir_tie(from, NULL) == 0 && write(in[1], "c", 1) == 1, "untie");
+    check(weir_getc(from) == 'c' && read(out[0], &byte, 1) < 0, "a read after untying does not flush");
     weir_tie(from, to);
-    check(weir_close(to) == 0 && write(in[1], "d", 1) == 1 && weir_getc(from) == 'd', "closing it unties");
+    check(weir_close(to) == 0 && write(in[1], "d", 1) == 1 && weir_getc(from) == 'd', "closing a stream unties it");
     weir_close(from);
     close(in[1]);
     close(out[0]);
@@ -249,11 +249,11 @@ int main(void)
     static const size_t sizes[] = {0, 1, 100};
     for (int source = 0; source < SOURCES; source++)
         for (int i = 0; i < 3; i++)
-            lines_in_turns((enum source)source, sizes[i]);
-    calls_for_a_line(A_PIPE);
-    calls_for_a_line(A_SOCKET);
-    written_in_turns();
+            lines_in_turn((enum source)source, sizes[i]);
+    calls_per_line(A_PIPE);
+    calls_per_line(A_SOCKET);
+    written_in_turn();
     prompt_on_a_terminal();
-    tied_by_hand();
+    explicit_tie();
     return check_finish("sharing");
 }

@@ -1,5 +1,5 @@
-/* threads.c: streams that threads share: lines are whole, locks nest, and every stream may come and go while
- * others work. Syncs that they share: group_commit.c; the delay's timer: stale.c. */
+/* threads.c: streams that threads share: lines are whole, locks nest, and threads may open and close streams while
+ * others write. Shared syncs are in group_commit.c, the timer of the bounded delay is in stale.c. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ static struct weir__kernel real;
 
 /* ---- lines ---- */
 
-/* "THREAD NUMBER xxxxx" with as many x as the number says. */
+/* Makes the line "THREAD NUMBER xxxxx"; its length depends on the number. */
 static int line_of(char *to, int thread, int number)
 {
     int length = sprintf(to, "%d %d ", thread, number);
@@ -50,7 +50,7 @@ static void *write_lines(void *argument)
             line[length] = '\n';
             weir_write(shared, line, (size_t)length + 1);
             break;
-        default: /* in pieces, with the lock taken twice */
+        default: /* in pieces, with a nested lock */
             weir_lock(shared);
             for (int c = 0; c < length; c++)
                 weir_putc_unlocked(shared, line[c]);
@@ -63,7 +63,7 @@ static void *write_lines(void *argument)
     return NULL;
 }
 
-static void lines_are_whole(int fd)
+static void check_lines(int fd)
 {
     int next[THREADS] = {0}, count = 0;
     char line[300], expected[300];
@@ -81,7 +81,7 @@ static void lines_are_whole(int fd)
         next[thread]++;
         count++;
     }
-    check(count == THREADS * LINES, "%d lines", count);
+    check(count == THREADS * LINES, "%d lines of %d", count, THREADS * LINES);
     fclose(f);
 }
 
@@ -90,14 +90,14 @@ static void whole_lines(const char *name, struct weir_options options)
     check_begin("lines of 8 threads, %s, %zu bytes", name, options.buffer_bytes);
     int fd = nameless_file();
     options.flags |= WEIR_THREADS | WEIR_KEEP_OPEN;
-    check(weir_fdopen(&shared, fd, &options) == 0, "opens");
+    check(weir_fdopen(&shared, fd, &options) == 0, "fdopen");
     in_threads(THREADS, write_lines);
-    check(weir_close(shared) == 0, "closes");
-    lines_are_whole(fd);
+    check(weir_close(shared) == 0, "close");
+    check_lines(fd);
     close(fd);
 }
 
-/* Also by one who has the lock, with and without asking for it once more. */
+/* Writes bytes without the lock and with it held, the latter also by weir_putc_unlocked. */
 static void *put_bytes(void *argument)
 {
     int c = 'a' + (int)(intptr_t)argument;
@@ -112,52 +112,52 @@ static void *put_bytes(void *argument)
     return NULL;
 }
 
-static void bytes_are_all_there(int threads)
+static void no_byte_is_lost(int threads)
 {
     check_begin("bytes of %d threads", threads);
-    int fd = nameless_file(), seen[256] = {0};
+    int fd = nameless_file(), counts[256] = {0};
     struct weir_options options = {.flags = WEIR_THREADS | WEIR_KEEP_OPEN, .buffer_bytes = 1000};
     weir_fdopen(&shared, fd, &options);
     in_threads(threads, put_bytes);
-    check(weir_close(shared) == 0, "closes");
+    check(weir_close(shared) == 0, "close");
     unsigned char bytes[4096];
     lseek(fd, 0, SEEK_SET);
     for (ssize_t got; (got = read(fd, bytes, sizeof bytes)) > 0;)
         for (ssize_t i = 0; i < got; i++)
-            seen[bytes[i]]++;
+            counts[bytes[i]]++;
     for (int i = 0; i < threads; i++)
-        check(seen['a' + i] == LINES * 10, "thread %d: %d", i, seen['a' + i]);
+        check(counts['a' + i] == LINES * 10, "thread %d: %d bytes", i, counts['a' + i]);
     close(fd);
 }
 
-static _Atomic int taken[256];
+static _Atomic int read_counts[256];
 
 static void *get_bytes(void *argument)
 {
     int c;
     while ((c = weir_getc(shared)) >= 0)
-        taken[c]++;
+        read_counts[c]++;
     return argument;
 }
 
-static void bytes_are_taken_once(void)
+static void bytes_are_read_once(void)
 {
-    check_begin("bytes taken by 4 threads");
+    check_begin("bytes read by 4 threads");
     enum { EACH = LINES * 2 };
     int fd = nameless_file(), wrong = 0;
     unsigned char all[256];
     for (int i = 0; i < 256; i++)
         all[i] = (unsigned char)i;
     for (int i = 0; i < EACH; i++)
-        check(write(fd, all, sizeof all) == sizeof all, "written");
+        check(write(fd, all, sizeof all) == sizeof all, "cannot write the file");
     lseek(fd, 0, SEEK_SET);
     struct weir_options options = {.flags = WEIR_THREADS, .buffer_bytes = 1000};
     weir_fdopen(&shared, fd, &options);
     in_threads(4, get_bytes);
     for (int i = 0; i < 256; i++)
-        wrong += taken[i] != EACH;
-    check(wrong == 0, "%d of 256 bytes were not taken as often as they are there", wrong);
-    check(weir_close(shared) == 0, "closes");
+        wrong += read_counts[i] != EACH;
+    check(wrong == 0, "%d of 256 byte values were not read as often as the file has them", wrong);
+    check(weir_close(shared) == 0, "close");
 }
 
 /* ---- locks ---- */
@@ -170,7 +170,7 @@ static void *try_lock(void *argument)
     return NULL;
 }
 
-static int try_elsewhere(void)
+static int try_in_thread(void)
 {
     pthread_t thread;
     int result = 1;
@@ -184,21 +184,21 @@ static void locks_nest(unsigned flags)
     check_begin("locks nest, flags %u", flags);
     struct weir_options options = {.flags = flags};
     weir_open_collector(&shared, &options);
-    check(try_elsewhere() == 0, "free");
+    check(try_in_thread() == 0, "free");
     weir_lock(shared);
-    check(weir_trylock(shared) == 0, "again");
-    check(try_elsewhere() == -EBUSY, "held");
+    check(weir_trylock(shared) == 0, "nested lock");
+    check(try_in_thread() == -EBUSY, "held twice");
     weir_unlock(shared);
-    check(try_elsewhere() == -EBUSY, "still held");
-    check(weir_putc(shared, 'x') == 'x' && weir_putc_unlocked(shared, 'y') == 'y', "by one who holds it");
+    check(try_in_thread() == -EBUSY, "held once");
+    check(weir_putc(shared, 'x') == 'x' && weir_putc_unlocked(shared, 'y') == 'y', "writes with the lock held");
     weir_unlock(shared);
-    check(try_elsewhere() == 0, "free again");
+    check(try_in_thread() == 0, "free again");
     char *memory;
-    check(weir_memory(shared, &memory) == 2 && memcmp(memory, "xy", 2) == 0, "both");
+    check(weir_memory(shared, &memory) == 2 && memcmp(memory, "xy", 2) == 0, "both bytes are there");
     weir_close(shared);
 }
 
-/* ---- coming and going ---- */
+/* ---- opening and closing during other calls ---- */
 
 static _Atomic bool stop;
 
@@ -217,41 +217,41 @@ static void *open_and_close(void *argument)
     return argument;
 }
 
-static void *flush_all_the_time(void *argument)
+static void *flush_repeatedly(void *argument)
 {
     while (!stop)
         weir_flush_all();
     return argument;
 }
 
-/* What is freed is not to be touched, nor given out again. */
+/* Replaces munmap(2): the memory stays mapped without access, so that a later use crashes. */
 static int quarantine(void *address, size_t bytes) { return mprotect(address, bytes, PROT_NONE); }
 
 static ssize_t slow_write(int fd, const void *from, size_t bytes)
 {
-    sleep_seconds(0.0001); /* others come to wait for the lock */
+    sleep_seconds(0.0001); /* lets other threads wait for the lock */
     return real.write(fd, from, bytes);
 }
 
-static void flush_all_meanwhile(void)
+static void flush_all_during_open_and_close(void)
 {
-    check_begin("weir_flush_all while streams come and go");
+    check_begin("weir_flush_all while threads open and close streams");
     pthread_t flushers[2];
     stop = false;
     weir__kernel.munmap = quarantine;
     weir__kernel.write = slow_write;
     for (int i = 0; i < 2; i++)
-        pthread_create(&flushers[i], NULL, flush_all_the_time, NULL);
+        pthread_create(&flushers[i], NULL, flush_repeatedly, NULL);
     in_threads(4, open_and_close);
     stop = true;
     for (int i = 0; i < 2; i++)
         pthread_join(flushers[i], NULL);
     weir__kernel.munmap = real.munmap;
     weir__kernel.write = real.write;
-    check(weir_flush_all() == 0, "nothing is wrong");
+    check(weir_flush_all() == 0, "flush_all");
 }
 
-static void *write_for_ever(void *argument)
+static void *write_until_exit(void *argument)
 {
     char line[200];
     for (int i = 0;; i++) {
@@ -261,10 +261,10 @@ static void *write_for_ever(void *argument)
     return NULL;
 }
 
-/* In a child: the main thread exits, others are in the middle of it. */
-static void exit_meanwhile(void)
+/* In a child, the main thread calls exit(3) while other threads write, open and close. */
+static void exit_during_writes(void)
 {
-    check_begin("exit while threads write and close");
+    check_begin("exit(3) while threads write and close");
     if (CHECK_SANITIZED) {
         check_skip("the sanitizer's own threads do not survive fork");
         return;
@@ -277,14 +277,14 @@ static void exit_meanwhile(void)
             struct weir_options options = {.flags = WEIR_THREADS | WEIR_KEEP_OPEN};
             weir_fdopen(&shared, fd, &options);
             for (intptr_t i = 0; i < 3; i++)
-                pthread_create(&thread, NULL, write_for_ever, (void *)i);
+                pthread_create(&thread, NULL, write_until_exit, (void *)i);
             for (int i = 0; i < 3; i++)
                 pthread_create(&thread, NULL, open_and_close, NULL);
             sleep_seconds(0.003 * round / 4);
             exit(0);
         }
         waitpid(child, &status, 0);
-        check(status == 0, "ended with %x", (unsigned)status);
+        check(status == 0, "the child ended with %x", (unsigned)status);
         struct stat file;
         char last = '\n';
         fstat(fd, &file);
@@ -306,11 +306,11 @@ int main(void)
     whole_lines("line and delay", (struct weir_options){.mode = WEIR_LINE, .stale_ms = 1});
     whole_lines("full and delay", (struct weir_options){.mode = WEIR_FULL, .stale_ms = 1});
     for (int threads = 2; threads <= THREADS; threads *= 2)
-        bytes_are_all_there(threads);
-    bytes_are_taken_once();
+        no_byte_is_lost(threads);
+    bytes_are_read_once();
     locks_nest(WEIR_THREADS);
     locks_nest(0);
-    flush_all_meanwhile();
-    exit_meanwhile();
+    flush_all_during_open_and_close();
+    exit_during_writes();
     return check_finish("threads");
 }

@@ -1,5 +1,5 @@
-/* outside.c: what others see of a stream: processes that write records to the same file, and one that looks at
- * the bytes that wait in another's memory. */
+/* other_processes.c: a stream and other processes: several processes write records to the same file, and one process
+ * reads the pending bytes of another. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void check_records(int fd, int writers, int records)
             break;
         next[writer]++;
     }
-    check(count == writers * records, "%d records", count);
+    check(count == writers * records, "%d records of %d", count, writers * records);
     free(line);
     fclose(f);
 }
@@ -76,16 +76,17 @@ static void many_writers(bool pipe_between, unsigned flags)
     unlink(name);
 }
 
-/* ---- seen from outside ---- */
+/* ---- pending bytes of another process ---- */
 
-static bool peek_at(pid_t pid, const void *from, void *to, size_t bytes)
+static bool read_memory(pid_t pid, const void *from, void *to, size_t bytes)
 {
     struct iovec here = {to, bytes}, there = {(void *)(uintptr_t)from, bytes};
     return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes;
 }
 
-/* As a tool does that knows nothing but weir.h: the magic at the start of a mapping. */
-static int find_waiting(pid_t pid, char *waiting, size_t most, weir_stream *found)
+/* Finds streams as a tool does that knows only weir.h: by the magic at the start of a page. Copies the pending bytes of
+ * the last stream found. Returns the number of streams. */
+static int find_pending(pid_t pid, char *pending, size_t most, weir_stream *found)
 {
     char name[64], line[300];
     int streams = 0;
@@ -97,13 +98,13 @@ static int find_waiting(pid_t pid, char *waiting, size_t most, weir_stream *foun
         if (sscanf(line, "%zx-%zx rw", &start, &end) != 2)
             continue;
         for (uintptr_t at = start; at < end; at += 4096) {
-            if (!peek_at(pid, (void *)at, &s, sizeof s) || s.magic != WEIR_STREAM_MAGIC || s.layout != WEIR_LAYOUT)
+            if (!read_memory(pid, (void *)at, &s, sizeof s) || s.magic != WEIR_STREAM_MAGIC || s.layout != WEIR_LAYOUT)
                 continue;
             if (s.head.magic != WEIR_HEAD_MAGIC || s.head.pid != pid || s.head.written - s.head.base <= s.head.drained)
                 continue;
             size_t bytes = s.head.written - s.head.base - s.head.drained;
-            if (bytes < most && peek_at(pid, s.buffer + s.head.drained, waiting, bytes)) {
-                waiting[bytes] = '\0';
+            if (bytes < most && read_memory(pid, s.buffer + s.head.drained, pending, bytes)) {
+                pending[bytes] = '\0';
                 *found = s;
                 streams++;
             }
@@ -114,11 +115,11 @@ static int find_waiting(pid_t pid, char *waiting, size_t most, weir_stream *foun
     return streams;
 }
 
-static void seen_from_outside(void)
+static void pending_bytes_of_a_process(void)
 {
-    check_begin("seen from outside");
+    check_begin("pending bytes of another process");
     int ready[2];
-    char byte, waiting[200];
+    char byte, pending[200];
     weir_stream found = {0};
     check(pipe(ready) == 0, "a pipe");
     pid_t child = fork();
@@ -128,19 +129,19 @@ static void seen_from_outside(void)
         weir_open(&s, "/dev/null", O_WRONLY, &options);
         char *to;
         weir_put_str(s, "gone\n");
-        weir_reserve(s, &to, 20), memcpy(to, "line\nwhat waits", 15), weir_commit(s, 15);
-        weir_reserve(s, &to, 20), memcpy(to, "not complete", 12);
+        weir_reserve(s, &to, 20), memcpy(to, "line\nis pending", 15), weir_commit(s, 15);
+        weir_reserve(s, &to, 20), memcpy(to, "not committed", 13);
         if (write(ready[1], "x", 1) != 1)
             _exit(1);
         for (;;)
             pause();
     }
-    check(read(ready[0], &byte, 1) == 1, "it is ready");
-    int streams = find_waiting(child, waiting, sizeof waiting, &found);
-    if (streams == 0 && !peek_at(child, &byte, &byte, 1))
+    check(read(ready[0], &byte, 1) == 1, "the child failed");
+    int streams = find_pending(child, pending, sizeof pending, &found);
+    if (streams == 0 && !read_memory(child, &byte, &byte, 1))
         check_skip("process_vm_readv is not allowed here");
-    else if (check(streams == 1, "%d streams have bytes that wait", streams))
-        check(strcmp(waiting, "what waits") == 0 && found.head.buffer_bytes == 777, "%s in %llu", waiting,
+    else if (check(streams == 1, "%d streams have pending bytes", streams))
+        check(strcmp(pending, "is pending") == 0 && found.head.buffer_bytes == 777, "%s in a buffer of %llu", pending,
               (unsigned long long)found.head.buffer_bytes);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
@@ -153,6 +154,6 @@ int main(void)
     many_writers(false, 0);
     many_writers(true, 0);
     many_writers(false, WEIR_LOCK_FILE);
-    seen_from_outside();
-    return check_finish("outside");
+    pending_bytes_of_a_process();
+    return check_finish("other_processes");
 }
