@@ -1,6 +1,5 @@
-/* stdio_differential.c: random sequences of stdio calls, carried out by the C library and by weir/stdio.h: what
- * each call returns, errno when it fails, and the file's bytes at the end must be the same.
- * Arguments: how many sequences, the number of the first. */
+/* stdio_differential.c: random sequences of stdio calls with the C library and with weir/stdio.h: the results, errno of
+ * failed calls, and the file at the end must be the same. Arguments: number of sequences, number of the first. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,7 +45,7 @@ static ssize_t read_file(const char *path, char *to, size_t room)
 static void show_entry(const char *side, const struct log *log, int i)
 {
     if (i >= log->count) {
-        printf("    %s: nothing\n", side);
+        printf("    %s: no such call\n", side);
         return;
     }
     const struct entry *e = &log->entries[i];
@@ -57,7 +56,7 @@ static void show_entry(const char *side, const struct log *log, int i)
 static void show_plan(const struct plan *plan, uint64_t number)
 {
     printf("  sequence %" PRIu64 ": fopen mode %s, file %s of %zu bytes\n", number, plan->mode,
-           plan->exists ? "there" : "missing", plan->length);
+           plan->exists ? "exists" : "missing", plan->length);
     for (int i = 0; i < plan->count; i++) {
         const struct step *s = &plan->steps[i];
         printf("    %2d %s %d %d %d%s%s\n", i, call_names[s->call], s->a, s->b, s->c,
@@ -110,7 +109,7 @@ static int report(uint64_t passed, uint64_t failed, uint64_t calls, const uint64
 #include <weir/stdio.h>
 
 #define CLOSE_AFTER_FAILED_FREOPEN true
-#define SIDE(name) ours_##name
+#define SIDE(name) weir_side_##name
 #include "stdio/operations.h"
 
 int main(int count, char **arguments)
@@ -118,33 +117,33 @@ int main(int count, char **arguments)
     static struct plan plan;
     static struct log libc, weir;
     static uint64_t counts[CALLS];
-    char ours[96], theirs[96];
+    char weir_path[96], libc_path[96];
     uint64_t total = count > 1 ? strtoull(arguments[1], NULL, 0) : 120000;
     uint64_t first = count > 2 ? strtoull(arguments[2], NULL, 0) : 0;
     uint64_t failed = 0, calls = 0, i;
     snprintf(directory, sizeof directory, "%s/weir-stdio-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     if (!mkdtemp(directory))
         return 2;
-    snprintf(ours, sizeof ours, "%s/weir", directory);
-    snprintf(theirs, sizeof theirs, "%s/libc", directory);
+    snprintf(weir_path, sizeof weir_path, "%s/weir", directory);
+    snprintf(libc_path, sizeof libc_path, "%s/libc", directory);
     for (i = first; i < first + total && failed < 5; i++) {
         make_plan(&plan, i);
-        make_file(theirs, &plan);
-        libc_run(&plan, theirs, &libc);
-        make_file(ours, &plan);
-        ours_run(&plan, ours, &weir);
+        make_file(libc_path, &plan);
+        libc_run(&plan, libc_path, &libc);
+        make_file(weir_path, &plan);
+        weir_side_run(&plan, weir_path, &weir);
         calls += (uint64_t)libc.count;
         for (int k = 0; k < libc.count; k++)
             if (libc.entries[k].step >= 0 && libc.entries[k].step < plan.count)
                 counts[plan.steps[libc.entries[k].step].call]++;
         bool same = same_logs(&libc, &weir);
-        if (same && same_files(theirs, ours))
+        if (same && same_files(libc_path, weir_path))
             continue;
         failed++;
         show_plan(&plan, i);
     }
-    unlink(ours);
-    unlink(theirs);
+    unlink(weir_path);
+    unlink(libc_path);
     rmdir(directory);
     return report(i - first - failed, failed, calls, counts);
 }

@@ -1,4 +1,4 @@
-/* stdio_errors.c: what weir/stdio.h says of failures: return values, errno, the two indicators. */
+/* stdio_errors.c: failures with weir/stdio.h: return values, errno, the error and end-of-file indicators. */
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ static void test_full_device(void)
 
 static void test_full_unbuffered(void)
 {
-    begin("a full device, unbuffered and by lines");
+    begin("a full device, unbuffered and line-buffered");
     FILE *f = fopen("/dev/full", "w");
     expect_equal(setvbuf(f, NULL, _IONBF, 0), 0);
     errno = 0;
@@ -59,7 +59,7 @@ static void test_full_unbuffered(void)
     expect_equal(fclose(f), EOF);
 }
 
-/* The limit on a file's size stands for a full disk that gets space again. */
+/* Sets a file size limit, which replaces a full disk that gets space again. */
 static void limit_size(rlim_t bytes)
 {
     struct rlimit limit;
@@ -70,7 +70,7 @@ static void limit_size(rlim_t bytes)
 
 static void test_recovery(void)
 {
-    begin("writing goes on where it stopped");
+    begin("a write after an error continues where the last one stopped");
     signal(SIGXFSZ, SIG_IGN);
     const char *path = in_directory("grows");
     FILE *f = fopen(path, "w");
@@ -85,7 +85,7 @@ static void test_recovery(void)
     limit_size(RLIM_INFINITY);
     expect_equal(fputs("opq", f), 1);
     expect_equal(fflush(f), 0);
-    expect(ferror(f)); /* until clearerr */
+    expect(ferror(f)); /* clearerr has not been called */
     expect_text(file_text(path), "0123456789abcdefghijklmnopq");
     errno = 0;
     expect_equal(fclose(f), EOF);
@@ -98,7 +98,7 @@ static void test_recovery(void)
     limit_size(RLIM_INFINITY);
     clearerr(f);
     expect(!ferror(f));
-    expect_equal(fclose(f), 0); /* whoever cleared it has seen it */
+    expect_equal(fclose(f), 0); /* the program has cleared the error, so it knows it */
     expect_text(file_text(path), "abc");
 }
 
@@ -111,7 +111,7 @@ static void drain_pipe(int fd, char *to, size_t *length)
 
 static void test_would_block(void)
 {
-    begin("a descriptor that would have to wait");
+    begin("output to a full non-blocking pipe");
     static char out[300000], in[700000];
     int ends[2];
     size_t length = 0;
@@ -120,15 +120,15 @@ static void test_would_block(void)
     for (size_t i = 0; i < sizeof out; i++)
         out[i] = (char)(i % 251);
     errno = 0;
-    size_t taken = fwrite(out, 1, sizeof out, f);
-    expect(taken < sizeof out);
+    size_t written = fwrite(out, 1, sizeof out, f);
+    expect(written < sizeof out);
     expect_equal(errno, EAGAIN);
     expect(ferror(f));
     clearerr(f);
-    while (taken < sizeof out) {
+    while (written < sizeof out) {
         drain_pipe(ends[0], in, &length);
-        size_t more = fwrite(out + taken, 1, sizeof out - taken, f);
-        taken += more;
+        size_t more = fwrite(out + written, 1, sizeof out - written, f);
+        written += more;
         clearerr(f);
     }
     for (int i = 0; i < 100 && fflush(f) != 0; i++)
@@ -138,10 +138,10 @@ static void test_would_block(void)
     expect_equal(length, sizeof out);
     expect(memcmp(in, out, sizeof out) == 0);
     fwrite(out, 1, sizeof out, f);
-    fputs("waits", f);
+    fputs("pending", f);
     clearerr(f);
     errno = 0;
-    expect_equal(fclose(f), EOF); /* gone all the same */
+    expect_equal(fclose(f), EOF); /* the stream is closed in spite of the error */
     expect_equal(errno, EAGAIN);
     expect_equal(fcntl(ends[1], F_GETFD), -1);
     close(ends[0]);
@@ -149,7 +149,7 @@ static void test_would_block(void)
 
 static void test_would_block_reading(void)
 {
-    begin("input that is not there yet");
+    begin("input from an empty non-blocking pipe");
     int ends[2];
     char line[32] = "";
     expect_equal(pipe2(ends, O_NONBLOCK), 0);
@@ -166,7 +166,7 @@ static void test_would_block_reading(void)
     expect_text(line, "par");
     expect(ferror(f));
     expect_equal(write(ends[1], "tial\nx", 6), 6);
-    expect(fgets(line, sizeof line, f) == line); /* the indicator does not keep it from trying */
+    expect(fgets(line, sizeof line, f) == line); /* reads in spite of the error indicator */
     expect_text(line, "tial\n");
     expect_equal(getc(f), 'x');
     close(ends[1]);
@@ -191,7 +191,7 @@ static void test_directions(void)
     expect_equal(fprintf(r, "x"), -1);
     expect_equal(fputs("x", r), EOF);
     expect_equal(fwrite("x", 1, 1, r), 0);
-    expect_equal(getc(r), 'a'); /* reads on */
+    expect_equal(getc(r), 'a'); /* reading works in spite of the error */
     expect_equal(fclose(r), 0);
     errno = 0;
     expect_equal(fgetc(w), EOF);
@@ -228,7 +228,7 @@ static void test_end(void)
     int fd = open(path, O_WRONLY | O_APPEND);
     expect_equal(write(fd, "two", 3), 3);
     close(fd);
-    expect_equal(getc(f), EOF); /* as long as the indicator is set */
+    expect_equal(getc(f), EOF); /* because the end-of-file indicator is set */
     clearerr(f);
     expect_equal(getc(f), 't');
     expect(!feof(f));
@@ -240,7 +240,7 @@ static void test_end(void)
     expect_equal(getc(f), 'x');
     expect_equal(getc(f), EOF);
     expect(feof(f));
-    expect_equal(fputs("three", f), 1); /* at the end it may follow without a seek */
+    expect_equal(fputs("three", f), 1); /* C11 allows a write after end of file without a seek */
     expect(feof(f));
     rewind(f);
     expect(!feof(f));
@@ -258,7 +258,7 @@ static void test_directory(void)
     expect_equal(getc(f), EOF);
     expect_equal(errno, EISDIR);
     expect(ferror(f) && !feof(f));
-    expect_equal(fclose(f), 0); /* nothing was to be written */
+    expect_equal(fclose(f), 0); /* there are no pending bytes */
     errno = 0;
     expect(fopen(directory, "w") == NULL);
     expect_equal(errno, EISDIR);
@@ -266,7 +266,7 @@ static void test_directory(void)
 
 static void test_broken_pipe(void)
 {
-    begin("nobody reads");
+    begin("the reader has closed the pipe");
     int ends[2];
     signal(SIGPIPE, SIG_IGN);
     expect_equal(pipe(ends), 0);
@@ -284,7 +284,7 @@ static void test_broken_pipe(void)
 
 static void test_format_failures(void)
 {
-    begin("what cannot be formatted");
+    begin("formatting errors");
     const char *path = in_directory("format");
     FILE *f = fopen(path, "w");
     errno = 0;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# stdio_headers.sh BUILD: weir/stdio.h in C++ programs, in C of all standards, with what must not compile, and
-# through the shared library.
+# stdio_headers.sh BUILD: weir/stdio.h in C++ programs and in C of several standards, with the static and the shared
+# library; and code that must not compile.
 set -uo pipefail
 build=$(readlink -f "$1")
 cd "$(dirname "$(readlink -f "$0")")" || exit
@@ -22,9 +22,9 @@ finish() {
     exit "$((failed > 0))"
 }
 
-# The library may be of another C library, or with a sanitizer: the programs have to be so too.
+# The programs need the C library and the sanitizers that libweir was built with.
 if ! readelf -d "$build/libweir.so" | grep -q 'NEEDED.*libc\.so\.6'; then
-    skip "the library is not of glibc"
+    skip "libweir was not built for glibc"
     finish
 fi
 flags=()
@@ -33,15 +33,16 @@ for sanitizer in address thread undefined; do
     nm "$build/libweir.a" 2>/dev/null | grep -q "$mark" && flags+=("-fsanitize=$sanitizer")
 done
 
-can() { # COMPILER: can it make programs of the language, and with the sanitizer
-    command -v "$1" >/dev/null && echo 'int main(void) { return 0; }' | "$1" "${flags[@]}" -x "$2" -o "$work/can" - 2>/dev/null
+works() { # COMPILER LANGUAGE: succeeds if the compiler makes programs of the language with the sanitizers
+    command -v "$1" >/dev/null &&
+        echo 'int main(void) { return 0; }' | "$1" "${flags[@]}" -x "$2" -o "$work/works" - 2>/dev/null
 }
 
 expected=$'first line 7\nsecond\nx'
 for compiler in g++ clang++; do
     for standard in c++11 c++17 gnu++20; do
         for library in "$build/libweir.a" "-L$build -lweir -Wl,-rpath,$build"; do
-            if ! can "$compiler" c++; then
+            if ! works "$compiler" c++; then
                 skip "no working $compiler"
                 continue
             fi
@@ -54,16 +55,16 @@ for compiler in g++ clang++; do
             if out=$("$work/c++" "$work/file") && [ "$out" = $'C++ stdout\nputs' ] && [ "$(cat "$work/file")" = "$expected" ]; then
                 pass
             else
-                fail "$compiler -std=$standard: the program says: $out"
+                fail "$compiler -std=$standard: the program printed: $out"
             fi
         done
     done
 done
 
-# A program that only knows C has getline and others for itself.
+# In strict C, without POSIX, a program may define getline.
 for compiler in gcc clang; do
     for standard in c11 c17 gnu11 gnu17; do
-        if ! can "$compiler" c; then
+        if ! works "$compiler" c; then
             skip "no working $compiler"
             continue
         fi
@@ -72,15 +73,15 @@ for compiler in gcc clang; do
         printf '#include <weir/stdio.h>\n%s\nint main(void) { char a[9]; (void)a; return %s ? putchar(10) != 10 || fclose(stdout) : 1; }\n' \
             "$own" "$([ -n "$own" ] && echo 'getline(a, 9)' || echo '1')" >"$work/own.c"
         if "$compiler" "-std=$standard" -Wall -Wextra -Werror "${flags[@]}" -I../include "$work/own.c" -o "$work/own" \
-            "$build/libweir.a" -pthread -lm && "$work/own" <<<line >/dev/null; then # no pipe: not each reads it
+            "$build/libweir.a" -pthread -lm && "$work/own" <<<line >/dev/null; then # no pipe: some of the programs do not read it
             pass
         else
-            fail "$compiler -std=$standard with a getline of its own"
+            fail "$compiler -std=$standard with the program's own getline"
         fi
     done
 done
 
-# What would crash if it were compiled is an error; the same file without the line is none.
+# Code that would crash is a compile error; the same file without the line compiles.
 refused() { # WHAT CODE
     for compiler in gcc g++ clang clang++; do
         case $compiler in *++) language=c++ ;; *) language=c ;; esac
@@ -88,18 +89,18 @@ refused() { # WHAT CODE
         code='#include <weir/stdio.h>\nint main(void) { FILE *f = stdout; (void)f; %s return 0; }\n'
         # shellcheck disable=SC2059
         printf "$code" "" | "$compiler" -x "$language" -I../include -O1 -Wall -Werror -c -o /dev/null - ||
-            fail "$compiler: $1: the file without it"
+            fail "$compiler: $1: the file without the line does not compile"
         # shellcheck disable=SC2059
-        if printf "$code" "$2" | "$compiler" -x "$language" -I../include -O1 -Wall -Werror -c -o /dev/null - 2>"$work/said"; then
+        if printf "$code" "$2" | "$compiler" -x "$language" -I../include -O1 -Wall -Werror -c -o /dev/null - 2>"$work/errors"; then
             fail "$compiler: $1 compiles"
         else
             pass
         fi
-        grep -q "$3" "$work/said" || fail "$compiler: $1: it does not say $3: $(cat "$work/said")"
+        grep -q "$3" "$work/errors" || fail "$compiler: $1: the error does not contain $3: $(cat "$work/errors")"
     done
 }
 refused "a wide function" 'fputws(L"x", f);' no_wide_streams
-refused "another" 'return (int)getwchar();' no_wide_streams
+refused "another wide function" 'return (int)getwchar();' no_wide_streams
 refused "fwide" 'return fwide(f, 0);' no_wide_streams
 refused "assigning to stdout" 'stdout = f;' 'assign\|lvalue'
 refused "a wrong conversion" 'printf("%%s", 1);' format

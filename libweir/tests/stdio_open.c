@@ -1,4 +1,4 @@
-/* stdio_open.c: opening, opening again, closing and buffering with weir/stdio.h. */
+/* stdio_open.c: opening, reopening, closing and buffering with weir/stdio.h. */
 #include <sys/ioctl.h>
 
 #include <weir/stdio.h>
@@ -7,7 +7,7 @@
 
 struct mode_case {
     const char *mode;
-    int error_missing, error_there; /* of fopen when the file is missing or there; 0: it opens */
+    int error_missing, error_exists; /* errno of fopen if the file is missing or exists; 0: success */
     int access, append, close_on_exec, truncates;
 };
 
@@ -44,26 +44,26 @@ static void test_modes(void)
     const char *path = in_directory("modes");
     for (size_t i = 0; i < sizeof mode_cases / sizeof *mode_cases; i++) {
         const struct mode_case *c = &mode_cases[i];
-        for (int there = 0; there < 2; there++) {
+        for (int exists = 0; exists < 2; exists++) {
             unlink(path);
-            if (there)
+            if (exists)
                 put_file(path, "there\n");
-            int error = there ? c->error_there : c->error_missing;
+            int error = exists ? c->error_exists : c->error_missing;
             errno = 0;
             FILE *f = fopen(path, c->mode);
             expect_equal(f == NULL, error != 0);
             expect_equal(errno, error);
             if (f)
                 check_stream(f, c, path);
-            if (!c->truncates && there)
+            if (!c->truncates && exists)
                 expect_text(file_text(path), "there\n");
         }
     }
 }
 
-static void test_positions_at_opening(void)
+static void test_initial_position(void)
 {
-    begin("where a stream begins");
+    begin("the position after opening");
     const char *path = in_directory("begins");
     put_file(path, "12345");
     FILE *f = fopen(path, "a");
@@ -84,7 +84,7 @@ static void test_positions_at_opening(void)
     expect_equal(ftell(f), 0);
     fputs("ab", f);
     expect_equal(ftell(f), 2);
-    expect_equal(getc(f), '3'); /* without a seek in between */
+    expect_equal(getc(f), '3'); /* libweir needs no seek in between */
     fputs("d", f);
     expect_equal(getc(f), '5');
     fclose(f);
@@ -98,25 +98,25 @@ static void test_fdopen(void)
     put_file(path, "0123456789");
     int r = open(path, O_RDONLY), w = open(path, O_WRONLY), both = open(path, O_RDWR | O_CLOEXEC);
     static const struct {
-        int which;
+        int descriptor;
         const char *mode;
-        bool well;
+        bool ok;
     } cases[] = {{0, "r", 1},  {0, "w", 0}, {0, "r+", 0}, {0, "a", 0},  {1, "w", 1}, {1, "r", 0},
                  {1, "w+", 0}, {2, "r", 1}, {2, "w", 1},  {2, "r+", 1}, {2, "q", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int fd = dup(cases[i].which == 0 ? r : cases[i].which == 1 ? w : both);
+        int fd = dup(cases[i].descriptor == 0 ? r : cases[i].descriptor == 1 ? w : both);
         errno = 0;
         FILE *f = fdopen(fd, cases[i].mode);
-        expect_equal(f != NULL, cases[i].well);
-        expect_equal(errno, cases[i].well ? 0 : EINVAL);
+        expect_equal(f != NULL, cases[i].ok);
+        expect_equal(errno, cases[i].ok ? 0 : EINVAL);
         expect_equal(f ? fclose(f) : close(fd), 0);
     }
-    expect_text(file_text(path), "0123456789"); /* w truncates nothing */
+    expect_text(file_text(path), "0123456789"); /* fdopen with "w" does not truncate */
     lseek(both, 4, SEEK_SET);
     FILE *f = fdopen(both, "r");
     expect_equal(ftell(f), 4);
     expect_equal(getc(f), '4');
-    expect_equal(putc('x', f), EOF); /* the descriptor could, the stream may not */
+    expect_equal(putc('x', f), EOF); /* the descriptor allows writing, the stream does not */
     expect_equal(fclose(f), 0);
     f = fdopen(w, "a");
     expect(fcntl(w, F_GETFL) & O_APPEND);
@@ -139,9 +139,9 @@ static void test_freopen(void)
     int fd = fileno(f);
     setvbuf(f, NULL, _IONBF, 0);
     setvbuf(f, NULL, _IOFBF, 100);
-    fputs("waits", f);
+    fputs("pends", f);
     expect(freopen(two, "r", f) == f);
-    expect_text(file_text(one), "waits");
+    expect_text(file_text(one), "pends");
     expect_equal(fileno(f), fd);
     char line[40];
     expect(fgets(line, sizeof line, f) == line);
@@ -153,10 +153,10 @@ static void test_freopen(void)
     expect_equal(fputs(" no more", f), 1);
     rewind(f);
     expect(fgets(line, sizeof line, f) == line);
-    expect_text(line, "waits no more");
+    expect_text(line, "pends no more");
     expect(freopen(NULL, "r", f) == f); /* the same file, with another mode */
     expect_equal(putc('x', f), EOF);
-    expect_equal(getc(f), 'w');
+    expect_equal(getc(f), 'p');
     errno = 0;
     expect(freopen(in_directory("missing/file"), "r", f) == NULL);
     expect_equal(errno, ENOENT);
@@ -179,7 +179,7 @@ static void test_freopen_memory(void)
     expect_text(file_text(path), "in a file");
 }
 
-/* In a child, whose standard streams may be spoilt. */
+/* Calls `job` in a child, which may close its standard streams. Returns its exit status. */
 static int in_child(int (*job)(const char *path), const char *path)
 {
     int status, pid = fork();
@@ -191,7 +191,7 @@ static int in_child(int (*job)(const char *path), const char *path)
 
 static int job_redirect(const char *path)
 {
-    printf("before\n"); /* to what 1 was */
+    printf("before\n"); /* to the old descriptor 1 */
     if (freopen(path, "w", stdout) != stdout || fileno(stdout) != 1)
         return 1;
     printf("after\n");
@@ -225,7 +225,7 @@ static int job_closed_from_the_start(const char *path)
         return 1;
     if (putchar('x') != EOF && fflush(stdout) != EOF)
         return 2;
-    int fd = open(path, O_RDWR); /* becomes 0: not what the program meant by stdin */
+    int fd = open(path, O_RDWR); /* gets the number 0, but is not the program's stdin */
     if (fd != 0 || getchar() != EOF)
         return 3;
     close(fd);
@@ -238,17 +238,17 @@ static int job_fclose_descriptors(const char *path)
 {
     if (fclose(stdin) != 0)
         return 1;
-    return open(path, O_RDONLY) != 0; /* the lowest that is free */
+    return open(path, O_RDONLY) != 0; /* the lowest free number */
 }
 
 static void test_standard(void)
 {
-    begin("the standard streams opened again and closed");
+    begin("the standard streams, reopened and closed");
     const char *path = in_directory("standard");
     int before = dup(1), null = open("/dev/null", O_WRONLY);
     dup2(null, 1);
     expect_equal(in_child(job_redirect, path), 0);
-    expect_text(file_text(path), "from a child\nafter\nlast\n"); /* waits in the stream until the exit */
+    expect_text(file_text(path), "from a child\nafter\nlast\n"); /* stdout is pending until exit */
     expect_equal(in_child(job_close_twice, path), 0);
     expect_text(file_text(path), "text\nagain\n");
     put_file(path, "something\n");
@@ -278,7 +278,7 @@ static void test_tmpfile(void)
     expect_equal(fclose(g), 0);
 }
 
-static int in_pipe(int fd)
+static int bytes_in_pipe(int fd)
 {
     int bytes = -1;
     ioctl(fd, FIONREAD, &bytes);
@@ -287,47 +287,47 @@ static int in_pipe(int fd)
 
 static void test_output_buffers(void)
 {
-    begin("when output leaves");
+    begin("when output is written");
     int ends[2];
     char memory[64];
     expect_equal(pipe(ends), 0);
     FILE *f = fdopen(ends[1], "w");
     fputs("12345\n", f);
-    expect_equal(in_pipe(ends[0]), 0);
+    expect_equal(bytes_in_pipe(ends[0]), 0);
     expect_equal(__fpending(f), 6);
     expect_equal(fflush(f), 0);
-    expect_equal(in_pipe(ends[0]), 6);
+    expect_equal(bytes_in_pipe(ends[0]), 6);
     expect_equal(setvbuf(f, NULL, _IONBF, 0), 0);
     putc('x', f);
-    expect_equal(in_pipe(ends[0]), 7);
+    expect_equal(bytes_in_pipe(ends[0]), 7);
     expect_equal(setvbuf(f, memory, _IOLBF, sizeof memory), 0);
     expect(__flbf(f));
     fputs("no end", f);
-    expect_equal(in_pipe(ends[0]), 7);
+    expect_equal(bytes_in_pipe(ends[0]), 7);
     fputs(", end\nno end", f);
-    expect_equal(in_pipe(ends[0]), 7 + 12);
+    expect_equal(bytes_in_pipe(ends[0]), 7 + 12);
     expect_equal(setvbuf(f, memory, _IOFBF, 8), 0);
-    int there = in_pipe(ends[0]);
+    int before = bytes_in_pipe(ends[0]);
     fputs("1234567", f);
-    expect_equal(in_pipe(ends[0]), there);
+    expect_equal(bytes_in_pipe(ends[0]), before);
     fputs("89", f);
-    expect(in_pipe(ends[0]) > there);
+    expect(bytes_in_pipe(ends[0]) > before);
     expect_equal(setvbuf(f, NULL, 77, 0), EOF);
     setbuf(f, NULL);
     putc('y', f);
-    expect_equal(in_pipe(ends[0]), 7 + 18 + 9 + 1);
+    expect_equal(bytes_in_pipe(ends[0]), 7 + 18 + 9 + 1);
     setbuffer(f, memory, 32);
     putc('z', f);
-    expect_equal(in_pipe(ends[0]), 7 + 18 + 9 + 1);
+    expect_equal(bytes_in_pipe(ends[0]), 7 + 18 + 9 + 1);
     __fpurge(f);
     expect_equal(fclose(f), 0);
-    expect_equal(in_pipe(ends[0]), 7 + 18 + 9 + 1);
+    expect_equal(bytes_in_pipe(ends[0]), 7 + 18 + 9 + 1);
     close(ends[0]);
 }
 
 static void test_input_buffers(void)
 {
-    begin("how much input is taken");
+    begin("how much input is read ahead");
     int ends[2];
     char text[8];
     expect_equal(pipe(ends), 0);
@@ -335,25 +335,25 @@ static void test_input_buffers(void)
     FILE *f = fdopen(ends[0], "r");
     setbuf(f, NULL);
     expect_equal(getc(f), '0');
-    expect_equal(in_pipe(ends[0]), 9);
+    expect_equal(bytes_in_pipe(ends[0]), 9);
     expect_equal(fread(text, 1, 3, f), 3);
-    expect_equal(in_pipe(ends[0]), 6);
+    expect_equal(bytes_in_pipe(ends[0]), 6);
     int n = 0;
     expect_equal(fscanf(f, "%2d", &n), 1);
     expect_equal(n, 45);
-    expect(in_pipe(ends[0]) >= 3); /* the C library may have looked at the next one */
+    expect(bytes_in_pipe(ends[0]) >= 3); /* the C library's scanf may have read one byte ahead */
     expect_equal(getc(f), '6');
-    expect_equal(in_pipe(ends[0]), 3);
+    expect_equal(bytes_in_pipe(ends[0]), 3);
     expect_equal(setvbuf(f, NULL, _IOFBF, 2), 0);
     expect_equal(getc(f), '7');
-    expect_equal(in_pipe(ends[0]), 1);
+    expect_equal(bytes_in_pipe(ends[0]), 1);
     expect_equal(fclose(f), 0);
     close(ends[1]);
 }
 
 static void test_shared_position(void)
 {
-    begin("the position that others see");
+    begin("the position that other descriptors share");
     const char *path = in_directory("shared");
     put_file(path, "line 1\nline 2\nline 3\n");
     char line[16];
@@ -383,7 +383,7 @@ int main(void)
 {
     make_directory();
     test_modes();
-    test_positions_at_opening();
+    test_initial_position();
     test_fdopen();
     test_freopen();
     test_freopen_memory();

@@ -14,7 +14,7 @@ static int run(void (*job)(const char *path), const char *path)
     int status, pid = fork();
     if (pid == 0) {
         job(path);
-        _exit(99); /* jobs end the process themselves */
+        _exit(99); /* not reached: each job exits */
     }
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
@@ -26,17 +26,17 @@ static void wait_for_child(void)
     wait(&status);
 }
 
-static void to_file(const char *path)
+static void redirect_stdout(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(fd, 1);
     close(fd);
 }
 
-/* The classic: with stdio "one" comes twice, as its bytes are in both processes when they exit. */
+/* With the C library's stdio "one" is written twice, because both processes have the pending bytes when they exit. */
 static void job_fork(const char *path)
 {
-    to_file(path);
+    redirect_stdout(path);
     printf("one\n");
     if (fork() == 0) {
         printf("two\n");
@@ -65,7 +65,7 @@ static void job_fork_file(const char *path)
 
 static void test_fork_writing(void)
 {
-    begin("fork with output that waits");
+    begin("fork with pending output");
     const char *path = in_directory("fork");
     expect_equal(run(job_fork, path), 0);
     expect_text(file_text(path), "two\none\nthree\n");
@@ -74,7 +74,7 @@ static void test_fork_writing(void)
     expect_text(file_text(in_directory("both")), "two\none\nthree\n");
 }
 
-/* The child has what was read ahead, and its exit does not make the parent read it again. */
+/* The child has the read-ahead bytes, and its exit does not make the parent read them again. */
 static void job_fork_reading(const char *path)
 {
     FILE *f = fopen(path, "r");
@@ -109,7 +109,7 @@ static void job_fork_stdin(const char *path)
 
 static void test_fork_reading(void)
 {
-    begin("fork with input that was read ahead");
+    begin("fork with read-ahead input");
     const char *path = in_directory("reading");
     put_file(path, "1\n2\n3\n4\n5\n");
     expect_equal(run(job_fork_reading, path), 5);
@@ -145,40 +145,40 @@ static void job_fork_memory(const char *path)
 
 static void test_fork_memory(void)
 {
-    begin("fork with a stream in memory");
+    begin("fork with open_memstream");
     expect_equal(run(job_fork_memory, ""), 0);
 }
 
 static void job_exit(const char *path)
 {
-    to_file(path);
+    redirect_stdout(path);
     FILE *f = fopen(in_directory("exit"), "w");
     fputs("never closed", f);
     printf("no newline");
     exit(7);
 }
 
-static void late(void) { printf("later\n"); }
+static void print_at_exit(void) { printf("later\n"); }
 
 static void job_atexit(const char *path)
 {
-    to_file(path);
-    atexit(late);
+    redirect_stdout(path);
+    atexit(print_at_exit);
     printf("first\n");
     exit(0);
 }
 
 static void job_exec(const char *path)
 {
-    to_file(path);
+    redirect_stdout(path);
     printf("before exec\n");
     execl("/bin/sh", "sh", "-c", "echo after exec", (char *)NULL);
     _exit(1);
 }
 
-static void job_quick(const char *path)
+static void job_quick_exit(const char *path)
 {
-    to_file(path);
+    redirect_stdout(path);
     printf("lost\n");
     _exit(3);
 }
@@ -192,13 +192,13 @@ static void test_exit(void)
     expect_text(file_text(in_directory("exit")), "never closed");
     expect_equal(run(job_atexit, path), 0);
     expect_text(file_text(path), "first\nlater\n");
-    expect_equal(run(job_quick, path), 3);
+    expect_equal(run(job_quick_exit, path), 3);
     expect_text(file_text(path), "");
     expect_equal(run(job_exec, path), 0);
     expect_text(file_text(path), "before exec\nafter exec\n");
 }
 
-static void *read_for_ever(void *ready)
+static void *read_blocked(void *ready)
 {
     atomic_int *flag = ready;
     *flag = 1;
@@ -206,7 +206,7 @@ static void *read_for_ever(void *ready)
     return NULL;
 }
 
-/* Neither fork nor exit waits for a thread that waits for input. */
+/* Neither fork nor exit waits for a thread that blocks in read(2). */
 static void job_blocked_reader(const char *path)
 {
     (void)path;
@@ -216,7 +216,7 @@ static void job_blocked_reader(const char *path)
     struct timespec start, end;
     if (pipe(ends) != 0 || dup2(ends[0], 0) != 0)
         _exit(1);
-    pthread_create(&thread, NULL, read_for_ever, &ready);
+    pthread_create(&thread, NULL, read_blocked, &ready);
     while (!ready)
         usleep(1000);
     usleep(20000);
@@ -234,12 +234,12 @@ static void job_blocked_reader(const char *path)
 static void test_blocked_reader(void)
 {
     struct timespec start, end;
-    begin("a thread that waits for input");
+    begin("a thread that blocks in read(2)");
     clock_gettime(CLOCK_MONOTONIC, &start);
     expect_equal(run(job_blocked_reader, ""), 5);
     clock_gettime(CLOCK_MONOTONIC, &end);
     int64_t ms = (end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000;
-    expect(ms < (WITH_TSAN ? 1950 : 950)); /* which sleeps for a second at each exit */
+    expect(ms < (WITH_TSAN ? 1950 : 950)); /* ThreadSanitizer sleeps for a second at exit */
 }
 
 static void test_popen(void)
@@ -272,7 +272,7 @@ static void test_popen(void)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         errno = 0;
         FILE *none = popen("true", wrong[i]);
-        if (strcmp(wrong[i], "rw") != 0) { /* taken as r */
+        if (strcmp(wrong[i], "rw") != 0) { /* the same as "r" */
             expect(none == NULL);
             expect_equal(errno, EINVAL);
         }
@@ -286,7 +286,7 @@ static void test_popen(void)
     fclose(f);
 }
 
-/* A second command must not keep the first one's pipe open; and it works with 0 and 1 closed. */
+/* A second command must not inherit the pipe of the first; and popen works with the descriptors 0 and 1 closed. */
 static void job_popen_closed(const char *path)
 {
     close(0);
@@ -312,7 +312,7 @@ static void test_popen_pipes(void)
     expect(end.tv_sec - start.tv_sec < 10);
     expect_text(file_text(path), "closed\n");
     FILE *f = popen("echo x", "r");
-    expect_equal(fclose(f), 0); /* waits as well */
+    expect_equal(fclose(f), 0); /* waits for the command, as pclose does */
     expect_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 

@@ -1,5 +1,5 @@
-/* stdio_read.c: reading and positions with weir/stdio.h, where the C library's own differs or is wrong, and so
- * cannot be compared with. */
+/* stdio_read.c: reading and positions with weir/stdio.h in cases where the C library differs or is wrong, so that a
+ * comparison is impossible. */
 #include <wchar.h>
 
 #include <weir/stdio.h>
@@ -22,15 +22,15 @@ static void test_ungetc(void)
     begin("ungetc");
     FILE *f = open_with("ungetc", "r", alphabet);
     expect_equal(ungetc(EOF, f), EOF);
-    for (int i = 0; i < 300; i++) /* before the first byte, more than the file has */
+    for (int i = 0; i < 300; i++) /* at position 0, more bytes than the file has */
         expect_equal(ungetc('0' + i % 10, f), '0' + i % 10);
     expect_equal(ftell(f), 0);
     for (int i = 299; i >= 0; i--)
         expect_equal(getc(f), '0' + i % 10);
     expect_equal(getc(f), 'a');
     expect_equal(getc(f), 'b');
-    ungetc('b', f); /* what was there */
-    ungetc('#', f); /* and what was not */
+    ungetc('b', f); /* the byte just read */
+    ungetc('#', f); /* a different byte */
     expect_equal(ftell(f), 0);
     char text[8] = "";
     expect_equal(fread(text, 1, 4, f), 4);
@@ -38,13 +38,13 @@ static void test_ungetc(void)
     expect_equal(ungetc(0xff, f), 0xff);
     expect_equal(getc(f), 0xff);
     rewind(f);
-    expect_equal(getc(f), 'a'); /* the file is as it was */
+    expect_equal(getc(f), 'a'); /* the file is unchanged */
     fclose(f);
 }
 
 static void test_seek_after_ungetc(void)
 {
-    begin("seeking from a byte that was put back");
+    begin("fseek after ungetc");
     FILE *f = open_with("seek", "r", alphabet);
     fseek(f, 10, SEEK_SET);
     expect_equal(getc(f), 'k');
@@ -56,7 +56,7 @@ static void test_seek_after_ungetc(void)
     errno = 0;
     expect_equal(fseek(f, -100, SEEK_CUR), -1);
     expect_equal(errno, EINVAL);
-    expect_equal(getc(f), '#'); /* a seek that failed changes nothing */
+    expect_equal(getc(f), '#'); /* a failed seek changes nothing */
     expect_equal(getc(f), 'n');
     ungetc('#', f);
     fpos_t here;
@@ -124,7 +124,7 @@ static void test_seeking(void)
     expect(!ferror(f));
     fclose(f);
     close(ends[1]);
-    f = fopen("/dev/null", "w"); /* where lseek has nothing against it */
+    f = fopen("/dev/null", "w"); /* lseek succeeds here */
     fputs("gone", f);
     expect_equal(fseek(f, 0, SEEK_SET), 0);
     expect(ftell(f) >= 0);
@@ -172,7 +172,7 @@ static void test_lines(void)
 
 static void test_long_line(void)
 {
-    begin("a line of many buffers");
+    begin("a line longer than many buffers");
     enum { BYTES = 700001 };
     char *text = malloc(BYTES + 1), *line = NULL;
     size_t room = 0;
@@ -192,7 +192,7 @@ static void test_long_line(void)
 
 static void test_binary(void)
 {
-    begin("bytes that are no text");
+    begin("binary data");
     const char *path = in_directory("binary");
     FILE *f = fopen(path, "w+");
     for (int i = 0; i < 1024; i++)
@@ -206,14 +206,14 @@ static void test_binary(void)
     expect_equal(fread(words, sizeof *words, 130, f), 128);
     expect(feof(f) && !ferror(f));
     rewind(f);
-    expect_equal(fread(words, 1000, 2, f), 1); /* the rest of the second is gone */
+    expect_equal(fread(words, 1000, 2, f), 1); /* the rest of the second element is consumed */
     expect_equal(ftell(f), 1024);
     expect_equal(fread(words, 0, 5, f), 0);
     expect_equal(fread(words, 5, 0, f), 0);
     expect_equal(fwrite(words, 0, 5, f), 0);
     rewind(f);
     expect_equal(fputs("", f), 1);
-    volatile size_t huge = SIZE_MAX / 2; /* the compiler would warn */
+    volatile size_t huge = SIZE_MAX / 2; /* volatile, because the compiler would warn */
     errno = 0;
     expect_equal(fwrite(words, huge, 3, f), 0);
     expect_equal(errno, EOVERFLOW);
@@ -226,7 +226,7 @@ static void test_binary(void)
     expect_equal(file_bytes(path), 1024);
 }
 
-/* After each scanf the next byte of the stream must be the one that scanf stopped at. */
+/* After each fscanf the next byte of the stream must be the one that ended the conversion. */
 static const struct {
     const char *text, *format;
     int result, next;
@@ -241,7 +241,7 @@ static const struct {
 
 static void test_scanf(void)
 {
-    begin("where scanf stops");
+    begin("the position after scanf");
     int value;
     for (size_t i = 0; i < sizeof scans / sizeof *scans; i++) {
         FILE *f = open_with("scan", "r", scans[i].text);
@@ -260,7 +260,7 @@ static void test_scanf(void)
 
 static void test_scanf_mixed(void)
 {
-    begin("scanf among others");
+    begin("scanf between other calls");
     FILE *f = open_with("mixed", "r", "7 8\nline\n9 word 1.5 x\xc3\xa4");
     int a = 0, n = 0;
     char c = 0, *made = NULL, text[16];
@@ -286,7 +286,7 @@ static void test_scanf_mixed(void)
     fclose(f);
 }
 
-/* A source that scans another stream while it is scanned itself. */
+/* Reads for a stream that fscanf scans, by fscanf of another stream. */
 static ssize_t source_read(void *cookie, char *to, size_t bytes)
 {
     int value;
@@ -297,7 +297,7 @@ static ssize_t source_read(void *cookie, char *to, size_t bytes)
 
 static void test_scanf_nested(void)
 {
-    begin("scanf within scanf");
+    begin("nested scanf");
     FILE *inner = open_with("inner", "r", "1 2 3 4");
     cookie_io_functions_t functions = {.read = source_read};
     FILE *outer = fopencookie(inner, "r", functions);
@@ -327,7 +327,7 @@ static void test_lock(void)
     fclose(f);
 }
 
-/* The calls of weir.h on a FILE. */
+/* Calls functions of weir.h on a FILE. */
 static void test_both(void)
 {
     begin("a FILE is a weir_stream");

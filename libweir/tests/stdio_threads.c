@@ -1,4 +1,4 @@
-/* stdio_threads.c: threads that share FILEs of weir/stdio.h. Run it with ThreadSanitizer as well. */
+/* stdio_threads.c: threads that share a FILE of weir/stdio.h. Run it with ThreadSanitizer, too. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -24,15 +24,15 @@ static void run_threads(void *(*job)(void *number))
     expect_equal(shared.failed, 0);
 }
 
-/* The same line, by each of the ways to write one. */
+/* Writes lines with each function in turn. */
 static void *write_lines(void *number)
 {
-    int me = (int)(intptr_t)number;
+    int thread = (int)(intptr_t)number;
     char line[64];
     for (long i = 0; i < shared.rounds; i++) {
-        int bytes = snprintf(line, sizeof line, "thread %d line %ld end\n", me, i);
+        int bytes = snprintf(line, sizeof line, "thread %d line %ld end\n", thread, i);
         switch (i % 4) {
-        case 0: shared.failed += fprintf(shared.file, "thread %d line %ld end\n", me, i) != bytes; break;
+        case 0: shared.failed += fprintf(shared.file, "thread %d line %ld end\n", thread, i) != bytes; break;
         case 1: shared.failed += fputs(line, shared.file) == EOF; break;
         case 2: shared.failed += fwrite(line, 1, (size_t)bytes, shared.file) != (size_t)bytes; break;
         default:
@@ -45,7 +45,7 @@ static void *write_lines(void *number)
     return NULL;
 }
 
-/* Each thread's lines, in its order, none torn. */
+/* Checks that the lines of each thread are there in order and whole. */
 static void check_lines(const char *path, long rounds)
 {
     FILE *f = fopen(path, "r");
@@ -78,10 +78,10 @@ static void test_lines(const char *test, int mode, size_t bytes, long rounds)
 
 static void *print_lines(void *number)
 {
-    int me = (int)(intptr_t)number;
+    int thread = (int)(intptr_t)number;
     for (long i = 0; i < shared.rounds; i++) {
         char line[64];
-        snprintf(line, sizeof line, "thread %d line %ld end", me, i);
+        snprintf(line, sizeof line, "thread %d line %ld end", thread, i);
         if (i % 2)
             shared.failed += puts(line) == EOF;
         else
@@ -194,11 +194,11 @@ static void test_bytes(void)
     fclose(shared.file);
 }
 
-/* Streams come and go while all are flushed. */
+/* Two threads flush all streams while the others open and close streams. */
 static void *open_and_close(void *number)
 {
     char name[100];
-    snprintf(name, sizeof name, "%s/coming-%d", directory, (int)(intptr_t)number);
+    snprintf(name, sizeof name, "%s/file-%d", directory, (int)(intptr_t)number);
     for (long i = 0; i < shared.rounds; i++) {
         if ((intptr_t)number < 2) {
             shared.failed += fflush(NULL) != 0;

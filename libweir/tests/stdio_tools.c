@@ -1,6 +1,6 @@
-/* stdio_tools.c: small programs with the C library's stdio and with weir/stdio.h: the same output, the same
- * files, the same exit status. */
-#include "stdio/chance.h"
+/* stdio_tools.c: small programs with the C library's stdio and with weir/stdio.h have the same output, files and exit
+ * status. */
+#include "stdio/random.h"
 
 #define SIDE(name) libc_##name
 #include "stdio/tools.h"
@@ -8,7 +8,7 @@
 
 #include <weir/stdio.h>
 
-#define SIDE(name) ours_##name
+#define SIDE(name) weir_side_##name
 #include "stdio/tools.h"
 
 #include "stdio/check.h"
@@ -25,7 +25,7 @@ struct outcome {
     char out[1 << 20], messages[1 << 20], file[1 << 20];
 };
 
-/* The program in a process of its own, from `in`. */
+/* Runs the program in a child with `in` as standard input. */
 static void run(int (*program)(int count, char **arguments), const char *in, struct outcome *outcome)
 {
     const char *out = in_directory("out"), *messages = in_directory("messages"), *file = in_directory("file");
@@ -36,7 +36,7 @@ static void run(int (*program)(int count, char **arguments), const char *in, str
         redirect(0, in, O_RDONLY);
         redirect(1, out, O_WRONLY | O_CREAT | O_TRUNC);
         redirect(2, messages, O_WRONLY | O_CREAT | O_TRUNC);
-        exit(program(1, program == ours_cat || program == libc_cat ? stdin_too : arguments));
+        exit(program(1, program == weir_side_cat || program == libc_cat ? stdin_too : arguments));
     }
     waitpid(pid, &outcome->status, 0);
     strcpy(outcome->out, file_text(out));
@@ -44,7 +44,7 @@ static void run(int (*program)(int count, char **arguments), const char *in, str
     strcpy(outcome->file, file_text(file));
 }
 
-/* Lines with words and numbers, some equal to the one before, sometimes none, sometimes no end. */
+/* Makes lines with words and numbers; some equal the line before, some inputs are empty, some end without a newline. */
 static void make_input(char *to, size_t limit, uint64_t number)
 {
     size_t length = 0;
@@ -67,20 +67,20 @@ static void make_input(char *to, size_t limit, uint64_t number)
 int main(void)
 {
     static char input[150000];
-    static struct outcome libc, ours;
+    static struct outcome libc, weir;
     make_directory();
-    for (size_t i = 0; i < sizeof ours_tools / sizeof *ours_tools; i++) {
-        begin(ours_tools[i].name);
+    for (size_t i = 0; i < sizeof weir_side_tools / sizeof *weir_side_tools; i++) {
+        begin(weir_side_tools[i].name);
         for (uint64_t number = 0; number < 12; number++) {
             make_input(input, number < 6 ? 3000 : sizeof input, number);
             const char *in = in_directory("in");
             put_file(in, input);
             run(libc_tools[i].main, in, &libc);
-            run(ours_tools[i].main, in, &ours);
-            expect_equal(ours.status, libc.status);
-            expect_text(ours.out, libc.out);
-            expect_text(ours.messages, libc.messages);
-            expect_text(ours.file, libc.file);
+            run(weir_side_tools[i].main, in, &weir);
+            expect_equal(weir.status, libc.status);
+            expect_text(weir.out, libc.out);
+            expect_text(weir.messages, libc.messages);
+            expect_text(weir.file, libc.file);
         }
     }
     remove_directory();

@@ -1,4 +1,4 @@
-/* check.h: tests and their counts, with no stream of either kind: begin, expect …, finish. */
+/* check.h: counting of checks (begin, expect …, finish) and files, without stdio and without libweir. */
 #ifndef WEIR_TEST_CHECK_H
 #define WEIR_TEST_CHECK_H
 
@@ -34,17 +34,17 @@ static struct {
     const char *test;
     uint64_t checked, wrong;
     unsigned passed, failed, skipped;
-    int out; /* where the report goes: tests close and redirect 1 and 2 */
+    int out; /* descriptor of the report: tests close and redirect 1 and 2 */
 } counts = {.out = 1};
 
 static void end_test(void)
 {
     if (!counts.test)
         return;
-    bool well = counts.wrong == 0 && counts.checked > 0;
-    dprintf(counts.out, "%s: %s, %llu checks\n", counts.test, well ? "ok" : "FAILED", (unsigned long long)counts.checked);
-    counts.passed += well;
-    counts.failed += !well;
+    bool ok = counts.wrong == 0 && counts.checked > 0;
+    dprintf(counts.out, "%s: %s, %llu checks\n", counts.test, ok ? "ok" : "FAILED", (unsigned long long)counts.checked);
+    counts.passed += ok;
+    counts.failed += !ok;
     counts.test = NULL;
 }
 
@@ -62,28 +62,28 @@ MAY_BE_UNUSED static void skip(const char *test, const char *why)
     counts.skipped++;
 }
 
-#define expect(right) expect_at((right) != 0, 1, __LINE__, #right)
+#define expect(condition) expect_at((condition) != 0, 1, __LINE__, #condition)
 #define expect_equal(is, should) expect_at((int64_t)(is), (int64_t)(should), __LINE__, #is " == " #should)
 #define expect_text(is, should) expect_text_at((is), (should), __LINE__, #is)
 
-static bool expect_at(int64_t is, int64_t should, int line, const char *what)
+static bool expect_at(int64_t is, int64_t should, int line, const char *expression)
 {
     int error = errno;
-    bool right = is == should;
+    bool ok = is == should;
     counts.checked++;
-    if (!right && ++counts.wrong <= 8)
-        dprintf(counts.out, "%s, line %d: not so: %s (%lld, %lld; errno %d)\n", counts.test, line, what, (long long)is,
-                (long long)should, error);
+    if (!ok && ++counts.wrong <= 8)
+        dprintf(counts.out, "%s, line %d: not true: %s (%lld, %lld; errno %d)\n", counts.test, line, expression,
+                (long long)is, (long long)should, error);
     errno = error;
-    return right;
+    return ok;
 }
 
-MAY_BE_UNUSED static bool expect_text_at(const char *is, const char *should, int line, const char *what)
+MAY_BE_UNUSED static bool expect_text_at(const char *is, const char *should, int line, const char *expression)
 {
-    bool right = is && strcmp(is, should) == 0;
-    if (!expect_at(right, 1, line, what))
+    bool ok = is && strcmp(is, should) == 0;
+    if (!expect_at(ok, 1, line, expression))
         dprintf(counts.out, "  is: \"%.300s\"\n  should be: \"%.300s\"\n", is ? is : "(null)", should);
-    return right;
+    return ok;
 }
 
 static int finish(const char *name)
@@ -93,7 +93,7 @@ static int finish(const char *name)
     return counts.failed > 0 || counts.passed == 0;
 }
 
-/* ---- files in a directory of the test's own ----------------------------------------------------------- */
+/* ---- files in the test's directory -------------------------------------------------------------------- */
 
 static char directory[64];
 
@@ -101,7 +101,7 @@ MAY_BE_UNUSED static void make_directory(void)
 {
     strcpy(directory, access("/dev/shm", W_OK) == 0 ? "/dev/shm/weir-stdio-XXXXXX" : "/tmp/weir-stdio-XXXXXX");
     if (!mkdtemp(directory)) {
-        dprintf(counts.out, "no directory for files\n");
+        dprintf(counts.out, "cannot make a directory for files\n");
         _exit(2);
     }
 }
@@ -111,10 +111,10 @@ MAY_BE_UNUSED static void remove_directory(void)
     char command[128] = "rm -r ";
     strcat(command, directory);
     if (system(command) != 0)
-        dprintf(counts.out, "%s is left\n", directory);
+        dprintf(counts.out, "cannot remove %s\n", directory);
 }
 
-/* The path of a name in it; eight may be in use at a time. */
+/* Returns the path of a file in the directory, valid until eight further calls. */
 MAY_BE_UNUSED static const char *in_directory(const char *name)
 {
     static char paths[8][128];
@@ -134,7 +134,7 @@ MAY_BE_UNUSED static void put_file(const char *path, const char *text)
     close(fd);
 }
 
-/* What is in the file now, as a string; valid until the next call. */
+/* Returns the content of the file, "" if it cannot be opened; valid until the next call. */
 MAY_BE_UNUSED static const char *file_text(const char *path)
 {
     static char text[1 << 20];

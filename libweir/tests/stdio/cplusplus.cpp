@@ -16,11 +16,11 @@
 
 static int failed;
 
-static void expect(bool right, const char *what)
+static void expect(bool ok, const char *what)
 {
-    if (right)
+    if (ok)
         return;
-    std::cout << "not so: " << what << std::endl;
+    std::cout << "failed: " << what << std::endl;
     failed = 1;
 }
 
@@ -57,7 +57,7 @@ int main(int count, char **arguments)
         char word[16];
         expect(std::fscanf(f.get(), "%15s", word) == 1 && std::string(word) == "nd", "fscanf");
         expect(std::ftell(f.get()) == 19 && !std::feof(f.get()), "ftell, feof");
-        expect(std::fflush(nullptr) == 0, "fflush of all");
+        expect(std::fflush(nullptr) == 0, "fflush(nullptr)");
     }
     std::string text;
     std::ifstream in(arguments[1]);
@@ -66,7 +66,7 @@ int main(int count, char **arguments)
     std::istringstream more("a b");
     more.get();
     more.putback('q');
-    expect(more.peek() == 'a' || more.peek() == EOF || true, "putback is a member as before");
+    expect(more.peek() == 'a' || more.peek() == EOF || true, "putback of a stream compiles");
     std::printf("C++ stdout\n");
     expect(std::puts("puts") >= 0 && fflush(stdout) == 0, "puts");
     return failed;

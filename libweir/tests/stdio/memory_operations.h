@@ -1,9 +1,10 @@
-/* memory_operations.h: fmemopen, open_memstream and fopencookie with whatever <stdio.h> the names are of.
- * Included once for each; SIDE(x) gives the functions different names. Each adds lines to `to`. */
+/* memory_operations.h: random calls on fmemopen, open_memstream and fopencookie streams. Included twice, for the C
+ * library's <stdio.h> and for weir/stdio.h; SIDE(x) gives the functions different names. Each appends the results of
+ * the calls to `to`. */
 
-static void SIDE(say)(char *to, const char *what, long result)
+static void SIDE(log)(char *to, const char *call, long result)
 {
-    sprintf(to + strlen(to), "%s %ld\n", what, result);
+    sprintf(to + strlen(to), "%s %ld\n", call, result);
 }
 
 static void SIDE(show)(char *to, const char *memory, size_t bytes)
@@ -13,27 +14,27 @@ static void SIDE(show)(char *to, const char *memory, size_t bytes)
     strcat(to, "\n");
 }
 
-/* `back` is how far from the end it stays. */
+/* Makes a random call; `back` is the least distance from the end after SEEK_END. */
 static void SIDE(fixed_step)(FILE *f, char *to, long back)
 {
     static const char *const texts[] = {"a", "bcd", "efghijkl", "0123456789", "\n"};
     char text[16] = "";
     switch (below(8)) {
-    case 0: SIDE(say)(to, "fputs", fputs(texts[below(5)], f) >= 0); break;
-    case 1: SIDE(say)(to, "fflush", fflush(f)); break;
-    case 2: SIDE(say)(to, "ftell", ftell(f)); break;
-    case 3: SIDE(say)(to, "fseek SET", fseek(f, (long)below(20), SEEK_SET)); break;
-    case 4: SIDE(say)(to, "fseek END", fseek(f, -back - (long)below(6), SEEK_END)); break;
-    case 5: SIDE(say)(to, "fprintf", fprintf(f, "<%d>", (int)below(1000))); break;
+    case 0: SIDE(log)(to, "fputs", fputs(texts[below(5)], f) >= 0); break;
+    case 1: SIDE(log)(to, "fflush", fflush(f)); break;
+    case 2: SIDE(log)(to, "ftell", ftell(f)); break;
+    case 3: SIDE(log)(to, "fseek SET", fseek(f, (long)below(20), SEEK_SET)); break;
+    case 4: SIDE(log)(to, "fseek END", fseek(f, -back - (long)below(6), SEEK_END)); break;
+    case 5: SIDE(log)(to, "fprintf", fprintf(f, "<%d>", (int)below(1000))); break;
     default:
         fseek(f, (long)below(8), SEEK_SET);
-        SIDE(say)(to, "fread", (long)fread(text, 1, 1 + below(10), f));
+        SIDE(log)(to, "fread", (long)fread(text, 1, 1 + below(10), f));
         SIDE(show)(to, text, sizeof text);
         fseek(f, 0, SEEK_CUR);
     }
 }
 
-/* What can be read is only read, what can be written is only written: both kinds of a sequence. */
+/* Makes random calls on an fmemopen stream. */
 static void SIDE(fixed)(uint64_t number, char *to)
 {
     static const char *const open_modes[] = {"r", "w", "a", "r+", "w+", "a+"};
@@ -43,11 +44,11 @@ static void SIDE(fixed)(uint64_t number, char *to)
     strcpy(memory, "some text");
     const char *mode = open_modes[below(6)];
     size_t bytes = 1 + below(32);
-    if (strchr(mode, '+')) /* what does not fit is forgotten by glibc, and stays in the stream with us */
+    if (strchr(mode, '+')) /* excess bytes are lost in glibc, and stay pending in libweir: avoid them */
         bytes += 300;
     FILE *f = fmemopen(memory, bytes, mode);
     *to = '\0';
-    SIDE(say)(to, mode, f != NULL);
+    SIDE(log)(to, mode, f != NULL);
     if (!f)
         return;
     bool reads = can_read(mode), writes = can_write(mode);
@@ -56,21 +57,21 @@ static void SIDE(fixed)(uint64_t number, char *to)
             SIDE(fixed_step)(f, to, *mode == 'r' ? 100 : 0);
         } else if (reads) {
             char text[16] = "";
-            SIDE(say)(to, "fread", (long)fread(text, 1, 1 + below(10), f));
+            SIDE(log)(to, "fread", (long)fread(text, 1, 1 + below(10), f));
             SIDE(show)(to, text, sizeof text);
-            SIDE(say)(to, "feof", feof(f) != 0);
+            SIDE(log)(to, "feof", feof(f) != 0);
             if (below(3) == 0)
-                SIDE(say)(to, "fseek", fseek(f, (long)below((unsigned)bytes), SEEK_SET));
+                SIDE(log)(to, "fseek", fseek(f, (long)below((unsigned)bytes), SEEK_SET));
         } else {
-            SIDE(say)(to, "fprintf", fprintf(f, "<%d>", (int)below(1000)) > 0);
+            SIDE(log)(to, "fprintf", fprintf(f, "<%d>", (int)below(1000)) > 0);
             if (below(3) == 0)
-                SIDE(say)(to, "fflush", fflush(f));
+                SIDE(log)(to, "fflush", fflush(f));
             if (below(5) == 0 && !ferror(f))
-                SIDE(say)(to, "ftell", ftell(f));
+                SIDE(log)(to, "ftell", ftell(f));
         }
     }
-    int failed = ferror(f) != 0; /* then it shows in fclose with us */
-    SIDE(say)(to, "fclose", fclose(f) | -failed);
+    int failed = ferror(f) != 0; /* libweir's fclose then returns EOF */
+    SIDE(log)(to, "fclose", fclose(f) | -failed);
     SIDE(show)(to, memory, sizeof memory);
 }
 
@@ -83,70 +84,70 @@ static void SIDE(growing)(uint64_t number, char *to)
     *to = '\0';
     for (int i = 0; i < 12; i++) {
         switch (below(6)) {
-        case 0: SIDE(say)(to, "fputs", fputs("some text", f) >= 0); break;
-        case 1: SIDE(say)(to, "fprintf", fprintf(f, "%*d", 1 + (int)below(3000), (int)below(1000))); break;
-        case 2: SIDE(say)(to, "putc", putc('0' + (int)below(10), f)); break;
-        case 3: SIDE(say)(to, "ftell", ftell(f)); break;
+        case 0: SIDE(log)(to, "fputs", fputs("some text", f) >= 0); break;
+        case 1: SIDE(log)(to, "fprintf", fprintf(f, "%*d", 1 + (int)below(3000), (int)below(1000))); break;
+        case 2: SIDE(log)(to, "putc", putc('0' + (int)below(10), f)); break;
+        case 3: SIDE(log)(to, "ftell", ftell(f)); break;
         case 4:
-            if (below(4) == 0) { /* glibc pads with zeros even if nothing follows */
-                SIDE(say)(to, "fseek", fseek(f, (long)below(100), SEEK_END));
+            if (below(4) == 0) { /* with a write: glibc pads with zeros even if nothing is written */
+                SIDE(log)(to, "fseek", fseek(f, (long)below(100), SEEK_END));
                 putc('!', f);
             }
             break;
         default:
-            SIDE(say)(to, "fflush", fflush(f));
-            SIDE(say)(to, "length", (long)bytes);
-            SIDE(say)(to, "hash", (long)(hash(memory, bytes) & 0xffffff));
-            SIDE(say)(to, "NUL", memory[bytes]);
+            SIDE(log)(to, "fflush", fflush(f));
+            SIDE(log)(to, "length", (long)bytes);
+            SIDE(log)(to, "hash", (long)(hash(memory, bytes) & 0xffffff));
+            SIDE(log)(to, "NUL", memory[bytes]);
         }
     }
-    SIDE(say)(to, "fseek", fseek(f, 0, SEEK_END));
-    SIDE(say)(to, "fclose", fclose(f));
-    SIDE(say)(to, "length", (long)bytes);
-    SIDE(say)(to, "hash", (long)(hash(memory, bytes) & 0xffffff));
+    SIDE(log)(to, "fseek", fseek(f, 0, SEEK_END));
+    SIDE(log)(to, "fclose", fclose(f));
+    SIDE(log)(to, "length", (long)bytes);
+    SIDE(log)(to, "hash", (long)(hash(memory, bytes) & 0xffffff));
     free(memory);
 }
 
 struct SIDE(source) {
     char data[64];
-    long here, end;
+    long position, end;
     int closed;
 };
 
 static ssize_t SIDE(cookie_read)(void *cookie, char *to, size_t bytes)
 {
     struct SIDE(source) *source = cookie;
-    long left = source->end - source->here;
+    long left = source->end - source->position;
     if (left < 0)
         left = 0;
     bytes = (long)bytes < left ? bytes : (size_t)left;
-    memcpy(to, source->data + source->here, bytes);
-    source->here += (long)bytes;
+    memcpy(to, source->data + source->position, bytes);
+    source->position += (long)bytes;
     return (ssize_t)bytes;
 }
 
 static ssize_t SIDE(cookie_write)(void *cookie, const char *from, size_t bytes)
 {
     struct SIDE(source) *source = cookie;
-    if (source->here + (long)bytes > (long)sizeof source->data) {
+    if (source->position + (long)bytes > (long)sizeof source->data) {
         errno = EDQUOT;
         return 0;
     }
-    memcpy(source->data + source->here, from, bytes);
-    source->here += (long)bytes;
-    source->end = source->here > source->end ? source->here : source->end;
+    memcpy(source->data + source->position, from, bytes);
+    source->position += (long)bytes;
+    source->end = source->position > source->end ? source->position : source->end;
     return (ssize_t)bytes;
 }
 
 static int SIDE(cookie_seek)(void *cookie, off_t *offset, int whence)
 {
     struct SIDE(source) *source = cookie;
-    long target = *offset + (whence == SEEK_CUR ? source->here : whence == SEEK_END ? source->end : 0);
+    long target = *offset + (whence == SEEK_CUR ? source->position : whence == SEEK_END ? source->end : 0);
     if (target < 0 || target > (long)sizeof source->data) {
         errno = EINVAL;
         return -1;
     }
-    *offset = source->here = target;
+    *offset = source->position = target;
     return 0;
 }
 
@@ -170,12 +171,12 @@ static void SIDE(cookies)(uint64_t number, char *to)
         SIDE(fixed_step)(f, to, 0);
     if (!functions.seek) {
         errno = 0;
-        SIDE(say)(to, "getc", getc(f));
-        SIDE(say)(to, "fseek", fseek(f, 3, SEEK_SET));
-        SIDE(say)(to, "ftell", ftell(f));
+        SIDE(log)(to, "getc", getc(f));
+        SIDE(log)(to, "fseek", fseek(f, 3, SEEK_SET));
+        SIDE(log)(to, "ftell", ftell(f));
     }
     errno = 0;
-    SIDE(say)(to, "fclose", fclose(f));
-    SIDE(say)(to, "errno", source.closed < 5 ? errno : 0);
+    SIDE(log)(to, "fclose", fclose(f));
+    SIDE(log)(to, "errno", source.closed < 5 ? errno : 0);
     SIDE(show)(to, source.data, sizeof source.data);
 }

@@ -1,11 +1,11 @@
-/* operations.h: carries out a plan with whatever <stdio.h> the names are of. Included once for each; SIDE(x)
- * gives the functions different names, CLOSE_AFTER_FAILED_FREOPEN says whether the stream is still there. */
+/* operations.h: makes the calls of a plan. Included twice, for the C library's <stdio.h> and for weir/stdio.h; SIDE(x)
+ * gives the functions different names. CLOSE_AFTER_FAILED_FREOPEN is true if the stream still exists then. */
 
 struct SIDE(state) {
     FILE *file;
     const char *path, *mode;
     fpos_t position;
-    bool has_position, pushed, after_read, fuzzy;
+    bool has_position, pushed, after_read;
     char *line;
     size_t room;
     char *memory;
@@ -37,7 +37,7 @@ static int SIDE(print)(FILE *file, int a, int b, int c)
     }
 }
 
-/* The values that were not assigned stay as they are set here. */
+/* Calls fscanf. Returns its result; *values is a hash of all variables, also of those not assigned. */
 static int SIDE(scan)(FILE *file, int a, uint64_t *values)
 {
     int i = -1, j = -1, n = -1, result;
@@ -72,7 +72,7 @@ static int SIDE(scan)(FILE *file, int a, uint64_t *values)
         double f, d;
         uint64_t text;
     } all = {i, j, n, l, u, f, d, hash(word, sizeof word) ^ hash(wide, wcslen(wide)) ^ (made ? hash(made, strlen(made)) : 0)};
-    if (all.f != all.f) /* whose sign and bits are nobody's business */
+    if (all.f != all.f) /* sign and payload of a NaN are not compared */
         all.f = 0.5;
     if (all.d != all.d)
         all.d = 0.5;
@@ -93,13 +93,13 @@ static void SIDE(read)(struct SIDE(state) *at, struct step *step, int number, st
     case FGETC:
     case GETC:
         got = step->call == FGETC ? fgetc(at->file) : getc(at->file);
-        note(log, number, got, got == EOF, 0);
+        add_entry(log, number, got, got == EOF, 0);
         at->after_read = got != EOF;
         break;
     case FGETS:
         memset(at->memory, 0, 600);
         line = fgets(at->memory, 1 + at->pushed + step->a % (step->b % 4 ? 20 : 599), at->file);
-        note(log, number, line != NULL, line == NULL, line ? hash(line, 600) : 0);
+        add_entry(log, number, line != NULL, line == NULL, line ? hash(line, 600) : 0);
         at->after_read = line && *line;
         break;
     case FREAD:
@@ -107,28 +107,28 @@ static void SIDE(read)(struct SIDE(state) *at, struct step *step, int number, st
         count = at->pushed + (size_t)step->b % (step->c % 8 ? 50 : 50000);
         memset(at->memory, 0, size * count);
         length = (ssize_t)fread(at->memory, size, count, at->file);
-        note(log, number, length, (size_t)length < count, hash(at->memory, size * count));
-        at->after_read = false; /* as after fflush below */
+        add_entry(log, number, length, (size_t)length < count, hash(at->memory, size * count));
+        at->after_read = false; /* as for fflush in SIDE(query) */
         break;
     case FSCANF:
         got = SIDE(scan)(at->file, step->a, &values);
-        note(log, number, got, got == EOF, values);
-        at->after_read = false; /* a byte may have been put back already */
+        add_entry(log, number, got, got == EOF, values);
+        at->after_read = false; /* fscanf may have pushed a byte back already */
         break;
     case GETW:
         got = getw(at->file);
-        note(log, number, got, false, 0);
+        add_entry(log, number, got, false, 0);
         at->after_read = false;
         break;
     default:
         if (ferror(at->file))
-            return; /* glibc's getdelim then fails at once, which nobody asks for */
+            return; /* glibc's getdelim then fails at once, which POSIX does not require */
         length = step->call == GETLINE ? getline(&at->line, &at->room, at->file)
                                        : getdelim(&at->line, &at->room, " \n1z"[step->a % 4], at->file);
-        note(log, number, length, length < 0, length > 0 ? hash(at->line, (size_t)length + 1) : 0);
+        add_entry(log, number, length, length < 0, length > 0 ? hash(at->line, (size_t)length + 1) : 0);
         at->after_read = length > 0;
     }
-    at->pushed = at->pushed && step->call == FSCANF; /* which may have put it back again */
+    at->pushed = at->pushed && step->call == FSCANF; /* fscanf may have pushed the byte back again */
 }
 
 static void SIDE(write)(struct SIDE(state) *at, struct step *step, int number, struct log *log)
@@ -164,7 +164,7 @@ static void SIDE(write)(struct SIDE(state) *at, struct step *step, int number, s
         result = SIDE(print)(at->file, step->a, step->b, step->c);
         failed = result < 0;
     }
-    note(log, number, result, failed, 0);
+    add_entry(log, number, result, failed, 0);
     at->after_read = false;
 }
 
@@ -177,7 +177,7 @@ static int SIDE(seek)(struct SIDE(state) *at, const struct step *step)
         offset = offset - (step->c % 4 ? 60 : 6000);
     else if (step->c % 50 == 0)
         offset = -1;
-    if (at->pushed) { /* glibc goes astray from there, and forgets the byte even if the seek fails */
+    if (at->pushed) { /* glibc's SEEK_CUR is wrong then, and a failed seek drops the byte */
         whence = whence == SEEK_CUR ? SEEK_SET : whence;
         offset = offset < 0 ? -offset : offset;
     }
@@ -194,11 +194,11 @@ static void SIDE(move)(struct SIDE(state) *at, struct step *step, int number, st
         result = at->has_position ? fsetpos(at->file, &at->position) : fseek(at->file, 3, SEEK_SET);
     else
         result = SIDE(seek)(at, step);
-    note(log, number, result, result != 0, 0);
+    add_entry(log, number, result, result != 0, 0);
     at->pushed = at->after_read = false;
 }
 
-/* With a size: the C library may ignore it, so only what follows is compared. */
+/* Sets a buffer and its size, which the C library may ignore: only the calls after it are compared. */
 static int SIDE(buffer)(struct SIDE(state) *at, const struct step *step)
 {
     static const int kinds[] = {_IOFBF, _IOLBF, _IONBF};
@@ -219,22 +219,22 @@ static void SIDE(open)(struct SIDE(state) *at, struct step *step, int number, st
     errno = 0;
     if (step->call == FREOPEN) {
         FILE *same = freopen(at->path, at->mode, at->file);
-        note(log, number, same == at->file ? 1 : same ? 2 : 0, !same, 0);
+        add_entry(log, number, same == at->file ? 1 : same ? 2 : 0, !same, 0);
         if (!same && CLOSE_AFTER_FAILED_FREOPEN)
             fclose(at->file);
         at->file = same;
     } else {
         int closed = fclose(at->file);
-        note(log, number, closed, closed != 0, 0);
+        add_entry(log, number, closed, closed != 0, 0);
         errno = 0;
         at->file = fopen(at->path, at->mode);
         if (!at->file)
-            note(log, number, 0, true, 0);
+            add_entry(log, number, 0, true, 0);
     }
     at->has_position = at->pushed = at->after_read = false;
 }
 
-static void SIDE(look)(struct SIDE(state) *at, struct step *step, int number, struct log *log)
+static void SIDE(query)(struct SIDE(state) *at, struct step *step, int number, struct log *log)
 {
     int64_t result = 0;
     errno = 0;
@@ -250,7 +250,7 @@ static void SIDE(look)(struct SIDE(state) *at, struct step *step, int number, st
     case CLEARERR: clearerr(at->file); break;
     case FFLUSH:
         result = at->pushed ? 0 : fflush(at->file);
-        at->after_read = false; /* glibc may free a wrong pointer if a byte is put back then */
+        at->after_read = false; /* ungetc after fflush may make glibc free a wrong pointer */
         break;
     case FFLUSH_ALL: result = fflush(NULL); break;
     case SETVBUF: result = SIDE(buffer)(at, step); break;
@@ -262,7 +262,7 @@ static void SIDE(look)(struct SIDE(state) *at, struct step *step, int number, st
         break;
     default: break;
     }
-    note(log, number, result, result < 0, 0);
+    add_entry(log, number, result, result < 0, 0);
 }
 
 static void SIDE(step)(struct SIDE(state) *at, struct step *step, int number, struct log *log)
@@ -274,7 +274,7 @@ static void SIDE(step)(struct SIDE(state) *at, struct step *step, int number, st
     } else if (step->call == UNGETC) {
         if (!at->after_read || at->pushed)
             return;
-        note(log, number, ungetc(step->a % 256, at->file), false, 0);
+        add_entry(log, number, ungetc(step->a % 256, at->file), false, 0);
         at->pushed = true;
     } else if (step->call == REOPEN || step->call == FREOPEN) {
         SIDE(open)(at, step, number, log);
@@ -283,7 +283,7 @@ static void SIDE(step)(struct SIDE(state) *at, struct step *step, int number, st
     } else if (step->call == FSETPOS) {
         SIDE(move)(at, step, number, log);
     } else {
-        SIDE(look)(at, step, number, log);
+        SIDE(query)(at, step, number, log);
     }
 }
 
@@ -294,13 +294,13 @@ static void SIDE(run)(struct plan *plan, const char *path, struct log *log)
     log->count = 0;
     errno = 0;
     at.file = fopen(path, plan->mode);
-    note(log, -1, at.file != NULL, !at.file, 0);
+    add_entry(log, -1, at.file != NULL, !at.file, 0);
     for (int i = 0; i < plan->count && at.file; i++)
         SIDE(step)(&at, &plan->steps[i], i, log);
     if (at.file) {
         errno = 0;
         int result = fclose(at.file);
-        note(log, plan->count, result, result != 0, 0);
+        add_entry(log, plan->count, result, result != 0, 0);
     }
     free(at.line);
 }

@@ -1,8 +1,8 @@
-/* plan.h: random sequences of stdio calls that C11 and POSIX allow, and the log of what they returned. */
+/* plan.h: random sequences of stdio calls that C11 and POSIX allow, and the log of their results. */
 #ifndef WEIR_TEST_PLAN_H
 #define WEIR_TEST_PLAN_H
 
-#include "chance.h"
+#include "random.h"
 
 /* ---- the calls -------------------------------------------------------------------------------------- */
 
@@ -26,14 +26,14 @@ struct step {
 
 static const char *const modes[] = {
     "r", "w", "r+", "w+", "a+", "rb", "wb", "rb+", "w+b", "a+b", "re", "wx", "w+x", "r+e",
-#if defined(__GLIBC__) /* musl's ftell says 0 after these */
+#if defined(__GLIBC__) /* musl's ftell returns 0 after these */
     "a", "ab", "ae",
 #endif
 };
 enum { MODES = sizeof modes / sizeof *modes, STEPS = 48 };
 
 struct plan {
-    char content[400 * 1024]; /* of the file at the start */
+    char content[400 * 1024]; /* the file at the start */
     size_t length;
     bool exists;
     const char *mode;
@@ -41,14 +41,14 @@ struct plan {
     int count;
 };
 
-/* ---- what may follow what ---------------------------------------------------------------------------- */
+/* ---- the order of calls ------------------------------------------------------------------------------ */
 
 enum last { FRESH, DID_READ, DID_WRITE };
 
 static bool is_write(enum call call) { return call <= PUTW; }
 static bool is_read(enum call call) { return call >= FGETC && call <= GETW; }
 
-/* Text with numbers, words and lines, some of it not text at all. */
+/* Makes text with numbers, words and lines, and some random bytes. Returns its length. */
 static size_t make_content(char *to, size_t limit)
 {
     static const char *const words[] = {"12", "-7 ", "0x1f,", "abc", " ", "\n", "\n\n", "3.25e2", "1e+", "nan", "q", ",",
@@ -69,7 +69,7 @@ static size_t pick_size(void)
 {
     static const size_t sizes[] = {0, 1, 2, 7, 64, 300, 1000, 4095, 4096, 4097, 9000};
     if (one_in(150))
-        return 120000 + below(250000); /* beyond the default buffers */
+        return 120000 + below(250000); /* exceeds the default buffers */
     return sizes[below(sizeof sizes / sizeof *sizes)];
 }
 
@@ -81,7 +81,7 @@ static struct step make_step(enum call call)
 
 #if defined(__GLIBC__)
 static const bool misuse = true;
-#else /* errno is not set by musl */
+#else /* musl does not set errno */
 static const bool misuse = false;
 #endif
 
@@ -94,13 +94,13 @@ static enum call pick_call(bool reads, bool writes, enum last last)
         if (call == SETVBUF)
             continue;
         if ((is_read(call) || call == UNGETC) && !reads && (!misuse || !one_in(30)))
-            continue; /* now and then, to see EBADF */
+            continue; /* one in 30 is allowed, to compare EBADF */
         if (is_read(call) && !reads && last == DID_WRITE)
-            continue; /* glibc loses what waits to be written */
+            continue; /* glibc loses pending bytes */
         if (is_write(call) && !writes && (!misuse || !one_in(30)))
             continue;
         if ((call == UNGETC || call == FSCANF) && !reads)
-            continue; /* glibc's fscanf does not set the error indicator then, POSIX says that it is set */
+            continue; /* POSIX requires the error indicator, which glibc's fscanf does not set */
         return call;
     }
 }
@@ -111,15 +111,15 @@ static void add_step(struct plan *plan, struct step step)
         plan->steps[plan->count++] = step;
 }
 
-/* A stream for both needs a positioning call between reading and writing. */
-static void add_turn(struct plan *plan, enum last last, enum call call, bool both)
+/* Adds the positioning call that C11 requires between reading and writing. */
+static void add_positioning(struct plan *plan, enum last last, enum call call, bool both)
 {
-    bool turn = both && ((last == DID_READ && is_write(call)) || (last == DID_WRITE && (is_read(call) || call == UNGETC)));
-    if (!turn)
+    bool is_read_next = is_read(call) || call == UNGETC;
+    if (!both || !((last == DID_READ && is_write(call)) || (last == DID_WRITE && is_read_next)))
         return;
-    static const enum call by[] = {FSEEK, FSEEKO, REWIND, FSETPOS, FFLUSH};
-    struct step step = make_step(by[below(last == DID_WRITE ? 5 : 4)]);
-    step.a = 0, step.c = 1; /* an absolute one: it must not fail */
+    static const enum call positioning[] = {FSEEK, FSEEKO, REWIND, FSETPOS, FFLUSH};
+    struct step step = make_step(positioning[below(last == DID_WRITE ? 5 : 4)]);
+    step.a = 0, step.c = 1; /* SEEK_SET with an offset that cannot fail */
     add_step(plan, step);
 }
 
@@ -137,7 +137,7 @@ static void make_plan(struct plan *plan, uint64_t number)
         add_step(plan, make_step(SETVBUF));
     while (plan->count < wanted) {
         enum call call = pick_call(can_read(mode), can_write(mode), last);
-        add_turn(plan, last, call, can_read(mode) && can_write(mode));
+        add_positioning(plan, last, call, can_read(mode) && can_write(mode));
         struct step step = make_step(call);
         add_step(plan, step);
         if (is_read(call) || call == UNGETC)
@@ -159,14 +159,14 @@ struct entry {
     int step;
     int64_t result;
     int error;
-    uint64_t bytes; /* a hash of what was read */
+    uint64_t bytes; /* hash of the bytes read */
 };
 struct log {
     struct entry entries[STEPS + 4];
     int count;
 };
 
-static void note(struct log *log, int step, int64_t result, bool failed, uint64_t bytes)
+static void add_entry(struct log *log, int step, int64_t result, bool failed, uint64_t bytes)
 {
     log->entries[log->count++] = (struct entry){step, result, failed ? errno : 0, bytes};
 }

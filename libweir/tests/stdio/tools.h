@@ -1,5 +1,5 @@
-/* tools.h: small programs of the ordinary kind, each a main(), with whatever <stdio.h> the names are of.
- * Included once for each; SIDE(x) gives the functions different names. */
+/* tools.h: typical small programs, each a main(). Included twice, for the C library's <stdio.h> and for weir/stdio.h;
+ * SIDE(x) gives the functions different names. */
 
 static int SIDE(cat)(int count, char **arguments)
 {
@@ -65,7 +65,7 @@ static int SIDE(sort)(int count, char **arguments)
     return ferror(stdin);
 }
 
-/* Adjacent equal lines, read with fgets, as a program of 1985 would. */
+/* Counts adjacent equal lines, which it reads with fgets. */
 static int SIDE(uniq)(int count, char **arguments)
 {
     char before[512] = "", line[512];
@@ -89,7 +89,7 @@ static int SIDE(uniq)(int count, char **arguments)
 
 static int SIDE(is_digit)(int c) { return c >= '0' && c <= '9'; }
 
-/* Numbers anywhere in the input: looks at one character and puts it back for scanf. */
+/* Adds up the numbers in the input: reads a byte and pushes it back for scanf if it is a digit. */
 static int SIDE(sum)(int count, char **arguments)
 {
     double sum = 0, value;
@@ -109,7 +109,7 @@ static int SIDE(sum)(int count, char **arguments)
     return 0;
 }
 
-/* Fields of lines into a table, by sscanf and widths. */
+/* Prints fields of lines as a table, with sscanf and widths. */
 static int SIDE(table)(int count, char **arguments)
 {
     char line[512], a[64], b[64];
@@ -132,7 +132,7 @@ struct SIDE(record) {
     char text[28];
 };
 
-/* A file of records that is changed in place. */
+/* Changes a file of records in place. */
 static int SIDE(database)(int count, char **arguments)
 {
     struct SIDE(record) record;
@@ -164,7 +164,7 @@ static int SIDE(database)(int count, char **arguments)
     return fclose(f);
 }
 
-/* Through another command and back. */
+/* Writes to a command and reads from another one. */
 static int SIDE(filter)(int count, char **arguments)
 {
     char command[300], line[512];
@@ -182,7 +182,7 @@ static int SIDE(filter)(int count, char **arguments)
     return 0;
 }
 
-/* The middle lines, by a temporary file and positions that were remembered. */
+/* Prints the middle lines backwards, with a temporary file and fsetpos. */
 static int SIDE(middle)(int count, char **arguments)
 {
     static fpos_t starts[4096];
@@ -204,7 +204,7 @@ static int SIDE(middle)(int count, char **arguments)
     return fclose(f);
 }
 
-/* Says what it does on stderr, and its output goes where it is told later. */
+/* Writes messages to stderr, and reopens stdout in the middle of its output. */
 static int SIDE(log)(int count, char **arguments)
 {
     char line[512];

@@ -1,6 +1,6 @@
-/* chance.h: random numbers that a seed repeats, and what tests of random sequences share. */
-#ifndef WEIR_TEST_CHANCE_H
-#define WEIR_TEST_CHANCE_H
+/* random.h: seeded random numbers, and helpers of the tests of random sequences. */
+#ifndef WEIR_TEST_RANDOM_H
+#define WEIR_TEST_RANDOM_H
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,23 +11,23 @@
 #include <string.h>
 
 /* xorshift64* */
-static uint64_t chance_state;
+static uint64_t random_state;
 
-static uint64_t chance(void)
+static uint64_t random_bits(void)
 {
-    chance_state ^= chance_state >> 12;
-    chance_state ^= chance_state << 25;
-    chance_state ^= chance_state >> 27;
-    return chance_state * UINT64_C(2685821657736338717);
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return random_state * UINT64_C(2685821657736338717);
 }
-static unsigned below(unsigned limit) { return (unsigned)((chance() >> 32) % limit); }
+static unsigned below(unsigned limit) { return (unsigned)((random_bits() >> 32) % limit); }
 static inline bool one_in(unsigned n) { return below(n) == 0; }
 
 static void seed(uint64_t number)
 {
-    chance_state = (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    random_state = (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
     for (int i = 0; i < 4; i++)
-        chance();
+        random_bits();
 }
 
 static inline bool can_read(const char *mode) { return mode[0] == 'r' || strchr(mode, '+'); }
