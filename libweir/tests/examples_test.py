@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""examples_test.py BUILD [NAME]: runs the built examples as a user does. One file of tests an example, in
-examples/; each function test_* runs in a directory of its own. NAME chooses those whose name contains it."""
+"""examples_test.py BUILD [NAME]: runs the built examples as a user does. The tests are the functions test_* in
+examples/; each runs in its own directory. NAME selects the tests whose name contains it."""
 import importlib
 import pathlib
 import sys
@@ -12,12 +12,12 @@ sys.path.insert(0, str(HERE / "examples"))
 import harness  # noqa: E402
 
 
-def tests(wanted):
+def tests(expected):
     for path in sorted((HERE / "examples").glob("test_*.py")):
         module = importlib.import_module(path.stem)
         for name, function in vars(module).items():
             label = f"{path.stem[5:]}: {name[5:]}"
-            if name.startswith("test_") and wanted in label:
+            if name.startswith("test_") and expected in label:
                 yield label, function
 
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""man_examples.py BUILD: the manual pages of ../man say what is there, and their examples work.
+"""man_examples.py BUILD: the manual pages of ../man agree with the headers, and their examples work.
 
-Every function of weir.h is named by one page, with the header's prototype, and found by its own name. Members
-of structures and constants are in the page that they belong to. mandoc(1) and groff(1), where they are
-installed, find nothing wrong. Every example is compiled and run, as comment lines before it say:
-  .\\" test main: CODE         a line behind the example, which makes a program of it
+One page documents each function of weir.h, with the header's prototype, and man(1) finds it by the function's name.
+Structure members and constants are in the pages. mandoc(1) and groff(1), where they are installed, report no
+problem. Every example is compiled and run. Comment lines before it give its input and the expected result:
+  .\\" test main: CODE         a line appended to the example, which makes it a program
   .\\" test args: "A B"        arguments
-  .\\" test stdin: "JSON"      once from a pipe, once from a file
+  .\\" test stdin: "JSON"      standard input, once from a pipe, once from a file
   .\\" test stdout: "JSON"     also stderr; stdout-match: "REGULAR EXPRESSION"; stdout-bytes: N
-  .\\" test status: N          0 if it is not there
-  .\\" test file NAME: "JSON"  a file before
-  .\\" test after NAME: "JSON" a file after; after-lines NAME: N
-  .\\" test files: ["NAME"]    all files after
+  .\\" test status: N          exit status, by default 0
+  .\\" test file NAME: "JSON"  content of a file before the run
+  .\\" test after NAME: "JSON" content of a file after the run; after-lines NAME: N
+  .\\" test files: ["NAME"]    all files after the run
 Strings are bytes as Latin-1.
 """
 import pathlib
@@ -29,7 +29,7 @@ from pages import ROOT, Header, Page  # noqa: E402
 counts = {"passed": 0, "failed": 0, "skipped": 0}
 
 
-def judge(label, problems):
+def count(label, problems):
     counts["failed" if problems else "passed"] += 1
     for problem in problems:
         print(f"FAILED  {label}: {problem}")
@@ -41,12 +41,12 @@ def check_content(pages, links):
                    content.check_words(header, pages), content.check_differences(pages),
                    content.check_examples_exist(pages)):
         for label, problems in checks:
-            judge(label, problems)
+            count(label, problems)
 
 
 def check_reading(pages, links):
-    with tempfile.TemporaryDirectory() as place:
-        tree = pathlib.Path(place)
+    with tempfile.TemporaryDirectory() as directory:
+        tree = pathlib.Path(directory)
         reading.install(pages + links, tree)
         for tool, check, of in (("mandoc", reading.check_mandoc, pages + links),
                                 ("groff", reading.check_groff, pages)):
@@ -55,13 +55,13 @@ def check_reading(pages, links):
                 counts["skipped"] += 1
                 continue
             for page in of:
-                judge(f"{page.name} by {tool}", check(page, tree))
+                count(f"{page.name} by {tool}", check(page, tree))
 
 
 def check_examples(pages, build):
     for page in pages:
         for example in page.examples():
-            judge(example.label, running.check_example(example, build))
+            count(example.label, running.check_example(example, build))
 
 
 def main():

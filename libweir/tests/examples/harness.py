@@ -1,4 +1,4 @@
-"""What the tests of the examples share: running them, watching them, and a private directory."""
+"""Shared by the tests of the examples: running and tracing programs, and a directory for each test."""
 import contextlib
 import os
 import pathlib
@@ -12,19 +12,19 @@ import tempfile
 import time
 import tty
 
-LIMIT_S = 60  # for any one program
+LIMIT_S = 60  # of a program's run time
 examples = None
 directories = None
 
 
 class Skip(Exception):
-    """The test cannot run here; the reason."""
+    """The test cannot run here. The argument is the reason."""
 
 
 def start(build):
     global examples, directories
     examples = build / "examples"
-    directories = build / "test-directories"  # not /tmp, which may be a tmpfs: that has no O_DIRECT
+    directories = build / "test-directories"  # not /tmp, which may be a tmpfs without O_DIRECT
     directories.mkdir(parents=True, exist_ok=True)
     os.environ["LC_ALL"] = "C"
     os.environ.pop("PYTHONUNBUFFERED", None)
@@ -33,16 +33,16 @@ def start(build):
 @contextlib.contextmanager
 def private_directory():
     path = tempfile.mkdtemp(dir=directories)
-    was = os.getcwd()
+    previous = os.getcwd()
     os.chdir(path)
     try:
         yield
     finally:
-        os.chdir(was)
+        os.chdir(previous)
         shutil.rmtree(path)
 
 
-RUN = os.environ.get("RUN", "").split()  # what runs programs of another machine
+RUN = os.environ.get("RUN", "").split()  # command that runs programs of another architecture
 
 
 def command(name, *arguments):
@@ -68,21 +68,21 @@ def run(name, *arguments, **more):
     return run_command(command(name, *arguments), **more)
 
 
-def well(name, *arguments, **more):
-    """Runs it, and it must succeed in silence; returns what it wrote."""
+def succeeds(name, *arguments, **more):
+    """Runs the program, expects status 0 and no message, and returns its standard output."""
     result = run(name, *arguments, **more)
     assert result.status == 0 and result.err == "", (name, arguments, result)
     return result.out
 
 
 def refuses(name, *arguments):
-    """Bad arguments: nothing is done, the usage is shown, status 2."""
+    """Expects that the program refuses the arguments: usage message, no output, status 2."""
     result = run(name, *arguments)
     assert result.status == 2 and f"usage: {name} " in result.err and result.out == b"", (arguments, result)
 
 
 def fails(name, *arguments, naming, **more):
-    """Status 1, and the message names what failed and why."""
+    """Expects status 1 and a message with all parts of `naming`."""
     result = run(name, *arguments, **more)
     assert result.status == 1 and result.err.startswith(f"{name}: "), (arguments, result)
     assert all(part in result.err for part in naming), (arguments, naming, result)
@@ -95,7 +95,7 @@ def fails_on_full_device(name, *arguments, **more):
 
 
 def ends_at_closed_pipe(name, *arguments, **more):
-    """Nobody reads: SIGPIPE ends it, and where that is ignored it says so."""
+    """Expects that the program ends when its reader has closed the pipe: by SIGPIPE, or with a message if ignored."""
     for ignored in False, True:
         reader, writer = os.pipe()
         os.close(reader)
@@ -111,7 +111,7 @@ def ends_at_closed_pipe(name, *arguments, **more):
 
 @contextlib.contextmanager
 def running(name, *arguments, **more):
-    """A child that is certainly gone afterwards."""
+    """Runs the program as a child, which is killed at the end of the block."""
     child = subprocess.Popen(command(name, *arguments), **more)
     try:
         yield child
@@ -126,25 +126,25 @@ def running(name, *arguments, **more):
 
 @contextlib.contextmanager
 def terminal():
-    """A raw pseudo-terminal: (our side, the program's side)."""
-    ours, theirs = pty.openpty()
-    tty.setraw(theirs)
+    """Yields the two descriptors of a raw pseudo-terminal: for the test, for the program."""
+    master, slave = pty.openpty()
+    tty.setraw(slave)
     try:
-        yield ours, theirs
+        yield master, slave
     finally:
-        for fd in ours, theirs:
+        for fd in master, slave:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
 
 def read_within(fd, seconds, enough=1):
-    """What arrives until there are `enough` bytes, the end, or the time is over."""
+    """Returns the bytes that arrive until there are `enough`, or end of file, or the time is over."""
     got = b""
     end = time.monotonic() + seconds
     while len(got) < enough and select.select([fd], [], [], max(0, end - time.monotonic()))[0]:
         try:
             part = os.read(fd, 65536)
-        except OSError:  # a terminal that nobody has open any more
+        except OSError:  # the program has closed the terminal
             break
         if not part:
             break
@@ -152,10 +152,10 @@ def read_within(fd, seconds, enough=1):
     return got
 
 
-def until(condition, what, seconds=20):
+def wait_until(condition, description, seconds=20):
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        assert time.monotonic() < end, f"not within {seconds} s: {description}"
         time.sleep(0.01)
 
 
@@ -167,12 +167,12 @@ def content(path):
 
 
 def traced(name, *arguments, calls, raw="none", **more):
-    """The named system calls that it makes, as strace(1) shows them; those of `raw` in numbers."""
+    """Returns the program's system calls named by `calls`, as strace(1) prints them; arguments of `raw` as numbers."""
     if RUN or not shutil.which("strace"):
-        raise Skip("strace is not here, or would trace RUN")
+        raise Skip("strace is not installed, or would trace RUN")
     words = ["strace", "-f", "-qq", "-o", "trace", "-s", "16", "-e", "signal=none", "-e", f"trace={calls}",
              "-e", f"raw={raw}"]
-    environment = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")  # leaks are looked for by ptrace(2) as well
+    environment = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")  # the leak sanitizer uses ptrace(2), too
     result = run_command(words + command(name, *arguments), env=environment, **more)
     assert result.status == 0, result
     return [re.sub(r"^\d+ +", "", line) for line in content("trace").decode().splitlines()]

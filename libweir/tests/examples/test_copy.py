@@ -1,10 +1,10 @@
-"""copy: the same bytes and permissions, and what is said when it could not be finished."""
+"""copy: the same bytes and permissions, and the messages for an incomplete copy."""
 import os
 import random
 import resource
 import signal
 
-from harness import content, fails, refuses, traced, well
+from harness import content, fails, refuses, succeeds, traced
 
 
 def make(name, data, mode=0o644):
@@ -22,51 +22,51 @@ def test_copies_any_length():
     for length in 0, 1, 4095, 4096, 65536, 131071, 131072, 131073, 3_000_001:
         data = some.randbytes(length)
         make("from", data)
-        well("copy", "from", "to")
+        succeeds("copy", "from", "to")
         assert content("to") == data, length
 
 
-def test_what_was_there_is_gone():
+def test_old_content_is_replaced():
     make("from", b"short")
     make("to", b"long " * 100_000)
-    well("copy", "from", "to")
+    succeeds("copy", "from", "to")
     assert content("to") == b"short"
 
 
-def test_permissions_are_kept_whatever_the_umask():
-    was = os.umask(0o077)
+def test_permissions_do_not_depend_on_the_umask():
+    previous = os.umask(0o077)
     try:
         for mode in 0o644, 0o755, 0o600, 0o444, 0o777, 0o4755:
             make("from", b"x", mode)
-            well("copy", "from", f"to{mode:o}")
+            succeeds("copy", "from", f"to{mode:o}")
             assert mode_of(f"to{mode:o}") == mode & 0o777, oct(mode)
             make("there", b"", 0o640)
-            well("copy", "from", "there")
+            succeeds("copy", "from", "there")
             assert mode_of("there") == mode & 0o777, oct(mode)
     finally:
-        os.umask(was)
+        os.umask(previous)
 
 
-def test_nobody_else_reads_it_before_it_is_whole():
+def test_target_is_private_while_it_is_written():
     make("from", b"x" * 10, 0o666)
     opened = [line for line in traced("copy", "from", "to", calls="?open,openat") if '"to"' in line]
     assert len(opened) == 1 and "0600" in opened[0], opened
 
 
-def test_from_and_to_what_is_no_file():
+def test_special_files():
     make("from", b"x" * 100_000)
     before = os.stat("/dev/null").st_mode
-    well("copy", "from", "/dev/null")
+    succeeds("copy", "from", "/dev/null")
     assert os.stat("/dev/null").st_mode == before
-    assert well("copy", "from", "/dev/stdout") == b"x" * 100_000
-    well("copy", "/proc/self/status", "to")
+    assert succeeds("copy", "from", "/dev/stdout") == b"x" * 100_000
+    succeeds("copy", "/proc/self/status", "to")
     assert content("to").startswith(b"Name:")
     os.symlink("to", "link")
-    well("copy", "from", "link")
+    succeeds("copy", "from", "link")
     assert os.path.islink("link") and content("to") == b"x" * 100_000
 
 
-def test_same_file_is_left_alone():
+def test_source_and_target_are_the_same_file():
     make("from", b"precious")
     os.link("from", "hard")
     os.symlink("from", "soft")
@@ -75,15 +75,15 @@ def test_same_file_is_left_alone():
         assert content("from") == b"precious"
 
 
-def test_absent_source_leaves_the_target_alone():
+def test_missing_source_keeps_the_target():
     make("to", b"precious")
     fails("copy", "no-such", "to", naming=["no-such", "No such file"])
     fails("copy", ".", "to", naming=[".: Is a directory"])
     assert content("to") == b"precious"
 
 
-def test_partial_target_is_named():
-    """A limit on the size of files is a full disk that everybody has."""
+def test_message_for_a_partial_target():
+    """A file size limit replaces a full disk."""
     def small_files_only():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))

@@ -1,9 +1,9 @@
-"""direct_read: what the device refuses, and what is said about it."""
+"""direct_read: the reads that the device refuses, and their messages."""
 import os
 import random
 import re
 
-from harness import Skip, fails, fails_on_full_device, refuses, run, traced, well
+from harness import Skip, fails, fails_on_full_device, refuses, run, succeeds, traced
 
 
 def make_file(name="x"):
@@ -14,43 +14,43 @@ def make_file(name="x"):
 
 
 def needs(name="x"):
-    """(of length and offset, of memory), as the program says; a length of 64 KiB suits every device."""
+    """Returns the required multiples of (length and offset, address) that the program reports for a valid read."""
     result = run("direct_read", name, 65536)
     found = re.search(r"multiples of (\d+), memory at a multiple of (\d+)", (result.out or b"").decode())
     if not found:
-        raise Skip(f"no direct reading here, or nothing known of it: {result}")
+        raise Skip(f"no direct reads here, or their alignment is unknown: {result}")
     return int(found[1]), int(found[2])
 
 
-def test_textbook():
-    """On a device that needs multiples of 512."""
+def test_multiples_of_512():
+    """Compares exact results on a device that needs multiples of 512."""
     make_file()
     if needs() != (512, 512):
         raise Skip(f"the device needs multiples of {needs()}")
     for arguments, got in ([512], 512), ([4096, 8192, 512], 4096), ([4096, 0, 512], 4096), \
             ([65536, 4096], 61440), ([512, 65536], 0):
-        out = well("direct_read", "x", *arguments)
+        out = succeeds("direct_read", "x", *arguments)
         assert out.splitlines()[0] == b"Read %d bytes" % got, (arguments, out)
     for arguments, wrong in ([256], "length 256"), ([512, 1], "offset 1"), ([4097], "length 4097"), \
             ([4096, 512, 256], "address alignment 256"), ([4096, 513], "offset 513"), \
             ([4096, 0, 1], "address alignment 1"):
         result = fails("direct_read", "x", *arguments, naming=["x: EINVAL: Invalid argument"])
-        said = re.findall(r"  (\w.*) is not a multiple", result.err)
-        assert said == [wrong], (arguments, result)
+        reported = re.findall(r"  (\w.*) is not a multiple", result.err)
+        assert reported == [wrong], (arguments, result)
 
 
-def test_whatever_the_device_needs():
+def test_alignment_of_this_device():
     make_file()
     block, memory = needs()
-    well("direct_read", "x", block, block, memory)
+    succeeds("direct_read", "x", block, block, memory)
     if block > 1:
         fails("direct_read", "x", block // 2, naming=["EINVAL", f"the nearest is {block}"])
         fails("direct_read", "x", block, block // 2 + 1, naming=["EINVAL", f"the nearest is {block}"])
-    if memory > 1:  # 32 KiB, as a short read at such an address may happen to suit the device
+    if memory > 1:  # 32 KiB, because the device may accept a short read at a misaligned address
         fails("direct_read", "x", 32768, 0, memory // 2, naming=["EINVAL", f"the nearest is {memory}"])
 
 
-def test_nearest_right_values():
+def test_nearest_valid_values():
     make_file()
     if needs()[0] != 512:
         raise Skip(f"the device needs multiples of {needs()[0]}")
@@ -61,8 +61,8 @@ def test_nearest_right_values():
     fails("direct_read", "x", 100, 100, 64, naming=["length 100", "offset 100", "address alignment 64"])
 
 
-def test_memory_is_aligned_to_no_more_than_asked():
-    """The address shows in the trace when the kernel leaves the memory untouched: at the end of the file."""
+def test_memory_alignment_is_exact():
+    """Reads beyond the end of the file, because strace prints the address only if the kernel stored no bytes."""
     make_file()
     for alignment in 512, 4096, 8192, 65536:
         calls = traced("direct_read", "x", 4096, 1 << 20, alignment, calls="pread64", raw="pread64")
@@ -70,14 +70,14 @@ def test_memory_is_aligned_to_no_more_than_asked():
         assert address % alignment == 0 and address % (2 * alignment) != 0, (alignment, hex(address))
 
 
-def test_goes_around_the_page_cache():
+def test_opens_with_o_direct():
     make_file()
     opened = [line for line in traced("direct_read", "x", 65536, calls="?open,openat") if '"x"' in line]
     assert len(opened) == 1 and "O_DIRECT" in opened[0], opened
 
 
 def test_tmpfs_reports_no_alignment():
-    """It reads anything, or nothing directly; either is told."""
+    """tmpfs allows any direct read or none; the program reports which."""
     name = f"/dev/shm/direct-read-test-{os.getpid()}"
     if not os.path.isdir("/dev/shm"):
         raise Skip("no /dev/shm")

@@ -1,4 +1,4 @@
-"""log_message, sensor_csv: what is in the file at each moment, and after a kill."""
+"""log_message, sensor_csv: the content of the file during the run and after a kill."""
 import datetime
 import os
 import re
@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import content, fails, refuses, run, running, traced, until, well
+from harness import content, fails, refuses, run, running, succeeds, traced, wait_until
 
 STAMP = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"
 
@@ -17,8 +17,8 @@ def lines_of(path):
 
 def test_log_messages_are_appended_with_the_time():
     before = datetime.datetime.now().replace(microsecond=0)
-    well("log_message", "one", "two")
-    well("log_message", "-l", "three")
+    succeeds("log_message", "one", "two")
+    succeeds("log_message", "-l", "three")
     after = datetime.datetime.now()
     lines = lines_of("app.log")
     messages = [re.sub(rb"^\[" + STAMP + rb"\] ", b"", line) for line in lines]
@@ -29,40 +29,40 @@ def test_log_messages_are_appended_with_the_time():
 
 def test_log_messages_without_newline():
     for options in ["-n"], ["-n", "-l"]:
-        well("log_message", *options, "-o", "f", "one", "two")
+        succeeds("log_message", *options, "-o", "f", "one", "two")
         assert re.fullmatch(rb"\[" + STAMP + rb"\] one\[" + STAMP + rb"\] two", content("f")), content("f")
         os.unlink("f")
 
 
 def log_then_kill(*options):
-    """What the file holds when two messages were logged, and the process was killed while it waited."""
+    """Kills log_message after its third message. Returns the content of the file before and after the kill."""
     with running("log_message", *options, "-w", "0.2", "one", "two", "three", "never") as child:
         time.sleep(0.55)
-        seen = content("app.log")
+        before = content("app.log")
         child.send_signal(signal.SIGKILL)
         child.wait()
-    return seen, content("app.log")
+    return before, content("app.log")
 
 
 def test_log_killed_in_default_mode_loses_all():
-    seen, left = log_then_kill()
-    assert seen == b"" and left == b""
+    before, after = log_then_kill()
+    assert before == b"" and after == b""
 
 
-def test_log_killed_in_line_mode_loses_nothing_that_ended():
+def test_log_killed_in_line_mode_keeps_whole_lines():
     with running("log_message", "-l", "-w", "60", "one", "two") as child:
-        until(lambda: content("app.log").endswith(b" one\n"), "the first line is in the file")
+        wait_until(lambda: content("app.log").endswith(b" one\n"), "the first line is in the file")
         child.send_signal(signal.SIGKILL)
         child.wait()
     assert re.fullmatch(rb"\[" + STAMP + rb"\] one\n", content("app.log"))
 
 
-def test_log_killed_in_line_mode_loses_what_has_no_newline():
-    seen, left = log_then_kill("-l", "-n")
-    assert seen == b"" and left == b""
+def test_log_killed_in_line_mode_loses_incomplete_lines():
+    before, after = log_then_kill("-l", "-n")
+    assert before == b"" and after == b""
 
 
-def test_log_line_mode_is_one_write_a_message():
+def test_log_line_mode_makes_one_write_per_message():
     calls = traced("log_message", "-l", "one", "two", "three", calls="write,writev,pwrite64")
     assert len(calls) == 3, calls
     os.unlink("app.log")
@@ -87,7 +87,7 @@ def simulated(*arguments):
     return result
 
 
-def test_sensor_simulated_values_are_lines_and_reported_as_simulated():
+def test_sensor_reports_that_values_are_simulated():
     simulated("-n", 5, "-i", 0)
     lines = lines_of("temperatures.csv")
     assert len(lines) == 5 and all(READING.match(line) for line in lines), lines
@@ -99,24 +99,24 @@ def test_sensor_file_is_read_each_time():
     with open("temp", "w") as sensor:
         sensor.write("25500\n")
     with running("sensor_csv", "-i", "0.1", "-o", "f", "temp", stderr=subprocess.PIPE):
-        until(lambda: len(lines_of("f")) >= 1, "a line is in the file")
+        wait_until(lambda: len(lines_of("f")) >= 1, "a line is in the file")
         with open("new", "w") as sensor:
             sensor.write("-1250\n")
         os.rename("new", "temp")
-        until(lambda: b",-1.2\n" in content("f"), "a line with the new value is in the file")
+        wait_until(lambda: b",-1.2\n" in content("f"), "a line with the new value is in the file")
     assert lines_of("f")[0].endswith(b",25.5\n")
 
 
 def test_sensor_killed_loses_nothing():
     with running("sensor_csv", "--simulate", "-i", "0.05", "-o", "f", stderr=subprocess.DEVNULL) as child:
-        until(lambda: len(lines_of("f")) >= 4, "four lines are in the file")
+        wait_until(lambda: len(lines_of("f")) >= 4, "four lines are in the file")
         child.send_signal(signal.SIGKILL)
         child.wait()
     lines = lines_of("f")
     assert len(lines) >= 4 and all(READING.match(line) for line in lines), lines
 
 
-def test_sensor_lines_go_to_the_kernel_one_by_one_and_with_sync_to_the_device():
+def test_sensor_makes_one_write_per_line_and_one_sync_with_sync():
     calls = traced("sensor_csv", "--simulate", "-n", 4, "-i", 0, "-o", "f",
                    calls="write,writev,pwrite64,pwritev2,fdatasync,fsync")
     writes = [call for call in calls if not call.startswith("write(2,")]
@@ -127,25 +127,25 @@ def test_sensor_lines_go_to_the_kernel_one_by_one_and_with_sync_to_the_device():
     assert len(synced) == 4, calls
 
 
-def test_sensor_begins_a_new_line_behind_a_torn_one():
-    for left, wanted in (b"2025-07-22T10:3", b"2025-07-22T10:3\n"), (b"whole\n", b"whole\n"), (b"", b""):
+def test_sensor_begins_a_new_line_after_a_torn_one():
+    for left, expected in (b"2025-07-22T10:3", b"2025-07-22T10:3\n"), (b"whole\n", b"whole\n"), (b"", b""):
         with open("f", "wb") as file:
             file.write(left)
         simulated("-n", 1, "-i", 0, "-o", "f")
-        assert content("f").startswith(wanted) and READING.match(content("f")[len(wanted):]), content("f")
+        assert content("f").startswith(expected) and READING.match(content("f")[len(expected):]), content("f")
 
 
-def test_sensor_keeps_its_pace():
+def test_sensor_keeps_the_interval():
     start = time.monotonic()
     simulated("-n", 4, "-i", 0.2)
     assert 0.55 < time.monotonic() - start < 10
 
 
-def test_sensor_that_fails_in_between_leaves_a_line_out():
+def test_sensor_that_fails_for_a_while_omits_lines():
     with open("temp", "w") as sensor:
         sensor.write("1000\n")
     with running("sensor_csv", "-i", "0.1", "-n", "12", "-o", "f", "temp", stderr=subprocess.PIPE) as child:
-        until(lambda: len(lines_of("f")) >= 2, "two lines are in the file")
+        wait_until(lambda: len(lines_of("f")) >= 2, "two lines are in the file")
         os.unlink("temp")
         time.sleep(0.25)
         with open("new", "w") as sensor:

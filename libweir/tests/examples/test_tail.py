@@ -1,4 +1,4 @@
-"""tail: byte for byte what the system's tail gives, on ordinary and odd files."""
+"""tail: the same output as the system's tail, for ordinary and unusual files."""
 import contextlib
 import os
 import pathlib
@@ -6,12 +6,12 @@ import random
 import subprocess
 
 from harness import (content, ends_at_closed_pipe, fails, fails_on_full_device, read_within, refuses, run,
-                     run_command, running, traced, until, well)
+                     run_command, running, succeeds, traced, wait_until)
 
-FIRST_BLOCK, BLOCK, PIPE_BLOCK = 1 << 14, 1 << 18, 1 << 16  # of the program: here lie the edges
+FIRST_BLOCK, BLOCK, PIPE_BLOCK = 1 << 14, 1 << 18, 1 << 16  # as in the program
 
 
-def odd_files():
+def unusual_files():
     some = random.Random(11)
     yield "empty", b""
     yield "newline", b"\n"
@@ -21,7 +21,7 @@ def odd_files():
     yield "nul-bytes", b"\0\0\na\0b\n\0" * 1000
     yield "one-huge-line", b"x" * 700_000
     yield "one-huge-line-ended", b"x" * 700_000 + b"\n"
-    yield "huge-line-behind-small-ones", b"a\nb\n" + b"x" * 600_000 + b"\ny"
+    yield "huge-line-after-small-ones", b"a\nb\n" + b"x" * 600_000 + b"\ny"
     yield "many-lines", b"".join(b"%d\n" % i for i in range(200_000))
     yield "random-bytes", some.randbytes(1_000_000)
     yield "long-lines", b"".join(b"l" * some.randrange(20_000) + b"\n" for _ in range(100))
@@ -36,15 +36,15 @@ def odd_files():
 COUNTS = [0, 1, 2, 3, 10, 255, 1023, 1024, 5000, 16_384, 262_144, 10_000_000]
 
 
-def theirs(*arguments, **more):
-    """Standard output and status of the system's tail; its words are its own."""
+def system_tail(*arguments, **more):
+    """Returns standard output and status of the system's tail. Its messages may differ."""
     result = run_command(["tail", *map(str, arguments)], **more)
     return result.out, result.status
 
 
 def compare(*arguments, **more):
     result = run("tail", *arguments, **more)
-    assert (result.out, result.status) == theirs(*arguments, **more), (arguments, result)
+    assert (result.out, result.status) == system_tail(*arguments, **more), (arguments, result)
 
 
 def write(name, data):
@@ -52,23 +52,23 @@ def write(name, data):
         file.write(data)
 
 
-def test_last_lines_of_odd_files():
-    for name, data in odd_files():
+def test_last_lines_of_files():
+    for name, data in unusual_files():
         write(name, data)
         compare(name)
         for count in COUNTS:
             compare("-n", count, name)
 
 
-def test_last_lines_of_odd_pipes():
-    for name, data in odd_files():
+def test_last_lines_of_pipes():
+    for name, data in unusual_files():
         compare(stdin=data)
         for count in COUNTS:
             compare("-n", count, stdin=data)
 
 
 def test_last_bytes():
-    for name, data in odd_files():
+    for name, data in unusual_files():
         write(name, data)
         for count in 0, 1, 10, 65_535, 65_536, 65_537, 10_000_000:
             compare("-c", count, name)
@@ -76,7 +76,7 @@ def test_last_bytes():
 
 
 def test_from_the_start():
-    for name, data in odd_files():
+    for name, data in unusual_files():
         write(name, data)
         for count in "+0", "+1", "+2", "+3", "+1000", "+70000", "+10000000":
             for unit in "-n", "-c":
@@ -110,12 +110,12 @@ def test_pipe_in_pieces():
                 child.stdin.flush()
                 at += size
             out, _ = child.communicate(timeout=30)
-            wanted = b"".join(data.splitlines(keepends=True)[-count:]) if count else b""
-            assert out == wanted and child.returncode == 0, count
+            expected = b"".join(data.splitlines(keepends=True)[-count:]) if count else b""
+            assert out == expected and child.returncode == 0, count
 
 
 def test_pipe_that_ends_at_the_end_of_a_block():
-    """The first line that is asked for begins in a block that could be thought to be done with."""
+    """The first requested line begins near the end of a block that the program might release too early."""
     for blocks in 2, 3, 5:
         line = b"l" * 999 + b"\n"
         data = (line * (blocks * PIPE_BLOCK // len(line) + 1))[-blocks * PIPE_BLOCK:]
@@ -125,7 +125,7 @@ def test_pipe_that_ends_at_the_end_of_a_block():
                 compare("-n", count, stdin=data)
 
 
-def test_a_long_pipe_takes_little_memory():
+def test_a_long_pipe_needs_little_memory():
     with running("tail", "-n", 1000, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as child:
         block = b"a line of the log\n" * 60_000
         for _ in range(128):
@@ -133,7 +133,7 @@ def test_a_long_pipe_takes_little_memory():
         child.stdin.close()
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode == 0 and usage.ru_maxrss < 80_000, usage  # of 135,000 KiB
+    assert child.returncode == 0 and usage.ru_maxrss < 80_000, usage  # KiB; the input has 135,000
 
 
 def test_several_files_with_their_names():
@@ -146,22 +146,22 @@ def test_several_files_with_their_names():
         compare(*arguments, stdin=b"given\n")
 
 
-def test_a_file_on_standard_input_begins_where_it_stands():
+def test_a_file_on_standard_input_begins_at_its_position():
     data = b"".join(b"%d\n" % i for i in range(10_000))
     write("f", data)
     for offset in 0, 5, 10_000, len(data) - 3, len(data), len(data) + 10:
         for arguments in ["-n", 3], ["-n", 100_000], ["-c", 5], ["-n", "+2"], ["-c", "+3"]:
             outs = []
-            for program in well, theirs:
+            for program in succeeds, system_tail:
                 with open("f", "rb", buffering=0) as file:
                     file.seek(offset)
-                    out = program("tail", *arguments, stdin=file) if program is well else \
+                    out = program("tail", *arguments, stdin=file) if program is succeeds else \
                         program(*arguments, stdin=file)[0]
                 outs.append(out)
             assert outs[0] == outs[1], (offset, arguments, outs)
 
 
-def test_files_that_do_not_know_their_size():
+def test_files_of_unknown_size():
     for name in "/proc/self/limits", "/proc/filesystems", "/sys/kernel/mm/transparent_hugepage/enabled", \
             "/dev/null":
         if os.path.exists(name):
@@ -169,7 +169,7 @@ def test_files_that_do_not_know_their_size():
             compare("-n", 3, name)
 
 
-def test_reads_no_more_than_the_end():
+def test_reads_only_the_end_of_a_file():
     with open("f", "wb") as file:
         file.truncate(1 << 30)
         file.seek(0, os.SEEK_END)
@@ -177,7 +177,7 @@ def test_reads_no_more_than_the_end():
     reads = traced("tail", "f", calls="pread64,read,preadv,preadv2")
     got = sum(int(line.rsplit("= ", 1)[1]) for line in reads if "ELF" not in line)
     assert got < 200_000, reads
-    assert well("tail", "-n", 3, "f") == b"a line of the log\n" * 3
+    assert succeeds("tail", "-n", 3, "f") == b"a line of the log\n" * 3
 
 
 def following(*arguments, **more):
@@ -185,17 +185,17 @@ def following(*arguments, **more):
 
 
 def watches(child):
-    """Whether it has come to waiting for changes."""
+    """Returns true if the program has an inotify watch: it waits for changes."""
     for info in pathlib.Path(f"/proc/{child.pid}/fdinfo").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+        with contextlib.suppress(FileNotFoundError):  # closed after iterdir listed it
             if "inotify wd" in info.read_text():
                 return True
     return False
 
 
-def expect(child, wanted):
-    got = read_within(child.stdout.fileno(), 20, len(wanted))
-    assert got == wanted, (got, wanted)
+def expect(child, expected):
+    got = read_within(child.stdout.fileno(), 20, len(expected))
+    assert got == expected, (got, expected)
 
 
 def append(name, data):
@@ -203,27 +203,27 @@ def append(name, data):
         file.write(data)
 
 
-def test_follows_what_is_added():
+def test_follows_added_lines():
     write("f", b"1\n2\n3\n")
     with following("-n", 2, "f") as child:
         expect(child, b"2\n3\n")
         for part in b"4\n", b"half", b" line\n", b"z" * 300_000 + b"\n":
             append("f", part)
             expect(child, part)
-        os.rename("f", "g")  # it is the file that is followed, not its name
+        os.rename("f", "g")  # -f follows the file, not its name
         write("f", b"another\n")
         append("g", b"5\n")
         expect(child, b"5\n")
         assert child.poll() is None
 
 
-def test_follows_from_anywhere():
+def test_follows_after_every_kind_of_start():
     write("f", b"1\n2\n3\n")
     for arguments, first in (["-n", 0], b""), (["-n", "+2"], b"2\n3\n"), (["-c", 1], b"\n"), \
             (["-c", "+1"], b"1\n2\n3\n"):
         with following(*arguments, "f") as child:
             expect(child, first)
-            until(lambda: watches(child), "it waits for changes")
+            wait_until(lambda: watches(child), "the program waits for changes")
             append("f", b"4\n")
             expect(child, b"4\n")
         write("f", b"1\n2\n3\n")
@@ -252,17 +252,17 @@ def test_follows_several_files():
         expect(child, b"\n==> b <==\n5\n")
 
 
-def test_stops_following_when_nobody_reads():
+def test_stops_following_when_the_reader_closes_the_pipe():
     write("f", b"1\n")
     with following("f") as child:
         expect(child, b"1\n")
         child.stdout.close()
-        assert child.wait(timeout=20) != 0  # although nothing was added
+        assert child.wait(timeout=20) != 0  # without a new line in the file
 
 
 def test_following_a_pipe_ends_with_it():
-    assert well("tail", "-f", "-n", 1, stdin=b"1\n2\n") == b"2\n"
-    assert well("tail", "-f", "-n", 0, stdin=b"1\n2") == b""
+    assert succeeds("tail", "-f", "-n", 1, stdin=b"1\n2\n") == b"2\n"
+    assert succeeds("tail", "-f", "-n", 0, stdin=b"1\n2") == b""
 
 
 def test_errors():

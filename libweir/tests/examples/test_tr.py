@@ -1,10 +1,10 @@
-"""tr: the same bytes as the system's tr, whatever the sets and however the input comes."""
+"""tr: the same bytes as the system's tr, for many sets and kinds of input."""
 import os
 import random
 import subprocess
 
 from harness import (ends_at_closed_pipe, fails, fails_on_full_device, read_within, refuses, run_command,
-                     running, terminal, well)
+                     running, succeeds, terminal)
 
 SETS = [("a", "w"), ("a-z", "A-Z"), ("A-Za-z", "N-ZA-Mn-za-m"), ("\\n", " "), ("\\000-\\037", "."),
         ("aa", "xy"), ("a-", "b+"), ("-a", "+b"), ("abc", "z"), ("a", "xyz"), ("\\\\", "/"), ("a\\-z", "b_y"),
@@ -13,7 +13,7 @@ SETS = [("a", "w"), ("a-z", "A-Z"), ("A-Za-z", "N-ZA-Mn-za-m"), ("\\n", " "), ("
 
 
 def table_of_many_runs():
-    """Every byte goes somewhere else, no two neighbours by the same distance."""
+    """Returns sets that map the bytes to a random permutation, so that neighbours have different distances."""
     order = random.Random(5).sample(range(256), 256)
     octal = "".join(f"\\{byte:03o}" for byte in order)
     return "\\0-\\377", octal
@@ -27,12 +27,12 @@ def inputs():
 
 
 def same_as_system(set1, set2, given):
-    theirs = run_command(["tr", "--", set1, set2], stdin=given)
-    assert theirs.status == 0, (set1, set2, theirs)
-    assert well("tr", "--", set1, set2, stdin=given) == theirs.out, (set1, set2, len(given))
+    system = run_command(["tr", "--", set1, set2], stdin=given)
+    assert system.status == 0, (set1, set2, system)
+    assert succeeds("tr", "--", set1, set2, stdin=given) == system.out, (set1, set2, len(given))
 
 
-def test_same_bytes_as_the_systems():
+def test_same_bytes_as_the_system():
     all_bytes = bytes(range(256)) * 5
     for set1, set2 in SETS:
         same_as_system(set1, set2, all_bytes)
@@ -46,11 +46,11 @@ def test_same_bytes_at_any_length():
 
 def test_from_a_file_and_from_a_pipe_in_pieces():
     given = random.Random(3).randbytes(1_000_000)
-    wanted = run_command(["tr", "a-z", "A-Z"], stdin=given).out
+    expected = run_command(["tr", "a-z", "A-Z"], stdin=given).out
     with open("in", "wb") as file:
         file.write(given)
     with open("in", "rb") as file:
-        assert well("tr", "a-z", "A-Z", stdin=file) == wanted
+        assert succeeds("tr", "a-z", "A-Z", stdin=file) == expected
     with running("tr", "a-z", "A-Z", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         got, at = b"", 0
         pieces = [1, 5, 4095, 70_000, 3]
@@ -62,16 +62,16 @@ def test_from_a_file_and_from_a_pipe_in_pieces():
             got += read_within(child.stdout.fileno(), 0)
         child.stdin.close()
         got += child.stdout.read()
-        assert got == wanted and child.wait() == 0
+        assert got == expected and child.wait() == 0
 
 
-def test_lines_reach_a_terminal_one_by_one():
-    with terminal() as (ours, theirs):
-        with running("tr", "a-z", "A-Z", stdin=subprocess.PIPE, stdout=theirs) as child:
+def test_lines_are_written_to_a_terminal_one_by_one():
+    with terminal() as (master, slave):
+        with running("tr", "a-z", "A-Z", stdin=subprocess.PIPE, stdout=slave) as child:
             for line in b"first\n", b"second\n":
                 child.stdin.write(line)
                 child.stdin.flush()
-                assert read_within(ours, 20, len(line)) == line.upper()
+                assert read_within(master, 20, len(line)) == line.upper()
 
 
 def test_bad_arguments():

@@ -1,13 +1,13 @@
-"""unbuffered_writer, buffered_writer, write_bytes: what they write, and in how many system calls."""
+"""unbuffered_writer, buffered_writer, write_bytes: their bytes and the number of their system calls."""
 import re
 
-from harness import content, ends_at_closed_pipe, fails, fails_on_full_device, refuses, traced, well
+from harness import content, ends_at_closed_pipe, fails, fails_on_full_device, refuses, succeeds, traced
 
 COUNT = 100_000
 
 
 def sizes_written(name, *arguments, to="f"):
-    """Of the writes to the file that is opened as `to`."""
+    """Returns the sizes of the writes to the file `to`, and the line of its open(2)."""
     lines = traced(name, *arguments, calls="?open,openat,write,writev,pwrite64,close")
     opened = [line for line in lines if f'"{to}"' in line]
     assert len(opened) == 1, lines[:20]
@@ -16,24 +16,24 @@ def sizes_written(name, *arguments, to="f"):
     return [int(line.rsplit("= ", 1)[1]) for line in writes], opened[0]
 
 
-def test_unbuffered_makes_a_call_a_byte():
+def test_unbuffered_makes_one_call_per_byte():
     sizes, _ = sizes_written("unbuffered_writer", "f")
     assert sizes == [1] * COUNT and content("f") == b"x" * COUNT
 
 
-def test_buffered_makes_a_few_dozen():
+def test_buffered_makes_a_few_dozen_calls():
     sizes, _ = sizes_written("buffered_writer", "f")
     assert sum(sizes) == COUNT and len(sizes) < 36 and content("f") == b"x" * COUNT
 
 
-def test_both_write_the_same_anywhere():
+def test_both_write_the_same_bytes():
     for name in "unbuffered_writer", "buffered_writer":
-        assert well(name) == b"x" * COUNT
-        assert well(name, "-", 7) == b"x" * 7
-        assert well(name, "f", 0) == b"" and content("f") == b""
-        well(name, "f", 300_000)
+        assert succeeds(name) == b"x" * COUNT
+        assert succeeds(name, "-", 7) == b"x" * 7
+        assert succeeds(name, "f", 0) == b"" and content("f") == b""
+        succeeds(name, "f", 300_000)
         assert content("f") == b"x" * 300_000
-        well(name, "f", "1K")  # what was there is gone
+        succeeds(name, "f", "1K")  # truncates the old content
         assert content("f") == b"x" * 1024
 
 
@@ -49,11 +49,11 @@ def test_writers_errors():
             refuses(name, *arguments)
 
 
-def test_write_bytes_makes_calls_of_the_size():
+def test_write_bytes_makes_calls_of_the_given_size():
     for total, size in (100_000, 1000), (1001, 100), (10, 4096), (0, 5), (300_000, 300_000):
         sizes, opened = sizes_written("write_bytes", "f", total, size)
-        wanted = [size] * (total // size) + [total % size] * (total % size > 0)
-        assert sizes == wanted, (total, size, sizes[:5])
+        expected = [size] * (total // size) + [total % size] * (total % size > 0)
+        assert sizes == expected, (total, size, sizes[:5])
         assert content("f") == b"x" * total
         assert "O_SYNC" not in opened and "O_DSYNC" not in opened
 

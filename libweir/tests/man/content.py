@@ -1,4 +1,4 @@
-"""content.py: the pages against the header. Each check gives a label and what is wrong."""
+"""content.py: compares the pages with the header. Each check yields labels and lists of problems."""
 import re
 
 from pages import ROOT
@@ -17,7 +17,7 @@ def is_of_calls(page):
 
 
 def check_functions(header, pages):
-    """Each is named by one page, with the header's prototype."""
+    """Checks that one page documents each function, with the header's prototype."""
     documented = {}
     for page in pages:
         for name in page.names():
@@ -26,30 +26,31 @@ def check_functions(header, pages):
         where = documented.get(function, [])
         problems = [] if len(where) == 1 else [f"named by {[page.name for page in where]}, not by one page"]
         for page in where:
-            said = page.prototypes().get(function)
-            if said != prototype:
-                problems.append(f"{page.name} has {said}, the header {prototype}")
+            in_page = page.prototypes().get(function)
+            if in_page != prototype:
+                problems.append(f"{page.name} has {in_page}, the header {prototype}")
         yield function, problems
-    yield "names that the header has not", [f"{page.name} names {name}" for name, where in documented.items()
+    yield "names missing in the header", [f"{page.name} names {name}" for name, where in documented.items()
                                             for page in where
                                             if is_of_calls(page) and name not in header.functions]
 
 
 def check_links(pages, links):
-    """man(1) finds a page by every name in it, but looks for files."""
-    wanted = {f"{name}.3": f"man3/{page.name}" for page in pages for name in page.names()
+    """Checks that each function has a link page of its name, because man(1) searches for files."""
+    expected = {f"{name}.3": f"man3/{page.name}" for page in pages for name in page.names()
               if is_of_calls(page) and f"{name}.3" != page.name}
-    there = {page.name: page.target for page in links}
-    yield "link pages", [f"{name} leads to {there.get(name)}, not to {wanted.get(name)}"
-                         for name in sorted(set(wanted) | set(there)) if wanted.get(name) != there.get(name)]
+    targets = {page.name: page.target for page in links}
+    yield "link pages", [f"{name} links to {targets.get(name)}, not to {expected.get(name)}"
+                         for name in sorted(set(expected) | set(targets))
+                         if expected.get(name) != targets.get(name)]
     names = {page.name for page in pages + links}
-    yield "references", [f"{page.name}: {name}({section}) is no page" for page in pages
+    yield "references", [f"{page.name}: there is no page {name}({section})" for page in pages
                          for name, section in re.findall(r"\bXr (\S*weir\S*) (\d)", page.text)
                          if f"{name}.{section}" not in names]
 
 
 def check_words(header, pages):
-    """Members and constants are in the pages, and no page has one that is gone."""
+    """Checks that the pages contain all members and constants, and no constant that the header lacks."""
     text = {page.name: page.text for page in pages}
     for structure, page in MEMBERS.items():
         yield f"members of {structure}", [f"{member} is not in {page}" for member in header.members[structure]
@@ -64,7 +65,7 @@ def check_words(header, pages):
 
 
 def other_constants():
-    """Of other headers, and variables of the environment."""
+    """Returns the constants of other headers and the environment variables."""
     found = set()
     for path in (ROOT / "include").glob("*/*.h"):
         found |= set(re.findall(r"WEIR_\w+", path.read_text()))
@@ -74,13 +75,13 @@ def other_constants():
 
 
 def check_differences(pages):
-    """weir-stdio(7) has an item for each that its header's first comment has."""
+    """Checks that weir-stdio(7) has as many differences as the first comment of its header."""
     page = next((page for page in pages if page.name == "weir-stdio.7"), None)
     header = (ROOT / "include" / "weir" / "stdio.h").read_text()
-    said = len(re.findall(r"^\.It$", page.section("DIFFERENCES FROM STDIO"), re.M)) if page else 0
-    known = len(re.findall(r"^ \*\s+\d+\. ", header, re.M))
-    problem = f"{said} in the page, {known} in the header"
-    yield "differences from stdio", [] if said == known > 0 else [problem]
+    in_page = len(re.findall(r"^\.It$", page.section("DIFFERENCES FROM STDIO"), re.M)) if page else 0
+    in_header = len(re.findall(r"^ \*\s+\d+\. ", header, re.M))
+    problem = f"{in_page} in the page, {in_header} in the header"
+    yield "differences from stdio", [] if in_page == in_header > 0 else [problem]
 
 
 def check_examples_exist(pages):

@@ -1,4 +1,4 @@
-"""pages.py: what the header declares, and what the manual pages say, as values."""
+"""pages.py: parses the declarations of the header and the manual pages."""
 import pathlib
 import re
 import shlex
@@ -9,7 +9,7 @@ NOT_FOR_PROGRAMS = {"WEIR_H", "WEIR_LIKELY", "WEIR_LOAD", "WEIR_PUBLISH", "WEIR_
 
 
 def squeeze(text):
-    """One way to write a declaration."""
+    """Returns a declaration with normalized spaces."""
     text = re.sub(r"\s+", " ", text)
     return re.sub(r" ?([*(),]) ?", r"\1", text).strip()
 
@@ -35,7 +35,7 @@ class Header:
 
 
 def plain(line):
-    """A line of a display as it is read."""
+    """Returns a line of a display without escapes."""
     for escape, meaning in (("\\&", ""), ("\\-", "-"), ("\\(aq", "'"), ("\\(ga", "`"), ("\\(ha", "^"),
                             ("\\(ti", "~"), ("\\e", "\\")):
         line = line.replace(escape, meaning)
@@ -55,7 +55,7 @@ class Page:
     def __init__(self, path):
         self.path = path
         self.name = path.name
-        self.place = f"man{path.name[-1]}/{path.name}"
+        self.relative_path = f"man{path.name[-1]}/{path.name}"
         self.text = path.read_text()
         self.target = self.text.split()[1] if self.text.startswith(".so ") else None
 
@@ -67,7 +67,7 @@ class Page:
         return re.findall(r"^\.Nm (\S+)", self.section("NAME"), re.M)
 
     def prototypes(self):
-        """What SYNOPSIS says, in the header's words."""
+        """Returns the prototypes of SYNOPSIS, in the header's notation."""
         found, result, name, arguments = {}, "", None, []
         for line in self.section("SYNOPSIS").splitlines():
             macro, *words = shlex.split(line)

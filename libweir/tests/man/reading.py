@@ -1,4 +1,4 @@
-"""reading.py: mandoc(1) and groff(1) find nothing wrong with a page, and what they print is right."""
+"""reading.py: checks that mandoc(1) and groff(1) report no problem in a page and print it correctly."""
 import re
 import shutil
 import subprocess
@@ -8,9 +8,9 @@ COLUMNS = 80
 
 def install(pages, tree):
     for page in pages:
-        place = tree / page.place
-        place.parent.mkdir(exist_ok=True)
-        shutil.copy(page.path, place)
+        target = tree / page.relative_path
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(page.path, target)
 
 
 def output_of(command, directory):
@@ -19,7 +19,7 @@ def output_of(command, directory):
 
 
 def check_text(page, text):
-    """Without the overstriking that makes bold and underlined. Code must be such that it can be copied."""
+    """Checks the width, and that code can be copied from the printed page, without its overstrikes."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", re.sub(r".\x08", "", text))
     problems = [f"longer than {COLUMNS} columns: {line}" for line in text.splitlines() if len(line) > COLUMNS]
     lines = {line.strip() for line in text.splitlines()}
@@ -30,15 +30,15 @@ def check_text(page, text):
 
 
 def check_mandoc(page, tree):
-    said, more = output_of(["mandoc", "-Tlint", "-W", "warning", page.place], tree)
-    problems = [line for line in (said + more).splitlines() if ".so is fragile" not in line]
+    out, messages = output_of(["mandoc", "-Tlint", "-W", "warning", page.relative_path], tree)
+    problems = [line for line in (out + messages).splitlines() if ".so is fragile" not in line]
     if page.target:
         return problems
-    text, _ = output_of(["mandoc", "-Tutf8", page.place], tree)
+    text, _ = output_of(["mandoc", "-Tutf8", page.relative_path], tree)
     return problems + check_text(page, text)
 
 
 def check_groff(page, tree):
-    command = ["groff", "-ww", "-mdoc", "-Tutf8", f"-rLL={COLUMNS - 2}n", page.place]
-    text, said = output_of(command, tree)
-    return said.splitlines() + check_text(page, text)
+    command = ["groff", "-ww", "-mdoc", "-Tutf8", f"-rLL={COLUMNS - 2}n", page.relative_path]
+    text, messages = output_of(command, tree)
+    return messages.splitlines() + check_text(page, text)

@@ -1,4 +1,4 @@
-"""running.py: an example is compiled, run, and compared with what is expected of it: see man_examples.py."""
+"""running.py: compiles and runs an example, and compares the result with the expected one: see man_examples.py."""
 import json
 import os
 import pathlib
@@ -14,8 +14,8 @@ KINDS = {"main", "args", "stdin", "stdout", "stderr", "stdout-match", "stdout-by
 ALWAYS = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include"]
 
 
-def words_of(variable, otherwise=""):
-    return shlex.split(os.environ.get(variable, otherwise))
+def words_of(variable, fallback=""):
+    return shlex.split(os.environ.get(variable, fallback))
 
 
 def compile_example(example, build, program):
@@ -34,7 +34,7 @@ def as_bytes(value):
 
 def check_file(path, kind, value):
     if not path.exists():
-        return [f"{path.name} is not there"]
+        return [f"{path.name} is missing"]
     content = path.read_bytes()
     if kind == "after-lines":
         lines = content.count(b"\n")
@@ -63,8 +63,8 @@ def check_result(done, expected, directory):
 
 
 def run_example(program, example, stdin):
-    with tempfile.TemporaryDirectory() as place:
-        directory = pathlib.Path(place)
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
         for key, value in example.expected.items():
             if key.startswith("file "):
                 (directory / key[5:]).write_bytes(as_bytes(value))
@@ -74,12 +74,12 @@ def run_example(program, example, stdin):
             done = subprocess.run(words_of("RUN") + [str(program)] + arguments, cwd=directory,
                                   capture_output=True, timeout=120, env=environment, **stdin)
         except subprocess.TimeoutExpired:
-            return ["it does not end"]
+            return ["the example does not end"]
         return check_result(done, example.expected, directory)
 
 
 def run_with_input(program, example, content):
-    """From a pipe, and from a file: they are read in different ways."""
+    """Runs the example with input from a pipe and from a file, which the library reads differently."""
     from_pipe = run_example(program, example, {"input": content})
     path = program.parent / "input"
     path.write_bytes(content)
@@ -92,9 +92,9 @@ def run_with_input(program, example, content):
 def check_example(example, build):
     unknown = [f"unknown test {key}" for key, _ in example.tests if key.split(" ")[0] not in KINDS]
     if unknown or not example.tests:
-        return unknown or ["nothing says what it is expected to do"]
-    with tempfile.TemporaryDirectory() as place:
-        program = pathlib.Path(place) / re.sub(r"\W+", "-", example.label)
+        return unknown or ["the example has no expected result"]
+    with tempfile.TemporaryDirectory() as directory:
+        program = pathlib.Path(directory) / re.sub(r"\W+", "-", example.label)
         problems = compile_example(example, build, program)
         if problems:
             return problems
