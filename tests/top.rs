@@ -267,7 +267,7 @@ fn the_terminal_is_restored_while_it_is_stopped() {
     kill_process(Pid::from_child(&screen.child), Signal::CONT).unwrap();
     screen.until("it goes on", |text| !screen.is_restored() && text.contains("grep e"));
     screen.resize(120, 40);
-    screen.until("more columns", |text| text.contains("TINY/s") && text.contains("grep e"));
+    screen.until("more columns", |text| text.contains("USR%") && text.contains("grep e"));
     screen.resize(60, 12);
     screen.until("fewer of all", |text| {
         text.contains("grep e") && text.contains("q quit") && !text.contains("TINY/s")

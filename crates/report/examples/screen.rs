@@ -10,7 +10,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let has = |word: &str| words.iter().any(|given| given == word);
     let width = words.iter().find_map(|word| word.parse().ok()).unwrap_or(80);
-    let style = Style { colour: has("colour"), unicode: !has("ascii"), width };
+    let style = Style { colour: has("colour"), unicode: !has("ascii"), width, ..Style::default() };
     let document = if has("everything") { fixture::everything() } else { fixture::textbook() };
     let comparison =
         weir_model::bench::compare::compare(["before.json", "after.json"], &fixture::textbook(), &document);

@@ -12,7 +12,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let has = |word: &str| words.iter().any(|given| given == word);
     let width = words.iter().find_map(|word| word.parse().ok()).unwrap_or(80);
-    let style = Style { colour: has("colour"), unicode: !has("ascii"), width };
+    let style = Style { colour: has("colour"), unicode: !has("ascii"), width, ..Style::default() };
     let (recording, findings, pipelines) = match (has("pipeline"), has("clean")) {
         (true, _) => fixture::pipeline(),
         (_, true) => (fixture::clean(), vec![], vec![]),

@@ -10,6 +10,12 @@ use crate::block::Block;
 use crate::style::{Emphasis, Style};
 use crate::table::{Align, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 use crate::terminal;
+use crate::text::{clean, width, wrap};
+
+/// Mark of a quick run in the list.
+const QUICK: &str = "*";
+/// Narrowest column for descriptions in the list.
+const SHORTEST_TEXT: usize = 20;
 
 /// One experiment and its result.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -142,19 +148,48 @@ fn cell(value: &Option<ObservedValue>) -> TableCell {
 
 /// Returns the list by theme with the last results; `now_s` is the time in seconds since 1970.
 pub fn list(lines: &[LabLine], now_s: u64, style: &Style) -> String {
+    const GAPS: usize = 6;
+    const AGREED: &str = "agreed";
+    let widest = |texts: &[&str]| texts.iter().map(|text| width(text)).max().unwrap_or(0);
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).chain(["experiment"]).collect();
+    let ran = lines.iter().any(|line| line.previous.is_some());
+    let agreed = if ran { width(AGREED) + GAPS / 3 } else { 0 };
+    let room = style.width.saturating_sub(widest(&names) + GAPS + agreed).max(SHORTEST_TEXT);
     let mut columns =
         vec![Column::new("experiment", "", Align::Left), Column::new("what happens", "", Align::Left)];
-    if lines.iter().any(|line| line.previous.is_some()) {
-        columns.push(Column::new("agreed here", "", Align::Left));
+    if ran {
+        columns.insert(1, Column::new(AGREED, "", Align::Left));
     }
-    let cells = |line: &LabLine| {
-        let previous = line.previous.as_ref().map_or_else(TableCell::default, |run| last_run(run, now_s));
-        vec![line.name.clone().into(), line.about.clone().into(), previous]
+    let rows = |line: &LabLine| {
+        let first =
+            (line.name.clone().into(), line.previous.as_ref().map_or_else(TableCell::default, last_run));
+        let rest = std::iter::repeat((TableCell::default(), TableCell::default()));
+        let texts = wrap(&clean(&line.about, style), room, "", "");
+        let cells = std::iter::once(first).chain(rest).zip(texts).map(|((name, previous), text)| match ran {
+            true => vec![name, previous, text.into()],
+            false => vec![name, text.into()],
+        });
+        cells.collect()
     };
     let hint =
         "weir lab NAME runs one; with --step you go through it call by call; weir lab all --quick runs all";
-    let blocks = [Block::Table(by_theme(lines, columns, cells)), Block::Aside(hint.into())];
+    let mut blocks = vec![Block::Table(by_theme(lines, columns, rows))];
+    blocks.extend(ran.then(|| Block::Facts(previous_runs(lines, now_s))));
+    blocks.push(Block::Aside(hint.into()));
     terminal::text(&blocks, style)
+}
+
+/// Returns how old the previous runs are and what their marks mean.
+fn previous_runs(lines: &[LabLine], now_s: u64) -> Vec<String> {
+    let runs = || lines.iter().filter_map(|line| line.previous.as_ref());
+    let ages = || runs().map(|run| run.age_s(now_s));
+    let (newest, oldest) = (ago(ages().min().unwrap_or(0)), ago(ages().max().unwrap_or(0)));
+    let span = if newest == oldest { newest } else { format!("{newest} to {oldest}") };
+    let mut facts = vec![format!("agreed: result of the last run on this machine, {span}")];
+    if runs().any(|run| run.quick) {
+        facts.push(format!("{QUICK} a quick run"));
+    }
+    facts
 }
 
 /// Returns the published tables, then a table with the outcomes of all experiments.
@@ -167,7 +202,7 @@ pub fn summary(lines: &[LabLine], tables: &[&PublishedTable], style: &Style) -> 
     let cells = |line: &LabLine| {
         let (word, emphasis) = agreed(line.agrees);
         let text = if line.reason.is_empty() { &line.seen } else { &line.reason };
-        vec![line.name.clone().into(), TableCell::new(word, emphasis), text.clone().into()]
+        vec![vec![line.name.clone().into(), TableCell::new(word, emphasis), text.clone().into()]]
     };
     let agree = lines.iter().filter(|line| line.agrees == Some(true)).count();
     let lead = format!("{agree} of {} experiments agree with what they state.", lines.len());
@@ -176,11 +211,10 @@ pub fn summary(lines: &[LabLine], tables: &[&PublishedTable], style: &Style) -> 
     terminal::text(&blocks, style)
 }
 
-/// Returns the cell for a previous run: `yes, 3 days ago, quick`.
-fn last_run(run: &PreviousRun, now_s: u64) -> TableCell {
+/// Returns the cell for a previous run: `yes` or `NO`, marked if it was a quick run.
+fn last_run(run: &PreviousRun) -> TableCell {
     let (word, emphasis) = agreed(run.agrees);
-    let size = if run.quick { "quick" } else { "full" };
-    TableCell::new(format!("{word}, {}, {size}", ago(run.age_s(now_s))), emphasis)
+    TableCell::new(word, emphasis).marked(if run.quick { QUICK } else { "" })
 }
 
 fn agreed(agrees: Option<bool>) -> (&'static str, Emphasis) {
@@ -202,14 +236,24 @@ fn ago(seconds: u64) -> String {
     }
 }
 
-fn by_theme(lines: &[LabLine], columns: Vec<Column>, cells: impl Fn(&LabLine) -> Vec<TableCell>) -> Table {
+/// Returns a table under the headings of the themes. `rows` returns the cells of each row of a line.
+fn by_theme(
+    lines: &[LabLine],
+    columns: Vec<Column>,
+    rows_of: impl Fn(&LabLine) -> Vec<Vec<TableCell>>,
+) -> Table {
     let mut headings: Vec<Heading> = Vec::new();
     let mut rows = Vec::new();
     for line in lines {
         if headings.last().is_none_or(|last| last.text != line.theme) {
             headings.push(Heading { text: line.theme.clone(), series: None });
         }
-        rows.push(TableRow { heading: Some(headings.len() - 1), cells: cells(line), ..TableRow::default() });
+        let heading = Some(headings.len() - 1);
+        rows.extend(rows_of(line).into_iter().map(|cells| TableRow {
+            heading,
+            cells,
+            ..TableRow::default()
+        }));
     }
     Table { columns, headings, rows, bars: None }
 }
@@ -231,17 +275,22 @@ mod tests {
     fn the_list_shows_previous_runs() {
         let line = |name: &str, previous| LabLine {
             name: name.into(),
-            about: "x".repeat(90),
+            about: "words of ".repeat(12),
             previous,
             ..LabLine::default()
         };
         let style = Style::default();
-        assert!(!list(&[line("tail", None)], 1130, &style).contains("agreed here"));
+        assert!(!list(&[line("tail", None)], 1130, &style).contains("agreed"));
         let run = |agrees, quick| Some(PreviousRun { at_s: 1000, quick, agrees });
         let text =
             list(&[line("tail", run(Some(true), true)), line("dots", run(Some(false), false))], 1130, &style);
-        assert!(text.contains("agreed here") && text.contains("yes, 2 min ago, quick"), "{text}");
-        assert!(text.contains("NO, 2 min ago, full"), "{text}");
+        let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_string();
+        assert!(text.contains("agreed: result of the last run on this machine, 2 min ago"), "{text}");
+        assert!(row("tail").contains(" yes* ") && row("dots").contains(" NO "), "{text}");
+        assert_eq!(text.matches("words").count(), 24, "each word is whole: {text}");
+        assert!(text.contains("* a quick run"), "{text}");
+        let old = list(&[line("tail", run(Some(true), true))], 1000 + 3 * 86_400, &style);
+        assert!(old.contains("this machine, 3 days ago"), "{old}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }

@@ -5,7 +5,7 @@ use crate::style::Style;
 use crate::table::{Align, Table, TableCell, TableRow};
 
 /// Style of plots, which go into a code block: GitHub shows 80 columns of one on a laptop.
-const CODE: Style = Style { colour: false, unicode: true, width: 80 };
+const CODE: Style = Style { colour: false, unicode: true, width: 80, rows: 24 };
 
 /// Returns `blocks` as GitHub-flavoured Markdown that ends with a newline.
 pub fn text(blocks: &[Block]) -> String {

@@ -11,12 +11,14 @@ pub struct Style {
     pub unicode: bool,
     /// Columns of the terminal; 80 if unknown.
     pub width: usize,
+    /// Lines of the terminal; 24 if unknown.
+    pub rows: usize,
 }
 
 impl Default for Style {
     /// Returns the style for files and unknown terminals.
     fn default() -> Self {
-        Self { colour: false, unicode: true, width: 80 }
+        Self { colour: false, unicode: true, width: 80, rows: 24 }
     }
 }
 

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn at(width: usize, colour: bool) -> Style {
-        Style { colour, unicode: true, width }
+        Style { colour, width, ..Style::default() }
     }
 
     #[test]

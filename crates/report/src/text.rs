@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const UNICODE: Style = Style { colour: false, unicode: true, width: 80 };
+    const UNICODE: Style = Style { colour: false, unicode: true, width: 80, rows: 24 };
     const PLAIN: Style = Style { unicode: false, ..UNICODE };
 
     #[test]

@@ -22,10 +22,12 @@ pub fn stderr_style() -> Style {
 
 fn detect(stream: &(impl AsFd + IsTerminal + anstream::stream::RawStream)) -> Style {
     let colour = anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never;
-    let columns = rustix::termios::tcgetwinsize(stream).map_or(80, |size| usize::from(size.ws_col));
+    let size = rustix::termios::tcgetwinsize(stream);
+    let columns = size.as_ref().map_or(0, |size| usize::from(size.ws_col));
+    let rows = size.as_ref().map_or(0, |size| usize::from(size.ws_row));
     let unicode = supports_unicode(IsTerminal::is_terminal(stream));
     let width = if columns == 0 { 80 } else { columns.clamp(MIN_WIDTH, MAX_WIDTH) };
-    Style { colour, unicode, width }
+    Style { colour, unicode, width, rows: if rows == 0 { 24 } else { rows } }
 }
 
 /// Returns false only for a terminal whose locale names another encoding than UTF-8.

@@ -18,6 +18,11 @@ pub(super) fn calls(rate: Option<CallRate>) -> String {
     }
 }
 
+/// Returns the tiny calls per second; a dash if the calls are unknown.
+pub(super) fn tiny(one: &ProcessActivity) -> String {
+    one.calls().map_or(ABSENT.into(), |_| count(one.tiny_calls_s().round()))
+}
+
 /// Returns the mean bytes of a call; empty without calls.
 pub(super) fn size(rate: Option<CallRate>) -> String {
     match rate.and_then(|rate| rate.mean_bytes()) {

@@ -6,7 +6,7 @@ use ratatui_core::style::{Modifier, Style as CellStyle};
 use weir_model::top::ProcessActivity;
 
 use super::TopView;
-use super::labels::{age, calls, location, pending, pid, share, size};
+use super::labels::{age, calls, location, pending, pid, share, size, tiny};
 use super::order::Sort;
 use crate::text::{clean, shorten, shorten_front, width};
 
@@ -53,10 +53,7 @@ const COLUMNS: [ListColumn; 11] = [
         kind: Kind::Words,
         text: |one| one.command.clone(),
     },
-    number("TINY/s", 6, Some(Sort::Tiny), 100, |one| match one.calls() {
-        None => crate::number::ABSENT.into(),
-        Some(_) => crate::number::count(one.tiny_calls_s().round()),
-    }),
+    number("TINY/s", 6, Some(Sort::Tiny), 80, tiny),
     number("READ/s", 6, Some(Sort::Reads), 0, |one| calls(one.reads)),
     number("WRITE/s", 7, Some(Sort::Writes), 0, |one| calls(one.writes)),
     number("A CALL", 8, Some(Sort::Size), 0, |one| size(one.calls())),
@@ -64,7 +61,7 @@ const COLUMNS: [ListColumn; 11] = [
     number("USR%", 4, None, 100, |one| share(one.user_share)),
     number("PENDING", 8, Some(Sort::Pending), 0, pending),
     number("AGE", 5, Some(Sort::Age), 0, age),
-    ListColumn { head: "WHERE", width: 10, sort: None, from: 0, kind: Kind::Path, text: location },
+    ListColumn { head: "WHERE", width: 9, sort: None, from: 0, kind: Kind::Path, text: location },
 ];
 
 /// Spaces between two columns.
@@ -140,6 +137,10 @@ mod tests {
             assert_eq!(used, room);
         }
         assert!(fit(10).len() > 3, "a narrow screen is cut by the buffer, not by a panic");
-        assert_eq!((fit(80).len(), fit(120).len()), (9, 11));
+        assert_eq!((fit(60).len(), fit(80).len(), fit(120).len()), (9, 10, 11));
+        let sortable = |room| {
+            Sort::ALL.iter().all(|&sort| fit(room).iter().any(|(column, _)| column.sort == Some(sort)))
+        };
+        assert!(sortable(80), "the list has each column that it can be sorted by");
     }
 }

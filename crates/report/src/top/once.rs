@@ -2,8 +2,8 @@
 
 use weir_model::top::{ProcessActivity, Survey};
 
-use super::labels::{age, calls, location, pending, pid, share, size, totals};
-use super::order::Selection;
+use super::labels::{age, calls, location, pending, pid, share, size, tiny, totals};
+use super::order::{Selection, Sort};
 use crate::block::Block;
 use crate::number::whole_percent;
 use crate::style::Emphasis;
@@ -20,7 +20,7 @@ pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block>
     let mut blocks = vec![Block::Title(format!("top · {} processes · {}", chosen.len(), totals(&chosen)))];
     if !shown.is_empty() {
         let rows = shown.iter().map(|one| row(one)).collect();
-        blocks.push(Block::Table(Table { columns: columns(), rows, ..Table::default() }));
+        blocks.push(Block::Table(Table { columns: columns(selection.sort), rows, ..Table::default() }));
     }
     let rest = chosen.len() - shown.len();
     blocks.extend((rest > 0).then(|| Block::Aside(format!("and {rest} more with fewer calls or none"))));
@@ -34,17 +34,23 @@ fn is_worth_a_line(one: &ProcessActivity) -> bool {
     calls || runs || one.pending_bytes() > 0
 }
 
-fn columns() -> Vec<Column> {
+/// Returns the columns. The column that the rows are sorted by is always shown.
+fn columns(sort: Sort) -> Vec<Column> {
+    let ranked = |head: &str, align, rank, own: &[Sort]| {
+        let priority = if own.contains(&sort) { ColumnPriority::Always } else { ColumnPriority::Rank(rank) };
+        Column::new(head, "", align).priority(priority)
+    };
     vec![
         Column::new("pid", "", Align::Right),
         Column::new("command", "", Align::Left),
-        Column::new("reads", "/s", Align::Right),
-        Column::new("writes", "/s", Align::Right),
-        Column::new("a read", "", Align::Right).priority(ColumnPriority::Rank(2)),
-        Column::new("a write", "", Align::Right).priority(ColumnPriority::Rank(2)),
+        ranked("tiny/s", Align::Right, 1, &[Sort::Tiny]),
+        ranked("reads/s", Align::Right, 2, &[Sort::Reads]),
+        ranked("writes/s", Align::Right, 2, &[Sort::Writes]),
+        ranked("a read", Align::Right, 5, &[]),
+        ranked("a write", Align::Right, 5, &[]),
         Column::new("a call", "", Align::Right),
-        Column::new("system", "%", Align::Decimal),
-        Column::new("user", "%", Align::Decimal).priority(ColumnPriority::Rank(1)),
+        ranked("system %", Align::Decimal, 3, &[Sort::System]),
+        ranked("user %", Align::Decimal, 4, &[]),
         Column::new("pending", "", Align::Right),
         Column::new("age", "", Align::Right),
         Column::new("where", "", Align::Path),
@@ -57,6 +63,7 @@ fn row(one: &ProcessActivity) -> TableRow {
     let cells = vec![
         TableCell::from(number).marked(mark),
         one.comm.clone().into(),
+        TableCell::new(tiny(one), much),
         TableCell::new(calls(one.reads), much),
         TableCell::new(calls(one.writes), much),
         size(one.reads).into(),

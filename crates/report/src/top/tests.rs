@@ -87,8 +87,8 @@ fn eighty_columns() {
     let expected = [
         "weir top · 4 processes · 500 k calls/s, 500 k of them tiny · 17 B pending in 1 …",
         "every 1 s · by tiny · weir itself 0.4 %",
-        "     PID COMMAND       READ/s WRITE/s   A CALL SYS%  PENDING   AGE WHERE",
-        "  12345  ./tr2u a w 250 k   250 k       1 B   80",
+        "     PID COMMAND    TINY/s READ/s WRITE/s   A CALL SYS%  PENDING   AGE WHERE",
+        "  12345  ./tr2u a w 500 k  250 k   250 k      1 B   80",
     ];
     assert_eq!(lines[..3], expected[..3]);
     assert_eq!(

@@ -62,7 +62,7 @@ fn columns(head: &str) -> Vec<Column> {
         Column::new("openings", "", Align::Right).priority(ColumnPriority::Rank(2)),
         Column::new("calls", "", Align::Right),
         Column::new("bytes", "", Align::Right),
-        Column::new("time", "%", Align::Decimal),
+        Column::new("time %", "", Align::Decimal),
     ]
 }
 

@@ -7,6 +7,7 @@ mod notes;
 mod other_calls;
 mod pipelines;
 mod sizes;
+mod startup;
 mod table;
 mod text;
 mod timeline;
@@ -31,10 +32,10 @@ const STREAMS_MOST: usize = 12;
 /// Returns all blocks of a result in reading order; `all` shows every stream.
 pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
     let streams = &trace.streams;
-    let shown = table::choose(streams, trace, (!all).then_some(STREAMS_MOST));
+    let chosen = table::choose(streams, trace, (!all).then_some(STREAMS_MOST));
     let mut blocks = notes::verdict(trace, streams);
-    blocks.extend(table::blocks(streams, &shown));
-    blocks.extend(sizes::blocks(streams, &shown, trace.findings, all));
+    blocks.extend(table::blocks(trace, &chosen));
+    blocks.extend(sizes::blocks(streams, &chosen.rows, trace.findings, all));
     blocks.extend(findings::blocks(trace, streams));
     blocks.extend(pipelines::blocks(trace.pipelines));
     blocks.extend(other_calls::blocks(trace.recording, all));
@@ -43,7 +44,12 @@ pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
     blocks
 }
 
-/// Returns the report as text for a terminal; `all` shows every stream.
+/// Returns the report as text for a terminal; `all` shows every stream. A report that is longer than the terminal repeats
+/// the verdict at its end: the last lines are what the reader sees first.
 pub fn screen(trace: &TraceResult, all: bool, style: &Style) -> String {
-    terminal::text(&blocks(trace, all), style)
+    let text = terminal::text(&blocks(trace, all), style);
+    if text.lines().count() < style.rows {
+        return text;
+    }
+    text + "\n" + &terminal::text(&notes::verdict(trace, &trace.streams), style)
 }

@@ -4,6 +4,7 @@ use weir_model::Finding;
 use weir_model::trace::{Pipeline, StreamCounts, TraceStream};
 
 use super::labels::{bytes, direction_sign, kind, mode_with_mark, plural, process_label, thousands};
+use super::startup::{self, StartupStreams};
 use super::{TraceResult, locations};
 use crate::block::Block;
 use crate::number::{ABSENT, percent};
@@ -13,7 +14,7 @@ use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 /// Smallest share of the run's time that is emphasised.
 const MUCH: f64 = 0.2;
 /// Smallest share of the run's time that makes a stream important.
-const MATTERS: f64 = 0.01;
+pub(super) const MATTERS: f64 = 0.01;
 /// Other input streams get a row if they have at least 1/20 of all calls or of all bytes …
 const PART: u64 = 20;
 /// … or 1/5 if not all streams fit: the totals by location say more than a few of many similar rows.
@@ -59,18 +60,41 @@ fn is_much(stream: &TraceStream, (calls, bytes): (u64, u64)) -> bool {
     stream.counts.calls >= calls || stream.counts.bytes >= bytes
 }
 
-/// Returns the indexes of the `most` most important streams, ascending; `None` for all streams.
-pub(super) fn choose(streams: &[TraceStream], trace: &TraceResult, most: Option<usize>) -> Vec<usize> {
-    let Some(most) = most else { return (0..streams.len()).collect() };
+/// The streams of a report by the way in which they are shown: indexes, ascending.
+#[derive(Debug, Default)]
+pub(super) struct ChosenStreams {
+    /// Streams with a row each.
+    pub rows: Vec<usize>,
+    /// Streams of the start, in one line. All others are summed.
+    pub startup: Vec<usize>,
+}
+
+/// Chooses the `most` most important streams; `None` for all streams.
+pub(super) fn choose(streams: &[TraceStream], trace: &TraceResult, most: Option<usize>) -> ChosenStreams {
+    let Some(most) = most else {
+        return ChosenStreams { rows: (0..streams.len()).collect(), ..ChosenStreams::default() };
+    };
+    let startup = StartupStreams::of(trace.recording);
+    let folds: Vec<bool> = streams.iter().map(|stream| startup.folds(stream, trace)).collect();
+    let shown = |folded: bool| (0..streams.len()).filter(|&index| folds[index] == folded).collect();
+    ChosenStreams { rows: important(streams, trace, most, shown(false)), startup: shown(true) }
+}
+
+/// Returns the `most` most important of some streams, ascending.
+fn important(
+    streams: &[TraceStream],
+    trace: &TraceResult,
+    most: usize,
+    candidates: Vec<usize>,
+) -> Vec<usize> {
     let sum = |of: fn(&TraceStream) -> u64| streams.iter().map(of).sum::<u64>();
     let (calls, bytes) = (sum(|stream| stream.counts.calls), sum(|stream| stream.counts.bytes));
-    let part = if streams.len() <= most { PART } else { LARGE_PART };
+    let part = if candidates.len() <= most { PART } else { LARGE_PART };
     let much = (calls.div_ceil(part), bytes.div_ceil(part));
-    let ranked = streams.iter().enumerate();
-    let ranked = ranked.filter_map(|(index, stream)| Some((rank(stream, trace, much)?, index)));
+    let ranked = candidates.iter().filter_map(|&index| Some((rank(&streams[index], trace, much)?, index)));
     let mut ranked: Vec<(u8, usize)> = ranked.collect();
     let outputs = ranked.iter().filter(|(rank, _)| *rank == OUTPUT).count();
-    if streams.len() > most && outputs > OUTPUTS {
+    if candidates.len() > most && outputs > OUTPUTS {
         ranked.retain(|&(rank, index)| rank != OUTPUT || is_much(&streams[index], much));
     }
     ranked.sort_by(|&(rank, a), &(other, b)| {
@@ -83,12 +107,14 @@ pub(super) fn choose(streams: &[TraceStream], trace: &TraceResult, most: Option<
 }
 
 /// Returns the table, its notes and the totals of the other streams.
-pub(super) fn blocks(streams: &[TraceStream], shown: &[usize]) -> Vec<Block> {
+pub(super) fn blocks(trace: &TraceResult, chosen: &ChosenStreams) -> Vec<Block> {
+    let (streams, shown) = (&trace.streams, &chosen.rows);
     let rows: Vec<TableRow> = shown.iter().map(|&index| row(&streams[index])).collect();
-    let mut is_shown = vec![false; streams.len()];
-    shown.iter().for_each(|&index| is_shown[index] = true);
-    let rest = streams.iter().zip(&is_shown).filter(|(_, is_shown)| !**is_shown);
+    let mut is_summed = vec![true; streams.len()];
+    shown.iter().chain(&chosen.startup).for_each(|&index| is_summed[index] = false);
+    let rest = streams.iter().zip(&is_summed).filter(|(_, is_summed)| **is_summed);
     let rest: Vec<&TraceStream> = rest.map(|(stream, _)| stream).collect();
+    let startup: Vec<&TraceStream> = chosen.startup.iter().map(|&index| &streams[index]).collect();
     let mut blocks = Vec::new();
     if !rows.is_empty() {
         blocks.push(Block::Table(Table { columns: columns(), rows, ..Table::default() }));
@@ -96,6 +122,7 @@ pub(super) fn blocks(streams: &[TraceStream], shown: &[usize]) -> Vec<Block> {
         blocks.extend(names(shown.iter().map(|&index| &streams[index])));
     }
     blocks.extend(self::rest(&rest, !shown.is_empty()));
+    blocks.extend(startup::line(&startup));
     blocks
 }
 
@@ -110,7 +137,7 @@ fn columns() -> Vec<Column> {
         Column::new("bytes", "", Align::Right),
         Column::new("typical", "", Align::Right).priority(ColumnPriority::Rank(1)),
         Column::new("mode", "", Align::Left),
-        Column::new("time", "%", Align::Decimal),
+        Column::new("time %", "", Align::Decimal),
     ]
 }
 

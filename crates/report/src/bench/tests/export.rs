@@ -122,7 +122,7 @@ proptest! {
             row.remark = Some(word.clone());
         }
         document.rows[3].method = word;
-        let style = Style { colour: flags[0], unicode: flags[1], width };
+        let style = Style { colour: flags[0], unicode: flags[1], width, ..Style::default() };
         let text = screen(&document, &style);
         let escape = char::from(27);
         let steers = |c: char| c.is_control() && c != '\n' && !(flags[0] && c == escape);

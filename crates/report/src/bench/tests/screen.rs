@@ -21,7 +21,7 @@ fn no_line_is_wider_than_the_terminal() {
     for document in [textbook(), everything()] {
         for columns in [60, 80, 100, 120, 200] {
             for unicode in [true, false] {
-                let text = screen(&document, &Style { colour: false, unicode, width: columns });
+                let text = screen(&document, &Style { unicode, width: columns, ..Style::default() });
                 let widest = text.lines().max_by_key(|line| width(line)).unwrap();
                 assert!(width(widest) <= columns, "{columns}: {widest}");
             }

@@ -12,7 +12,8 @@ use super::*;
 use crate::text::width;
 
 fn screen_at(trace: &TraceResult, width: usize) -> String {
-    screen(trace, false, &Style { width, ..Style::default() })
+    // Tall, so that the verdict is not repeated.
+    screen(trace, false, &Style { width, rows: 200, ..Style::default() })
 }
 
 fn of<'a>(recording: &'a Recording, findings: &'a [Finding], verdict: &'a str) -> TraceResult<'a> {
@@ -30,6 +31,24 @@ fn the_verdict_comes_first_and_the_engine_last() {
     for words in ["engine ebpf", "calls sampled, 40 % of the time", "totals exact", "cost about 7.1 %"] {
         assert!(last.contains(words), "{words}: {text}");
     }
+}
+
+#[test]
+fn a_report_longer_than_the_terminal_ends_with_the_verdict() {
+    let (recording, findings) = bytewise();
+    let trace = of(&recording, &findings, VERDICT);
+    let at = |rows| screen(&trace, false, &Style { rows, ..Style::default() });
+    let whole = at(200);
+    assert_eq!(whole.matches("weir: 4,999,998").count(), 1, "{whole}");
+    let lines = whole.lines().count();
+    assert_eq!(at(lines + 1), whole, "with the prompt it fits");
+    let text = at(lines);
+    assert!(
+        text.starts_with(&whole) && text.trim_end().ends_with("weir run --coalesce -- ./tr2u a w"),
+        "{text}"
+    );
+    let last: Vec<&str> = text.lines().rev().take(24).collect();
+    assert!(last.iter().any(|line| line.starts_with("weir: 4,999,998")), "{text}");
 }
 
 #[test]
@@ -164,7 +183,10 @@ fn the_ends_of_a_pipeline_are_shown_before_other_output() {
 fn small_streams_are_summed() {
     let (recording, findings) = bytewise();
     let text = screen_at(&of(&recording, &findings, "x"), 80);
-    assert!(!text.contains("libc") && text.contains("and 1 more stream: 1 call, 832 B"), "{text}");
+    assert!(
+        !text.contains("libc") && text.contains("start-up: 1 stream of the loader: 1 call, 832 B"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -1,0 +1,222 @@
+//! Streams of a program's start: the loader's, those of locale files, and those of wrapper shells, which run before the
+//! program and then execute it. They say nothing about the program, so the report folds them into one line.
+
+use std::collections::{HashMap, HashSet};
+
+use weir_model::trace::{Process, Recording, TraceResult, TraceStream};
+use weir_model::{Direction, StreamKind};
+
+use super::labels::{bytes, plural};
+use super::table::{MATTERS, is_found};
+use crate::block::Block;
+use crate::number::percent;
+
+/// Files that the C library reads by itself at the start of a program.
+const FILES: [&str; 4] = ["/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", "/etc/locale.alias"];
+/// Directories of locale data.
+const DIRECTORIES: [&str; 5] = [
+    "/usr/lib/locale/",
+    "/usr/share/locale/",
+    "/usr/share/i18n/",
+    "/usr/share/zoneinfo/",
+    "/usr/share/locale-langpack/",
+];
+/// Largest number of calls and of bytes per opening that the loader needs: it reads the headers and maps the rest.
+const LOADER_CALLS: u64 = 8;
+const LOADER_BYTES: u64 = 8192;
+
+/// The wrapper shells of a recording.
+pub(super) struct StartupStreams<'a> {
+    recording: &'a Recording,
+    processes: HashMap<u32, &'a Process>,
+    /// Processes that ended before the program began.
+    wrappers: HashSet<u32>,
+}
+
+impl<'a> StartupStreams<'a> {
+    /// Finds the wrapper shells of a recording.
+    pub fn of(recording: &'a Recording) -> Self {
+        let processes: HashMap<u32, &Process> =
+            recording.processes.iter().map(|process| (process.pid, process)).collect();
+        let wrappers = recording.processes.iter().filter(|process| is_wrapper(process, &processes));
+        let wrappers = wrappers.map(|process| process.pid).collect();
+        Self { recording, processes, wrappers }
+    }
+
+    /// Returns whether the report folds a stream: it belongs to a start, costs little and no finding is about it.
+    pub fn folds(&self, stream: &TraceStream, trace: &TraceResult) -> bool {
+        let belongs = is_loader(stream) || is_locale(stream) || self.is_of_wrapper(stream);
+        belongs && stream.share < MATTERS && !is_found(stream, trace.findings)
+    }
+
+    /// Returns whether a wrapper shell has the stream. Its output to files, terminals and sockets is the user's data.
+    fn is_of_wrapper(&self, stream: &TraceStream) -> bool {
+        let is_output = stream.counts.direction != Direction::In;
+        if is_output && !matches!(stream.kind, StreamKind::Pipe | StreamKind::Device) {
+            return false;
+        }
+        let is_replaced = || {
+            let process = self.processes.get(&stream.counts.pid);
+            process.is_some_and(|process| is_launcher(process, stream.counts.image as usize))
+        };
+        self.wrappers.contains(&stream.counts.pid) || is_replaced()
+    }
+}
+
+/// Returns the totals of the folded streams as one line.
+pub(super) fn line(folded: &[&TraceStream]) -> Option<Block> {
+    if folded.is_empty() {
+        return None;
+    }
+    let kinds = [
+        ("the loader", folded.iter().any(|stream| is_loader(stream))),
+        ("locale files", folded.iter().any(|stream| is_locale(stream))),
+        ("wrapper shells", folded.iter().any(|stream| !is_loader(stream) && !is_locale(stream))),
+    ];
+    let kinds: Vec<&str> = kinds.iter().filter(|(_, any)| *any).map(|(name, _)| *name).collect();
+    let sum = |of: fn(&TraceStream) -> u64| folded.iter().map(|stream| of(stream)).sum::<u64>();
+    let share: f64 = folded.iter().map(|stream| stream.share).sum();
+    Some(Block::Aside(format!(
+        "start-up: {} of {}: {}, {}, {} % of the time (--all shows {})",
+        plural(folded.len() as u64, "stream"),
+        listed(&kinds),
+        plural(sum(|stream| stream.counts.calls), "call"),
+        bytes(sum(|stream| stream.counts.bytes)),
+        percent(share.min(1.0)),
+        if folded.len() == 1 { "it" } else { "them" },
+    )))
+}
+
+/// Returns `a`, `a and b`, or `a, b and c`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn is_read_file(stream: &TraceStream) -> bool {
+    stream.kind == StreamKind::File && stream.counts.direction == Direction::In
+}
+
+/// Returns whether the dynamic loader reads the stream: the first bytes of a shared object, or its own configuration.
+fn is_loader(stream: &TraceStream) -> bool {
+    let name = stream.path.rsplit('/').next().unwrap_or_default();
+    let is_object = name.ends_with(".so") || name.contains(".so.");
+    let openings = stream.openings.len().max(1) as u64;
+    let reads_headers =
+        stream.counts.calls <= LOADER_CALLS * openings && stream.counts.bytes <= LOADER_BYTES * openings;
+    is_read_file(stream) && (is_object && reads_headers || FILES[..2].contains(&stream.path))
+}
+
+fn is_locale(stream: &TraceStream) -> bool {
+    let is_module = || stream.path.contains("/gconv/");
+    let is_data = || DIRECTORIES.iter().any(|directory| stream.path.starts_with(directory));
+    is_read_file(stream) && (FILES[2..].contains(&stream.path) || is_data() || is_module())
+}
+
+/// Returns whether an image of a process is a launcher: the process replaced it with another program later.
+fn is_launcher(process: &Process, image: usize) -> bool {
+    image + 1 < process.images.len()
+}
+
+/// Returns whether a process is a subshell of a launcher: it runs the launcher's program and no other, and it ended before
+/// an ancestor executed its last program.
+fn is_wrapper(process: &Process, processes: &HashMap<u32, &Process>) -> bool {
+    /// A chain of more generations is a broken recording.
+    const GENERATIONS_MOST: usize = 64;
+    let Some(ended_s) = process.ended_s else { return false };
+    let mut ancestor = process;
+    for _ in 0..GENERATIONS_MOST {
+        let Some(parent) = ancestor.parent.and_then(|pid| processes.get(&pid)) else { return false };
+        ancestor = parent;
+        let Some((last, launchers)) = ancestor.images.split_last() else { continue };
+        if launchers.is_empty() || last.started_s < ended_s {
+            continue;
+        }
+        let is_same = |exe: &str| !exe.is_empty() && launchers.iter().any(|launcher| launcher.exe == exe);
+        if process.images.iter().all(|image| is_same(&image.exe)) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::trace::{Image, OpenFile, Process};
+
+    use super::super::fixture::{clean, counts, file, process};
+    use super::*;
+
+    /// Returns a run of `wrapper`, a shell script that starts a subshell and then executes the program `cp`.
+    fn wrapped() -> Recording {
+        let mut recording = clean();
+        let shell =
+            |started_s| Image { started_s, exe: "/usr/bin/bash".into(), comm: "bash".into(), argv: vec![] };
+        recording.processes[0].images.insert(0, shell(0.0));
+        recording.processes[0].images[1].started_s = 0.5;
+        recording.counts.iter_mut().for_each(|counts| counts.image = 1);
+        let mut subshell: Process = process(5000, Some(4711), "bash", &["bash"]);
+        subshell.ended_s = Some(0.4);
+        recording.processes.push(subshell);
+        let files: [OpenFile; 4] = [
+            file(2, "/root/wrapper", StreamKind::File),
+            file(3, "pipe:[7]", StreamKind::Pipe),
+            file(4, "/usr/lib/locale/C.utf8/LC_CTYPE", StreamKind::File),
+            file(5, "/lib/x86_64-linux-gnu/libc.so.6", StreamKind::File),
+        ];
+        recording.files.extend(files);
+        let mut locale = counts(4711, 9, 4, Direction::In, 2, 4000);
+        let mut library = counts(4711, 9, 5, Direction::In, 1, 832);
+        (locale.image, library.image) = (1, 1);
+        recording.counts.extend([
+            counts(4711, 255, 2, Direction::In, 3, 100),
+            counts(5000, 1, 3, Direction::Out, 1, 21),
+            locale,
+            library,
+        ]);
+        recording
+    }
+
+    fn folded(recording: &Recording) -> Vec<String> {
+        let trace = TraceResult::new(recording, &[], "", &[]);
+        let startup = StartupStreams::of(recording);
+        let folded = trace.streams.iter().filter(|stream| startup.folds(stream, &trace));
+        folded.map(|stream| stream.path.to_string()).collect()
+    }
+
+    #[test]
+    fn the_streams_of_a_start_are_folded_and_those_of_the_program_are_not() {
+        let recording = wrapped();
+        let paths = folded(&recording);
+        assert_eq!(paths.len(), 4, "{paths:?}");
+        assert!(!paths.iter().any(|path| path.starts_with("/tmp/")), "{paths:?}");
+    }
+
+    #[test]
+    fn a_program_before_the_last_one_is_no_wrapper_shell() {
+        let mut recording = wrapped();
+        recording.processes[1].images[0].exe = "/usr/bin/sort".into();
+        assert!(!folded(&recording).contains(&"pipe:[7]".into()));
+        let mut recording = wrapped();
+        recording.processes[1].ended_s = Some(0.6);
+        assert!(!folded(&recording).contains(&"pipe:[7]".into()), "it ran beside the program");
+    }
+
+    #[test]
+    fn a_shells_output_to_a_file_is_not_folded() {
+        let mut recording = wrapped();
+        recording.files[3].kind = StreamKind::File;
+        assert!(!folded(&recording).contains(&"pipe:[7]".into()));
+    }
+
+    #[test]
+    fn a_shared_object_that_is_read_as_data_is_not_folded() {
+        let mut recording = wrapped();
+        let library = recording.counts.last_mut().unwrap();
+        (library.calls, library.bytes) = (16, 2 << 20);
+        assert!(!folded(&recording).iter().any(|path| path.ends_with("libc.so.6")));
+    }
+}
