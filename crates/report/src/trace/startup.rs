@@ -27,7 +27,6 @@ const LOADER_BYTES: u64 = 8192;
 
 /// The wrapper shells of a recording.
 pub(super) struct StartupStreams<'a> {
-    recording: &'a Recording,
     processes: HashMap<u32, &'a Process>,
     /// Processes that ended before the program began.
     wrappers: HashSet<u32>,
@@ -40,7 +39,7 @@ impl<'a> StartupStreams<'a> {
             recording.processes.iter().map(|process| (process.pid, process)).collect();
         let wrappers = recording.processes.iter().filter(|process| is_wrapper(process, &processes));
         let wrappers = wrappers.map(|process| process.pid).collect();
-        Self { recording, processes, wrappers }
+        Self { processes, wrappers }
     }
 
     /// Returns whether the report folds a stream: it belongs to a start, costs little and no finding is about it.
