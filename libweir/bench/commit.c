@@ -1,4 +1,4 @@
-/* commit.c: threads that each want every record of theirs on the device before they go on. */
+/* commit.c: threads that each wait until their record is on the device before they write the next. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,7 +19,7 @@ enum { RECORD_BYTES = sizeof RECORD - 1 }; /* without a newline: weir_putrec add
 struct task {
     int fd;
     weir_stream *stream;
-    int (*commit)(struct task *task); /* one record; 0 when it is on the device */
+    int (*commit)(struct task *task); /* writes and syncs one record; returns 0 when it is on the device */
     atomic_bool stop;
     atomic_bool failed;
     atomic_long records;

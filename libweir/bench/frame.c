@@ -1,4 +1,4 @@
-/* frame.c: runs one contender and says in one line what it took; starting the process does not count. */
+/* frame.c: runs one contender and prints its times and units in one line; the start of the process is not measured. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static struct instant now(void)
                              clock_ns(CLOCK_PROCESS_CPUTIME_ID), clock_ns(CLOCK_MONOTONIC) };
 }
 
-_Noreturn static void give_up(const char *what)
+_Noreturn static void fail(const char *what)
 {
     perror(what);
     exit(1);
@@ -41,7 +41,7 @@ int open_in(const struct work *work)
 {
     int fd = open(work->in, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        give_up(work->in);
+        fail(work->in);
     return fd;
 }
 
@@ -49,7 +49,7 @@ int open_out(const struct work *work)
 {
     int fd = open(work->out, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
-        give_up(work->out);
+        fail(work->out);
     return fd;
 }
 
@@ -58,7 +58,7 @@ char *make_block(size_t bytes)
     enum { PAGE = 4096 };
     void *block = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
     if (!block)
-        give_up("aligned_alloc");
+        fail("aligned_alloc");
     return block;
 }
 
@@ -85,20 +85,20 @@ int main(int argc, char **argv)
     }
     const struct contender *contender = find(argv[1], argv[2]);
     if (!contender) {
-        fprintf(stderr, "%s: no %s called %s\n", argv[0], argv[1], argv[2]);
+        fprintf(stderr, "%s: job %s has no contender %s\n", argv[0], argv[1], argv[2]);
         return 2;
     }
     struct work work = { argv[3], argv[4], atol(argv[5]), strtoul(argv[6], NULL, 10) };
     pthread_t thread;
     for (int i = atoi(argv[8]); i > 0; i--)
         if (pthread_create(&thread, NULL, idle, NULL) != 0)
-            give_up("pthread_create");
+            fail("pthread_create");
     long units = 0;
     struct instant start = now();
     for (long pass = atol(argv[7]); pass > 0; pass--) {
         long done = contender->run(&work);
         if (done < 0)
-            give_up(argv[2]);
+            fail(argv[2]);
         units += done;
     }
     struct instant end = now();

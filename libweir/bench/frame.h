@@ -1,30 +1,31 @@
-/* frame.h: what the contenders of `make bench-lib` share: the work to do, and the clock around it. */
+/* frame.h: shared by the contenders of `make bench-lib`: the parameters of a job, and its input and output. */
 #ifndef FRAME_H
 #define FRAME_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What to do once. Both files are opened within the measured time, by open_in and open_out, so that no
- * contender truncates: the pages of an output that is there are written over. */
+/* The parameters of one pass. Contenders open both files within the measured time, by open_in and open_out. These do
+ * not truncate: the pages of an existing output are overwritten. */
 struct work {
     const char *in, *out;
-    long count;          /* of the lines or bytes to make where there is no input; of milliseconds */
-    size_t buffer_bytes; /* of a hand-written loop, and of each call of those that move blocks */
+    long count;          /* lines or bytes of jobs without input; milliseconds of a commit job */
+    size_t buffer_bytes; /* of hand-written loops, and of each call of jobs that move blocks */
 };
 
-/* One way to do one job. `run` returns how many bytes, lines or records it handled, or -1. */
+/* One implementation of a job. `run` returns the number of bytes, lines or records, or -1. */
 struct contender {
     const char *job, *name;
     long (*run)(const struct work *work);
 };
 
-/* Those of the program that frame.c is linked with; ended by one without a name. */
+/* The contenders of the program; the last entry has no name. */
 extern const struct contender contenders[];
 
-/* Memory at the beginning of a page, the same for everybody: how fast the kernel copies depends on where. */
+/* Returns page-aligned memory, because the kernel's copy speed depends on the alignment. Exits on errors. */
 char *make_block(size_t bytes);
-int open_in(const struct work *work);  /* a descriptor; gives up when there is none */
+/* Return a descriptor; exit on errors. */
+int open_in(const struct work *work);
 int open_out(const struct work *work);
 
 /* The fields of a formatted line: the same for every contender in every language. */

@@ -1,4 +1,4 @@
-/* hand.c: the floors: loops as one writes them by hand when nothing but speed counts. */
+/* hand.c: lower bounds: loops written by hand for speed only. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static int write_all(int fd, const char *from, size_t bytes)
     return 0;
 }
 
-/* ---- the state in memory: what an ideal getc and putc could be ---- */
+/* ---- the state in memory: a lower bound for getc and putc ---- */
 
 struct stream {
     int fd;
@@ -36,7 +36,7 @@ static struct stream *make(int fd, size_t bytes, int full)
     return s;
 }
 
-/* Not inlined: they see the structure, so the compiler may not keep it in registers around them. */
+/* Not inlined, so that the compiler cannot keep the structure in registers across the calls. */
 __attribute__((noinline)) static int refill(struct stream *s)
 {
     ssize_t bytes = read(s->fd, s->base, s->bytes);
@@ -116,16 +116,16 @@ static long bytes_registers(const struct work *work)
 
 /* ---- lines: memchr in, memcpy out ---- */
 
-/* Moves the begun line to the front and reads on. Returns where what is read ends: right behind the begun
- * line at the end of the file. */
-static char *read_on(int fd, char *front, size_t size, const char *line, size_t bytes)
+/* Moves the incomplete line to the front and reads more after it. Returns the end of the data, which is the end of the
+ * incomplete line at the end of the file. */
+static char *read_more(int fd, char *front, size_t size, const char *line, size_t bytes)
 {
     memmove(front, line, bytes);
     ssize_t more = read(fd, front + bytes, size - bytes);
     return front + bytes + (more > 0 ? more : 0);
 }
 
-/* One function, so that everything stays in registers. A line longer than the buffer ends it. */
+/* One function, so that the state stays in registers. Ends at a line longer than the buffer. */
 static long lines_memchr(const struct work *work)
 {
     int in = open_in(work), out = open_out(work);
@@ -136,10 +136,10 @@ static long lines_memchr(const struct work *work)
     for (;;) {
         const char *newline = memchr(at, '\n', (size_t)(limit - at));
         if (!newline) {
-            size_t begun = (size_t)(limit - at);
-            limit = read_on(in, input, size, at, begun);
+            size_t incomplete = (size_t)(limit - at);
+            limit = read_more(in, input, size, at, incomplete);
             at = input;
-            if (limit == input + begun)
+            if (limit == input + incomplete)
                 break;
             continue;
         }
@@ -160,7 +160,7 @@ static long lines_memchr(const struct work *work)
     return failed ? -1 : units;
 }
 
-/* ---- nothing but the system calls ---- */
+/* ---- only the system calls ---- */
 
 static long blocks(const struct work *work)
 {

@@ -1,4 +1,4 @@
-/* stdio.c: the C library's streams, as glibc and as musl have them; each with its own default buffer. */
+/* stdio.c: the C library's streams, compiled for glibc and for musl, with the library's default buffers. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* weir.c: libweir's own entries. */
+/* weir.c: the contenders of libweir. */
 #include <stdlib.h>
 #include <weir.h>
 
@@ -22,7 +22,7 @@ static struct pair open_pair(const struct work *work, unsigned flags)
     return (struct pair){ stream(open_in(work), flags), stream(open_out(work), flags) };
 }
 
-/* Writing goes on after an error to no effect: weir_close says it. */
+/* The loops ignore write errors: errors are sticky, and weir_close returns them. */
 static long close_pair(struct pair pair, long units)
 {
     int failed = weir_error(pair.in) | weir_close(pair.in) | weir_close(pair.out);
@@ -40,7 +40,7 @@ static long copy_bytes(struct pair pair)
 static long bytes(const struct work *work) { return copy_bytes(open_pair(work, 0)); }
 static long bytes_threads(const struct work *work) { return copy_bytes(open_pair(work, WEIR_THREADS)); }
 
-/* The caller holds the locks of both all the time. */
+/* The caller holds both locks during the loop. */
 static long bytes_held(const struct work *work)
 {
     struct pair pair = open_pair(work, WEIR_THREADS);
@@ -141,7 +141,7 @@ static long blocks(const struct work *work)
     return close_pair(pair, units);
 }
 
-/* For the driver, so that the hand-written loops get buffers of the same size: in "units". */
+/* Returns libweir's default buffer size as units: the driver gives the hand-written loops buffers of this size. */
 static long default_buffer(const struct work *work)
 {
     struct weir_stats stats;

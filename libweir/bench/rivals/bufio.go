@@ -1,4 +1,4 @@
-// bufio.go: Go's bufio and fmt, with the same arguments and the same answer as frame.c.
+// bufio.go: Go's bufio and fmt, with the same arguments and output as frame.c.
 package main
 
 import (
@@ -26,7 +26,7 @@ func number(text string) int64 {
 	return n
 }
 
-// Both end with io.EOF when all is well.
+// copyBytes copies byte by byte. Like copyLines it returns io.EOF on success.
 func copyBytes(in *bufio.Reader, out *bufio.Writer) (units int64, err error) {
 	for {
 		c, err := in.ReadByte()
@@ -109,6 +109,6 @@ func main() {
 	}
 	end := now()
 	user, system := end.user-start.user, end.system-start.system
-	// The kernel counts the sum of both exactly; only how it is split is sampled.
+	// The kernel counts the sum exactly; it samples only the split into user and system time.
 	fmt.Println(user, system, user+system, end.at.Sub(start.at).Nanoseconds(), units)
 }

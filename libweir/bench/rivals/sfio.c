@@ -1,4 +1,4 @@
-/* sfio.c: Vo and Korn's sfio, where there is one: see get-sfio. */
+/* sfio.c: sfio by Vo and Korn, which get-sfio builds. */
 #include <sfio.h>
 
 #include "frame.h"
