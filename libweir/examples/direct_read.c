@@ -2,7 +2,7 @@
  * choice.
  *
  * If the device cannot do it, the kernel returns EINVAL without a reason. This program then uses statx(2)
- * (STATX_DIOALIGN, Linux 6.1) to say which of the three is wrong. Some file systems do not refuse: tmpfs
+ * (STATX_DIOALIGN, Linux 6.1) to find which of the three is wrong. Some file systems do not refuse: tmpfs
  * keeps its files in memory, and others fall back to the page cache. The program therefore always prints
  * the required alignment. */
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct alignment_info {
     uint32_t read_offset;    /* stx_dio_read_offset_align; 0: as for writes */
     uint32_t more[18];
 };
-_Static_assert(sizeof(struct alignment_info) == 256, "as the kernel has it");
+_Static_assert(sizeof(struct alignment_info) == 256, "the size of the kernel's struct statx");
 
 enum {
     STATX_DIOALIGN_MASK = 0x2000,       /* STATX_DIOALIGN */

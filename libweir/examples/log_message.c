@@ -1,6 +1,6 @@
 /* log_message.c: appends messages with the time to app.log, fully buffered or line by line.
  *
- * What kill -9 (or _exit, abort, a crash) loses:
+ * Messages lost by kill -9 (or _exit, abort, a crash):
  *   default  all messages since the buffer was last full: in a short run, all of them
  *   -l       no message that ended with its newline: it was written before log_message() returned.
  *            With -n a message has no newline; it stays in the buffer and is lost.

@@ -1,5 +1,4 @@
-/* mixed.c: alternates a stream and write(2) on one descriptor. The order is kept, whatever type of file
- * stdout is. */
+/* mixed.c: alternates a stream and write(2) on one descriptor. The order is kept for every type of file. */
 #include "example.h"
 
 #define USAGE "[COUNT]"

@@ -5,7 +5,7 @@
  *   - A buffer of 4096 bytes would hold over 150 lines: a kill would lose up to 13 minutes of readings.
  *     Line by line, a kill loses none.
  *   - The kernel writes dirty pages to the device after up to 30 seconds. A power loss loses these lines and
- *     may leave the last one incomplete; the next start begins a new line behind it.
+ *     may leave the last one incomplete; the next start begins a new line after it.
  *   - --sync writes each line to the device (fdatasync(2)) before the next reading: a power loss loses none.
  *     It is not the default: on an SD card each line wears a whole flash block and may take long.
  *   - O_APPEND: a second logger, or a program that truncates the file, does no harm. */

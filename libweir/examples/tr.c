@@ -3,7 +3,7 @@
 
 #define USAGE "SET1 SET2\n" \
     "  SET: bytes, ranges as a-z, and \\\\ \\a \\b \\f \\n \\r \\t \\v \\NNN (octal)\n" \
-    "  a shorter SET2 goes on with its last byte"
+    "  a shorter SET2 is extended with its last byte"
 #define STDIN_NAME "standard input"
 
 enum {

@@ -6,8 +6,8 @@
  *
  * ERRORS. Functions return 0 or a count on success and a negative error number (`-errno`, see errno(3)) on
  * failure; the value of errno after a call is unspecified. WEIR_EOF means the end of the input. The first
- * write error sticks: every later write returns it until weir_clear(3). Bytes that were accepted and could
- * not be written stay in the buffer (weir_stats.pending_bytes). -EAGAIN does not stick.
+ * write error is sticky: every later write returns it until weir_clear(3). Bytes that were accepted and could
+ * not be written stay in the buffer (weir_stats.pending_bytes). -EAGAIN is not sticky.
  *
  * THREADS. A stream may be used by one thread at a time. With WEIR_THREADS any number of threads may use
  * it: every call locks it. Different streams may always be used concurrently. No function is
@@ -51,7 +51,7 @@ enum weir_mode {
     WEIR_RECORD = 4  /* when the buffer is full, whole records only: weir_putrec(3) */
 };
 
-/* What accepted bytes survive. Each level includes the levels before it. */
+/* The events that accepted bytes survive. Each level includes the levels before it. */
 enum weir_durability {
     WEIR_PROCESS = 0, /* nothing: a killed process loses its buffer */
     WEIR_KILL = 1,    /* SIGKILL, abort(3), _exit(2): the buffer is a shared mapping, see weir_recover(3) */
@@ -60,7 +60,7 @@ enum weir_durability {
     WEIR_WHOLE = 4    /* power loss: all metadata and the directory entry, as fsync(2) */
 };
 
-/* What a child of fork(2) or clone(2) finds in its copy of the stream. */
+/* The content of a stream's copy in a child of fork(2) or clone(2). */
 enum weir_on_fork {
     WEIR_FORK_EMPTY = 0, /* empty buffers; pending and read-ahead bytes stay in the parent */
     WEIR_FORK_FLUSH = 1, /* empty buffers; fork(3) flushes the parent's stream first, clone(2) does not */
@@ -186,8 +186,8 @@ weir_stream *weir_stdin(void);
 weir_stream *weir_stdout(void);
 weir_stream *weir_stderr(void);
 
-/* Flushes, closes and frees the stream. Returns the first of: the write error that sticks, a sync error, a
- * read error, an error of closing. Errors before weir_clear are not returned, except those of a failed
+/* Flushes, closes and frees the stream. Returns the first of: the sticky write error, a sync error, a read
+ * error, an error of closing. Errors before weir_clear are not returned, except those of a failed
  * sync. -EAGAIN leaves the stream open, with nothing lost; after any other result it is freed. */
 int weir_close(weir_stream *s);
 /* As weir_close; also sets *lost_bytes to the number of accepted bytes that could not be written. */
@@ -306,7 +306,7 @@ int weir_spill_dir(char *to, size_t bytes);
 /* The result of weir_recover. */
 struct weir_recovered {
     uint64_t bytes;     /* complete and pending when the owner died */
-    uint64_t repeated;  /* of them, possibly written before; 0 where the file's size or position tells */
+    uint64_t repeated;  /* of them, possibly written before; 0 if the file's size or position excludes that */
     int32_t pid;        /* of the dead owner */
     int32_t exact;      /* 1: exactly once; 0: at least once (pipes, terminals, files with other writers) */
     char path[4096];    /* of the stream's file, or "" */
@@ -338,7 +338,7 @@ void weir_unlock(weir_stream *s);
 
 /* ---- state ----------------------------------------------------------------------------------------- */
 
-int weir_error(weir_stream *s); /* returns the error that sticks, or 0 */
+int weir_error(weir_stream *s); /* returns the sticky error, or 0 */
 int weir_eof(weir_stream *s); /* returns 1 at the end of the input; a seek, weir_ungetc or a write resets it */
 void weir_clear(weir_stream *s); /* clears both; the next flush tries again to write pending bytes */
 
@@ -352,7 +352,7 @@ struct weir_stats {
     uint64_t stale_drains;    /* writes by the timer of stale_ms */
     uint64_t shared_syncs;    /* weir_sync calls covered by another thread's fdatasync */
     uint64_t buffer_bytes, read_buffer_bytes;
-    int error, sync_error;    /* -errno of those that stick, or 0 */
+    int error, sync_error;    /* -errno of the sticky ones, or 0 */
     enum weir_mode mode;
     enum weir_durability durability;
 };
@@ -376,7 +376,7 @@ int weir_get_stats(weir_stream *s, struct weir_stats *stats);
 #define WEIR_PUBLISH(p, v) (*(p) = (v))
 #endif
 
-/* Whether the process has one thread, and needs no lock. Only glibc tells. */
+/* True if the process has one thread, and needs no lock. Only glibc has the variable. */
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 32)
 #include <sys/single_threaded.h>

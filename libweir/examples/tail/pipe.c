@@ -16,7 +16,7 @@ struct ring {
     uint64_t units; /* in all blocks */
 };
 
-/* Returns a block to fill: the first one, if the others hold enough without it. For lines the ring must
+/* Returns a block to fill: the first one, if the others contain enough without it. For lines the ring must
  * keep one newline more than requested: the one before the first line. */
 static struct block *take_block(struct ring *ring)
 {
@@ -71,7 +71,7 @@ static size_t before(const struct ring *ring, const struct block *block, uint64_
     return (size_t)(nth_newline(block->data, block->used, skip) - block->data) + 1;
 }
 
-/* The last block is empty if the input ended behind a full one. */
+/* The last block is empty if the input ended after a full one. */
 static bool ends_within_line(const struct ring *ring)
 {
     const struct block *last = NULL;

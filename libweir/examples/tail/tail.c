@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     struct request request = parse(argc, argv);
     int count = argc - optind;
     char **names = argv + optind;
-    bool well = true;
+    bool ok = true;
     if (request.count == 0 && !request.from_start && !request.follow)
         return 0; /* nothing is requested: do not wait for the end of a pipe */
     if (count == 0)
@@ -87,12 +87,12 @@ int main(int argc, char **argv)
         fail("memory", ENOMEM);
     weir_stream *out = open_stdout();
     for (int i = 0; i < count; i++)
-        well &= print_source(&sources[i], names[i], &request, out);
+        ok &= print_source(&sources[i], names[i], &request, out);
     if (request.follow)
         follow(sources, count, &request, out);
     for (int i = 0; i < count; i++)
         close_source(&sources[i]);
     free(sources);
     close_stdout();
-    return !well;
+    return !ok;
 }

@@ -1,10 +1,11 @@
 /* stdio_private.h: functions that the files of stdio/ share.
  *
  * A FILE is a weir_stream with three more fields in struct weir__config. stdio's semantics differ from a
- * stream's: - An error does not stop later calls; it only sets ferror(3). weir__stdio_start_writing and
- * _fill move the stream's sticky errors to the indicator, so that the call tries again. Pending bytes stay
- * in order. - feof(3) stays set after a write. - errno is set on failure and unchanged at the end of the
- * input.
+ * stream's:
+ * - An error does not stop later calls; it only sets ferror(3). weir__stdio_start_writing and _fill move
+ *   the stream's sticky errors to the indicator, so that the call tries again. Pending bytes stay in order.
+ * - feof(3) stays set after a write.
+ * - errno is set on failure and unchanged at the end of the input.
  *
  * Each public function holds the stream's lock (weir__enter) throughout. */
 #ifndef WEIR_STDIO_PRIVATE_H
