@@ -1,5 +1,5 @@
 /* exec.c: replaces the exec functions of the C library. They flush all streams before the program is
- * replaced, then call execve(2) or execveat(2). */
+ * replaced, then call execve(2) or execveat(2). They hold the streams' locks meanwhile (ending.c). */
 #include "private.h"
 
 #include <paths.h>
@@ -85,6 +85,17 @@ static int exec_search(const char *file, char *const arguments[], char *const en
     return search_path(list ? list : "/bin:/usr/bin", file, arguments, environment);
 }
 
+/* Calls the kernel as exec_path does. */
+static int exec_descriptor(int fd, char *const arguments[], char *const environment[])
+{
+    char path[32];
+    int result = (int)syscall(SYS_execveat, fd, "", arguments, environment, AT_EMPTY_PATH);
+    if (errno != ENOSYS || fcntl(fd, F_GETFD) < 0)
+        return result;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* Linux before 3.19 and some emulators */
+    return exec_path(path, arguments, environment);
+}
+
 /* The function that musl's posix_spawnp(3) calls in its child. Without this definition a static program
  * would link musl's object, whose execvp(3) conflicts with the one below. The child flushes nothing. */
 #if !defined(__GLIBC__)
@@ -102,26 +113,27 @@ int __execvpe(const char *file, char *const arguments[], char *const environment
 int execve(const char *path, char *const arguments[], char *const environment[])
 {
     weir__before_exec();
-    return exec_path(path, arguments, environment);
+    int result = exec_path(path, arguments, environment);
+    weir__after_exec();
+    return result;
 }
 
 int execv(const char *path, char *const arguments[]) { return execve(path, arguments, environ); }
 
 int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-    char path[32];
     weir__before_exec();
-    int result = (int)syscall(SYS_execveat, fd, "", arguments, environment, AT_EMPTY_PATH);
-    if (errno != ENOSYS || fcntl(fd, F_GETFD) < 0)
-        return result;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* Linux before 3.19 and some emulators */
-    return exec_path(path, arguments, environment);
+    int result = exec_descriptor(fd, arguments, environment);
+    weir__after_exec();
+    return result;
 }
 
 int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
     weir__before_exec();
-    return exec_search(file, arguments, environment);
+    int result = exec_search(file, arguments, environment);
+    weir__after_exec();
+    return result;
 }
 
 int execvp(const char *file, char *const arguments[]) { return execvpe(file, arguments, environ); }

@@ -136,7 +136,7 @@ int64_t weir__kernel_pos(weir_stream *s);
 /* flush.c */
 int weir__flush_held(weir_stream *s);
 
-/* process.c: hooks of exit(3), fork(3) and exec(3) */
+/* process.c: hooks of fork(3) */
 /* Data of the whole process. All zero at the start and, wiped by the kernel, in a forked child. */
 struct weir__globals {
     struct weir__lock registry;
@@ -145,11 +145,31 @@ struct weir__globals {
     _Atomic uint32_t timer_wake;         /* futex: incremented when a stream is armed */
     _Atomic int64_t timer_next;          /* ns of CLOCK_MONOTONIC: the timer's next check of any stream */
     _Atomic(weir_stream *) timer_stream; /* the stream that the timer is checking */
+    int pid;                             /* of the process; 0 in a child of clone(2) */
+    _Atomic bool exiting;                /* the streams were flushed at exit */
+    _Atomic uintptr_t holder;            /* the exiting thread, when it holds all locks; see ending.c */
+    int64_t hold_end_ms;                 /* of CLOCK_MONOTONIC: then other threads may release them */
 };
 extern struct weir__globals *weir__globals;
 /* Installs the hooks at the first call. */
 int weir__process_init(void);
+
+/* ending.c: hooks of exit(3) and exec(3) */
+enum { WEIR__LOCK_TIMEOUT_MS = 1000 }; /* for a stream that another thread holds, at exit, exec and fork */
+void weir__at_exit(void);
+/* Flushes all streams and holds their locks until weir__after_exec, which a failed exec calls. */
 void weir__before_exec(void);
+void weir__after_exec(void);
+/* Returns whether the process `pid` may write the stream's pending bytes. */
+bool weir__belongs_to(const weir_stream *s, int pid);
+/* Locks the stream, as weir__enter. Returns false if that takes longer than WEIR__LOCK_TIMEOUT_MS, or if
+ * nothing is pending and the owner is blocked in a read. */
+bool weir__enter_for_flush(weir_stream *s);
+/* Locks a stream that locks. Returns false at `end_ms` of weir__now_ms, or if the owner is blocked in a read and
+ * nothing is pending; with `despite_pending` also if bytes are pending. */
+bool weir__lock_unless_reading(weir_stream *s, int64_t end_ms, bool despite_pending);
+/* Makes a stream that was opened after the flush at exit unbuffered. */
+void weir__opened_at_exit(weir_stream *s);
 
 /* stale.c: the bounded delay */
 /* Arms the timer for a byte that is about to be appended. */

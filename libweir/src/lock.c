@@ -2,6 +2,7 @@
 #include "private.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -9,6 +10,8 @@
 #include <unistd.h>
 
 enum { SPIN_COUNT = 64, WAIT_SLICE_MS = 50 };
+/* A thread wakes up within 0.2 ms on an idle processor; a loaded one may need a few of these. */
+enum { GIVE_WAY_US = 200, GIVE_WAY_TIMES = 5 };
 
 /* from linux/membarrier.h, which older systems do not have */
 enum { BARRIER_PRIVATE_EXPEDITED = 1 << 3, BARRIER_REGISTER_PRIVATE_EXPEDITED = 1 << 4 };
@@ -55,16 +58,20 @@ static uint32_t *futex_of(struct weir__lock *lock)
     return (uint32_t *)(void *)&lock->owner + (little ? 0 : sizeof lock->owner / sizeof(uint32_t) - 1);
 }
 
-/* Sleeps until the lock is released or for WAIT_SLICE_MS. Returns the time in ms, at least 1, so that a
- * wait for a contended lock also reaches its timeout. */
-static unsigned futex_wait(struct weir__lock *lock)
+int64_t weir__now_ms(void)
 {
-    struct timespec slice = {0, WAIT_SLICE_MS * 1000000};
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+/* Sleeps until the lock is released, at most `ms` milliseconds. May return early. */
+static void futex_wait(struct weir__lock *lock, int64_t ms)
+{
+    struct timespec time = {0, (ms < WAIT_SLICE_MS ? ms : WAIT_SLICE_MS) * 1000000};
     uintptr_t owner = atomic_load(&lock->owner);
-    if (!owner)
-        return 1;
-    long result = syscall(SYS_futex, futex_of(lock), FUTEX_WAIT_PRIVATE, (uint32_t)owner, &slice, NULL, 0);
-    return result < 0 && errno == ETIMEDOUT ? WAIT_SLICE_MS : 1;
+    if (owner)
+        syscall(SYS_futex, futex_of(lock), FUTEX_WAIT_PRIVATE, (uint32_t)owner, &time, NULL, 0);
 }
 
 static bool spin(struct weir__lock *lock)
@@ -75,24 +82,57 @@ static bool spin(struct weir__lock *lock)
     return false;
 }
 
+/* Releases a lock that the exiting thread still holds long after it should have ended the process: see
+ * ending.c. */
+static void release_expired(struct weir__lock *lock)
+{
+    struct weir__globals *globals = __atomic_load_n(&weir__globals, __ATOMIC_ACQUIRE);
+    uintptr_t exiting = globals ? atomic_load(&globals->holder) : 0;
+    if (exiting && weir__now_ms() > globals->hold_end_ms && !__atomic_load_n(&lock->depth, __ATOMIC_RELAXED))
+        atomic_compare_exchange_strong(&lock->owner, &exiting, 0);
+}
+
+/* Sleeps while an urgent waiter has not taken the lock, about 1 ms at most. */
+static void give_way(struct weir__lock *lock)
+{
+    struct timespec time = {0, GIVE_WAY_US * 1000};
+    for (int i = 0; i < GIVE_WAY_TIMES; i++) {
+        uint32_t waiters = atomic_load(&lock->waiters);
+        if (waiters < WEIR__URGENT || atomic_load(&lock->owner))
+            return;
+        syscall(SYS_futex, &lock->waiters, FUTEX_WAIT_PRIVATE, waiters, &time, NULL, 0);
+    }
+}
+
+/* Returns false if the lock is not free until `end_ms`; INT64_MAX: waits without a limit. */
+static bool wait_until(struct weir__lock *lock, const weir_stream *s, int64_t end_ms)
+{
+    while (!weir__lock_acquire(lock) && !is_orphaned(s)) {
+        int64_t left = end_ms == INT64_MAX ? WAIT_SLICE_MS : end_ms - weir__now_ms();
+        if (left <= 0)
+            return false;
+        futex_wait(lock, left);
+        if (end_ms == INT64_MAX)
+            give_way(lock);
+        release_expired(lock);
+    }
+    return true;
+}
+
 /* Increments `waiters`, then issues a membarrier(2). After that either the owner's release sees `waiters`,
  * or this thread sees the lock free. */
 WEIR_COLD bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms)
 {
-    bool acquired = spin(lock);
-    if (!acquired) {
-        atomic_fetch_add(&lock->waiters, 1);
+    if (!spin(lock)) {
+        bool limited = ms != UINT32_MAX;
+        uint32_t count = limited ? 1 + WEIR__URGENT : 1;
+        atomic_fetch_add(&lock->waiters, count);
         syscall(SYS_membarrier, BARRIER_PRIVATE_EXPEDITED, 0, 0);
-        for (unsigned waited = 0; !(acquired = weir__lock_acquire(lock)) && waited <= ms;) {
-            if ((acquired = is_orphaned(s)))
-                break;
-            unsigned slept = futex_wait(lock);
-            waited += ms == UINT32_MAX ? 0 : slept;
-        }
-        atomic_fetch_sub(&lock->waiters, 1);
+        bool acquired = wait_until(lock, s, limited ? weir__now_ms() + ms : INT64_MAX);
+        atomic_fetch_sub(&lock->waiters, count);
+        if (!acquired)
+            return false;
     }
-    if (!acquired)
-        return false;
     atomic_store_explicit(&lock->owner, weir__this_thread(), memory_order_relaxed);
     lock->depth = 0;
     return true;
@@ -103,7 +143,12 @@ WEIR_COLD int weir__lock_release_slow(struct weir__lock *lock, int result)
     int barrier = atomic_load_explicit(&weir__membarrier, memory_order_relaxed);
     if (barrier < 0 || (barrier == 0 && weir__membarrier_register() < 0))
         atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&lock->waiters, memory_order_relaxed))
-        syscall(SYS_futex, futex_of(lock), FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    uint32_t waiters = atomic_load_explicit(&lock->waiters, memory_order_relaxed);
+    if (!waiters)
+        return result;
+    bool urgent = waiters >= WEIR__URGENT;
+    syscall(SYS_futex, futex_of(lock), FUTEX_WAKE_PRIVATE, urgent ? INT_MAX : 1, NULL, NULL, 0);
+    if (urgent)
+        give_way(lock);
     return result;
 }

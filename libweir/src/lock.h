@@ -14,9 +14,13 @@
 /* All zero if free. */
 struct weir__lock {
     _Atomic uintptr_t owner; /* address of the owning thread's weir__thread_mark; 0: free */
-    _Atomic uint32_t waiters;
-    uint32_t depth; /* recursive locks beyond the first */
+    _Atomic uint32_t waiters; /* threads; each one with a time limit adds WEIR__URGENT */
+    uint32_t depth;           /* recursive locks beyond the first */
 };
+
+/* Only exit, exec and fork limit their wait. Threads that release the lock let such a waiter go first: a
+ * thread that writes in a loop would otherwise take the lock again before the waiter is awake. */
+#define WEIR__URGENT 0x10000u
 
 #if defined(__GNUC__)
 /* Its address identifies a thread. One byte in the initial TLS block, so that its address takes one
@@ -38,6 +42,7 @@ extern _Atomic int weir__membarrier;
 bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms);
 int weir__lock_release_slow(struct weir__lock *lock, int result);
 int weir__membarrier_register(void);
+int64_t weir__now_ms(void); /* of CLOCK_MONOTONIC */
 
 static inline uintptr_t weir__this_thread(void) { return (uintptr_t)&weir__thread_mark; }
 

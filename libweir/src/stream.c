@@ -116,7 +116,10 @@ static void init_public(weir_stream *s)
 int weir__activate(weir_stream *s)
 {
     init_public(s);
-    return weir__register(s);
+    int result = weir__register(s);
+    if (result == 0 && atomic_load(&weir__globals->exiting))
+        weir__opened_at_exit(s);
+    return result;
 }
 
 /* Initializes the stream at its first use in a forked child. One thread does it; others wait for `magic`. */
