@@ -46,7 +46,7 @@ int weir_close_lost(weir_stream *s, uint64_t *lost_bytes)
         weir__leave(s);
         return result;
     }
-    result = first_error(weir__state(s)->error, first_error(result, config->sync_error));
+    result = first_error(weir__state(s)->error, first_error(result, weir__sync_error(s)));
     result = first_error(result, weir__state(s)->read_error);
     weir__leave(s);
     weir__unregister(s);

@@ -1,20 +1,28 @@
 /* flush.c: writes everything accepted to the sink. */
 #include "private.h"
 
-int weir__flush_held(weir_stream *s)
+int weir__publish_begun(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     struct weir__state *state = weir__state(s);
+    if (!config->can_write || !config->sink->write)
+        return 0;
+    if (state->error)
+        return state->error;
+    uint64_t bytes = state->record_bytes;
+    if (bytes) {
+        state->record_bytes = 0;
+        weir__publish(s, bytes);
+    }
+    return 0;
+}
+
+int weir__flush_published(weir_stream *s)
+{
+    struct weir__config *config = weir__config(s);
     int result = 0;
     if (config->can_write && config->sink->write) {
-        if (state->error)
-            return state->error;
-        if (state->record_bytes) { /* an explicit flush also writes an incomplete record */
-            uint64_t bytes = state->record_bytes;
-            state->record_bytes = 0;
-            weir__publish(s, bytes);
-        }
-        result = weir__drain(s);
+        result = weir__state(s)->error ? weir__state(s)->error : weir__drain(s);
         if (result == 0 && config->sink->finish)
             result = config->sink->finish(s);
     }
@@ -24,6 +32,12 @@ int weir__flush_held(weir_stream *s)
             weir__discard_read(s);
     }
     return result;
+}
+
+int weir__flush_held(weir_stream *s)
+{
+    int result = weir__publish_begun(s);
+    return result < 0 ? result : weir__flush_published(s);
 }
 
 int weir_flush(weir_stream *s)

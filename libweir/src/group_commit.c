@@ -75,3 +75,20 @@ void weir__group_end(weir_stream *s, unsigned group)
     if (release)
         weir__lock(&state->lock, s);
 }
+
+void weir__group_call_begin(weir_stream *s) { atomic_fetch_add(&weir__state(s)->groups.calls, 1); }
+
+void weir__group_call_end(weir_stream *s)
+{
+    _Atomic uint32_t *calls = &weir__state(s)->groups.calls;
+    if (atomic_fetch_sub(calls, 1) == 1)
+        syscall(SYS_futex, calls, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* No call can begin meanwhile, because this thread has the lock. */
+void weir__group_wait_for_calls(weir_stream *s)
+{
+    _Atomic uint32_t *calls = &weir__state(s)->groups.calls;
+    for (uint32_t running; (running = atomic_load(calls)) > 0;)
+        syscall(SYS_futex, calls, FUTEX_WAIT_PRIVATE, running, NULL, NULL, 0);
+}

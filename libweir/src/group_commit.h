@@ -18,6 +18,7 @@ struct weir__sync_groups {
     unsigned forming; /* index of the group that forms, 0 or 1 */
     uint32_t followers[WEIR__GROUPS];
     _Atomic uint32_t generation[WEIR__GROUPS]; /* futexes of the followers, incremented at the end */
+    _Atomic uint32_t calls; /* of fdatasync whose failure is not stored yet; a futex */
 };
 
 /* All functions need the stream's lock; weir__group_follow and weir__group_end release it for a while. A
@@ -29,5 +30,10 @@ unsigned weir__group_follow(weir_stream *s);
 void weir__group_wake_leader(weir_stream *s, unsigned group);
 unsigned weir__group_begin(weir_stream *s, bool single);
 void weir__group_end(weir_stream *s, unsigned group);
+/* Enclose a call of fdatasync and the store of its failure. weir__group_call_end needs no lock. */
+void weir__group_call_begin(weir_stream *s);
+void weir__group_call_end(weir_stream *s);
+/* Waits, with the lock, until the failures of all calls that have begun are stored. */
+void weir__group_wait_for_calls(weir_stream *s);
 
 #endif /* WEIR_GROUP_COMMIT_H */

@@ -135,6 +135,9 @@ int64_t weir__kernel_pos(weir_stream *s);
 
 /* flush.c */
 int weir__flush_held(weir_stream *s);
+/* The two parts of weir__flush_held: publishes an incomplete record; writes all published bytes. */
+int weir__publish_begun(weir_stream *s);
+int weir__flush_published(weir_stream *s);
 
 /* process.c: hooks of fork(3) */
 /* Data of the whole process. All zero at the start and, wiped by the kernel, in a forked child. */

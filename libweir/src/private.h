@@ -142,7 +142,7 @@ struct weir__config {
     int separator; /* a byte, or -1 for none */
     unsigned stale_ms;
     size_t max_record_bytes;
-    int sync_error;      /* -errno of a failed sync; never cleared */
+    int sync_error;      /* -errno of a failed sync; never cleared. Stored without the lock: weir__sync_error */
     weir_stream *tied;   /* flushed before a read of this stream; NULL: none */
     char *buffer;        /* for writing */
     size_t capacity;     /* of `buffer`; weir__set_limits computes the limit from it */
@@ -188,6 +188,10 @@ static inline uint64_t weir__written(const weir_stream *s)
 }
 static inline uint64_t weir__drained(const weir_stream *s) { return WEIR_LOAD(&weir__head(s)->drained); }
 static inline uint64_t weir__pending(const weir_stream *s) { return weir__written(s) - weir__drained(s); }
+static inline int weir__sync_error(const weir_stream *s)
+{
+    return __atomic_load_n(&weir__config(s)->sync_error, __ATOMIC_ACQUIRE);
+}
 static inline uint64_t weir__unread(const weir_stream *s) { return s->held_read_limit - s->read; }
 static inline char *weir__next(const weir_stream *s) { return (char *)(uintptr_t)s->read; }
 static inline uint64_t weir__read_start(const weir_stream *s)

@@ -5,7 +5,7 @@ int weir_error(weir_stream *s)
 {
     weir__enter(s);
     const struct weir__state *state = weir__state(s);
-    int sync_error = weir__config(s)->sync_error;
+    int sync_error = weir__sync_error(s);
     int result = state->error ? state->error : state->read_error ? state->read_error : sync_error;
     weir__leave(s);
     return result;
@@ -47,7 +47,7 @@ int weir_get_stats(weir_stream *s, struct weir_stats *stats)
     stats->buffer_bytes = config->capacity;
     stats->read_buffer_bytes = config->read_capacity;
     stats->error = state->error ? state->error : state->read_error;
-    stats->sync_error = config->sync_error;
+    stats->sync_error = weir__sync_error(s);
     stats->mode = config->mode;
     stats->durability = config->durability;
     weir__leave(s);

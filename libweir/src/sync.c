@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Returns the number of bytes accepted since the opening. The bytes covered by a sync are such a number. */
-static uint64_t accepted_bytes(const weir_stream *s)
+/* Returns the number of bytes published since the opening. The bytes covered by a sync are such a number. An
+ * incomplete record is not among them. */
+static uint64_t published_bytes(const weir_stream *s)
 {
-    return weir__state(s)->stats.written_bytes + weir__pending(s) + weir__state(s)->record_bytes;
+    return weir__state(s)->stats.written_bytes + weir__pending(s);
 }
 
 static bool covered(const weir_stream *s, uint64_t target, enum weir_durability level)
@@ -71,64 +72,68 @@ static void record_synced(weir_stream *s, uint64_t covers, enum weir_durability 
         state->synced_whole = covers;
 }
 
-/* Calls fdatasync(2) or fsync(2) for the group. Releases the stream's lock meanwhile if other threads use
- * the stream. */
+/* Syncs the file, and its directory for WEIR_WHOLE, without the lock. Stores a permanent failure at once: the
+ * kernel reports it to one call only, and a thread whose own call succeeds meanwhile must not miss it. */
+static void sync_sink(weir_stream *s, enum weir_durability level, int *file, int *directory)
+{
+    struct weir__config *config = weir__config(s);
+    *file = config->sink->sync ? config->sink->sync(s, level) : -EINVAL;
+    *directory = 0;
+    if (*file == 0 && level >= WEIR_WHOLE && config->fd >= 0)
+        *directory = sync_descriptor_directory(config->fd);
+    if (is_sticky(*file, *directory))
+        __atomic_store_n(&config->sync_error, *file < 0 ? *file : *directory, __ATOMIC_RELEASE);
+}
+
+/* Makes a call for the group. Releases the stream's lock meanwhile if other threads use the stream. */
 static int sync_as_leader(weir_stream *s, enum weir_durability level)
 {
     struct weir__state *state = weir__state(s);
-    struct weir__config *config = weir__config(s);
-    bool release = config->locking && state->lock.depth == 0;
+    bool release = weir__config(s)->locking && state->lock.depth == 0;
     unsigned group = weir__group_begin(s, !release);
-    int result = weir__flush_held(s);
+    int result = weir__flush_published(s), file, directory;
     if (result < 0) {
         weir__group_end(s, group);
         return result;
     }
-    uint64_t covers = accepted_bytes(s);
+    uint64_t covers = published_bytes(s);
     state->stats.syncs++;
+    weir__group_call_begin(s);
     if (release)
         weir__unlock(&state->lock);
-    int file = config->sink->sync ? config->sink->sync(s, level) : -EINVAL;
-    int directory =
-        file == 0 && level >= WEIR_WHOLE && config->fd >= 0 ? sync_descriptor_directory(config->fd) : 0;
+    sync_sink(s, level, &file, &directory);
+    weir__group_call_end(s);
     if (release)
         weir__lock(&state->lock, s);
-    if (is_sticky(file, directory))
-        config->sync_error = file < 0 ? file : directory;
-    else if (file == 0 && !config->sync_error)
+    else
+        weir__group_wait_for_calls(s);
+    if (file == 0 && !is_sticky(file, directory) && !weir__sync_error(s))
         record_synced(s, covers, directory < 0 ? WEIR_DATA : level);
     weir__group_end(s, group);
-    if (config->sync_error) /* may be from another thread's call: the kernel reports it once */
-        return config->sync_error;
-    return file < 0 ? file : directory;
+    int error = weir__sync_error(s); /* may be from another thread's call */
+    return error ? error : file < 0 ? file : directory;
 }
 
 /* Waits while other threads' calls run and have not covered `target`. */
 static void wait_as_follower(weir_stream *s, uint64_t target, enum weir_durability level)
 {
     unsigned group = WEIR__GROUPS;
-    while (weir__group_running(s) && !covered(s, target, level) && !weir__config(s)->sync_error)
+    while (weir__group_running(s) && !covered(s, target, level) && !weir__sync_error(s))
         group = weir__group_follow(s);
-    if (group < WEIR__GROUPS && (covered(s, target, level) || weir__config(s)->sync_error))
+    if (group < WEIR__GROUPS && (covered(s, target, level) || weir__sync_error(s)))
         weir__group_wake_leader(s, group);
 }
 
-int weir__sync_held(weir_stream *s, enum weir_durability level)
+/* Syncs all published bytes, by a call of its own or another thread's. */
+static int sync_published(weir_stream *s, enum weir_durability level)
 {
     struct weir__state *state = weir__state(s);
-    struct weir__config *config = weir__config(s);
-    if (config->sync_error)
-        return config->sync_error;
-    if (level == WEIR_PROCESS || (level == WEIR_KILL && config->spill))
-        return state->error;
-    if (level <= WEIR_KERNEL)
-        return weir__flush_held(s);
-    uint64_t target = accepted_bytes(s);
+    uint64_t target = published_bytes(s);
     /* A caller that holds the lock recursively cannot release it for a leader: it makes its own call. */
     if (state->lock.depth == 0)
         wait_as_follower(s, target, level);
-    if (config->sync_error)
-        return config->sync_error;
+    if (weir__sync_error(s))
+        return weir__sync_error(s);
     if (covered(s, target, level)) {
         state->stats.shared_syncs++;
         return 0;
@@ -136,11 +141,25 @@ int weir__sync_held(weir_stream *s, enum weir_durability level)
     return sync_as_leader(s, level);
 }
 
-/* The record itself was accepted: the failure is returned by the next call. */
+int weir__sync_held(weir_stream *s, enum weir_durability level)
+{
+    struct weir__state *state = weir__state(s);
+    if (weir__sync_error(s))
+        return weir__sync_error(s);
+    if (level == WEIR_PROCESS || (level == WEIR_KILL && weir__config(s)->spill))
+        return state->error;
+    if (level <= WEIR_KERNEL)
+        return weir__flush_held(s);
+    int result = weir__publish_begun(s);
+    return result < 0 ? result : sync_published(s, level);
+}
+
+/* The record itself was accepted: the failure is returned by the next call. Does not write the next record,
+ * which may be incomplete: its rest would follow in another write. */
 int weir__sync_record(weir_stream *s)
 {
     enum weir_durability level = weir__config(s)->durability;
-    int result = level >= WEIR_DATA ? weir__sync_held(s, level) : 0;
+    int result = level < WEIR_DATA ? 0 : weir__sync_error(s) ? weir__sync_error(s) : sync_published(s, level);
     if (result < 0 && result != -EAGAIN) {
         weir__state(s)->error = result;
         weir__set_limits(s);
