@@ -32,7 +32,7 @@ int weir__close_flush(weir_stream *s)
     return result;
 }
 
-int weir_close_lost(weir_stream *s, uint64_t *lost_bytes)
+static int close_lost(weir_stream *s, uint64_t *lost_bytes)
 {
     weir__enter(s);
     struct weir__config *config = weir__config(s);
@@ -55,6 +55,14 @@ int weir_close_lost(weir_stream *s, uint64_t *lost_bytes)
         weir__spill_free(s, lost > 0);
     weir__free(s);
     return first_error(result, closed);
+}
+
+int weir_close_lost(weir_stream *s, uint64_t *lost_bytes)
+{
+    int cancel = weir__cancel_off();
+    int result = close_lost(s, lost_bytes);
+    weir__cancel_restore(cancel);
+    return result;
 }
 
 int weir_close(weir_stream *s) { return weir_close_lost(s, NULL); }

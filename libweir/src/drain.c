@@ -134,21 +134,28 @@ static int lock_at_end(weir_stream *s)
     return end < 0 ? (int)end : 0;
 }
 
-int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
+static int write_with_file_lock(weir_stream *s, uint64_t upto, const struct iovec *more, int count,
+                                size_t *more_done)
 {
-    struct weir__config *config = weir__config(s);
-    if (weir__state(s)->error)
-        return weir__state(s)->error;
-    if (!config->lock_file)
-        return write_loop(s, upto, more, count, more_done);
-    if (upto <= weir__drained(s) && count == 0)
-        return 0; /* a forked child that closes its copy must not release the lock of its parent */
     int result = lock_at_end(s);
     if (result < 0)
         return weir__fail(s, result);
     weir__state(s)->pos = -1;
     result = write_loop(s, upto, more, count, more_done);
     lock_file(s, F_UNLCK);
+    return result;
+}
+
+int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
+{
+    if (weir__state(s)->error)
+        return weir__state(s)->error;
+    if (upto <= weir__drained(s) && count == 0)
+        return 0; /* a forked child that closes its copy must not release the lock of its parent */
+    int cancel = weir__cancel_off();
+    int result = weir__config(s)->lock_file ? write_with_file_lock(s, upto, more, count, more_done)
+                                            : write_loop(s, upto, more, count, more_done);
+    weir__cancel_restore(cancel);
     return result;
 }
 

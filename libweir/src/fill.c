@@ -55,6 +55,32 @@ static void advise(weir_stream *s)
     state->advised = true;
 }
 
+/* Ends the call of a thread that is cancelled in a read. Only the call's own lock: one that the caller took by
+ * weir_lock is released by its cleanup handler. */
+static void abandon_read(void *stream)
+{
+    weir_stream *s = stream;
+    atomic_store_explicit(&weir__state(s)->in_read, false, memory_order_relaxed);
+    weir__leave(s);
+}
+
+/* A read of a pipe, a socket, a terminal or a callback may never return; it can be cancelled. */
+static ssize_t read_sink(weir_stream *s, char *to, size_t bytes)
+{
+    const struct weir__config *config = weir__config(s);
+    ssize_t got;
+    if (config->regular || config->block_device) {
+        int cancel = weir__cancel_off();
+        got = config->sink->read(s, to, bytes);
+        weir__cancel_restore(cancel);
+        return got;
+    }
+    pthread_cleanup_push(abandon_read, s);
+    got = config->sink->read(s, to, bytes);
+    pthread_cleanup_pop(0);
+    return got;
+}
+
 /* Reads once. Repeats after EINTR. */
 static ssize_t read_loop(weir_stream *s, char *to, size_t bytes)
 {
@@ -65,7 +91,7 @@ static ssize_t read_loop(weir_stream *s, char *to, size_t bytes)
     do {
         state->stats.reads++;
         atomic_store_explicit(&state->in_read, true, memory_order_release);
-        got = weir__config(s)->sink->read(s, to, bytes);
+        got = read_sink(s, to, bytes);
         atomic_store_explicit(&state->in_read, false, memory_order_relaxed);
         state->stats.interrupted += got == -EINTR;
     } while (got == -EINTR);

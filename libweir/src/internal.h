@@ -121,6 +121,8 @@ void weir__discard_read(weir_stream *s);
  * descriptor is not seekable. */
 int weir__seek_back(weir_stream *s);
 int weir__getc_held(weir_stream *s);
+/* Returns fewer than `bytes` only at the end or before an error. `to` NULL: discards the bytes. */
+ssize_t weir__read_held(weir_stream *s, char *to, size_t bytes);
 /* Returns how many of `bytes` are in the buffer; fewer only at the end or before an error. */
 ssize_t weir__peek_held(weir_stream *s, size_t bytes);
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 enum { SPIN_COUNT = 64, WAIT_SLICE_MS = 50 };
-/* A thread wakes up within 0.2 ms on an idle processor; a loaded one may need a few of these. */
-enum { GIVE_WAY_US = 200, GIVE_WAY_TIMES = 5 };
+/* A thread wakes up within 0.2 ms on an idle processor, and mostly within 20 ms on a loaded one. */
+enum { GIVE_WAY_US = 200, GIVE_WAY_TIMES = 100 };
 
 /* from linux/membarrier.h, which older systems do not have */
 enum { BARRIER_PRIVATE_EXPEDITED = 1 << 3, BARRIER_REGISTER_PRIVATE_EXPEDITED = 1 << 4 };
@@ -92,7 +92,7 @@ static void release_expired(struct weir__lock *lock)
         atomic_compare_exchange_strong(&lock->owner, &exiting, 0);
 }
 
-/* Sleeps while an urgent waiter has not taken the lock, about 1 ms at most. */
+/* Sleeps while the lock is free and an urgent waiter has not taken it yet, about 20 ms at most. */
 static void give_way(struct weir__lock *lock)
 {
     struct timespec time = {0, GIVE_WAY_US * 1000};

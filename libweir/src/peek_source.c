@@ -52,10 +52,12 @@ size_t weir__peek_source(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     char copy[PEEK_BYTES];
+    int cancel = weir__cancel_off();
     ssize_t bytes = config->is_pipe ? copy_from_pipe(config, copy)
                     : config->is_socket
                         ? weir__kernel.recv(config->fd, copy, sizeof copy, MSG_PEEK | MSG_DONTWAIT)
                         : 0;
+    weir__cancel_restore(cancel);
     if (bytes <= 0)
         return 1;
     const char *end = memchr(copy, config->separator, (size_t)bytes);

@@ -47,12 +47,17 @@
  * RECOVERY. A kill between a write and the update of `drained` leaves bytes that are in the file and in the
  * buffer. spill.h says for each kind of sink whether weir_recover can tell.
  *
+ * CANCELLATION (pthread_cancel). A thread that is cancelled inside a call would never release the lock, and the
+ * stream would not know how much of a write was done. Cancellation is therefore off around writes, syncs and
+ * closing. A read that may block for ever can be cancelled: fill.c then releases the lock.
+ *
  * SYSTEM CALLS go through the table weir__kernel (kernel.h), so that tests can make each of them fail. */
 #ifndef WEIR_PRIVATE_H
 #define WEIR_PRIVATE_H
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -217,6 +222,21 @@ static inline void weir__publish(weir_stream *s, uint64_t bytes)
 }
 
 #include "internal.h"
+
+/* Turns cancellation off; returns the argument for weir__cancel_restore. The only thread of a process can only
+ * cancel itself, which it does not do inside a call. */
+static inline int weir__cancel_off(void)
+{
+    int before = PTHREAD_CANCEL_DISABLE;
+    if (!weir__one_thread())
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+static inline void weir__cancel_restore(int before)
+{
+    if (before != PTHREAD_CANCEL_DISABLE)
+        pthread_setcancelstate(before, NULL);
+}
 
 /* Begin and end every public call. */
 static inline void weir__enter(weir_stream *s)

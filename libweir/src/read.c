@@ -84,9 +84,11 @@ static ssize_t read_step(weir_stream *s, char *to, size_t bytes)
     return (ssize_t)part;
 }
 
-static ssize_t read_held(weir_stream *s, char *to, size_t bytes)
+ssize_t weir__read_held(weir_stream *s, char *to, size_t bytes)
 {
     size_t done = 0;
+    if (!weir__config(s)->can_read)
+        return -EBADF;
     while (done < bytes) {
         ssize_t got = read_step(s, to ? to + done : NULL, bytes - done);
         if (got < 0)
@@ -103,7 +105,7 @@ ssize_t weir_read(weir_stream *s, void *to, size_t bytes)
     if (bytes > SSIZE_MAX)
         return -EINVAL;
     weir__enter(s);
-    ssize_t result = weir__config(s)->can_read ? read_held(s, to, bytes) : -EBADF;
+    ssize_t result = weir__read_held(s, to, bytes);
     weir__leave(s);
     return result;
 }
@@ -156,7 +158,7 @@ ssize_t weir_skip(weir_stream *s, size_t bytes)
     if (bytes > SSIZE_MAX)
         return -EINVAL;
     weir__enter(s);
-    ssize_t result = weir__config(s)->can_read ? read_held(s, NULL, bytes) : -EBADF;
+    ssize_t result = weir__read_held(s, NULL, bytes);
     weir__leave(s);
     return result;
 }

@@ -312,7 +312,9 @@ void weir__uring_swap(weir_stream *s)
 
 static int uring_finish(weir_stream *s)
 {
+    int cancel = weir__cancel_off();
     int result = complete_write(s);
+    weir__cancel_restore(cancel);
     return result < 0 ? weir__fail(s, result) : 0;
 }
 

@@ -249,9 +249,13 @@ static void store_file_end(weir_stream *s, struct weir__spill_file *file)
 int weir__spill_append_begin(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
-    int result = config->spill->file ? 0 : create_file(s);
-    if (result < 0)
-        return result;
+    if (!config->spill->file) {
+        int cancel = weir__cancel_off();
+        int result = create_file(s);
+        weir__cancel_restore(cancel);
+        if (result < 0)
+            return result;
+    }
     struct weir__spill_file *file = config->spill->file;
     if (file->mode != (uint64_t)config->mode)
         WEIR_PUBLISH(&file->mode, (uint64_t)config->mode);

@@ -77,12 +77,14 @@ static void record_synced(weir_stream *s, uint64_t covers, enum weir_durability 
 static void sync_sink(weir_stream *s, enum weir_durability level, int *file, int *directory)
 {
     struct weir__config *config = weir__config(s);
+    int cancel = weir__cancel_off();
     *file = config->sink->sync ? config->sink->sync(s, level) : -EINVAL;
     *directory = 0;
     if (*file == 0 && level >= WEIR_WHOLE && config->fd >= 0)
         *directory = sync_descriptor_directory(config->fd);
     if (is_sticky(*file, *directory))
         __atomic_store_n(&config->sync_error, *file < 0 ? *file : *directory, __ATOMIC_RELEASE);
+    weir__cancel_restore(cancel);
 }
 
 /* Makes a call for the group. Releases the stream's lock meanwhile if other threads use the stream. */
@@ -105,8 +107,8 @@ static int sync_as_leader(weir_stream *s, enum weir_durability level)
     weir__group_call_end(s);
     if (release)
         weir__lock(&state->lock, s);
-    else
-        weir__group_wait_for_calls(s);
+    else if (file == 0)
+        weir__group_wait_for_calls(s); /* the kernel may have reported a failure to one of them */
     if (file == 0 && !is_sticky(file, directory) && !weir__sync_error(s))
         record_synced(s, covers, directory < 0 ? WEIR_DATA : level);
     weir__group_end(s, group);

@@ -198,7 +198,7 @@ static void handler_that_opens(void)
 {
     open_shared((struct weir_options){.mode = WEIR_FULL});
     weir_printf(shared, "%s", line);
-    start(WRITERS, open_and_write);
+    start(1, open_and_write); /* more than one would write into each other's halves */
     if (!wait_for_gap(10000))
         _exit(104);
 }
@@ -347,7 +347,7 @@ static void exit_gets_its_turn(void)
     check_begin("a waiter with a limit gets a lock that others take again and again");
     enum { TIMES = 20 };
     pthread_t threads[WRITERS];
-    int most = 0;
+    int all = 0;
     lock = (struct weir__lock){0};
     stop = false;
     for (int i = 0; i < WRITERS; i++)
@@ -356,14 +356,14 @@ static void exit_gets_its_turn(void)
         int before = turns;
         if (!check(weir__timedlock(&lock, NULL, 60000), "got it"))
             break;
-        most = turns - before > most ? turns - before : most;
+        all += turns - before;
         weir__unlock(&lock);
         sleep_ms(5);
     }
     stop = true;
     for (int i = 0; i < WRITERS; i++)
         pthread_join(threads[i], NULL);
-    check(most < 50, "after %d turns of the others", most);
+    check(all < 2 * TIMES, "%d times, after %d turns of the others", (int)TIMES, all);
 }
 
 int main(void)

@@ -236,6 +236,41 @@ static void error_of_other_thread(void)
     end_syncs(-EIO);
 }
 
+/* The kernel reports it to the first call, and the thread that made it comes back late. */
+static int first_fails_late(int fd)
+{
+    (void)fd;
+    if (atomic_fetch_add(&in_device, 1) > 0)
+        return 0;
+    while (in_device < 2)
+        sched_yield();
+    sleep_seconds(0.1);
+    errno = EIO;
+    return -1;
+}
+
+static void error_stored_late(void)
+{
+    check_begin("an error that another thread is about to report");
+    begin_syncs((struct weir_options){.mode = WEIR_FULL});
+    weir__kernel.fdatasync = first_fails_late;
+    int result = 1;
+    pthread_t thread;
+    in_device = 0;
+    weir_putrec(shared, "00 0000", 7);
+    pthread_create(&thread, NULL, first_result, &result);
+    while (in_device == 0)
+        sched_yield();
+    weir_lock(shared); /* the other one cannot take it when it comes back */
+    weir_putrec(shared, "01 0000", 7);
+    int own = weir_sync(shared, WEIR_DATA);
+    check(own == -EIO, "a call of its own returned %d", own);
+    weir_unlock(shared);
+    pthread_join(thread, NULL);
+    check(result == -EIO, "the first returned %d", result);
+    end_syncs(-EIO);
+}
+
 /* Writes two lines by one call, in two pieces that do not end at a newline. */
 static void *write_pairs(void *argument)
 {
@@ -280,6 +315,7 @@ int main(void)
     failed_sync_is_sticky();
     sync_with_the_lock_held();
     error_of_other_thread();
+    error_stored_late();
     calls_are_not_interleaved((struct weir_options){.mode = WEIR_LINE, .buffer_bytes = 1});
     calls_are_not_interleaved((struct weir_options){.mode = WEIR_LINE});
     calls_are_not_interleaved((struct weir_options){.mode = WEIR_FULL, .buffer_bytes = 1});

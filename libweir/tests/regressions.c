@@ -102,6 +102,27 @@ static void records_without_separator_are_separate_writes(void)
     fake_file_free(&f);
 }
 
+/* The sync of a record leaves the next one alone, so that its parts are written together. */
+static void sync_of_a_record_before_a_begun_one(enum weir_durability durability)
+{
+    struct fake_file f;
+    struct weir_options options = {.mode = WEIR_RECORD, .durability = durability};
+    weir_stream *s = open_fake(&f, FAKE_FILE, O_WRONLY, options);
+    fake_forget();
+    weir_put_str(s, "a;\nbegun");
+    check(holds(&f, "a;\n"), "the whole record, not %.*s", (int)f.size, (char *)f.bytes);
+    weir_put_str(s, "-rest\n");
+    check(fake_count_of(FAKE_WRITE) == 2 && holds(&f, "a;\nbegun-rest\n"), "%d writes", (int)fake_count_of(FAKE_WRITE));
+    check(f.synced == f.size, "%d of %d bytes synced", (int)f.synced, (int)f.size);
+    weir_put_str(s, "more");
+    check(weir_sync(s, WEIR_DATA) == 0 && f.synced == 18, "an explicit sync writes an incomplete record too");
+    weir_close(s);
+    fake_file_free(&f);
+}
+
+static void data_of_a_record_before_a_begun_one(void) { sync_of_a_record_before_a_begun_one(WEIR_DATA); }
+static void whole_of_a_record_before_a_begun_one(void) { sync_of_a_record_before_a_begun_one(WEIR_WHOLE); }
+
 static void line_mode_from_full(void)
 {
     struct fake_file f;
@@ -309,6 +330,8 @@ static const struct {
     TEST(many_parts_are_one_write),
     TEST(lengths_that_overflow),
     TEST(records_without_separator_are_separate_writes),
+    TEST(data_of_a_record_before_a_begun_one),
+    TEST(whole_of_a_record_before_a_begun_one),
     TEST(line_mode_from_full),
     TEST(file_is_unlocked_after_failed_lseek),
     TEST(collector_keeps_its_bytes_when_shrunk),

@@ -19,6 +19,7 @@ int weir__stdio_close_flush(weir_stream *s)
 
 int weir__stdio_replace(weir_stream *s, weir_stream *new_stream, bool keep_descriptor)
 {
+    int cancel = weir__cancel_off();
     weir__unregister(s); /* other threads cannot find it meanwhile */
     weir_lock(s);
     int result = weir__stdio_close_flush(s);
@@ -27,6 +28,7 @@ int weir__stdio_replace(weir_stream *s, weir_stream *new_stream, bool keep_descr
     weir__move_stream(s, new_stream);
     weir_unlock(s);
     weir__register(s); /* if this fails, exit does not flush the stream */
+    weir__cancel_restore(cancel);
     return result;
 }
 

@@ -1,6 +1,8 @@
 /* fread.c: reads bytes and blocks, and ungetc. */
 #include "stdio_private.h"
 
+#include <limits.h>
+
 int weir__stdio_fill(weir_stream *s)
 {
     if (s->read < s->held_read_limit)
@@ -46,7 +48,7 @@ static size_t read_held(weir_stream *s, char *to, size_t bytes)
     ssize_t got = 1;
     while (done < bytes && got > 0) {
         weir__stdio_take_errors(s);
-        got = weir_read(s, to + done, bytes - done);
+        got = weir__read_held(s, to + done, bytes - done);
         if (got > 0)
             done += (size_t)got;
     }
@@ -62,7 +64,8 @@ size_t weir_stdio_fread(void *to, size_t size, size_t count, weir_stream *s)
     if (bytes == 0)
         return 0;
     weir__enter(s);
-    size_t done = bytes / size == count ? read_held(s, to, bytes) : (weir__stdio_fail(s, -EOVERFLOW), 0);
+    int error = bytes / size != count ? -EOVERFLOW : bytes > SSIZE_MAX ? -EINVAL : 0;
+    size_t done = error ? (weir__stdio_fail(s, error), 0) : read_held(s, to, bytes);
     weir__leave(s);
     return done == bytes ? count : done / size;
 }
