@@ -110,9 +110,9 @@ static void sync_of_a_record_before_a_begun_one(enum weir_durability durability)
     weir_stream *s = open_fake(&f, FAKE_FILE, O_WRONLY, options);
     fake_forget();
     weir_put_str(s, "a;\nbegun");
-    check(holds(&f, "a;\n"), "the whole record, not %.*s", (int)f.size, (char *)f.bytes);
+    check(file_is(&f, "a;\n"), "the whole record, not %.*s", (int)f.size, (char *)f.bytes);
     weir_put_str(s, "-rest\n");
-    check(fake_count_of(FAKE_WRITE) == 2 && holds(&f, "a;\nbegun-rest\n"), "%d writes", (int)fake_count_of(FAKE_WRITE));
+    check(fake_count_of(FAKE_WRITE) == 2 && file_is(&f, "a;\nbegun-rest\n"), "%d writes", (int)fake_count_of(FAKE_WRITE));
     check(f.synced == f.size, "%d of %d bytes synced", (int)f.synced, (int)f.size);
     weir_put_str(s, "more");
     check(weir_sync(s, WEIR_DATA) == 0 && f.synced == 18, "an explicit sync writes an incomplete record too");
