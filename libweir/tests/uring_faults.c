@@ -201,19 +201,19 @@ static int by_flush_all(weir_stream *s)
 /* Checks that the call waits: when it returns, no write is in flight and the bytes are in the file. */
 static void call_waits(int (*call)(weir_stream *s))
 {
-    for (int behind = 0; behind < 2; behind++) { /* with 0 or 10 bytes in the other buffer */
+    for (int extra = 0; extra < 2; extra++) { /* with 0 or 10 bytes in the other buffer */
         weir_stream *s;
         struct stat status;
         struct weir_options options = {.flags = WEIR_URING, .buffer_bytes = 100};
         fake_ring_reset();
         unlink(path);
         check(weir_open(&s, path, O_WRONLY | O_CREAT, &options) == 0, "open");
-        for (int i = 0; i < 100 + behind * 10; i++)
+        for (int i = 0; i < 100 + extra * 10; i++)
             weir_putc(s, 'x');
         char *to;
         check(weir_reserve(s, &to, 1) > 0 && fake_ring.in_flight, "a buffer is in flight");
         check(call(s) == 0 && !fake_ring.in_flight, "a write is in flight after the call");
-        check(stat(path, &status) == 0 && status.st_size >= 100 + behind * 10, "%lld bytes", (long long)status.st_size);
+        check(stat(path, &status) == 0 && status.st_size >= 100 + extra * 10, "%lld bytes", (long long)status.st_size);
         check(weir_close(s) == 0, "close");
     }
 }

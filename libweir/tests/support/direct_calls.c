@@ -13,17 +13,17 @@ static struct weir__kernel real;
 
 bool is_direct(int fd) { return real.fcntl(fd, F_GETFL, NULL) & O_DIRECT; }
 
-static ssize_t record_write(int fd, const void *from, ssize_t taken)
+static ssize_t record_write(int fd, const void *from, ssize_t written)
 {
-    if (taken > 0 && is_direct(fd)) {
+    if (written > 0 && is_direct(fd)) {
         calls.direct++;
-        calls.direct_bytes += (uint64_t)taken;
+        calls.direct_bytes += (uint64_t)written;
         calls.last_address = from;
-    } else if (taken > 0) {
+    } else if (written > 0) {
         calls.plain++;
-        calls.plain_bytes += (uint64_t)taken;
+        calls.plain_bytes += (uint64_t)written;
     }
-    return taken;
+    return written;
 }
 
 static ssize_t counted_write(int fd, const void *from, size_t bytes)

@@ -200,11 +200,11 @@ static int fake_fdatasync(int fd) { return sync_call(FAKE_FDATASYNC, fd, real.fd
 /* As close(2): releases the descriptor even if it fails. */
 static int fake_close(int fd)
 {
-    bool well = begin(FAKE_CLOSE, fd, NULL);
+    bool ok = begin(FAKE_CLOSE, fd, NULL);
     if (fake_file_of(fd))
         fake_release(fd);
     int result = real.close(fd);
-    if (!well) {
+    if (!ok) {
         errno = plan.error;
         return -1;
     }

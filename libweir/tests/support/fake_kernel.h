@@ -58,7 +58,7 @@ struct fake_fault {
 struct fake_note {
     enum fake_call call;
     int fd;
-    size_t asked;   /* bytes */
+    size_t requested; /* bytes */
     int64_t result; /* or -errno */
 };
 
