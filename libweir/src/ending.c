@@ -2,13 +2,13 @@
  * is inside a call that writes when the kernel ends it.
  *
  * EXIT. weir__at_exit flushes every stream and makes it unbuffered: exit handlers that run later, and other
- * threads, may still write. exit_group(2) kills those threads wherever they are, also in the middle of a
+ * threads, may still write. exit_group(2) kills those threads at any instruction, also in the middle of a
  * write(2), which would tear a line. Therefore the last destructor takes the locks of all streams, and the
  * registry's, and keeps them: every other thread stops in its next call. The wait for each lock ends after
- * WEIR__LOCK_TIMEOUT_MS, because its owner may be blocked in a write for ever.
+ * WEIR__LOCK_TIMEOUT_MS, because its owner may be blocked in a write without end.
  *
  * A destructor of another library may run later and wait for a thread that needs a stream. So that such a
- * program ends as well, waiting threads release the locks after HOLD_MS (lock.c).
+ * program also ends, waiting threads release the locks after HOLD_MS (lock.c).
  *
  * EXEC. The same, except that the locks are released if the exec fails. */
 #include "private.h"
@@ -17,7 +17,7 @@
 
 enum { SLICE_MS = 5, HOLD_MS = 1000 };
 
-/* False in a child of vfork(2): the stream is its parent's. */
+/* Returns false in a child of vfork(2): the stream is its parent's. */
 bool weir__belongs_to(const weir_stream *s, int pid)
 {
     const struct weir__config *config = weir__config(s);
@@ -97,8 +97,8 @@ void weir__at_exit(void)
     }
 }
 
-/* Runs after all other exit handlers and destructors of the program. Also flushes: a stream whose lock was not
- * to be had before may be free now. */
+/* Runs after all other exit handlers and destructors of the program. Also flushes: a stream that weir__at_exit
+ * could not lock may be free now. */
 __attribute__((destructor(101))) static void hold_streams(void)
 {
     struct weir__globals *globals = weir__globals;
@@ -137,7 +137,7 @@ void weir__before_exec(void)
     }
 }
 
-/* Keeps errno, which is the reason of the failure. */
+/* Keeps errno: it is the error of the exec. */
 void weir__after_exec(void)
 {
     weir_stream *s;

@@ -49,7 +49,7 @@
  *
  * CANCELLATION (pthread_cancel). A thread that is cancelled inside a call would never release the lock, and the
  * stream would not know how much of a write was done. Cancellation is therefore off around writes, syncs and
- * closing. A read that may block for ever can be cancelled: fill.c then releases the lock.
+ * closing. A read that may block without end can be cancelled: fill.c then releases the lock.
  *
  * SYSTEM CALLS go through the table weir__kernel (kernel.h), so that tests can make each of them fail. */
 #ifndef WEIR_PRIVATE_H

@@ -1,5 +1,5 @@
-/* cancel.c: pthread_cancel of a thread that is inside a call. The call leaves no lock behind, and what was accepted is
- * written whole and once. */
+/* cancel.c: pthread_cancel(3) of a thread inside a call. The stream is unlocked afterwards, and accepted bytes are
+ * written completely and once. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ static pthread_t start(void *(*work)(void *))
 {
     pthread_t thread;
     in_call = 0;
-    check(pthread_create(&thread, NULL, work, NULL) == 0, "starts");
+    check(pthread_create(&thread, NULL, work, NULL) == 0, "pthread_create");
     return thread;
 }
 
@@ -31,32 +31,32 @@ static void wait_for_call(void)
     sleep_seconds(0.02);
 }
 
-static bool is_free(void)
+static bool is_unlocked(void)
 {
-    bool is = weir_trylock(shared) == 0;
-    if (is)
+    bool unlocked = weir_trylock(shared) == 0;
+    if (unlocked)
         weir_unlock(shared);
-    return is;
+    return unlocked;
 }
 
-/* ---- writes and syncs: not inside them ---- */
+/* ---- writes and syncs: the cancellation takes effect after the call ---- */
 
-static ssize_t write_that_can_be_cancelled(int fd, const void *from, size_t bytes)
+static ssize_t cancellable_write(int fd, const void *from, size_t bytes)
 {
     ssize_t half = real.write(fd, from, bytes / 2);
     in_call = 1;
-    sleep_seconds(0.1); /* a cancellation point, as write(2) */
+    sleep_seconds(0.1); /* a cancellation point, as write(2) is */
     return half + real.write(fd, (const char *)from + half, bytes - (size_t)half);
 }
 
-static int sync_that_can_be_cancelled(int fd)
+static int cancellable_sync(int fd)
 {
     in_call = 1;
     sleep_seconds(0.1);
     return fd < 0 ? -1 : 0;
 }
 
-static void *print_a_line(void *unused)
+static void *print_line(void *unused)
 {
     weir_printf(shared, "a line\n");
     for (;;)
@@ -64,7 +64,7 @@ static void *print_a_line(void *unused)
     return unused;
 }
 
-static void *sync_a_line(void *unused)
+static void *sync_line(void *unused)
 {
     weir_put_str(shared, "a line\n");
     weir_sync(shared, WEIR_DATA);
@@ -73,24 +73,24 @@ static void *sync_a_line(void *unused)
     return unused;
 }
 
-static void cancelled_in(const char *name, void *(*work)(void *), enum weir_mode mode)
+static void cancel_writer(const char *name, void *(*work)(void *), enum weir_mode mode)
 {
-    check_begin("a thread that is cancelled in %s", name);
+    check_begin("a thread is cancelled in %s", name);
     int fd = nameless_file();
     struct weir_options options = {.mode = mode, .flags = WEIR_THREADS};
-    check(weir_fdopen(&shared, dup(fd), &options) == 0, "opens");
-    weir__kernel.write = write_that_can_be_cancelled;
-    weir__kernel.fdatasync = sync_that_can_be_cancelled;
+    check(weir_fdopen(&shared, dup(fd), &options) == 0, "fdopen");
+    weir__kernel.write = cancellable_write;
+    weir__kernel.fdatasync = cancellable_sync;
     void *result = NULL;
     pthread_t thread = start(work);
     wait_for_call();
     pthread_cancel(thread);
     pthread_join(thread, &result);
     weir__kernel = real;
-    check(result == PTHREAD_CANCELED, "is cancelled behind the call");
-    if (check(is_free(), "the lock is free")) {
-        check(weir_put_str(shared, "another\n") == 8, "the stream works");
-        check(weir_close(shared) == 0, "closes");
+    check(result == PTHREAD_CANCELED, "the thread was not cancelled after the call");
+    if (check(is_unlocked(), "the stream is still locked")) {
+        check(weir_put_str(shared, "another\n") == 8, "put_str after the cancellation");
+        check(weir_close(shared) == 0, "close");
     }
     char is[32];
     ssize_t got = pread(fd, is, sizeof is, 0);
@@ -98,7 +98,7 @@ static void cancelled_in(const char *name, void *(*work)(void *), enum weir_mode
     close(fd);
 }
 
-/* ---- reads: inside them, for they may take for ever ---- */
+/* ---- reads: the cancellation takes effect inside the call, which may block without end ---- */
 
 static char some[100], *text, *line;
 static int number;
@@ -125,32 +125,32 @@ static void by_getc_locked(void)
     pthread_cleanup_pop(1);
 }
 
-static void (*way)(void);
+static void (*read_call)(void);
 
 static void *read_once(void *unused)
 {
     in_call = 1;
-    way();
+    read_call();
     return unused;
 }
 
-static void cancelled_in_a_read(const char *name, void (*by)(void))
+static void cancel_reader(const char *name, void (*call)(void))
 {
-    check_begin("a thread that is cancelled in a read by %s", name);
+    check_begin("a thread is cancelled in a read by %s", name);
     int ends[2];
     struct weir_options options = {.flags = WEIR_THREADS};
-    check(pipe(ends) == 0 && weir_fdopen(&shared, ends[0], &options) == 0, "opens");
+    check(pipe(ends) == 0 && weir_fdopen(&shared, ends[0], &options) == 0, "fdopen");
     void *result = NULL;
-    way = by;
+    read_call = call;
     pthread_t thread = start(read_once);
     wait_for_call();
     pthread_cancel(thread);
     pthread_join(thread, &result);
-    check(result == PTHREAD_CANCELED, "is cancelled");
-    if (check(is_free(), "the lock is free")) {
-        check(write(ends[1], "xyz\n", 4) == 4 && weir_getc(shared) == 'x', "the stream works");
-        check(!atomic_load(&weir__state(shared)->in_read), "the stream is not marked as being read");
-        check(weir_close(shared) == 0, "closes");
+    check(result == PTHREAD_CANCELED, "the thread was not cancelled");
+    if (check(is_unlocked(), "the stream is still locked")) {
+        check(write(ends[1], "xyz\n", 4) == 4 && weir_getc(shared) == 'x', "getc after the cancellation");
+        check(!atomic_load(&weir__state(shared)->in_read), "in_read is still set");
+        check(weir_close(shared) == 0, "close");
     }
     close(ends[1]);
 }
@@ -158,18 +158,18 @@ static void cancelled_in_a_read(const char *name, void (*by)(void))
 int main(void)
 {
     real = weir__kernel;
-    alarm(120); /* the end, if one waits for ever */
-    cancelled_in("a write", print_a_line, WEIR_LINE);
-    cancelled_in("a sync", sync_a_line, WEIR_FULL);
-    cancelled_in_a_read("weir_getc", by_getc);
-    cancelled_in_a_read("weir_getc with the lock held", by_getc_locked);
-    cancelled_in_a_read("weir_read", by_read);
-    cancelled_in_a_read("weir_read_some", by_read_some);
-    cancelled_in_a_read("weir_getrec", by_getrec);
-    cancelled_in_a_read("weir_peek", by_peek);
-    cancelled_in_a_read("fgets", by_fgets);
-    cancelled_in_a_read("fread", by_fread);
-    cancelled_in_a_read("getline", by_getline);
-    cancelled_in_a_read("fscanf", by_fscanf);
+    alarm(120); /* ends the test if a thread hangs */
+    cancel_writer("a write", print_line, WEIR_LINE);
+    cancel_writer("a sync", sync_line, WEIR_FULL);
+    cancel_reader("weir_getc", by_getc);
+    cancel_reader("weir_getc with the lock held", by_getc_locked);
+    cancel_reader("weir_read", by_read);
+    cancel_reader("weir_read_some", by_read_some);
+    cancel_reader("weir_getrec", by_getrec);
+    cancel_reader("weir_peek", by_peek);
+    cancel_reader("fgets", by_fgets);
+    cancel_reader("fread", by_fread);
+    cancel_reader("getline", by_getline);
+    cancel_reader("fscanf", by_fscanf);
     return check_finish("cancel");
 }

@@ -1,6 +1,6 @@
-/* ending.c: exit, exec and fork while other threads are inside calls. A call that was begun is completed: no line
- * is torn or lost, wherever the other thread is at that moment. Each test stops a thread at the place in question;
- * the Makefile links this program with wrappers for that. */
+/* ending.c: exit, exec and fork while other threads are inside calls. A call that has begun is completed: no line is
+ * torn or lost, at any instruction of the other thread. Each test stops a thread at a critical instruction; the
+ * Makefile links this program with wrappers for that. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,9 +21,9 @@ enum { LINE = sizeof line - 1, WRITERS = 3, GAP_MS = 200, HALF_MS = 50 };
 static weir_stream *shared;
 static struct weir__kernel real;
 static int shared_fd;
-static _Atomic int in_gap; /* threads that were in the place where they are stopped */
+static _Atomic int in_gap; /* number of stops so far */
 static _Atomic bool exec_begun;
-static _Thread_local bool stops;
+static _Thread_local bool stops; /* this thread stops in the wrappers */
 
 static void sleep_ms(int ms) { sleep_seconds(ms / 1000.0); }
 
@@ -34,14 +34,14 @@ static bool wait_for_gap(int ms)
     return in_gap;
 }
 
-/* ---- the places ---- */
+/* ---- the wrappers, which stop a thread ---- */
 
 int __real_weir__drain_async(weir_stream *s);
 int __wrap_weir__drain_async(weir_stream *s);
 void __real_weir__before_exec(void);
 void __wrap_weir__before_exec(void);
 
-/* Between the drain of a full buffer and the copy of the bytes that did not fit: nothing is pending. */
+/* Stops between the drain of a full buffer and the copy of the bytes that did not fit: nothing is pending. */
 int __wrap_weir__drain_async(weir_stream *s)
 {
     int result = __real_weir__drain_async(s);
@@ -52,7 +52,7 @@ int __wrap_weir__drain_async(weir_stream *s)
     return result;
 }
 
-/* Between the flush and the exec. */
+/* Stops between the flush and the exec. */
 void __wrap_weir__before_exec(void)
 {
     __real_weir__before_exec();
@@ -60,7 +60,7 @@ void __wrap_weir__before_exec(void)
         wait_for_gap(GAP_MS);
 }
 
-/* In the middle of a write: the kernel has taken a part of the bytes. */
+/* Stops in the middle of a write: the kernel has a part of the bytes. */
 static ssize_t write_in_halves(int fd, const void *from, size_t bytes)
 {
     if (!stops || bytes < 2)
@@ -95,8 +95,8 @@ static off_t size_of(int fd)
     return fstat(fd, &status) == 0 ? status.st_size : -1;
 }
 
-/* Runs `process` in a child and returns its wait status. Its file must then consist of whole lines. */
-static off_t whole_lines_of(void (*process)(enum end end), enum end end)
+/* Runs `process` in a child, checks that its file consists of whole lines, and returns their number. */
+static off_t count_whole_lines(void (*process)(enum end end), enum end end)
 {
     shared_fd = nameless_file();
     fcntl(shared_fd, F_SETFL, O_APPEND);
@@ -108,7 +108,7 @@ static off_t whole_lines_of(void (*process)(enum end end), enum end end)
         _exit(103);
     }
     waitpid(child, &status, 0);
-    check(status == 0, "ended with %x", (unsigned)status);
+    check(status == 0, "the child ended with %x", (unsigned)status);
     off_t bytes = size_of(shared_fd);
     char is[LINE + 1];
     for (off_t at = 0; at < bytes; at += LINE) {
@@ -128,7 +128,7 @@ static void end_by(enum end end)
         execv("/bin/true", arguments);
     pid_t child = fork();
     if (child == 0)
-        _exit(size_of(shared_fd) != 2 * LINE); /* the flush comes before the fork */
+        _exit(size_of(shared_fd) != 2 * LINE); /* fork(3) flushes before it forks */
     int status = -1;
     waitpid(child, &status, 0);
     _exit(status != 0);
@@ -152,9 +152,9 @@ static void end_in_a_full_write(enum end end)
     end_by(end);
 }
 
-/* ---- threads go on with writing ---- */
+/* ---- threads continue to write ---- */
 
-static void *write_on(void *unused)
+static void *write_lines(void *unused)
 {
     stops = exec_begun;
     for (;;)
@@ -162,10 +162,10 @@ static void *write_on(void *unused)
     return unused;
 }
 
-/* A handler that runs after the library's, because it was registered before. */
-static void threads_go_on(void)
+/* An exit handler that runs after the library's, because it was registered before. */
+static void start_writers(void)
 {
-    start(WRITERS, write_on);
+    start(WRITERS, write_lines);
     if (!wait_for_gap(10000))
         _exit(104);
 }
@@ -175,15 +175,15 @@ static void end_while_threads_write(enum end end)
     exec_begun = true;
     weir__kernel.write = write_in_halves;
     if (end == EXIT)
-        atexit(threads_go_on);
+        atexit(start_writers);
     open_shared((struct weir_options){.mode = end == EXIT ? WEIR_FULL : WEIR_NONE});
     weir_printf(shared, "%s", line);
     if (end == EXEC)
-        start(WRITERS, write_on);
+        start(WRITERS, write_lines);
     end_by(end);
 }
 
-/* ---- streams that are opened when all were flushed ---- */
+/* ---- streams opened after the flush at exit ---- */
 
 static void *open_and_write(void *unused)
 {
@@ -198,7 +198,7 @@ static void handler_that_opens(void)
 {
     open_shared((struct weir_options){.mode = WEIR_FULL});
     weir_printf(shared, "%s", line);
-    start(1, open_and_write); /* more than one would write into each other's halves */
+    start(1, open_and_write); /* one thread, because two would interleave their halves */
     if (!wait_for_gap(10000))
         _exit(104);
 }
@@ -212,7 +212,7 @@ static void open_at_exit(enum end end)
     end_by(end);
 }
 
-/* ---- threads that the end waits for ---- */
+/* ---- threads that the end of the process waits for ---- */
 
 static pthread_t writer;
 static bool joins;
@@ -226,14 +226,14 @@ static void *write_some(void *unused)
     return unused;
 }
 
-/* Runs after the library's destructor: the order of those with one priority is that of linking. */
+/* Runs after the library's destructor: destructors of equal priority run in the order of linking. */
 static __attribute__((destructor(101))) void join_writer(void)
 {
     if (joins)
         pthread_join(writer, NULL);
 }
 
-static void join_at_the_very_end(enum end end)
+static void join_in_destructor(enum end end)
 {
     joins = true;
     open_shared((struct weir_options){.mode = WEIR_FULL});
@@ -241,7 +241,7 @@ static void join_at_the_very_end(enum end end)
     end_by(end);
 }
 
-static void *read_for_ever(void *from)
+static void *read_blocked(void *from)
 {
     weir_getc(from);
     return NULL;
@@ -256,7 +256,7 @@ static void exit_during_a_read(enum end end)
     if (pipe(ends) != 0 || weir_fdopen(&in, ends[0], &options) < 0)
         _exit(105);
     open_shared((struct weir_options){.mode = WEIR_FULL});
-    pthread_create(&thread, NULL, read_for_ever, in);
+    pthread_create(&thread, NULL, read_blocked, in);
     while (!atomic_load(&weir__state(in)->in_read))
         sleep_ms(1);
     weir_printf(shared, "%s", line);
@@ -279,13 +279,13 @@ static void *write_hundred(void *unused)
     return unused;
 }
 
-static void exec_that_fails(enum end end)
+static void failed_exec(enum end end)
 {
     pthread_t threads[2];
     open_shared((struct weir_options){.mode = WEIR_FULL, .buffer_bytes = 100});
     pthread_create(&threads[0], NULL, fail_to_exec, NULL);
     pthread_create(&threads[1], NULL, write_hundred, NULL);
-    weir_lock(shared); /* its own lock is still its own after the failure */
+    weir_lock(shared); /* this thread still holds the lock after the failure */
     fail_to_exec(NULL);
     if (weir_trylock(shared) != 0 || weir__state(shared)->lock.depth != 1)
         _exit(107);
@@ -302,7 +302,7 @@ static struct weir__lock lock;
 static _Atomic bool stop;
 static _Atomic int turns;
 
-/* As threads that pass the lock on to each other: it is never free, and each change wakes the waiters. */
+/* Acts as threads that pass the lock on to each other: it is never free, and each change wakes the waiters. */
 static void *pass_on(void *unused)
 {
     static char owners[2];
@@ -316,22 +316,22 @@ static void *pass_on(void *unused)
     return unused;
 }
 
-static void limit_is_by_the_clock(void)
+static void limit_is_measured_in_time(void)
 {
-    check_begin("the time limit of a lock is by the clock, not by the number of attempts");
+    check_begin("the limit of a wait for a lock is a time, not a number of attempts");
     enum { LIMIT_MS = 20000 };
     static char owner;
     pthread_t thread;
     lock = (struct weir__lock){.owner = (uintptr_t)&owner};
     stop = false;
     pthread_create(&thread, NULL, pass_on, NULL);
-    check(weir__timedlock(&lock, NULL, LIMIT_MS), "gave up long before the limit");
+    check(weir__timedlock(&lock, NULL, LIMIT_MS), "timed out long before the limit");
     stop = true;
     pthread_join(thread, NULL);
 }
 
 /* Takes the lock again as soon as it has released it. */
-static void *hold_on(void *unused)
+static void *relock(void *unused)
 {
     while (!stop) {
         weir__lock(&lock, NULL);
@@ -342,19 +342,19 @@ static void *hold_on(void *unused)
     return unused;
 }
 
-static void exit_gets_its_turn(void)
+static void limited_waiter_gets_the_lock(void)
 {
-    check_begin("a waiter with a limit gets a lock that others take again and again");
+    check_begin("a waiter with a time limit gets a lock that other threads take repeatedly");
     enum { TIMES = 20 };
     pthread_t threads[WRITERS];
     int all = 0;
     lock = (struct weir__lock){0};
     stop = false;
     for (int i = 0; i < WRITERS; i++)
-        pthread_create(&threads[i], NULL, hold_on, NULL);
+        pthread_create(&threads[i], NULL, relock, NULL);
     for (int i = 0; i < TIMES; i++) {
         int before = turns;
-        if (!check(weir__timedlock(&lock, NULL, 60000), "got it"))
+        if (!check(weir__timedlock(&lock, NULL, 60000), "timed out"))
             break;
         all += turns - before;
         weir__unlock(&lock);
@@ -363,36 +363,36 @@ static void exit_gets_its_turn(void)
     stop = true;
     for (int i = 0; i < WRITERS; i++)
         pthread_join(threads[i], NULL);
-    check(all < 2 * TIMES, "%d times, after %d turns of the others", (int)TIMES, all);
+    check(all < 2 * TIMES, "%d times, after %d turns of other threads", (int)TIMES, all);
 }
 
 int main(void)
 {
     real = weir__kernel;
-    limit_is_by_the_clock();
-    exit_gets_its_turn();
+    limit_is_measured_in_time();
+    limited_waiter_gets_the_lock();
     if (CHECK_SANITIZED) {
-        check_begin("ends of processes");
+        check_begin("all other tests");
         check_skip("the sanitizer's own threads do not survive fork");
         return check_finish("ending");
     }
     for (int end = 0; end < ENDS; end++) {
         check_begin("%s while a thread has drained a full buffer and copies the rest", end_names[end]);
-        check(whole_lines_of(end_in_a_full_write, (enum end)end) == 2, "both lines");
+        check(count_whole_lines(end_in_a_full_write, (enum end)end) == 2, "not both lines");
     }
     for (int end = EXIT; end <= EXEC; end++) {
-        check_begin("%s while threads go on with writing", end_names[end]);
-        check(whole_lines_of(end_while_threads_write, (enum end)end) >= 1, "the first line");
+        check_begin("%s while threads write", end_names[end]);
+        check(count_whole_lines(end_while_threads_write, (enum end)end) >= 1, "no line");
     }
     check_begin("streams opened after the flush at exit");
-    check(whole_lines_of(open_at_exit, EXIT) >= 1, "the first line");
+    check(count_whole_lines(open_at_exit, EXIT) >= 1, "no line");
     check_begin("a destructor waits for a thread that writes");
-    check(whole_lines_of(join_at_the_very_end, EXIT) == 3, "all lines");
+    check(count_whole_lines(join_in_destructor, EXIT) == 3, "not all three lines");
     for (int end = EXIT; end <= EXEC; end++) {
         check_begin("%s while a thread is blocked in a read", end_names[end]);
-        check(whole_lines_of(exit_during_a_read, (enum end)end) == 1, "the line");
+        check(count_whole_lines(exit_during_a_read, (enum end)end) == 1, "not one line");
     }
-    check_begin("an exec that fails while threads write");
-    check(whole_lines_of(exec_that_fails, EXIT) == 100, "all lines");
+    check_begin("a failed exec while threads write");
+    check(count_whole_lines(failed_exec, EXIT) == 100, "not all 100 lines");
     return check_finish("ending");
 }

@@ -236,7 +236,7 @@ static void error_of_other_thread(void)
     end_syncs(-EIO);
 }
 
-/* The kernel reports it to the first call, and the thread that made it comes back late. */
+/* The kernel reports the error to the first call, which returns after the second one. */
 static int first_fails_late(int fd)
 {
     (void)fd;
@@ -261,13 +261,13 @@ static void error_stored_late(void)
     pthread_create(&thread, NULL, first_result, &result);
     while (in_device == 0)
         sched_yield();
-    weir_lock(shared); /* the other one cannot take it when it comes back */
+    weir_lock(shared); /* keeps the other thread from storing the error under the lock */
     weir_putrec(shared, "01 0000", 7);
     int own = weir_sync(shared, WEIR_DATA);
-    check(own == -EIO, "a call of its own returned %d", own);
+    check(own == -EIO, "the second call returned %d", own);
     weir_unlock(shared);
     pthread_join(thread, NULL);
-    check(result == -EIO, "the first returned %d", result);
+    check(result == -EIO, "the first call returned %d", result);
     end_syncs(-EIO);
 }
 

@@ -102,15 +102,15 @@ static void records_without_separator_are_separate_writes(void)
     fake_file_free(&f);
 }
 
-/* The sync of a record leaves the next one alone, so that its parts are written together. */
-static void sync_of_a_record_before_a_begun_one(enum weir_durability durability)
+/* The sync after a record does not write the incomplete next record, so that its parts stay in one write. */
+static void sync_before_an_incomplete_record(enum weir_durability durability)
 {
     struct fake_file f;
     struct weir_options options = {.mode = WEIR_RECORD, .durability = durability};
     weir_stream *s = open_fake(&f, FAKE_FILE, O_WRONLY, options);
     fake_forget();
     weir_put_str(s, "a;\nbegun");
-    check(file_is(&f, "a;\n"), "the whole record, not %.*s", (int)f.size, (char *)f.bytes);
+    check(file_is(&f, "a;\n"), "the file has %.*s", (int)f.size, (char *)f.bytes);
     weir_put_str(s, "-rest\n");
     check(fake_count_of(FAKE_WRITE) == 2 && file_is(&f, "a;\nbegun-rest\n"), "%d writes", (int)fake_count_of(FAKE_WRITE));
     check(f.synced == f.size, "%d of %d bytes synced", (int)f.synced, (int)f.size);
@@ -120,8 +120,8 @@ static void sync_of_a_record_before_a_begun_one(enum weir_durability durability)
     fake_file_free(&f);
 }
 
-static void data_of_a_record_before_a_begun_one(void) { sync_of_a_record_before_a_begun_one(WEIR_DATA); }
-static void whole_of_a_record_before_a_begun_one(void) { sync_of_a_record_before_a_begun_one(WEIR_WHOLE); }
+static void data_sync_before_an_incomplete_record(void) { sync_before_an_incomplete_record(WEIR_DATA); }
+static void whole_sync_before_an_incomplete_record(void) { sync_before_an_incomplete_record(WEIR_WHOLE); }
 
 static void line_mode_from_full(void)
 {
@@ -330,8 +330,8 @@ static const struct {
     TEST(many_parts_are_one_write),
     TEST(lengths_that_overflow),
     TEST(records_without_separator_are_separate_writes),
-    TEST(data_of_a_record_before_a_begun_one),
-    TEST(whole_of_a_record_before_a_begun_one),
+    TEST(data_sync_before_an_incomplete_record),
+    TEST(whole_sync_before_an_incomplete_record),
     TEST(line_mode_from_full),
     TEST(file_is_unlocked_after_failed_lseek),
     TEST(collector_keeps_its_bytes_when_shrunk),
