@@ -39,15 +39,15 @@ static bool untouched(const char *from, const char *end)
 /* Formats with every size, each once before an inaccessible page and once before a canary. */
 #define TRY(...) \
     do { \
-        ssize_t bytes = theirs(want, sizeof want, __VA_ARGS__); \
+        ssize_t bytes = libc_format(want, sizeof want, __VA_ARGS__); \
         expect(bytes >= 0 && bytes < LONGEST, "the C library cannot print the sample"); \
         for (size_t room = 0; room <= (size_t)bytes + 1; room++) { \
             char *guarded = block(room), larger[LONGEST + 64]; \
-            check_result(guarded, room, bytes, ours(guarded, room, __VA_ARGS__), guarded + room); \
+            check_result(guarded, room, bytes, weir_format(guarded, room, __VA_ARGS__), guarded + room); \
             memset(larger, CANARY, sizeof larger); \
-            check_result(larger, room, bytes, ours(larger, room, __VA_ARGS__), larger + sizeof larger); \
+            check_result(larger, room, bytes, weir_format(larger, room, __VA_ARGS__), larger + sizeof larger); \
         } \
-        expect(ours(NULL, 0, __VA_ARGS__) == bytes, "without a buffer"); \
+        expect(weir_format(NULL, 0, __VA_ARGS__) == bytes, "without a buffer"); \
     } while (0)
 
 static void check_result(const char *to, size_t room, ssize_t bytes, ssize_t result, const char *end)
@@ -105,11 +105,11 @@ static void strings_without_nul(void)
     char to[64], *string = block(3);
     begin("strings without a NUL");
     memcpy(string, "abc", 3);
-    expect(ours(to, sizeof to, "%.3s", string) == 3 && memcmp(to, "abc", 3) == 0, "whole");
-    expect(ours(to, sizeof to, "%.*s|", 2, string + 1) == 3 && memcmp(to, "bc|", 3) == 0, "by an argument");
-    expect(ours(to, sizeof to, "%-5.1s|", string + 2) == 6 && memcmp(to, "c    |", 6) == 0, "padded");
-    expect(ours(to, sizeof to, "%.0s|", string + 3) == 1 && *to == '|', "nothing");
-    expect(ours(to, 2, "%.3s", string) == 3, "buffer too small");
+    expect(weir_format(to, sizeof to, "%.3s", string) == 3 && memcmp(to, "abc", 3) == 0, "whole");
+    expect(weir_format(to, sizeof to, "%.*s|", 2, string + 1) == 3 && memcmp(to, "bc|", 3) == 0, "by an argument");
+    expect(weir_format(to, sizeof to, "%-5.1s|", string + 2) == 6 && memcmp(to, "c    |", 6) == 0, "padded");
+    expect(weir_format(to, sizeof to, "%.0s|", string + 3) == 1 && *to == '|', "nothing");
+    expect(weir_format(to, 2, "%.3s", string) == 3, "buffer too small");
 }
 
 /* Lengths near INT_MAX. */
@@ -118,27 +118,27 @@ static void lengths(void)
     char to[64];
     const size_t all = sizeof to;
     begin("lengths");
-    expect(ours(to, all, "%2147483647d", 1) == INT_MAX, "width INT_MAX");
-    expect(ours(to, all, "%-2147483647s", "a") == INT_MAX, "width INT_MAX");
-    expect(ours(to, all, "%.2147483647d", 1) == INT_MAX, "precision INT_MAX");
-    expect(ours(to, all, "%2147483647f", 1.0) == INT_MAX, "width INT_MAX");
-    expect(ours(to, all, "%.2147483645f", 1.0) == INT_MAX, "precision INT_MAX - 2");
-    expect(ours(to, all, "%.*f", INT_MAX - 2, 0x1p-1074) == INT_MAX, "precision INT_MAX - 2");
-    expect(ours(to, all, "%.2147483646f", 1.0) == -EOVERFLOW, "one byte more than INT_MAX");
-    expect(ours(to, all, "%.2147483647f", -1e300) == -EOVERFLOW, "precision INT_MAX");
-    expect(ours(to, all, "%2147483647d%d", 1, 1) == -EOVERFLOW, "two conversions");
-    expect(ours(to, all, "%2147483647d ", 1) == -EOVERFLOW, "width INT_MAX and a space");
-    expect(ours(to, all, "%2147483640s a literal", "") == -EOVERFLOW, "a width and a literal");
-    expect(ours(to, all, "%2147483646d%%", 1) == INT_MAX, "a width and %%%%");
-    expect(ours(to, all, "%2147483646d%%%%", 1) == -EOVERFLOW, "a width and twice %%%%");
-    expect(ours(to, all, "%2147483648d", 1) == -EOVERFLOW, "a width that exceeds int");
-    expect(ours(to, all, "%99999999999999999999s", "") == -EOVERFLOW, "a width that exceeds uint64_t");
-    expect(ours(to, all, "%.2147483648s", "") == -EOVERFLOW, "a precision that exceeds int");
-    expect(ours(to, all, "%*d", INT_MIN, 1) == -EOVERFLOW, "width INT_MIN has no positive counterpart");
-    expect(ours(to, all, "%*d", -INT_MAX, 1) == INT_MAX, "width -INT_MAX");
-    expect(ours(to, all, "%.*s", INT_MIN, "abc") == 3, "a negative precision is ignored");
-    expect(ours(to, SIZE_MAX, "%.3e", 1.0) == 9, "a buffer size that exceeds int");
-    expect(ours(to, SIZE_MAX, "%1$d", 1) == 1, "a buffer size that exceeds int, positional");
+    expect(weir_format(to, all, "%2147483647d", 1) == INT_MAX, "width INT_MAX");
+    expect(weir_format(to, all, "%-2147483647s", "a") == INT_MAX, "width INT_MAX");
+    expect(weir_format(to, all, "%.2147483647d", 1) == INT_MAX, "precision INT_MAX");
+    expect(weir_format(to, all, "%2147483647f", 1.0) == INT_MAX, "width INT_MAX");
+    expect(weir_format(to, all, "%.2147483645f", 1.0) == INT_MAX, "precision INT_MAX - 2");
+    expect(weir_format(to, all, "%.*f", INT_MAX - 2, 0x1p-1074) == INT_MAX, "precision INT_MAX - 2");
+    expect(weir_format(to, all, "%.2147483646f", 1.0) == -EOVERFLOW, "one byte more than INT_MAX");
+    expect(weir_format(to, all, "%.2147483647f", -1e300) == -EOVERFLOW, "precision INT_MAX");
+    expect(weir_format(to, all, "%2147483647d%d", 1, 1) == -EOVERFLOW, "two conversions");
+    expect(weir_format(to, all, "%2147483647d ", 1) == -EOVERFLOW, "width INT_MAX and a space");
+    expect(weir_format(to, all, "%2147483640s a literal", "") == -EOVERFLOW, "a width and a literal");
+    expect(weir_format(to, all, "%2147483646d%%", 1) == INT_MAX, "a width and %%%%");
+    expect(weir_format(to, all, "%2147483646d%%%%", 1) == -EOVERFLOW, "a width and twice %%%%");
+    expect(weir_format(to, all, "%2147483648d", 1) == -EOVERFLOW, "a width that exceeds int");
+    expect(weir_format(to, all, "%99999999999999999999s", "") == -EOVERFLOW, "a width that exceeds uint64_t");
+    expect(weir_format(to, all, "%.2147483648s", "") == -EOVERFLOW, "a precision that exceeds int");
+    expect(weir_format(to, all, "%*d", INT_MIN, 1) == -EOVERFLOW, "width INT_MIN has no positive counterpart");
+    expect(weir_format(to, all, "%*d", -INT_MAX, 1) == INT_MAX, "width -INT_MAX");
+    expect(weir_format(to, all, "%.*s", INT_MIN, "abc") == 3, "a negative precision is ignored");
+    expect(weir_format(to, SIZE_MAX, "%.3e", 1.0) == 9, "a buffer size that exceeds int");
+    expect(weir_format(to, SIZE_MAX, "%1$d", 1) == 1, "a buffer size that exceeds int, positional");
 }
 
 /* Random sizes: the buffer ends within any part of the text. */
@@ -150,10 +150,10 @@ static void random_sizes(uint64_t rounds)
         const char *format = formats[below(sizeof formats / sizeof *formats)];
         int width = (int)below(80), precision = (int)below(60);
         double value = random_double();
-        ssize_t bytes = theirs(want, sizeof want, format, width, precision, value);
+        ssize_t bytes = libc_format(want, sizeof want, format, width, precision, value);
         size_t room = below((unsigned)bytes + 3);
         char *to = block(room);
-        check_result(to, room, bytes, ours(to, room, format, width, precision, value), to + room);
+        check_result(to, room, bytes, weir_format(to, room, format, width, precision, value), to + room);
     }
 }
 

@@ -151,7 +151,7 @@ MAY_BE_UNUSED static double random_double(void)
 
 /* ---- the two calls ---- */
 
-MAY_BE_UNUSED static ssize_t ours(char *to, size_t room, const char *format, ...)
+MAY_BE_UNUSED static ssize_t weir_format(char *to, size_t room, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -161,7 +161,7 @@ MAY_BE_UNUSED static ssize_t ours(char *to, size_t room, const char *format, ...
 }
 
 /* Formats with the C library. Returns its result as weir__vformat returns its own: -errno on errors. */
-MAY_BE_UNUSED static ssize_t theirs(char *to, size_t room, const char *format, ...)
+MAY_BE_UNUSED static ssize_t libc_format(char *to, size_t room, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

@@ -247,8 +247,8 @@ static void report(const char *format, const char *want, ssize_t expected, const
 static void compare(const struct sample *s)
 {
     static char want[ROOM], have[ROOM];
-    ssize_t expected = theirs(want, ROOM, s->format, ALL_WORDS(s), ALL_NUMBERS(s));
-    ssize_t bytes = ours(have, ROOM, s->format, ALL_WORDS(s), ALL_NUMBERS(s));
+    ssize_t expected = libc_format(want, ROOM, s->format, ALL_WORDS(s), ALL_NUMBERS(s));
+    ssize_t bytes = weir_format(have, ROOM, s->format, ALL_WORDS(s), ALL_NUMBERS(s));
     if (bytes != expected || (bytes > 0 && bytes < ROOM && memcmp(want, have, (size_t)bytes) != 0))
         report(s->format, want, expected, have, bytes);
     else
@@ -284,8 +284,8 @@ static void compare_long_double(void)
     int width = (int)below(100) - 50, precision = (int)below(40) - 5, last = (int)random_bits();
     long double value = random_long_double();
     double number = random_double();
-    ssize_t expected = theirs(want, ROOM, s.format, width, precision, value, last, number);
-    ssize_t bytes = ours(have, ROOM, s.format, width, precision, value, last, number);
+    ssize_t expected = libc_format(want, ROOM, s.format, width, precision, value, last, number);
+    ssize_t bytes = weir_format(have, ROOM, s.format, width, precision, value, last, number);
     if (bytes != expected || (bytes > 0 && bytes < ROOM && memcmp(want, have, (size_t)bytes) != 0))
         report(s.format, want, expected, have, bytes);
     else

@@ -11,7 +11,7 @@ static ssize_t format_with_target(const char *format)
 {
     char to[256];
     int64_t *t = target;
-    return ours(to, sizeof to, format, t, t, t, t, t, t, t, t);
+    return weir_format(to, sizeof to, format, t, t, t, t, t, t, t, t);
 }
 
 static void refused(const char *format)
@@ -61,7 +61,7 @@ static void after_mistakes(void)
 static void printed(const char *format, const char *want)
 {
     char to[256];
-    ssize_t bytes = ours(to, sizeof to, format, 7, 8, 9);
+    ssize_t bytes = weir_format(to, sizeof to, format, 7, 8, 9);
     bool right = bytes == (ssize_t)strlen(want) && memcmp(to, want, (size_t)bytes) == 0;
     expect(right, "\"%s\": %zd \"%.*s\"", format, bytes, bytes < 0 ? 0 : (int)bytes, to);
 }

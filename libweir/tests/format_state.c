@@ -13,8 +13,8 @@ static char want[4096], have[4096];
 
 #define SAME(...) \
     do { \
-        ssize_t expected = theirs(want, sizeof want, __VA_ARGS__); \
-        ssize_t bytes = ours(have, sizeof have, __VA_ARGS__); \
+        ssize_t expected = libc_format(want, sizeof want, __VA_ARGS__); \
+        ssize_t bytes = weir_format(have, sizeof have, __VA_ARGS__); \
         bool equal = bytes == expected && (bytes < 0 || memcmp(want, have, (size_t)bytes) == 0); \
         expect(equal, "%zd \"%.*s\" instead of %zd \"%.*s\"", bytes, bytes < 0 ? 0 : (int)bytes, have, \
                expected, expected < 0 ? 0 : (int)expected, want); \
@@ -73,7 +73,7 @@ static void thread_locale(const char *name)
     } else {
         begin("the locale of a thread");
         compare_in_locale(100);
-        expect(ours(have, sizeof have, "%.1f", 2.5) == 3 && memcmp(have, "2,5", 3) == 0, "no decimal comma");
+        expect(weir_format(have, sizeof have, "%.1f", 2.5) == 3 && memcmp(have, "2,5", 3) == 0, "no decimal comma");
     }
     uselocale(before);
     if (locale)
@@ -117,7 +117,7 @@ static void rounding(uint64_t rounds)
         }
 #ifdef __GLIBC__
         fesetround(modes[i].mode);
-        ssize_t bytes = ours(have, sizeof have, "%.2f %.2f %.1f", 0.125, -0.125, 1.01);
+        ssize_t bytes = weir_format(have, sizeof have, "%.2f %.2f %.1f", 0.125, -0.125, 1.01);
         fesetround(FE_TONEAREST);
         const char *text = modes[i].text;
         bool right = bytes == (ssize_t)strlen(text) && memcmp(have, text, (size_t)bytes) == 0;
@@ -148,7 +148,7 @@ static void extensions(void)
     SAME("%d %y %d", 1, 2, 3);
     SAME("%5%|%-%|%hhs", "text");
     /* Not compared: with _FORTIFY_SOURCE the C library's function ends the program. */
-    expect(ours(have, sizeof have, "%2$d", 1, 2) == 1 && *have == '2', "the second argument alone");
+    expect(weir_format(have, sizeof have, "%2$d", 1, 2) == 1 && *have == '2', "the second argument alone");
 #endif
 }
 
@@ -160,17 +160,17 @@ static void errors(void)
     SAME("%5");
     SAME("%.*", 1);
     SAME("%l");
-    expect(ours(have, sizeof have, "%") == -EINVAL, "a lone %%");
+    expect(weir_format(have, sizeof have, "%") == -EINVAL, "a lone %%");
     SAME("%lc", (wint_t)0x110000);
     SAME("%s %ls %d", "text", L"\u20ac", 1);
-    expect(ours(have, sizeof have, "%ls", L"\u20ac") == -EILSEQ, "no euro sign in the C locale");
+    expect(weir_format(have, sizeof have, "%ls", L"\u20ac") == -EILSEQ, "no euro sign in the C locale");
     SAME("%1$ls", L"\u20ac");
 }
 
 #define LEAVES_ERRNO(...) \
     do { \
         errno = 4711; \
-        ours(have, room, __VA_ARGS__); \
+        weir_format(have, room, __VA_ARGS__); \
         expect(errno == 4711, "errno is %d", errno); \
     } while (0)
 

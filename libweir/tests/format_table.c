@@ -8,7 +8,7 @@
 #define PRINTS(want, ...) \
     do { \
         char to[512]; \
-        ssize_t bytes = ours(to, sizeof to, __VA_ARGS__); \
+        ssize_t bytes = weir_format(to, sizeof to, __VA_ARGS__); \
         bool right = bytes == (ssize_t)strlen(want) && memcmp(to, want, (size_t)bytes) == 0; \
         expect(right, "%zd \"%.*s\", not \"%s\"", bytes, bytes < 0 ? 0 : (int)bytes, to, want); \
     } while (0)
@@ -108,7 +108,7 @@ static void text_conversions(void)
            (void *)0x1234, (void *)0x1234, (void *)0, (void *)0);
     PRINTS("w wide", "%lc %ls", (wint_t)L'w', L"wide");
     char nul[3], want[3] = {'a', '\0', 'b'};
-    expect(ours(nul, 3, "a%cb", 0) == 3 && memcmp(nul, want, 3) == 0, "%%c prints a NUL");
+    expect(weir_format(nul, 3, "a%cb", 0) == 3 && memcmp(nul, want, 3) == 0, "%%c prints a NUL");
 }
 
 static void floating_conversions(void)
