@@ -4,37 +4,28 @@ use weir_model::trace::{RuntimeId, StreamCounts};
 use weir_model::{Direction, StreamKind};
 
 use crate::context::RuleContext;
-use crate::language::SourceLanguage;
+use crate::run_advice::RunOption;
 
 /// Devices on which a later call has the same effect.
 const PASSIVE_DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"];
 
 impl RuleContext<'_> {
-    /// Returns whether `weir run --coalesce` combines the tiny calls of a stream. The program must have one thread, call
-    /// libc, and leave SIGSYS alone (Ruby does not); and its other input must not reveal that output is late.
-    pub fn can_coalesce(&self, stream: &StreamCounts) -> bool {
-        let language = self.language(stream.pid, stream.first_s);
-        let bypasses_libc = matches!(
-            language,
-            SourceLanguage::Go | SourceLanguage::Java | SourceLanguage::Node | SourceLanguage::Ruby
-        );
+    /// Returns whether the run shows nothing that keeps `weir run --coalesce` from combining the tiny calls of a stream: the
+    /// program had one thread, and its other input did not reveal that output is late. The planner knows the other limits.
+    fn can_coalesce(&self, stream: &StreamCounts) -> bool {
         let threads = self.process(stream.pid).is_some_and(|process| process.threads > 1);
         let reads = stream.direction == Direction::In;
         // Bytes read ahead from a pipe, terminal or socket cannot be given back.
         let may_read_ahead = !reads || self.kind(stream.file) == StreamKind::File;
-        !bypasses_libc
-            && !threads
+        !threads
             && may_read_ahead
             && !self.is_musl_stream(stream)
             && (reads || !self.alternates_with_device(stream))
     }
 
-    /// Returns the coalescing command and the words that join it to a fix in code, or nothing if it does not help.
-    pub fn coalesce_command(&self, stream: &StreamCounts) -> String {
-        if !self.can_coalesce(stream) {
-            return String::new();
-        }
-        format!("{}   or in code: ", self.weir_run("--coalesce", stream.pid))
+    /// Returns the command that combines the tiny calls of a stream, or None if it does not help.
+    pub fn coalesce_command(&self, stream: &StreamCounts) -> Option<String> {
+        self.can_coalesce(stream).then(|| self.weir_run(RunOption::Coalesce, stream.pid, stream.first_s))?
     }
 
     /// Returns whether the stream is one of musl's stdio, whose system calls cannot be interposed.

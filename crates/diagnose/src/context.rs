@@ -12,6 +12,7 @@ use weir_model::trace::{
 use weir_model::{Direction, StreamKind};
 
 use crate::grouped::Grouped;
+use crate::run_advice::RunPlanner;
 
 /// The number of generations after which a chain of parents counts as a broken recording.
 const MOST_GENERATIONS: u32 = 64;
@@ -53,6 +54,7 @@ pub(crate) struct SentSignal {
 /// The recording and its indexes, as a rule's judge function gets them.
 pub(crate) struct RuleContext<'a> {
     pub recording: &'a Recording,
+    pub planner: &'a dyn RunPlanner,
     /// StreamTable with all openings of one path by one descriptor added up.
     merged: &'a StreamTable<'a>,
     processes: HashMap<u32, &'a Process>,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use weir_model::trace::CallSite;
 use weir_model::{Finding, Gain, Severity};
 
-use crate::code_fix::{CodeFix, code_fix};
 use crate::context::RuleContext;
 use crate::rule::Rule;
 use crate::text::call_site_sentence;
@@ -33,14 +32,10 @@ impl RuleContext<'_> {
             evidence: BTreeMap::new(),
             why: String::new(),
             fix: String::new(),
+            command: None,
             gain: None,
             wrote: None,
         })
-    }
-
-    /// Returns the fix as code, in the language of the image that a process ran at a time.
-    pub fn code_fix(&self, pid: u32, at_s: f64, fix: CodeFix) -> String {
-        code_fix(self.language(pid, at_s), fix)
     }
 
     /// Returns the name of a process for a sentence, as in `cat (42)`.
@@ -91,6 +86,21 @@ impl FindingBuilder {
     pub fn call_site(mut self, call_site: Option<&CallSite>) -> Self {
         self.0.wrote = call_site.cloned();
         self
+    }
+
+    /// As [`Self::build`], with a `weir run` command before the code. `code` has no full stop.
+    pub fn build_with_command(
+        mut self,
+        why: impl Into<String>,
+        command: Option<String>,
+        code: impl std::fmt::Display,
+    ) -> Finding {
+        let fix = match &command {
+            Some(command) => format!("{command}   or in code: {code}."),
+            None => format!("{code}."),
+        };
+        self.0.command = command;
+        self.build(why, fix)
     }
 
     /// Completes the finding with its two sentences; the call site, if known, follows the first.

@@ -1,68 +1,61 @@
-//! The source language of a process. It selects the code of a fix and is never evidence of a finding.
+//! The source language of a process, and the object in its code that a stream belongs to. They select the code of a fix and are
+//! never evidence of a finding.
 
 use weir_model::trace::RuntimeId;
+use weir_model::{SourceLanguage, StreamKind};
 
+use crate::code_fix::{CodeFix, CodeText, StreamObject, code_fix};
 use crate::context::RuleContext;
-
-/// A language with its own buffered streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SourceLanguage {
-    C,
-    Python,
-    Perl,
-    Ruby,
-    Shell,
-    Awk,
-    Lua,
-    Node,
-    Tcl,
-    Java,
-    Go,
-    Rust,
-}
-
-/// Interpreters by the prefix of their name, because of versions such as `python3.11`.
-const INTERPRETERS: &[(&str, SourceLanguage)] = &[
-    ("python", SourceLanguage::Python),
-    ("pypy", SourceLanguage::Python),
-    ("perl", SourceLanguage::Perl),
-    ("ruby", SourceLanguage::Ruby),
-    ("node", SourceLanguage::Node),
-    ("tclsh", SourceLanguage::Tcl),
-    ("wish", SourceLanguage::Tcl),
-    ("java", SourceLanguage::Java),
-    ("lua", SourceLanguage::Lua),
-    ("gawk", SourceLanguage::Awk),
-    ("mawk", SourceLanguage::Awk),
-    ("awk", SourceLanguage::Awk),
-];
-
-const SHELLS: &[&str] = &["sh", "dash", "bash", "mksh", "ksh", "zsh", "ash", "busybox"];
+use crate::tool_options::tool_option;
 
 impl RuleContext<'_> {
-    /// Returns the language of the image that a process ran at a time: by the interpreter's name, else by the runtime whose
-    /// buffers are in its memory.
+    /// Returns the language of the image that a process ran at a time, which the recording has from the table of runtimes.
     pub fn language(&self, pid: u32, at_s: f64) -> SourceLanguage {
-        let Some((_, image)) = self.image_at(pid, at_s) else { return SourceLanguage::C };
-        let exe = image.exe.rsplit('/').next().unwrap_or_default();
-        for name in [exe, image.comm.as_str()] {
-            if SHELLS.contains(&name) {
-                return SourceLanguage::Shell;
-            }
-            if let Some((_, language)) = INTERPRETERS.iter().find(|(start, _)| name.starts_with(start)) {
-                return *language;
-            }
+        let image = self.image_at(pid, at_s).map(|(_, image)| image);
+        image.and_then(|image| image.language).unwrap_or(SourceLanguage::Other)
+    }
+
+    /// Returns a fix as code: in the language of the image that a process ran at a time, and for the object that its
+    /// descriptor belongs to.
+    /// An installed tool whose option does the same gets that option.
+    pub fn code_fix(&self, pid: u32, at_s: f64, (fd, file): (i32, Option<u32>), fix: CodeFix) -> CodeText {
+        let image = self.image_at(pid, at_s).map(|(_, image)| image);
+        if let Some(option) = image.and_then(|image| tool_option(image, fix)) {
+            return CodeText { code: "", note: option };
         }
-        let walkers =
-            || self.snapshots(pid).iter().flat_map(|snapshot| snapshot.buffers).map(|buffer| buffer.walker);
-        match () {
-            () if walkers().any(|walker| walker == RuntimeId::CPYTHON) => SourceLanguage::Python,
-            () if walkers().any(|walker| walker == RuntimeId::PERL) => SourceLanguage::Perl,
-            () if walkers().any(|walker| walker == RuntimeId::RUBY) => SourceLanguage::Ruby,
-            () if walkers().any(|walker| walker == RuntimeId::TCL) => SourceLanguage::Tcl,
-            () if walkers().any(|walker| walker == RuntimeId::GO) => SourceLanguage::Go,
-            () if walkers().any(|walker| walker == RuntimeId::RUST) => SourceLanguage::Rust,
-            () => SourceLanguage::C,
+        let object = self.stream_object(fd, file);
+        let language = match self.language(pid, at_s) {
+            // A FILE of a C++ program is C's.
+            SourceLanguage::Cpp if object == StreamObject::File && self.has_stdio_stream(pid, fd) => {
+                SourceLanguage::C
+            }
+            language => language,
+        };
+        code_fix(language, fix, object)
+    }
+
+    fn stream_object(&self, fd: i32, file: Option<u32>) -> StreamObject {
+        match (fd, file.map_or(StreamKind::File, |file| self.kind(file))) {
+            (0, _) => StreamObject::Stdin,
+            (1, _) => StreamObject::Stdout,
+            (2, _) => StreamObject::Stderr,
+            (_, StreamKind::Pipe) => StreamObject::Pipe,
+            (_, StreamKind::Socket) => StreamObject::Socket,
+            _ => StreamObject::File,
         }
     }
+
+    /// Returns whether a stream of the C library was seen on a descriptor.
+    fn has_stdio_stream(&self, pid: u32, fd: i32) -> bool {
+        let mut buffers = self.snapshots(pid).iter().flat_map(|snapshot| snapshot.buffers);
+        let is_stdio = |walker| matches!(walker, RuntimeId::GLIBC | RuntimeId::MUSL);
+        // The FILE inside of a std::ofstream has no buffer.
+        buffers.any(|buffer| buffer.fd == fd && buffer.buffer_bytes > 0 && is_stdio(buffer.walker))
+    }
+}
+
+/// Returns whether programs of a language are files that an installed interpreter runs.
+pub(crate) fn is_interpreted(language: SourceLanguage) -> bool {
+    use SourceLanguage::{C, Cpp, Go, Other, Rust};
+    !matches!(language, C | Cpp | Go | Rust | Other)
 }

@@ -4,7 +4,6 @@
 mod call_patterns;
 mod coalesce;
 mod code_fix;
-mod command;
 mod context;
 mod cost;
 mod error_handling;
@@ -22,8 +21,10 @@ mod power_cut;
 mod renames;
 mod rule;
 mod rules;
+mod run_advice;
 mod small_calls;
 mod text;
+mod tool_options;
 mod verdict;
 
 #[cfg(test)]
@@ -31,9 +32,11 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use code_fix::{CodeFix, CodeText, StreamObject, code_fix};
 pub use parallel::diagnose_with_streams;
 pub use rule::{GainKind, MergeKey, Rule, SeverityRule, Supersedes, VerdictForm};
 pub use rules::rules;
+pub use run_advice::{PlannedRun, RunOption, RunPlanner, RunProposal};
 pub use verdict::RunVerdict;
 
 use weir_model::Finding;
@@ -57,8 +60,9 @@ pub struct IndexedRecording<'a>(RuleContext<'a>);
 
 impl<'a> IndexedRecording<'a> {
     /// Indexes a recording. The streams are merged when the first rule asks for them, unless another thread has done so.
-    pub fn new(streams: &'a StreamTable<'a>) -> Self {
-        Self(RuleContext::new(streams))
+    /// Findings offer the `weir run` commands that `planner` accepts.
+    pub fn new(streams: &'a StreamTable<'a>, planner: &'a dyn RunPlanner) -> Self {
+        Self(RuleContext::new(streams, planner))
     }
 
     /// Applies all rules and merges their findings.
@@ -72,6 +76,6 @@ impl<'a> IndexedRecording<'a> {
 }
 
 /// Applies all rules to a recording. Callers that need the merged streams as well use [`IndexedRecording`].
-pub fn diagnose(recording: &Recording) -> Diagnosis {
-    IndexedRecording::new(&StreamTable::of(recording)).diagnose()
+pub fn diagnose(recording: &Recording, planner: &dyn RunPlanner) -> Diagnosis {
+    IndexedRecording::new(&StreamTable::of(recording), planner).diagnose()
 }

@@ -1,11 +1,12 @@
 //! Pending bytes in user-space buffers: which process they belong to, and whether they were ever written.
 
-use weir_model::trace::{Buffer, SnapshotMoment};
+use weir_model::trace::{Buffer, RuntimeId, SnapshotMoment};
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
 use crate::rule::Rule;
+use crate::run_advice::RunOption;
 use crate::text::{count, preview};
 
 /// The most seconds between a fork and the snapshot that was taken at it.
@@ -121,13 +122,19 @@ impl<'a> RuleContext<'a> {
         let unread =
             file.is_some_and(|file| self.readers_exited(file, at_s) || self.killed_by_reader(snapshot, file));
         let severity = if unread { Severity::Info } else { Severity::High };
-        let code = self.code_fix(pid, at_s, *fix);
+        let code = self.code_fix(pid, at_s, (buffer.fd, file), *fix);
         let finding = self.finding(rule, severity, pid, buffer.fd, file);
         let finding = finding.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
         let finding = finding.figure("at_s", at_s);
         let finding = finding.call_site(self.recording.write_site(pid, buffer.address, at_s));
-        let fix = self.drain_fix("--rescue", (pid, at_s), buffer, &code);
-        Some(finding.build(self.loss_sentence(snapshot, buffer, bytes, how), fix))
+        let command = match snapshot.moment {
+            // The library flushes stdio before execve(2); other runtimes' buffers are gone when the supervisor notices it.
+            SnapshotMoment::Exec => (matches!(buffer.walker, RuntimeId::GLIBC | RuntimeId::MUSL))
+                .then(|| self.drain_command(RunOption::RescueAtExec, (pid, at_s), buffer))
+                .flatten(),
+            _ => self.drain_command(RunOption::Rescue, (pid, at_s), buffer),
+        };
+        Some(finding.build_with_command(self.loss_sentence(snapshot, buffer, bytes, how), command, code))
     }
 
     fn loss_sentence(&self, snapshot: &BufferSnapshot, buffer: &Buffer, bytes: u64, how: &str) -> String {
@@ -145,12 +152,14 @@ impl<'a> RuleContext<'a> {
         )
     }
 
-    /// Returns the fix for pending bytes: a `weir run` command, if weir can write bytes of this buffer from outside, and code.
-    pub fn drain_fix(&self, options: &str, (pid, at_s): (u32, f64), buffer: &Buffer, code: &str) -> String {
-        match buffer.is_listed() {
-            true => format!("{}   or in code: {code}.", self.weir_run_at(options, pid, at_s)),
-            false => format!("{code}."),
-        }
+    /// Returns the `weir run` command for pending bytes, or None if weir cannot write bytes of this buffer from outside.
+    pub fn drain_command(
+        &self,
+        option: RunOption,
+        (pid, at_s): (u32, f64),
+        buffer: &Buffer,
+    ) -> Option<String> {
+        buffer.is_listed().then(|| self.weir_run(option, pid, at_s))?
     }
 
     /// Returns whether processes can share the input position or contents of an open file of this kind.

@@ -5,10 +5,10 @@
 use std::collections::{HashMap, HashSet};
 
 use weir_model::trace::{OpenFile, StreamCounts};
-use weir_model::{Direction, StreamKind};
+use weir_model::{Direction, SourceLanguage, StreamKind};
 
 use crate::context::RuleContext;
-use crate::language::SourceLanguage;
+use crate::language::is_interpreted;
 use crate::renames::{RenamedFile, file_name};
 
 /// The content that a power cut may destroy.
@@ -172,10 +172,10 @@ impl<'a> RuleContext<'a> {
             _ => &[],
         };
         let library = file.path.ends_with(".so") || file.path.contains(".so.");
-        let compiled = matches!(language, SourceLanguage::C | SourceLanguage::Go | SourceLanguage::Rust);
+
         library
             || endings.iter().any(|ending| file.path.ends_with(ending))
-            || !compiled && self.is_script(stream, file)
+            || is_interpreted(language) && self.is_script(stream, file)
     }
 
     /// Returns whether a file is the first argument of its process's command that is no option: an interpreter's script.

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use weir_model::Direction;
 use weir_model::trace::{Call, EventKind, Op, Rename};
+use weir_model::{Direction, SourceLanguage};
 
-use crate::code_fix::CodeFix;
-use crate::command::shell_quoted;
+use crate::code_fix::{CodeFix, StreamObject, code_fix};
 use crate::context::RuleContext;
 use crate::flags::O_DSYNC;
-use crate::language::SourceLanguage;
+use crate::language::is_interpreted;
+use crate::run_advice::shell_quoted;
 
 /// A file that was written in this run and then renamed.
 pub(crate) struct RenamedFile {
@@ -155,18 +155,33 @@ impl RuleContext<'_> {
     /// Returns whether one installed program both wrote and renamed the file, so that its authors chose not to sync. A sync can
     /// be added to a script, and between two programs that a script runs.
     pub fn is_installed_program(&self, renamed: &RenamedFile) -> bool {
+        renamed.writer == renamed.pid && self.is_installed(renamed) && !self.writes_by_script(renamed)
+    }
+
+    /// Returns whether an installed program wrote the file and another process renamed it.
+    fn is_written_by_tool(&self, renamed: &RenamedFile) -> bool {
+        renamed.writer != renamed.pid && self.is_installed(renamed) && !self.writes_by_script(renamed)
+    }
+
+    fn is_installed(&self, renamed: &RenamedFile) -> bool {
         let image = self.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
-        let installed = image.is_some_and(|image| INSTALLED.iter().any(|start| image.exe.starts_with(start)));
-        installed
-            && self.language(renamed.writer, renamed.at_s) == SourceLanguage::C
-            && renamed.writer == renamed.pid
+        image.is_some_and(|image| INSTALLED.iter().any(|start| image.exe.starts_with(start)))
+    }
+
+    fn writes_by_script(&self, renamed: &RenamedFile) -> bool {
+        is_interpreted(self.language(renamed.writer, renamed.at_s))
     }
 
     /// Returns the fix: code, or for an installed program its option and a sync(1) command that follows it.
     pub fn sync_fix(&self, renamed: &RenamedFile) -> String {
-        let code = self.code_fix(renamed.writer, renamed.at_s, CodeFix::SyncRename);
+        let object = (renamed.fd, Some(renamed.file));
+        let code = self.code_fix(renamed.writer, renamed.at_s, object, CodeFix::SyncRename).to_string();
         if !self.is_installed_program(renamed) {
-            return code;
+            // A script starts an installed program that writes the file, and another that renames it.
+            return match self.is_written_by_tool(renamed) {
+                true => code_fix(SourceLanguage::Shell, CodeFix::SyncRename, StreamObject::File).to_string(),
+                false => code,
+            };
         }
         let image = self.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
         // The options sync file data only, so they do not help a file whose data was synced.

@@ -30,8 +30,7 @@ pub(crate) fn finding(
         share * 100.0,
         peer.as_ref().map_or(String::new(), |peer| peer.clause(context))
     );
-    let code = context.code_fix(stream.pid, stream.first_s, fix);
-    let fix = format!("{}{code}.", context.coalesce_command(stream));
+    let code = context.code_fix(stream.pid, stream.first_s, (stream.fd, Some(stream.file)), fix);
     let finding = context.finding(rule, severity, stream.pid, stream.fd, Some(stream.file));
     let finding = finding.gain(gain).count("calls", stream.calls).count("bytes", stream.bytes);
     let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("share", share);
@@ -41,5 +40,5 @@ pub(crate) fn finding(
         Some(peer) => finding.figure("peer_s", peer.saved_s).count("peer", peer.pid.into()),
         None => finding,
     };
-    Some(finding.build(why, fix))
+    Some(finding.build_with_command(why, context.coalesce_command(stream), code))
 }

@@ -4,17 +4,35 @@ use weir_model::trace::{
     BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Op, OpenFile, Overhead, Prices, Process,
     Recording, RuntimeId, SnapshotMoment, StreamCounts, StreamTable,
 };
-use weir_model::{Direction, Finding, Mode, Severity, StreamKind};
+use weir_model::{Direction, Finding, Mode, Severity, SourceLanguage, StreamKind};
+
+use crate::run_advice::{PlannedRun, RunPlanner, RunProposal};
 
 pub(crate) use weir_model::Direction::{In, Out};
 pub(crate) use weir_model::StreamKind::{File, Pipe, Socket, Terminal};
 
 pub(crate) fn diagnose(recording: &Recording) -> Vec<Finding> {
-    crate::diagnose(recording).findings
+    crate::diagnose(recording, &TestPlanner).findings
 }
 
 pub(crate) fn verdict(recording: &Recording, findings: &[Finding]) -> crate::RunVerdict {
-    crate::verdict::verdict(&crate::RuleContext::new(&StreamTable::of(recording)), findings)
+    crate::verdict::verdict(&crate::RuleContext::new(&StreamTable::of(recording), &TestPlanner), findings)
+}
+
+/// Accepts every option for every program but those of Go, Node and Ruby.
+pub(crate) struct TestPlanner;
+
+impl RunPlanner for TestPlanner {
+    fn plan(&self, proposal: &RunProposal) -> Option<PlannedRun> {
+        let refused = [Some(SourceLanguage::Go), Some(SourceLanguage::Node), Some(SourceLanguage::Ruby)];
+        if proposal.programs.iter().any(|image| refused.contains(&image.language)) {
+            return None;
+        }
+        let image = proposal.programs[0];
+        let command = if proposal.command.is_empty() { &image.argv } else { proposal.command };
+        let directory = image.directory.clone().filter(|_| proposal.command.is_empty());
+        (!command.is_empty()).then(|| PlannedRun { command: command.to_vec(), directory })
+    }
 }
 
 /// A recording under construction.
@@ -46,7 +64,7 @@ pub(crate) fn recording(elapsed_s: f64) -> RecordingBuilder {
 
 impl RecordingBuilder {
     pub fn process(&mut self, pid: u32, parent: Option<u32>, comm: &str) -> &mut Process {
-        let image = Image { exe: format!("/home/user/{comm}"), comm: comm.into(), ..Image::default() };
+        let image = Image { exe: format!("/home/user/{comm}"), comm: comm.into(), ..c_image() };
         let ended_s = Some(self.0.elapsed_s);
         let exit = Some(Exit::Code(0));
         self.0.processes.push(Process {
@@ -72,7 +90,7 @@ impl RecordingBuilder {
         let process = self.0.processes.iter_mut().find(|process| process.pid == pid).unwrap();
         let image = process.images.len() as u32;
         let exe = format!("/home/user/{comm}");
-        process.images.push(Image { started_s: at_s, exe, comm: comm.into(), argv: Vec::new() });
+        process.images.push(Image { started_s: at_s, exe, comm: comm.into(), ..c_image() });
         self.event(at_s, pid, EventKind::Exec { image });
     }
 
@@ -198,7 +216,7 @@ impl RecordingBuilder {
     /// Returns the findings of one rule, before findings are merged.
     pub fn findings(&self, id: &str) -> Vec<Finding> {
         let streams = StreamTable::of(&self.0);
-        let context = crate::context::RuleContext::new(&streams);
+        let context = crate::context::RuleContext::new(&streams, &TestPlanner);
         let rule = crate::rules().iter().find(|rule| rule.id == id).unwrap();
         rule.apply(&context)
     }
@@ -227,6 +245,10 @@ impl RecordingBuilder {
         let found = self.findings(id);
         assert!(found.is_empty(), "{found:#?}");
     }
+}
+
+fn c_image() -> Image {
+    Image { language: Some(SourceLanguage::C), ..Image::default() }
 }
 
 /// Returns a buffer with pending bytes.

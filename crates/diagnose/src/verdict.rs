@@ -39,7 +39,7 @@ pub(crate) fn verdict(context: &RuleContext, findings: &[Finding]) -> RunVerdict
             small_calls(context, findings, worst, direction, by_line)
         }
         VerdictForm::Sentence => {
-            RunVerdict { text: sentence_with_gain(context, worst), command: run_command(worst) }
+            RunVerdict { text: sentence_with_gain(context, worst), command: worst.command.clone() }
         }
     }
 }
@@ -79,7 +79,7 @@ fn small_calls(
     let cost_s = sum(&|finding| finding.evidence.get("cost_s").copied().unwrap_or(0.0));
     let saved_s = sum(&|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s));
     let calls = describe_calls(context, worst, direction, by_line);
-    let (mut text, command) = (calls + &cost(context, worst.pid, cost_s, saved_s), run_command(worst));
+    let (mut text, command) = (calls + &cost(context, worst.pid, cost_s, saved_s), worst.command.clone());
     if command.is_none() {
         text.truncate(text.trim_end_matches(':').len());
         text.push('.');
@@ -135,12 +135,4 @@ fn sentence_with_gain(context: &RuleContext, finding: &Finding) -> String {
         ),
         None => finding.why.clone(),
     }
-}
-
-/// Returns the `weir run` command of a fix.
-fn run_command(finding: &Finding) -> Option<String> {
-    let start = finding.fix.find("weir run ")?;
-    let rest = &finding.fix[start..];
-    let end = rest.find("   ").unwrap_or(rest.len());
-    Some(rest[..end].into())
 }

@@ -83,6 +83,9 @@ pub struct Finding {
     pub why: String,
     /// The fix, in a sentence or a command.
     pub fix: String,
+    /// The `weir run` command of the fix; `None` if weir cannot help this program.
+    #[serde(default)]
+    pub command: Option<String>,
     /// Savings of the fix, if they can be estimated.
     pub gain: Option<Gain>,
     /// Call site that wrote the pending or lost bytes, if known.

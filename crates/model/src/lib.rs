@@ -23,7 +23,7 @@ pub mod trace;
 pub use cost::{Cost, CostModel, Observation};
 pub use finding::{Finding, FindingId, Gain, Severity};
 pub use knee::{Knee, knee};
-pub use runtime::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+pub use runtime::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 pub use size::Size;
 pub use stats::{Ratio, Summary};
 pub use stream::{Direction, Durability, Mode, StreamKind};

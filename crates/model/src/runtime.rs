@@ -83,6 +83,30 @@ impl<'de> Deserialize<'de> for RuntimeId {
     }
 }
 
+/// A language with its own buffered streams. It decides the code of a fix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum SourceLanguage {
+    C,
+    Cpp,
+    Python,
+    Perl,
+    Ruby,
+    Shell,
+    Awk,
+    Lua,
+    Node,
+    Tcl,
+    Java,
+    Go,
+    Rust,
+    Php,
+    /// A language for which weir has no code, or one of a later version of weir.
+    #[serde(other)]
+    Other,
+}
+
 /// A runtime: how its programs buffer output, and how `weir run` changes that.
 #[derive(Debug)]
 pub struct Runtime {
@@ -90,6 +114,8 @@ pub struct Runtime {
     pub id: RuntimeId,
     /// The name in reports.
     pub name: &'static str,
+    /// The language of its programs.
+    pub language: SourceLanguage,
     #[allow(missing_docs)]
     pub fixes: RuntimeFixes,
     #[allow(missing_docs)]

@@ -12,8 +12,9 @@ use weir_inspect::ProcessBuffers;
 use weir_inspect::call_sites::{CallSites, WATCHED_STREAMS_MAX};
 use weir_model::Mode;
 use weir_model::trace::{Buffer, SnapshotMoment, WriteSite};
+use weir_sys::blocking_calls;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
-use weir_sys::{blocking_calls, process_stat};
+use weir_sys::process_stat::{self, ProcessStat};
 use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 
 use crate::cpu_credit::CpuCredit;
@@ -55,6 +56,8 @@ pub struct BufferWatch {
     exact: bool,
     search_credit: CpuCredit,
     skipped_searches: u64,
+    /// The largest number of threads of each process that had several.
+    threads: HashMap<u32, u32>,
 }
 
 #[derive(Default)]
@@ -78,8 +81,8 @@ enum Activity {
 
 impl WatchedProcess {
     /// Returns what the process did since the last visit, by its state and its CPU time.
-    fn activity(&mut self, pid: u32) -> Activity {
-        let Some(stat) = process_stat::read(pid) else { return Activity::Unknown };
+    fn activity(&mut self, stat: Option<ProcessStat>) -> Activity {
+        let Some(stat) = stat else { return Activity::Unknown };
         let ticks = stat.cpu_ticks();
         match self.cpu_ticks.replace(ticks) {
             Some(before) if ticks > before + 1 => Activity::Ran,
@@ -125,6 +128,11 @@ impl BufferWatch {
                 self.skipped_searches
             )
         })
+    }
+
+    /// Returns the largest observed number of threads of a process that had several; else 0.
+    pub fn threads(&self, pid: u32) -> u32 {
+        self.threads.get(&pid).copied().unwrap_or(0)
     }
 
     /// Starts with a process.
@@ -227,7 +235,12 @@ impl BufferWatch {
     fn visit(&mut self, pid: u32, now_ns: u64, sink: &mut EventSink) {
         let Some(one) = self.processes.get_mut(&pid) else { return };
         let mut interval_ns = INTERVAL_NS;
-        let activity = one.activity(pid);
+        let stat = process_stat::read(pid);
+        let activity = one.activity(stat);
+        if let Some(threads) = stat.map(|stat| stat.threads).filter(|&threads| threads > 1) {
+            let most = self.threads.entry(pid).or_default();
+            *most = threads.max(*most);
+        }
         if activity == Activity::Ran {
             self.call_sites.suspend(pid);
         }

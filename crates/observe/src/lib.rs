@@ -2,6 +2,7 @@
 
 mod buffer_watch;
 mod cpu_credit;
+mod program_languages;
 mod record;
 mod unreadable_buffers;
 

@@ -20,6 +20,7 @@ use weir_trace_proc::ProcBackend;
 use weir_trace_ptrace::PtraceBackend;
 
 use crate::buffer_watch::BufferWatch;
+use crate::program_languages::ProgramLanguages;
 use crate::unreadable_buffers::UnreadableBuffers;
 
 /// Returns about what observing one call costs the program, nanoseconds. Measured with `make bench-trace`.
@@ -139,6 +140,7 @@ struct Observation {
     recorder: Mutex<Recorder>,
     watch: Mutex<BufferWatch>,
     unreadable: Mutex<UnreadableBuffers>,
+    languages: Mutex<ProgramLanguages>,
 }
 
 /// The buffer snapshots of a backend.
@@ -170,6 +172,7 @@ impl Observation {
             recorder: Mutex::new(recorder.with_command(command)),
             watch: Mutex::new(BufferWatch::new().with_exact(options.exact)),
             unreadable: Mutex::default(),
+            languages: Mutex::default(),
         }
     }
 
@@ -179,7 +182,8 @@ impl Observation {
                 lock(&self.watch).begin(event.pid);
                 lock(&self.unreadable).begin(event.pid, None);
             }
-            RawEventKind::Exec { exe, .. } => {
+            RawEventKind::Exec { exe, comm, .. } => {
+                lock(&self.languages).begin(event.pid, exe, comm);
                 lock(&self.watch).exec(event.pid, event.ns);
                 lock(&self.unreadable).begin(event.pid, Some(exe));
             }
@@ -200,6 +204,7 @@ impl Observation {
         // Before the search for unreadable buffers, so that the snapshots are taken at `now_ns`.
         lock(&self.watch).tick(now_ns, &mut |event| events.push(event));
         lock(&self.unreadable).check();
+        lock(&self.languages).check();
         events
     }
 
@@ -215,6 +220,12 @@ impl Observation {
         let skipped_searches = lock(&self.watch).blind_spot();
         let unreadable = into_inner(self.unreadable).finish();
         let mut output = into_inner(self.recorder).finish();
+        let watch = into_inner(self.watch);
+        output
+            .processes
+            .iter_mut()
+            .for_each(|process| process.threads = process.threads.max(watch.threads(process.pid)));
+        into_inner(self.languages).finish(&mut output.processes, &output.events);
         if backend == BackendKind::Sample {
             // Calls after the last sample of a process are missing, and a parent's totals include its children's.
             output.streams.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));

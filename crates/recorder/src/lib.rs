@@ -149,7 +149,7 @@ impl Recorder {
                 self.fork(raw.pid, raw.tid, child, shares_files, at_s)
             }
             RawEventKind::Exec { exe, comm, argv } => {
-                self.exec(raw.pid, raw.tid, Image { started_s: at_s, exe, comm, argv })
+                self.exec(raw.pid, raw.tid, Image { started_s: at_s, exe, comm, argv, ..Image::default() })
             }
             RawEventKind::Exit { exit, io, usage } => self.exit(raw.pid, exit, io, &usage, at_s),
             RawEventKind::Signal { number } => {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use weir_model::trace::{EventKind, Exit, Image, IoTotals, Process};
 use weir_sys::proc::{self, ResourceUsage};
+use weir_trace_api::ARGUMENT_BYTES_MOST;
 
 use super::LiveProcess;
+use crate::paths::join_path;
 use crate::{Recorder, fd_revalidation};
 
 impl Recorder {
@@ -60,12 +62,13 @@ impl Recorder {
             table.retain(|_, descriptor| !descriptor.close_on_exec);
         });
         let mut image = image;
+        image.directory = self.files.directories.start_of_image(pid);
         if image.exe.starts_with("/proc/self") || !image.exe.starts_with('/') {
-            image.exe = image_of(pid).exe;
+            let (exe, directory) = (image_of(pid).exe, image.directory.as_deref().unwrap_or_default());
+            image.exe =
+                if exe.is_empty() { join_path(Some(directory), &image.exe).into_owned() } else { exe };
         }
-        if image.argv.is_empty() {
-            image.argv = image_of(pid).argv;
-        }
+        complete_arguments(&mut image, || image_of(pid).argv);
         let images = &mut self.processes[process].images;
         images.truncate(number as usize);
         images.push(image);
@@ -94,8 +97,46 @@ impl Recorder {
     }
 }
 
+/// Takes the arguments that /proc has if the backend has none or may have cut them. /proc has none of an exited process,
+/// and others after a further execve(2).
+fn complete_arguments(image: &mut Image, read: impl FnOnce() -> Vec<String>) {
+    let bytes: usize = image.argv.iter().map(|word| word.len() + 1).sum();
+    if image.argv.is_empty() {
+        image.argv = read();
+    } else if bytes >= ARGUMENT_BYTES_MOST {
+        let (read, known) = (read(), image.argv.len() - 1);
+        let same = read.len() > known && read[..known] == image.argv[..known];
+        match same && read[known].starts_with(&image.argv[known]) {
+            true => image.argv = read,
+            false => image.argv_cut = true,
+        }
+    }
+}
+
 /// Reads the image of a process from /proc. Fields are empty where /proc has no answer.
 fn image_of(pid: u32) -> Image {
     let (exe, comm, argv) = proc::names(pid);
-    Image { started_s: 0.0, exe, comm, argv }
+    let directory = proc::directory(pid).map(|path| path.to_string_lossy().into_owned());
+    Image { exe, comm, argv, directory, ..Image::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_arguments_are_completed_or_marked() {
+        let words = |last: &str| vec!["cc".to_string(), "x".repeat(300), last.to_string()];
+        let image = |read: Vec<String>| {
+            let mut image = Image { argv: words("lo"), ..Image::default() };
+            complete_arguments(&mut image, || read);
+            (image.argv, image.argv_cut)
+        };
+        assert_eq!(image(words("long")), (words("long"), false));
+        assert_eq!(image(Vec::new()), (words("lo"), true), "the process has ended");
+        assert_eq!(image(words("other")), (words("lo"), true), "the process has executed another program");
+        let mut short = Image { argv: vec!["cc".into()], ..Image::default() };
+        complete_arguments(&mut short, || unreachable!("they are complete"));
+        assert_eq!((short.argv.len(), short.argv_cut), (1, false));
+    }
 }

@@ -31,6 +31,11 @@ impl WorkingDirectories {
         self.get(pid, change).is_some()
     }
 
+    /// Returns the working directory of a process that has just called execve(2), or None if it is unknown.
+    pub fn start_of_image(&mut self, pid: u32) -> Option<String> {
+        self.get(pid, None).map(|path| path.to_string_lossy().into_owned())
+    }
+
     fn get(&mut self, pid: u32, change: Option<WorkingDirectory>) -> Option<PathBuf> {
         let is_known = change == Some(WorkingDirectory::Unchanged) && self.0.contains_key(&pid);
         let now = if is_known { None } else { proc::directory(pid) };

@@ -17,6 +17,7 @@ use crate::scaling::{self, KernelTotal, ObservedPart};
 impl Recorder {
     /// Closes a process: adds the calls that were not observed to its streams, by the kernel's totals.
     pub(super) fn settle_process(&mut self, mut live: LiveProcess, io: Option<IoTotals>, at_s: f64) {
+        self.processes[live.process].threads = live.last_call_ns.len() as u32;
         let pid = self.processes[live.process].pid;
         self.finish_gaps(pid, &mut live, io, at_s);
         let Some(total) = io.or(live.latest_totals) else { return };

@@ -19,6 +19,7 @@ pub struct ProcessStat {
     pub user_ticks: u64,
     /// CPU time of all threads in the kernel.
     pub system_ticks: u64,
+    pub threads: u32,
     /// The start time in ticks since boot. PID and start time together identify a process.
     pub start_ticks: u64,
     /// The start address of the code (startcode), which changes at execve(2); 1 if it may not be read.
@@ -63,7 +64,8 @@ pub fn parse(text: &[u8]) -> Option<ProcessStat> {
         is_kernel_thread: number(4)? & PF_KTHREAD != 0,
         user_ticks: number(4)?,
         system_ticks: number(0)?,
-        start_ticks: number(6)?,
+        threads: u32::try_from(number(4)?).ok()?,
+        start_ticks: number(1)?,
         code_start: number(3)?,
     })
     .filter(|stat| stat.user_ticks.checked_add(stat.system_ticks).is_some())

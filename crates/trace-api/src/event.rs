@@ -19,6 +19,9 @@ pub struct RawEvent {
     pub kind: RawEventKind,
 }
 
+/// A backend may cut the arguments of an [`RawEventKind::Exec`] after this many bytes, with a NUL after each.
+pub const ARGUMENT_BYTES_MOST: usize = 248;
+
 /// The kinds of events. The process and thread are those of the [`RawEvent`].
 #[derive(Debug, Clone)]
 pub enum RawEventKind {

@@ -8,5 +8,7 @@ mod options;
 pub use backend::{
     BackendReport, BufferSnapshots, DeferredCleanup, TickHook, TraceBackend, TraceHooks, TraceRoot,
 };
-pub use event::{EventSink, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory};
+pub use event::{
+    ARGUMENT_BYTES_MOST, EventSink, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory,
+};
 pub use options::{BackendChoice, TraceOptions, TraceTarget};

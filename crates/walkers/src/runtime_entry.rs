@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
 
 use crate::hook::{Hook, IgnoresEnvironment};
@@ -76,6 +76,7 @@ impl RuntimeEntry {
             facts: Runtime {
                 id: RuntimeId::new(id),
                 name,
+                language: SourceLanguage::C,
                 fixes: RuntimeFixes::STDIO,
                 limits: RuntimeLimits { coalesce: None },
             },
@@ -85,6 +86,12 @@ impl RuntimeEntry {
             hook: None,
             ignores_environment: IgnoresEnvironment::Never,
         }
+    }
+
+    /// Returns the entry with another language.
+    pub(crate) const fn of_language(mut self, language: SourceLanguage) -> Self {
+        self.facts.language = language;
+        self
     }
 
     /// Returns how the runtime's walkers are found; None if no walker reads its buffers.
@@ -133,6 +140,17 @@ pub fn compiled_runtime(sections: &ElfSections) -> Option<RuntimeId> {
     let fits =
         |entry: &&&RuntimeEntry| matches!(entry.detection, ProgramDetection::Executable(is) if is(sections));
     runtimes().iter().find(fits).map(|entry| entry.facts.id)
+}
+
+/// Returns the runtime of a running or recorded program: by the name of its executable and its sections, else by the
+/// name under which it was called, as of a shell that is part of busybox.
+pub fn runtime_of(executable: &str, called: &str, compiled: Option<RuntimeId>) -> &'static RuntimeEntry {
+    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let by_executable = detect_runtime(&[base(executable)], compiled);
+    match by_executable.detection {
+        ProgramDetection::AnyProgram => detect_runtime(&[base(called)], None),
+        _ => by_executable,
+    }
 }
 
 /// Tells whether a section contains a word. Toolchains put their marks near the section's start.

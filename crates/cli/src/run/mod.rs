@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Args as _, FromArgMatches, ValueEnum};
 use weir_control::launch;
 use weir_control::plan::request::{BufferMode, CoalesceScope, RunRequest, StandardStream};
 use weir_control::plan::{self, HostCapabilities};
@@ -177,6 +177,14 @@ impl Args {
         [self.stdin, self.stdout, self.stderr].contains(&Some(None))
             || self.file.iter().any(|(_, mode)| mode.is_none())
     }
+}
+
+/// Returns the request of these options, or None if `weir run` does not accept them.
+pub fn parse_request(options: &[String]) -> Option<RunRequest> {
+    let options = options.iter().map(String::as_str);
+    let words = ["run"].into_iter().chain(options).chain(["--", "command"]);
+    let matches = Args::augment_args(clap::Command::new("run")).try_get_matches_from(words).ok()?;
+    Args::from_arg_matches(&matches).ok().map(|args| args.request())
 }
 
 /// Runs `weir run` and returns the exit status.

@@ -1,6 +1,7 @@
 //! `weir trace`: parses the command line, records the run, judges the recording, reports.
 
 mod report;
+mod run_planner;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::output_file::is_stdout;
 use crate::signals;
 use crate::values::{parse_nonzero_duration, parse_pid};
 use report::TraceReport;
+use run_planner::HostPlanner;
 
 /// Report what a program does with its bytes, what is wrong, and how to fix it
 ///
@@ -168,10 +170,12 @@ pub fn run(args: Args) -> ExitCode {
         eprintln_lossy!("weir: {error}\nweir: try 'weir trace --help'");
         return ExitCode::from(USAGE);
     }
+    // Before the run: weir closes the descriptors that only the command needs.
+    let planner = HostPlanner::read();
     let traced = TraceReport::open(&args).and_then(|report| Ok((report, recording(&args)?)));
     match traced {
         Ok((report, (recording, cleanup))) => {
-            let status = judge_and_report(&args, report, &recording);
+            let status = judge_and_report(&args, report, &recording, &planner);
             drop(cleanup);
             // Never freed: the process ends now, and freeing the events of a long run one by one delays that end.
             std::mem::forget(recording);
@@ -258,9 +262,9 @@ fn read_recording(path: &Path) -> Result<Recording, CommandFailure> {
 }
 
 /// Judges the recording, writes the results and returns the exit status.
-fn judge_and_report(args: &Args, report: TraceReport, recording: &Recording) -> u8 {
+fn judge_and_report(args: &Args, report: TraceReport, recording: &Recording, planner: &HostPlanner) -> u8 {
     let streams = StreamTable::of(recording);
-    let (judgement, streams) = diagnose_with_streams(&streams);
+    let (judgement, streams) = diagnose_with_streams(&streams, planner);
     let errors = report.write(recording, &judgement, streams);
     for error in &errors {
         eprintln_lossy!("weir: {error}");

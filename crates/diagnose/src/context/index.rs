@@ -8,6 +8,7 @@ use super::{BufferSnapshot, RuleContext, SentSignal, SyncCall, TimedCall};
 use crate::cost::priced_s;
 use crate::flags::O_APPEND;
 use crate::grouped::Grouped;
+use crate::run_advice::RunPlanner;
 
 /// Events with the process or open file that they are grouped by, in order of time.
 #[derive(Default)]
@@ -19,11 +20,12 @@ struct EventLists<'a> {
 
 impl<'a> RuleContext<'a> {
     /// Indexes a recording. The streams are not merged yet; [`StreamTable`] does so when a rule asks for them first.
-    pub fn new(merged: &'a StreamTable<'a>) -> Self {
+    pub fn new(merged: &'a StreamTable<'a>, planner: &'a dyn RunPlanner) -> Self {
         let recording = merged.recording();
         let known: Vec<&StreamCounts> = recording.counts.iter().filter(|stream| stream.is_known()).collect();
         let mut context = Self {
             recording,
+            planner,
             merged,
             processes: recording.processes.iter().map(|process| (process.pid, process)).collect(),
             calls_by_pid: Grouped::default(),

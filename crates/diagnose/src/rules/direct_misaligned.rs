@@ -83,7 +83,7 @@ fn finding(context: &RuleContext, file: &OpenFile, calls: &[TimedCall]) -> Optio
     );
     let (memory, blocks) = file.direct_align.unwrap_or(DEFAULT_ALIGN);
     let fix = format!(
-        "posix_memalign(&buffer, {0}, size), with sizes and offsets in multiples of {1}; write the file's last \
+        "aligned_alloc({0}, size) or posix_memalign(3), with sizes and offsets in multiples of {1}; write the file's last \
          part through a descriptor without O_DIRECT, then call ftruncate(2). In Python mmap.mmap(-1, size) is aligned.",
         memory.max(4096),
         blocks.max(4096)

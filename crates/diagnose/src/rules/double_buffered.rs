@@ -8,7 +8,7 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
-use crate::command::shell_quoted;
+use crate::run_advice::shell_quoted;
 use crate::context::RuleContext;
 use crate::pass_through::PassThrough;
 use crate::rule::Supersedes::OnStream;

@@ -9,6 +9,7 @@ use weir_model::{Finding, Severity};
 
 use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
+use crate::run_advice::RunOption;
 use crate::rule::Supersedes::{OnPath, OnStream};
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::{count, preview};
@@ -89,9 +90,10 @@ fn finding(
         count(bytes, "byte"),
         preview(&buffer.pending)
     );
-    let code = context.code_fix(pid, at_s, CodeFix::FlushBeforeFork);
-    let fix = format!("{}   or in code: {code}.", context.weir_run("--fix-fork", pid));
+    let code = context.code_fix(pid, at_s, (buffer.fd, file), CodeFix::FlushBeforeFork);
+    let command = context.drain_command(RunOption::FixFork, (pid, at_s), buffer);
     let finding = context.finding(&RULE, Severity::High, pid, buffer.fd, file);
     let finding = finding.count("doubled_bytes", bytes).figure("at_s", at_s).count("child", child.into());
-    finding.call_site(context.recording.write_site(pid, buffer.address, at_s)).build(why, fix)
+    let finding = finding.call_site(context.recording.write_site(pid, buffer.address, at_s));
+    finding.build_with_command(why, command, code)
 }

@@ -4,10 +4,10 @@
 //! then reads again and gets end of file. An ancestor that does not read again has passed its input on intentionally.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, Severity};
+use weir_model::{Direction, Finding, Severity, SourceLanguage};
 
 use crate::context::RuleContext;
-use crate::language::SourceLanguage;
+use crate::run_advice::RunOption;
 use crate::rule::Supersedes::OnPath;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::count;
@@ -67,14 +67,20 @@ fn finding(context: &RuleContext, eater: &StreamCounts, owner: &StreamCounts) ->
     let code = match context.language(owner.pid, owner.first_s) {
         SourceLanguage::Python => "subprocess.run(…, stdin=subprocess.DEVNULL)",
         SourceLanguage::Perl => "system(\"COMMAND < /dev/null\"), or give the child a file",
-        SourceLanguage::C => "open /dev/null as the child's descriptor 0 before exec",
-        _ => {
+        SourceLanguage::Ruby => "system(command, in: '/dev/null')",
+        SourceLanguage::Node => "child_process.spawn(command, { stdio: ['ignore', 'inherit', 'inherit'] })",
+        SourceLanguage::Lua => "os.execute(command .. ' < /dev/null')",
+        SourceLanguage::Tcl => "exec command < /dev/null",
+        SourceLanguage::Java => "processBuilder.redirectInput(new File(\"/dev/null\"))",
+        SourceLanguage::Awk => "system(command \" < /dev/null\")",
+        SourceLanguage::Shell => {
             "COMMAND < /dev/null in the loop (ssh -n), or let the loop read another descriptor: while \
             read -r x <&3; do …; done 3< FILE"
         }
+        _ => "open /dev/null as the child's descriptor 0 before exec",
     };
-    let fix = format!("{}   or in code: {code}.", context.weir_run("--private-stdin", owner.pid));
+    let command = context.weir_run(RunOption::PrivateStdin, owner.pid, owner.first_s);
     let finding = context.finding(&RULE, Severity::High, eater.pid, eater.fd, Some(eater.file));
     let finding = finding.count("eaten_bytes", eater.bytes).count("loop_bytes", owner.bytes);
-    finding.count("loop_pid", owner.pid.into()).build(why, fix)
+    finding.count("loop_pid", owner.pid.into()).build_with_command(why, command, code)
 }

@@ -79,7 +79,7 @@ fn finding(context: &RuleContext, failures: &[TimedCall]) -> Finding {
         context.name(first.pid),
         count(bytes, "byte")
     );
-    let code = context.code_fix(first.pid, first.at_s, CodeFix::CheckErrors);
+    let code = context.code_fix(first.pid, first.at_s, (first.call.fd, file), CodeFix::CheckErrors);
     let severity = severity(error, failures.len());
     let finding = context.finding(&RULE, severity, first.pid, first.call.fd, file);
     let finding = finding.count("failures", failures.len() as u64).count("lost_bytes", bytes);

@@ -74,12 +74,13 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
         if context.peers_read_blocks(stream) { ", and the reader takes larger blocks" } else { "" }
     );
     // A larger stdio buffer does not help a program that flushes or has its own buffer, so the fix names no option for it.
-    let code = context.code_fix(stream.pid, stream.first_s, CodeFix::BufferOutput);
-    let fix = format!("{}{code}.", context.coalesce_command(stream));
+    let object = (stream.fd, Some(stream.file));
+    let code = context.code_fix(stream.pid, stream.first_s, object, CodeFix::BufferOutput);
     let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file)).gain(gain);
     let finding = finding.count("calls", stream.calls).count("bytes", stream.bytes);
     let finding = finding.count("lines", stream.newline_ends);
     let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("share", share);
     let finding = finding.figure("own_s", context.around_calls_s(stream));
-    Some(finding.figure("cost_s", context.total_s(stream)).build(why, fix))
+    let finding = finding.figure("cost_s", context.total_s(stream));
+    Some(finding.build_with_command(why, context.coalesce_command(stream), code))
 }

@@ -9,7 +9,7 @@
 use weir_model::{Finding, Severity, StreamKind};
 
 use crate::code_fix::CodeFix;
-use crate::command::shell_quoted;
+use crate::run_advice::shell_quoted;
 use crate::context::RuleContext;
 use crate::power_cut::{PowerCutLoss, RenameHistory};
 use crate::renames::{RenamedFile, directory};
@@ -97,7 +97,7 @@ fn summary(context: &RuleContext, files: &[(&RenamedFile, PowerCutLoss)]) -> Opt
         0 => format!(
             "if they must survive a power cut: sync -f {} once after the run; or for each {}.",
             shell_quoted(directory(&first.to)),
-            context.code_fix(first.writer, first.at_s, CodeFix::SyncRename)
+            context.code_fix(first.writer, first.at_s, (first.fd, Some(first.file)), CodeFix::SyncRename)
         ),
         _ => format!("{}.", context.sync_fix(first)),
     };

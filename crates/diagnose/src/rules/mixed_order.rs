@@ -7,10 +7,11 @@
 //! them.
 
 use weir_model::trace::Buffer;
-use weir_model::{Finding, Severity};
+use weir_model::{Finding, Severity, SourceLanguage};
 
 use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
+use crate::run_advice::RunOption;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::{count, preview};
 
@@ -106,6 +107,28 @@ fn written_later(
     written || still_pending()
 }
 
+/// Returns the fix of a program that writes to a file through a stream and directly.
+fn one_stream(
+    context: &RuleContext,
+    snapshot: &BufferSnapshot,
+    (fd, file): (i32, Option<u32>),
+    direct_fd: i32,
+) -> String {
+    let code = |fix| context.code_fix(snapshot.pid, snapshot.at_s, (fd, file), fix);
+    let direct = match context.language(snapshot.pid, snapshot.at_s) {
+        SourceLanguage::Python => "os.write()",
+        SourceLanguage::Perl | SourceLanguage::Ruby => "syswrite",
+        _ => "write(2)",
+    };
+    let flush = match code(CodeFix::Flush).code.trim_end_matches(';') {
+        "" => "a flush",
+        flush => flush,
+    };
+    // Standard error writes each message directly.
+    let lines = if direct_fd == 2 && fd != 2 { format!(", or {}", code(CodeFix::WholeLines)) } else { String::new() };
+    format!("write everything through the one stream, or {flush} before each {direct}{lines}")
+}
+
 fn finding(
     context: &RuleContext,
     snapshot: &BufferSnapshot,
@@ -127,18 +150,18 @@ fn finding(
     );
     let (option, code) = match by_itself {
         true => {
-            let code = "write everything through the one stream, or flush it before each direct write";
-            ("--fix-order", code.to_string())
+            (Some(RunOption::FixOrder), one_stream(context, snapshot, (buffer.fd, Some(file)), call.fd))
         }
-        false => ("--line", context.code_fix(pid, snapshot.at_s, CodeFix::FlushBeforeFork)),
+        false => {
+            let object = (buffer.fd, Some(file));
+            (context.line_option(&[buffer.fd], file), context.code_fix(pid, snapshot.at_s, object, CodeFix::FlushBeforeFork).to_string())
+        }
     };
     // `weir run` keeps the order within one open file only.
-    let fix = match call.file == Some(file) {
-        true => format!("{}   or in code: {code}.", context.weir_run(option, pid)),
-        false => format!("{code}."),
-    };
+    let option = option.filter(|_| call.file == Some(file));
+    let command = option.and_then(|option| context.weir_run(option, pid, snapshot.at_s));
     let finding = context.finding(&RULE, severity, pid, buffer.fd, Some(file));
     let finding = finding.count("overtaken_bytes", buffer.pending_bytes);
     let finding = finding.count("overtaking_bytes", call.result as u64);
-    finding.figure("at_s", overtaking.at_s).build(why, fix)
+    finding.figure("at_s", overtaking.at_s).build_with_command(why, command, code)
 }

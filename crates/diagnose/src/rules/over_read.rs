@@ -8,6 +8,7 @@
 use weir_model::trace::{Buffer, Op, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Finding, Severity};
 
+use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext};
 use crate::rule::Supersedes::OnPath;
 use crate::rule::{GainKind, Rule, SeverityRule};
@@ -141,9 +142,13 @@ fn finding(
             count(stream.asked_max, "byte")
         ),
     };
-    let fix = "let one program read it all; or read without a buffer up to where the next one begins \
-               (setvbuf(stdin, NULL, _IONBF, 0), or the shell's read); or give the input as a file and \
-                lseek(2) back (fflush(stdin) does) before the next program starts.";
+    let object = (stream.fd, Some(stream.file));
+    let code = context.code_fix(stream.pid, stream.first_s, object, CodeFix::ReadUnbuffered);
+    let fix = format!(
+        "let one program read it all; or read without a buffer up to where the next one begins: {code}, or the \
+            shell's read -r; or give the input as a file and lseek(2) back (in C fflush(stdin) does) before the \
+            next program starts."
+    );
     let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file));
     let finding = finding.count("read_bytes", stream.bytes).count("next_read_bytes", next.bytes);
     let finding = finding.count("next", next.pid.into());

@@ -5,10 +5,9 @@
 
 use weir_model::duration::format_seconds;
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, Gain, Severity};
+use weir_model::{Direction, Finding, Gain, Severity, SourceLanguage};
 
 use crate::context::RuleContext;
-use crate::language::SourceLanguage;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::part;
@@ -55,6 +54,10 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let fix = match context.language(stream.pid, stream.first_s) {
         SourceLanguage::Shell => "tail -f FILE | while read -r line; do …; done, or sleep in the loop",
         SourceLanguage::Python => "time.sleep(0.1) when read returns nothing, or inotify",
+        SourceLanguage::Ruby => "sleep 0.1 when read returns nil",
+        SourceLanguage::Tcl => "after 100 when gets returns -1",
+        SourceLanguage::Go => "time.Sleep(100 * time.Millisecond) when Read returns io.EOF",
+        SourceLanguage::Rust => "std::thread::sleep when read returns 0, or the crate inotify",
         SourceLanguage::Perl => "sleep 1 when read returns nothing, or select(undef, undef, undef, 0.1)",
         _ => {
             "wait before reading again: inotify(7) on the file, poll(2) on a pipe, or nanosleep(2); stop \

@@ -6,11 +6,10 @@
 //! warn.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, Gain, Severity};
+use weir_model::{Direction, Finding, Gain, Severity, SourceLanguage};
 
 use crate::call_patterns::rereads;
 use crate::context::RuleContext;
-use crate::language::SourceLanguage;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::{count, part, total};

@@ -11,6 +11,7 @@ use weir_model::{Direction, Finding, Severity};
 
 use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, same_prefix};
+use crate::run_advice::RunOption;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::{count, preview};
 
@@ -195,12 +196,12 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
         span.waits_in,
         preview(&span.buffer.pending)
     );
-    let code = context.code_fix(pid, span.first.at_s, CodeFix::Flush);
-    let fix = context.drain_fix("--max-delay 100ms", (pid, span.first.at_s), span.buffer, &code);
+    let code = context.code_fix(pid, span.first.at_s, (fd, file), CodeFix::Flush);
+    let command = context.drain_command(RunOption::MaxDelay, (pid, span.first.at_s), span.buffer);
     let finding = context.finding(&RULE, severity, pid, fd, file).count("pending_bytes", bytes);
     let finding = finding.figure("waited_s", length_s).figure("since_s", span.first.at_s);
     let finding = finding.count("buffer_bytes", span.buffer.buffer_bytes);
     let finding = finding.count("looks", span.snapshots.into());
     let call_site = context.recording.write_site(pid, span.buffer.address, span.last.at_s);
-    Some(finding.call_site(call_site).build(why, fix))
+    Some(finding.call_site(call_site).build_with_command(why, command, code))
 }

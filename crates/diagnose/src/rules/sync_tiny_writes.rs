@@ -10,9 +10,11 @@ use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
 use crate::call_patterns::{is_synchronous, moving_calls, straddles_blocks};
+use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::cost::BUFFER;
 use crate::rule::Supersedes::OnStream;
+use crate::tool_options::tool_option;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::{part, total};
 
@@ -82,8 +84,13 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
         format_seconds(cost_s),
         format_seconds(context.run_s())
     );
-    let fix = "open it without O_SYNC and O_DSYNC, gather records into large writes and call fdatasync(2) \
-        once where the data must be safe.";
+    let image = context.image_at(stream.pid, stream.first_s).map(|(_, image)| image);
+    let fix = match image.and_then(|image| tool_option(image, CodeFix::BufferOutput)) {
+        Some(option) => format!("{option}."),
+        None => "open it without O_SYNC and O_DSYNC, gather records into large writes and call fdatasync(2) \
+            once where the data must be safe."
+            .into(),
+    };
     let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file)).gain(gain);
     let finding = finding.count("calls", calls).count("bytes", stream.bytes);
     let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("cost_s", cost_s);

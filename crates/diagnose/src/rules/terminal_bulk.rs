@@ -59,7 +59,8 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
         format_seconds(context.run_s())
     );
     let fix = format!(
-        "{} > FILE, and read it with less or tail; print a summary to the terminal.",
+        "{} > FILE, and read it with less or tail; or open a file for it in the program and print a summary to the \
+            terminal.",
         context.command(stream.pid)
     );
     let calls = stream.calls.saturating_sub(stream.bytes.div_ceil(BUFFER));

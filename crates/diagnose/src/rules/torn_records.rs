@@ -12,9 +12,9 @@ use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::call_patterns::moving_calls;
+use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::flags::O_APPEND;
-use crate::language::SourceLanguage;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::{count, part};
 
@@ -105,22 +105,20 @@ fn overwrites(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> bool
     separate && !appending && overlap && !is_positioned(a) && !is_positioned(b)
 }
 
-/// Returns the command that makes all writers write lines, and the words that join it to a fix in code. Returns nothing if the
-/// command is unknown, or if `weir run` cannot change the mode of one of the writers.
-fn line_mode_command(context: &RuleContext, writers: &[&StreamCounts]) -> String {
+/// Returns the command that makes all writers write lines. Returns None if `weir run` cannot change the mode of one of them.
+fn line_mode_command(context: &RuleContext, writers: &[&StreamCounts]) -> Option<String> {
     let keeps_blocks = |stream: &&StreamCounts| {
         let image = context.image_at(stream.pid, stream.first_s);
         let exe = image.map_or("", |(_, image)| image.exe.as_str());
         let name = exe.rsplit('/').next().unwrap_or_default();
-        let language = context.language(stream.pid, stream.first_s);
-        let own_buffers =
-            matches!(language, SourceLanguage::Go | SourceLanguage::Java | SourceLanguage::Node);
-        BLOCK_WRITERS.contains(&name) || own_buffers
+        BLOCK_WRITERS.contains(&name)
     };
     if context.recording.command.is_empty() || writers.iter().any(keeps_blocks) {
-        return String::new();
+        return None;
     }
-    format!("{}   or in code: ", context.weir_run_whole("--line"))
+    let programs: Vec<(u32, f64)> = writers.iter().map(|stream| (stream.pid, stream.first_s)).collect();
+    let fds: Vec<i32> = writers.iter().map(|stream| stream.fd).collect();
+    context.weir_run_all(context.line_option(&fds, writers.first()?.file)?, &programs)
 }
 
 fn mixed(
@@ -138,15 +136,14 @@ fn mixed(
         part(torn, cut_calls(torn)),
         part(torn, moving_calls(torn))
     );
-    let fix = format!(
-        "{}whole records in one write(2) each, with O_APPEND, in every writer \
-         (setvbuf(stream, NULL, _IOLBF, 0) for lines shorter than the buffer).",
-        line_mode_command(context, writers)
-    );
+    let lines =
+        context.code_fix(torn.pid, torn.first_s, (torn.fd, Some(torn.file)), CodeFix::WholeLines);
+    let code = format!("whole records in one write(2) each, with O_APPEND, in every writer: {lines}");
     let finding = context.finding(&RULE, Severity::High, torn.pid, torn.fd, Some(torn.file));
     let finding = finding.count("cut_calls", cut_calls(torn)).count("calls", moving_calls(torn));
     let finding = finding.count("writers", writers.len() as u64);
-    finding.figure("mean_bytes", torn.mean_bytes()).build(why, fix)
+    let finding = finding.figure("mean_bytes", torn.mean_bytes());
+    finding.build_with_command(why, line_mode_command(context, writers), code)
 }
 
 fn overwritten(context: &RuleContext, a: &StreamCounts, b: &StreamCounts, writers: usize) -> Finding {

@@ -1,8 +1,8 @@
 //! Tests of the rules stuck-output, lost-at-kill, lost-at-exec, lost-at-exit and doubled-at-fork.
 
 use weir_model::Severity::*;
-use weir_model::StreamKind;
 use weir_model::trace::{Exit, SnapshotMoment};
+use weir_model::{SourceLanguage, StreamKind};
 
 use crate::testing::*;
 
@@ -56,8 +56,27 @@ fn buffers_found_by_a_search_are_fixed_in_code() {
             buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::RuntimeId::GO);
         }
     }
+    builder.root().images[0].language = Some(SourceLanguage::Go);
     let fix = builder.finding("stuck-output").fix;
     assert!(!fix.contains("weir run") && fix.contains("w.Flush()"), "{fix}");
+}
+
+#[test]
+fn a_command_is_that_of_the_run_or_of_the_attached_process() {
+    let mut builder = sleeping(1.5, "poll", |_| LINE.into());
+    builder.root().images[0].argv = vec!["prog".into(), "a b".into()];
+    builder.root().images[0].directory = Some("/srv/a b".into());
+    let command = |builder: &RecordingBuilder| builder.finding("stuck-output").command;
+    assert_eq!(command(&builder).as_deref(), Some("weir run --max-delay 100ms -- ./prog 'a b'"));
+    builder.0.command.clear();
+    let attached = "cd '/srv/a b' && weir run --max-delay 100ms -- prog 'a b'";
+    assert_eq!(command(&builder).as_deref(), Some(attached));
+    let finding = builder.finding("stuck-output");
+    assert!(finding.fix.starts_with(&format!("{attached}   or in code: ")), "{}", finding.fix);
+    // The planner refuses Node.
+    builder.root().images[0].language = Some(SourceLanguage::Node);
+    let finding = builder.finding("stuck-output");
+    assert!(finding.command.is_none() && finding.fix.starts_with("process.stdout.write("), "{}", finding.fix);
 }
 
 #[test]

@@ -104,6 +104,6 @@ proptest! {
             prop_assert!(finding.gain.is_none_or(|gain| gain.elapsed_s >= 0.0));
         }
         prop_assert!(!verdict(&builder.0, &found).text.is_empty());
-        drop(crate::diagnose(&builder.0).pipelines);
+        drop(crate::diagnose(&builder.0, &TestPlanner).pipelines);
     }
 }

@@ -1,8 +1,8 @@
 //! Tests of the rules missing-sync-before-rename and missing-dir-sync.
 
 use weir_model::Severity::*;
-use weir_model::StreamKind;
 use weir_model::trace::{EventKind, Op, Rename};
+use weir_model::{SourceLanguage, StreamKind};
 
 use crate::testing::*;
 
@@ -107,7 +107,7 @@ fn derived_files_can_be_made_again() {
 #[test]
 fn a_script_is_no_source_of_its_output() {
     let mut builder = one_saved(Some(true));
-    builder.root().images[0].comm = "python3".into();
+    builder.root().images[0].language = Some(SourceLanguage::Python);
     builder.root().images[0].argv = vec!["python3".into(), "-u".into(), "save.py".into()];
     let script = builder.file("/d/save.py", File);
     builder.stream(1, 4, script, In, 1, 1100);

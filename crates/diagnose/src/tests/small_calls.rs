@@ -1,7 +1,7 @@
 //! Tests of the rules tiny-writes, tiny-reads, line-buffered-bulk, terminal-bulk and read-after-eof-spin.
 
 use weir_model::Severity::*;
-use weir_model::StreamKind;
+use weir_model::{SourceLanguage, StreamKind};
 
 use crate::testing::*;
 
@@ -265,8 +265,7 @@ fn gathering_is_offered_only_where_it_helps() {
     assert!(!offered(&reads("/dev/ttyUSB0", 5_000_000)), "each answer may depend on what was written");
     assert!(offered(&reads("/dev/ttyUSB0", 5)));
     assert!(!offered(&|builder| builder.root().threads = 7), "another thread could let others see");
-    assert!(!offered(&|builder| builder.root().images[0].exe = "/usr/bin/node".into()));
-    assert!(!offered(&|builder| builder.root().images[0].exe = "/usr/bin/ruby3.1".into()));
+    assert!(!offered(&|builder| builder.root().images[0].language = Some(SourceLanguage::Node)));
     assert!(!offered(&|builder| {
         let of_musl =
             weir_model::trace::Buffer { walker: weir_model::trace::RuntimeId::MUSL, ..pending(1, b"x") };
@@ -279,7 +278,7 @@ fn input_that_cannot_be_given_back_is_not_coalesced() {
     let mut builder = recording(2.0);
     let pipe = builder.file("pipe:[1]", Pipe);
     builder.stream(1, 0, pipe, In, 1_000_000, 1);
-    assert!(builder.finding("tiny-reads").fix.starts_with("fread, getc"));
+    assert!(builder.finding("tiny-reads").fix.starts_with("setvbuf(stdin, "));
     let file = builder.file("/d/in", File);
     builder.0.counts[0].file = file;
     assert!(builder.finding("tiny-reads").fix.starts_with("weir run --coalesce -- "));
@@ -290,9 +289,39 @@ fn luas_streams_have_luas_names() {
     let mut builder = recording(5.0);
     let file = builder.file("/d/out", File);
     builder.stream(1, 1, file, Out, 5_000_000, 2);
-    builder.root().images[0].exe = "/usr/bin/lua5.4".into();
+    builder.root().images[0].language = Some(SourceLanguage::Lua);
     let fix = builder.finding("tiny-writes").fix;
     assert!(fix.contains("io.stdout:setvbuf('full', 65536)") && !fix.contains("fwrite"), "{fix}");
+}
+
+#[test]
+fn code_is_that_of_the_language_and_of_the_object() {
+    let fix = |language, fd, kind, stdio: bool| {
+        let mut builder = recording(5.0);
+        let file = builder.file("/d/out", kind);
+        builder.stream(1, fd, file, Out, 5_000_000, 2);
+        builder.root().images[0].language = Some(language);
+        if stdio {
+            builder.snapshot(0.1, 1, weir_model::trace::SnapshotMoment::Exit, &[pending(fd, b"x")]);
+        }
+        builder.finding("tiny-writes").fix
+    };
+    for (language, fd, kind, stdio, code) in [
+        (SourceLanguage::C, 1, File, false, "setvbuf(stdout"),
+        (SourceLanguage::C, 3, File, false, "FILE *f = fopen("),
+        (SourceLanguage::C, 3, Socket, false, "FILE *f = fdopen("),
+        (SourceLanguage::Cpp, 1, File, true, "std::ios::sync_with_stdio(false)"),
+        (SourceLanguage::Cpp, 3, File, false, "std::ofstream out(path)"),
+        (SourceLanguage::Cpp, 3, File, true, "FILE *f = fopen("),
+        (SourceLanguage::Python, 3, File, false, "open(path, 'wb', buffering=65536)"),
+        (SourceLanguage::Python, 3, Socket, false, "sock.makefile("),
+        (SourceLanguage::Go, 3, File, false, "bufio.NewWriterSize(f, 65536)"),
+        (SourceLanguage::Go, 1, Pipe, false, "bufio.NewWriterSize(os.Stdout, 65536)"),
+        (SourceLanguage::Other, 3, File, false, "write blocks of 64 KiB"),
+    ] {
+        let fix = fix(language, fd, kind, stdio);
+        assert!(fix.contains(code), "{language:?} {fd} {kind:?}: {fix}");
+    }
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn superseding_findings_may_use_another_name_of_the_file() {
     let (real, link) = (builder.file("/d/out", File), builder.file("/d/link", File));
     builder.open_file(link).same_as = Some(real);
     let streams = StreamTable::of(&builder.0);
-    let context = crate::context::RuleContext::new(&streams);
+    let context = crate::context::RuleContext::new(&streams, &TestPlanner);
     let finding = |id, file| {
         let rule = crate::rules().iter().find(|rule| rule.id == id).unwrap();
         let builder = context.finding(rule, Severity::High, 1, 1, Some(file));
@@ -191,7 +191,7 @@ fn a_pipeline_shows_each_hop_and_where_a_line_waits() {
     builder.stream(3, 1, second, Out, 1, 4096);
     builder.stream(4, 0, second, In, 1, 4096);
     builder.snapshot(5.0, 3, SnapshotMoment::Sample, &[pending(1, b"error: hot\n"), unread(0, b"")]);
-    let found = crate::diagnose(&builder.0).pipelines;
+    let found = crate::diagnose(&builder.0, &TestPlanner).pipelines;
     assert_eq!(found.len(), 1);
     let hops = &found[0].hops;
     assert_eq!(hops.iter().map(|hop| hop.writer.comm.as_str()).collect::<Vec<_>>(), ["tail", "grep"]);

@@ -15,7 +15,7 @@ mod stream_counts;
 mod stream_table;
 mod trace_stream;
 
-pub use crate::runtime::RuntimeId;
+pub use crate::runtime::{RuntimeId, SourceLanguage};
 pub use buffer::{Buffer, SnapshotMoment};
 pub use call_site::{CallSite, Frame, WriteSite};
 pub use document::{TraceDocument, TraceResult};
@@ -127,6 +127,15 @@ pub struct Image {
     pub comm: String,
     /// Known arguments; may be shortened or empty.
     pub argv: Vec<String>,
+    /// `argv` lacks its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub argv_cut: bool,
+    /// Working directory at the execve(2), if it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Language of the program, from its runtime; `None` if the executable could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<SourceLanguage>,
 }
 
 /// A process of the recording.

@@ -27,7 +27,7 @@ fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> blo
         facts.push(("seen", figures.join(" · ")));
     }
     let at_s = finding.evidence.get("at_s").copied();
-    facts.extend(fix(&finding.fix));
+    facts.extend(fix(&finding.fix, finding.command.as_deref()));
     facts.extend(finding.gain.and_then(gain).map(|text| ("gain", text)));
     block::FindingBlock {
         severity: finding.severity,
@@ -48,12 +48,12 @@ fn exact(streams: &[TraceStream], finding: &Finding) -> (bool, bool) {
 const OR_IN_CODE: &str = " or in code: ";
 
 /// Splits a fix into labelled facts: the first line is a sentence or a command, the others are code.
-fn fix(text: &str) -> Vec<(&'static str, String)> {
+fn fix(text: &str, command: Option<&str>) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&'static str, String)> = Vec::new();
     let text = &text.replacen(OR_IN_CODE, "\n", 1);
     for (number, line) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
         let name = match line.trim_start() {
-            bare if bare.starts_with("weir ") => "run",
+            bare if bare.starts_with("weir ") || command == Some(bare.trim_end()) => "run",
             _ if number == 0 => "fix",
             _ => "code",
         };
@@ -78,16 +78,19 @@ mod tests {
 
     #[test]
     fn a_fix_is_split_into_command_or_sentence_and_code() {
-        let names = |text: &str| fix(text).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let names = |text: &str| fix(text, None).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         assert_eq!(names("weir run --coalesce -- ./a\nsetvbuf(f,\n    b);"), ["run", "code"]);
         assert_eq!(names("flush before fork"), ["fix"]);
-        assert_eq!(fix("flush\nfflush(NULL);\nfork();")[1], ("code", "fflush(NULL);\nfork();".into()));
-        let either = fix("weir run --coalesce -- ./a   or in code: fwrite, not write(2)");
+        assert_eq!(fix("flush\nfflush(NULL);\nfork();", None)[1], ("code", "fflush(NULL);\nfork();".into()));
+        let either = fix("weir run --coalesce -- ./a   or in code: fwrite, not write(2)", None);
         assert_eq!(
             either,
             [("run", "weir run --coalesce -- ./a".into()), ("code", "fwrite, not write(2)".into())]
         );
         assert!(names("").is_empty());
+        let elsewhere = "cd /srv && weir run --rescue -- ./a";
+        let facts = fix(&format!("{elsewhere}   or in code: fflush(f)."), Some(elsewhere));
+        assert_eq!(facts, [("run", elsewhere.into()), ("code", "fflush(f).".into())]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub fn process(pid: u32, parent: Option<u32>, comm: &str, argv: &[&str]) -> Proc
         exe: format!("/usr/bin/{comm}"),
         comm: comm.into(),
         argv: argv.iter().map(|word| word.to_string()).collect(),
+        ..Image::default()
     };
     Process { pid, parent, images: vec![image], threads: 1, ..Process::default() }
 }
@@ -141,6 +142,7 @@ fn tiny_writes() -> Finding {
         why: "Each write of 1 byte enters the kernel: 5,000,000 times.".into(),
         fix: "weir run --coalesce -- ./tr2u a w\nchar buffer[65536];\nif (used == sizeof buffer)\n    write(1, buffer, used);"
             .into(),
+        command: Some("weir run --coalesce -- ./tr2u a w".into()),
         gain: Some(Gain { elapsed_s: 2.84, calls: 4_999_923 }),
         wrote: None,
     }
@@ -215,6 +217,7 @@ fn pipeline_findings() -> Vec<Finding> {
         evidence: BTreeMap::from([("pending_bytes".into(), 41.0), ("since_s".into(), 1.4)]),
         why: why.into(),
         fix: fix.into(),
+        command: None,
         gain: None,
         wrote: None,
     };

@@ -152,8 +152,12 @@ mod tests {
     /// Returns a run of `wrapper`, a shell script that starts a subshell and then executes the program `cp`.
     fn wrapped() -> Recording {
         let mut recording = clean();
-        let shell =
-            |started_s| Image { started_s, exe: "/usr/bin/bash".into(), comm: "bash".into(), argv: vec![] };
+        let shell = |started_s| Image {
+            started_s,
+            exe: "/usr/bin/bash".into(),
+            comm: "bash".into(),
+            ..Image::default()
+        };
         recording.processes[0].images.insert(0, shell(0.0));
         recording.processes[0].images[1].started_s = 0.5;
         recording.counts.iter_mut().for_each(|counts| counts.image = 1);

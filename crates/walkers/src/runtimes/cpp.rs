@@ -1,6 +1,6 @@
 //! C++: std::cout writes through the C library's stdout unless the program calls sync_with_stdio(false).
 
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
 
 use crate::{ProgramDetection, RuntimeEntry};
@@ -12,6 +12,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::new("cpp"),
         name: "C++",
+        language: SourceLanguage::Cpp,
         fixes: RuntimeFixes { max_delay: OUTSIDE, rescue: OUTSIDE, ..RuntimeFixes::STDIO },
         limits: RuntimeLimits { coalesce: None },
     },

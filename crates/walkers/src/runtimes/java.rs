@@ -1,6 +1,6 @@
 //! Java: System.out has no buffer; a BufferedWriter belongs to the program and no walker reads it.
 
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::hook::IgnoresEnvironment;
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
@@ -12,6 +12,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::new("java"),
         name: "Java",
+        language: SourceLanguage::Java,
         fixes: RuntimeFixes {
             unbuffered: NOT_NEEDED,
             line_buffered: NOT_NEEDED,

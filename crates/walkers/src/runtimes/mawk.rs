@@ -1,6 +1,6 @@
 //! mawk: writes through the C library's stdio.
 
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::{ProgramDetection, RuntimeEntry};
 
@@ -14,6 +14,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::new("mawk"),
         name: "mawk",
+        language: SourceLanguage::Awk,
         fixes: RuntimeFixes {
             unbuffered: INTERACTIVE,
             line_buffered: INTERACTIVE,

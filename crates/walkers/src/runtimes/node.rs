@@ -1,6 +1,6 @@
 //! Node: process.stdout has no buffer.
 
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::hook::IgnoresEnvironment;
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
@@ -13,6 +13,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::new("node"),
         name: "Node",
+        language: SourceLanguage::Node,
         fixes: RuntimeFixes {
             unbuffered: NOT_NEEDED,
             line_buffered: NOT_NEEDED,

@@ -1,6 +1,6 @@
 //! PHP: the command line's output has no buffer.
 
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::hook::IgnoresEnvironment;
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
@@ -12,6 +12,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::new("php"),
         name: "PHP",
+        language: SourceLanguage::Php,
         fixes: RuntimeFixes {
             unbuffered: NOT_NEEDED,
             line_buffered: NOT_NEEDED,

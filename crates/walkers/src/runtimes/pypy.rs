@@ -1,6 +1,6 @@
 //! PyPy: takes CPython's hook and variables; no walker reads its buffers.
 
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::runtimes::cpython::{HOOK, IGNORES_ENVIRONMENT, LINE_BUFFERED, UNBUFFERED};
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
@@ -13,6 +13,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::new("pypy"),
         name: "PyPy",
+        language: SourceLanguage::Python,
         fixes: RuntimeFixes {
             unbuffered: UNBUFFERED,
             line_buffered: LINE_BUFFERED,

@@ -24,7 +24,7 @@ use crate::elf_image::ElfImage;
 use crate::pending_bytes::{PendingBytes};
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::BUFFER_MOST;
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
 
@@ -56,6 +56,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::CPYTHON,
         name: "Python",
+        language: SourceLanguage::Python,
         fixes: RuntimeFixes {
             unbuffered: UNBUFFERED,
             line_buffered: LINE_BUFFERED,

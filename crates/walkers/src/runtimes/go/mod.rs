@@ -23,7 +23,7 @@ use crate::heap_search::touched;
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::STREAMS_MOST;
 use crate::search_cache::SearchCache;
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
 use crate::elf_image;
 use crate::{BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
@@ -41,6 +41,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::GO,
         name: "Go",
+        language: SourceLanguage::Go,
         fixes: RuntimeFixes {
             unbuffered: NOT_NEEDED,
             line_buffered: NOT_NEEDED,

@@ -16,7 +16,7 @@ use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
 use crate::stream_buffer::{StreamBuffer};
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
 
@@ -36,6 +36,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::PERL,
         name: "Perl",
+        language: SourceLanguage::Perl,
         fixes: RuntimeFixes {
             unbuffered: AUTOFLUSH,
             line_buffered: AUTOFLUSH,

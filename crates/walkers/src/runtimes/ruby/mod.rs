@@ -19,7 +19,7 @@ use crate::heap_search::blocks;
 use crate::elf_image::ElfImage;
 use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::word;
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
 
@@ -37,6 +37,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::RUBY,
         name: "Ruby",
+        language: SourceLanguage::Ruby,
         fixes: RuntimeFixes {
             unbuffered: SYNC,
             line_buffered: SYNC,

@@ -18,7 +18,7 @@ pub(crate) use buffers::RustBuffers;
 use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::{read_content, read_stable, structure, word};
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use std::cell::RefCell;
 use std::path::Path;
 use weir_sys::elf::ElfSections;
@@ -35,6 +35,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::RUST,
         name: "Rust",
+        language: SourceLanguage::Rust,
         fixes: RuntimeFixes {
             unbuffered: OUTSIDE,
             line_buffered: RuntimeFix::NotNeeded(

@@ -19,7 +19,7 @@ use crate::heap_search::blocks;
 use crate::pending_bytes::{PendingBytes};
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int};
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
 
@@ -41,6 +41,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::TCL,
         name: "Tcl",
+        language: SourceLanguage::Tcl,
         fixes: RuntimeFixes {
             unbuffered: UNBUFFERED,
             line_buffered: RuntimeFix::Hook("TCL_LIBRARY leads to a file that sets -buffering line on stdout"),

@@ -1,0 +1,44 @@
+//! Lua: C's stdio under other names.
+
+use super::{CodeFix, CodeText, StreamObject};
+
+pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
+    let standard = matches!(object, StreamObject::Stdin | StreamObject::Stdout);
+    let (code, note) = match fix {
+        CodeFix::BufferOutput if standard => {
+            ("io.stdout:setvbuf('full', 65536)", " at the start, and io.write; no io.flush() in the loop")
+        }
+        CodeFix::BufferOutput if object == StreamObject::Stderr => (
+            "io.stderr:setvbuf('full', 65536)",
+            " at the start, and io.stderr:flush() where a message must appear at once",
+        ),
+        CodeFix::BufferOutput => {
+            ("f:setvbuf('full', 65536)", " after io.open, and f:write; no f:flush() in the loop")
+        }
+        CodeFix::BufferInput if object == StreamObject::Stdin => {
+            ("io.stdin:setvbuf('full', 65536)", " at the start, and io.lines() or io.read(65536)")
+        }
+        CodeFix::BufferInput => {
+            ("f:setvbuf('full', 65536)", " after io.open, and f:lines() or f:read(65536)")
+        }
+        CodeFix::Flush if standard => {
+            ("io.stdout:flush()", " before it waits or ends, or io.stdout:setvbuf('line') once at the start")
+        }
+        CodeFix::Flush => ("f:flush()", " before it waits or ends, or f:setvbuf('line') once after io.open"),
+        CodeFix::FlushBeforeFork if standard => ("io.stdout:flush()", " before os.execute and io.popen"),
+        CodeFix::FlushBeforeFork => ("f:flush()", " before os.execute and io.popen"),
+        CodeFix::CheckErrors if standard => ("assert(io.stdout:flush())", " at the end; check io.write too"),
+        CodeFix::CheckErrors => ("assert(f:write(data)); assert(f:close())", ""),
+        CodeFix::SyncRename => (
+            "f:close(); assert(os.execute(\"sync '\" .. temporary .. \"'\")); assert(os.rename(temporary, path)); \
+                assert(os.execute(\"sync '\" .. directory .. \"'\"))",
+            "",
+        ),
+        CodeFix::WholeLines if object == StreamObject::Stdout => {
+            ("io.stdout:setvbuf('line')", " at the start")
+        }
+        CodeFix::WholeLines => ("f:setvbuf('line')", " after io.open(path, 'a')"),
+        CodeFix::ReadUnbuffered => ("io.stdin:setvbuf('no')", " before the first input"),
+    };
+    CodeText::new(code, note)
+}

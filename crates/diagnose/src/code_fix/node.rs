@@ -1,0 +1,67 @@
+//! Node: its streams have no output buffer that collects small writes.
+
+use super::{CodeFix, CodeText, StreamObject};
+
+pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
+    let note = " once for every 64 KiB, with small pieces collected in an array";
+    let (code, note) = match fix {
+        CodeFix::BufferOutput => match object {
+            StreamObject::Stdin | StreamObject::Stdout => ("process.stdout.write(pieces.join(''))", note),
+            StreamObject::Stderr => ("process.stderr.write(pieces.join(''))", note),
+            StreamObject::File | StreamObject::Pipe => ("fs.writeSync(fd, pieces.join(''))", note),
+            StreamObject::Socket => ("socket.write(pieces.join(''))", note),
+        },
+        CodeFix::BufferInput => match object {
+            StreamObject::Stdin => {
+                ("process.stdin.on('data', block => use(block))", "; no fs.readSync of a few bytes")
+            }
+            StreamObject::Socket => {
+                ("socket.on('data', block => use(block))", "; no socket.read of a few bytes")
+            }
+            StreamObject::Pipe => {
+                ("const bytes = fs.readSync(fd, Buffer.alloc(65536))", "; no fs.readSync of a few bytes")
+            }
+            _ => (
+                "fs.createReadStream(path, { highWaterMark: 65536 }).on('data', block => use(block))",
+                "; no fs.readSync of a few bytes",
+            ),
+        },
+        CodeFix::FlushBeforeFork => match object {
+            StreamObject::Stdin | StreamObject::Stdout => {
+                ("process.stdout.write(data, () => start())", ": the child starts only after the write")
+            }
+            _ => ("out.write(data, () => start())", ": the child starts only after the write"),
+        },
+        CodeFix::Flush => match object {
+            StreamObject::Stdin | StreamObject::Stdout => {
+                ("process.stdout.write(data, () => process.exit(0))", ": it ends only after the write")
+            }
+            StreamObject::Stderr => {
+                ("process.stderr.write(data, () => process.exit(0))", ": it ends only after the write")
+            }
+            _ => ("out.end(() => process.exit(0))", ": it ends only after the last write"),
+        },
+        CodeFix::CheckErrors => match object {
+            StreamObject::Stdin | StreamObject::Stdout => {
+                ("process.stdout.on('error', () => process.exit(1))", "")
+            }
+            StreamObject::Stderr => ("process.stderr.on('error', () => process.exit(1))", ""),
+            _ => ("out.on('error', error => { console.error(error); process.exitCode = 1 })", ""),
+        },
+        CodeFix::SyncRename => (
+            "fs.fsyncSync(fd); fs.closeSync(fd); fs.renameSync(temporary, path); \
+                const d = fs.openSync(directory); fs.fsyncSync(d); fs.closeSync(d)",
+            "",
+        ),
+        CodeFix::WholeLines if object == StreamObject::Stdout => {
+            ("fs.writeSync(1, line)", " with each line whole")
+        }
+        CodeFix::WholeLines => {
+            ("fs.writeSync(fd, line)", " with each line whole, after fs.openSync(path, 'a')")
+        }
+        CodeFix::ReadUnbuffered => {
+            ("const bytes = fs.readSync(0, Buffer.alloc(1))", " for each byte up to the end of the line")
+        }
+    };
+    CodeText::new(code, note)
+}

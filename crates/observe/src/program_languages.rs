@@ -1,0 +1,187 @@
+//! Finds the language of each executed program: while it runs, because its file may be gone later (`go run`), else from
+//! its file at the end.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use weir_model::SourceLanguage;
+use weir_model::trace::{Event, EventKind, Image, Process};
+use weir_sys::elf::ElfFile;
+use weir_walkers::{compiled_runtime, runtime_of, runtimes};
+
+/// Programs that are read per tick. The others wait for the next tick, or for the end of the recording.
+const READ_PER_TICK: usize = 4;
+/// Programs that wait to be read. A build starts more in a tick.
+const UNREAD_MOST: usize = 64;
+/// Scripts whose interpreters are scripts, as the kernel follows them.
+const INTERPRETERS_DEEP: usize = 5;
+/// The kernel reads no more of a script's first line.
+const FIRST_LINE_MOST: u64 = 256;
+
+/// The languages found so far, by the path and the name of the program.
+#[derive(Debug, Default)]
+pub(crate) struct ProgramLanguages {
+    known: HashMap<(String, String), SourceLanguage>,
+    unread: Vec<(u32, String, String)>,
+}
+
+impl ProgramLanguages {
+    /// Adds a program that a process has just executed.
+    pub fn begin(&mut self, pid: u32, exe: &str, comm: &str) {
+        let is_queued = |(_, queued, name): &(u32, String, String)| queued == exe && name == comm;
+        let known = self.known.contains_key(&(exe.into(), comm.into()));
+        if !known && self.unread.len() < UNREAD_MOST && !self.unread.iter().any(is_queued) {
+            self.unread.push((pid, exe.into(), comm.into()));
+        }
+    }
+
+    /// Reads some of the programs that still run.
+    pub fn check(&mut self) {
+        let first = self.unread.len().saturating_sub(READ_PER_TICK);
+        for (pid, exe, comm) in self.unread.split_off(first) {
+            let file = PathBuf::from(format!("/proc/{pid}/exe"));
+            // The process may have executed another program meanwhile.
+            let path = fs::read_link(&file).map(|path| path.to_string_lossy().into_owned()).ok();
+            if let Some(path) = path.filter(|path| *path == exe || !exe.starts_with('/')) {
+                self.read(&file, path, comm);
+            }
+        }
+    }
+
+    fn read(&mut self, file: &Path, exe: String, comm: String) -> Option<SourceLanguage> {
+        let language = language_of(file, &exe, &comm)?;
+        self.known.insert((exe, comm), language);
+        Some(language)
+    }
+
+    /// Sets the language of every image. A program of C in which a walker found the buffers of another language has that
+    /// one's.
+    pub fn finish(mut self, processes: &mut [Process], events: &[Event]) {
+        let embedded = embedded_languages(events);
+        let mut missing = HashSet::new();
+        for process in processes {
+            let pid = process.pid;
+            for image in &mut process.images {
+                image.language = self.language(image, &mut missing);
+                if image.language.is_none_or(|language| language == SourceLanguage::C) {
+                    image.language = embedded.get(&pid).copied().or(image.language);
+                }
+            }
+        }
+    }
+
+    fn language(&mut self, image: &Image, missing: &mut HashSet<String>) -> Option<SourceLanguage> {
+        let key = (image.exe.clone(), image.comm.clone());
+        if let Some(&language) = self.known.get(&key) {
+            return Some(language);
+        }
+        if missing.contains(&image.exe) {
+            return None;
+        }
+        let found = self.read(Path::new(&image.exe), key.0, key.1);
+        if found.is_none() {
+            missing.insert(image.exe.clone());
+        }
+        found
+    }
+}
+
+/// Returns the language of a process's buffers, if it is not C.
+fn embedded_languages(events: &[Event]) -> HashMap<u32, SourceLanguage> {
+    let mut languages = HashMap::new();
+    for event in events {
+        let EventKind::Buffers { buffers, .. } = &event.kind else { continue };
+        for buffer in buffers {
+            let entry = runtimes().iter().find(|entry| entry.facts.id == buffer.walker);
+            if let Some(entry) = entry.filter(|entry| entry.facts.language != SourceLanguage::C) {
+                languages.insert(event.pid, entry.facts.language);
+            }
+        }
+    }
+    languages
+}
+
+/// Returns the language of a program; None if its file cannot be read. A script has that of its interpreter.
+fn language_of(file: &Path, exe: &str, comm: &str) -> Option<SourceLanguage> {
+    let mut path = fs::canonicalize(file).unwrap_or_else(|_| PathBuf::from(exe));
+    let mut opened = File::open(file).ok()?;
+    for _ in 0..INTERPRETERS_DEEP {
+        let Some(interpreter) = interpreter(&mut opened) else { break };
+        // The name is enough for env(1), which looks the interpreter up in PATH.
+        path = fs::canonicalize(&interpreter).unwrap_or_else(|_| PathBuf::from(&interpreter));
+        match File::open(&path) {
+            Ok(next) => opened = next,
+            Err(_) => return Some(runtime_of(&interpreter, comm, None).facts.language),
+        }
+    }
+    let elf = ElfFile::from_file(opened);
+    let compiled = elf.as_ref().and_then(|elf| elf.sections().ok()).and_then(|all| compiled_runtime(&all));
+    let called = Path::new(exe).file_name().map_or(comm.into(), |name| name.to_string_lossy().into_owned());
+    let by_path = &runtime_of(&path.to_string_lossy(), &called, compiled).facts;
+    match by_path.language {
+        SourceLanguage::C => Some(runtime_of(&called, comm, compiled).facts.language),
+        language => Some(language),
+    }
+}
+
+/// Returns the interpreter of a script; the name after env(1) if that starts it.
+fn interpreter(file: &mut File) -> Option<String> {
+    let mut line = Vec::new();
+    file.take(FIRST_LINE_MOST).read_to_end(&mut line).ok()?;
+    let line = String::from_utf8_lossy(line.strip_prefix(b"#!")?).into_owned();
+    let mut words = line.lines().next()?.split_whitespace();
+    let first = words.next()?;
+    let by_env =
+        first.ends_with("/env").then(|| words.find(|word| !word.starts_with('-') && !word.contains('=')));
+    Some(by_env.flatten().unwrap_or(first).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn language(exe: &str) -> Option<SourceLanguage> {
+        language_of(Path::new(exe), exe, "")
+    }
+
+    #[test]
+    fn interpreters_and_their_scripts_have_a_language() {
+        assert_eq!(language("/bin/sh"), Some(SourceLanguage::Shell));
+        assert_eq!(language(&std::env::current_exe().unwrap().to_string_lossy()), Some(SourceLanguage::Rust));
+        assert_eq!(language("/nowhere/prog"), None);
+        let dir = tempfile::tempdir().unwrap();
+        for (first_line, expected) in [
+            ("#!/usr/bin/env -S python3 -u", SourceLanguage::Python),
+            ("#! /bin/sh -e", SourceLanguage::Shell),
+            ("#!/nowhere/perl -w", SourceLanguage::Perl),
+        ] {
+            let script = dir.path().join("sed");
+            fs::write(&script, format!("{first_line}\n")).unwrap();
+            assert_eq!(language(&script.to_string_lossy()), Some(expected), "{first_line}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_gone_keeps_the_language_that_was_read_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let exe = dir.path().join("main").to_string_lossy().into_owned();
+        fs::copy("/bin/sleep", &exe).unwrap();
+        let mut child = std::process::Command::new(&exe).arg("60").spawn().unwrap();
+        let mut languages = ProgramLanguages::default();
+        languages.begin(child.id(), &exe, "main");
+        while fs::read_link(format!("/proc/{}/exe", child.id())).is_ok_and(|path| path != Path::new(&exe)) {
+            std::thread::yield_now(); // the child has not called execve(2) yet
+        }
+        languages.check();
+        fs::remove_file(&exe).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let image = |exe: &str| Image { exe: exe.into(), comm: "main".into(), ..Image::default() };
+        let mut processes = [Process { images: vec![image(&exe), image("/gone")], ..Process::default() }];
+        languages.finish(&mut processes, &[]);
+        let found: Vec<_> = processes[0].images.iter().map(|image| image.language).collect();
+        assert_eq!(found, [Some(SourceLanguage::C), None]);
+    }
+}

@@ -1,0 +1,216 @@
+//! The advice of findings on the built binary: a `weir run` command is printed only if `weir run` accepts it for this
+//! program, and the code is that of the program's language and of the object concerned.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{KillOnDrop, WEIR, disk_dir, has, skip, text, wait_for, weir};
+use serde_json::Value;
+
+/// Runs a command under `weir trace` and returns its findings.
+fn findings(dir: &Path, words: &[&str]) -> Vec<Value> {
+    let arguments = [&["trace", "--quiet", "--json", "t.json", "--"], words].concat();
+    let mut command = weir(dir, &arguments);
+    command
+        .env_remove("PYTHONUNBUFFERED")
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(dir.join("stdout")).expect("stdout"));
+    let output = command.output().expect("weir starts");
+    document(dir, &text(&output.stderr))
+}
+
+fn document(dir: &Path, errors: &str) -> Vec<Value> {
+    let bytes = fs::read(dir.join("t.json")).unwrap_or_else(|error| panic!("{error}: {errors}"));
+    let document: Value = serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {errors}"));
+    document["findings"].as_array().expect("findings").clone()
+}
+
+/// Returns the only finding with this identifier.
+#[track_caller]
+fn only<'a>(findings: &'a [Value], id: &str) -> &'a Value {
+    let found: Vec<&Value> = findings.iter().filter(|finding| finding["id"] == id).collect();
+    assert_eq!(found.len(), 1, "{id}: {findings:#?}");
+    found[0]
+}
+
+fn fix(finding: &Value) -> &str {
+    finding["fix"].as_str().expect("a fix")
+}
+
+/// Builds a program from its source. Returns false if the compiler is missing.
+fn build(dir: &Path, test: &str, compiler: &[&str], name: &str, source: &str) -> bool {
+    if !has(compiler[0]) {
+        skip(test, &format!("{} is not installed", compiler[0]));
+        return false;
+    }
+    fs::write(dir.join(name), source).expect("the source");
+    let output = Command::new(compiler[0]).args(&compiler[1..]).arg(name).current_dir(dir).output();
+    let output = output.expect("the compiler starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    true
+}
+
+/// Asserts that `weir run` accepts a printed command.
+#[track_caller]
+fn assert_accepted(dir: &Path, command: &str) {
+    let script = command.replacen("weir run ", &format!("{WEIR} run --why=only "), 1);
+    let output = Command::new("bash").args(["-c", &script]).current_dir(dir).output().expect("bash");
+    assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+}
+
+const BYTEWISE: &str = "#include <fcntl.h>\n#include <unistd.h>\nint main(void) {\n\
+    int fd = open(\"out\", O_WRONLY | O_CREAT | O_TRUNC, 0644);\n\
+    for (int i = 0; i < 300000; i++) if (write(fd, \"x\", 1) != 1) return 1;\nreturn 0; }\n";
+
+#[test]
+fn an_unbuffered_go_program_gets_go_code_and_no_command() {
+    let dir = disk_dir();
+    let source = "package main\nimport \"os\"\nfunc main() { f, _ := os.Create(\"out\"); \
+        for i := 0; i < 300000; i++ { f.Write([]byte(\"x\")) }; f.Close() }\n";
+    if !build(dir.path(), "advice for Go", &["go", "build", "-o", "prog"], "prog.go", source) {
+        return;
+    }
+    let found = findings(dir.path(), &["./prog"]);
+    let finding = only(&found, "tiny-writes");
+    assert!(fix(finding).contains("bufio.NewWriterSize(f, 65536)"), "{finding:#}");
+    assert!(finding["command"].is_null() && !fix(finding).contains("weir run"), "{finding:#}");
+    assert!(!fix(finding).contains("setvbuf"), "{finding:#}");
+}
+
+#[test]
+fn a_deleted_executable_keeps_its_language() {
+    let dir = disk_dir();
+    let source = "package main\nimport (\"os\"; \"time\")\nfunc main() { f, _ := os.Create(\"out\"); \
+        for i := 0; i < 300000; i++ { f.Write([]byte(\"x\")) }; f.Close(); time.Sleep(200 * time.Millisecond); \
+        os.Remove(\"prog\") }\n";
+    if !build(
+        dir.path(),
+        "advice for a deleted Go program",
+        &["go", "build", "-o", "prog"],
+        "prog.go",
+        source,
+    ) {
+        return;
+    }
+    let found = findings(dir.path(), &["./prog"]);
+    assert!(fix(only(&found, "tiny-writes")).contains("bufio"), "{found:#?}");
+    assert!(!dir.path().join("prog").exists());
+}
+
+#[test]
+fn a_cpp_program_gets_the_code_of_iostreams() {
+    let dir = disk_dir();
+    let source = "#include <fstream>\n#include <iostream>\nint main() { std::ofstream out(\"out\");\n\
+        for (int i = 0; i < 200000; i++) out << 'x' << std::endl;\n\
+        for (int i = 0; i < 200000; i++) std::cout << i << std::endl; }\n";
+    if !build(dir.path(), "advice for C++", &["g++", "-O1", "-o", "prog"], "prog.cpp", source) {
+        return;
+    }
+    let found = findings(dir.path(), &["./prog"]);
+    let of =
+        |fd: i64| found.iter().find(|finding| finding["fd"] == fd).unwrap_or_else(|| panic!("{found:#?}"));
+    let (stdout, file) = (of(1), of(3));
+    assert!(
+        fix(stdout).contains("sync_with_stdio(false)") && fix(stdout).contains("no std::endl"),
+        "{stdout:#}"
+    );
+    assert!(fix(file).contains("std::ofstream out(path);"), "{file:#}");
+    assert_accepted(dir.path(), file["command"].as_str().expect("a command"));
+}
+
+#[test]
+fn a_python_file_gets_the_code_of_files() {
+    let dir = disk_dir();
+    fs::write(
+        dir.path().join("save.py"),
+        "import os, time\nf = open('out', 'w')\nf.write('kept')\ntime.sleep(1.6)\nos._exit(0)\n",
+    )
+    .expect("a script");
+    let found = findings(dir.path(), &["/usr/bin/python3", "save.py"]);
+    for id in ["stuck-output", "lost-at-exit"] {
+        let finding = only(&found, id);
+        assert!(fix(finding).contains("f.flush()") && !fix(finding).contains("print("), "{finding:#}");
+        assert_accepted(dir.path(), finding["command"].as_str().expect("a command"));
+    }
+}
+
+#[test]
+fn a_static_program_is_not_offered_what_needs_a_library() {
+    let dir = disk_dir();
+    let compiler = ["gcc", "-static", "-O1", "-o", "prog"];
+    assert!(build(dir.path(), "advice for a static program", &compiler, "prog.c", BYTEWISE));
+    let found = findings(dir.path(), &["./prog"]);
+    let finding = only(&found, "tiny-writes");
+    assert!(finding["command"].is_null() && fix(finding).starts_with("FILE *f = fopen("), "{finding:#}");
+}
+
+#[test]
+fn a_command_runs_from_the_directory_of_the_trace() {
+    let dir = disk_dir();
+    fs::create_dir(dir.path().join("sub")).expect("a directory");
+    assert!(build(
+        dir.path(),
+        "advice in a directory",
+        &["gcc", "-O1", "-o", "sub/prog"],
+        "prog.c",
+        BYTEWISE
+    ));
+    let found = findings(dir.path(), &["sh", "-c", "cd sub && ./prog; true"]);
+    let finding = only(&found, "tiny-writes");
+    let command = finding["command"].as_str().unwrap_or_else(|| panic!("{finding:#}"));
+    assert_eq!(command, "weir run --coalesce -- sh -c 'cd sub && ./prog; true'");
+    fs::remove_file(dir.path().join("sub/out")).expect("the program's output");
+    let command = command.replacen("weir", WEIR, 1);
+    let status = Command::new("bash").args(["-c", &command]).current_dir(dir.path()).status().expect("bash");
+    assert!(status.success());
+    assert_eq!(fs::metadata(dir.path().join("sub/out")).expect("the output").len(), 300_000);
+}
+
+#[test]
+fn a_command_that_refuses_the_option_is_not_offered_for_its_child() {
+    let dir = disk_dir();
+    if !has("node") {
+        return skip("advice for a child of node", "node is not installed");
+    }
+    assert!(build(dir.path(), "advice for a child", &["gcc", "-O1", "-o", "prog"], "prog.c", BYTEWISE));
+    fs::write(dir.path().join("start.js"), "require('child_process').spawnSync('./prog')\n")
+        .expect("a script");
+    let found = findings(dir.path(), &["node", "start.js"]);
+    for finding in found {
+        if let Some(command) = finding["command"].as_str() {
+            assert_accepted(dir.path(), command);
+        }
+    }
+}
+
+#[test]
+fn the_command_of_an_attached_process_changes_to_its_directory() {
+    let dir = disk_dir();
+    let elsewhere = disk_dir();
+    fs::write(
+        elsewhere.path().join("wait.py"),
+        "import time\nprint('kept')\nfor i in range(60): time.sleep(0.5)\n",
+    )
+    .expect("a script");
+    let out = fs::File::create(dir.path().join("stdout")).expect("stdout");
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg("wait.py").current_dir(elsewhere.path()).env_remove("PYTHONUNBUFFERED").stdout(out);
+    let process = KillOnDrop(command.spawn().expect("python3"));
+    let pid = process.0.id().to_string();
+    let sleeps =
+        || fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|wait| wait.contains("nanosleep"));
+    wait_for("the script", sleeps);
+    std::thread::sleep(Duration::from_millis(100));
+    let arguments = ["trace", "--quiet", "--json", "t.json", "--pid", &pid, "--time", "2s"];
+    let output = weir(dir.path(), &arguments).output().expect("weir starts");
+    let found = document(dir.path(), &text(&output.stderr));
+    let finding = only(&found, "stuck-output");
+    let command = finding["command"].as_str().unwrap_or_else(|| panic!("{finding:#}"));
+    let start = format!("cd {} && weir run --max-delay 100ms -- ", elsewhere.path().display());
+    assert!(command.starts_with(&start) && command.ends_with("python3 wait.py"), "{command}");
+    assert_accepted(dir.path(), command);
+}
