@@ -47,7 +47,11 @@ fn the_document_obeys_its_schema_and_counts_the_calls() {
     // The basic effect of buffering, far larger than any noise.
     assert!(median(row("syscall", 1), "elapsed_s") > 20.0 * median(row("syscall", 65536), "elapsed_s"));
     assert!(document["answers"].as_array().unwrap().len() >= 3);
-    assert!(document["knee_bytes"].as_u64().unwrap() >= 1000);
+    let gains = document["answers"].to_string();
+    match document["knee_bytes"].as_u64() {
+        Some(knee) => assert_eq!(knee, 1000, "the largest record is no knee"),
+        None => assert!(gains.contains("Not within the records measured"), "{gains}"),
+    }
     assert_eq!(names(dir.path()), Vec::<String>::new(), "files are left behind");
 }
 

@@ -35,6 +35,39 @@ fn cold_is_checked_and_tmpfs_is_never_cold() {
 }
 
 #[test]
+fn a_copy_between_two_directories_reads_from_the_first_and_writes_to_the_second() {
+    let [from, to] = [disk_dir(), disk_dir()];
+    let paths = [&from, &to].map(|dir| dir.path().to_str().unwrap());
+    let arguments =
+        ["bench", "copy", "--size", "4MB", "--budget", "3s", "--dir", paths[0], "--dir", paths[1]];
+    let bare = weir(from.path(), &[]);
+    let traces = has("strace");
+    let mut command = if traces { Command::new("strace") } else { weir(from.path(), &[]) };
+    if traces {
+        let calls = to.path().join("calls");
+        command.args(["-f", "-e", "trace=openat", "-o"]).arg(calls).arg(bare.get_program());
+    }
+    let output = command.args(arguments).current_dir(from.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let screen = text(&output.stdout);
+    let lead = format!("From {} to {}: blocks of ", paths[0], paths[1]);
+    let flat = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(&lead), "{screen}");
+    if traces {
+        let calls = std::fs::read_to_string(to.path().join("calls")).unwrap();
+        let opened = |dir: &str, name: &str, mode: &str| {
+            calls.lines().any(|line| line.contains(dir) && line.contains(name) && line.contains(mode))
+        };
+        assert!(opened(paths[0], "/in\"", "O_RDONLY") && opened(paths[1], "/out\"", "O_WRONLY"), "{calls}");
+        assert!(!opened(paths[0], "/out\"", "O_WRONLY"), "{calls}");
+        std::fs::remove_file(to.path().join("calls")).unwrap();
+    } else {
+        skip("a_copy_between_two_directories: which files it opens", "needs strace");
+    }
+    assert!(names(from.path()).is_empty() && names(to.path()).is_empty(), "private directories are removed");
+}
+
+#[test]
 fn each_advice_has_a_row() {
     let dir = disk_dir();
     let arguments = [

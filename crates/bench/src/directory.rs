@@ -15,11 +15,16 @@ use crate::loop_image::LoopImage;
 /// Free space required beside the files of a sample; an estimate for metadata and the journal.
 const MARGIN_BYTES: u64 = 1 << 20;
 
+/// Separates two directories or file systems in a name.
+const FROM_TO: &str = " → ";
+
 /// A work directory as the user requested it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectoryRequest {
     /// A directory that exists.
     Dir(PathBuf),
+    /// Two directories that exist: samples read from the first and write to the second.
+    FromTo(PathBuf, PathBuf),
     /// A fresh file system of this type on a loop image (tmpfs: in memory), made in this directory.
     FileSystem(String, PathBuf),
 }
@@ -27,14 +32,16 @@ pub enum DirectoryRequest {
 /// An open work directory. Drop removes the private directory and unmounts the loop image.
 #[derive(Debug)]
 pub struct BenchDirectory {
-    /// The directory as the user named it, or `loop image`.
+    /// The directory as the user named it, or `loop image`. `A → B` for samples that read from A and write to B.
     pub dir: String,
-    /// File system type as in /proc/self/mountinfo, such as `ext4`.
+    /// File system type as in /proc/self/mountinfo, such as `ext4`; `ext4 → xfs` if samples write to another one.
     pub fs: String,
     /// Mount options, separated by commas.
     pub mount_options: String,
     /// The reason if the directory is unusable. Its cells repeat the reason in the result.
     pub cannot: Option<String>,
+    /// The directory of the output, if it is not this one.
+    output: Option<Box<BenchDirectory>>,
     work: Option<TempDir>,
     // Behind `work`, so that the directory goes before its file system.
     _image: Option<LoopImage>,
@@ -46,6 +53,7 @@ impl BenchDirectory {
     pub fn open(request: &DirectoryRequest, need_bytes: u64) -> Result<Self> {
         match request {
             DirectoryRequest::Dir(dir) => Self::in_dir(dir, need_bytes),
+            DirectoryRequest::FromTo(from, to) => Self::from_to(from, to, need_bytes),
             DirectoryRequest::FileSystem(fs, dir) => {
                 match LoopImage::make(fs, dir, need_bytes + MARGIN_BYTES) {
                     Ok(image) => {
@@ -64,6 +72,7 @@ impl BenchDirectory {
             fs: fs.into(),
             mount_options: String::new(),
             cannot: Some(why),
+            output: None,
             work: None,
             _image: None,
         }
@@ -85,18 +94,53 @@ impl BenchDirectory {
             fs,
             mount_options,
             cannot: None,
+            output: None,
             work: Some(work),
             _image: None,
         })
     }
 
-    /// Returns the path of the file `name` in the private directory.
-    pub fn file(&self, name: &str) -> PathBuf {
+    /// Opens two directories. `need_bytes` is for input and output together; each directory has half of it.
+    fn from_to(from: &Path, to: &Path, need_bytes: u64) -> Result<Self> {
+        let [input, output] =
+            [Self::in_dir(from, need_bytes / 2)?, Self::in_dir(to, need_bytes.div_ceil(2))?];
+        let both = |of: fn(&Self) -> &str| match (of(&input), of(&output)) {
+            (same, other) if same == other => same.to_string(),
+            (first, second) => format!("{first}{FROM_TO}{second}"),
+        };
+        Ok(Self {
+            dir: format!("{}{FROM_TO}{}", input.dir, output.dir),
+            fs: both(|directory| &directory.fs),
+            mount_options: both(|directory| &directory.mount_options),
+            output: Some(Box::new(output)),
+            ..input
+        })
+    }
+
+    /// Returns the type of the file system with the input.
+    pub fn input_fs(&self) -> &str {
+        self.fs.split(FROM_TO).next().unwrap_or_default()
+    }
+
+    /// Returns the path of the input file.
+    pub fn input_file(&self) -> PathBuf {
+        self.file("in")
+    }
+
+    /// Returns the path of the output file.
+    pub fn output_file(&self) -> PathBuf {
+        self.output.as_deref().unwrap_or(self).file("out")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
         self.work.as_ref().map(|work| work.path().join(name)).unwrap_or_default()
     }
 
-    /// Removes the private directory. Fails if a file in it cannot be removed.
+    /// Removes the private directories. Fails if a file in them cannot be removed.
     pub fn close(mut self) -> Result<()> {
+        if let Some(output) = self.output.take() {
+            output.close()?;
+        }
         let Some(work) = self.work.take() else { return Ok(()) };
         let path = work.path().to_path_buf();
         work.close().map_err(|error| Error::system("rmdir", &path, &error, "remove it by hand"))
@@ -125,11 +169,25 @@ mod tests {
     fn the_directory_is_ours_alone_and_goes_away() {
         let outer = tempfile::tempdir().unwrap();
         let directory = BenchDirectory::open(&DirectoryRequest::Dir(outer.path().into()), 1000).unwrap();
-        let file = directory.file("in");
+        let file = directory.input_file();
         fs::write(&file, "x").unwrap();
         assert!(file.starts_with(outer.path()) && directory.fs != "unknown");
         directory.close().unwrap();
         assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn input_and_output_can_be_in_two_directories() {
+        let [from, to] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let request = DirectoryRequest::FromTo(from.path().into(), to.path().into());
+        let directory = BenchDirectory::open(&request, 1000).unwrap();
+        assert!(
+            directory.input_file().starts_with(from.path()) && directory.output_file().starts_with(to.path())
+        );
+        assert_eq!(directory.dir, format!("{} → {}", from.path().display(), to.path().display()));
+        assert!(!directory.fs.contains('→'), "one file system: {}", directory.fs);
+        directory.close().unwrap();
+        assert!([from, to].iter().all(|dir| fs::read_dir(dir.path()).unwrap().count() == 0));
     }
 
     #[test]

@@ -106,11 +106,14 @@ pub fn noise(tracks: &[Track], rounds: &[Round]) -> Noise {
     }
 }
 
-/// Returns `a / b` in elapsed time, over the rounds that have both.
+/// Returns `a / b` in elapsed time. The value is the ratio of the medians, so that it agrees with the figures of the table. The
+/// interval is that of the ratios within the rounds that have both, widened to the value if rows were measured in different
+/// rounds. Returns `None` if no round has both.
 pub fn ratio(a: &BenchRow, b: &BenchRow) -> Option<Ratio> {
     let of_round: BTreeMap<usize, f64> =
         b.rounds_of.iter().copied().zip(b.samples_s.iter().copied()).collect();
     let pairs =
         a.rounds_of.iter().zip(&a.samples_s).filter_map(|(round, &a_s)| Some((a_s, *of_round.get(round)?)));
-    Ratio::paired(pairs)
+    let value = a.elapsed_s?.median / b.elapsed_s?.median;
+    Ratio::paired(pairs).filter(|_| value.is_finite()).map(|ratio| ratio.with_value(value))
 }

@@ -217,7 +217,7 @@ impl<'a> Runner<'a> {
         let needed = self.tracks.iter().filter(in_directory).filter(|track| track.cell.workload.has_input());
         let Some(bytes) = needed.map(|track| track.cell.bytes).max() else { return Ok(()) };
         self.announce("the input file")?;
-        let path = self.directories[directory].file("in").display().to_string();
+        let path = self.directories[directory].input_file().display().to_string();
         let job = Job {
             out_path: Some(path),
             sync: SyncKind::End.number() as u32,
@@ -267,7 +267,7 @@ impl<'a> Runner<'a> {
         let cell = self.tracks[index].cell.clone();
         self.announce(&cell.label())?;
         let directory = &self.directories[cell.directory];
-        let (in_path, out_path) = (directory.file("in"), directory.file("out"));
+        let (in_path, out_path) = (directory.input_file(), directory.output_file());
         if cell.workload.has_input() && !self.set_cache(index, bytes)? {
             return Ok(None);
         }
@@ -319,12 +319,12 @@ impl<'a> Runner<'a> {
         let directory = &self.directories[cell.directory];
         // A cold file is cold to its end: read-ahead goes beyond what a sample reads.
         let range = if cell.cache == CacheState::Cold { cell.bytes } else { bytes };
-        let cached = cache::prepare(&directory.file("in"), range, cell.cache)?;
+        let cached = cache::prepare(&directory.input_file(), range, cell.cache)?;
         if cell.cache == CacheState::Warm {
             return Ok(true);
         }
         let track = &mut self.tracks[index];
-        if directory.fs == "tmpfs" {
+        if directory.input_fs() == "tmpfs" {
             track.cannot = Some("tmpfs lives in the page cache: it is never cold".into());
             return Ok(false);
         }

@@ -109,6 +109,9 @@ impl BenchSelection {
     }
 
     fn directories(&self) -> Result<Vec<DirectoryRequest>> {
+        if let Some(pair) = self.directory_pair() {
+            return Ok(vec![pair]);
+        }
         let mut directories: Vec<DirectoryRequest> =
             self.dirs.iter().cloned().map(DirectoryRequest::Dir).collect();
         // The images are created in the first directory; a tmpfs needs only a mount point there.
@@ -121,6 +124,18 @@ impl BenchSelection {
             directories.push(DirectoryRequest::Dir(image_dir));
         }
         Ok(directories)
+    }
+
+    /// Returns the two directories of a copy from one to the other: only copies are measured, in two directories.
+    fn directory_pair(&self) -> Option<DirectoryRequest> {
+        let copies = |word: &String| word == Workload::Copy.name() || word == COMPOSED_WORKLOADS[0];
+        let only_copies = !self.workloads.is_empty() && self.workloads.iter().all(copies);
+        match self.dirs.as_slice() {
+            [from, to] if only_copies && self.file_systems.is_empty() && self.published.is_empty() => {
+                Some(DirectoryRequest::FromTo(from.clone(), to.clone()))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the axes of a workload word: several if the default has rows beside the grid.
@@ -148,10 +163,12 @@ impl BenchSelection {
         }
     }
 
-    /// Returns the rows that are measured beside the grid if neither methods nor records were chosen: system calls with
-    /// larger records, and the methods that a copying tool would use, so that the advice rests on figures.
+    /// Returns the rows that are measured beside the grid if neither methods nor sizes nor modes were chosen: system calls
+    /// with larger records, and the methods that a copying tool would use, so that the advice rests on figures.
     fn rows_beside(&self, grid: &Axes) -> Vec<Axes> {
-        if !self.methods.is_empty() || !self.records.is_empty() || grid.workloads == [Workload::Log] {
+        let chosen = !self.methods.is_empty() || !self.records.is_empty();
+        let about_buffers = !self.buffers.is_empty() || !self.modes.is_empty();
+        if chosen || about_buffers || grid.workloads == [Workload::Log] {
             return Vec::new();
         }
         let rows = |methods: &[&str], records: &[u64]| Axes {

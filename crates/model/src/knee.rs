@@ -37,13 +37,15 @@ fn knee_of(curves: &[Curve], rounds: impl Iterator<Item = usize> + Clone) -> Opt
     points.iter().find(|&&(_, seconds)| seconds <= best * (1.0 + TOLERANCE)).map(|&(bytes, _)| bytes)
 }
 
-/// Returns the knee of `curves` with an interval bootstrapped over rounds; `None` with fewer than two sizes.
+/// Returns the knee of `curves` with an interval bootstrapped over rounds. Returns `None` with fewer than two sizes, and if
+/// only the largest size is within [`TOLERANCE`] of the best: gains then go on beyond the measured sizes.
 pub fn knee(curves: &[Curve]) -> Option<Knee> {
     if curves.len() < 2 {
         return None;
     }
     let rounds = curves.iter().map(|(_, values)| values.len()).max()?;
-    let bytes = knee_of(curves, 0..rounds)?;
+    let largest = curves.iter().map(|(bytes, _)| *bytes).max()?;
+    let bytes = knee_of(curves, 0..rounds).filter(|&bytes| bytes < largest)?;
     let mut found: Vec<u64> =
         resamples(rounds).filter_map(|drawn| knee_of(curves, drawn.into_iter())).collect();
     found.sort_unstable();
@@ -78,7 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn one_size_has_no_knee() {
+    fn one_size_has_no_knee_nor_has_a_curve_that_falls_to_its_end() {
+        assert_eq!(knee(&[curve(1, &[9.0; 4]), curve(64, &[2.0; 4]), curve(4096, &[1.0; 4])]), None);
         assert_eq!(knee(&[curve(1, &[1.0])]), None);
         assert_eq!(knee(&[]), None);
     }

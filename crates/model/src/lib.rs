@@ -6,6 +6,7 @@ pub mod bench;
 pub mod cost;
 pub mod duration;
 pub mod errno;
+pub mod estimate;
 pub mod finding;
 pub mod flush;
 pub mod knee;

@@ -1,10 +1,10 @@
 //! What does a cold cache cost?
 
-use weir_model::Size;
-use weir_model::duration::three_digits;
-
-use super::{Numbered, View, elapsed, figure, name, seconds};
 use weir_model::bench::BenchAnswer;
+use weir_model::{Ratio, Size, estimate};
+
+use super::{Numbered, View, elapsed, figure, name};
+use crate::rows::ratio;
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let key = &view.group.key;
@@ -18,25 +18,31 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
                 == (&key.workload, &key.fs, &key.dir, &key.sync)
             && (&other.advice, other.bytes) == (&key.advice, key.bytes)
     })?;
-    let mut compared: Vec<(f64, Numbered, Numbered)> = Vec::new();
+    let mut compared: Vec<(Ratio, Numbered, Numbered)> = Vec::new();
     for &cold in &view.rows {
-        if let Some(other) = warm.at(&cold.1.method, cold.1.record_bytes) {
-            compared.push((seconds(cold.1) / seconds(other.1), cold, other));
+        let Some(other) = warm.at(&cold.1.method, cold.1.record_bytes) else { continue };
+        compared.extend(ratio(cold.1, other.1).map(|ratio| (ratio, cold, other)));
+    }
+    let (most, cold, other) = *compared.iter().max_by(|a, b| a.0.value.total_cmp(&b.0.value))?;
+    let (least, least_row, _) = *compared.iter().min_by(|a, b| a.0.value.total_cmp(&b.0.value))?;
+    let evidence = vec![elapsed(cold), elapsed(other), figure(None, "slower", most.value)];
+    let at = |row: Numbered| format!("{} at {}", name(row.1), Size(row.1.record_bytes));
+    if most.is_tie(view.noise) {
+        let text = format!(
+            "Nothing that can be measured: cold, {} takes {} the warm time, within the noise.",
+            at(cold),
+            estimate::ratio(&most)
+        );
+        return view.answer("What does a cold cache cost?", text, evidence);
+    }
+    let mut text =
+        format!("Cold, {} takes {} the warm time, the most of all rows", at(cold), estimate::ratio(&most));
+    if least.ci95[1] < most.ci95[0] {
+        let noise = if least.is_tie(view.noise) { ", within the noise" } else { ", the least" };
+        text += &format!("; {} takes {}{noise}", at(least_row), estimate::ratio(&least));
+        if least_row.1.record_bytes < cold.1.record_bytes && least_row.1.method == cold.1.method {
+            text += ": with small records the calls take longer than the device";
         }
     }
-    let (most, cold, other) = *compared.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let (least, ..) = *compared.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let text = format!(
-        "Cold, {} at {} takes {}× the warm time, the most of all rows; the least is {}×: the smaller the records, the \
-         more the calls hide the device.",
-        name(cold.1),
-        Size(cold.1.record_bytes),
-        three_digits(most),
-        three_digits(least)
-    );
-    view.answer(
-        "What does a cold cache cost?",
-        text,
-        vec![elapsed(cold), elapsed(other), figure(None, "slower", most)],
-    )
+    view.answer("What does a cold cache cost?", text + ".", evidence)
 }

@@ -1,8 +1,8 @@
 //! What to choose here?
 
-use weir_model::Size;
+use weir_model::{Size, estimate};
 
-use super::{View, elapsed, figure, name, times};
+use super::{View, elapsed, figure, name};
 use crate::rows::ratio;
 use weir_model::bench::{BenchAnswer, BenchRow};
 
@@ -38,7 +38,11 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
         let compared = if ahead.is_tie(view.noise) {
             format!("; read/write with {} ties with it and needs no library", Size(calls.1.record_bytes))
         } else {
-            format!(", {} faster than read/write with {}", times(&ahead), Size(calls.1.record_bytes))
+            format!(
+                "; read/write with {} takes {} its time",
+                Size(calls.1.record_bytes),
+                estimate::ratio(&ahead)
+            )
         };
         text += &compared;
         evidence.extend([elapsed(calls), figure(None, "ratio", ahead.value)]);
@@ -86,7 +90,7 @@ fn in_kernel(
             let compared = if ahead.is_tie(view.noise) {
                 "which ties with it".into()
             } else {
-                format!("which takes {} its time", times(&ahead))
+                format!("which takes {} its time", estimate::ratio(&ahead))
             };
             text += &format!(", {compared}");
             evidence.push(figure(None, "ratio", ahead.value));

@@ -4,13 +4,14 @@ mod cache;
 mod choose;
 mod durability;
 mod gains;
+#[cfg(test)]
+mod random_tables;
 mod smallest;
 mod stdio_always;
 mod user_buffer;
 
-use weir_model::duration::three_digits;
+use weir_model::Size;
 use weir_model::number::thousands;
-use weir_model::{Ratio, Size};
 
 use weir_model::bench::{BenchAnswer, BenchDocument, BenchRow, Evidence, RowGroup};
 
@@ -94,13 +95,29 @@ fn figure(row: Option<usize>, name: &str, value: f64) -> Evidence {
     Evidence { row, figure: name.into(), value }
 }
 
-/// `12.3× [12.1, 12.6]`; from one or two rounds there is no interval to state.
-fn times(ratio: &Ratio) -> String {
-    if ratio.n < 3 {
-        return format!("about {}×", three_digits(ratio.value));
+/// Returns some of `all` sizes as text, both ascending: `1 B`, `1 B and 2 B`, and `64 B to 4 KiB` for three and more that
+/// follow each other in `all`.
+fn list_sizes(sizes: &[u64], all: &[u64]) -> String {
+    let mut runs: Vec<Vec<u64>> = Vec::new();
+    for (number, size) in all.iter().enumerate().filter(|(_, size)| sizes.contains(size)) {
+        let follows = number > 0 && runs.last().is_some_and(|run| run.last() == Some(&all[number - 1]));
+        match runs.last_mut().filter(|_| follows) {
+            Some(run) => run.push(*size),
+            None => runs.push(vec![*size]),
+        }
     }
-    let [low, high] = ratio.ci95.map(three_digits);
-    format!("{}× [{low}, {high}]", three_digits(ratio.value))
+    let mut parts: Vec<String> = Vec::new();
+    for run in &runs {
+        match run.as_slice() {
+            [first, _, .., last] => parts.push(format!("{} to {}", Size(*first), Size(*last))),
+            few => parts.extend(few.iter().map(|size| Size(*size).to_string())),
+        }
+    }
+    match parts.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// Returns the name of a method in a sentence.
@@ -131,9 +148,15 @@ mod tests {
     use crate::plan::Axes;
 
     #[test]
-    fn numbers_in_sentences() {
-        assert_eq!(times(&Ratio { n: 1, value: 12.34, ci95: [12.34, 12.34] }), "about 12.3×");
-        assert_eq!(times(&Ratio { n: 3, value: 12.34, ci95: [12.1, 12.6] }), "12.3× [12.1, 12.6]");
+    fn sizes_in_a_list_are_joined_only_without_gaps() {
+        const K: u64 = 1024;
+        let all = [4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+        let text = |sizes: &[u64]| list_sizes(sizes, &all);
+        assert_eq!(text(&all), "4 KiB to 1 MiB");
+        assert_eq!(text(&[4 * K, 256 * K, 1024 * K]), "4 KiB, 256 KiB and 1 MiB");
+        assert_eq!(text(&[16 * K, 64 * K]), "16 KiB and 64 KiB");
+        assert_eq!(text(&[4 * K, 16 * K, 64 * K, 1024 * K]), "4 KiB to 64 KiB and 1 MiB");
+        assert_eq!((text(&[]), text(&[4 * K])), (String::new(), "4 KiB".into()));
     }
 
     fn said(document: &BenchDocument, question: &str) -> String {
@@ -148,7 +171,8 @@ mod tests {
         // 2 × 10^8 calls of 500 ns against 10^8 passes of 20 ns and the buffer's calls.
         let smallest = said(&document, "smallest record");
         assert!(
-            smallest.starts_with("At 1 B stdio wins, 48.") && smallest.contains("200,000,000"),
+            smallest.starts_with("At 1 B stdio wins: read/write takes 48.")
+                && smallest.contains("200,000,000"),
             "{smallest}"
         );
         let gains = said(&document, "gains stop");
@@ -193,7 +217,7 @@ mod tests {
         assert_eq!(all.len(), 2);
         assert!(
             all[0].starts_with("o_sync")
-                && all[0].contains("One sync costs 600 µs")
+                && all[0].contains("One sync costs about 600 µs")
                 && all[0].contains("waiting"),
             "{}",
             all[0]
@@ -205,7 +229,7 @@ mod tests {
     fn one_method_alone_is_answered_too() {
         let document = fixture::run(&[Axes { methods: vec!["syscall".into()], ..fixture::axes() }], 5);
         let smallest = said(&document, "smallest record");
-        assert!(smallest.contains("a call costs 500 ns"), "{smallest}");
+        assert!(smallest.contains("a call costs about 500 ns"), "{smallest}");
         assert!(document.answers.len() >= 3, "{:#?}", document.answers);
     }
 

@@ -1,11 +1,14 @@
 //! Which method wins where it hurts most: at the smallest record?
 
-use weir_model::Size;
-use weir_model::duration::{format_seconds, three_digits};
+use weir_model::duration::three_digits;
+use weir_model::{Size, estimate};
 
-use super::{View, elapsed, figure, moving_calls, name, seconds, thousands, times};
+use super::{Numbered, View, elapsed, figure, moving_calls, name, seconds, thousands};
 use crate::rows::ratio;
 use weir_model::bench::BenchAnswer;
+
+/// Largest error of the cost model, as a share, for a price of one call.
+const FIT_ERROR_MOST: f64 = 0.25;
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let Some(record) = smallest_shared(view) else { return alone(view) };
@@ -28,24 +31,37 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
             "At {at} {} and {} tie: {} is within the noise.",
             name(first.1),
             name(other.1),
-            times(&ahead)
+            estimate::ratio(&ahead)
         );
         return view.answer(question, text, evidence);
     }
     let (few, many) = (moving_calls(first.1), moving_calls(other.1));
     let because = if few < many {
-        format!(
-            ": it makes {} system calls where {} makes {}",
-            thousands(few),
-            name(other.1),
-            thousands(many)
-        )
+        format!(", for {} system calls, not {}", thousands(many), thousands(few))
     } else {
         String::new()
     };
+    let is_tie = |row: &&Numbered| ratio(row.1, first.1).is_some_and(|ratio| ratio.is_tie(view.noise));
+    let ties: Vec<String> = rows[1..].iter().filter(is_tie).map(|row| name(row.1)).collect();
+    let wins = match ties.as_slice() {
+        [] => format!("{} wins", name(first.1)),
+        ties => format!(
+            "{} wins ({} {} with it)",
+            name(first.1),
+            list(ties),
+            if ties.len() == 1 { "ties" } else { "tie" }
+        ),
+    };
     let text =
-        format!("At {at} {} wins, {} faster than {}{because}.", name(first.1), times(&ahead), name(other.1));
+        format!("At {at} {wins}: {} takes {} its time{because}.", name(other.1), estimate::ratio(&ahead));
     view.answer(question, text, evidence)
+}
+
+fn list(names: &[String]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.concat(),
+    }
 }
 
 /// The smallest record that more than one row has.
@@ -67,14 +83,15 @@ fn alone(view: &View) -> Option<BenchAnswer> {
     let calls = view
         .group
         .model
-        .map(|model| format!("; a call costs {} ns", three_digits(model.call_ns)))
+        .filter(|model| model.fit.max_error <= FIT_ERROR_MOST)
+        .map(|model| format!("; a call costs about {} ns", three_digits(model.call_ns)))
         .unwrap_or_default();
     let text = format!(
         "{} at {} takes {}, {} the time of {}{calls}.",
         name(smallest.1),
         Size(smallest.1.record_bytes),
-        format_seconds(seconds(smallest.1)),
-        times(&slower),
+        smallest.1.elapsed_s.map_or(String::new(), |elapsed| estimate::median_seconds(&elapsed)),
+        estimate::ratio(&slower),
         Size(best.1.record_bytes),
     );
     view.answer("What does the smallest record cost?", text, vec![elapsed(smallest), elapsed(best)])

@@ -1,10 +1,10 @@
 //! Does the C library's buffering always win over plain system calls?
 
+use weir_model::bench::BenchAnswer;
 use weir_model::{Ratio, Size};
 
-use super::{View, elapsed, figure};
+use super::{View, elapsed, figure, list_sizes};
 use crate::rows::ratio;
-use weir_model::bench::BenchAnswer;
 
 /// Compares stdio with read/write at each record size that has both. Returns `None` for fewer than two sizes.
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
@@ -24,6 +24,7 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     if compared.len() < 2 {
         return None;
     }
+    let all: Vec<u64> = compared.iter().map(|&(record, _)| record).collect();
     let sizes = |which: &dyn Fn(&Ratio) -> bool| -> Vec<u64> {
         compared.iter().filter(|(_, ratio)| which(ratio)).map(|&(record, _)| record).collect()
     };
@@ -36,30 +37,19 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
         .max_by(|a, b| a.1.value.total_cmp(&b.1.value));
     let mut parts = Vec::new();
     if !wins.is_empty() {
-        parts.push(format!("it wins at {}", list(&wins)));
+        parts.push(format!("it wins at {}", list_sizes(&wins, &all)));
     }
     if !ties.is_empty() {
-        parts.push(format!("ties at {}", list(&ties)));
+        parts.push(format!("ties at {}", list_sizes(&ties, &all)));
     }
     if let Some((record, ratio)) = worst {
-        let percent = (ratio.value - 1.0) * 100.0;
+        let most = if loses.len() > 1 { format!(", most at {}", Size(*record)) } else { String::new() };
         parts.push(format!(
-            "loses at {}, most at {}, where read/write is {percent:.0} % faster",
-            list(&loses),
-            Size(*record)
+            "loses at {}{most}, where it takes {} the time of read/write",
+            list_sizes(&loses, &all),
+            weir_model::estimate::ratio(ratio)
         ));
     }
     let verdict = if ties.is_empty() && loses.is_empty() { "Yes, at every size measured" } else { "No" };
     view.answer("Does stdio always win?", format!("{verdict}: {}.", parts.join("; ")), evidence)
-}
-
-/// Returns ascending sizes as text: `1 B`, `1 B and 2 B`, or `1 B to 2 KiB` for three and more.
-fn list(sizes: &[u64]) -> String {
-    match sizes {
-        [] => String::new(),
-        [one] => Size(*one).to_string(),
-        [first, .., last] if sizes.len() > 2 => format!("{} to {}", Size(*first), Size(*last)),
-        [first, second] => format!("{} and {}", Size(*first), Size(*second)),
-        _ => String::new(),
-    }
 }

@@ -76,7 +76,8 @@ pub struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all", value_parser = completed_words(with_all(Advice::ALL.iter().map(|advice| advice.name()))), hide_possible_values = true)]
     advice: Vec<String>,
 
-    /// Directory to work in; repeat it to compare file systems [default: the current one]
+    /// Directory to work in; repeat it to compare file systems. With copy and two directories, weir reads from the first and
+    /// writes to the second [default: the current one]
     #[arg(long, value_name = "DIR")]
     dir: Vec<PathBuf>,
 
@@ -151,6 +152,7 @@ Examples:
   weir bench read --cache cold --advice               six advices, cold file
   weir bench log --mode none,line,full --records 64,4096
   weir bench copy --fs ext4,xfs,btrfs,tmpfs           file systems (root only)
+  weir bench copy --dir /data --dir /mnt/backup       block size of a backup
   weir bench --published tlpi-13 --budget 170s        published tables
   weir bench copy --json a.json; weir bench compare a.json b.json
 

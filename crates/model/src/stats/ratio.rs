@@ -51,10 +51,19 @@ impl Ratio {
         })
     }
 
+    /// Returns the ratio with another value, and with an interval that contains it.
+    pub fn with_value(self, value: f64) -> Self {
+        let [low, high] = self.ci95;
+        Self { value, ci95: [low.min(value), high.max(value)], ..self }
+    }
+
     /// Returns whether no difference can be claimed: the interval contains 1, or the ratio is within the noise `floor` of
     /// two runs of the same row (0.03 for 3 %).
     pub fn is_tie(&self, floor: f64) -> bool {
-        (self.ci95[0] <= 1.0 && self.ci95[1] >= 1.0) || self.value.ln().abs() <= (1.0 + floor).ln()
+        // An end that is shown as 1.00 counts as 1.
+        const ROUNDING: f64 = 0.005;
+        let [low, high] = self.ci95;
+        (low < 1.0 + ROUNDING && high > 1.0 - ROUNDING) || self.value.ln().abs() <= (1.0 + floor).ln()
     }
 }
 

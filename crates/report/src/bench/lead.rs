@@ -2,82 +2,123 @@
 
 use weir_model::Size;
 use weir_model::bench::BenchRow;
-use weir_model::duration::format_seconds;
+use weir_model::estimate::{median_seconds, short_ratio};
 
 use super::labels;
 use super::section::{Section, label, variant};
-use crate::number::ratio;
 use crate::text::list;
+
+/// Largest number of rows that tie with the best and are named.
+const TIES_NAMED: usize = 2;
 
 /// Returns the sentence, made from the group's rows and its knee.
 pub(super) fn lead(section: &Section) -> Option<String> {
-    let best = section.best()?;
+    let best = section.best()?.0;
+    if let Some((from, to)) = section.key().dir.split_once(labels::FROM_TO) {
+        return Some(of_two_directories(section, best, from, to));
+    }
     match smallest(section) {
-        Some(smallest) => Some(of_curve(section, smallest, best)),
+        Some((smallest, _)) => Some(of_curve(section, smallest, best)),
         None => Some(of_methods(section, best)),
     }
 }
 
-/// Returns the row with the smallest record of the model's method, else of the first method with several records.
+/// Returns the row with the smallest record of the model's method, else of the first method with several records. If the
+/// rows of some method differ in buffer or mode, the user compares those, and the sentence is about that method.
 pub(super) fn smallest<'a>(section: &Section<'a>) -> Option<(&'a BenchRow, f64)> {
     let ends = |name: &str| {
         let curve = || section.measured().filter(|(row, _)| variant(row) == name);
         let least = curve().min_by_key(|(row, _)| row.record_bytes)?;
         curve().any(|(row, _)| row.record_bytes != least.0.record_bytes).then_some(least)
     };
-    let modelled = section.group.model_method.as_ref();
-    let of_model = |name: &&String| modelled.is_some_and(|method| name.split(' ').next() == Some(method));
-    section.variants.iter().filter(of_model).chain(&section.variants).find_map(|name| ends(name))
+    let compared = section.measured().find(|(row, _)| row.buffer_bytes.is_some() || row.mode.is_some());
+    let compared = compared.map(|(row, _)| &row.method);
+    let wanted = compared.or(section.group.model_method.as_ref());
+    let is_wanted = |name: &&String| wanted.is_some_and(|method| name.split(' ').next() == Some(method));
+    section.variants.iter().filter(is_wanted).chain(&section.variants).find_map(|name| ends(name))
 }
 
 /// Returns the time of a row, with `about` if it is extrapolated and `*` if the table has a remark.
-fn about(row: &BenchRow, seconds: f64) -> String {
-    let about = if row.extrapolated { "about " } else { "" };
-    format!("{about}{}{}", format_seconds(seconds), if row.remark.is_some() { " *" } else { "" })
+fn time(row: &BenchRow) -> String {
+    let text = row.elapsed_s.map_or(String::new(), |elapsed| median_seconds(&elapsed));
+    let about = if row.extrapolated && !text.starts_with("about") { "about " } else { "" };
+    format!("{about}{text}{}", if row.remark.is_some() { " *" } else { "" })
 }
 
-fn of_curve(section: &Section, (row, seconds): (&BenchRow, f64), (best, best_s): (&BenchRow, f64)) -> String {
-    let mut text =
-        format!("Smallest record, {}: {} {}", Size(row.record_bytes), variant(row), about(row, seconds));
+fn of_curve(section: &Section, row: &BenchRow, best: &BenchRow) -> String {
+    let mut text = format!("Smallest record, {}: {} {}", Size(row.record_bytes), variant(row), time(row));
     if let Some(vs) = row.vs_best.filter(|_| !row.ties_with_best) {
-        text += &format!(" ({} the best)", ratio(vs.value));
+        text += &format!(" ({} the best)", short_ratio(&vs));
     }
+    let seconds = |row: &BenchRow| row.elapsed_s.map_or(f64::INFINITY, |elapsed| elapsed.median);
     let is_other =
         |other: &BenchRow| other.record_bytes == row.record_bytes && variant(other) != variant(row);
-    let others = section.measured().filter(|(other, other_s)| is_other(other) && *other_s < seconds);
-    if let Some((other, other_s)) = others.min_by(|a, b| a.1.total_cmp(&b.1)) {
-        text += &format!(", {} {}", variant(other), about(other, other_s));
+    let others = section.measured().filter(|(other, other_s)| is_other(other) && *other_s < seconds(row));
+    if let Some((other, _)) = others.min_by(|a, b| a.1.total_cmp(&b.1)) {
+        text += &format!(", {} {}", variant(other), time(other));
     }
-    text += &format!(". Best: {}, {}.", label(best), about(best, best_s));
+    text += &format!(". Best: {}, {}{}.", label(best), time(best), tied(section, best));
     text + &gains(section)
 }
 
-/// Returns the sentence about the knee. A knee at the largest record means that larger ones may gain more.
-fn gains(section: &Section) -> String {
-    let Some(knee) = &section.group.knee else { return String::new() };
-    let own = section.measured().map(|(row, _)| row);
-    let own = own.filter(|row| Some(&row.method) == section.group.model_method.as_ref());
-    match own.map(|row| row.record_bytes).max() {
-        Some(largest) if largest == knee.bytes => {
-            format!(" Gains go on up to {}, the largest record measured.", Size(largest))
-        }
-        _ => format!(" Gains stop at {}.", labels::knee(knee)),
-    }
-}
-
-fn of_methods(section: &Section, (best, best_s): (&BenchRow, f64)) -> String {
-    let mut text = format!("Fastest: {}, {}", label(best), about(best, best_s));
+/// Returns the rows that tie with the best, in parentheses; empty for none.
+fn tied(section: &Section, best: &BenchRow) -> String {
     let is_tie = |row: &BenchRow| row.ties_with_best && !std::ptr::eq(row, best);
     let ties: Vec<String> =
         section.measured().filter(|(row, _)| is_tie(row)).map(|(row, _)| label(row)).collect();
-    if !ties.is_empty() {
-        text += &format!(" (ties with {})", list(&ties));
+    match ties.len() {
+        0 => String::new(),
+        1..=TIES_NAMED => format!(" (ties with {})", list(&ties)),
+        many => format!(" ({many} others tie with it)"),
     }
-    let slowest = section.measured().max_by(|a, b| a.1.total_cmp(&b.1));
-    if let Some((row, seconds)) = slowest.filter(|(row, _)| !row.ties_with_best && !std::ptr::eq(*row, best))
-    {
-        let vs = row.vs_best.map_or(String::new(), |vs| format!(", {} the best", ratio(vs.value)));
-        text += &format!(". Slowest: {}, {}{vs}", label(row), about(row, seconds));
+}
+
+/// Returns the sentence about the knee. A curve without a knee falls up to its largest record.
+fn gains(section: &Section) -> String {
+    if let Some(knee) = section.knee() {
+        return format!(" Gains stop at {}.", labels::knee(&knee));
+    }
+    let own = section.measured().map(|(row, _)| row);
+    let own = own.filter(|row| Some(&row.method) == section.group.model_method.as_ref());
+    let mut sizes: Vec<u64> = own.map(|row| row.record_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    match sizes.as_slice() {
+        [_, .., largest] => {
+            format!(" No knee: gains go on up to {}, the largest record measured.", Size(*largest))
+        }
+        _ => String::new(),
+    }
+}
+
+fn of_methods(section: &Section, best: &BenchRow) -> String {
+    let mut text = format!("Fastest: {}, {}{}", label(best), time(best), tied(section, best));
+    let slowest = section.measured().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, _)| row);
+    if let Some(row) = slowest.filter(|row| !row.ties_with_best && !std::ptr::eq(*row, best)) {
+        let vs = row.vs_best.map_or(String::new(), |vs| format!(", {} the best", short_ratio(&vs)));
+        text += &format!(". Slowest: {}, {}{vs}", label(row), time(row));
+    }
+    text + "."
+}
+
+/// Returns the answer for a copy between two directories: the block size that is enough, and what is faster still.
+fn of_two_directories(section: &Section, best: &BenchRow, from: &str, to: &str) -> String {
+    let knee = section.knee_row();
+    let enough = knee.unwrap_or(best);
+    let (are, more) = match knee {
+        Some(_) => ("are enough", "larger ones win less than 5 %"),
+        None => ("are the fastest measured", "larger ones may gain more"),
+    };
+    let mut text = format!(
+        "From {from} to {to}: blocks of {} {are} ({} {}{}); {more}",
+        Size(enough.record_bytes),
+        variant(enough),
+        time(enough),
+        tied(section, enough)
+    );
+    let is_other = best.method != enough.method && !enough.ties_with_best;
+    if let Some(vs) = enough.vs_best.filter(|_| is_other) {
+        text += &format!("; {} is faster: the blocks take {} its time", label(best), short_ratio(&vs));
     }
     text + "."
 }

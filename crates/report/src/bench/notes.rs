@@ -52,7 +52,7 @@ fn marks(section: &Section) -> Vec<String> {
 }
 
 fn knee(section: &Section) -> Option<String> {
-    let (knee, method) = (section.group.knee?, section.group.model_method.as_ref()?);
+    let (knee, method) = (section.knee()?, section.group.model_method.as_ref()?);
     let interval = match knee.ci95 {
         [low, high] if low == high => String::new(),
         [low, high] => format!("; 95 % interval: {} to {}", Size(low), Size(high)),

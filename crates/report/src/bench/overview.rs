@@ -40,7 +40,7 @@ fn row(section: &Section, keys: &[&GroupKey]) -> TableRow {
         Some(labels::difference(section.key(), keys)),
         smallest.map(|(row, _)| Size(row.record_bytes).to_string()),
         smallest.map(|(_, seconds)| format_seconds(seconds)),
-        section.group.knee.map(|knee| Size(knee.bytes).to_string()),
+        section.knee().map(|knee| Size(knee.bytes).to_string()),
         section.best().map(|(_, seconds)| format_seconds(seconds)),
         price(|model| model.call_ns, 1.0),
         price(|model| model.byte_ns, 1.0),

@@ -1,11 +1,12 @@
 //! The table of one group.
 
 use weir_model::bench::BenchRow;
+use weir_model::estimate::short_ratio;
 use weir_model::{Size, Summary};
 
 use super::labels;
 use super::section::{Section, elapsed, with};
-use crate::number::{ABSENT, TimeUnit, count, percent, ratio};
+use crate::number::{ABSENT, TimeUnit, count, percent};
 use crate::style::Emphasis;
 use crate::table::{Align, Bars, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 
@@ -59,9 +60,9 @@ pub(super) fn table(section: &Section) -> Table {
 }
 
 fn remarks(section: &Section, row: &BenchRow, is_knee: bool) -> Vec<String> {
-    match (&section.group.knee, elapsed(row)) {
+    match (section.knee(), elapsed(row)) {
         (Some(knee), _) if is_knee => {
-            let long = format!("◀ knee: {}", labels::knee(knee));
+            let long = format!("◀ knee: {}", labels::knee(&knee));
             vec![long, "◀ knee".into(), "◀".into()]
         }
         (_, None) => vec!["not measured".into()],
@@ -178,7 +179,7 @@ fn vs_best(context: &Context, row: &BenchRow) -> TableCell {
     }
     let Some(vs) = row.vs_best else { return ABSENT.into() };
     match row.ties_with_best {
-        true => TableCell::new(format!("= {}", ratio(vs.value)), Emphasis::Good),
-        false => ratio(vs.value).into(),
+        true => TableCell::new(format!("= {}", short_ratio(&vs)), Emphasis::Good),
+        false => short_ratio(&vs).into(),
     }
 }

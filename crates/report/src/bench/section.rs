@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_model::Size;
 use weir_model::bench::{BenchDocument, BenchRow, GroupKey, RowGroup};
+use weir_model::{Knee, Size};
 
 /// Smallest number of record sizes for a plot. With fewer, the table shows as much.
 const POINTS_OF_A_CURVE: usize = 3;
@@ -123,9 +123,16 @@ impl<'a> Section<'a> {
         self.measured().find(|(row, _)| row.is_best()).or_else(least)
     }
 
+    /// Returns the knee, unless it is the largest record of its method: gains may then go on.
+    pub fn knee(&self) -> Option<Knee> {
+        let (knee, method) = (self.group.knee?, self.group.model_method.as_ref()?);
+        let own = self.measured().filter(|(row, _)| row.method == *method);
+        own.map(|(row, _)| row.record_bytes).max().is_some_and(|largest| knee.bytes < largest).then_some(knee)
+    }
+
     /// Returns the row of the knee.
     pub fn knee_row(&self) -> Option<&'a BenchRow> {
-        let (knee, method) = (self.group.knee?, self.group.model_method.as_ref()?);
+        let (knee, method) = (self.knee()?, self.group.model_method.as_ref()?);
         self.measured()
             .map(|(row, _)| row)
             .find(|row| row.method == *method && row.record_bytes == knee.bytes)

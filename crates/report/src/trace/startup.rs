@@ -120,24 +120,23 @@ fn is_launcher(process: &Process, image: usize) -> bool {
     image + 1 < process.images.len()
 }
 
-/// Returns whether a process is a subshell of a launcher: it runs the launcher's program and no other, and it ended before
-/// an ancestor executed its last program.
+/// Returns whether a process belongs to the wrapper shells: it or one of its ancestors is a subshell of a launcher, which ends
+/// with the launcher's program, and it ended before the launcher executed its last program.
 fn is_wrapper(process: &Process, processes: &HashMap<u32, &Process>) -> bool {
     /// A chain of more generations is a broken recording.
     const GENERATIONS_MOST: usize = 64;
     let Some(ended_s) = process.ended_s else { return false };
-    let mut ancestor = process;
-    for _ in 0..GENERATIONS_MOST {
-        let Some(parent) = ancestor.parent.and_then(|pid| processes.get(&pid)) else { return false };
-        ancestor = parent;
-        let Some((last, launchers)) = ancestor.images.split_last() else { continue };
-        if launchers.is_empty() || last.started_s < ended_s {
-            continue;
-        }
+    let mut chain = vec![process];
+    while chain.len() < GENERATIONS_MOST {
+        let parent = chain.last().and_then(|process| process.parent).and_then(|pid| processes.get(&pid));
+        let Some(ancestor) = parent else { return false };
+        let Some((last, launchers)) = ancestor.images.split_last() else { return false };
         let is_same = |exe: &str| !exe.is_empty() && launchers.iter().any(|launcher| launcher.exe == exe);
-        if process.images.iter().all(|image| is_same(&image.exe)) {
+        let is_subshell = |one: &&Process| one.images.last().is_some_and(|image| is_same(&image.exe));
+        if last.started_s >= ended_s && chain.iter().any(is_subshell) {
             return true;
         }
+        chain.push(ancestor);
     }
     false
 }
