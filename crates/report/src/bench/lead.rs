@@ -114,7 +114,7 @@ fn of_two_directories(section: &Section, best: &BenchRow, from: &str, to: &str) 
         Size(enough.record_bytes),
         variant(enough),
         time(enough),
-        tied(section, enough)
+        if std::ptr::eq(enough, best) { tied(section, best) } else { String::new() }
     );
     let is_other = best.method != enough.method && !enough.ties_with_best;
     if let Some(vs) = enough.vs_best.filter(|_| is_other) {
