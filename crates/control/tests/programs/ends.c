@@ -94,7 +94,8 @@ int main(int count, char **words) {
     if (!strcmp(how, "daemon")) {
         if (fork() > 0) exit(0);
         setsid();
-        usleep(1500000);
+        alarm(60);
+        while (access(words[2], F_OK) != 0) usleep(5000);
         printf("from the daemon\n");
     }
     if (!strcmp(how, "wait")) {
