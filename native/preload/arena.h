@@ -20,7 +20,7 @@
    A kill between a system call and the store of its result. Only weir_counted_call (dispatch_x86_64.c) reads and
    writes for the region. Its last instruction adds the kernel's result to `drained` or in_length. A process that died
    with its instruction pointer in [unnoted_begin, unnoted_end) has made the call and not noted the result, which is
-   still in the result register.
+   still in the result register. The counter's address is in r8.
 
    A process takes over the lock of a weir that has died. The lock of a process that has died has no effect. */
 #ifndef WEIR_ARENA_H

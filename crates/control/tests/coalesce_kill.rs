@@ -4,12 +4,16 @@ mod support;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use support::{coalesced, directory, program};
+use support::{coalesced, directory, prepare, program};
+use weir_control::coalesce::Arena;
+use weir_control::plan::request::CoalesceScope;
+use weir_control::preload::PreloadConfig;
 
 /// Bytes that weir wrote after kills, in all tests.
 static DRAINED: AtomicU64 = AtomicU64::new(0);
@@ -93,14 +97,108 @@ fn a_kill_at_any_moment_loses_nothing_in_a_pipe() {
     }
 }
 
+/// Waits for a stop of the child, and returns the status of waitpid(2).
+fn wait(pid: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: the call fills `status`.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, libc::__WALL) }, pid);
+    status
+}
+
+/// Continues a stopped child to its next stop by this ptrace(2) request, and returns the status of waitpid(2).
+fn resume(pid: i32, request: libc::c_uint) -> i32 {
+    // SAFETY: the request takes numbers, and the tracee is stopped.
+    assert_eq!(unsafe { libc::ptrace(request, pid, 0, 0) }, 0);
+    wait(pid)
+}
+
+fn registers(pid: i32) -> libc::user_regs_struct {
+    // SAFETY: zero is a valid value of every field, and PTRACE_GETREGS fills the struct.
+    unsafe {
+        let mut registers = std::mem::zeroed();
+        assert_eq!(libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &raw mut registers), 0);
+        registers
+    }
+}
+
+/// Runs a program with gathered calls up to its second call of `number` that moves many bytes, then `steps`
+/// instructions further, kills it there, and drains its region.
+fn kill_after_call(command: &mut Command, number: i64, steps: usize) {
+    let mut arena = Arena::create(NEVER).unwrap();
+    let config =
+        PreloadConfig { coalesce: Some((CoalesceScope::All, arena.path())), ..PreloadConfig::default() };
+    prepare(command, &config);
+    // SAFETY: the closure makes one system call between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+            Ok(())
+        })
+    };
+    let pid = command.spawn().unwrap().id() as i32;
+    assert!(libc::WIFSTOPPED(wait(pid)), "the stop at exec");
+    // SAFETY: the request takes numbers, and the tracee is stopped.
+    unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, libc::PTRACE_O_TRACEEXIT) };
+    let mut calls = 0;
+    while calls < 2 {
+        resume(pid, libc::PTRACE_SYSCALL);
+        resume(pid, libc::PTRACE_SYSCALL);
+        let now = registers(pid);
+        calls += usize::from(now.orig_rax as i64 == number && now.rax as i64 >= 1000 && now.rdi < 2);
+    }
+    for _ in 0..steps {
+        resume(pid, libc::PTRACE_SINGLESTEP);
+    }
+    kill(pid);
+    assert_eq!(wait(pid) >> 16, libc::PTRACE_EVENT_EXIT, "the exit stop");
+    arena.drain(pid as u32).expect("a stopped process");
+    assert_eq!(libc::WTERMSIG(resume(pid, libc::PTRACE_CONT)), libc::SIGKILL);
+}
+
+/// The kernel has made the call, and the process has not noted it. After the first instruction the registers show no
+/// system call any more: an interrupt or a trap has stopped the process.
+#[test]
+fn a_kill_behind_a_flush_doubles_nothing() {
+    let (dir, count) = (directory(), program("cc", "count"));
+    let note = dir.path().join("accepted");
+    for steps in 0..6 {
+        std::fs::write(&note, [0; 4096]).unwrap();
+        let (mut from, to) = std::io::pipe().unwrap();
+        kill_after_call(Command::new(&count).arg(&note).stdout(to), libc::SYS_write, steps);
+        let (mut got, accepted) = (Vec::new(), std::fs::read(&note).unwrap());
+        from.read_to_end(&mut got).unwrap();
+        check(&got, u64::from_ne_bytes(accepted[..8].try_into().unwrap()));
+        assert!(got.len() > 2000, "two blocks");
+    }
+}
+
+/// The same for a read.
+#[test]
+fn a_kill_behind_a_read_ahead_returns_it() {
+    let (dir, copy) = (directory(), program("cc", "copy"));
+    let (input, out) = (dir.path().join("in"), dir.path().join("out"));
+    std::fs::write(&input, lines(3_000_000)).unwrap();
+    for steps in 0..6 {
+        let mut file = File::open(&input).unwrap();
+        let mut command = Command::new(&copy);
+        command.stdin(file.try_clone().unwrap()).stdout(File::create(&out).unwrap());
+        kill_after_call(&mut command, libc::SYS_read, steps);
+        let (got, at) = (std::fs::read(&out).unwrap(), file.stream_position().unwrap());
+        assert!(got == lines(got.len()) && got.len() > 500, "{} bytes", got.len());
+        assert_eq!(at, got.len() as u64, "after {steps} instructions");
+    }
+}
+
 #[test]
 fn bytes_that_a_full_pipe_refuses_are_returned_to_the_caller() {
-    let spin = program("cc", "spin");
+    let (dir, spin) = (directory(), program("cc", "spin"));
     let (from, mut to) = std::io::pipe().unwrap();
-    let begun = Instant::now();
+    let note = dir.path().join("computes");
+    std::fs::write(&note, [0; 4096]).unwrap();
     let mut full = false;
-    let run = coalesced(Command::new(&spin).stdout(to.try_clone().unwrap()), NEVER, |pid| {
-        if begun.elapsed() > Duration::from_millis(300) && !full {
+    let mut command = Command::new(&spin);
+    let run = coalesced(command.arg(&note).stdout(to.try_clone().unwrap()), NEVER, |pid| {
+        if std::fs::read(&note).unwrap()[0] == 1 && !full {
             rustix::io::ioctl_fionbio(&to, true).unwrap();
             while to.write(&[b'-'; 4096]).is_ok() || to.write(b"-").is_ok() {}
             full = true;

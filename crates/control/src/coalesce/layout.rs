@@ -1,6 +1,7 @@
 //! The layout of the arena, which native/preload/arena.h defines. A test compares both.
 
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
@@ -9,6 +10,7 @@ pub const SLOTS: usize = 256;
 const MAGIC: u64 = 0x3161_6e65_7261_2e77;
 const HEAD_BYTES: usize = 4096;
 const OUT_BYTES: usize = 65536;
+const PAGE_BYTES: usize = 4096;
 pub const BYTES: usize = HEAD_BYTES + SLOTS * size_of::<ArenaRegion>();
 
 /// The arena's first page.
@@ -52,6 +54,18 @@ pub enum InterruptedCall {
     Write,
     /// A read into the read-ahead buffer.
     Read,
+}
+
+impl InterruptedCall {
+    /// Returns the call that adds its result to the counter at this address of a process. Regions begin at a page.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub fn of_counter(address: u64) -> Option<InterruptedCall> {
+        match address as usize % PAGE_BYTES {
+            at if at == offset_of!(ArenaRegion, drained) => Some(InterruptedCall::Write),
+            at if at == offset_of!(ArenaRegion, in_length) => Some(InterruptedCall::Read),
+            _ => None,
+        }
+    }
 }
 
 impl ArenaRegion {
@@ -137,7 +151,6 @@ impl Drop for ArenaMapping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::mem::offset_of;
 
     /// Compares the offsets with those that the C compiler has for arena.h.
     #[test]

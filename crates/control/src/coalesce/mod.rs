@@ -166,6 +166,9 @@ fn write_available(owner: u32, region: &ArenaRegion) -> io::Result<u64> {
 }
 
 /// Returns the read or write that the kernel has made for the region, and that the dying process could not note.
+///
+/// Register r8 of weir_counted_call holds the address of the counter, which tells a write from a read. The system call's
+/// number does not: if an interrupt stopped the process after the call, as the signal itself mostly does, orig_rax is -1.
 #[cfg(target_arch = "x86_64")]
 fn interrupted_call(pid: u32, region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {
     // SAFETY: zero is a valid value of every field of user_regs_struct.
@@ -177,11 +180,7 @@ fn interrupted_call(pid: u32, region: &ArenaRegion) -> Option<(layout::Interrupt
         return None;
     }
     let bytes = u64::try_from(registers.rax as i64).ok()?;
-    match registers.orig_rax as i64 {
-        libc::SYS_write => Some((layout::InterruptedCall::Write, bytes)),
-        libc::SYS_read => Some((layout::InterruptedCall::Read, bytes)),
-        _ => None,
-    }
+    layout::InterruptedCall::of_counter(registers.r8).map(|call| (call, bytes))
 }
 
 /// Returns None: other architectures gather no calls.
