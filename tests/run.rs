@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 use common::{disk_dir, run, text, weir};
 use serde_json::Value;
 use session::Session;
+use weir_diagnose::RunOption;
 
 /// Compiles a C program with the command `compiler`, which includes its options.
 fn build(dir: &Path, name: &str, compiler: &[&str], source: &str) -> PathBuf {
@@ -227,29 +228,30 @@ fn children_do_not_read_a_private_standard_input() {
     }
 }
 
-/// Returns the options of every `weir run` that a finding recommends, from the source of the rules.
-fn recommended_options() -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../diagnose/src");
-    let mut found = Vec::new();
-    for folder in [folder.join("rules"), folder] {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
-            let starts = |word: &&str| word.starts_with("--") && !word.contains(['{', '\n']);
-            found.extend(text.split('"').filter(starts).map(String::from));
-        }
+/// Returns the option after this one, so that the compiler demands a line for each new option.
+fn next_option(option: &RunOption) -> Option<RunOption> {
+    match option {
+        RunOption::Coalesce => Some(RunOption::MaxDelay),
+        RunOption::MaxDelay => Some(RunOption::Rescue),
+        RunOption::Rescue => Some(RunOption::RescueAtExec),
+        RunOption::RescueAtExec => Some(RunOption::FixFork),
+        RunOption::FixFork => Some(RunOption::FixOrder),
+        RunOption::FixOrder => Some(RunOption::Line),
+        RunOption::Line => Some(RunOption::FileLines("log".into())),
+        RunOption::FileLines(_) => Some(RunOption::PrivateStdin),
+        RunOption::PrivateStdin => None,
     }
-    found
 }
 
 #[test]
 fn options_that_findings_recommend_are_accepted() {
-    let (dir, recommended) = (disk_dir(), recommended_options());
-    assert!(recommended.len() >= 8, "{recommended:?}");
-    for options in recommended {
-        let words: Vec<&str> = options.split_whitespace().collect();
+    let dir = disk_dir();
+    for option in std::iter::successors(Some(RunOption::Coalesce), next_option) {
+        let words = option.words();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = run(dir.path(), &[&["run"], &words[..], &["--quiet", "--", "echo", "x"]].concat());
-        assert!(output.status.success(), "{options}: {}", errors(&output));
-        assert_eq!(text(&output.stdout), "x\n", "{options}");
+        assert!(output.status.success(), "{words:?}: {}", errors(&output));
+        assert_eq!(text(&output.stdout), "x\n", "{words:?}");
     }
 }
 
