@@ -116,7 +116,7 @@ fn the_list_shows_earlier_runs_with_their_age() {
     fs::write(&kept, earlier.to_string()).unwrap();
     let list = lab(&["lab"]);
     assert!(
-        line(&list).contains(" NO ") && list.contains("3 days ago") && !list.contains("quick run"),
+        line(&list).contains(" NO ") && list.contains("3 days ago") && !list.contains("* a quick run"),
         "{list}"
     );
 }
