@@ -22,6 +22,8 @@ pub struct StraceCounts {
     /// Of the calls that /proc/PID/io has too.
     pub in_proc: Counts,
     pub processes: usize,
+    /// The command read files whose size depends on the run.
+    pub reads_volatile: bool,
 }
 
 /// Runs a command under strace.
@@ -79,6 +81,7 @@ impl StraceCounts {
             argument.split_once('<').map_or("", |(_, path)| path.trim_end_matches([')', '>']))
         };
         let mut count = |writes: bool, path: &str, in_proc: bool| {
+            self.reads_volatile |= !writes && is_volatile(path);
             if !bad_descriptor && !is_volatile(path) {
                 self.all.add(writes, 1, moved);
             }
