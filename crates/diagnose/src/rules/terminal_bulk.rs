@@ -40,10 +40,9 @@ fn saved_s(context: &RuleContext, stream: &StreamCounts) -> f64 {
     let prices = &context.recording.prices;
     let computing_s = context.process(stream.pid).map_or(0.0, |process| process.user_s);
     let file_s = prices.transfer_s(StreamKind::File, true, stream.bytes.div_ceil(BUFFER), stream.bytes);
-    let spent_s = match context.in_calls_s(stream) {
-        Some(in_calls_s) => in_calls_s,
-        None if computing_s > 0.0 => context.span_s(stream) - computing_s,
-        None => context.calls_s(stream),
+    let spent_s = match computing_s > 0.0 {
+        true => context.span_s(stream) - computing_s,
+        false => context.calls_s(stream),
     };
     (spent_s - file_s).max(0.0)
 }
