@@ -1,7 +1,7 @@
 //! The finding about many small calls, for reads and writes alike.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Finding, Severity, Size};
+use weir_model::{Direction, Finding, Gain, Severity, Size};
 
 use crate::call_patterns::is_tiny;
 use crate::code_fix::CodeFix;
@@ -13,6 +13,21 @@ use crate::text::total;
 /// if it costs less.
 const LEAST_SHARE: f64 = 0.15;
 
+/// Adds what the block size of a program's output also saves on its input from devices such as /dev/zero, which has no finding
+/// of its own.
+fn add_sources(context: &RuleContext, output: &StreamCounts, gain: &mut Gain) {
+    let sources = context.streams_of(output.pid).iter().filter(|input| {
+        (input.direction, output.direction) == (Direction::In, Direction::Out)
+            && context.is_passive_device(input.file)
+            && input.asked_max == output.asked_max
+    });
+    for source in sources {
+        let more = context.gathering_gain(source);
+        gain.elapsed_s = context.cap_to_cpu(output.pid, gain.elapsed_s + more.elapsed_s);
+        gain.calls += more.calls;
+    }
+}
+
 /// Returns the finding about a stream with many small calls, or None if a buffer would save too little. `verb` says what the
 /// process did with the bytes.
 pub(crate) fn finding(
@@ -22,7 +37,11 @@ pub(crate) fn finding(
     verb: &str,
     fix: CodeFix,
 ) -> Option<Finding> {
-    let gain = context.gathering_gain(stream);
+    let option = context.block_option(stream);
+    let mut gain = context.gathering_gain(stream);
+    if option.is_some() {
+        add_sources(context, stream, &mut gain);
+    }
     let severity = rule.severity_of(context, gain.elapsed_s.min(context.calls_s(stream)))?;
     let tiny = is_tiny(stream);
     if !tiny
@@ -42,9 +61,9 @@ pub(crate) fn finding(
         peer.as_ref().map_or(String::new(), |peer| peer.clause(context))
     );
     let code = || context.code_fix(stream.pid, stream.first_s, (stream.fd, Some(stream.file)), fix);
-    let (command, fix) = match context.block_option(stream) {
+    let (command, fix) = match option {
         Some(option) => (None, option),
-        None if tiny => (context.coalesce_command(stream), code()),
+        None if tiny => (context.coalesce_command(stream), code().to_string()),
         None => {
             let knee = Size(context.knee_bytes(stream));
             (context.coalesce_command(stream), format!("blocks of {knee}: {}", code()))
