@@ -8,7 +8,6 @@ use weir_sys::proc::{self, ResourceUsage};
 use weir_trace_api::ARGUMENT_BYTES_MOST;
 
 use super::LiveProcess;
-use crate::paths::join_path;
 use crate::{Recorder, fd_revalidation};
 
 impl Recorder {
@@ -64,9 +63,10 @@ impl Recorder {
         let mut image = image;
         image.directory = self.files.directories.start_of_image(pid);
         if image.exe.starts_with("/proc/self") || !image.exe.starts_with('/') {
-            let (exe, directory) = (image_of(pid).exe, image.directory.as_deref().unwrap_or_default());
-            image.exe =
-                if exe.is_empty() { join_path(Some(directory), &image.exe).into_owned() } else { exe };
+            let known = Some(image_of(pid).exe).filter(|exe| !exe.is_empty());
+            // The process has ended: its path is relative to its last known directory.
+            let by_name = || self.files.directories.absolute(pid, &image.exe, None);
+            image.exe = known.or_else(by_name).unwrap_or_default();
         }
         complete_arguments(&mut image, || image_of(pid).argv);
         let images = &mut self.processes[process].images;
