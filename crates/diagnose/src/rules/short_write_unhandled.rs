@@ -2,7 +2,7 @@
 //!
 //! Evidence: the short call was the last one on its descriptor, or the next one (if every call was recorded) neither begins
 //! after the part that was taken nor asks for the rest; then exit status 0 and nothing on standard error. A program that a
-//! signal ended, or that printed a message, has handled it.
+//! signal ended, or that printed a message, has handled it. A rest that only the kernel's totals contain was written.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity};
@@ -42,7 +42,18 @@ fn judge_stream(context: &RuleContext, stream: &StreamCounts) -> Option<Finding>
         let abandoned = all_recorded && next.is_some_and(|next| !continues(timed, next));
         is_short(timed) && (last || abandoned)
     })?;
-    context.exited_silently(stream.pid, dropped.at_s).then(|| finding(context, stream, dropped))
+    let silent = context.exited_silently(stream.pid, dropped.at_s);
+    (silent && !is_rest_counted(context, dropped)).then(|| finding(context, stream, dropped))
+}
+
+/// Returns whether the kernel counted more written bytes of the process than the recording has, by at least the rest of a
+/// short write: then a call that was not recorded wrote it.
+fn is_rest_counted(context: &RuleContext, short: &TimedCall) -> bool {
+    let rest = short.call.asked - short.call.result as u64;
+    let written = context.process(short.pid).and_then(|process| process.io).map(|io| io.written_bytes);
+    let outputs = context.streams_of(short.pid).iter().filter(|stream| stream.direction != Direction::In);
+    let recorded: u64 = outputs.map(|stream| stream.bytes).sum();
+    written.is_some_and(|written| written >= recorded + rest)
 }
 
 /// Returns whether the next call writes the rest of a short one.

@@ -131,6 +131,12 @@ fn a_rest_that_is_written_fails_or_is_reported_is_no_finding() {
     short(Some((0x1000 + 100, 200, 200))).no_finding("short-write-unhandled");
     short(Some((0x9000, 200, 200))).no_finding("short-write-unhandled");
     short(Some((0x1000 + 100, 200, -27))).no_finding("short-write-unhandled");
+    let counted = |written_bytes| {
+        let mut builder = short(None);
+        builder.root().io = Some(weir_model::trace::IoTotals { written_bytes, ..Default::default() });
+        builder.findings("short-write-unhandled").len()
+    };
+    assert_eq!((counted(100), counted(299), counted(300)), (1, 1, 0), "the kernel counted the rest");
     let mut told = short(None);
     told.root().exit = Some(Exit::Code(1));
     told.no_finding("short-write-unhandled");
