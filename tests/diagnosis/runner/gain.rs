@@ -2,11 +2,13 @@
 //! that other load affects all three. The medians of the rounds are compared.
 
 use std::path::Path;
+use std::process::Command;
 
 use tempfile::TempDir;
 use weir_diagnose::GainKind;
 use weir_model::Finding;
 
+use super::advice::{AdviceResult, printed_command};
 use super::judge::{CaseResult, check_status, streams, trace};
 use super::set::LabelledCase;
 use super::start::finish;
@@ -66,21 +68,38 @@ pub fn measure(
     prices: &TempDir,
     result: &mut CaseResult,
 ) -> Result<GainPair, String> {
-    let (mut predicted, mut measured) = (Vec::new(), Vec::new());
+    let (mut predicted, mut measured, mut advised) = (Vec::new(), Vec::new(), Vec::new());
     let cpu = is_cpu_time(case);
+    let mut command = None;
     loop {
         let (_, findings) = trace(broken, &case.run, &streams(broken, case), Some(prices))?;
         predicted.push(promised(case, &findings));
+        let gathers = |finding: &&Finding| finding.id == case.finding && finding.command.is_some();
+        command = command.or_else(|| findings.iter().find(gathers)?.command.clone());
         let slow = run_untraced(case, broken, &case.run, case.exit, result)?;
         let fast = run_untraced(case, fixed, &case.fixed, case.fixed_exit, result)?;
         measured.push(if cpu { slow.1 - fast.1 } else { slow.0 - fast.0 });
+        if let Some(command) = &command {
+            let gathered = timed(printed_command(command, broken), case, broken, case.exit, result)?;
+            advised.push(if cpu { slow.1 - gathered.1 } else { slow.0 - gathered.0 });
+        }
         let (predicted_s, measured_s) = (median(&predicted), median(&measured));
         let pair = GainPair { predicted: predicted_s, measured: measured_s, cpu, spread: spread(&measured) };
         let enough = measured.len() >= ROUNDS && (pair.agrees() || !pair.counts());
         if enough || measured.len() >= MOST_ROUNDS {
+            if let Some(command) = command.filter(|_| pair.counts()) {
+                note_advised(result, &command, predicted_s, median(&advised));
+            }
             return Ok(pair);
         }
     }
+}
+
+/// Notes whether the printed command gains what the finding promises. A command may gain more.
+fn note_advised(result: &mut CaseResult, command: &str, promised_s: f64, gained_s: f64) {
+    let kept = gained_s * 1.5 >= promised_s;
+    let failure = (!kept).then(|| format!("gains {gained_s:.2} s and not {promised_s:.2} s"));
+    result.advice.push(AdviceResult { advice: format!("time of {command}"), failure });
 }
 
 /// Runs a program without weir and returns its elapsed and its CPU seconds.
@@ -96,7 +115,16 @@ fn run_untraced(
         program = command(Path::new(&run[0]), &workspace.work());
     }
     program.args(&run[1..]);
-    let program = run_as_user(program);
+    timed(run_as_user(program), case, workspace, expected, result)
+}
+
+fn timed(
+    program: Command,
+    case: &LabelledCase,
+    workspace: &Workspace,
+    expected: i32,
+    result: &mut CaseResult,
+) -> Result<(f64, f64), String> {
     let before = children_cpu_s();
     let exit = finish(program, &streams(workspace, case))?;
     let cpu = children_cpu_s() - before;

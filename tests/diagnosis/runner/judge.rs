@@ -7,6 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use weir_model::{Finding, Severity};
 
+use super::advice::{self, AdviceResult};
 use super::gain::{self, GainPair};
 use super::set::{LabelledCase, OrdinaryRun, StdoutKind};
 use super::start::{CommandResult, StdStreams, finish, last_errors};
@@ -25,6 +26,7 @@ pub struct CaseResult {
     /// Other high findings of the broken program that the case does not list as true; printed only.
     pub beside: Vec<String>,
     pub gain: Option<GainPair>,
+    pub advice: Vec<AdviceResult>,
 }
 
 impl CaseResult {
@@ -33,9 +35,9 @@ impl CaseResult {
         self.false_findings.is_empty() && self.wrong.is_empty()
     }
 
-    /// Returns whether the result is clean and the fault was found.
+    /// Returns whether the result is clean, the fault was found, and its advice works.
     pub fn is_well(&self) -> bool {
-        self.shown && self.is_clean()
+        self.shown && self.is_clean() && self.advice.iter().all(|one| one.failure.is_none())
     }
 
     /// Returns one line for each problem.
@@ -47,6 +49,9 @@ impl CaseResult {
         add("untrue", &self.false_findings);
         add("wrong ", &self.wrong);
         add("beside", &self.beside);
+        let vain =
+            self.advice.iter().filter_map(|one| Some(format!("{}: {}", one.advice, one.failure.as_ref()?)));
+        add("vain  ", &vain.collect::<Vec<_>>());
         text
     }
 }
@@ -124,6 +129,7 @@ fn try_case(case: &LabelledCase, prices: Option<&TempDir>, result: &mut CaseResu
     };
     result.beside = findings.iter().filter(beside).map(describe).collect();
 
+    let broken_findings = findings;
     let (exit, findings) = trace(&fixed, &case.fixed, &streams(&fixed, case), prices)?;
     check_status(&exit, case.fixed_exit, "fixed", result);
     let must_not = |finding: &&Finding| {
@@ -131,6 +137,9 @@ fn try_case(case: &LabelledCase, prices: Option<&TempDir>, result: &mut CaseResu
             || finding.severity == Severity::High && !case.also_fixed.contains(&finding.id)
     };
     result.false_findings = findings.iter().filter(must_not).map(describe).collect();
+    if result.shown {
+        advice::follow(case, &broken_findings, [&broken, &fixed], result)?;
+    }
     if let Some(prices) = prices.filter(|_| case.gain && result.shown) {
         result.gain = Some(gain::measure(case, [&broken, &fixed], prices, result)?);
     }

@@ -45,9 +45,26 @@ impl Score<'_> {
         format!("diagnosis: recall {shown} of {all} ({percent:.1} %), false high: {}", self.false_high())
     }
 
+    /// Returns the numbers of pieces of advice, and of those that work.
+    pub fn advice(&self) -> (usize, usize) {
+        let all = || self.cases.iter().flat_map(|(_, result)| &result.advice);
+        (all().count(), all().filter(|one| one.failure.is_none()).count())
+    }
+
+    /// Returns the share of the advice that works.
+    pub fn advice_share(&self) -> f64 {
+        let (printed, worked) = self.advice();
+        worked as f64 / printed.max(1) as f64
+    }
+
+    fn advice_line(&self) -> String {
+        let (printed, worked) = self.advice();
+        format!("advice: {printed} printed, {worked} worked ({:.1} %)\n", 100.0 * self.advice_share())
+    }
+
     /// Returns the whole report, with the summary line last.
     pub fn report(&self) -> String {
-        self.table() + &self.gains() + &self.ordinary_line() + &self.line() + "\n"
+        self.table() + &self.gains() + &self.ordinary_line() + &self.advice_line() + &self.line() + "\n"
     }
 
     fn table(&self) -> String {

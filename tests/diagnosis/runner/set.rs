@@ -1,4 +1,4 @@
-//! Reads the labelled set: `FINDING/NAME/case.toml` and `ordinary.toml`.
+//! Reads the labelled set: `FINDING/NAME/case.toml`, `ordinary.toml` and `packages.toml`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,8 @@ pub struct LabelledCase {
     /// The least severity that counts as shown.
     #[serde(default = "warn")]
     pub severity: Severity,
+    /// The word by which both the finding's fix and the twin name the change of the code.
+    pub code: Option<String>,
     #[serde(default)]
     pub exit: i32,
     #[serde(default)]
@@ -139,10 +141,13 @@ pub fn cases() -> Vec<LabelledCase> {
     all
 }
 
-/// Returns the ordinary runs in the order of the file.
+/// Returns the ordinary runs in the order of the files.
 pub fn ordinary() -> Vec<OrdinaryRun> {
-    let path = root().join("ordinary.toml");
-    let runs = parse::<OrdinaryRuns>(&path).run;
-    runs.iter().flat_map(|run| &run.truths).for_each(|id| assert_known(id, &path));
-    runs
+    let read = |name: &&str| {
+        let path = root().join(name);
+        let runs = parse::<OrdinaryRuns>(&path).run;
+        runs.iter().flat_map(|run| &run.truths).for_each(|id| assert_known(id, &path));
+        runs
+    };
+    ["ordinary.toml", "packages.toml"].iter().flat_map(read).collect()
 }

@@ -1,7 +1,7 @@
 //! Starts a command with the standard streams that a case wants, and waits for it with a time limit.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,7 +25,7 @@ const TERMINAL_PAUSE: Duration = Duration::from_micros(500);
 pub struct StdStreams {
     pub stdin: Option<PathBuf>,
     pub stdout: StdoutKind,
-    /// The file for [`StdoutKind::File`].
+    /// The file that takes standard output, or what was read from the pipe or terminal.
     pub out: PathBuf,
     pub errors: PathBuf,
 }
@@ -38,11 +38,17 @@ pub struct CommandResult {
 }
 
 /// Reads everything with a pause after each block, until the last writer closes its end (a terminal returns EIO then).
-fn drain(mut from: impl Read + Send + 'static, pause: Duration) {
+/// What it reads goes to a file at once.
+fn drain(mut from: impl Read + Send + 'static, pause: Duration, mut to: File) {
     thread::spawn(move || {
         let mut block = [0; 4096];
-        while from.read(&mut block).is_ok_and(|got| got > 0) {
-            thread::sleep(pause);
+        while let Ok(got) = from.read(&mut block).map(|got| &block[..got]) {
+            if got.is_empty() || to.write_all(got).is_err() {
+                break;
+            }
+            if !pause.is_zero() {
+                thread::sleep(pause);
+            }
         }
     });
 }
@@ -75,13 +81,13 @@ fn spawn(mut command: Command, streams: &StdStreams) -> io::Result<Child> {
         StdoutKind::Null => command.stdout(Stdio::null()).spawn(),
         StdoutKind::Pipe => {
             let mut child = command.stdout(Stdio::piped()).spawn()?;
-            drain(child.stdout.take().expect("a pipe"), Duration::ZERO);
+            drain(child.stdout.take().expect("a pipe"), Duration::ZERO, created(&streams.out)?);
             Ok(child)
         }
         StdoutKind::Terminal => {
             let (ours, theirs) = terminal()?;
             let child = command.stdout(theirs).spawn();
-            drain(ours, TERMINAL_PAUSE);
+            drain(ours, TERMINAL_PAUSE, created(&streams.out)?);
             child
         }
     }
@@ -89,10 +95,20 @@ fn spawn(mut command: Command, streams: &StdStreams) -> io::Result<Child> {
 
 /// Runs a command to its end and returns its exit. Kills it and fails after [`LIMIT`].
 pub fn finish(command: Command, streams: &StdStreams) -> Result<CommandResult, String> {
+    finish_with(command, streams, &mut || {})
+}
+
+/// As [`finish`], and calls a function every millisecond.
+pub fn finish_with(
+    command: Command,
+    streams: &StdStreams,
+    each: &mut dyn FnMut(),
+) -> Result<CommandResult, String> {
     let program = format!("{command:?}");
     let start = Instant::now();
     let mut child = spawn(command, streams).map_err(|error| format!("{program}: {error}"))?;
     loop {
+        each();
         if let Some(status) = child.try_wait().expect("our own child") {
             let status = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
             return Ok(CommandResult { status, elapsed: start.elapsed() });
