@@ -1,10 +1,10 @@
 //! Patterns of a stream's calls that several rules ask for.
 
-use weir_model::StreamKind;
 use weir_model::trace::{Op, OpenFile, StreamCounts};
+use weir_model::{Direction, StreamKind};
 
 use crate::context::RuleContext;
-use crate::flags::{O_APPEND, O_CREAT, O_DSYNC, O_TRUNC, RWF_SYNCS};
+use crate::flags::{O_APPEND, O_CREAT, O_DIRECT, O_DSYNC, O_TRUNC, RWF_SYNCS};
 
 /// A call that moves fewer bytes is tiny.
 pub(crate) const TINY: u64 = 512;
@@ -14,6 +14,36 @@ const LONG_LINE: f64 = 1024.0;
 
 /// The number of reads of each byte, on average, from which a file counts as read over and over.
 const REREAD_TIMES: u64 = 4;
+
+/// A program that copies its input unchanged in pieces of about 1 KiB or more gains more by a copy in the kernel. The mean is
+/// less than the piece, because the last call of a file is shorter.
+const COPIED_PIECE: f64 = 900.0;
+
+/// Returns whether a stream's calls are tiny: most writes move less than half of [`TINY`] bytes, or nearly all reads ask for
+/// less than [`TINY`].
+pub(crate) fn is_tiny(stream: &StreamCounts) -> bool {
+    let asked = if stream.asked.total() > 0 { &stream.asked } else { &stream.sizes };
+    let most = match stream.direction {
+        Direction::In => asked.below(TINY) * 10 >= asked.total() * 9,
+        _ => stream.sizes.below(TINY / 2) * 2 >= stream.sizes.total().max(1),
+    };
+    stream.mean_bytes() < TINY as f64 && most
+}
+
+/// Returns whether nearly all calls of a stream are smaller than half the knee of this machine, one after the other. Direct I/O
+/// and copies have rules of their own.
+pub(crate) fn is_below_knee(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let mean = stream.mean_bytes();
+    let knee = context.knee_bytes(stream);
+    let requests = if stream.direction == Direction::In { &stream.asked } else { &stream.sizes };
+    let small = mean < knee as f64 / 2.0 && requests.below(knee) * 10 >= requests.total() * 9;
+    let direct = context.file(stream.file).is_some_and(|file| file.flags & O_DIRECT != 0);
+    small
+        && !direct
+        && stream.jumps * 10 < stream.calls
+        && stream.in_kernel == 0
+        && (mean < COPIED_PIECE || !context.is_passed_through(stream))
+}
 
 /// Returns the number of calls that moved bytes.
 pub(crate) fn moving_calls(stream: &StreamCounts) -> u64 {

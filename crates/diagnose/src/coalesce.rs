@@ -6,6 +6,9 @@ use weir_model::{Direction, StreamKind};
 use crate::context::RuleContext;
 use crate::run_advice::RunOption;
 
+/// The most bytes of a call that `weir run --coalesce` gathers (MAX_CALL_BYTES of native/preload/gather.h).
+const MOST_BYTES: u64 = 1024;
+
 /// Devices on which a later call has the same effect.
 const PASSIVE_DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"];
 
@@ -17,7 +20,11 @@ impl RuleContext<'_> {
         let reads = stream.direction == Direction::In;
         // Bytes read ahead from a pipe, terminal or socket cannot be given back.
         let may_read_ahead = !reads || self.kind(stream.file) == StreamKind::File;
-        !threads
+        let asked = if reads { &stream.asked } else { &stream.sizes };
+        let small =
+            stream.mean_bytes() <= MOST_BYTES as f64 && asked.below(MOST_BYTES * 2) * 10 >= asked.total() * 9;
+        small
+            && !threads
             && may_read_ahead
             && self.makes_plain_calls(stream)
             && !self.is_musl_stream(stream)

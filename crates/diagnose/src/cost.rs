@@ -3,6 +3,7 @@
 use weir_model::trace::{Recording, StreamCounts};
 use weir_model::{Direction, Gain, Severity, StreamKind};
 
+use crate::call_patterns::TINY;
 use crate::context::RuleContext;
 
 /// Bytes that a program with a large buffer moves with one call.
@@ -41,6 +42,14 @@ impl RuleContext<'_> {
         (seconds / self.run_s()).clamp(0.0, 1.0)
     }
 
+    /// Returns the share that these seconds of a process are of the run without the time in which the process waited for a
+    /// processor, which other load causes.
+    pub fn share_when_idle(&self, pid: u32, seconds: f64) -> f64 {
+        let queued_s = self.process(pid).and_then(|process| process.queued_s).unwrap_or(0.0);
+        let run_s = (self.run_s() - queued_s).max(self.cpu_s(pid).unwrap_or(0.0)).max(1e-6);
+        (seconds / run_s.min(self.run_s())).clamp(0.0, 1.0)
+    }
+
     /// Returns the CPU seconds of a process, or None if they are unknown.
     pub fn cpu_s(&self, pid: u32) -> Option<f64> {
         let process = self.process(pid)?;
@@ -77,7 +86,8 @@ impl RuleContext<'_> {
 
     /// Returns the user seconds that a process spends around the calls of a stream.
     pub fn around_calls_s(&self, stream: &StreamCounts) -> f64 {
-        self.around_part_s(stream, self.calls_s(stream))
+        // The programs of which AROUND_MOST was measured move a few bytes with each call.
+        self.around_part_s(stream, self.calls_s(stream) * self.entering_share(stream))
     }
 
     /// As [`Self::around_calls_s`], where the kernel spends `calls_s` on the calls.
@@ -88,24 +98,58 @@ impl RuleContext<'_> {
         (user_s * part * AROUND_SHARE).min(calls_s * AROUND_MOST)
     }
 
+    /// Returns the share of the price of a stream's calls that does not depend on their bytes.
+    fn entering_share(&self, stream: &StreamCounts) -> f64 {
+        let (kind, writes) = (self.kind(stream.file), stream.direction != Direction::In);
+        let entering_ns = self.recording.prices.small_call_ns(kind, writes) * stream.calls as f64;
+        let bytes_ns = self.recording.prices.byte_ns * stream.bytes as f64;
+        if entering_ns > 0.0 { entering_ns / (entering_ns + bytes_ns) } else { 1.0 }
+    }
+
     /// Returns the CPU seconds of a stream's calls: those of the kernel and those of the process around the calls.
     pub fn total_s(&self, stream: &StreamCounts) -> f64 {
         self.cap_to_cpu(stream.pid, self.calls_s(stream) + self.around_calls_s(stream))
     }
 
-    /// Returns what a buffer of [`BUFFER`] bytes would save on a stream.
+    /// Returns the size of calls on a stream from which larger ones gain almost nothing on this machine, by the price list.
+    pub fn knee_bytes(&self, stream: &StreamCounts) -> u64 {
+        self.recording.prices.knee_bytes(self.kind(stream.file), stream.direction != Direction::In)
+    }
+
+    /// Returns what calls of the knee's size, or of [`BUFFER`] bytes if that is more, would save on a stream.
     pub fn gathering_gain(&self, stream: &StreamCounts) -> Gain {
         let prices = &self.recording.prices;
-        let calls = stream.bytes.div_ceil(BUFFER) + 1;
+        let calls = stream.bytes.div_ceil(self.knee_bytes(stream).max(BUFFER)) + 1;
         let writes = stream.direction != Direction::In;
-        let large_s = prices.transfer_s(self.kind(stream.file), writes, calls, stream.bytes);
-        let record_ns = (stream.mean_bytes() * prices.buffered_byte_ns)
-            .min(BUFFERED_RECORD_NS + stream.mean_bytes() * COPIED_BYTE_NS);
+        let large_s = prices.transfer_s(self.kind(stream.file), writes, calls, stream.bytes)
+            * self.price_scale(stream.pid);
+        // Tiny pieces are copied through a buffer; a block is made larger instead.
+        let record_ns = match stream.mean_bytes() {
+            mean if mean < TINY as f64 => {
+                (mean * prices.buffered_byte_ns).min(BUFFERED_RECORD_NS + mean * COPIED_BYTE_NS)
+            }
+            _ => 0.0,
+        };
         let buffered_s = large_s + record_ns * stream.calls as f64 / 1e9;
         Gain {
             elapsed_s: (self.total_s(stream) - buffered_s).max(0.0),
             calls: stream.calls.saturating_sub(calls),
         }
+    }
+
+    /// Returns the seconds that a process spends inside the calls of a stream: those for which they block, and the stream's
+    /// share of the kernel's CPU time. Returns None if the backend does not measure for how long calls block.
+    pub fn in_calls_s(&self, stream: &StreamCounts) -> Option<f64> {
+        let share = stream.calls as f64 / self.call_count(stream.pid).max(1) as f64;
+        let working_s = self.process(stream.pid).map_or(0.0, |process| process.system_s) * share.min(1.0);
+        Some((stream.wait_s? + working_s).min(self.run_s()))
+    }
+
+    /// Returns for how many seconds the calls of a stream blocked, as measured; else how long its process waited at all during
+    /// them.
+    pub fn stream_waited_s(&self, stream: &StreamCounts) -> f64 {
+        let process_s = || self.waited_s(stream.pid, self.span_s(stream)).unwrap_or(0.0);
+        stream.wait_s.unwrap_or_else(process_s)
     }
 
     /// Returns the seconds from the first to the last call of a stream. No wait between its calls is longer.

@@ -1,6 +1,7 @@
 //! Derives findings from a recording. Each file in rules/ is one rule: a pure function of a
 //! [`weir_model::trace::Recording`].
 
+mod block_option;
 mod call_patterns;
 mod coalesce;
 mod code_fix;

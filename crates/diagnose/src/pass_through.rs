@@ -34,6 +34,21 @@ impl<'a> RuleContext<'a> {
             .collect()
     }
 
+    /// Returns whether a process copies the bytes of a stream unchanged to or from another one.
+    pub fn is_passed_through(&self, stream: &StreamCounts) -> bool {
+        const KINDS: [StreamKind; 3] = [StreamKind::File, StreamKind::Pipe, StreamKind::Socket];
+        if stream.direction == Direction::Out {
+            let candidate = self.is_copy_candidate(stream, self.kind(stream.file));
+            return candidate && KINDS.iter().any(|&from| self.source_of(stream, from).is_some());
+        }
+        let kind = self.kind(stream.file);
+        let is_same = |input: &StreamCounts| (input.fd, input.file) == (stream.fd, stream.file);
+        let outputs = self.streams_of(stream.pid).iter().filter(|output| {
+            output.direction == Direction::Out && self.is_copy_candidate(output, self.kind(output.file))
+        });
+        outputs.filter_map(|output| self.source_of(output, kind)).any(is_same)
+    }
+
     fn is_copy_candidate(&self, stream: &StreamCounts, kind: StreamKind) -> bool {
         stream.bytes >= LEAST_BYTES
             && stream.jumps == 0

@@ -112,8 +112,8 @@ pub(super) fn estimated_last_s(stream: &StreamCounts, gaps: &[(f64, f64)], ended
 }
 
 /// Extrapolates a socket's calls over the gaps (`gaps`, sorted by time) at the observed rate, because the
-/// kernel's totals do not contain them. `ended_s` is the time of the process's exit.
-pub(super) fn extrapolate(stream: &mut StreamCounts, gaps: &[(f64, f64)], ended_s: f64) {
+/// kernel's totals do not contain them. `ended_s` is the time of the process's exit. For `waits` see [`add_unobserved`].
+pub(super) fn extrapolate(stream: &mut StreamCounts, gaps: &[(f64, f64)], ended_s: f64, waits: WaitsInGaps) {
     if stream.calls < LEAST_CALLS {
         return;
     }
@@ -125,13 +125,21 @@ pub(super) fn extrapolate(stream: &mut StreamCounts, gaps: &[(f64, f64)], ended_
         return;
     }
     let more = |count: u64| (count as f64 * missed_s / seen_s).round() as u64;
-    add_unobserved(stream, more(stream.calls), more(stream.bytes));
+    add_unobserved(stream, more(stream.calls), more(stream.bytes), waits);
     stream.estimated |= !stream.exact;
     stream.last_s = last_s;
 }
 
-/// Adds calls that were not observed. Their sizes and results are distributed as those of the observed calls.
-pub(super) fn add_unobserved(stream: &mut StreamCounts, calls: u64, bytes: u64) {
+/// Whether a backend measures in gaps too for how long calls block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitsInGaps {
+    Measured,
+    /// Only in sampling windows, so that the waits of the other calls are extrapolated.
+    NotMeasured,
+}
+
+/// Adds calls that were not observed. Their sizes, results and waits are distributed as those of the observed calls.
+pub(super) fn add_unobserved(stream: &mut StreamCounts, calls: u64, bytes: u64, waits: WaitsInGaps) {
     if calls == 0 && bytes == 0 {
         return;
     }
@@ -151,6 +159,9 @@ pub(super) fn add_unobserved(stream: &mut StreamCounts, calls: u64, bytes: u64) 
     stream.in_kernel = scaled(stream.in_kernel);
     stream.seeks = scaled(stream.seeks);
     stream.syncs = scaled(stream.syncs);
+    if waits == WaitsInGaps::NotMeasured {
+        stream.wait_s = stream.wait_s.map(|seconds| seconds * factor);
+    }
     stream.calls += calls;
     stream.bytes += bytes;
     stream.exact = false;
@@ -218,11 +229,15 @@ mod tests {
             ..StreamCounts::new(1, 0, 0, 0, Direction::In)
         };
         stream.sizes.add(1, 100);
-        add_unobserved(&mut stream, 900, 900);
+        stream.wait_s = Some(0.5);
+        add_unobserved(&mut stream, 900, 900, WaitsInGaps::NotMeasured);
         assert_eq!(
             (stream.calls, stream.bytes, stream.zeros, stream.sizes.total(), stream.exact),
             (1000, 1000, 500, 1000, false)
         );
+        assert_eq!(stream.wait_s, Some(5.0));
+        add_unobserved(&mut stream, 1000, 1000, WaitsInGaps::Measured);
+        assert_eq!((stream.calls, stream.wait_s), (2000, Some(5.0)));
     }
 
     #[test]
@@ -235,14 +250,14 @@ mod tests {
         };
         // Observed for 0.1 s: from 0 to 0.05 and from 0.15 to 0.2.
         let mut within = stream();
-        extrapolate(&mut within, &[(0.05, 0.15), (0.5, 0.9)], 1.0);
+        extrapolate(&mut within, &[(0.05, 0.15), (0.5, 0.9)], 1.0, WaitsInGaps::Measured);
         assert_eq!((within.calls, within.bytes, within.exact), (2000, 4000, false));
         assert!(within.estimated, "no total contains them");
         let mut to_the_end = stream();
-        extrapolate(&mut to_the_end, &[(0.2, 0.9)], 0.4);
+        extrapolate(&mut to_the_end, &[(0.2, 0.9)], 0.4, WaitsInGaps::Measured);
         assert_eq!((to_the_end.calls, to_the_end.last_s), (2000, 0.4));
         let mut observed = stream();
-        extrapolate(&mut observed, &[(0.5, 0.9)], 1.0);
+        extrapolate(&mut observed, &[(0.5, 0.9)], 1.0, WaitsInGaps::Measured);
         assert_eq!((observed.calls, observed.exact), (1000, true));
     }
 
@@ -273,7 +288,7 @@ mod tests {
         assert_eq!(given, [(None, KernelTotal::default())]);
         let mut stream = StreamCounts::new(1, 0, 0, 0, Direction::In);
         (stream.calls, stream.bytes) = (5, 50);
-        add_unobserved(&mut stream, 0, 0);
+        add_unobserved(&mut stream, 0, 0, WaitsInGaps::NotMeasured);
         assert_eq!((stream.calls, stream.bytes, stream.exact), (5, 50, true));
     }
 }

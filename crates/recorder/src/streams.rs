@@ -135,7 +135,9 @@ impl StreamTotals {
         let RawCounts { counts: added, first_ns, last_ns, .. } = counts;
         let times = (seconds(first_ns), seconds(last_ns));
         let index = self.index_of((added.pid, image, added.fd, file, added.direction), times.0);
-        self.add_recent(index, added.calls, added.bytes, times);
+        if added.calls > 0 {
+            self.add_recent(index, added.calls, added.bytes, times);
+        }
         let stream = &mut self.all[index];
         stream.add(&StreamCounts { first_s: stream.first_s, last_s: times.1, ..added });
     }
@@ -160,6 +162,9 @@ impl StreamTotals {
         stream.asked.add(requested, 1);
         stream.asked_max = stream.asked_max.max(requested);
         stream.in_kernel += u64::from(call.op.copies());
+        if let Some(ns) = call.blocked_ns {
+            *stream.wait_s.get_or_insert(0.0) += ns as f64 / 1e9;
+        }
         let writes = key.4 == Direction::Out;
         if call.result >= 0 {
             count_moved(stream, state, call, regular);

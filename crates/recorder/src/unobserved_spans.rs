@@ -12,7 +12,7 @@ use crate::Recorder;
 use crate::fd_revalidation::mark_stale;
 use crate::gap_attribution::CallsAndBytes;
 use crate::sampling_gaps::GapStream;
-use crate::scaling::{self, KernelTotal, ObservedPart};
+use crate::scaling::{self, KernelTotal, ObservedPart, WaitsInGaps};
 
 impl Recorder {
     /// Closes a process: adds the calls that were not observed to its streams, by the kernel's totals.
@@ -65,8 +65,9 @@ impl Recorder {
             };
             let since_s = stream.and_then(|stream| Some(live.gaps.shares.get(&stream)?.1)).unwrap_or(at_s);
             let index = self.streams.add_unobserved((pid, image, fd, file, direction), since_s);
+            let waits = self.waits_in_gaps();
             let stream = &mut self.streams.all[index];
-            scaling::add_unobserved(stream, sum.calls, sum.bytes);
+            scaling::add_unobserved(stream, sum.calls, sum.bytes, waits);
             stream.estimated |= several;
             if !stream.is_known() {
                 self.mark_inexact(pid, direction);
@@ -115,11 +116,17 @@ impl Recorder {
         self.push_event(at_s, pid, pid, EventKind::Unwatched { until_s });
     }
 
+    /// The eBPF backend, which reports files, detaches only the program at system calls in a gap.
+    fn waits_in_gaps(&self) -> WaitsInGaps {
+        if self.files.kernel_reports_files { WaitsInGaps::Measured } else { WaitsInGaps::NotMeasured }
+    }
+
     /// Extrapolates what the kernel's totals do not contain: calls on sockets, and the times of the last calls.
     pub(super) fn settle_unobserved_spans(&mut self) {
         let ended = self.processes.iter().filter_map(|process| Some((process.pid, process.ended_s?)));
         let ended: HashMap<u32, f64> = ended.collect();
         let none = Vec::new();
+        let waits = self.waits_in_gaps();
         let of_all = self.unobserved_spans.get(&0).unwrap_or(&none).as_slice();
         let mut own: HashMap<u32, Cow<[(f64, f64)]>> = HashMap::new();
         for stream in self.streams.all.iter_mut().filter(|stream| stream.is_known()) {
@@ -129,7 +136,7 @@ impl Recorder {
                 Some(own) => Cow::Owned(without_overlaps(of_all.iter().chain(own).copied().collect())),
             });
             if self.files.is_socket(stream.file) {
-                scaling::extrapolate(stream, own, ended_s);
+                scaling::extrapolate(stream, own, ended_s, waits);
             } else if !stream.exact {
                 stream.last_s = scaling::estimated_last_s(stream, own, ended_s);
             }

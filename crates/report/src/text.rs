@@ -161,7 +161,8 @@ pub fn shorten(text: &str, width: usize, style: &Style) -> String {
     short + dots
 }
 
-/// Returns the end of `text` in at most `width` columns; `…` replaces the beginning of a longer text.
+/// Returns the end of `text` in at most `width` columns; `…` replaces the beginning of a longer text. The cut is before a
+/// `/` or a space, unless that leaves less than a third of the columns.
 pub fn shorten_front(text: &str, width: usize, style: &Style) -> String {
     if self::width(text) <= width {
         return text.into();
@@ -169,7 +170,9 @@ pub fn shorten_front(text: &str, width: usize, style: &Style) -> String {
     let dots = style.sign("…", "...");
     let room = width.saturating_sub(self::width(dots));
     let fits = text.char_indices().map(|(at, _)| &text[at..]).find(|end| self::width(end) <= room);
-    format!("{dots}{}", fits.unwrap_or(""))
+    let fits = fits.unwrap_or("");
+    let word = fits.find(['/', ' ']).map(|at| &fits[at..]).filter(|word| self::width(word) * 3 >= room);
+    format!("{dots}{}", word.unwrap_or(fits))
 }
 
 /// Splits `text` after `columns` columns.
@@ -240,6 +243,9 @@ mod tests {
         assert_eq!(shorten("abc", 3, &UNICODE), "abc");
         assert_eq!(shorten_front("/a/long/path", 6, &UNICODE), "…/path");
         assert_eq!(shorten_front("/a", 6, &UNICODE), "/a");
+        assert_eq!(shorten_front("/home/u/project/file", 14, &UNICODE), "…/project/file");
+        assert_eq!(shorten_front("/home/u/project/file", 12, &UNICODE), "…/file");
+        assert_eq!(shorten_front("/home/u/a-long-name", 8, &UNICODE), "…ng-name");
     }
 
     #[test]

@@ -117,8 +117,11 @@ pub struct RawCall {
     pub directory: Option<WorkingDirectory>,
     /// The file offset before the call, if known.
     pub position: Option<u64>,
-    /// A lower bound of the call's start (CLOCK_MONOTONIC, nanoseconds). Set for calls that wait for a device.
+    /// A lower bound of the call's start, or the time since which it blocked (CLOCK_MONOTONIC, nanoseconds). Set for calls
+    /// that wait for a device.
     pub began_ns: Option<u64>,
+    /// The time for which a call that moves bytes blocked, if the backend measured it.
+    pub blocked_ns: Option<u64>,
     /// For a rename: whether the new name existed before; None if unknown.
     pub replaced: Option<bool>,
 }
@@ -138,6 +141,7 @@ impl RawCall {
             directory: None,
             position: None,
             began_ns: None,
+            blocked_ns: None,
             replaced: None,
         }
     }

@@ -3,6 +3,7 @@
 #include "buffers.h"
 #include "open_file.h"
 #include "ring_buffer.h"
+#include "waits.h"
 
 /* The offset at which the call began. The open file's offset has already advanced when the program runs. */
 static __always_inline u64 start_offset(const struct stream_counters *counters, const struct transfer *t)
@@ -31,6 +32,7 @@ static __always_inline struct stream_counters *create_stream(struct process_stat
     fresh->writes = t->writes;
     fresh->regular = (fresh->file.mode & 0170000) == 0100000;
     fresh->position = start_offset(fresh, t);
+    fresh->wait_ns = claim_wait(&key, file);
     if (t->fd >= LOW_FDS)
         process->high_fds = 1;
     else /* stays set when the stream ends; a lookup of a missing stream is harmless */
@@ -58,7 +60,7 @@ GLOBAL_FUNCTION int resume_after_gap(struct stream_counters *counters, const str
     read_open_file(&counters->file, file);
     if (counters->file.key != key || counters->file.ino != ino) {
         counters->emitted = counters->failed = 0;
-        counters->high_offset = 0;
+        counters->high_offset = counters->wait_ns = 0;
         counters->regular = (counters->file.mode & 0170000) == 0100000;
     }
     counters->position = start_offset(counters, t);

@@ -69,8 +69,7 @@ static __always_inline int count_last_byte(struct stream_counters *counters, u64
 }
 
 /* Sets last_ns. Reading the clock is a fifth of the cost of a counted call (measured), so within one tick of the kernel (1 to
- * 10 ms) only the first calls and every 32nd read it. fsync(2) resets tick_calls, so that the writes before the next
- * fsync(2) are exact. */
+ * 10 ms) only the first calls and every 32nd read it. */
 enum { STAMPED_CALLS = 32 };
 static __always_inline void stamp(struct stream_counters *counters)
 {

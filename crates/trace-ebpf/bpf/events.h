@@ -48,7 +48,7 @@ enum syscall_class {
     CLASS_PAIR_0,   /* (two descriptors): pipe */
     CLASS_PAIR_3,   /* (domain, type, protocol, two descriptors): socketpair */
     CLASS_PLAIN,    /* emitted with its arguments: ftruncate, fadvise … */
-    CLASS_SYNC,     /* (fd): fsync, fdatasync …; args[5] is its earliest possible start, in ns */
+    CLASS_SYNC,     /* (fd): fsync, fdatasync …; args[5] is the time since which it blocked, in ns */
     CLASS_PROTECT,  /* (address, bytes, protection): mprotect */
     CLASS_RING,     /* (entries, parameters): io_uring_setup, returns a descriptor; args[2] is the ring's flags */
 };
@@ -130,6 +130,7 @@ struct stream_counters {
     unsigned long long position;       /* file offset after the last call */
     unsigned long long high_offset;    /* highest offset reached */
     unsigned long long seeks, seek_ns; /* lseek(2) calls; end of the last one */
+    unsigned long long wait_ns;        /* for which calls blocked; calls that copy in the kernel excluded */
     unsigned int writes;               /* 1: write direction */
     unsigned int emitted, failed;      /* calls that were emitted one by one */
     unsigned int regular;              /* 1: a regular file */

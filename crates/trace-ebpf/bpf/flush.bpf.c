@@ -29,7 +29,7 @@ GLOBAL_FUNCTION int flush_stream(u32 pid, u32 fd, u32 writes)
     struct stream_counters *counters = bpf_map_lookup_elem(&streams, &key);
     if (!counters)
         return 0;
-    if (counters->stale) { /* nothing was counted since the sampling gap */
+    if (counters->stale && !counters->wait_ns) { /* nothing was counted since the sampling gap */
         delete_stream(&key);
         return 0;
     }

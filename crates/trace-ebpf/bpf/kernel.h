@@ -68,6 +68,7 @@ struct sched_info {
 } KERNEL_STRUCT;
 struct task_struct {
     int pid, tgid, exit_code;
+    unsigned int flags;
     struct files_struct *files;
     struct fs_struct *fs;
     struct mm_struct *mm;

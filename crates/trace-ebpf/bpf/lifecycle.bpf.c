@@ -151,12 +151,13 @@ static __always_inline void copy_totals(struct lifecycle_event *event, const str
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
 {
-    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    u32 pid = bpf_get_current_pid_tgid() >> 32, tid = (u32)bpf_get_current_pid_tgid();
     struct process_state *process = bpf_map_lookup_elem(&processes, &pid);
     struct lifecycle_event *event;
     if (!process)
         return 0;
     add_thread(process, task);
+    bpf_map_delete_elem(&waits, &tid);
     if (!group_dead)
         return 0;
     u32 status = BPF_CORE_READ(task, signal, group_exit_code);

@@ -33,6 +33,23 @@ struct stream_map {
 };
 extern struct stream_map streams SEC(".maps");
 
+/* The call in which a thread blocks or blocked last. Threads that never blocked have none. */
+struct thread_wait {
+    struct stream_key stream;
+    u64 file;         /* address of the struct file; the descriptor may refer to another one later */
+    u64 since_ns;     /* 0: it blocks in no call on a stream */
+    u64 unclaimed_ns; /* for which it blocked in calls on a stream that has no counters yet */
+    u64 sync_ns;      /* when it first blocked in a CLASS_SYNC call that has not returned; 0: not */
+};
+struct wait_map {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 32768);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, u32);
+    __type(value, struct thread_wait);
+};
+extern struct wait_map waits SEC(".maps");
+
 struct library_map {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1024);
@@ -105,6 +122,13 @@ struct tally_map {
     __type(value, u64);
 };
 extern struct tally_map tallies SEC(".maps");
+
+/* Whether a class of calls that move bytes to or from user space is of the write direction. */
+static __always_inline u32 class_writes(u32 class)
+{
+    return class == CLASS_WRITE || class == CLASS_PWRITE || class == CLASS_WRITEV || class == CLASS_PWRITEV ||
+           class == CLASS_SENDMSG;
+}
 
 static __always_inline struct scratch_space *scratch(void)
 {

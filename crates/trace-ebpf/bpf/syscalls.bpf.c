@@ -4,6 +4,7 @@
 #include "flush.h"
 #include "open_file.h"
 #include "ring_buffer.h"
+#include "waits.h"
 
 #define AT_FDCWD_ (-100)
 #define CLOSE_RANGE_CLOEXEC_ 4
@@ -92,15 +93,15 @@ static __always_inline void on_path_call(struct process_state *process, const st
         process->directory = directory;
 }
 
-/* fsync(2) and its kin have no sixth argument: args[5] becomes the end of the stream's last write, which is the earliest
- * time at which the call can have begun. */
-static __always_inline void set_earliest_start(u32 pid, struct arguments *args, u32 fd)
+/* fsync(2) and its kin have no sixth argument: args[5] becomes the time at which the call first blocked, or the present time
+ * if it did not. After a sampling gap it is 0, because the time may be that of an earlier call. */
+static __always_inline void set_blocked_since(u32 pid, struct arguments *args, u32 fd)
 {
     struct stream_key key = {pid, fd * 2 + 1};
     struct stream_counters *counters = bpf_map_lookup_elem(&streams, &key);
-    args->at[5] = counters && !counters->stale ? counters->last_ns : 0;
-    if (counters)
-        counters->tick_calls = 0;
+    args->at[5] = sync_blocked_since();
+    if (counters && counters->stale)
+        args->at[5] = 0;
 }
 
 /* io_uring_setup(2) has no third argument: args[2] becomes io_uring_params.flags, its third word. */
@@ -150,8 +151,7 @@ static __always_inline void on_transfer(struct transfer *t, u32 class)
     struct {
         u64 name, name_bytes, parts, count;
     } message; /* the beginning of struct msghdr */
-    t->writes = class == CLASS_WRITE || class == CLASS_PWRITE || class == CLASS_WRITEV || class == CLASS_PWRITEV ||
-                class == CLASS_SENDMSG;
+    t->writes = class_writes(class);
     t->fd = (u32)t->args[0];
     t->buffer = t->args[1];
     t->asked = t->args[2];
@@ -288,7 +288,7 @@ static __always_inline void on_fd_call(struct process_state *process, u32 pid, s
             return;
         break;
     case CLASS_SYNC:
-        set_earliest_start(pid, args, fd);
+        set_blocked_since(pid, args, fd);
         break;
     case CLASS_RING:
         set_ring_flags(args);

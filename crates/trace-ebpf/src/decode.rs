@@ -204,15 +204,15 @@ fn call(bytes: &[u8]) -> Vec<RawEventKind> {
     }
 }
 
-/// Sends the counters of a stream after its file. Sends nothing for stale counters: they are zero, and the descriptor may
-/// refer to another file.
+/// Sends the counters of a stream after its file. Stale counters have only the time for which calls blocked; they are sent
+/// without the file, because the descriptor may refer to another one by now.
 pub(super) fn send_counters(counters: &StreamCounters, ns: u64, sink: &mut EventSink) {
-    if counters.stale != 0 {
+    if counters.stale != 0 && counters.wait_ns == 0 {
         return;
     }
     let (pid, fd) = (counters.head.pid, counters.head.fd);
     let mut send = |kind| sink(RawEvent { ns, pid, tid: counters.head.tid, kind });
-    if let Some(file) = file(&counters.file) {
+    if let Some(file) = file(&counters.file).filter(|_| counters.stale == 0) {
         send(RawEventKind::File { fd, file, name: String::new() });
     }
     let direction = if counters.writes != 0 { Direction::Out } else { Direction::In };
@@ -233,6 +233,7 @@ pub(super) fn send_counters(counters: &StreamCounters, ns: u64, sink: &mut Event
         unaligned: counters.unaligned,
         in_kernel: counters.in_kernel,
         seeks: counters.seeks,
+        wait_s: Some(counters.wait_ns as f64 / 1e9),
         ..StreamCounts::new(pid, 0, fd, 0, direction)
     };
     let emitted_seeks = u64::from(shared_types::EMITTED_SEEKS);

@@ -26,11 +26,12 @@ struct Program {
 }
 
 /// The program at the exit of system calls is first: it is the largest, and is attached and detached separately.
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 6] = [
     Program { name: "on_sys_exit", tracepoint: "sys_exit", required: true },
     Program { name: "on_fork", tracepoint: "sched_process_fork", required: true },
     Program { name: "on_exec", tracepoint: "sched_process_exec", required: true },
     Program { name: "on_exit", tracepoint: "sched_process_exit", required: true },
+    Program { name: "on_switch", tracepoint: "sched_switch", required: true },
     Program { name: "before_exec", tracepoint: "sched_prepare_exec", required: false },
 ];
 

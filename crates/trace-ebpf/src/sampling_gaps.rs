@@ -125,7 +125,7 @@ impl Run<'_> {
         let mut active = HashSet::new();
         for key in keys {
             let Ok(counters) = streams.get(&key, 0) else { continue };
-            if counters.stale != 0 {
+            if counters.stale != 0 && counters.wait_ns == 0 {
                 continue;
             }
             // The update fails if the stream was closed meanwhile; the kernel has emitted its counters then.

@@ -46,6 +46,7 @@ impl StreamCounters {
             unaligned: 0,
             in_kernel: 0,
             seeks: 0,
+            wait_ns: 0,
             stale: 1,
             sizes: [0; SIZE_SLOTS as usize],
             asked_other: [0; SIZE_SLOTS as usize],

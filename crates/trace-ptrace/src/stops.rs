@@ -3,7 +3,7 @@
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
 use weir_sys::{proc, syscalls};
-use weir_trace_api::{RawEventKind, breakpoint_traps};
+use weir_trace_api::{RawCall, RawEventKind, breakpoint_traps};
 
 use super::tracer::{PtracedProcess, Tracer};
 use crate::io_account::{counted, plus};
@@ -11,6 +11,10 @@ use crate::syscalls::EnteredCall;
 
 /// The stop signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
+
+/// A call that takes less than this between its stops may have worked all the time: it is the time of a large write(2), and more
+/// than the usual delay of a stop.
+const LEAST_BLOCKED_NS: f64 = 50_000.0;
 
 /// The writes of each thread that a buffer snapshot precedes: ordering mistakes show in the first few.
 pub(super) const FIRST_WRITES: u32 = 4;
@@ -198,9 +202,21 @@ impl Tracer<'_, '_> {
         } else if inside.op.reads() || inside.op.writes() {
             self.charge_scheduling_delay(pid, now);
         }
-        let call = inside.leave(tid, result);
+        let blocked_ns = self.blocked_ns(tid, &inside, now);
+        let call = RawCall { blocked_ns, ..inside.leave(tid, result) };
         self.observed_calls += 1;
         self.emit(now, pid, tid, RawEventKind::Call(call));
+    }
+
+    /// Returns for how long a call that moves bytes blocked: the time from its entry to its exit, without that of the stop.
+    /// Returns 0 for a time in which the call may have worked.
+    fn blocked_ns(&self, tid: u32, call: &EnteredCall, now: u64) -> Option<u64> {
+        if !(call.op.reads() || call.op.writes()) {
+            return None;
+        }
+        let resumed_ns = self.threads.get(&tid).map_or(now, |thread| thread.resumed_ns);
+        let beyond_ns = now.saturating_sub(resumed_ns) as f64 - self.stop_cost.stop_ns(0);
+        Some(if beyond_ns >= LEAST_BLOCKED_NS { beyond_ns as u64 } else { 0 })
     }
 
     /// Marks a process as foreign: its system call numbers are unknown, so only its totals are recorded.

@@ -75,7 +75,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let span_s = context.span_s(stream);
     context.severity(span_s)?;
     let (fetched, unneeded) = fetched(context, stream);
-    let waited_s = context.waited_s(stream.pid, span_s).unwrap_or(0.0);
+    let waited_s = context.stream_waited_s(stream);
     let wasted_s = waited_s * unneeded;
     let severity = RULE.severity_of(context, wasted_s).unwrap_or(Severity::Info);
     let read_ahead = match unneeded > 0.1 {

@@ -1,8 +1,8 @@
 //! sync-tiny-writes: small writes, each of which waits for the device.
 //!
 //! Evidence: the file was opened with O_SYNC or O_DSYNC, or pwritev2(2) is called with RWF_DSYNC or RWF_SYNC; the writes are
-//! smaller than a large buffer; and the waits cost time by the price of a sync, never more than the time in which they
-//! happened. On tmpfs, where nothing waits, that time is short and there is no finding. Whole blocks may be a database's pages,
+//! smaller than a large buffer; and the waits cost time: as measured, else by the price of a sync, never more than the time in
+//! which they happened. On tmpfs, where nothing waits, that time is short and there is no finding. Whole blocks may be a database's pages,
 //! which have to be synced: at most warn.
 
 use weir_model::duration::format_seconds;
@@ -55,8 +55,12 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
     moving_calls(stream) >= 10 && small && is_file && is_synchronous(context, stream)
 }
 
-/// Returns the seconds of the waits: the time in which the program did not compute, as far as the price allows.
+/// Returns the seconds of the waits: the measured ones, else the time in which the program did not compute, as far as the price
+/// allows.
 fn waited_s(context: &RuleContext, stream: &StreamCounts, calls: u64) -> f64 {
+    if let Some(in_calls_s) = context.in_calls_s(stream) {
+        return in_calls_s;
+    }
     let priced_s = calls as f64 * context.recording.prices.sync_ns / 1e9;
     match context.process(stream.pid).filter(|process| process.user_s > 0.0) {
         Some(process) => (context.span_s(stream) - process.user_s).clamp(0.0, priced_s * BUSY),

@@ -1,13 +1,13 @@
 //! tiny-reads: many read calls of a few bytes each.
 //!
 //! Evidence: most calls *ask* for a few bytes (a large request with a small result is the writer's doing), one after the other,
-//! and blocks would save time. Terminals, devices and small reads at scattered positions are not reported, because a buffer does
-//! not help them. A shell that must read single bytes is reported if it costs time: the fix is to replace the loop.
+//! and blocks would save time; or nearly all calls ask for less than pays on this machine. Terminals, devices and small reads at
+//! scattered positions are not reported, because a buffer does not help them. A shell that must read single bytes is reported if it costs time: the fix is to replace the loop.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
-use crate::call_patterns::{TINY, moving_calls};
+use crate::call_patterns::{is_below_knee, is_tiny, moving_calls};
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::rule::{GainKind, Rule, SeverityRule, VerdictForm};
@@ -15,8 +15,8 @@ use crate::small_calls;
 
 pub(crate) const RULE: Rule = Rule {
     id: "tiny-reads",
-    title: "Slow input, one call for every few bytes",
-    meaning: "many read calls of a few bytes each",
+    title: "Slow input, too few bytes with each call",
+    meaning: "many read calls that cost more than their bytes",
     position: 20,
     severity: SeverityRule::Cost { most: Severity::High },
     gain: GainKind::CpuTime,
@@ -33,8 +33,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 }
 
 fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
-    let asked = if stream.asked.total() > 0 { &stream.asked } else { &stream.sizes };
-    let small = stream.mean_bytes() < TINY as f64 && asked.below(TINY) * 10 >= asked.total() * 9;
+    let small = is_tiny(stream) || is_below_knee(context, stream);
     let kind = context.kind(stream.file);
     let bufferable = matches!(kind, StreamKind::File | StreamKind::Pipe | StreamKind::Socket);
     moving_calls(stream) >= 100

@@ -1,13 +1,13 @@
 //! tiny-writes: many write calls of a few bytes each.
 //!
-//! Evidence: most calls of a stream move less than 256 bytes, and gathering them would save time. Not reported, because they
-//! cannot be gathered or another rule is about them: lines (line-buffered-bulk), writes at scattered positions, writes that
+//! Evidence: most calls of a stream move less than 256 bytes, or all are smaller than pays on this machine, and gathering them
+//! would save time. Not reported, because they cannot be gathered or another rule is about them: lines (line-buffered-bulk), writes at scattered positions, writes that
 //! wait for the device (sync-tiny-writes, sync-every-write), commands to devices, and requests to a peer that answers each.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
-use crate::call_patterns::{TINY, is_line_by_line, is_synchronous, moving_calls};
+use crate::call_patterns::{is_below_knee, is_line_by_line, is_synchronous, is_tiny, moving_calls, straddles_blocks};
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::rule::Supersedes::OnStream;
@@ -16,8 +16,8 @@ use crate::small_calls;
 
 pub(crate) const RULE: Rule = Rule {
     id: "tiny-writes",
-    title: "Slow output, one call for every few bytes",
-    meaning: "many write calls of a few bytes each",
+    title: "Slow output, too few bytes with each call",
+    meaning: "many write calls that cost more than their bytes",
     position: 10,
     severity: SeverityRule::Cost { most: Severity::High },
     gain: GainKind::CpuTime,
@@ -42,8 +42,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 
 fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
     let moving = moving_calls(stream);
-    let sizes = stream.sizes.total().max(1);
-    let small = stream.mean_bytes() < TINY as f64 && stream.sizes.below(TINY / 2) * 2 >= sizes;
+    let small = is_tiny(stream) || is_below_knee(context, stream) && !straddles_blocks(context, stream);
     let kind = context.kind(stream.file);
     let is_command = kind == StreamKind::Device && !context.is_passive_device(stream.file);
     moving >= 100

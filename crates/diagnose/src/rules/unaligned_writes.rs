@@ -36,7 +36,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let file = context.file(stream.file)?;
     let span_s = context.span_s(stream);
     context.severity(span_s)?;
-    let waited_s = context.waited_s(stream.pid, span_s).unwrap_or(0.0);
+    let waited_s = context.stream_waited_s(stream);
     let cpu_s = context.cpu_s(stream.pid).unwrap_or(span_s);
     let waits = waited_s * 2.0 >= cpu_s && context.severity(waited_s) >= Some(Severity::Warn);
     let severity = if waits { RULE.most() } else { Severity::Info };

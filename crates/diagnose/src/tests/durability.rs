@@ -22,6 +22,21 @@ fn small_writes_that_wait_for_the_device_are_found_with_their_time() {
 }
 
 #[test]
+fn measured_waits_count_instead_of_the_price() {
+    let mut builder = recording(6.75);
+    builder.0.prices.sync_ns = 400_000.0;
+    let file = builder.file("/d/journal", File);
+    builder.open_file(file).flags = 0o10000;
+    builder.stream(1, 3, file, Out, 600, 100).wait_s = Some(6.6);
+    (builder.root().user_s, builder.root().system_s) = (0.02, 0.05);
+    let finding = builder.finding("sync-tiny-writes");
+    assert!((finding.gain.unwrap().elapsed_s - 6.64).abs() < 0.02, "{finding:#?}");
+    // On a file system in memory nothing waits, whatever the price.
+    builder.0.counts[0].wait_s = Some(0.0);
+    builder.no_finding("sync-tiny-writes");
+}
+
+#[test]
 fn pwritev2_with_a_flag_waits_as_well() {
     let run = |flags: u64| {
         let mut builder = recording(0.5);

@@ -31,6 +31,61 @@ fn large_writes_are_no_finding() {
 }
 
 #[test]
+fn blocks_below_the_knee_are_found_by_their_cost() {
+    let run = |elapsed: f64, calls: u64, size: u64| {
+        let mut builder = recording(elapsed);
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, calls, size);
+        builder
+    };
+    // 400,000 × 900 ns less 3,126 such calls, beside 61 ms for the bytes.
+    let finding = run(0.9, 400_000, 512).finding("tiny-writes");
+    assert_eq!(finding.severity, High);
+    assert!((finding.gain.unwrap().elapsed_s - 0.357).abs() < 0.01, "{finding:#?}");
+    assert!(finding.fix.contains("--coalesce") && finding.fix.contains("blocks of 64 KiB: setvbuf"));
+    // Gathering has a limit of 1 KiB.
+    assert!(!run(0.5, 100_000, 4096).finding("tiny-writes").fix.contains("--coalesce"));
+    // 9 ms of 100 ms, as in tar with its blocks of 10 KiB; 18 ms of 2 s.
+    run(0.1, 10_000, 10_240).no_finding("tiny-writes");
+    run(2.0, 20_000, 4096).no_finding("tiny-writes");
+    run(0.5, 20_000, 65_536).no_finding("tiny-writes");
+}
+
+#[test]
+fn direct_scattered_and_copied_blocks_are_no_small_calls() {
+    let run = || {
+        let mut builder = recording(0.2);
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, 100_000, 4096);
+        builder
+    };
+    assert_eq!(run().findings("tiny-writes").len(), 1);
+    let mut direct = run();
+    direct.open_file(0).flags |= 0o40000;
+    direct.no_finding("tiny-writes");
+    let mut scattered = run();
+    scattered.0.counts[0].jumps = 20_000;
+    scattered.no_finding("tiny-writes");
+    let mut in_kernel = run();
+    in_kernel.0.counts[0].in_kernel = 100_000;
+    in_kernel.no_finding("tiny-writes");
+}
+
+#[test]
+fn a_block_size_that_is_an_option_is_named() {
+    let mut builder = recording(0.9);
+    builder.process(2, None, "dd");
+    let image = &mut builder.0.processes[1].images[0];
+    image.argv = ["dd", "if=/dev/zero", "of=out", "bs=512"].map(str::to_string).into();
+    let file = builder.file("/d/out", File);
+    builder.stream(2, 1, file, Out, 400_000, 512);
+    let fix = builder.finding("tiny-writes").fix;
+    assert_eq!(fix, "dd with bs=64K instead of bs=512.");
+    builder.0.processes[1].images[0].argv[3] = "bs=1k".into();
+    assert!(!builder.finding("tiny-writes").fix.contains("instead of bs="), "other calls than those of the option");
+}
+
+#[test]
 fn severity_is_the_share_and_not_the_count() {
     // 250,000 × 0.9 µs, less the cost of a buffer: about 0.224 s.
     for (elapsed, severity) in [(0.5, Some(High)), (2.0, Some(Warn)), (10.0, Some(Info)), (60.0, None)] {

@@ -134,6 +134,9 @@ pub struct StreamRow {
     pub syncs: u64,
     /// lseek(2) calls that changed the offset.
     pub seeks: u64,
+    /// Seconds for which calls blocked; `None` if the backend does not measure it.
+    #[serde(default)]
+    pub wait_s: Option<f64>,
 }
 
 /// Identity of a file: equal for two streams of one file.
@@ -226,6 +229,7 @@ impl StreamRow {
             in_kernel: counts.in_kernel,
             syncs: counts.syncs,
             seeks: counts.seeks,
+            wait_s: counts.wait_s,
         }
     }
 }

@@ -282,13 +282,14 @@ impl Recording {
         self.write_sites.iter().find(|one| one.is_of(pid, stream, at_s)).map(|one| &one.call_site)
     }
 
-    /// Returns whether waits for a device are frequent enough for their price to matter.
+    /// Returns whether waits for a device that were not measured are frequent enough for their price to matter.
     pub fn waits_for_devices(&self) -> bool {
         const OFTEN: u64 = 10;
         self.counts.iter().any(|counts| {
             let in_writes = || self.file(counts.file).is_some_and(OpenFile::waits_for_device);
-            counts.syncs >= OFTEN
-                || counts.direction == Direction::Out && counts.calls >= OFTEN && in_writes()
+            let writes = counts.direction == Direction::Out && counts.calls >= OFTEN;
+            counts.syncs >= OFTEN && !counts.has_timed_syncs()
+                || writes && counts.wait_s.is_none() && in_writes()
         })
     }
 }

@@ -93,6 +93,15 @@ impl Prices {
         (self.small_call_ns(kind, writes) * calls as f64 + self.byte_ns * bytes as f64) / 1e9
     }
 
+    /// Returns the knee of a kind of file: the smallest power of two bytes at which the call costs less than 5 % of what its
+    /// bytes cost, from 4 KiB to 256 KiB.
+    pub fn knee_bytes(&self, kind: StreamKind, writes: bool) -> u64 {
+        const LEAST: u64 = 4096;
+        const MOST: u64 = 256 * 1024;
+        let bytes = self.small_call_ns(kind, writes) / (self.byte_ns * crate::knee::TOLERANCE);
+        (bytes as u64).clamp(LEAST, MOST).next_power_of_two()
+    }
+
     /// Returns the price of a write of `bytes` at the end of a file.
     pub fn append_ns(&self, bytes: f64) -> f64 {
         const PAGE: f64 = 4096.0;
@@ -117,6 +126,16 @@ mod tests {
         let least = Prices::of(&[one, other], |values| values.into_iter().fold(f64::INFINITY, f64::min));
         assert_eq!(least, Prices { file_read_ns: 1.0, sync_ns: 8.0, ..Prices::default() });
         assert_eq!(least.values().filter(|ns| *ns == 1.0 || *ns == 8.0).count(), 2);
+    }
+
+    #[test]
+    fn the_knee_is_where_the_call_is_a_small_part() {
+        let prices = Prices { file_write_ns: 900.0, byte_ns: 0.3, ..Prices::default() };
+        assert_eq!(prices.knee_bytes(StreamKind::File, true), 65_536);
+        let slow = Prices { byte_ns: 3.0, ..prices };
+        assert_eq!(slow.knee_bytes(StreamKind::File, true), 8192);
+        let free = Prices { byte_ns: 0.0, ..prices };
+        assert_eq!(free.knee_bytes(StreamKind::File, true), 256 * 1024);
     }
 
     #[test]

@@ -106,6 +106,10 @@ pub struct StreamCounts {
     pub sync_s: f64,
     /// lseek(2) calls that changed the offset.
     pub seeks: u64,
+    /// Seconds for which `calls` blocked: the thread slept until a device, a peer or a terminal was ready. Calls that copy
+    /// inside the kernel are not included. None if the backend does not measure it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<f64>,
     /// Every call was counted. Otherwise sizes and kinds are sampled, `calls` and `bytes` come from the kernel's totals.
     pub exact: bool,
     /// `calls` and `bytes` are estimates too: shares of a total that the kernel counted for several streams, or
@@ -163,6 +167,7 @@ impl StreamCounts {
             timed_syncs: 0,
             sync_s: 0.0,
             seeks: 0,
+            wait_s: None,
             exact: true,
             estimated: false,
         }
@@ -188,6 +193,9 @@ impl StreamCounts {
         ];
         pairs.into_iter().for_each(|(sum, part)| *sum += part);
         self.sync_s += more.sync_s;
+        if let Some(wait_s) = more.wait_s {
+            *self.wait_s.get_or_insert(0.0) += wait_s;
+        }
         self.sizes.merge(&more.sizes);
         self.asked.merge(&more.asked);
         self.asked_max = self.asked_max.max(more.asked_max);
@@ -195,6 +203,18 @@ impl StreamCounts {
         self.last_s = self.last_s.max(more.last_s);
         self.exact &= more.exact;
         self.estimated |= more.estimated;
+    }
+
+    /// Returns whether enough durations of sync calls are known for a mean.
+    pub fn has_timed_syncs(&self) -> bool {
+        self.timed_syncs >= 3
+    }
+
+    /// Returns the seconds of the sync calls: their number times the mean of the known durations, or times `price_s` if too few
+    /// are known.
+    pub fn syncs_s(&self, price_s: f64) -> f64 {
+        let each_s = if self.has_timed_syncs() { self.sync_s / self.timed_syncs as f64 } else { price_s };
+        self.syncs as f64 * each_s
     }
 
     /// Returns the mean bytes of the calls that moved bytes; 0 if none did.

@@ -30,7 +30,7 @@ pub struct TraceStream<'a> {
     /// Cost of the calls in seconds by this machine's prices, with the waits for the device. At most the CPU time
     /// and idle time of the process.
     pub cost_s: f64,
-    /// Part of `cost_s` that is waiting for the device.
+    /// Part of `cost_s` that is waiting for the device; measured if the backend can.
     pub waits_s: f64,
     /// `cost_s` as a share of the run, 0 to 1.
     pub share: f64,
@@ -144,13 +144,20 @@ fn bound_costs(recording: &Recording, streams: &mut [TraceStream]) {
     }
 }
 
-/// Returns the seconds that sync calls and writes to files opened with O_SYNC or O_DSYNC wait for the device.
+/// Returns the seconds for which sync calls and writes to a file wait for the device: the measured ones, else those by the
+/// price of a sync.
 fn waits_s(recording: &Recording, counts: &StreamCounts, file: Option<&OpenFile>) -> f64 {
     if counts.direction != Direction::Out {
         return 0.0;
     }
-    let in_calls = if file.is_some_and(OpenFile::waits_for_device) { counts.calls } else { 0 };
-    (counts.syncs + in_calls) as f64 * recording.prices.sync_ns / 1e9
+    let sync_s = recording.prices.sync_ns / 1e9;
+    let is_file = || file.is_some_and(|file| file.kind == StreamKind::File);
+    let in_writes_s = match counts.wait_s {
+        Some(wait_s) if is_file() => wait_s,
+        None if file.is_some_and(OpenFile::waits_for_device) => counts.calls as f64 * sync_s,
+        _ => 0.0,
+    };
+    counts.syncs_s(sync_s) + in_writes_s
 }
 
 /// Returns the mode of the opening with the most calls among those with a known mode; the first of equals.

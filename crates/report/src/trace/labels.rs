@@ -26,6 +26,9 @@ pub(super) fn direction_sign(direction: Direction) -> &'static str {
     }
 }
 
+/// The label of calls whose stream is unknown: short enough for every terminal.
+pub(super) const UNKNOWN_STREAM: &str = "unknown";
+
 /// Returns the name of a kind of file.
 pub(super) fn kind(kind: StreamKind) -> &'static str {
     match kind {

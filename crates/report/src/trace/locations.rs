@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use weir_model::StreamKind;
-use weir_model::trace::{StreamCounts, TraceStream};
+use weir_model::trace::TraceStream;
 
-use super::labels::{bytes, thousands};
+use super::labels::{UNKNOWN_STREAM, bytes, thousands};
 use crate::number::{ABSENT, percent};
 use crate::table::{Align, Column, ColumnPriority, Table, TableRow};
 
@@ -117,9 +117,7 @@ fn locations<'a>(streams: &[&TraceStream<'a>]) -> Vec<Location<'a>> {
     for stream in streams {
         match directory(stream) {
             Some(directory) => directories.entry(directory).or_default().add(stream),
-            None if !stream.counts.is_known() => {
-                kinds.entry(StreamCounts::UNKNOWN_PATH).or_default().add(stream)
-            }
+            None if !stream.counts.is_known() => kinds.entry(UNKNOWN_STREAM).or_default().add(stream),
             None => kinds.entry(kind(stream.kind)).or_default().add(stream),
         }
     }
@@ -263,6 +261,8 @@ fn common(one: &[&str], other: &[&str]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use weir_model::trace::StreamCounts;
+
     use super::*;
 
     fn sums<'n>(paths: &[&'n str]) -> BTreeMap<Vec<&'n str>, LocationSum<'static>> {
@@ -341,7 +341,7 @@ mod tests {
             .iter()
             .map(|location| (location.name.as_str(), location.sum.streams, location.sum.calls))
             .collect();
-        assert_eq!(rows, [("/etc", 1, 7), (StreamCounts::UNKNOWN_PATH, 0, 7)]);
+        assert_eq!(rows, [("/etc", 1, 7), (UNKNOWN_STREAM, 0, 7)]);
         assert_eq!(found[1].sum.openings.len(), 0);
         let table = table(&[&known, &unknown], true).expect("two locations");
         assert_eq!(table.columns[0].head, "the 1 other streams");

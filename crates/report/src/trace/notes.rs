@@ -1,7 +1,8 @@
 //! The verdict at the beginning of the report, and the gaps and the cost of the recording at its end.
 
+use weir_model::StreamKind;
 use weir_model::duration::format_seconds;
-use weir_model::trace::{BackendKind, Exit, Recording, TraceResult, TraceStream};
+use weir_model::trace::{BackendKind, Exit, Recording, StreamSum, TraceResult, TraceStream};
 
 use super::labels::{bytes, plural};
 use crate::block::Block;
@@ -64,6 +65,27 @@ pub(super) fn backend_name(backend: BackendKind) -> &'static str {
     }
 }
 
+/// Returns how exact the totals of calls and bytes are; `None` if every call was counted, or if no totals are known. The kernel
+/// counts by process and direction, but not calls on sockets, so the shares of several streams and sockets are estimates.
+fn totals(recording: &Recording) -> Option<String> {
+    if recording.exact || recording.backend == BackendKind::Sample {
+        return None;
+    }
+    let streams = recording.streams();
+    let estimated = || streams.iter().filter(|stream| stream.sum.estimated);
+    let is_socket = |stream: &StreamSum| {
+        recording.file(stream.sum.file).is_some_and(|file| file.kind == StreamKind::Socket)
+    };
+    let has_totals = |pid: u32| recording.process(pid).is_some_and(|process| process.io.is_some());
+    let sampled = || streams.iter().filter(|stream| !stream.sum.exact);
+    Some(match () {
+        () if !sampled().all(|stream| has_totals(stream.sum.pid)) => return None,
+        () if estimated().next().is_none() => "totals exact".into(),
+        () if estimated().any(is_socket) => "totals estimated".into(),
+        () => "sum of each process exact, its streams estimated".into(),
+    })
+}
+
 /// Returns the backend, the recorded share of the run, and the cost of tracing.
 pub(super) fn backend(recording: &Recording) -> Block {
     let overhead = &recording.overhead;
@@ -91,10 +113,7 @@ pub(super) fn backend(recording: &Recording) -> Block {
             "totals only".into()
         },
     );
-    let has_totals = recording.backend != BackendKind::Sample;
-    if has_totals && !recording.exact && recording.processes.iter().any(|process| process.io.is_some()) {
-        facts.push("totals exact".into());
-    }
+    facts.extend(totals(recording));
     let base = recording.elapsed_s - overhead.cost_s;
     if overhead.cost_s > 0.0 && base > 0.0 {
         let cost = overhead.cost_s / base;

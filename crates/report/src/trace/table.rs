@@ -3,7 +3,9 @@
 use weir_model::Finding;
 use weir_model::trace::{Pipeline, StreamCounts, TraceStream};
 
-use super::labels::{bytes, direction_sign, kind, mode_with_mark, plural, process_label, thousands};
+use super::labels::{
+    UNKNOWN_STREAM, bytes, direction_sign, kind, mode_with_mark, plural, process_label, thousands,
+};
 use super::startup::{self, StartupStreams};
 use super::{TraceResult, locations};
 use crate::block::Block;
@@ -149,7 +151,7 @@ fn row(stream: &TraceStream) -> TableRow {
         process_label(stream.comm, counts.pid).into(),
         if counts.is_known() { counts.fd.to_string() } else { ABSENT.into() }.into(),
         direction_sign(counts.direction).into(),
-        stream.path.into(),
+        if counts.is_known() { stream.path } else { UNKNOWN_STREAM }.into(),
         kind(stream.kind).into(),
         TableCell::new(calls(counts), much).marked(failures(stream)),
         bytes(counts.bytes).into(),

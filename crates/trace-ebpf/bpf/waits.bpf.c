@@ -1,0 +1,74 @@
+/* waits.bpf.c: measures the time for which calls on streams block. The program runs when a CPU switches between threads, so a
+ * call that does not block costs nothing. The saved registers of a blocking thread name its call. It stays attached in sampling
+ * gaps, where a busy process may start a long wait. */
+#include "waits.h"
+#include "open_file.h"
+
+#define TASK_INTERRUPTIBLE_ 1
+#define TASK_UNINTERRUPTIBLE_ 2
+#define PF_EXITING_ 4
+
+/* Returns the state of the current thread; null if it is not traced. */
+static __always_inline struct thread_wait *wait_of_current(u32 pid, u32 tid)
+{
+    struct thread_wait *wait = bpf_map_lookup_elem(&waits, &tid), fresh = {0};
+    struct task_struct *task = (void *)bpf_get_current_task();
+    /* An exiting thread is not added: on_exit has deleted its state already. */
+    if (wait || !bpf_map_lookup_elem(&processes, &pid) || BPF_CORE_READ(task, flags) & PF_EXITING_)
+        return wait;
+    bpf_map_update_elem(&waits, &tid, &fresh, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&waits, &tid);
+}
+
+/* The current thread blocks. */
+static __always_inline void begin_wait(void)
+{
+    u64 id = bpf_get_current_pid_tgid();
+    struct stream_key stream = {id >> 32, 0};
+    struct thread_wait *wait = wait_of_current(id >> 32, (u32)id);
+    if (!wait)
+        return;
+    struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    u32 nr = CALL_NUMBER(regs), class = nr < SYSCALL_NUMBERS ? classes[nr] : 0, fd = (u32)CALL_0(regs);
+    wait->since_ns = 0;
+    if (!class || (class > CLASS_SENDMSG && class != CLASS_SYNC))
+        return;
+    u64 now = bpf_ktime_get_ns();
+    if (class == CLASS_SYNC) {
+        if (!wait->sync_ns)
+            wait->sync_ns = now;
+        return;
+    }
+    u64 file = file_of(fd);
+    stream.fd_out = fd * 2 + class_writes(class);
+    if (wait->stream.pid != stream.pid || wait->stream.fd_out != stream.fd_out || wait->file != file)
+        wait->unclaimed_ns = 0;
+    wait->stream = stream;
+    wait->file = file;
+    wait->since_ns = now;
+    wait->sync_ns = 0;
+}
+
+/* A thread runs again. */
+static __always_inline void end_wait(u32 tid)
+{
+    struct thread_wait *wait = bpf_map_lookup_elem(&waits, &tid);
+    if (!wait || !wait->since_ns)
+        return;
+    u64 ns = bpf_ktime_get_ns() - wait->since_ns;
+    wait->since_ns = 0;
+    struct stream_counters *counters = bpf_map_lookup_elem(&streams, &wait->stream);
+    if (!counters)
+        wait->unclaimed_ns += ns;
+    else if (counters->file.key == wait->file)
+        __sync_fetch_and_add(&counters->wait_ns, ns);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, int preempt, struct task_struct *from, struct task_struct *to, unsigned int state)
+{
+    if (state & (TASK_INTERRUPTIBLE_ | TASK_UNINTERRUPTIBLE_))
+        begin_wait();
+    end_wait((u32)BPF_CORE_READ(to, pid));
+    return 0;
+}

@@ -1,0 +1,164 @@
+//! `weir trace` counts what strace and the kernel count: calls and bytes of each direction of the commands in
+//! tests/trace_counts/commands.txt, with each engine, by default and with --exact, without any tolerance.
+//!
+//! Files below /proc and /sys are left out of the comparison with strace, because their sizes differ from run to run (a
+//! runtime reads its own memory map).
+//!
+//! /proc/PID/io counts other things than calls on streams, so it is compared for commands of one process only, and:
+//! * The kernel's own reads of the executable and its interpreter at execve(2) are in it. The command is stopped there, and
+//!   what is counted so far is subtracted.
+//! * Calls on a bad descriptor are not counted, and neither are send(2) and recv(2) on sockets, splice(2) and tee(2).
+//! * sendfile(2) and copy_file_range(2) that fail are not counted, nor a copy_file_range(2) at the end of the file.
+//! * Files below /proc and /sys are in it, so the reads of a command that reads them are not compared.
+//! * Memory-mapped files and io_uring have no calls that strace or weir could count by stream.
+
+#[path = "trace_counts/by_proc.rs"]
+mod by_proc;
+#[path = "trace_counts/by_strace.rs"]
+mod by_strace;
+mod common;
+#[path = "common/trace.rs"]
+mod trace;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{disk_dir, has, skip, weir};
+use serde_json::Value;
+use trace::{document, engines, list};
+
+const COMMANDS: &str = include_str!("trace_counts/commands.txt");
+/// The fewest commands that a machine must have for the comparison to mean anything.
+const LEAST: usize = 30;
+
+/// Calls and bytes of both directions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Counts {
+    pub read_calls: u64,
+    pub read_bytes: u64,
+    pub write_calls: u64,
+    pub write_bytes: u64,
+}
+
+impl Counts {
+    /// Adds calls of one direction.
+    pub fn add(&mut self, writes: bool, calls: u64, bytes: u64) {
+        let (all_calls, all_bytes) = match writes {
+            true => (&mut self.write_calls, &mut self.write_bytes),
+            false => (&mut self.read_calls, &mut self.read_bytes),
+        };
+        *all_calls += calls;
+        *all_bytes += bytes;
+    }
+}
+
+/// Returns whether the size of a file depends on the run.
+pub fn is_volatile(path: &str) -> bool {
+    path.starts_with("/proc/") || path.starts_with("/sys/")
+}
+
+/// The directory in which every command runs, made anew for each run from a template.
+struct Workspace {
+    root: tempfile::TempDir,
+}
+
+impl Workspace {
+    fn new() -> Self {
+        let root = disk_dir();
+        let template = root.path().join("template");
+        fs::create_dir(&template).expect("mkdir");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/trace_counts/prepare.sh");
+        let made = Command::new("sh").arg(script).current_dir(&template).output().expect("sh");
+        assert!(made.status.success(), "prepare.sh: {}", String::from_utf8_lossy(&made.stderr));
+        Self { root }
+    }
+
+    fn fresh(&self) -> PathBuf {
+        let work = self.root.path().join("work");
+        let _absent = fs::remove_dir_all(&work);
+        let copied = Command::new("cp").arg("-a").arg(self.root.path().join("template")).arg(&work).status();
+        assert!(copied.expect("cp").success());
+        work
+    }
+}
+
+/// Returns `program ARGUMENTS…` with the standard streams and the environment that all runs of a command share.
+pub fn with_streams(mut command: Command, dir: &Path) -> Command {
+    command.current_dir(dir).stdin(File::open(dir.join("in")).expect("in"));
+    command.stdout(File::create(dir.join("out")).expect("out"));
+    command.env_remove("PYTHONUNBUFFERED").env("LC_ALL", "C").env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("HOME", dir).env("GIT_CONFIG_NOSYSTEM", "1");
+    // Not a wrapper script of the same name elsewhere.
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("/usr/bin:/bin:{path}"));
+    command
+}
+
+/// Traces a command with weir and sums the streams of its document.
+fn by_weir(dir: &Path, options: &[&str], words: &[&str]) -> (Counts, Value) {
+    let command = weir(dir, &[&["trace", "--quiet", "--json", "t.json"], options, &["--"], words].concat());
+    let output = with_streams(command, dir).output().expect("weir starts");
+    let document = document(dir);
+    assert!(!document.is_null(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let mut counts = Counts::default();
+    for stream in list(&document, "streams") {
+        let number = |name: &str| stream[name].as_u64().expect("a number");
+        if !is_volatile(stream["path"].as_str().expect("a path")) {
+            counts.add(stream["direction"] == "out", number("calls"), number("bytes"));
+        }
+    }
+    (counts, document)
+}
+
+/// Returns the differences of one command's counts, each in a line.
+fn compare(workspace: &Workspace, words: &[&str]) -> Vec<String> {
+    let line = words.join(" ");
+    let strace = by_strace::run(&workspace.fresh(), words);
+    let mut wrong = Vec::new();
+    if strace.processes == 1 {
+        let mut kernel = by_proc::run(&workspace.fresh(), words);
+        if strace.reads_volatile {
+            (kernel.read_calls, kernel.read_bytes) = (strace.in_proc.read_calls, strace.in_proc.read_bytes);
+        }
+        if kernel != strace.in_proc {
+            wrong.push(format!("{line}: /proc/PID/io {kernel:?}, strace {:?}", strace.in_proc));
+        }
+    }
+    for engine in engines() {
+        for exact in [false, true] {
+            let options: &[&str] =
+                if exact { &["--engine", engine, "--exact"] } else { &["--engine", engine] };
+            let (weir, document) = by_weir(&workspace.fresh(), options, words);
+            if weir != strace.all {
+                wrong.push(format!("{line}: {options:?} {weir:?}, strace {:?}", strace.all));
+            }
+            if exact && document["exact"] != true {
+                wrong.push(format!("{line}: {options:?} is not exact: {}", document["blind"]));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn counts_equal_those_of_strace_and_of_the_kernel() {
+    if !has("strace") {
+        return skip("counts_equal_those_of_strace_and_of_the_kernel", "no strace");
+    }
+    let workspace = Workspace::new();
+    let lines = COMMANDS.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let wanted = std::env::var("WEIR_COUNTS").unwrap_or_default();
+    let mut compared = 0;
+    let mut wrong = Vec::new();
+    for line in lines.filter(|line| line.contains(&wanted)) {
+        let words: Vec<&str> = line.split(' ').map(|word| word.trim_matches('"')).collect();
+        if words[0].contains('/') || has(words[0]) {
+            compared += 1;
+            wrong.extend(compare(&workspace, &words));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(compared >= LEAST || !wanted.is_empty(), "only {compared} of the commands are installed");
+}
