@@ -120,9 +120,20 @@ pub fn last_processor(tid: u32) -> Option<usize> {
     process(tid)?.stat().ok()?.processor?.try_into().ok()
 }
 
-/// Returns whether the thread has a pending signal that it does not block. A thread that has ended counts as having one.
+/// Returns whether the thread has a pending signal that it neither blocks nor ignores. A thread that has ended counts as
+/// having one.
 pub fn has_deliverable_signal(tid: u32) -> bool {
-    status(tid).is_none_or(|status| (status.sigpnd | status.shdpnd) & !status.sigblk != 0)
+    status(tid).is_none_or(|status| {
+        has_effect(status.sigpnd | status.shdpnd, status.sigblk, status.sigign, status.sigcgt)
+    })
+}
+
+/// Returns whether one of the pending signals has an effect. The kernel queues ignored signals for a tracer; without one
+/// they do not exist, and interrupt no call.
+fn has_effect(pending: u64, blocked: u64, ignored: u64, caught: u64) -> bool {
+    let ignored_by_default = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH];
+    let by_default: u64 = ignored_by_default.iter().map(|signal| 1 << (signal - 1)).sum();
+    pending & !blocked & !ignored & (caught | !by_default) != 0
 }
 
 /// Returns whether a thread has ended. A zombie has ended.
@@ -276,6 +287,19 @@ fn gives_privilege(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ignored_signals_have_no_effect() {
+        let bit = |signal: i32| 1 << (signal - 1);
+        let (child, user) = (bit(libc::SIGCHLD), bit(libc::SIGUSR1));
+        assert!(!has_effect(0, 0, 0, 0));
+        assert!(!has_effect(child, 0, 0, 0), "ignored by default");
+        assert!(has_effect(child, 0, 0, child), "caught");
+        assert!(has_effect(user, 0, 0, 0), "kills by default");
+        assert!(!has_effect(user, user, 0, user), "blocked");
+        assert!(!has_effect(user, 0, user, 0), "ignored");
+        assert!(has_effect(child | user, child, 0, user));
+    }
 
     #[test]
     fn io_counters_are_the_first_four_lines() {
