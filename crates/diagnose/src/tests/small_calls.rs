@@ -82,7 +82,10 @@ fn a_block_size_that_is_an_option_is_named() {
     let fix = builder.finding("tiny-writes").fix;
     assert_eq!(fix, "dd with bs=64K instead of bs=512.");
     builder.0.processes[1].images[0].argv[3] = "bs=1k".into();
-    assert!(!builder.finding("tiny-writes").fix.contains("instead of bs="), "other calls than those of the option");
+    assert!(
+        !builder.finding("tiny-writes").fix.contains("instead of bs="),
+        "other calls than those of the option"
+    );
 }
 
 #[test]

@@ -52,6 +52,17 @@ fn a_report_longer_than_the_terminal_ends_with_the_verdict() {
 }
 
 #[test]
+fn totals_are_exact_only_if_no_stream_is_estimated() {
+    let (mut recording, findings) = bytewise();
+    recording.counts[1].estimated = true;
+    let other = weir_model::trace::StreamCounts { fd: 5, file: 2, ..recording.counts[1].clone() };
+    recording.counts.push(other);
+    let text = screen_at(&of(&recording, &findings, VERDICT), 120);
+    assert!(text.contains("sum of each process exact, its streams estimated"), "{text}");
+    assert!(!text.contains("totals exact"), "{text}");
+}
+
+#[test]
 fn the_table_has_calls_bytes_and_typical_size() {
     let (recording, findings) = bytewise();
     for width in [80, 120] {
