@@ -298,3 +298,28 @@ fn job_control_works_as_with_the_command_alone() {
         session.end();
     }
 }
+
+/// Before, a copy of the killed interpreter was single-stepped for up to 40 s. CPU time is counted, because other
+/// programs may use the processors.
+#[test]
+fn a_cpython_killed_while_it_starts_dies_at_once() {
+    const LIMIT_NS: u64 = 1_500_000_000;
+    let dir = disk_dir();
+    let python = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    let python = text(&python.expect("python3").stdout).trim().to_string();
+    for delay in ["0.002", "0.008", "0.014", "0.016", "0.020", "0.030", "0.050"] {
+        let script = format!("'{python}' -c 'import time; time.sleep(9)' & sleep {delay}; kill -9 $!; wait");
+        let mut weir = weir(dir.path(), &["run", "--quiet", "--rescue", "--", "sh", "-c", &script]);
+        let mut running =
+            weir.stdout(Stdio::null()).env_remove("PYTHONUNBUFFERED").spawn().expect("weir starts");
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        let mut status = 0;
+        // SAFETY: the child is not reaped; the call fills two locals.
+        unsafe { libc::wait4(running.id() as i32, &mut status, 0, &mut usage) };
+        let _reaped = running.try_wait();
+        let nanoseconds =
+            |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        let cpu_ns = nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime);
+        assert!(cpu_ns < LIMIT_NS, "killed after {delay} s: {} ms of CPU time", cpu_ns / 1_000_000);
+    }
+}

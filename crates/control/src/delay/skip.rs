@@ -7,7 +7,7 @@ use weir_sys::syscalls;
 
 use super::ahead_table::WrittenAhead;
 #[cfg(target_arch = "x86_64")]
-use crate::rescue::replay::KilledThread;
+use crate::rescue::killed_thread::KilledThread;
 use crate::supervise::Tracees;
 
 /// The number of a vector's parts that are examined. Written-ahead bytes are in the first parts.

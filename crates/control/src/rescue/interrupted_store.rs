@@ -4,7 +4,7 @@ use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_walkers::PendingBytes;
 
-use super::replay::KilledThread;
+use super::killed_thread::KilledThread;
 
 /// The offset of `_IO_write_ptr` in glibc's FILE and of `wpos` in musl's.
 const WRITE_POINTER: u64 = 40;

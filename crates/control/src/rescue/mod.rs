@@ -6,9 +6,13 @@
 mod cpython_handoff;
 #[cfg(target_arch = "x86_64")]
 mod interrupted_store;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod killed_thread;
 pub(crate) mod last_write;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod replay;
+#[cfg(target_arch = "x86_64")]
+mod replay_process;
 pub(crate) mod save;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod single_step_test;
@@ -23,6 +27,12 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc;
 use weir_walkers::PendingBytes;
 
+#[cfg(target_arch = "x86_64")]
+use self::killed_thread::KilledThread;
+#[cfg(target_arch = "x86_64")]
+use self::replay::{Replay, ReplayState};
+#[cfg(target_arch = "x86_64")]
+use self::replay_process::ReplayedMemory;
 use crate::supervise::tracee_file::TraceeFile;
 use crate::supervise::{LifecycleHandler, Tracees};
 
@@ -32,8 +42,16 @@ const WRITE_TIMEOUT_NS: u64 = 5_000_000_000;
 /// Rescues the pending bytes of dying processes.
 #[derive(Default)]
 pub(crate) struct RescueHandler {
-    /// The unfinished jobs of processes in their exit stop.
-    jobs: HashMap<u32, Vec<RescueJob>>,
+    /// The unfinished rescues of processes in their exit stop.
+    unfinished: HashMap<u32, Rescue>,
+}
+
+/// The rescue of one process's bytes.
+enum Rescue {
+    /// Waits for the replay of the killed thread. Holds the pending bytes as the dead process's memory has them.
+    #[cfg(target_arch = "x86_64")]
+    Replaying(Replay, Vec<PendingBytes>),
+    Writing(Vec<RescueJob>),
 }
 
 /// The bytes of one stream that a dead process has not written.
@@ -55,45 +73,70 @@ struct RescueJob {
 
 impl LifecycleHandler for RescueHandler {
     fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
-        let mut jobs = match self.jobs.remove(&pid) {
-            Some(jobs) => jobs,
-            None => new_jobs(tracees, pid, tid, status),
+        let rescue = self.unfinished.remove(&pid).unwrap_or_else(|| Rescue::begin(tracees, pid, tid, status));
+        let rescue = rescue.advance(tracees, pid, tid, status);
+        let is_finished = rescue.is_none();
+        self.unfinished.extend(rescue.map(|rescue| (pid, rescue)));
+        is_finished
+    }
+
+    fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
+        self.unfinished.remove(&pid);
+    }
+}
+
+impl Rescue {
+    fn begin(tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> Rescue {
+        let pending = tracees.final_pending(pid, tid);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(replay) = start_replay(tracees, pid, tid) {
+            return Rescue::Replaying(replay, pending);
+        }
+        Rescue::Writing(jobs(pid, tid, status, unwritten_streams(tracees, pid, tid, pending)))
+    }
+
+    /// Goes on as far as possible without waiting. Returns the rest; None if the rescue is finished.
+    fn advance(self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> Option<Rescue> {
+        let mut jobs = match self {
+            #[cfg(target_arch = "x86_64")]
+            Rescue::Replaying(replay, pending) => {
+                let replayed = match replay.poll() {
+                    ReplayState::Running(replay) => return Some(Rescue::Replaying(replay, pending)),
+                    ReplayState::Ended(replayed) => replayed,
+                };
+                let unwritten = match replayed {
+                    Some(replayed) => replayed_streams(tracees, pid, &replayed),
+                    None => unwritten_streams(tracees, pid, tid, pending),
+                };
+                jobs(pid, tid, status, unwritten)
+            }
+            Rescue::Writing(jobs) => jobs,
         };
         while let Some(job) = jobs.first_mut() {
             if !job.advance(tracees) {
-                self.jobs.insert(pid, jobs);
-                return false;
+                return Some(Rescue::Writing(jobs));
             }
             let rescued = jobs.remove(0).rescued;
             if rescued.bytes > 0 {
                 tracees.rescued.push(rescued);
             }
         }
-        true
-    }
-
-    fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
-        self.jobs.remove(&pid);
+        None
     }
 }
 
-fn new_jobs(tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> Vec<RescueJob> {
-    let pending = tracees.final_pending(pid, tid);
-    let unwritten = unwritten_streams(tracees, pid, tid, pending);
+fn jobs(pid: u32, tid: u32, status: i32, unwritten: Vec<UnwrittenStream>) -> Vec<RescueJob> {
     unwritten.into_iter().filter_map(|one| RescueJob::new(pid, tid, status, one.fd, one.bytes)).collect()
 }
 
-/// Returns the unwritten bytes of a process whose threads are all in their exit stop or reaped.
+/// Returns the unwritten bytes of a process whose threads are all in their exit stop or reaped, by its memory and
+/// registers alone.
 pub(crate) fn unwritten_streams(
     tracees: &Tracees,
     pid: u32,
     tid: u32,
     pending: Vec<PendingBytes>,
 ) -> Vec<UnwrittenStream> {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(streams) = replayed_streams(tracees, pid, tid) {
-        return streams;
-    }
     let mut unwritten: Vec<UnwrittenStream> = Vec::new();
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     for mut one in pending {
@@ -114,22 +157,30 @@ pub(crate) fn unwritten_streams(
     unwritten
 }
 
-/// Returns the unwritten bytes of a CPython process that was killed inside of a stream, by replaying the killed
-/// thread; None if no thread was, or the replay failed.
+/// Starts the replay of a CPython thread that was killed, if it may have been inside of a stream.
 #[cfg(target_arch = "x86_64")]
-fn replayed_streams(tracees: &Tracees, pid: u32, tid: u32) -> Option<Vec<UnwrittenStream>> {
+pub(crate) fn start_replay(tracees: &Tracees, pid: u32, tid: u32) -> Option<Replay> {
     /// The part of a stack that is searched for a stream's address: a flush is a few calls deep.
     const STACK_BYTES: usize = 16 << 10;
     let (interpreter_code, streams) = tracees.interpreter_code(pid, tid)?;
     let memory = ProcessMemory { pid: tid };
-    let in_stream = |thread: &&replay::KilledThread| {
+    let in_stream = |thread: &&KilledThread| {
         let stack = memory.bytes(thread.stack_pointer(), STACK_BYTES);
         let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
         words.chain(thread.general_registers()).any(|word| streams.contains(&word))
     };
     let thread = tracees.processes.get(&pid)?.killed_threads.iter().find(in_stream)?;
-    let replayed = replay::replay(tid, thread, &interpreter_code)?;
-    let pending = tracees.pending_in_memory(pid, &replayed).into_iter();
+    Replay::start(tid, thread, &interpreter_code)
+}
+
+/// Returns the unwritten bytes of a CPython process by the memory that the replay of its killed thread leaves.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn replayed_streams(
+    tracees: &Tracees,
+    pid: u32,
+    replayed: &ReplayedMemory,
+) -> Vec<UnwrittenStream> {
+    let pending = tracees.pending_in_memory(pid, replayed).into_iter();
     let mut unwritten: Vec<UnwrittenStream> =
         pending.map(|one| UnwrittenStream { stream: one.stream, fd: one.fd, bytes: one.bytes }).collect();
     for (fd, bytes) in replayed.writes.iter().rev() {
@@ -142,7 +193,7 @@ fn replayed_streams(tracees: &Tracees, pid: u32, tid: u32) -> Option<Vec<Unwritt
         let settled = tracees.settled_len(pid, one.stream, one.fd, &one.bytes);
         one.bytes.drain(..settled);
     }
-    Some(unwritten)
+    unwritten
 }
 
 impl RescueJob {

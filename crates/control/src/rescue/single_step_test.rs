@@ -8,11 +8,15 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use weir_sys::launch;
 use weir_sys::ptrace::{self, registers};
 
-use super::{last_write, replay};
+use super::killed_thread::KilledThread;
+use super::last_write;
+use super::replay::{BUDGET_NS, LONGEST_NS, Replay, ReplayState};
+use super::replay_process::ReplayedMemory;
 use crate::supervise::event_loop::Supervisor;
 use crate::supervise::tracee::TraceeState;
 
@@ -123,10 +127,13 @@ impl SteppedProgram {
         let pending = tracees.pending(pid, pid);
         if let Some(process) = tracees.processes.get_mut(&pid) {
             process.last_writes = last_write::read(pid, None).into_iter().collect();
-            process.killed_threads = replay::KilledThread::read(pid).into_iter().collect();
+            process.killed_threads = KilledThread::read(pid).into_iter().collect();
             process.final_stacks = registers::stack(pid).into_iter().collect();
         }
-        let streams = super::unwritten_streams(tracees, pid, pid, pending);
+        let streams = match super::start_replay(tracees, pid, pid).and_then(replay_end) {
+            Some(replayed) => super::replayed_streams(tracees, pid, &replayed),
+            None => super::unwritten_streams(tracees, pid, pid, pending),
+        };
         let mut rescued = self.written[..self.written.len() - unwritten].to_vec();
         rescued.extend(streams.into_iter().filter(|one| one.fd == 1).flat_map(|one| one.bytes));
         let mut complete = [0; 8];
@@ -204,6 +211,17 @@ impl SteppedProgram {
             self.first_failures.join("\n"),
             lines.join("\n")
         );
+    }
+}
+
+/// Waits for a replay.
+fn replay_end(mut replay: Replay) -> Option<ReplayedMemory> {
+    loop {
+        replay = match replay.poll() {
+            ReplayState::Running(replay) => replay,
+            ReplayState::Ended(replayed) => return replayed,
+        };
+        std::thread::sleep(Duration::from_micros(100));
     }
 }
 
@@ -297,6 +315,9 @@ fn cpython(same: bool, to_pipe: bool, [buffered, chunk, before, between]: [usize
         CPYTHON_CHECK_INTERVAL,
         expected,
     );
+    let longest_ns = LONGEST_NS.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((1..BUDGET_NS / 2).contains(&longest_ns), "a replay took {longest_ns} ns of CPU time");
+    println!("the longest replay took {longest_ns} ns of CPU time");
 }
 
 /// Returns the path of the interpreter, which python3 may be a wrapper of.

@@ -10,9 +10,9 @@ use super::event_loop::{DeferredExit, Supervisor};
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 #[cfg(target_arch = "x86_64")]
 use crate::delay::skip::SkippedCall;
-use crate::rescue::last_write;
 #[cfg(target_arch = "x86_64")]
-use crate::rescue::replay::KilledThread;
+use crate::rescue::killed_thread::KilledThread;
+use crate::rescue::last_write;
 
 impl Supervisor {
     /// Handles fork(2), vfork(2) or clone(2): the caller is stopped, and the child has not run.

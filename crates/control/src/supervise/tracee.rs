@@ -63,7 +63,7 @@ pub(crate) struct TracedProcess {
     pub final_stacks: Vec<(u64, [u64; 6])>,
     /// The threads that were killed, in their exit stop.
     #[cfg(target_arch = "x86_64")]
-    pub killed_threads: Vec<crate::rescue::replay::KilledThread>,
+    pub killed_threads: Vec<crate::rescue::killed_thread::KilledThread>,
 }
 
 impl TracedProcess {
