@@ -312,6 +312,7 @@ fn a_cpython_killed_while_it_starts_dies_at_once() {
         let mut weir = weir(dir.path(), &["run", "--quiet", "--rescue", "--", "sh", "-c", &script]);
         let mut running =
             weir.stdout(Stdio::null()).env_remove("PYTHONUNBUFFERED").spawn().expect("weir starts");
+        // SAFETY: a struct of integers, for which zero is valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         let mut status = 0;
         // SAFETY: the child is not reaped; the call fills two locals.

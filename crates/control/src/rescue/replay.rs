@@ -22,8 +22,7 @@ use weir_sys::ptrace::timer::WaitTimer;
 use super::killed_thread::KilledThread;
 use super::replay_process::{ReplayProcess, ReplayStop, ReplayedMemory, SYSCALL};
 
-/// The CPU time of a replay, with the thread that serves it. A replay of a flush takes less
-/// than 5 ms.
+/// The CPU time of a replay, with the thread that serves it. A replay of a flush takes 7 ms at most.
 pub(super) const BUDGET_NS: u64 = 40_000_000;
 /// The interval at which the CPU time is checked.
 const CHECK_NS: u64 = 2_000_000;

@@ -317,7 +317,6 @@ fn cpython(same: bool, to_pipe: bool, [buffered, chunk, before, between]: [usize
     );
     let longest_ns = LONGEST_NS.load(std::sync::atomic::Ordering::Relaxed);
     assert!((1..BUDGET_NS / 2).contains(&longest_ns), "a replay took {longest_ns} ns of CPU time");
-    println!("the longest replay took {longest_ns} ns of CPU time");
 }
 
 /// Returns the path of the interpreter, which python3 may be a wrapper of.
