@@ -132,7 +132,8 @@ impl BenchDirectory {
         self.output.as_deref().unwrap_or(self).file("out")
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    /// Returns the path of the file `name` in the private directory; for two directories, in that of the input.
+    pub fn file(&self, name: &str) -> PathBuf {
         self.work.as_ref().map(|work| work.path().join(name)).unwrap_or_default()
     }
 
