@@ -69,13 +69,19 @@ static __attribute__((noinline)) long write_slow(int fd, const void *from, size_
     return write_next(fd, from, n);
 }
 
-static __attribute__((noinline)) long read_slow(int fd, void *to, size_t n) {
+static long read_next(int fd, void *to, size_t n) {
     read_call *call = NEXT("read");
     int done;
     if (gather_permits_read(fd)) return result(sys_read(fd, to, n));
     long kernel = gather_read(fd, to, n, &done);
     if (done == DONE) return result(kernel);
     return call && done == NOT_DONE ? call(fd, to, n) : result(sys_read(fd, to, n));
+}
+
+static __attribute__((noinline)) long read_slow(int fd, void *to, size_t n) {
+    long got = read_next(fd, to, n);
+    if (fd == 0 && got > 0) private_stdin_note_read();
+    return got;
 }
 
 /* Handle more than one byte. They are not inlined, so that the call of one byte saves no registers. */

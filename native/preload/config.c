@@ -10,7 +10,7 @@ static int parse_mode(struct span text, struct mode *into) {
     else {
         if (text.n < 6 || !text_begins(text.at, "full:")) return 0;
         int64_t bytes = span_number((struct span){text.at + 5, text.n - 5});
-        if (bytes < 1 || bytes > INT64_C(1) << 30) return 0;
+        if (bytes < 1 || bytes > INT64_C(1) << 60) return 0;
         *into = (struct mode){MODE_FULL, (size_t)bytes};
     }
     return 1;

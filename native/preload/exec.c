@@ -17,7 +17,10 @@ EXPORT int execve(const char *path, vector arguments, vector environment) {
     int (*call)(const char *, vector, vector) = NEXT("execve");
     exec_flush();
     vector passed = CHILD_ENVIRONMENT(environment, environment_loads(AT_FDCWD, path));
-    return call ? call(path, arguments, passed) : (int)result(sys3(__NR_execve, path, arguments, passed));
+    int saved = private_stdin_exec();
+    int failed = call ? call(path, arguments, passed) : (int)result(sys3(__NR_execve, path, arguments, passed));
+    private_stdin_failed_exec(saved);
+    return failed;
 }
 
 EXPORT int execv(const char *path, vector arguments);
@@ -27,21 +30,31 @@ EXPORT int fexecve(int fd, vector arguments, vector environment);
 EXPORT int fexecve(int fd, vector arguments, vector environment) {
     int (*call)(int, vector, vector) = NEXT("fexecve");
     exec_flush();
-    return call ? call(fd, arguments, CHILD_ENVIRONMENT(environment, 1)) : fail(-38);
+    int saved = private_stdin_exec();
+    int failed = call ? call(fd, arguments, CHILD_ENVIRONMENT(environment, 1)) : fail(-38);
+    private_stdin_failed_exec(saved);
+    return failed;
 }
 
 EXPORT int execveat(int dirfd, const char *path, vector arguments, vector environment, int flags);
 EXPORT int execveat(int dirfd, const char *path, vector arguments, vector environment, int flags) {
     exec_flush();
     vector passed = CHILD_ENVIRONMENT(environment, environment_loads(dirfd, path));
-    return (int)result(sys5(__NR_execveat, dirfd, path, arguments, passed, flags));
+    int saved = private_stdin_exec();
+    int failed = (int)result(sys5(__NR_execveat, dirfd, path, arguments, passed, flags));
+    private_stdin_failed_exec(saved);
+    return failed;
 }
 
 EXPORT int execvpe(const char *name, vector arguments, vector environment);
 EXPORT int execvpe(const char *name, vector arguments, vector environment) {
     int (*call)(const char *, vector, vector) = NEXT("execvpe");
     exec_flush();
-    return call ? call(name, arguments, CHILD_ENVIRONMENT(environment, environment_loads_in_path(name))) : fail(-38);
+    int saved = private_stdin_exec();
+    vector passed = CHILD_ENVIRONMENT(environment, environment_loads_in_path(name));
+    int failed = call ? call(name, arguments, passed) : fail(-38);
+    private_stdin_failed_exec(saved);
+    return failed;
 }
 
 EXPORT int execvp(const char *name, vector arguments);

@@ -113,13 +113,8 @@ void streams_flush_own(void) {
 
 /* Reads the path of a descriptor, for fdopen. It is empty if there is none. */
 static void name_of(int fd, char *to, size_t room) {
-    char link[32] = "/proc/self/fd/", digits[12];
-    int n = 0;
-    do digits[n++] = (char)('0' + fd % 10);
-    while (fd /= 10);
-    char *end = link + text_length(link);
-    while (n) *end++ = digits[--n];
-    *end = 0;
+    char link[40] = "/proc/self/fd/";
+    *text_put_number(link + text_length(link), (uint64_t)fd) = 0;
     long got = sys4(__NR_readlinkat, AT_FDCWD, link, to, room - 1);
     to[got > 0 ? got : 0] = 0;
 }

@@ -1,6 +1,15 @@
 /* text.c: parses numbers and matches patterns. It makes no system calls: tests/core.c runs it under sanitizers. */
 #include "text.h"
 
+char *text_put_number(char *to, uint64_t number) {
+    char digits[20];
+    int n = 0;
+    do digits[n++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (n) *to++ = digits[--n];
+    return to;
+}
+
 int64_t span_number(struct span span) {
     int64_t value = 0;
     if (!span.n || span.n > 18) return -1;

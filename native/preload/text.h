@@ -36,6 +36,14 @@ static inline char *text_put(char *to, const char *from, size_t n) {
     return to + n;
 }
 
+static inline int span_same(struct span a, struct span b) {
+    size_t i = 0;
+    while (i < a.n && i < b.n && a.at[i] == b.at[i]) i++;
+    return i == a.n && i == b.n;
+}
+
+/* Appends a decimal number, and returns its end. */
+char *text_put_number(char *to, uint64_t number);
 /* Parses a decimal number that fills the whole span; returns -1 if it does not. */
 int64_t span_number(struct span span);
 /* Matches a shell pattern: * ? [a-z] [!a], and \ before a character. Unlike in a shell, * matches slashes. */

@@ -99,12 +99,16 @@ pub struct PlanRow {
     pub technique: Technique,
     /// What weir does, or why it can do nothing: a sentence without its full stop.
     pub text: String,
+    /// The buffers of the program that the option does not reach: a noun phrase, for example `a bufio.Writer`. `None`
+    /// if there are none.
+    #[serde(default)]
+    pub unreached: Option<String>,
 }
 
 impl PlanRow {
     /// Makes the row of an option that takes full effect.
     pub fn honoured(option: &str, technique: Technique, text: impl Into<String>) -> Self {
-        Self { option: option.into(), effect: Effect::Whole, technique, text: text.into() }
+        Self { option: option.into(), effect: Effect::Whole, technique, text: text.into(), unreached: None }
     }
 
     /// Returns the row with another effect.
@@ -112,9 +116,17 @@ impl PlanRow {
         Self { effect, ..self }
     }
 
+    /// Returns the row of an option that does not reach these buffers. A full effect becomes a partial one.
+    pub fn without(mut self, unreached: Option<String>) -> Self {
+        if unreached.is_some() && matches!(self.effect, Effect::Whole | Effect::Already) {
+            self.effect = Effect::Part;
+        }
+        Self { unreached, ..self }
+    }
+
     /// Makes the row of an option that cannot be honoured.
     pub fn refused(option: &str, text: impl Into<String>) -> Self {
-        Self { option: option.into(), effect: Effect::Not, technique: Technique::Nothing, text: text.into() }
+        Self::honoured(option, Technique::Nothing, text).with_effect(Effect::Not)
     }
 }
 

@@ -129,8 +129,6 @@ pub enum RuntimeFix {
     Library,
     /// The supervisor drains the runtime's buffers, which a walker reads.
     Outside,
-    /// As `Outside`, but not for these buffers.
-    OutsideExcept(&'static str),
     /// Environment variables of the runtime.
     #[allow(missing_docs)]
     Environment { variables: &'static [(&'static str, &'static str)], effect: &'static str },

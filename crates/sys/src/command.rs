@@ -1,10 +1,12 @@
 //! Finds the executable file of a command.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, FileType, access};
+use rustix::io::Errno;
 
 /// The directories that execvp(3) searches without PATH.
 const WITHOUT_PATH: &str = "/bin:/usr/bin";
@@ -22,6 +24,41 @@ fn find_in(name: &OsStr, directories: Option<OsString>) -> Option<PathBuf> {
     let directories = directories.unwrap_or_else(|| WITHOUT_PATH.into());
     let executable = |path: &PathBuf| path.is_file() && access(Path::new(path), Access::EXEC_OK).is_ok();
     std::env::split_paths(&directories).map(|directory| directory.join(name)).find(executable)
+}
+
+/// Returns the error of an execvp(3) of this name; None if [`find`] finds a file that this user may execute. As execvp(3),
+/// a search of PATH fails with EACCES if that was the error of an entry, and otherwise with ENOENT.
+pub fn exec_error(name: impl AsRef<OsStr>) -> Option<io::Error> {
+    exec_error_in(name.as_ref(), std::env::var_os("PATH"))
+}
+
+fn exec_error_in(name: &OsStr, directories: Option<OsString>) -> Option<io::Error> {
+    if name.is_empty() {
+        return Some(Errno::NOENT.into());
+    }
+    if name.as_bytes().contains(&b'/') {
+        return file_error(Path::new(name)).map(Into::into);
+    }
+    let directories = directories.unwrap_or_else(|| WITHOUT_PATH.into());
+    let mut error = Errno::NOENT;
+    for directory in std::env::split_paths(&directories) {
+        match file_error(&directory.join(name)) {
+            None => return None,
+            Some(Errno::ACCESS) => error = Errno::ACCESS,
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::STALE | Errno::NODEV | Errno::TIMEDOUT) => {}
+            Some(other) => return Some(other.into()),
+        }
+    }
+    Some(error.into())
+}
+
+/// Returns the error of an execve(2) of this path, as far as the path determines it: a directory is not executable.
+fn file_error(path: &Path) -> Option<Errno> {
+    match rustix::fs::stat(path) {
+        Err(error) => Some(error),
+        Ok(stat) if !FileType::from_raw_mode(stat.st_mode).is_file() => Some(Errno::ACCESS),
+        Ok(_) => access(path, Access::EXEC_OK).err(),
+    }
 }
 
 #[cfg(test)]
@@ -49,6 +86,15 @@ mod tests {
         assert_eq!(find_in("tool".as_ref(), path()), Some(wanted));
         assert_eq!(find_in("none".as_ref(), path()), None);
         assert_eq!(find_in("".as_ref(), path()), None);
+        let errno = |name: &OsStr, path| exec_error_in(name, path).and_then(|error| error.raw_os_error());
+        assert_eq!(errno("tool".as_ref(), path()), None);
+        assert_eq!(errno("none".as_ref(), path()), Some(libc::ENOENT));
+        let refused = Some(directories[0].clone().into());
+        assert_eq!(errno("tool".as_ref(), refused), Some(libc::EACCES));
+        assert_eq!(errno(directories[0].as_os_str(), None), Some(libc::EACCES));
+        assert_eq!(errno(plain.as_os_str(), None), Some(libc::EACCES));
+        assert_eq!(errno(plain.join("x").as_os_str(), None), Some(libc::ENOTDIR));
+        assert_eq!(errno("".as_ref(), path()), Some(libc::ENOENT));
         // With a slash there is no search; execve(2) reports that the file is not executable.
         assert_eq!(find_in(plain.as_os_str(), path()), Some(plain.clone()));
         assert_eq!(find_in(directories[0].as_os_str(), path()), None);

@@ -289,7 +289,7 @@ fn go_parts(sections: &ElfSections) -> Option<GoSections> {
 }
 
 /// Recognises both mangling schemes of Rust: _RNvNtNtCs…_3std2io5stdio6STDOUT and _ZN3std2io5stdio6STDOUT17h…E.
-fn is_rust_stdout(name: &[u8]) -> bool {
+pub(crate) fn is_rust_stdout(name: &[u8]) -> bool {
     let old = b"_ZN3std2io5stdio6STDOUT17h";
     let (start, end) = (b"_RNvNtNtCs", b"_3std2io5stdio6STDOUT\0");
     name.starts_with(old)

@@ -20,6 +20,8 @@ pub struct RuntimeEntry {
     pub detection: ProgramDetection,
     #[allow(missing_docs)]
     pub buffers: BufferAccess,
+    /// Buffers of its programs that options of `weir run` do not reach.
+    pub unreached: &'static [UnreachedBuffers],
     #[allow(missing_docs)]
     pub hook: Option<&'static Hook>,
     #[allow(missing_docs)]
@@ -49,6 +51,24 @@ pub enum BufferAccess {
     Unreadable { libraries: &'static [&'static str] },
     /// The runtime has no buffers, or those of the C library.
     NotOwn,
+}
+
+/// Buffers that some options of `weir run` do not reach.
+#[derive(Debug)]
+pub struct UnreachedBuffers {
+    /// A noun phrase, for example `a bufio.Writer`.
+    pub name: &'static str,
+    /// The beginnings of these options, for example `--stdout` or `--stdout none`.
+    pub options: &'static [&'static str],
+    /// Tells whether a program with this executable can have such buffers. True if the executable does not tell.
+    pub possible: fn(&ElfSections) -> bool,
+}
+
+impl UnreachedBuffers {
+    /// Tells whether an option, with its value, does not reach these buffers.
+    pub fn concerns(&self, option: &str) -> bool {
+        self.options.iter().any(|start| option.starts_with(start))
+    }
 }
 
 /// How the walkers of a process are found.
@@ -83,6 +103,7 @@ impl RuntimeEntry {
             order,
             detection: programs,
             buffers: BufferAccess::NotOwn,
+            unreached: &[],
             hook: None,
             ignores_environment: IgnoresEnvironment::Never,
         }
@@ -153,11 +174,16 @@ pub fn runtime_of(executable: &str, called: &str, compiled: Option<RuntimeId>) -
     }
 }
 
-/// Tells whether a section contains a word. Toolchains put their marks near the section's start.
+/// Tells whether a section of at most 64 MiB contains a word. A larger one would take too long to read at a start.
 pub(crate) fn section_contains(sections: &ElfSections, name: &str, word: &[u8]) -> bool {
-    const SEARCH_MOST: u64 = 1 << 20;
+    const SEARCH_MOST: u64 = 64 << 20;
     let bytes = sections.bytes(name, SEARCH_MOST).unwrap_or_default();
-    bytes.windows(word.len()).any(|part| part == word)
+    memchr::memmem::find(bytes, word).is_some()
+}
+
+/// The answer of [`UnreachedBuffers::possible`] if no executable shows whether a program has the buffers.
+pub(crate) fn always_possible(_sections: &ElfSections) -> bool {
+    true
 }
 
 #[cfg(test)]

@@ -30,6 +30,12 @@ static void numbers(void) {
     check(span_number(span_of("-1")) == -1, "signs");
     check(span_number(span_of("999999999999999999")) == 999999999999999999, "long");
     check(span_number(span_of("1000000000000000000")) == -1, "too long");
+    char text[24];
+    *text_put_number(text, UINT64_MAX) = 0;
+    check(strcmp(text, "18446744073709551615") == 0, "the largest number");
+    *text_put_number(text, 0) = 0;
+    check(strcmp(text, "0") == 0, "zero");
+    check(span_same(span_of("ab"), span_of("ab")) && !span_same(span_of("ab"), span_of("abc")), "same spans");
 }
 
 /* Parses a heap copy of the exact size, so that the sanitizer finds a read past its end. */

@@ -71,7 +71,8 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "all", hide_possible_values = true)]
     coalesce: Option<CoalescedCalls>,
 
-    /// Write the pending bytes of the program and its children when they are killed, crash, or call _exit or exec
+    /// Write the pending bytes of the program and its children when they are killed, crash, or call _exit or exec; only
+    /// while weir itself lives
     #[arg(long)]
     rescue: bool,
 
@@ -83,7 +84,8 @@ pub struct Args {
     #[arg(long)]
     fix_order: bool,
 
-    /// Give programs that the command starts an empty standard input, so that they cannot consume the command's input
+    /// Give programs that the command starts an empty standard input, so that they cannot consume the input of the command
+    /// or of a loop such as `while read x; do ...; done < file`
     #[arg(long)]
     private_stdin: bool,
 
@@ -94,6 +96,10 @@ pub struct Args {
     /// Print what weir will do for each option, and what it cannot do; with =only do not run the command
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "first", hide_possible_values = true)]
     why: Option<WhyMode>,
+
+    /// Exit with status 125 before the command starts if an option cannot be honoured fully
+    #[arg(long)]
+    strict: bool,
 
     #[command(flatten)]
     output: OutputOptions,
@@ -204,12 +210,17 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
     plan.check_command()?;
     report.print_plan(&plan)?;
     let refusals = plan.refusals();
+    let limits = if args.strict { plan.remarks() } else { Vec::new() };
     if args.why == Some(WhyMode::Only) {
         report.write_json(&plan, None)?;
-        return Ok(if refusals.is_empty() { 0 } else { WEIR_FAILED });
+        return Ok(if refusals.is_empty() && limits.is_empty() { 0 } else { WEIR_FAILED });
     }
     if !refusals.is_empty() {
         let text = format!("{}; weir run --why=only shows what can be done", refusals.join("; "));
+        return Err(CommandFailure::of_weir(text));
+    }
+    if !limits.is_empty() {
+        let text = format!("{}; without --strict the command runs with these limits", limits.join("; "));
         return Err(CommandFailure::of_weir(text));
     }
     let after_exit = report.after_exit();

@@ -5,6 +5,7 @@
 
 pub(crate) mod handler;
 mod layout;
+pub(crate) mod ticker;
 mod writer;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+use weir_sys::proc;
 
 use layout::{ArenaMapping, ArenaRegion, SLOTS};
 
@@ -114,6 +116,24 @@ impl Arena {
         written
     }
 
+    /// Frees the slots of processes that have ended. Returns a sentence for each that died with gathered bytes: without an
+    /// exit stop nothing can write them.
+    pub fn free_ended(&mut self) -> Vec<String> {
+        let mut losses = Vec::new();
+        for slot in 0..SLOTS {
+            let owner = self.map.header().owners[slot].load(Acquire);
+            if owner == 0 || is_alive(owner) {
+                continue;
+            }
+            let lost = self.map.region(slot).pending_len();
+            if lost > 0 {
+                losses.push(format!("{lost} gathered bytes of process {owner} are lost: it was killed"));
+            }
+            self.free(slot);
+        }
+        losses
+    }
+
     fn is_due(&mut self, slot: usize, now_us: u64) -> bool {
         let length = self.map.region(slot).length();
         if self.map.region(slot).pending_len() == 0 {
@@ -151,6 +171,11 @@ impl Arena {
         self.map.header().owners[slot].store(0, Release);
         self.ages.remove(&slot);
     }
+}
+
+/// Tells whether a process still has its memory and descriptors.
+fn is_alive(pid: u32) -> bool {
+    proc::status(pid).is_some_and(|status| !status.state.starts_with(['Z', 'X']))
 }
 
 fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {

@@ -12,6 +12,7 @@ use weir_sys::launch;
 
 use crate::coalesce::Arena;
 use crate::coalesce::handler::CoalesceHandler;
+use crate::coalesce::ticker::ArenaTicker;
 use crate::plan::{EnvironmentChanges, InjectedFiles, Plan};
 use crate::preload::{self, PreloadConfig, install};
 use crate::pty::Terminals;
@@ -72,18 +73,12 @@ pub fn launch(
         before_start(&[]);
         return Err(launch::exec(&plan.command).into());
     }
-    let handlers: Handlers = match arena {
-        Some(arena) => vec![Box::new(CoalesceHandler::new(arena, plan.gathered_delay))],
-        None => Vec::new(),
-    };
     if plan.terminal {
-        run_in_terminals(plan, handlers, output_after, before_start)
+        run_in_terminals(plan, arena, output_after, before_start)
     } else {
-        run(plan, launch::start(&plan.command)?, handlers, output_after, before_start)
+        run(plan, launch::start(&plan.command)?, arena, output_after, before_start)
     }
 }
-
-type Handlers = Vec<Box<dyn LifecycleHandler + Send>>;
 
 fn create_arena(plan: &Plan) -> Result<Option<Arena>, LaunchError> {
     let create = |_| Arena::create(plan.gathered_delay).map_err(LaunchError::Arena);
@@ -133,7 +128,7 @@ fn apply(changes: EnvironmentChanges) {
 fn run(
     plan: &Plan,
     gated: launch::GatedCommand,
-    handlers: Handlers,
+    arena: Option<Arena>,
     output_after: OutputAfterExit,
     before_start: impl FnOnce(&[String]),
 ) -> Result<RunOutcome, LaunchError> {
@@ -144,7 +139,11 @@ fn run(
     });
     let Some(supervision) = plan.supervision else {
         before_start(&[]);
-        return Ok(wait::until_ended(gated)?);
+        return Ok(wait::until_ended(gated, arena.map(|arena| ArenaTicker::start(arena, plan.gathered_delay)))?);
+    };
+    let handlers: Vec<Box<dyn LifecycleHandler + Send>> = match arena {
+        Some(arena) => vec![Box::new(CoalesceHandler::new(arena, plan.gathered_delay))],
+        None => Vec::new(),
     };
     let options = SuperviseOptions {
         rescue: supervision.rescue,
@@ -159,7 +158,7 @@ fn run(
 /// As [`run`], with terminals as standard output and standard error. Returns when all their output is relayed.
 fn run_in_terminals(
     plan: &Plan,
-    handlers: Handlers,
+    arena: Option<Arena>,
     output_after: OutputAfterExit,
     before_start: impl FnOnce(&[String]),
 ) -> Result<RunOutcome, LaunchError> {
@@ -168,7 +167,7 @@ fn run_in_terminals(
         terminals.replace_during(|| launch::start(&plan.command)).map_err(LaunchError::Terminal)?;
     let gated = gated?;
     relay.set_writer(gated.pid);
-    let outcome = run(plan, gated, handlers, output_after, before_start);
+    let outcome = run(plan, gated, arena, output_after, before_start);
     relay.finish();
     outcome
 }

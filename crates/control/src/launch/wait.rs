@@ -6,9 +6,20 @@ use weir_model::trace::Exit;
 use weir_sys::launch::GatedCommand;
 
 use super::signals;
+use crate::coalesce::ticker::ArenaTicker;
 
-/// Releases the command, forwards signals to it, stops when it stops, and returns its exit.
-pub(super) fn until_ended(gated: GatedCommand) -> Result<RunOutcome, weir_sys::Error> {
+/// Releases the command, forwards signals to it, stops when it stops, and returns its exit. `ticker` drains the arena of
+/// gathered calls meanwhile.
+pub(super) fn until_ended(
+    gated: GatedCommand,
+    ticker: Option<ArenaTicker>,
+) -> Result<RunOutcome, weir_sys::Error> {
+    let exit = exit_of(gated)?;
+    let limitations = ticker.map(ArenaTicker::finish).unwrap_or_default();
+    Ok(RunOutcome { exit, rescued: Vec::new(), emitted_bytes: 0, limitations })
+}
+
+fn exit_of(gated: GatedCommand) -> Result<Exit, weir_sys::Error> {
     let pid = gated.pid;
     let _forwarding = signals::forward(pid);
     gated.release()?;
@@ -20,10 +31,10 @@ pub(super) fn until_ended(gated: GatedCommand) -> Result<RunOutcome, weir_sys::E
                     signals::stop_with(pid, signal);
                 }
             }
-            Ok(Some((_, status))) => return Ok(outcome(exit(status))),
+            Ok(Some((_, status))) => return Ok(exit(status)),
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
             // The child was reaped elsewhere, so its status is unknown.
-            Err(_) => return Ok(outcome(Exit::Code(0))),
+            Err(_) => return Ok(Exit::Code(0)),
         }
     }
 }
@@ -33,8 +44,4 @@ fn exit(status: WaitStatus) -> Exit {
         Some(signal) => Exit::Signal(signal),
         None => Exit::Code(status.exit_status().unwrap_or(0)),
     }
-}
-
-fn outcome(exit: Exit) -> RunOutcome {
-    RunOutcome { exit, rescued: Vec::new(), emitted_bytes: 0, limitations: Vec::new() }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weir_model::RuntimeId;
 use weir_sys::elf;
-use weir_walkers::compiled_runtime;
+use weir_walkers::{RuntimeEntry, UnreachedBuffers, compiled_runtime};
 
 /// The facts of one executable. For a foreign one only `native` is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,6 +32,15 @@ pub fn read(path: &Path) -> Option<ExecutableFacts> {
         musl: loader.is_some_and(|path| path.windows(7).any(|part| part == b"ld-musl")),
         compiled_runtime: compiled_runtime(&file.sections().ok()?),
     })
+}
+
+/// Returns the buffers of a runtime that a program with this executable can have and that options do not reach.
+pub fn unreached(path: Option<&Path>, runtime: &'static RuntimeEntry) -> Vec<&'static UnreachedBuffers> {
+    let file = path.and_then(elf::ElfFile::open).filter(|file| !file.is_foreign());
+    let sections = file.as_ref().and_then(|file| file.sections().ok());
+    let possible =
+        |one: &&UnreachedBuffers| sections.as_ref().is_none_or(|sections| (one.possible)(sections));
+    runtime.unreached.iter().filter(possible).collect()
 }
 
 #[cfg(test)]

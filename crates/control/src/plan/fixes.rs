@@ -26,7 +26,7 @@ impl PlanBuilder<'_> {
                 self.row(PlanRow::honoured(option, Technique::Nothing, text).with_effect(Effect::Already));
             }
             RuntimeFix::Impossible(why) => self.row(PlanRow::refused(option, why)),
-            RuntimeFix::Library | RuntimeFix::Outside | RuntimeFix::OutsideExcept(_) => {
+            RuntimeFix::Library | RuntimeFix::Outside => {
                 unreachable!("the callers handle the library and the supervisor")
             }
         }

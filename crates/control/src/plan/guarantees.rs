@@ -61,25 +61,20 @@ impl PlanBuilder<'_> {
         }
         let text = format!("bytes older than {shown} are written");
         match fixes.max_delay {
-            RuntimeFix::Outside => self.by_supervisor(&option, &text, None),
-            RuntimeFix::OutsideExcept(unreadable) => self.by_supervisor(&option, &text, Some(unreadable)),
+            RuntimeFix::Outside => self.by_supervisor(&option, &text),
             // mawk -W interactive costs speed, and gains nothing if all input is there.
             RuntimeFix::Options { .. } if self.host.stdin_is_file || self.plan.program.script => {
-                self.by_supervisor(&option, &text, None);
+                self.by_supervisor(&option, &text);
             }
             other => self.apply(&option, other),
         }
     }
 
-    /// Adds a row for the supervisor, which cannot reach the buffers `unreadable`; or a terminal as the substitute.
-    fn by_supervisor(&mut self, option: &str, text: &str, unreadable: Option<&str>) {
-        match (self.not_traceable(), unreadable) {
-            (Some(why), _) => self.terminal_substitute(option, &why),
-            (None, None) => self.row(PlanRow::honoured(option, Technique::Outside, text)),
-            (None, Some(unreadable)) => {
-                let text = format!("{text}; not {unreadable}");
-                self.row(PlanRow::honoured(option, Technique::Outside, text).with_effect(Effect::Part));
-            }
+    /// Adds a row for the supervisor, or a terminal as the substitute.
+    fn by_supervisor(&mut self, option: &str, text: &str) {
+        match self.not_traceable() {
+            Some(why) => self.terminal_substitute(option, &why),
+            None => self.row(PlanRow::honoured(option, Technique::Outside, text)),
         }
     }
 
@@ -92,13 +87,15 @@ impl PlanBuilder<'_> {
             self.row(PlanRow::refused(option, why));
         } else if let Some(why) = self.not_preloadable() {
             self.row(PlanRow::refused(option, why));
-        } else if let Some(why) = self.not_traceable() {
+        } else if let Some(why) = self.not_traceable().filter(|_| self.host.tracer.is_none()) {
             self.row(PlanRow::refused(option, format!("{why}: a kill would lose the gathered bytes")));
         } else {
             self.library();
             self.plan.coalesce = Some(scope);
             self.plan.gathered_delay = self.request.max_delay.unwrap_or(RECOMMENDED_DELAY);
-            self.supervision();
+            if self.host.tracer.is_none() {
+                self.supervision();
+            }
             self.coalesce_row(option);
         }
     }
@@ -107,13 +104,17 @@ impl PlanBuilder<'_> {
         let text =
             "tiny reads and writes are gathered, and written before any call that could reveal the delay";
         let musl = self.plan.program.executable.as_ref().is_some_and(|executable| executable.musl);
-        let limit = match (musl, self.request.rescue) {
-            (true, _) => "not the calls of musl's stdio, which bypass the library",
-            (false, true) => "with --rescue not the calls of the C library's stdio",
-            (false, false) => return self.row(PlanRow::honoured(option, Technique::Library, text)),
+        let unreached = match (musl, self.request.rescue) {
+            (true, _) => Some("the calls of musl's stdio"),
+            (false, true) => Some("the calls of the C library's stdio, because of --rescue,"),
+            (false, false) => None,
         };
-        let row = PlanRow::honoured(option, Technique::Library, format!("{text}; {limit}"));
-        self.row(row.with_effect(Effect::Part));
+        let mut row = PlanRow::honoured(option, Technique::Library, text).without(unreached.map(Into::into));
+        if let Some(why) = self.traced_already() {
+            row = row.with_effect(Effect::Part);
+            row.text += &format!("; but a kill loses gathered bytes: {why}");
+        }
+        self.row(row);
     }
 
     /// Turns off draining from outside if calls are gathered. Gathered bytes are older than those of a stream, and
@@ -156,8 +157,7 @@ impl PlanBuilder<'_> {
         self.library().exec_flush = true;
         let text = "bytes that are pending when it dies are written to their file, pipe or terminal";
         match self.plan.runtime.facts.fixes.rescue {
-            RuntimeFix::Outside => self.by_supervisor(option, text, None),
-            RuntimeFix::OutsideExcept(unreadable) => self.by_supervisor(option, text, Some(unreadable)),
+            RuntimeFix::Outside => self.by_supervisor(option, text),
             other => {
                 if matches!(other, RuntimeFix::HookSubstitute(_)) {
                     self.plan.hooks.get_or_insert_with(|| "delay:0.01".into());
@@ -174,13 +174,8 @@ impl PlanBuilder<'_> {
         }
         let text = "bytes that are pending at a fork are written then, and by neither process again";
         match (self.plan.runtime.facts.fixes.fork, self.not_traceable()) {
-            (RuntimeFix::Outside, None) => self.by_supervisor(option, text, None),
-            (RuntimeFix::OutsideExcept(unreadable), None) => {
-                self.by_supervisor(option, text, Some(unreadable));
-            }
-            (RuntimeFix::Outside | RuntimeFix::OutsideExcept(_), Some(why)) => {
-                self.row(PlanRow::refused(option, why));
-            }
+            (RuntimeFix::Outside, None) => self.by_supervisor(option, text),
+            (RuntimeFix::Outside, Some(why)) => self.row(PlanRow::refused(option, why)),
             (other, _) => self.apply(option, other),
         }
     }
@@ -205,16 +200,19 @@ impl PlanBuilder<'_> {
 
     fn add_private_stdin(&mut self) {
         let option = "--private-stdin";
-        let Some(inode) = self.host.stdin_inode else {
-            let row = PlanRow::honoured(option, Technique::Nothing, "standard input is closed");
-            return self.row(row.with_effect(Effect::Already));
-        };
-        self.library().private_stdin = Some(inode);
-        let text = "programs that it starts find the end of the file on standard input";
+        // No file has this inode. A loop in the command can read a file even if standard input is closed.
+        const CLOSED: (u64, u64) = (0, 0);
+        self.library().private_stdin = Some(self.host.stdin_inode.unwrap_or(CLOSED));
         let row = match self.not_preloadable() {
-            None => PlanRow::honoured(option, Technique::Library, text),
+            None => {
+                let text = "programs that it starts find the end of the file on a standard input that it reads";
+                PlanRow::honoured(option, Technique::Library, text)
+            }
             Some(why) => {
-                let text = format!("{text}, if they are linked dynamically ({why})");
+                let text = format!(
+                    "holds for the command's own standard input and for dynamic programs, not for a file that the \
+                     command reads in a loop: {why}"
+                );
                 PlanRow::honoured(option, Technique::Library, text).with_effect(Effect::Part)
             }
         };

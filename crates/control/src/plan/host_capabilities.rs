@@ -5,12 +5,15 @@ use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
 use rustix::fs::{FileType, Stat};
+use weir_sys::{launch, proc};
 
 /// The facts that a plan depends on besides the program.
 #[derive(Debug, Clone, Default)]
 pub struct HostCapabilities {
     /// The reason why no process may be traced here; None if processes may be traced.
     pub not_traceable: Option<String>,
+    /// Another tracer follows weir and its children: its name. A process can have only one tracer.
+    pub tracer: Option<String>,
     /// The reason why system calls cannot be intercepted here; None if they can.
     pub no_syscall_dispatch: Option<&'static str>,
     #[allow(missing_docs)]
@@ -28,12 +31,22 @@ impl HostCapabilities {
         let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         HostCapabilities {
             not_traceable: not_traceable(),
+            tracer: tracer_of_children(),
             no_syscall_dispatch: no_syscall_dispatch(),
             stdout_is_terminal: std::io::stdout().is_terminal(),
             stdin_is_file: stdin.as_ref().is_some_and(is_file),
             stdin_inode: stdin.map(|stat| (stat.st_dev, stat.st_ino)),
         }
     }
+}
+
+/// Returns the name of the tracer that would trace a child of weir too, as `strace -f` does; None if there is none.
+fn tracer_of_children() -> Option<String> {
+    proc::status(std::process::id()).filter(|status| status.tracerpid > 0)?;
+    // Only a child shows whether the tracer follows forks. Without release it ends before any execve(2).
+    let child = launch::start(&["true".into()]).ok()?;
+    let tracer = proc::status(child.pid).map(|status| status.tracerpid).filter(|pid| *pid > 0)?;
+    Some(proc::label(tracer as u32))
 }
 
 /// Reads Yama's level. At levels 0 and 1 a parent may trace its child.

@@ -1,5 +1,6 @@
 //! From a [`RunRequest`] and a program to a [`Plan`]: arguments, environment, library, supervision, terminals.
 
+mod effects;
 pub mod environment;
 pub mod executable;
 mod fixes;
@@ -15,10 +16,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use weir_model::run::{Effect, PlanRow, ProgramProperties, RunPlan, Technique};
-use weir_walkers::{RuntimeEntry, detect_runtime};
+use weir_walkers::{RuntimeEntry, UnreachedBuffers, detect_runtime};
 
 use crate::preload::PreloadConfig;
 
+pub use effects::{OptionEffect, Reach};
 pub use environment::{EnvironmentChanges, InjectedFiles};
 pub use host_capabilities::HostCapabilities;
 use program::ResolvedProgram;
@@ -71,10 +73,12 @@ pub struct Plan {
 pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities) -> Plan {
     let program = ResolvedProgram::of(command);
     let compiled = program.executable.as_ref().and_then(|executable| executable.compiled_runtime);
+    let runtime = detect_runtime(&program.names, compiled);
     let mut builder = PlanBuilder {
+        unreached: executable::unreached(program.executable_path.as_deref(), runtime),
         plan: Plan {
             command: command.to_vec(),
-            runtime: detect_runtime(&program.names, compiled),
+            runtime,
             program,
             library: None,
             coalesce: None,
@@ -94,24 +98,15 @@ pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities)
 }
 
 impl Plan {
-    /// Returns a sentence for each option that cannot be honoured.
-    pub fn refusals(&self) -> Vec<String> {
-        self.sentences(Effect::Not)
-    }
-
-    /// Returns a sentence for each option that a substitute replaces.
-    pub fn remarks(&self) -> Vec<String> {
-        self.sentences(Effect::StandIn)
-    }
-
-    /// Fails as a shell does if PATH has no such command.
+    /// Fails as execvp(3) if PATH has no such command, or if its file cannot be executed.
     pub fn check_command(&self) -> Result<(), weir_sys::Error> {
-        if self.program.path.is_some() {
-            return Ok(());
+        let name = self.command.first().cloned().unwrap_or_default();
+        match weir_sys::command::exec_error(&name) {
+            None => Ok(()),
+            Some(source) => {
+                Err(weir_sys::Error::Command { command: name.to_string_lossy().into_owned(), source })
+            }
         }
-        let command = self.command.first().map_or_else(String::new, |word| word.to_string_lossy().into());
-        let source = std::io::Error::from_raw_os_error(libc::ENOENT);
-        Err(weir_sys::Error::Command { command, source })
     }
 
     /// Returns the plan's part of the JSON document.
@@ -132,23 +127,27 @@ impl Plan {
             rows: self.rows.clone(),
         }
     }
-
-    fn sentences(&self, effect: Effect) -> Vec<String> {
-        let rows = self.rows.iter().filter(|row| row.effect == effect);
-        rows.map(|row| format!("{}: {}", row.option, row.text)).collect()
-    }
 }
 
 /// A plan under construction.
 struct PlanBuilder<'a> {
     plan: Plan,
+    /// The buffers of the program that some options do not reach.
+    unreached: Vec<&'static UnreachedBuffers>,
     request: &'a RunRequest,
     host: &'a HostCapabilities,
 }
 
 impl PlanBuilder<'_> {
+    /// Adds a row. If it names no unreached buffers itself, it gets those of the runtime.
     fn row(&mut self, row: PlanRow) {
-        self.plan.rows.push(row);
+        let of_runtime = || {
+            let names = self.unreached.iter().filter(|one| one.concerns(&row.option)).map(|one| one.name);
+            let names: Vec<&str> = names.collect();
+            (!names.is_empty() && row.effect != Effect::Not).then(|| names.join(" or "))
+        };
+        let unreached = row.unreached.clone().or_else(of_runtime);
+        self.plan.rows.push(row.without(unreached));
     }
 
     /// Returns the library's configuration, and adds the library to the plan.
@@ -177,7 +176,9 @@ impl PlanBuilder<'_> {
 
     /// Adds the last substitute, a terminal: the C library writes to it line by line.
     fn terminal_substitute(&mut self, option: &str, why: &str) {
-        if self.host.stdout_is_terminal {
+        if self.host.tracer.is_some() {
+            self.row(PlanRow::refused(option, why));
+        } else if self.host.stdout_is_terminal {
             let text = format!("{why}; standard output is a terminal, where lines go out at once");
             self.row(PlanRow::honoured(option, Technique::Nothing, text).with_effect(Effect::Already));
         } else {
@@ -195,7 +196,12 @@ impl PlanBuilder<'_> {
         if self.plan.program.is_foreign() {
             return Some("it is a program for another architecture or of 32 bits".into());
         }
-        self.host.not_traceable.clone()
+        self.traced_already().or_else(|| self.host.not_traceable.clone())
+    }
+
+    fn traced_already(&self) -> Option<String> {
+        let tracer = self.host.tracer.as_ref()?;
+        Some(format!("{tracer} traces it already, and a process can have only one tracer"))
     }
 
     /// Returns the reason why the library cannot be loaded; None if it can.

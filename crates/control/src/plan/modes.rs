@@ -2,7 +2,7 @@
 
 use super::request::{BufferMode, StandardStream};
 use super::{PlanBuilder, SUBSTITUTE_DELAY};
-use weir_model::RuntimeFix;
+use weir_model::{RuntimeFix, Size};
 use weir_model::run::{Effect, PlanRow, Technique};
 
 impl PlanBuilder<'_> {
@@ -17,9 +17,39 @@ impl PlanBuilder<'_> {
         }
         if self.request.force && self.plan.library.is_some() {
             self.library().force = true;
-            let text = "setvbuf and its like have no effect in the program";
-            self.row(PlanRow::honoured("--force", Technique::Library, text));
+            self.add_force();
+        } else if self.request.force {
+            let row = PlanRow::honoured("--force", Technique::Nothing, "no mode is given that it could keep");
+            self.row(row.with_effect(Effect::Already));
         }
+    }
+
+    /// Adds the row of `--force`, which the library honours in programs that it loads into.
+    fn add_force(&mut self) {
+        let (option, name) = ("--force", self.plan.runtime.facts.name);
+        let by_library = matches!(self.plan.runtime.facts.fixes.other_streams, RuntimeFix::Library);
+        let from_outside = self.plan.supervision.is_some() || self.plan.terminal;
+        let output = self.request.mode(StandardStream::Output).map(|mode| self.output_fix(mode));
+        let row = match (by_library, self.not_preloadable(), output) {
+            (true, None, _) => {
+                let text = "setvbuf and its like have no effect in the program";
+                PlanRow::honoured(option, Technique::Library, text)
+            }
+            (true, Some(_), _) if from_outside => {
+                let text = "the bytes are written from outside, whatever mode the program sets";
+                PlanRow::honoured(option, Technique::Outside, text)
+            }
+            (true, Some(why), _) => PlanRow::refused(option, why),
+            (false, _, Some(RuntimeFix::Environment { .. } | RuntimeFix::Hook(_))) => {
+                let text = format!("holds for setvbuf only: {name} itself can set another mode later");
+                PlanRow::honoured(option, Technique::Library, text).with_effect(Effect::Part)
+            }
+            (false, ..) => {
+                let text = format!("{name} does not call setvbuf");
+                PlanRow::honoured(option, Technique::Nothing, text).with_effect(Effect::Already)
+            }
+        };
+        self.row(row);
     }
 
     fn add_mode(&mut self, stream: StandardStream, mode: BufferMode) {
@@ -34,26 +64,33 @@ impl PlanBuilder<'_> {
     }
 
     fn add_output(&mut self, option: &str, mode: BufferMode) {
-        let runtime = self.plan.runtime;
-        let fix = match mode {
-            BufferMode::None => runtime.facts.fixes.unbuffered,
-            BufferMode::Line => runtime.facts.fixes.line_buffered,
-            BufferMode::Full(_) => runtime.facts.fixes.fully_buffered,
-        };
         self.configure_hooks(mode);
-        match fix {
+        match self.output_fix(mode) {
             RuntimeFix::Library => self.by_library(option, StandardStream::Output, mode),
-            RuntimeFix::Outside | RuntimeFix::OutsideExcept(_) => {
-                let why = format!("{}'s buffer cannot be turned off from outside", runtime.facts.name);
+            RuntimeFix::Outside => {
+                let name = self.plan.runtime.facts.name;
+                let why = format!("{name}'s buffer cannot be turned off from outside");
                 self.short_delay_substitute(option, &why);
             }
             other => self.apply(option, other),
         }
     }
 
+    fn output_fix(&self, mode: BufferMode) -> RuntimeFix {
+        let fixes = &self.plan.runtime.facts.fixes;
+        match mode {
+            BufferMode::None => fixes.unbuffered,
+            BufferMode::Line => fixes.line_buffered,
+            BufferMode::Full(_) => fixes.fully_buffered,
+        }
+    }
+
     /// Lets the library call setvbuf, or adds a substitute if the library cannot be loaded.
     fn by_library(&mut self, option: &str, stream: StandardStream, mode: BufferMode) {
         match (self.not_preloadable(), mode) {
+            (None, BufferMode::Full(Some(size))) if !is_allocatable(size) => {
+                self.row(PlanRow::refused(option, format!("a buffer of {size} cannot be allocated")));
+            }
             (None, _) => {
                 let text = format!("setvbuf on {} before main, in its children too", stream.name());
                 self.row(PlanRow::honoured(option, Technique::Library, text));
@@ -117,6 +154,11 @@ impl PlanBuilder<'_> {
             BufferMode::Line => {}
         }
     }
+}
+
+/// Tells whether this machine has so much memory for a buffer. No page of it is touched.
+fn is_allocatable(size: Size) -> bool {
+    usize::try_from(size.0).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
 }
 
 /// Joins two reasons, which may be the same.

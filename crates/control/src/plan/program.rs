@@ -30,6 +30,8 @@ pub struct ResolvedProgram {
     pub script: bool,
     /// The ELF file that runs in the end; None if it cannot be read.
     pub executable: Option<ExecutableFacts>,
+    /// Path of that file.
+    pub executable_path: Option<PathBuf>,
     /// Set-user-ID, set-group-ID or with file capabilities: the loader ignores LD_PRELOAD, and a tracer without
     /// privilege would take the program's rights.
     pub privileged: bool,
@@ -53,7 +55,10 @@ impl ResolvedProgram {
                     program.names.push(base(Path::new(&interpreter)));
                     next = find(&interpreter);
                 }
-                None => program.executable = executable::read(&path),
+                None => {
+                    program.executable = executable::read(&path);
+                    program.executable_path = Some(path);
+                }
             }
         }
         program

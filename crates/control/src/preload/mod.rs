@@ -16,7 +16,7 @@ pub static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libweir-ru
 pub const VARIABLE: &str = "WEIR_RUN";
 
 /// The library's configuration. native/preload/config.h defines its lines.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreloadConfig {
     /// Modes of stdin, stdout and stderr: `none`, `line`, `full` or `full:BYTES`.
     pub standard: [Option<String>; 3],

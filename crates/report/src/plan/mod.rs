@@ -50,9 +50,11 @@ fn answer(row: &PlanRow) -> Block {
     let effect = match row.effect {
         Effect::Whole => "done",
         Effect::StandIn => "a substitute is used",
+        Effect::Part if row.technique == Technique::Nothing => "has no effect",
         Effect::Part => "done in part",
         Effect::Already => "not needed",
         Effect::Not => "cannot be honoured",
     };
-    Block::Answer { question: row.option.clone(), answer: format!("{effect}{by}: {}.", row.text) }
+    let unreached = row.unreached.as_ref().map_or(String::new(), |buffers| format!("; out of reach: {buffers}"));
+    Block::Answer { question: row.option.clone(), answer: format!("{effect}{by}: {}{unreached}.", row.text) }
 }

@@ -11,6 +11,7 @@ fn plan() -> RunPlan {
         effect,
         technique,
         text: text.into(),
+        unreached: None,
     };
     RunPlan {
         command: vec!["./tool".into(), "-x".into()],
@@ -35,6 +36,11 @@ fn plan() -> RunPlan {
     }
 }
 
+/// Joins the lines of a text.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn each_option_is_a_paragraph() {
     let text = screen(&plan(), &Style::default());
@@ -42,6 +48,11 @@ fn each_option_is_a_paragraph() {
     assert!(text.contains("--stdout line a substitute is used, from outside: it is linked"), "{text}");
     assert!(text.contains("--fix-order cannot be honoured: it is linked statically."), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let row = PlanRow::honoured("--stdout line", Technique::Nothing, "os.Stdout has no buffer");
+    let row = row.with_effect(Effect::Already).without(Some("a bufio.Writer".into()));
+    let text = screen(&RunPlan { rows: vec![row], ..plan() }, &Style::default());
+    let want = "--stdout line has no effect: os.Stdout has no buffer; out of reach: a\nbufio.Writer.";
+    assert!(flat(&text).contains(&flat(want)), "{text}");
     let text = screen(&RunPlan { rows: Vec::new(), ..plan() }, &Style::default());
     assert!(text.contains("runs unchanged"), "{text}");
 }

@@ -172,6 +172,17 @@ impl<'data> ElfSections<'data> {
         Some(needed.filter_map(|entry| entry.string(LittleEndian, strings).ok()).collect())
     }
 
+    /// Tells whether .symtab exists, or .dynsym for `dynamic`, and has a symbol whose name `is` accepts. None if the file
+    /// has no such table.
+    pub fn any_symbol(&self, dynamic: bool, mut is: impl FnMut(&[u8]) -> bool) -> Option<bool> {
+        let kind = if dynamic { elf::SHT_DYNSYM } else { elf::SHT_SYMTAB };
+        let section = self.table.iter().find(|one| one.sh_type(LittleEndian) == kind)?;
+        let symbols = section.data_as_array::<Symbol, _>(LittleEndian, self.data).ok()?;
+        let link = object::SectionIndex(section.sh_link(LittleEndian) as usize);
+        let names = self.table.strings(LittleEndian, self.data, link).ok()?;
+        Some(symbols.iter().any(|symbol| symbol.name(LittleEndian, names).is_ok_and(&mut is)))
+    }
+
     /// Looks up names among the exported symbols by the hash table (DT_GNU_HASH), and calls `on_symbol` with name, address
     /// and size of each that exists. This reads a few pages of the file, however many symbols it has.
     ///

@@ -3,10 +3,11 @@
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::hook::IgnoresEnvironment;
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
+use crate::runtime_entry::always_possible;
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers};
 
 const NOT_NEEDED: RuntimeFix =
-    RuntimeFix::NotNeeded("System.out writes at once; weir cannot reach the program's own BufferedWriter");
+    RuntimeFix::NotNeeded("System.out writes at once");
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
@@ -30,6 +31,11 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     order: 70,
     detection: ProgramDetection::ProgramNames(&["java"]),
     buffers: BufferAccess::Unreadable { libraries: &["libjvm.so"] },
+    unreached: &[UnreachedBuffers {
+        name: "a BufferedWriter or BufferedOutputStream",
+        options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-order"],
+        possible: always_possible,
+    }],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,
 };

@@ -3,10 +3,11 @@
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::hook::IgnoresEnvironment;
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
+use crate::runtime_entry::always_possible;
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers};
 
 const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded(
-    "process.stdout writes to files and pipes at once; weir cannot see what the program collects itself",
+    "process.stdout writes to files and pipes at once",
 );
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
@@ -31,6 +32,11 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     order: 60,
     detection: ProgramDetection::ProgramNames(&["node", "nodejs"]),
     buffers: BufferAccess::NotOwn,
+    unreached: &[UnreachedBuffers {
+        name: "the queue of an fs.WriteStream",
+        options: &["--rescue"],
+        possible: always_possible,
+    }],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,
 };

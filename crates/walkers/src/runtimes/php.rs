@@ -32,6 +32,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     order: 80,
     detection: ProgramDetection::ProgramNames(&["php"]),
     buffers: BufferAccess::Unreadable { libraries: &["libphp"] },
+    unreached: &[],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,
 };

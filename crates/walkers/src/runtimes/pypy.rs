@@ -3,7 +3,8 @@
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::runtimes::cpython::{HOOK, IGNORES_ENVIRONMENT, LINE_BUFFERED, UNBUFFERED};
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
+use crate::runtime_entry::always_possible;
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers};
 
 const BY_LINES: RuntimeFix = RuntimeFix::HookSubstitute(
     "a sitecustomize makes sys.stdout line-buffered: PyPy's buffers cannot be read",
@@ -32,6 +33,11 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     order: 20,
     detection: ProgramDetection::ProgramNames(&["pypy"]),
     buffers: BufferAccess::NotOwn,
+    unreached: &[UnreachedBuffers {
+        name: "a file that the program opens",
+        options: &["--max-delay", "--rescue", "--fix-fork"],
+        possible: always_possible,
+    }],
     hook: Some(&HOOK),
     ignores_environment: IGNORES_ENVIRONMENT,
 };

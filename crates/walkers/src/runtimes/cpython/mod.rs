@@ -80,6 +80,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         libraries: &["libpython3."],
         detect,
     }),
+    unreached: &[],
     hook: Some(&HOOK),
     ignores_environment: IGNORES_ENVIRONMENT,
 };

@@ -26,13 +26,13 @@ use crate::search_cache::SearchCache;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
 use crate::elf_image;
-use crate::{BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::runtime_entry::section_contains;
+use crate::{BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry};
 use crate::Walker;
 use bufio::{BufioValidator, BufioType};
 pub(crate) use itabs::{GoSections, GoItabs};
 
-const NOT_NEEDED: RuntimeFix =
-    RuntimeFix::NotNeeded("os.Stdout writes at once; weir cannot reach the program's own bufio.Writer");
+const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded("os.Stdout has no buffer and writes at once");
 const IMPOSSIBLE: RuntimeFix = RuntimeFix::Impossible(
     "Go makes its system calls itself and has no streams to change: use a bufio.Writer in the program",
 );
@@ -62,12 +62,24 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         libraries: &[],
         detect,
     }),
+    unreached: &[UnreachedBuffers {
+        name: "a bufio.Writer",
+        options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork", "--fix-order"],
+        possible: has_bufio_writer,
+    }],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,
 };
 
 fn is_go(sections: &ElfSections) -> bool {
     sections.has(".go.buildinfo")
+}
+
+/// Tells whether the linker has kept a method of bufio.Writer. A stripped program has the names of its functions too.
+fn has_bufio_writer(sections: &ElfSections) -> bool {
+    let names = [".gopclntab", ".data.rel.ro.gopclntab"];
+    !names.iter().any(|name| sections.has(name))
+        || names.iter().any(|name| section_contains(sections, name, b"bufio.(*Writer)."))
 }
 
 /// A Go program's walker comes before all others.

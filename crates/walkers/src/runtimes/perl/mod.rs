@@ -59,6 +59,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         libraries: &["libperl.so."],
         detect,
     }),
+    unreached: &[],
     hook: Some(&HOOK),
     // With -t or -T (taint checks) Perl ignores PERL5OPT and PERL5LIB.
     ignores_environment: IgnoresEnvironment::OptionLetters { letters: &['t', 'T'], end: &["-e"] },

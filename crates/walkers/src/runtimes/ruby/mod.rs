@@ -42,18 +42,18 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             unbuffered: SYNC,
             line_buffered: SYNC,
             fully_buffered: RuntimeFix::NotNeeded(
-                "RubyStreams's own buffer is full, of 8 KiB, on everything but a terminal",
+                "Ruby's own buffer is full, of 8 KiB, on everything but a terminal",
             ),
             max_delay: RuntimeFix::Hook("RUBYOPT loads a file with a thread that flushes STDOUT"),
             rescue: RuntimeFix::HookSubstitute(
                 "RUBYOPT loads a thread that flushes STDOUT every 10 ms; the bytes pending at the end are rescued in \
-                 RubyStreams 3.1, and lost in other versions, whose buffers weir cannot read",
+                 Ruby 3.1, and lost in other versions, whose buffers weir cannot read",
             ),
-            fork: RuntimeFix::NotNeeded("RubyStreams itself flushes STDOUT before a fork"),
+            fork: RuntimeFix::NotNeeded("Ruby itself flushes STDOUT before a fork"),
             order: SYNC,
-            other_streams: RuntimeFix::Impossible("RubyStreams buffers what it reads and opens itself"),
+            other_streams: RuntimeFix::Impossible("Ruby buffers what it reads and opens itself"),
         },
-        limits: RuntimeLimits { coalesce: Some("RubyStreams handles SIGSYS, the signal by which calls would be intercepted") },
+        limits: RuntimeLimits { coalesce: Some("Ruby handles SIGSYS, the signal by which calls would be intercepted") },
     },
     order: 30,
     detection: ProgramDetection::ProgramNames(&["ruby"]),
@@ -63,6 +63,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         libraries: &["libruby"],
         detect,
     }),
+    unreached: &[],
     hook: Some(&HOOK),
     ignores_environment: IgnoresEnvironment::Words(&["--disable-all", "--disable=rubyopt"]),
 };

@@ -24,12 +24,9 @@ use std::path::Path;
 use weir_sys::elf::ElfSections;
 use crate::elf_image;
 use crate::runtime_entry::section_contains;
-use crate::{BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::{BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry};
 use crate::Walker;
 use weir_sys::memory::Memory;
-
-const UNREADABLE: &str = "the program's own BufWriter, nor stdout when the program has no symbols";
-const OUTSIDE: RuntimeFix = RuntimeFix::OutsideExcept(UNREADABLE);
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
@@ -37,14 +34,12 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         name: "Rust",
         language: SourceLanguage::Rust,
         fixes: RuntimeFixes {
-            unbuffered: OUTSIDE,
-            line_buffered: RuntimeFix::NotNeeded(
-                "Rust's stdout writes each line; weir cannot reach the program's own BufWriter",
-            ),
+            unbuffered: RuntimeFix::Outside,
+            line_buffered: RuntimeFix::NotNeeded("Rust's stdout writes each line"),
             fully_buffered: RuntimeFix::Impossible("Rust's stdout always writes line by line: use --coalesce"),
-            max_delay: OUTSIDE,
-            rescue: OUTSIDE,
-            fork: OUTSIDE,
+            max_delay: RuntimeFix::Outside,
+            rescue: RuntimeFix::Outside,
+            fork: RuntimeFix::Outside,
             order: RuntimeFix::Impossible(
                 "Rust's stdout has its own buffer, which cannot be removed from outside",
             ),
@@ -60,6 +55,18 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         libraries: &[],
         detect,
     }),
+    unreached: &[
+        UnreachedBuffers {
+            name: "a BufWriter",
+            options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork"],
+            possible: has_buf_writer,
+        },
+        UnreachedBuffers {
+            name: "standard output, because the program has no symbols,",
+            options: &["--stdout none", "--max-delay", "--rescue", "--fix-fork"],
+            possible: hides_stdout,
+        },
+    ],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,
 };
@@ -68,6 +75,21 @@ fn is_rust(sections: &ElfSections) -> bool {
     let stripped = !sections.has(".comment");
     section_contains(sections, ".comment", b"rustc version")
         || stripped && section_contains(sections, ".rodata", b"RUST_BACKTRACE")
+}
+
+/// Tells whether a symbol names a BufWriter of the program's own. Standard output has one over `StdoutRaw`, and code
+/// that is common to all names no type.
+fn has_buf_writer(sections: &ElfSections) -> bool {
+    let own = |name: &[u8]| {
+        let of = memchr::memmem::find(name, b"BufWriter").map(|at| &name[at + b"BufWriter".len()..]);
+        of.is_some_and(|of| !of.starts_with(b"$LT$W$GT$") && memchr::memmem::find(of, b"StdoutRaw").is_none())
+    };
+    sections.any_symbol(false, own).unwrap_or(true)
+}
+
+fn hides_stdout(sections: &ElfSections) -> bool {
+    let stdout = |name: &[u8]| elf_image::is_rust_stdout(&[name, b"\0"].concat());
+    !sections.any_symbol(false, stdout).unwrap_or(false)
 }
 
 fn detect(process: &ProcessImages, found: &mut Detected) {

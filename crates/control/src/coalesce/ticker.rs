@@ -1,0 +1,40 @@
+//! Drains the arena of processes that weir does not trace, from a thread: another tracer follows them.
+
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use weir_sys::clock::now_ns;
+
+use super::Arena;
+
+/// A thread that writes old bytes of the arena until [`ArenaTicker::finish`].
+pub(crate) struct ArenaTicker {
+    stop: Sender<()>,
+    thread: JoinHandle<Vec<String>>,
+}
+
+impl ArenaTicker {
+    /// Starts the thread for an arena with this delay.
+    pub fn start(mut arena: Arena, delay: Duration) -> ArenaTicker {
+        let interval = (delay / 4).max(Duration::from_millis(1));
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let mut losses = Vec::new();
+            while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+                arena.tick(now_ns() / 1000);
+                losses.extend(arena.free_ended());
+            }
+            losses.extend(arena.free_ended());
+            losses
+        });
+        ArenaTicker { stop, thread }
+    }
+
+    /// Stops the thread. Returns a sentence for each process that died with gathered bytes, which are lost.
+    pub fn finish(self) -> Vec<String> {
+        // The thread ends when the channel closes.
+        drop(self.stop);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}

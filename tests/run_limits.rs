@@ -1,0 +1,199 @@
+//! `weir run` says what it does not reach, and refuses what cannot be done: one line, `--strict`, exit statuses.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use common::{disk_dir, run, skip, text};
+
+/// Compiles a program with the words of a compiler's command; returns None, and notes a skip, without the compiler.
+fn build(dir: &Path, name: &str, file: &str, source: &str, compiler: &[&str]) -> Option<String> {
+    std::fs::write(dir.join(file), source).unwrap();
+    let program = dir.join(name).to_str().unwrap().to_string();
+    let mut command = Command::new(compiler[0]);
+    command.args(&compiler[1..]).args(["-o", &program, file]).current_dir(dir).stderr(Stdio::null());
+    match command.status() {
+        Ok(status) => {
+            assert!(status.success(), "{compiler:?} {file}");
+            Some(program)
+        }
+        Err(_) => {
+            skip(&format!("run limits: {file}"), &format!("{} is not here", compiler[0]));
+            None
+        }
+    }
+}
+
+fn errors(output: &Output) -> String {
+    text(&output.stderr)
+}
+
+const HELLO_C: &str = "#include <stdio.h>\nint main(void) { puts(\"hi\"); }\n";
+const COUT: &str = "#include <iostream>\nint main() { std::cout << \"hi\\n\"; }\n";
+const UNSYNCED: &str =
+    "#include <iostream>\nint main() { std::ios::sync_with_stdio(false); std::cout << \"hi\\n\"; }\n";
+const OFSTREAM: &str = "#include <fstream>\nint main() { std::ofstream file(\"/dev/stdout\"); file << \"hi\\n\"; }\n";
+const IFSTREAM: &str = "#include <fstream>\n#include <iostream>\n#include <string>\n\
+    int main() { std::ifstream file(\"/dev/null\"); std::string s; file >> s; std::cout << s << \"hi\\n\"; }\n";
+const GO: &str = "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"hi\") }\n";
+const BUFIO: &str = "package main\nimport (\"bufio\"; \"os\")\n\
+    func main() { w := bufio.NewWriter(os.Stdout); w.WriteString(\"hi\\n\"); w.Flush() }\n";
+const RUST: &str = "fn main() { println!(\"hi\"); }\n";
+const BUF_WRITER: &str = "use std::io::Write;\nfn main() { let mut out = std::io::BufWriter::new(std::fs::File::create(\
+    \"/dev/stdout\").unwrap()); writeln!(out, \"hi\").unwrap(); out.flush().unwrap(); }\n";
+
+/// Programs: name, file, source, compiler, and what `weir run -oL` does not reach.
+fn programs() -> Vec<(&'static str, &'static str, &'static str, &'static [&'static str], Option<&'static str>)> {
+    vec![
+        ("c", "c.c", HELLO_C, &["cc"], None),
+        ("cout", "cout.cc", COUT, &["g++"], None),
+        ("unsynced", "unsynced.cc", UNSYNCED, &["g++"], Some("std::cout after sync_with_stdio(false)")),
+        ("unsynced-O2", "unsynced.cc", UNSYNCED, &["g++", "-O2"], Some("std::cout after sync_with_stdio(false)")),
+        ("ofstream", "ofstream.cc", OFSTREAM, &["g++", "-O2"], Some("a std::ofstream")),
+        ("ofstream-O0", "ofstream.cc", OFSTREAM, &["g++"], Some("a std::ofstream")),
+        ("ifstream", "ifstream.cc", IFSTREAM, &["g++", "-O2"], None),
+        ("linked-in", "cout.cc", COUT, &["g++", "-static-libstdc++"], Some("std::cout after")),
+        ("static-cc", "cout.cc", COUT, &["g++", "-static"], Some("std::cout after")),
+        ("go", "go.go", GO, &["go", "build"], None),
+        ("bufio", "bufio.go", BUFIO, &["go", "build"], Some("a bufio.Writer")),
+        ("bufio-stripped", "bufio.go", BUFIO, &["go", "build", "-ldflags=-s -w"], Some("a bufio.Writer")),
+        ("rust", "rust.rs", RUST, &["rustc"], None),
+        ("buf-writer", "buf_writer.rs", BUF_WRITER, &["rustc"], Some("a BufWriter")),
+    ]
+}
+
+#[test]
+fn what_is_out_of_reach_is_said_in_one_line() {
+    let dir = disk_dir();
+    for (name, file, source, compiler, unreached) in programs() {
+        let Some(program) = build(dir.path(), name, file, source, compiler) else { continue };
+        let output = run(dir.path(), &["run", "-oL", "--", &program]);
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "hi\n"), "{name}");
+        let said = errors(&output);
+        match unreached {
+            None => assert_eq!(said, "", "{name}"),
+            Some(buffers) => {
+                assert!(said.lines().count() == 1 && said.contains(buffers), "{name}: {said}");
+                assert!(said.starts_with("weir: --stdout line: "), "{name}: {said}");
+            }
+        }
+        let quiet = run(dir.path(), &["run", "-oL", "--quiet", "--", &program]);
+        assert_eq!((errors(&quiet).as_str(), text(&quiet.stdout).as_str()), ("", "hi\n"), "{name}");
+        let strict = run(dir.path(), &["run", "-oL", "--strict", "--", &program]);
+        let status = if unreached.is_some() { 125 } else { 0 };
+        assert_eq!(strict.status.code(), Some(status), "{name}: {}", errors(&strict));
+        assert_eq!(strict.stdout.is_empty(), unreached.is_some(), "{name}");
+        let why = text(&run(dir.path(), &["run", "-oL", "--why=only", "--", &program]).stdout);
+        let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(why.contains("out of reach"), unreached.is_some(), "{name}: {why}");
+        assert!(unreached.is_none() || !why.contains("done, ") && !why.contains("not needed"), "{name}: {why}");
+    }
+}
+
+#[test]
+fn what_is_honoured_is_not_commented() {
+    let dir = disk_dir();
+    for command in [
+        &["-oL", "--", "sh", "-c", "echo hi"][..],
+        &["--", "bash", "-c", "seq 1 | sed s/1/hi/"],
+        &["--rescue", "--", "sh", "-c", "echo hi"],
+        &["--max-delay", "50ms", "--strict", "--", "echo", "hi"],
+        &["-oL", "--strict", "--", "python3", "-c", "print('hi')"],
+        &["--", "perl", "-e", "print \"hi\\n\""],
+        &["--private-stdin", "--strict", "--", "sh", "-c", "echo hi"],
+    ] {
+        let output = run(dir.path(), &[&["run"], command].concat());
+        assert_eq!((text(&output.stdout).as_str(), errors(&output).as_str()), ("hi\n", ""), "{command:?}");
+    }
+    let output = run(dir.path(), &["run", "--stdout=auto", "--", "echo", "hi"]);
+    assert!(errors(&output).contains("runs unchanged") && output.status.success(), "{}", errors(&output));
+    let output = run(dir.path(), &["run", "--stdout=auto", "--strict", "--", "echo", "hi"]);
+    assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(125), true));
+}
+
+/// Options with the same limit share a line.
+#[test]
+fn a_limit_of_two_options_is_said_once() {
+    let dir = disk_dir();
+    let Some(program) = build(dir.path(), "bufio", "bufio.go", BUFIO, &["go", "build"]) else { return };
+    let output = run(dir.path(), &["run", "--rescue", "--max-delay=20ms", "--", &program]);
+    let said = errors(&output);
+    assert!(said.starts_with("weir: --max-delay 20ms, --rescue: out of reach"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// The statuses are those of env(1): 127 if there is no such file, 126 for every other reason.
+#[test]
+fn a_file_that_cannot_be_executed_has_status_126() {
+    let dir = disk_dir();
+    std::fs::create_dir(dir.path().join("folder")).unwrap();
+    std::os::unix::fs::symlink("loop", dir.path().join("loop")).unwrap();
+    std::fs::write(dir.path().join("plain"), "x").unwrap();
+    let long = "x".repeat(300);
+    for word in ["/etc", ".", "/etc/passwd/x", "/etc/passwd", "./folder", "./loop", "./plain", &long, "", "./none", "no-such"] {
+        let env = Command::new("env").arg(word).current_dir(dir.path()).output().unwrap();
+        for verb in [&["run"][..], &["run", "-oL"], &["run", "--rescue", "--coalesce"], &["trace", "--quiet"]] {
+            let output = run(dir.path(), &[verb, &["--", word]].concat());
+            assert_eq!(output.status.code(), env.status.code(), "{verb:?} {word:?}: {}", errors(&output));
+            assert!(errors(&output).starts_with(&format!("weir: {word}: E")), "{verb:?}: {}", errors(&output));
+        }
+    }
+}
+
+/// Under `strace -f` the library gathers calls without a tracer of weir's own.
+#[test]
+fn coalesce_works_under_another_tracer() {
+    let dir = disk_dir();
+    let source = "#include <unistd.h>\n#include <time.h>\nint main(void) { \
+        for (int i = 0; i < 20000; i++) write(1, \"0123456789abcdef\" + i % 16, 1); \
+        struct timespec t = {0, 1000000}; nanosleep(&t, 0); \
+        for (int i = 0; i < 20000; i++) write(1, \"y\", 1); }\n";
+    let program = build(dir.path(), "bytes", "bytes.c", source, &["cc"]).unwrap();
+    let traced = |options: &[&str]| {
+        let words = [&["-qq", "-f", "-o", "calls", "-e", "trace=write", common::WEIR, "run"], options, &["--", &program]];
+        Command::new("strace").args(words.concat()).current_dir(dir.path()).output().unwrap()
+    };
+    let bare = Command::new(&program).output().unwrap().stdout;
+    let output = traced(&["--coalesce"]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert!(output.stdout == bare, "{} bytes, not {}", output.stdout.len(), bare.len());
+    let said = errors(&output);
+    assert!(said.lines().count() == 1 && said.contains("a kill loses gathered bytes"), "{said}");
+    let calls = std::fs::read_to_string(dir.path().join("calls")).unwrap();
+    let writes = calls.lines().filter(|line| line.contains("write(1,")).count();
+    assert!(writes < 100, "{writes} writes of 40,000 bytes");
+    assert_eq!(traced(&["--coalesce", "--strict"]).status.code(), Some(125));
+    for options in [&["--rescue"][..], &["--max-delay=50ms"], &["--coalesce", "--rescue"], &[]] {
+        let output = traced(options);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0), "{options:?}");
+        assert!(errors(&output).contains("(strace) traces it already"), "{options:?}: {}", errors(&output));
+    }
+    // Without -f the tracer does not follow the command.
+    let words = ["-qq", "-o", "/dev/null", common::WEIR, "run", "--rescue", "--strict", "--", &program];
+    let output = Command::new("strace").args(words).current_dir(dir.path()).output().unwrap();
+    assert!(output.status.success() && output.stdout == bare, "{}", errors(&output));
+}
+
+#[test]
+fn sizes_are_those_of_stdbuf() {
+    let dir = disk_dir();
+    let source = "#include <stdio.h>\n#include <stdio_ext.h>\nint main(void) { \
+        printf(\"%d %zu\\n\", __flbf(stdout), __fbufsize(stdout)); }\n";
+    let program = build(dir.path(), "size", "size.c", source, &["cc"]).unwrap();
+    for mode in ["0", "1", "K", "k", "KB", "1kB", "1KiB", "1M", "MB", "2G", "L", " L", "+5", "0K"] {
+        let stdbuf = Command::new("stdbuf").args(["-o", mode, &program]).output().unwrap();
+        let output = run(dir.path(), &["run", "-o", mode, "--", &program]);
+        assert_eq!(text(&output.stdout), text(&stdbuf.stdout), "{mode}: {}", errors(&output));
+    }
+    for mode in ["Z", "1Y", "x", "LL", "-1", "", "99999999999999999999", "1KK", "B"] {
+        let stdbuf = Command::new("stdbuf").args(["-o", mode, &program]).output().unwrap();
+        assert_eq!(stdbuf.status.code(), Some(125), "{mode}");
+        let output = run(dir.path(), &["run", &format!("-o{mode}"), "--", &program]);
+        assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{mode}: {}", errors(&output));
+    }
+    let output = run(dir.path(), &["run", "-iL", "--", &program]);
+    assert!(errors(&output).contains("meaningless"), "{}", errors(&output));
+    let output = run(dir.path(), &["run", "-o1E", "--", &program]);
+    assert!(output.status.code() == Some(125) && errors(&output).contains("1 EiB"), "{}", errors(&output));
+}
