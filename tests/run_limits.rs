@@ -33,7 +33,8 @@ const HELLO_C: &str = "#include <stdio.h>\nint main(void) { puts(\"hi\"); }\n";
 const COUT: &str = "#include <iostream>\nint main() { std::cout << \"hi\\n\"; }\n";
 const UNSYNCED: &str =
     "#include <iostream>\nint main() { std::ios::sync_with_stdio(false); std::cout << \"hi\\n\"; }\n";
-const OFSTREAM: &str = "#include <fstream>\nint main() { std::ofstream file(\"/dev/stdout\"); file << \"hi\\n\"; }\n";
+const OFSTREAM: &str =
+    "#include <fstream>\nint main() { std::ofstream file(\"/dev/stdout\"); file << \"hi\\n\"; }\n";
 const IFSTREAM: &str = "#include <fstream>\n#include <iostream>\n#include <string>\n\
     int main() { std::ifstream file(\"/dev/null\"); std::string s; file >> s; std::cout << s << \"hi\\n\"; }\n";
 const GO: &str = "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"hi\") }\n";
@@ -44,12 +45,19 @@ const BUF_WRITER: &str = "use std::io::Write;\nfn main() { let mut out = std::io
     \"/dev/stdout\").unwrap()); writeln!(out, \"hi\").unwrap(); out.flush().unwrap(); }\n";
 
 /// Programs: name, file, source, compiler, and what `weir run -oL` does not reach.
-fn programs() -> Vec<(&'static str, &'static str, &'static str, &'static [&'static str], Option<&'static str>)> {
+fn programs() -> Vec<(&'static str, &'static str, &'static str, &'static [&'static str], Option<&'static str>)>
+{
     vec![
         ("c", "c.c", HELLO_C, &["cc"], None),
         ("cout", "cout.cc", COUT, &["g++"], None),
         ("unsynced", "unsynced.cc", UNSYNCED, &["g++"], Some("std::cout after sync_with_stdio(false)")),
-        ("unsynced-O2", "unsynced.cc", UNSYNCED, &["g++", "-O2"], Some("std::cout after sync_with_stdio(false)")),
+        (
+            "unsynced-O2",
+            "unsynced.cc",
+            UNSYNCED,
+            &["g++", "-O2"],
+            Some("std::cout after sync_with_stdio(false)"),
+        ),
         ("ofstream", "ofstream.cc", OFSTREAM, &["g++", "-O2"], Some("a std::ofstream")),
         ("ofstream-O0", "ofstream.cc", OFSTREAM, &["g++"], Some("a std::ofstream")),
         ("ifstream", "ifstream.cc", IFSTREAM, &["g++", "-O2"], None),
@@ -87,7 +95,10 @@ fn what_is_out_of_reach_is_said_in_one_line() {
         let why = text(&run(dir.path(), &["run", "-oL", "--why=only", "--", &program]).stdout);
         let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(why.contains("out of reach"), unreached.is_some(), "{name}: {why}");
-        assert!(unreached.is_none() || !why.contains("done, ") && !why.contains("not needed"), "{name}: {why}");
+        assert!(
+            unreached.is_none() || !why.contains("done, ") && !why.contains("not needed"),
+            "{name}: {why}"
+        );
     }
 }
 
@@ -131,12 +142,29 @@ fn a_file_that_cannot_be_executed_has_status_126() {
     std::os::unix::fs::symlink("loop", dir.path().join("loop")).unwrap();
     std::fs::write(dir.path().join("plain"), "x").unwrap();
     let long = "x".repeat(300);
-    for word in ["/etc", ".", "/etc/passwd/x", "/etc/passwd", "./folder", "./loop", "./plain", &long, "", "./none", "no-such"] {
+    for word in [
+        "/etc",
+        ".",
+        "/etc/passwd/x",
+        "/etc/passwd",
+        "./folder",
+        "./loop",
+        "./plain",
+        &long,
+        "",
+        "./none",
+        "no-such",
+    ] {
         let env = Command::new("env").arg(word).current_dir(dir.path()).output().unwrap();
-        for verb in [&["run"][..], &["run", "-oL"], &["run", "--rescue", "--coalesce"], &["trace", "--quiet"]] {
+        for verb in [&["run"][..], &["run", "-oL"], &["run", "--rescue", "--coalesce"], &["trace", "--quiet"]]
+        {
             let output = run(dir.path(), &[verb, &["--", word]].concat());
             assert_eq!(output.status.code(), env.status.code(), "{verb:?} {word:?}: {}", errors(&output));
-            assert!(errors(&output).starts_with(&format!("weir: {word}: E")), "{verb:?}: {}", errors(&output));
+            assert!(
+                errors(&output).starts_with(&format!("weir: {word}: E")),
+                "{verb:?}: {}",
+                errors(&output)
+            );
         }
     }
 }
@@ -151,7 +179,11 @@ fn coalesce_works_under_another_tracer() {
         for (int i = 0; i < 20000; i++) write(1, \"y\", 1); }\n";
     let program = build(dir.path(), "bytes", "bytes.c", source, &["cc"]).unwrap();
     let traced = |options: &[&str]| {
-        let words = [&["-qq", "-f", "-o", "calls", "-e", "trace=write", common::WEIR, "run"], options, &["--", &program]];
+        let words = [
+            &["-qq", "-f", "-o", "calls", "-e", "trace=write", common::WEIR, "run"],
+            options,
+            &["--", &program],
+        ];
         Command::new("strace").args(words.concat()).current_dir(dir.path()).output().unwrap()
     };
     let bare = Command::new(&program).output().unwrap().stdout;

@@ -126,9 +126,19 @@ fn a_static_shell_is_reported() {
     let source = "int main(void) { return 0; }\n";
     std::fs::write(dir.path().join("still.c"), source).unwrap();
     let mut compiler = Command::new("cc");
-    assert!(compiler.args(["-static", "still.c", "-o", "still"]).current_dir(dir.path()).status().unwrap().success());
+    assert!(
+        compiler
+            .args(["-static", "still.c", "-o", "still"])
+            .current_dir(dir.path())
+            .status()
+            .unwrap()
+            .success()
+    );
     let output = run(dir.path(), &["run", "--private-stdin", "--", "./still"]);
     assert!(output.status.success());
     let errors = text(&output.stderr);
-    assert!(errors.lines().count() == 1 && errors.contains("not for a file that the command reads"), "{errors}");
+    assert!(
+        errors.lines().count() == 1 && errors.contains("not for a file that the command reads"),
+        "{errors}"
+    );
 }

@@ -33,8 +33,8 @@ pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use pending_bytes::{MemoryStore, PendingBytes};
 pub use process_images::{functions, unreadable, walkers, walkers_missing};
 pub use runtime_entry::{
-    BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry, compiled_runtime, detect_runtime,
-    runtime_of, runtimes,
+    BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry, compiled_runtime,
+    detect_runtime, runtime_of, runtimes,
 };
 pub use runtimes::glibc::GlibcStreams;
 

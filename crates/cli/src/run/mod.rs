@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast
+    /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. With --coalesce only the gathered bytes
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]
     max_delay: Option<Duration>,
 

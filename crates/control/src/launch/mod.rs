@@ -139,7 +139,10 @@ fn run(
     });
     let Some(supervision) = plan.supervision else {
         before_start(&[]);
-        return Ok(wait::until_ended(gated, arena.map(|arena| ArenaTicker::start(arena, plan.gathered_delay)))?);
+        return Ok(wait::until_ended(
+            gated,
+            arena.map(|arena| ArenaTicker::start(arena, plan.gathered_delay)),
+        )?);
     };
     let handlers: Vec<Box<dyn LifecycleHandler + Send>> = match arena {
         Some(arena) => vec![Box::new(CoalesceHandler::new(arena, plan.gathered_delay))],

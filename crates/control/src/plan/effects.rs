@@ -7,7 +7,7 @@ use super::Plan;
 /// The degree to which an option reaches the buffers of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// The option is honoured, or the program behaves so already.
+    /// The option is honoured, or the program needs no change.
     Whole,
     /// The option is honoured in part, or by a substitute: a sentence without its full stop.
     InPart(String),
@@ -82,8 +82,10 @@ impl Plan {
 
     fn reach(&self, row: &PlanRow) -> Reach {
         let runtime = self.runtime.facts.name;
-        let unreached =
-            row.unreached.as_ref().map(|buffers| format!("out of reach in this {runtime} program: {buffers}"));
+        let unreached = row
+            .unreached
+            .as_ref()
+            .map(|buffers| format!("out of reach in this {runtime} program: {buffers}"));
         match (row.effect, unreached) {
             (Effect::Whole | Effect::Already, None) => Reach::Whole,
             (Effect::Not, _) => Reach::Refused(row.text.clone()),

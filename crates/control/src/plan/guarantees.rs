@@ -205,7 +205,8 @@ impl PlanBuilder<'_> {
         self.library().private_stdin = Some(self.host.stdin_inode.unwrap_or(CLOSED));
         let row = match self.not_preloadable() {
             None => {
-                let text = "programs that it starts find the end of the file on a standard input that it reads";
+                let text =
+                    "programs that it starts find the end of the file on a standard input that it reads";
                 PlanRow::honoured(option, Technique::Library, text)
             }
             Some(why) => {

@@ -2,8 +2,8 @@
 
 use super::request::{BufferMode, StandardStream};
 use super::{PlanBuilder, SUBSTITUTE_DELAY};
-use weir_model::{RuntimeFix, Size};
 use weir_model::run::{Effect, PlanRow, Technique};
+use weir_model::{RuntimeFix, Size};
 
 impl PlanBuilder<'_> {
     pub(super) fn add_modes(&mut self) {
@@ -29,22 +29,17 @@ impl PlanBuilder<'_> {
         let (option, name) = ("--force", self.plan.runtime.facts.name);
         let by_library = matches!(self.plan.runtime.facts.fixes.other_streams, RuntimeFix::Library);
         let from_outside = self.plan.supervision.is_some() || self.plan.terminal;
-        let output = self.request.mode(StandardStream::Output).map(|mode| self.output_fix(mode));
-        let row = match (by_library, self.not_preloadable(), output) {
-            (true, None, _) => {
+        let row = match (by_library, self.not_preloadable()) {
+            (_, None) => {
                 let text = "setvbuf and its like have no effect in the program";
                 PlanRow::honoured(option, Technique::Library, text)
             }
-            (true, Some(_), _) if from_outside => {
+            (true, Some(_)) if from_outside => {
                 let text = "the bytes are written from outside, whatever mode the program sets";
                 PlanRow::honoured(option, Technique::Outside, text)
             }
-            (true, Some(why), _) => PlanRow::refused(option, why),
-            (false, _, Some(RuntimeFix::Environment { .. } | RuntimeFix::Hook(_))) => {
-                let text = format!("holds for setvbuf only: {name} itself can set another mode later");
-                PlanRow::honoured(option, Technique::Library, text).with_effect(Effect::Part)
-            }
-            (false, ..) => {
+            (true, Some(why)) => PlanRow::refused(option, why),
+            (false, Some(_)) => {
                 let text = format!("{name} does not call setvbuf");
                 PlanRow::honoured(option, Technique::Nothing, text).with_effect(Effect::Already)
             }

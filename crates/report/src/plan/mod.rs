@@ -55,6 +55,7 @@ fn answer(row: &PlanRow) -> Block {
         Effect::Already => "not needed",
         Effect::Not => "cannot be honoured",
     };
-    let unreached = row.unreached.as_ref().map_or(String::new(), |buffers| format!("; out of reach: {buffers}"));
+    let unreached =
+        row.unreached.as_ref().map_or(String::new(), |buffers| format!("; out of reach: {buffers}"));
     Block::Answer { question: row.option.clone(), answer: format!("{effect}{by}: {}{unreached}.", row.text) }
 }
