@@ -82,7 +82,9 @@ fn is_rust(sections: &ElfSections) -> bool {
 fn has_buf_writer(sections: &ElfSections) -> bool {
     let own = |name: &[u8]| {
         let of = memchr::memmem::find(name, b"BufWriter").map(|at| &name[at + b"BufWriter".len()..]);
-        of.is_some_and(|of| !of.starts_with(b"$LT$W$GT$") && memchr::memmem::find(of, b"StdoutRaw").is_none())
+        // Both manglings of a type parameter.
+        let is_generic = |of: &[u8]| of.starts_with(b"$LT$W$GT$") || of.starts_with(b"pE");
+        of.is_some_and(|of| !is_generic(of) && memchr::memmem::find(of, b"StdoutRaw").is_none())
     };
     sections.any_symbol(false, own).unwrap_or(true)
 }
