@@ -113,14 +113,11 @@ fn what_is_honoured_is_not_commented() {
         &["-oL", "--strict", "--", "python3", "-c", "print('hi')"],
         &["--", "perl", "-e", "print \"hi\\n\""],
         &["--private-stdin", "--strict", "--", "sh", "-c", "echo hi"],
+        &["--stdout=auto", "--strict", "--", "echo", "hi"],
     ] {
         let output = run(dir.path(), &[&["run"], command].concat());
         assert_eq!((text(&output.stdout).as_str(), errors(&output).as_str()), ("hi\n", ""), "{command:?}");
     }
-    let output = run(dir.path(), &["run", "--stdout=auto", "--", "echo", "hi"]);
-    assert!(errors(&output).contains("runs unchanged") && output.status.success(), "{}", errors(&output));
-    let output = run(dir.path(), &["run", "--stdout=auto", "--strict", "--", "echo", "hi"]);
-    assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(125), true));
 }
 
 /// Options with the same limit share a line.
@@ -227,5 +224,5 @@ fn sizes_are_those_of_stdbuf() {
     let output = run(dir.path(), &["run", "-iL", "--", &program]);
     assert!(errors(&output).contains("meaningless"), "{}", errors(&output));
     let output = run(dir.path(), &["run", "-o1E", "--", &program]);
-    assert!(output.status.code() == Some(125) && errors(&output).contains("1 EiB"), "{}", errors(&output));
+    assert!(output.status.code() == Some(125) && errors(&output).contains("cannot be allocated"), "{}", errors(&output));
 }

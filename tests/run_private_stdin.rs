@@ -97,7 +97,7 @@ fn the_commands_own_input_is_private_but_not_its_file() {
     // Without kcmp(2), as in some containers, position and inode tell the same.
     let denied = ["strace", "-qq", "-f", "-o", "/dev/null", "-e", "inject=kcmp:error=EPERM"];
     for tracer in [&[][..], &denied] {
-        let words = [tracer, &[common::WEIR, "run", "--private-stdin", "--", "sh", "-c", script]].concat();
+        let words = [tracer, &[common::WEIR, "run", "--private-stdin", "--", "bash", "-c", script]].concat();
         let mut command = Command::new(words[0]);
         let hosts = std::fs::File::open(dir.path().join("hosts")).unwrap();
         let output = command.args(&words[1..]).current_dir(dir.path()).stdin(hosts).output().unwrap();

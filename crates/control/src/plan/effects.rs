@@ -63,12 +63,9 @@ impl Plan {
         rows.map(|row| format!("{}: {}", row.option, row.text)).collect()
     }
 
-    /// Returns a sentence for each reason why options are honoured in part or by a substitute, and one if the plan has no
-    /// effect at all. Options with the same reason share a sentence.
+    /// Returns a sentence for each reason why options are honoured in part or by a substitute. Options with the same reason
+    /// share a sentence.
     pub fn remarks(&self) -> Vec<String> {
-        if self.rows.is_empty() {
-            return vec!["no option changes a buffer: the command runs unchanged".into()];
-        }
         let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
         for row in &self.rows {
             let Reach::InPart(reason) = self.reach(row) else { continue };
