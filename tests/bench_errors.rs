@@ -110,7 +110,7 @@ fn too_little_space_is_an_error_before_the_measurement() {
         "256k",
         "\"$1\" bench copy --dir small --size 8MB --budget 2s; s=$?; ls small; exit $s",
     );
-    fails(&output, 1, &["small", "not enough room", "--size"]);
+    fails(&output, 1, &["small", "not enough space", "--size"]);
     assert_eq!(text(&output.stdout), "", "files are left behind");
 }
 
@@ -125,7 +125,7 @@ fn a_disk_that_fills_up_during_the_run_is_enospc_and_leaves_no_files() {
                   \"$1\" bench copy --dir small --size 8MB --records 1K,64K --budget 30s --precision 0 --json r.json; \
                   s=$?; wait; ls -A small; exit $s";
     let output = on_small_fs(dir.path(), "32m", script);
-    fails(&output, 1, &["write", "ENOSPC", "make room"]);
+    fails(&output, 1, &["write", "ENOSPC", "free some space"]);
     assert!(
         text(&output.stdout).trim_end().ends_with("other"),
         "only the other program's file is left: {}",

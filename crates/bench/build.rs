@@ -1,5 +1,5 @@
-//! Compiles the measured loops and makes the table of methods from the names of their files, so that a
-//! method is added by adding one file to methods/.
+//! Compiles the measured loops and generates the table of methods from their file names, so that a new method is one
+//! new file in methods/.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -15,7 +15,7 @@ fn main() {
         .flag("-Wall")
         .flag("-Wextra")
         .flag("-Werror")
-        // The loops are what is measured: the same optimisation in every profile of cargo.
+        // The measured loops have the same optimisation in every cargo profile.
         .opt_level(2)
         .include("frame")
         .include(env::var_os("DEP_WEIR_INCLUDE").expect("set by libweir-rs"))
@@ -35,7 +35,7 @@ fn main() {
     println!("cargo:rerun-if-changed=methods");
 }
 
-/// The C files of a folder, sorted.
+/// Returns the C files of a folder, sorted.
 fn sources(folder: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .expect("a folder of this crate")

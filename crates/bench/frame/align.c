@@ -1,5 +1,5 @@
-/* What O_DIRECT needs: statx(2) with STATX_DIOALIGN, asked of the kernel itself since the C library's
- * headers may be older than it (Linux 6.1). */
+/* The alignment that O_DIRECT requires: a raw statx(2) with STATX_DIOALIGN, because the C library's headers
+ * may be older than the flag (Linux 6.1). */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 
 enum { DIOALIGN = 0x2000, STATX_SIZE = 0x100, STATX_ALIGN_AT = 0x98 };
 
-/* struct statx of the kernel, the same on every architecture, as far as it matters here. */
+/* The fields of the kernel's struct statx that are used here; the layout is the same on every architecture. */
 struct statx_alignment {
     uint32_t mask;
     unsigned char unused[STATX_ALIGN_AT - sizeof(uint32_t)];

@@ -1,5 +1,5 @@
-/* What the page cache holds of a file: cachestat(2), or before Linux 6.5 mincore(2), which knows neither
- * dirty pages nor those under writeback. */
+/* State of a file in the page cache: cachestat(2), or before Linux 6.5 mincore(2), which reports neither dirty
+ * pages nor pages under writeback. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ static bool may_write(int fd, const struct stat *status)
     return (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) || status->st_uid == geteuid() || geteuid() == 0;
 }
 
-static int look_by_mincore(int fd, uint64_t bytes, uint64_t page, struct wb_cache_state *state)
+static int read_by_mincore(int fd, uint64_t bytes, uint64_t page, struct wb_cache_state *state)
 {
     enum { WINDOW = 16384 };
     static unsigned char resident[WINDOW];
@@ -44,7 +44,7 @@ static int look_by_mincore(int fd, uint64_t bytes, uint64_t page, struct wb_cach
     return 0;
 }
 
-int wb_cache_look(int fd, uint64_t bytes, struct wb_cache_state *state)
+int wb_read_cache_state(int fd, uint64_t bytes, struct wb_cache_state *state)
 {
     struct stat status;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -54,7 +54,7 @@ int wb_cache_look(int fd, uint64_t bytes, struct wb_cache_state *state)
     if (bytes > (uint64_t)status.st_size)
         bytes = (uint64_t)status.st_size;
     if (bytes == 0)
-        return 0; /* which cachestat(2) would take for the whole file */
+        return 0; /* a length of 0 means the whole file to cachestat(2) */
     state->pages = (bytes + page - 1) / page;
     struct cachestat_range_of_kernel range = {.length = bytes};
     struct cachestat_of_kernel found = {0};
@@ -64,26 +64,26 @@ int wb_cache_look(int fd, uint64_t bytes, struct wb_cache_state *state)
         state->writeback = found.writeback;
         return 0;
     }
-    const int error = errno; /* EPERM also where a container's filter does not know the call */
+    const int error = errno; /* a container's seccomp filter may reject the call with EPERM */
     state->exact = 0;
     if ((error != ENOSYS && error != EPERM && error != EOPNOTSUPP) || !may_write(fd, &status))
         return -error;
-    return look_by_mincore(fd, bytes, page, state);
+    return read_by_mincore(fd, bytes, page, state);
 }
 
-void wb_look_at_output(struct wb_run *run)
+void wb_read_output_cache(struct wb_run *run)
 {
     struct wb_result *result = run->result;
     struct wb_cache_state state;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (run->job->workload == WB_READ) {
-        result->dirty_known = 1; /* there is no output, so nothing of it is dirty */
+        result->dirty_known = 1; /* without an output there are no dirty bytes */
         return;
     }
     const int fd = open(run->job->out_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (wb_cache_look(fd, run->job->bytes, &state) == 0 && state.exact) {
+    if (wb_read_cache_state(fd, run->job->bytes, &state) == 0 && state.exact) {
         result->dirty_known = 1;
         result->dirty_bytes = state.dirty * page;
         result->writeback_bytes = state.writeback * page;

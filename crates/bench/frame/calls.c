@@ -1,4 +1,4 @@
-/* How many system calls there were: as a method counts its own, and as the kernel counts them all. */
+/* Counts of system calls: those that a method counts, and those that the kernel counts. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ void wb_count(struct wb_run *run, const char *call, uint64_t count)
     }
 }
 
-/* The number after `key` in the text of /proc/self/io. */
+/* Reads the number after `key` in the text of /proc/self/io. */
 static bool number_of(const char *text, const char *key, uint64_t *number)
 {
     const char *found = strstr(text, key);
@@ -32,8 +32,8 @@ static bool number_of(const char *text, const char *key, uint64_t *number)
     return true;
 }
 
-/* One look is one pread(2), which the kernel counts only after it has printed the counts. */
-static bool look_once(int fd, uint64_t *reads, uint64_t *writes)
+/* Reads the counters with one pread(2), which the kernel counts only after it has printed the counters. */
+static bool read_io_counters(int fd, uint64_t *reads, uint64_t *writes)
 {
     char text[512];
     ssize_t got = pread(fd, text, sizeof text - 1, 0);
@@ -43,37 +43,38 @@ static bool look_once(int fd, uint64_t *reads, uint64_t *writes)
     return number_of(text, "syscr: ", reads) && number_of(text, "syscw: ", writes);
 }
 
-void wb_io_start(struct wb_io_look *look)
+void wb_io_start(struct wb_io_counters *counters)
 {
     uint64_t first_reads, first_writes;
-    look->fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
-    if (look->fd < 0)
+    counters->fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+    if (counters->fd < 0)
         return;
-    if (!look_once(look->fd, &first_reads, &first_writes) ||
-        !look_once(look->fd, &look->reads, &look->writes)) {
-        close(look->fd);
-        look->fd = -1;
+    if (!read_io_counters(counters->fd, &first_reads, &first_writes) ||
+        !read_io_counters(counters->fd, &counters->reads, &counters->writes)) {
+        close(counters->fd);
+        counters->fd = -1;
         return;
     }
-    /* What two looks back to back differ by is what a look costs: the second one is in the next. */
-    look->reads += look->reads - first_reads;
-    look->writes += look->writes - first_writes;
+    /* The difference of two consecutive reads is the cost of one read. The kernel counts the second read after
+     * it has printed the counters, so its cost is added to the start values. */
+    counters->reads += counters->reads - first_reads;
+    counters->writes += counters->writes - first_writes;
 }
 
-void wb_io_end(struct wb_io_look *look, struct wb_run *run)
+void wb_io_end(struct wb_io_counters *counters, struct wb_run *run)
 {
     struct wb_result *result = run->result;
     uint64_t reads, writes;
-    if (look->fd < 0)
+    if (counters->fd < 0)
         return;
-    if (look_once(look->fd, &reads, &writes)) {
+    if (read_io_counters(counters->fd, &reads, &writes)) {
         result->kernel_counts_known = 1;
-        result->kernel_reads = reads - look->reads;
-        result->kernel_writes = writes - look->writes;
+        result->kernel_reads = reads - counters->reads;
+        result->kernel_writes = writes - counters->writes;
         if (result->kernel_counted) {
             wb_count(run, "read", result->kernel_reads);
             wb_count(run, "write", result->kernel_writes);
         }
     }
-    close(look->fd);
+    close(counters->fd);
 }

@@ -1,6 +1,6 @@
 /*
- * The loops of the methods that move one byte a call of the program, as fgetc(3) and fputc(3) do. Get and
- * put are known where this is inlined, and a macro of the C library (getc_unlocked) stays one.
+ * The loops of the methods that move one byte per library call, as fgetc(3) and fputc(3) do. The loops are
+ * inlined with a constant get and put, so a macro of the C library (getc_unlocked) is expanded in the loop.
  */
 #ifndef WEIR_BENCH_CHARS_H
 #define WEIR_BENCH_CHARS_H
@@ -11,11 +11,11 @@
 typedef int wb_get_char(FILE *from);
 typedef int wb_put_char(int byte, FILE *to);
 
-/* WB_COPY, WB_TRANSLATE (map: not NULL) and WB_READ (put: NULL). */
+/* Runs WB_COPY, WB_TRANSLATE (map: not NULL) or WB_READ (put: NULL). */
 WB_INLINE int wb_chars_through(struct wb_run *run, wb_get_char *get, wb_put_char *put,
                                const unsigned char *map)
 {
-    struct wb_streams *streams = run->own;
+    struct wb_streams *streams = run->method_data;
     FILE *const in = streams->in, *const out = streams->out;
     const uint64_t bytes = run->job->bytes;
     uint64_t moved = 0;
@@ -26,7 +26,7 @@ WB_INLINE int wb_chars_through(struct wb_run *run, wb_get_char *get, wb_put_char
         if (map)
             byte = map[byte];
         if (!put)
-            *run->record = (unsigned char)byte; /* or the compiler may see that nobody wants it */
+            *run->record = (unsigned char)byte; /* keeps the compiler from removing the unused read */
         else if (put(byte, out) == EOF)
             break;
         moved++;
@@ -39,10 +39,10 @@ WB_INLINE int wb_chars_through(struct wb_run *run, wb_get_char *get, wb_put_char
     return wb_moved(run, moved, moved, "read");
 }
 
-/* WB_WRITE and WB_LOG: `line` bytes of text at the record, over and over. */
+/* WB_WRITE and WB_LOG: writes the `line` bytes of text at the record repeatedly. */
 WB_INLINE int wb_chars_text(struct wb_run *run, wb_put_char *put, uint64_t line)
 {
-    struct wb_streams *streams = run->own;
+    struct wb_streams *streams = run->method_data;
     FILE *const out = streams->out;
     const unsigned char *const text = run->record;
     const uint64_t bytes = run->job->bytes;

@@ -1,5 +1,5 @@
-/* Does the job make sense, and does its method do such a job? A mistake of the caller is EINVAL with the
- * field's name as the call; what a method does not do is wb_cannot() with the method's own reason. */
+/* Validates a job. An invalid field is EINVAL with the field's name as the call; a workload or policy that the
+ * method does not have is wb_cannot() with the method's reason. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,7 +11,7 @@ static bool syncs_every(uint32_t sync)
     return sync == WB_SYNC_FSYNC || sync == WB_SYNC_FDATASYNC || sync == WB_SYNC_RANGE;
 }
 
-/* The name of the first field that makes no sense, or NULL. */
+/* Returns the name of the first invalid field, or NULL. */
 static const char *wrong_field(const struct wb_job *job, unsigned options)
 {
     const bool reads = job->workload != WB_WRITE && job->workload != WB_LOG;
@@ -28,7 +28,7 @@ static const char *wrong_field(const struct wb_job *job, unsigned options)
     if (job->bytes > INT64_MAX)
         return "bytes";
     if (job->record_bytes < 1 || job->record_bytes > INT32_MAX / 2)
-        return "record_bytes"; /* no call of Linux moves more than 2 GiB less a page */
+        return "record_bytes"; /* one call of Linux moves at most 2 GiB less a page */
     if (syncs_every(job->sync) && job->sync_every_bytes < 1)
         return "sync_every_bytes";
     if ((options & WB_HAS_VECTOR) && (job->vector_records < 1 || job->vector_records > IOV_MAX))

@@ -1,5 +1,5 @@
-/* What measuring costs here: one clock read, and what the frame adds to one pass of a loop. The least of
- * a few short batches, since whatever disturbs a batch only adds to it. Under 0.3 ms in all. */
+/* Measures the cost of measuring: of one clock read, and of the frame in one pass of a loop. The result is the
+ * minimum of a few short batches, because a disturbance only adds time. Takes less than 0.3 ms. */
 #include <stdatomic.h>
 
 #include "frame.h"
@@ -19,8 +19,8 @@ static double clock_read_ns(void)
     return (double)least / CLOCK_READS;
 }
 
-/* The shape that the loops byte by byte have, without their calls: what a loop has besides, to cut its last
- * record, runs beside the calls and costs nothing that is seen. */
+/* Times the loop of the byte-by-byte methods without its calls. The other loops also shorten their last record,
+ * which overlaps with the calls and adds no measurable time. */
 static double pass_ns(void)
 {
     static struct wb_run scratch;
@@ -33,7 +33,7 @@ static double pass_ns(void)
             moved++;
             if (wb_passed(&scratch, moved) != 0)
                 break;
-            /* Stands for the calls: memory may have changed, so the pass stays as it is. */
+            /* Replaces the calls: the compiler must assume that memory changed, and keeps the pass. */
             atomic_signal_fence(memory_order_seq_cst);
         }
         const uint64_t took = wb_clock(CLOCK_MONOTONIC) - start;

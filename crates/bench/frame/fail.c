@@ -1,4 +1,4 @@
-/* Who failed and why: the first record stays, since what follows a failure is its consequence. */
+/* Records failures and remarks. Only the first failure is kept, because later ones are its consequences. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ int wb_fail(struct wb_run *run, const char *call, const char *path, int error)
     result->error_number = error;
     snprintf(result->error_call, sizeof result->error_call, "%s", call);
     snprintf(result->error_path, sizeof result->error_path, "%s", path ? path : "");
-    result->text[0] = '\0'; /* a remark on a result that is none */
+    result->text[0] = '\0'; /* a failed sample has no remark */
     return -1;
 }
 

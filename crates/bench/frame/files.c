@@ -1,4 +1,4 @@
-/* The input and the output: opened so that nothing that exists is ever written to. */
+/* Opens and closes the input and the output. An existing file is never written to. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -6,19 +6,19 @@
 
 #include "frame.h"
 
-/* Untimed and before the span, so that only the loop's own calls are in it. */
-void wb_see_input(struct wb_run *run)
+/* Sets to_end. Runs before the timed span, which then contains only the loop's calls. */
+void wb_stat_input(struct wb_run *run)
 {
     struct stat status;
     const uint32_t workload = run->job->workload;
     if (workload == WB_WRITE || workload == WB_LOG)
         return;
-    /* What is wrong with the input is open(2)'s to say. */
+    /* open(2) reports a missing or unreadable input. */
     run->to_end = stat(run->job->in_path, &status) == 0 && (uint64_t)status.st_size == run->job->bytes;
 }
 
-/* openat(2) as open(3) calls it; a signal that interrupts it (a slow network file system) is no error. */
-static int open_again(struct wb_run *run, const char *path, int flags)
+/* Calls openat(2) until no signal interrupts it, as may happen on a slow network file system. */
+static int open_retrying(struct wb_run *run, const char *path, int flags)
 {
     int fd;
     uint64_t calls = 0;
@@ -39,7 +39,7 @@ static int sync_flags(uint32_t sync)
 
 static int open_input(struct wb_run *run, int flags)
 {
-    run->in = open_again(run, run->job->in_path, O_RDONLY | flags);
+    run->in = open_retrying(run, run->job->in_path, O_RDONLY | flags);
     if (run->in < 0)
         return -1;
     if (run->job->advice == WB_ADVICE_NONE)
@@ -59,11 +59,11 @@ int wb_open_files(struct wb_run *run, int flags_in, int flags_out)
     int flags = run->open_flags_out | flags_out | sync_flags(run->job->sync);
     if (!(flags & O_RDWR))
         flags |= O_WRONLY;
-    run->out = open_again(run, run->job->out_path, flags | O_CREAT | O_EXCL | O_NOFOLLOW);
+    run->out = open_retrying(run, run->job->out_path, flags | O_CREAT | O_EXCL | O_NOFOLLOW);
     return run->out < 0 ? -1 : 0;
 }
 
-/* close(2) is never called again: Linux has freed the descriptor even when it reports an error. */
+/* Closes *fd. close(2) is never repeated: Linux has freed the descriptor even when the call fails. */
 static int close_one(struct wb_run *run, int *fd, const char *path)
 {
     if (*fd < 0)

@@ -1,4 +1,4 @@
-/* The order of one sample: prepare, then the timed span (open, transfer, sync, close), then the looks. */
+/* Runs one sample: prepare, then the timed span (open, transfer, sync, close), then the inspection. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "frame.h"
 
-/* What the span is measured by, at one end of it. */
+/* Resource usage at one end of the span. */
 struct wb_instant {
     struct rusage usage;
     uint64_t cpu_ns;
@@ -23,7 +23,7 @@ static uint64_t microseconds(const struct timeval *from, const struct timeval *t
     return (uint64_t)((to->tv_sec - from->tv_sec) * 1000000 + (to->tv_usec - from->tv_usec));
 }
 
-static void keep_usage(struct wb_result *result, const struct wb_instant *from, const struct wb_instant *to)
+static void record_usage(struct wb_result *result, const struct wb_instant *from, const struct wb_instant *to)
 {
     const struct rusage *a = &from->usage, *b = &to->usage;
     result->cpu_ns = to->cpu_ns - from->cpu_ns;
@@ -40,12 +40,12 @@ static int transfer(struct wb_run *run)
     const struct wb_ops *ops = &run->method->ops;
     if (ops->transfer(run) != 0)
         return -1;
-    /* What a sync at the end is to reach has to be in the kernel first; the close would be too late. */
+    /* The sync at the end must include the pending bytes, so they are written before it. */
     return run->job->sync == WB_SYNC_END && ops->flush ? ops->flush(run) : 0;
 }
 
-/* Four clock reads, five with a sync at the end. What was measured is kept also when a stage fails, and
- * close always runs. */
+/* Runs and times the stages: four clock reads, five with a sync at the end. The times are recorded also when a
+ * stage fails, and close always runs. */
 static void timed(struct wb_run *run)
 {
     const struct wb_ops *ops = &run->method->ops;
@@ -75,14 +75,14 @@ static void timed(struct wb_run *run)
 
 static void span(struct wb_run *run)
 {
-    struct wb_io_look look;
+    struct wb_io_counters counters;
     struct wb_instant before, after;
-    wb_io_start(&look);
+    wb_io_start(&counters);
     take_instant(&before);
     timed(run);
     take_instant(&after);
-    wb_io_end(&look, run);
-    keep_usage(run->result, &before, &after);
+    wb_io_end(&counters, run);
+    record_usage(run->result, &before, &after);
     if (run->result->syncs > 0)
         wb_count(run, wb_sync_call(run->job->sync), run->result->syncs);
 }
@@ -90,19 +90,19 @@ static void span(struct wb_run *run)
 int wb_measure(const struct wb_job *job, struct wb_result *result)
 {
     struct wb_run run = {.job = job, .result = result, .in = -1, .out = -1};
-    /* A limit on the size of files is then EFBIG, which says more than a process that was killed. */
+    /* A file size limit then gives EFBIG instead of killing the process. */
     signal(SIGXFSZ, SIG_IGN);
     memset(result, 0, sizeof *result);
     run.method = wb_method_named(job->method);
     if (wb_check(&run) != 0)
         return (int)result->status;
     const struct wb_ops *ops = &run.method->ops;
-    wb_see_input(&run);
+    wb_stat_input(&run);
     if (wb_prepare_record(&run) == 0 && (!ops->prepare || ops->prepare(&run) == 0)) {
         wb_measure_cost(result);
         span(&run);
         if (result->status == WB_OK)
-            wb_look_at_output(&run);
+            wb_read_output_cache(&run);
         if (result->status == WB_OK && ops->inspect)
             (void)ops->inspect(&run);
     }

@@ -11,21 +11,21 @@ extern const struct wb_method *const wb_methods[];
 extern const size_t wb_methods_count;
 
 const struct wb_method *wb_method_named(const char *name); /* registry.c; NULL: none */
-int wb_check(struct wb_run *run);         /* check.c: does the job make sense for its method */
-int wb_prepare_record(struct wb_run *run); /* text.c: the record, filled with text where text is written */
-void wb_see_input(struct wb_run *run);    /* files.c: sets to_end */
-void wb_look_at_output(struct wb_run *run); /* cache.c: dirty_bytes, writeback_bytes */
-const char *wb_sync_call(uint32_t policy); /* sync.c: the call that the policy makes */
-int wb_sync_once(struct wb_run *run, uint64_t moved); /* sync.c: makes it, reads no clock */
+int wb_check(struct wb_run *run);         /* check.c: validates the job for its method */
+int wb_prepare_record(struct wb_run *run); /* text.c: allocates the record, fills it with text to write */
+void wb_stat_input(struct wb_run *run);    /* files.c: sets to_end */
+void wb_read_output_cache(struct wb_run *run); /* cache.c: sets dirty_bytes, writeback_bytes */
+const char *wb_sync_call(uint32_t policy); /* sync.c: name of the system call of the policy */
+int wb_sync_once(struct wb_run *run, uint64_t moved); /* sync.c: makes that call, reads no clock */
 void wb_measure_cost(struct wb_result *result); /* cost.c */
 
 /* calls.c: /proc/self/io before and after the span. */
-struct wb_io_look {
-    int fd;                /* -1: this kernel does not count */
-    uint64_t reads, writes; /* at the start of the span */
+struct wb_io_counters {
+    int fd;                /* -1: this kernel does not count the calls */
+    uint64_t reads, writes; /* values at the start of the span */
 };
-void wb_io_start(struct wb_io_look *look);
-void wb_io_end(struct wb_io_look *look, struct wb_run *run);
+void wb_io_start(struct wb_io_counters *counters);
+void wb_io_end(struct wb_io_counters *counters, struct wb_run *run);
 
 static inline uint64_t wb_clock(clockid_t clock)
 {

@@ -1,7 +1,7 @@
 /*
- * The loops, once: a method gives its own "get" and "put", and every workload is made of them. All of it
- * is inlined into the method's transfer with get and put known, so what is left is the loop that one
- * would write by hand (bench-harness measures that it is).
+ * The loops of all workloads, made of a "get" and a "put" that each method supplies. They are inlined into
+ * the method's transfer with constant get and put, so the result is the loop that one would write by hand
+ * (make bench-harness verifies it).
  */
 #ifndef WEIR_BENCH_LOOPS_H
 #define WEIR_BENCH_LOOPS_H
@@ -20,30 +20,30 @@
 struct wb_io {
     struct wb_run *run;
     int in, out;
-    void *own;           /* the run's */
+    void *method_data;   /* copied from the run */
     uint64_t gets, puts; /* system calls made; for wb_loop() to report */
 };
 
-/* Gets up to `bytes` from offset `at` of the input: how many, 0 at its end, -1 after wb_fail(). */
+/* Gets up to `bytes` from offset `at` of the input; returns their number, 0 at the end, -1 after wb_fail(). */
 typedef ssize_t wb_get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_t at);
-/* Puts all of `bytes` at offset `at` of the output; 0, or -1 after wb_fail(). */
+/* Puts all of `bytes` at offset `at` of the output; returns 0, or -1 after wb_fail(). */
 typedef int wb_put(struct wb_io *io, const unsigned char *from, size_t bytes, uint64_t at);
 
-WB_INLINE size_t wb_pass(uint64_t left, uint64_t most)
+WB_INLINE size_t wb_pass_length(uint64_t left, uint64_t pass_bytes)
 {
-    return (size_t)(left < most ? left : most);
+    return (size_t)(left < pass_bytes ? left : pass_bytes);
 }
 
-/* WB_COPY, WB_TRANSLATE (map: not NULL) and WB_READ (put: NULL). */
+/* Runs WB_COPY, WB_TRANSLATE (map: not NULL) or WB_READ (put: NULL). */
 WB_INLINE int wb_loop_through(struct wb_io *io, wb_get *get, wb_put *put, const unsigned char *map,
                               const char *get_call)
 {
     struct wb_run *run = io->run;
     unsigned char *const record = run->record;
-    const uint64_t bytes = run->job->bytes, most = run->pass_bytes;
+    const uint64_t bytes = run->job->bytes, pass_bytes = run->pass_bytes;
     uint64_t moved = 0, passes = 0;
     while (moved < bytes) {
-        const ssize_t got = get(io, record, wb_pass(bytes - moved, most), moved);
+        const ssize_t got = get(io, record, wb_pass_length(bytes - moved, pass_bytes), moved);
         if (got <= 0)
             break;
         for (ssize_t i = 0; map && i < got; i++)
@@ -56,19 +56,19 @@ WB_INLINE int wb_loop_through(struct wb_io *io, wb_get *get, wb_put *put, const 
             break;
     }
     if (moved == bytes && run->to_end && run->result->status == WB_OK)
-        (void)get(io, record, most, moved);
+        (void)get(io, record, pass_bytes, moved);
     return wb_moved(run, moved, passes, get_call);
 }
 
-/* WB_WRITE and WB_LOG. */
+/* Runs WB_WRITE or WB_LOG. */
 WB_INLINE int wb_loop_text(struct wb_io *io, wb_put *put, const char *put_call)
 {
     struct wb_run *run = io->run;
     const unsigned char *const text = run->record;
-    const uint64_t bytes = run->job->bytes, most = run->pass_bytes, mask = run->text_mask;
+    const uint64_t bytes = run->job->bytes, pass_bytes = run->pass_bytes, mask = run->text_mask;
     uint64_t moved = 0, passes = 0;
     while (moved < bytes) {
-        const size_t wanted = wb_pass(bytes - moved, most);
+        const size_t wanted = wb_pass_length(bytes - moved, pass_bytes);
         if (put(io, text + (moved & mask), wanted, moved) != 0)
             break;
         moved += wanted;
@@ -79,12 +79,12 @@ WB_INLINE int wb_loop_text(struct wb_io *io, wb_put *put, const char *put_call)
     return wb_moved(run, moved, passes, put_call);
 }
 
-/* The job's workload by these two, whose system calls are called get_call and put_call; kernel_counted
- * methods leave io.gets and io.puts at 0. */
+/* Runs the job's workload with `get` and `put`. get_call and put_call name their system calls; methods with
+ * kernel_counted leave io.gets and io.puts at 0. */
 WB_INLINE int wb_loop(struct wb_run *run, wb_get *get, wb_put *put, const char *get_call,
                       const char *put_call)
 {
-    struct wb_io io = {.run = run, .in = run->in, .out = run->out, .own = run->own};
+    struct wb_io io = {.run = run, .in = run->in, .out = run->out, .method_data = run->method_data};
     int rc = -1;
     switch (run->job->workload) {
     case WB_COPY:
@@ -105,19 +105,20 @@ WB_INLINE int wb_loop(struct wb_run *run, wb_get *get, wb_put *put, const char *
     return rc;
 }
 
-/* Moves up to `bytes` from input to output within the kernel: how many, 0 at its end, -1 after a failure. */
+/* Moves up to `bytes` from input to output within the kernel; returns their number, 0 at the input's end, -1
+ * after a failure. */
 typedef ssize_t wb_move(struct wb_io *io, size_t bytes);
 
-/* WB_COPY where the bytes do not come here; the calls are named as for wb_loop(), NULL for none. */
+/* Runs WB_COPY without copying the bytes to user space; the calls are named as for wb_loop(), NULL for none. */
 WB_INLINE int wb_loop_move(struct wb_run *run, wb_move *move, const char *get_call, const char *put_call)
 {
-    struct wb_io io = {.run = run, .in = run->in, .out = run->out, .own = run->own};
-    const uint64_t bytes = run->job->bytes, most = run->pass_bytes;
+    struct wb_io io = {.run = run, .in = run->in, .out = run->out, .method_data = run->method_data};
+    const uint64_t bytes = run->job->bytes, pass_bytes = run->pass_bytes;
     uint64_t moved = 0, passes = 0;
     while (moved < bytes) {
-        size_t left = wb_pass(bytes - moved, most);
+        size_t left = wb_pass_length(bytes - moved, pass_bytes);
         ssize_t got;
-        do { /* a record that is moved in part (up to the end of a shared block, of a pipe) is continued */
+        do { /* continues a record that was moved in part (the end of a shared block, a full pipe) */
             got = move(&io, left);
             if (got <= 0)
                 break;
@@ -131,15 +132,15 @@ WB_INLINE int wb_loop_move(struct wb_run *run, wb_move *move, const char *get_ca
             break;
     }
     if (moved == bytes && run->to_end && run->result->status == WB_OK)
-        (void)move(&io, most);
+        (void)move(&io, pass_bytes);
     wb_count(run, get_call, io.gets);
     wb_count(run, put_call, io.puts);
     return wb_moved(run, moved, passes, get_call);
 }
 
 /* Shared by the methods that copy within the kernel. */
-#define WB_MOVE_REASON "it moves bytes from file to file only; no byte of them comes to the program"
+#define WB_MOVE_REASON "it only moves bytes from file to file; the program never has them"
 #define WB_MOVE_SYNCS (WB_ALL_SYNCS & ~WB_BIT(WB_SYNC_RWF_DSYNC))
-#define WB_MOVE_SYNC_REASON "the call has no flag that syncs what it moved"
+#define WB_MOVE_SYNC_REASON "the call has no flag that syncs the bytes it moves"
 
 #endif

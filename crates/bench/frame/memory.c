@@ -1,4 +1,4 @@
-/* Buffers: aligned, touched, and refused when the machine has not that much free. */
+/* Allocates buffers: aligned, touched, and only if the machine has enough available memory. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include "frame.h"
 
 enum { ALIGNMENT = 4096 };
-#define SMALL (1u << 20) /* below it, asking the kernel first is not worth its time */
+#define SMALL (1u << 20) /* up to 1 MiB a read of /proc/meminfo costs more than it prevents */
 
-/* MemAvailable, or as much as there can be where the kernel does not say. */
+/* Returns MemAvailable, or UINT64_MAX (rounded down) if the kernel does not report it. */
 static uint64_t available_bytes(void)
 {
     unsigned long long kilobytes = UINT64_MAX / 1024;

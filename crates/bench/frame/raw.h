@@ -1,6 +1,6 @@
 /*
- * preadv2(2) and pwritev2(2), which not every C library has, asked of the kernel itself, and the flags
- * that are newer than many headers. Offset -1: the file position.
+ * preadv2(2) and pwritev2(2) as raw system calls, because not every C library has them, and flags that are
+ * newer than many headers. Offset -1 is the file position.
  */
 #ifndef WEIR_BENCH_RAW_H
 #define WEIR_BENCH_RAW_H
@@ -19,7 +19,7 @@
 #define RWF_DONTCACHE 0x00000080 /* Linux 6.14 */
 #endif
 
-/* The offset goes as its two halves; a 64-bit kernel takes the first whole. */
+/* The system call has the offset in two arguments; a 64-bit kernel uses all 64 bits of the first. */
 WB_INLINE ssize_t wb_preadv2(int fd, const struct iovec *vector, int count, int64_t offset, int flags)
 {
     return syscall(SYS_preadv2, fd, vector, count, (long)offset, (long)(offset >> 32), flags);
@@ -35,7 +35,7 @@ WB_INLINE const char *wb_flag_name(int flags)
     return flags & RWF_DONTCACHE ? "RWF_DONTCACHE" : "RWF_DSYNC";
 }
 
-/* wb_put by one pwritev2 with flags; `offset` -1, or where the bytes belong. */
+/* A wb_put with pwritev2(2) and flags; offset -1 is the file position. */
 WB_INLINE int wb_put_flagged(struct wb_io *io, const unsigned char *from, size_t bytes, int64_t offset,
                              int flags)
 {

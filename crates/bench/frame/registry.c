@@ -1,4 +1,4 @@
-/* The methods by number and by name. The table is generated; only names make the order. */
+/* Finds methods by number and by name. The table is generated; the order of numbers is that of the names. */
 #include <string.h>
 
 #include "frame.h"
@@ -11,7 +11,7 @@ const struct wb_method *wb_method_named(const char *name)
     return NULL;
 }
 
-/* The method that has `rank` names before its own. */
+/* Returns the method with `rank` names before its name, or NULL. */
 static const struct wb_method *method_of_rank(size_t rank)
 {
     for (size_t i = 0; i < wb_methods_count; i++) {
@@ -24,12 +24,12 @@ static const struct wb_method *method_of_rank(size_t rank)
     return NULL;
 }
 
-bool wb_method_at(size_t i, struct wb_method_facts *facts)
+bool wb_method_at(size_t i, struct wb_method_info *info)
 {
     const struct wb_method *method = method_of_rank(i);
     if (!method)
         return false;
-    *facts = (struct wb_method_facts){
+    *info = (struct wb_method_info){
         .name = method->name,
         .title = method->title,
         .workload_reason = method->workload_reason,
@@ -45,6 +45,6 @@ void wb_sizes(size_t sizes[WB_SIZES])
 {
     sizes[0] = sizeof(struct wb_job);
     sizes[1] = sizeof(struct wb_result);
-    sizes[2] = sizeof(struct wb_method_facts);
+    sizes[2] = sizeof(struct wb_method_info);
     sizes[3] = sizeof(struct wb_cache_state);
 }

@@ -1,4 +1,4 @@
-/* Opening, buffering, flushing and closing the streams of the methods of stdio(3). */
+/* Opens, buffers, flushes and closes the streams of the stdio(3) methods. */
 #include "streams.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ int wb_streams_prepare(struct wb_run *run)
     struct wb_streams *streams = calloc(1, sizeof *streams);
     if (!streams)
         return wb_fail(run, "malloc", NULL, ENOMEM);
-    run->own = streams;
+    run->method_data = streams;
     run->result->kernel_counted = 1;
     if (bytes == 0 || run->job->mode == WB_MODE_NONE)
         return 0;
@@ -19,7 +19,7 @@ int wb_streams_prepare(struct wb_run *run)
     return streams->out_buffer ? 0 : -1;
 }
 
-/* The default without a size leaves the stream untouched, which is what most programs have. */
+/* Sets mode and buffer. The default mode without a size leaves the stream untouched, as most programs do. */
 static int set_buffer(struct wb_run *run, FILE *stream, unsigned char *buffer)
 {
     const struct wb_job *job = run->job;
@@ -31,7 +31,7 @@ static int set_buffer(struct wb_run *run, FILE *stream, unsigned char *buffer)
     return 0;
 }
 
-/* A stream over *fd, which it then owns. */
+/* Returns a stream that owns *fd, and sets *fd to -1; NULL after wb_fail(). */
 static FILE *stream_over(struct wb_run *run, int *fd, const char *mode, const char *path,
                          unsigned char *buffer)
 {
@@ -41,13 +41,13 @@ static FILE *stream_over(struct wb_run *run, int *fd, const char *mode, const ch
         return NULL;
     }
     *fd = -1;
-    (void)set_buffer(run, stream, buffer); /* its failure is in the result */
+    (void)set_buffer(run, stream, buffer); /* a failure is recorded in the result */
     return stream;
 }
 
 int wb_streams_open(struct wb_run *run)
 {
-    struct wb_streams *streams = run->own;
+    struct wb_streams *streams = run->method_data;
     const struct wb_job *job = run->job;
     if (wb_open_files(run, 0, 0) != 0)
         return -1;
@@ -64,7 +64,7 @@ int wb_streams_open(struct wb_run *run)
 
 int wb_streams_flush(struct wb_run *run)
 {
-    struct wb_streams *streams = run->own;
+    struct wb_streams *streams = run->method_data;
     if (streams->out && fflush(streams->out) != 0)
         return wb_fail(run, "write", run->job->out_path, errno);
     return 0;
@@ -72,7 +72,7 @@ int wb_streams_flush(struct wb_run *run)
 
 int wb_streams_close(struct wb_run *run)
 {
-    struct wb_streams *streams = run->own;
+    struct wb_streams *streams = run->method_data;
     if (streams->out) {
         run->out = -1;
         if (fclose(streams->out) != 0)
@@ -85,23 +85,23 @@ int wb_streams_close(struct wb_run *run)
         wb_count(run, "close", 1);
     }
     streams->in = streams->out = NULL;
-    return wb_close_files(run); /* what did not become a stream */
+    return wb_close_files(run); /* descriptors without a stream, after a failure of fdopen(3) */
 }
 
 void wb_streams_release(struct wb_run *run)
 {
-    struct wb_streams *streams = run->own;
+    struct wb_streams *streams = run->method_data;
     if (!streams)
         return;
     free(streams->in_buffer);
     free(streams->out_buffer);
     free(streams);
-    run->own = NULL;
+    run->method_data = NULL;
 }
 
 void wb_streams_errors(struct wb_run *run)
 {
-    const struct wb_streams *streams = run->own;
+    const struct wb_streams *streams = run->method_data;
     const int error = errno ? errno : EIO;
     if (streams->in && ferror(streams->in))
         wb_fail(run, "read", run->job->in_path, error);

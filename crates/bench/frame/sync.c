@@ -1,5 +1,5 @@
-/* The sync policies: at the end, or every so many bytes with their time kept apart. The policies that
- * are open flags or write flags are not here; they need no call of their own. */
+/* The sync policies that make calls: at the end, or every sync_every_bytes, timed separately. Policies that are
+ * flags of open(2) or pwritev2(2) need no code here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* The record: its memory, the text in it where text is written, and the map of WB_TRANSLATE. */
+/* The record: its memory, its text for WB_WRITE and WB_LOG, and the map of WB_TRANSLATE. */
 #include "frame.h"
 
 enum { PRINTABLE_FIRST = '!', PRINTABLE = '~' - '!' + 1 };
@@ -24,8 +24,8 @@ static const unsigned char *translation(void)
     return map;
 }
 
-/* The text repeats with every line, so a record at any offset of WB_WRITE's text is found at a moving
- * start in a buffer that is one line longer. A record of WB_LOG starts where its line does. */
+/* Allocates and fills the record. WB_WRITE's text repeats after each line, so a buffer that is one line longer
+ * than the record contains the text of every offset, at a variable start. A WB_LOG record is one line. */
 int wb_prepare_record(struct wb_run *run)
 {
     const struct wb_job *job = run->job;
@@ -38,7 +38,7 @@ int wb_prepare_record(struct wb_run *run)
     if ((options & WB_HAS_QUEUE) && !text)
         run->record_size *= job->queue_depth;
     if (log && run->record_size < job->record_bytes)
-        run->record_size = job->record_bytes; /* a line written byte by byte */
+        run->record_size = job->record_bytes; /* the whole line, also for byte-by-byte methods */
     if (!log && text) {
         run->text_mask = WB_TEXT_LINE - 1;
         run->record_size += WB_TEXT_LINE;

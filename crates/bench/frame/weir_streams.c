@@ -1,4 +1,4 @@
-/* Opening, buffering, flushing and closing the streams of the methods of libweir. */
+/* Opens, buffers, flushes and closes the streams of the libweir methods. */
 #include "weir_streams.h"
 
 #include <errno.h>
@@ -6,12 +6,12 @@
 
 int wb_weir_prepare(struct wb_run *run)
 {
-    run->own = calloc(1, sizeof(struct wb_weir_streams));
+    run->method_data = calloc(1, sizeof(struct wb_weir_streams));
     run->result->kernel_counted = 1;
-    return run->own ? 0 : wb_fail(run, "malloc", NULL, ENOMEM);
+    return run->method_data ? 0 : wb_fail(run, "malloc", NULL, ENOMEM);
 }
 
-/* A stream over *fd, which it then owns. */
+/* Returns a stream that owns *fd, and sets *fd to -1; NULL after wb_fail(). */
 static weir_stream *stream_over(struct wb_run *run, int *fd, const char *path)
 {
     static const enum weir_mode modes[] = {
@@ -31,7 +31,7 @@ static weir_stream *stream_over(struct wb_run *run, int *fd, const char *path)
 
 int wb_weir_open(struct wb_run *run)
 {
-    struct wb_weir_streams *streams = run->own;
+    struct wb_weir_streams *streams = run->method_data;
     const struct wb_job *job = run->job;
     if (wb_open_files(run, 0, 0) != 0)
         return -1;
@@ -47,14 +47,14 @@ int wb_weir_open(struct wb_run *run)
 
 int wb_weir_flush(struct wb_run *run)
 {
-    struct wb_weir_streams *streams = run->own;
+    struct wb_weir_streams *streams = run->method_data;
     int result = streams->out ? weir_flush(streams->out) : 0;
     return result < 0 ? wb_fail(run, "write", run->job->out_path, -result) : 0;
 }
 
 int wb_weir_close(struct wb_run *run)
 {
-    struct wb_weir_streams *streams = run->own;
+    struct wb_weir_streams *streams = run->method_data;
     int result;
     if (streams->out) {
         run->out = -1;
@@ -68,11 +68,11 @@ int wb_weir_close(struct wb_run *run)
         wb_count(run, "close", 1);
     }
     streams->in = streams->out = NULL;
-    return wb_close_files(run); /* what did not become a stream */
+    return wb_close_files(run); /* descriptors without a stream, after a failure of weir_fdopen(3) */
 }
 
 void wb_weir_release(struct wb_run *run)
 {
-    free(run->own);
-    run->own = NULL;
+    free(run->method_data);
+    run->method_data = NULL;
 }

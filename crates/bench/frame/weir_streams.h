@@ -1,6 +1,6 @@
 /*
- * The two streams of the methods that go through libweir: everything but their loops. `run->own` is a
- * struct wb_weir_streams. The library makes the system calls, so the kernel counts them.
+ * The two streams of the methods that use libweir, except their loops. `run->method_data` is a struct
+ * wb_weir_streams. The library makes the system calls, so the kernel counts them.
  */
 #ifndef WEIR_BENCH_WEIR_STREAMS_H
 #define WEIR_BENCH_WEIR_STREAMS_H
@@ -10,7 +10,7 @@
 #include "method.h"
 
 struct wb_weir_streams {
-    weir_stream *in, *out; /* NULL where there is none */
+    weir_stream *in, *out; /* NULL: not open */
 };
 
 int wb_weir_prepare(struct wb_run *run);
@@ -24,6 +24,6 @@ void wb_weir_release(struct wb_run *run);
     .release = wb_weir_release
 
 #define WB_WEIR_SYNCS (WB_ALL_SYNCS & ~WB_BIT(WB_SYNC_RWF_DSYNC))
-#define WB_WEIR_SYNC_REASON "the library makes the write calls, and takes no flags for them"
+#define WB_WEIR_SYNC_REASON "the library makes the write calls and accepts no flags for them"
 
 #endif

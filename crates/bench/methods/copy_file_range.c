@@ -1,4 +1,4 @@
-/* copy_file_range(2): the file system copies, or lets both files have the same blocks. */
+/* copy_file_range(2): the file system copies, or shares the blocks of both files (reflink). */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fiemap.h>
@@ -27,14 +27,14 @@ static int transfer(struct wb_run *run)
     return wb_loop_move(run, move, "copy_file_range", NULL);
 }
 
-/* Extents of one answer of FIEMAP. */
+/* Number of extents that one FIEMAP call returns. */
 enum { EXTENTS = 64 };
 union extents {
     struct fiemap map;
     unsigned char memory[sizeof(struct fiemap) + EXTENTS * sizeof(struct fiemap_extent)];
 };
 
-/* How many of the first `bytes` lie in shared blocks; stops where the file system does not say. */
+/* Returns how many of the first `bytes` bytes are in shared blocks, as far as the file system reports it. */
 static uint64_t shared_bytes(int fd, uint64_t bytes)
 {
     union extents answer;
@@ -81,7 +81,7 @@ static int inspect(struct wb_run *run)
 
 const struct wb_method wb_method_copy_file_range = {
     .name = "copy_file_range",
-    .title = "copy_file_range(2), one call a record",
+    .title = "copy_file_range(2), one call per record",
     .workloads = WB_BIT(WB_COPY),
     .workload_reason = WB_MOVE_REASON,
     .syncs = WB_MOVE_SYNCS,

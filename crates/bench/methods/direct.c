@@ -1,7 +1,7 @@
 /*
- * O_DIRECT: the disk and the record, no page cache between. Addresses, offsets and lengths must be
- * multiples of what statx(2) says, or of 4096 where it says nothing; the bytes after the last multiple are
- * written with O_DIRECT cleared.
+ * O_DIRECT: transfers between disk and record without the page cache. Addresses, offsets and lengths must be
+ * multiples of the alignment that statx(2) reports, or of 4096 if it reports none; the bytes after the last
+ * multiple are written with O_DIRECT cleared.
  */
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -10,30 +10,30 @@
 
 #include "../frame/raw.h"
 
-enum { ASSUMED = 4096 }; /* what is enough everywhere; the first call shows whether O_DIRECT is there */
+enum { ASSUMED = 4096 }; /* sufficient on all file systems; the first call shows if O_DIRECT is supported */
 
 struct direct {
     uint32_t align;  /* of offset and length, for both files; a power of two */
-    bool assumed;    /* the file system did not say it */
-    bool cleared;    /* the output has no O_DIRECT any more: this is its tail */
+    bool assumed;    /* the file system does not report the alignment */
+    bool cleared;    /* O_DIRECT is cleared to write the tail of the output */
 };
 
 static int prepare(struct wb_run *run)
 {
-    run->own = calloc(1, sizeof(struct direct));
+    run->method_data = calloc(1, sizeof(struct direct));
     run->open_flags_in |= O_DIRECT;
     run->open_flags_out |= O_DIRECT;
-    return run->own ? 0 : wb_fail(run, "malloc", NULL, ENOMEM);
+    return run->method_data ? 0 : wb_fail(run, "malloc", NULL, ENOMEM);
 }
 
 static void release(struct wb_run *run)
 {
-    free(run->own);
+    free(run->method_data);
 }
 
 static int align_for(struct wb_run *run, int fd, const char *path)
 {
-    struct direct *direct = run->own;
+    struct direct *direct = run->method_data;
     uint32_t memory = ASSUMED, offset = ASSUMED;
     struct statfs system;
     if (fd < 0)
@@ -42,7 +42,7 @@ static int align_for(struct wb_run *run, int fd, const char *path)
     wb_count(run, "statx", 1);
     if (rc == -EOPNOTSUPP && fstatfs(fd, &system) == 0 &&
         (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC))
-        return wb_cannot(run, "the file system is in memory: O_DIRECT has no disk to go to");
+        return wb_cannot(run, "the file system is in memory: O_DIRECT needs a disk");
     if (rc < 0 && rc != -EOPNOTSUPP)
         return wb_fail(run, "statx", path, -rc);
     direct->assumed |= rc != 0;
@@ -57,7 +57,7 @@ static int align_for(struct wb_run *run, int fd, const char *path)
 
 static int open_direct(struct wb_run *run)
 {
-    struct direct *direct = run->own;
+    struct direct *direct = run->method_data;
     const uint64_t record = run->job->record_bytes;
     if (wb_open_files(run, 0, 0) != 0)
         return -1;
@@ -69,15 +69,15 @@ static int open_direct(struct wb_run *run)
         return wb_cannot(run,
                          "O_DIRECT needs a multiple of %llu bytes as the record here; the nearest is %llu",
                          (unsigned long long)align, (unsigned long long)nearest);
-    /* A short read already is the end, and leaves a position that no further one may start at. */
+    /* A short read shows the end already. A further read would start at an unaligned position and fail. */
     run->to_end = run->to_end && run->job->bytes % align == 0;
     return 0;
 }
 
-/* Reads whole multiples; at the job's end the rest of the last one is not the job's. */
+/* Reads whole multiples of the alignment; the bytes beyond the job's end are ignored. */
 WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_t at)
 {
-    const struct direct *direct = io->own;
+    const struct direct *direct = io->method_data;
     const size_t whole = (bytes + direct->align - 1) & ~(size_t)(direct->align - 1);
     (void)at;
     for (;;) {
@@ -93,7 +93,7 @@ WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_
 
 static int clear_direct(struct wb_run *run)
 {
-    struct direct *direct = run->own;
+    struct direct *direct = run->method_data;
     const int flags = fcntl(run->out, F_GETFL);
     wb_count(run, "fcntl", 2);
     if (flags < 0 || fcntl(run->out, F_SETFL, flags & ~O_DIRECT) != 0)
@@ -104,7 +104,7 @@ static int clear_direct(struct wb_run *run)
 
 WB_INLINE int put_flagged(struct wb_io *io, const unsigned char *from, size_t bytes, int flags)
 {
-    const struct direct *direct = io->own;
+    const struct direct *direct = io->method_data;
     while (bytes > 0) {
         const size_t tail = direct->cleared ? 0 : bytes & (direct->align - 1);
         if (tail == bytes && clear_direct(io->run) != 0)
@@ -143,23 +143,23 @@ static int transfer(struct wb_run *run)
     return wb_loop(run, get, put, "read", "write");
 }
 
-/* Some file systems take O_DIRECT and then use the page cache all the same. */
+/* Checks if the file system used the page cache in spite of O_DIRECT, as some do. */
 static int inspect(struct wb_run *run)
 {
     struct wb_cache_state state;
     const struct wb_job *job = run->job;
-    const struct direct *direct = run->own;
+    const struct direct *direct = run->method_data;
     if (direct->assumed)
-        wb_remark(run, "the file system does not say how O_DIRECT is aligned: 4096 bytes were assumed");
+        wb_remark(run, "the file system does not report the alignment of O_DIRECT: 4096 bytes assumed");
     if (job->workload == WB_READ)
-        return 0; /* what was cached before the read still is */
+        return 0; /* pages that were cached before the read stay cached */
     const int fd = open(job->out_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    const int rc = wb_cache_look(fd, job->bytes - job->bytes % direct->align, &state);
+    const int rc = wb_read_cache_state(fd, job->bytes - job->bytes % direct->align, &state);
     close(fd);
     if (rc == 0 && state.cached > 1)
-        wb_remark(run, "%llu of %llu pages written are in the page cache all the same",
+        wb_remark(run, "%llu of %llu written pages are in the page cache nevertheless",
                   (unsigned long long)state.cached, (unsigned long long)state.pages);
     return 0;
 }

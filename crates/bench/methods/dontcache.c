@@ -1,6 +1,6 @@
 /*
- * preadv2(2) and pwritev2(2) with RWF_DONTCACHE (Linux 6.14): through the page cache, but the pages leave
- * it as soon as they have been read or written back.
+ * preadv2(2) and pwritev2(2) with RWF_DONTCACHE (Linux 6.14): the kernel uses the page cache, and drops the
+ * pages as soon as they are read or written back.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,20 +9,22 @@
 #include "../frame/raw.h"
 
 struct before {
-    uint64_t cached; /* pages of the input that were cached already: those stay */
+    uint64_t cached; /* pages of the input that were cached before the run: they stay */
 };
 
-/* How many of the job's pages of `path` are cached; false where nobody knows. */
-static bool look(const struct wb_run *run, const char *path, bool settle, struct wb_cache_state *state)
+/* Counts the job's pages of `path` that are cached. With `settle`, waits for writeback and retries until they
+ * are dropped. Returns false if the kernel does not report them. */
+static bool read_cache_state(const struct wb_run *run, const char *path, bool settle,
+                             struct wb_cache_state *state)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return false;
-    /* Written pages leave when their writeback ends, a little later than the waiting call returns. */
+    /* The kernel drops written pages shortly after fsync(2) returns. */
     bool known = !settle || fsync(fd) == 0;
     for (int tries = 0; known && tries < 20; tries++) {
-        known = wb_cache_look(fd, run->job->bytes, state) == 0;
+        known = wb_read_cache_state(fd, run->job->bytes, state) == 0;
         if (!settle || state->cached == 0)
             break;
         nanosleep(&pause, NULL);
@@ -37,15 +39,15 @@ static int prepare(struct wb_run *run)
     struct before *before = calloc(1, sizeof *before);
     if (!before)
         return wb_fail(run, "malloc", NULL, ENOMEM);
-    run->own = before;
-    if (run->job->workload == WB_READ && look(run, run->job->in_path, false, &state))
+    run->method_data = before;
+    if (run->job->workload == WB_READ && read_cache_state(run, run->job->in_path, false, &state))
         before->cached = state.cached;
     return 0;
 }
 
 static void release(struct wb_run *run)
 {
-    free(run->own);
+    free(run->method_data);
 }
 
 WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_t at)
@@ -82,17 +84,17 @@ static int transfer(struct wb_run *run)
     return wb_loop(run, get, put, "preadv2", "pwritev2");
 }
 
-/* Untimed: did the pages really leave? */
+/* Checks if the kernel dropped the pages. */
 static int inspect(struct wb_run *run)
 {
     const struct wb_job *job = run->job;
-    const struct before *before = run->own;
+    const struct before *before = run->method_data;
     const bool reads = job->workload == WB_READ;
     struct wb_cache_state state = {0};
-    if (!look(run, reads ? job->in_path : job->out_path, !reads, &state))
-        wb_remark(run, "whether the pages left the page cache is not known here");
+    if (!read_cache_state(run, reads ? job->in_path : job->out_path, !reads, &state))
+        wb_remark(run, "this kernel does not report if the pages left the page cache");
     else if (state.cached > before->cached)
-        wb_remark(run, "%llu of %llu pages stayed in the page cache all the same",
+        wb_remark(run, "%llu of %llu pages stayed in the page cache nevertheless",
                   (unsigned long long)(state.cached - before->cached), (unsigned long long)state.pages);
     return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * io_uring(7) through liburing: up to queue_depth records in flight, each with an offset of its own, so
- * they may end in any order. A record is read into its slot and written from there; a short completion
- * continues where it ended.
+ * io_uring(7) through liburing: up to queue_depth records in flight. Each has its offset, so they may complete
+ * in any order. A record is read into its slot and written from there; after a short completion the rest is
+ * queued again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 struct slot {
     unsigned char *buffer;
-    uint64_t offset; /* of its record in the file */
+    uint64_t offset; /* of the record in the file */
     uint32_t length, done;
     bool writing;
 };
@@ -21,11 +21,11 @@ struct slot {
 struct ring {
     struct io_uring uring;
     struct slot *slots;
-    uint32_t *idle;       /* a stack of the slots without a record */
+    uint32_t *idle;       /* stack of the slots without a record */
     uint32_t idle_count, depth;
-    bool ready, fixed, any; /* set up; buffers registered; something has completed */
+    bool ready, fixed, completed_any; /* ring exists; buffers are registered; a request has succeeded */
     uint64_t issued, moved, passes, enters;
-    uint64_t error_offset; /* the earliest record that failed, because errors are reported in file order */
+    uint64_t error_offset; /* of the first failed record in file order, which is the one reported */
     int error;
     bool error_writing;
     const char *error_call;
@@ -37,8 +37,8 @@ static int prepare(struct wb_run *run)
     struct ring *ring = calloc(1, sizeof *ring);
     if (!ring)
         return wb_fail(run, "malloc", NULL, ENOMEM);
-    run->own = ring;
-    run->open_flags_out &= ~O_APPEND; /* which would ignore the offsets */
+    run->method_data = ring;
+    run->open_flags_out &= ~O_APPEND; /* O_APPEND ignores offsets */
     ring->slots = calloc(depth, sizeof ring->slots[0]);
     ring->idle = calloc(depth, sizeof ring->idle[0]);
     if (!ring->slots || !ring->idle)
@@ -51,7 +51,7 @@ static int prepare(struct wb_run *run)
 
 static void release(struct wb_run *run)
 {
-    struct ring *ring = run->own;
+    struct ring *ring = run->method_data;
     if (!ring)
         return;
     free(ring->slots);
@@ -59,7 +59,7 @@ static void release(struct wb_run *run)
     free(ring);
 }
 
-/* All slots are parts of the one record area, or share its text. */
+/* Registers the record area as one buffer: the slots are parts of it, or share its text. */
 static void register_buffers(struct wb_run *run, struct ring *ring)
 {
     const struct iovec area = {run->record, (size_t)run->record_size};
@@ -73,7 +73,7 @@ static void register_buffers(struct wb_run *run, struct ring *ring)
 
 static int open_ring(struct wb_run *run)
 {
-    struct ring *ring = run->own;
+    struct ring *ring = run->method_data;
     if (wb_open_files(run, 0, 0) != 0)
         return -1;
     const int rc = io_uring_queue_init(ring->depth, &ring->uring, 0);
@@ -81,7 +81,7 @@ static int open_ring(struct wb_run *run)
     if (rc == -ENOSYS || rc == -EPERM || rc == -EACCES)
         return wb_cannot(run, "this kernel has no io_uring, or forbids it: %s", strerror(-rc));
     if (rc == -ENOMEM)
-        return wb_cannot(run, "the kernel gives no memory for a ring that deep (RLIMIT_MEMLOCK)");
+        return wb_cannot(run, "the kernel has no memory for a ring of this depth (RLIMIT_MEMLOCK)");
     if (rc != 0)
         return wb_fail(run, "io_uring_setup", NULL, -rc);
     ring->ready = true;
@@ -92,7 +92,7 @@ static int open_ring(struct wb_run *run)
 
 static int close_ring(struct wb_run *run)
 {
-    struct ring *ring = run->own;
+    struct ring *ring = run->method_data;
     if (ring->ready) {
         io_uring_queue_exit(&ring->uring);
         wb_count(run, "close", 1);
@@ -101,7 +101,7 @@ static int close_ring(struct wb_run *run)
     return wb_close_files(run);
 }
 
-/* Queues what is left of the slot's read or write. There always is an entry: one a slot, a slot an entry. */
+/* Queues the rest of the slot's read or write. The ring has one entry per slot, so there is always one free. */
 static void queue(struct wb_run *run, struct ring *ring, uint32_t index)
 {
     struct slot *slot = &ring->slots[index];
@@ -122,7 +122,7 @@ static void queue(struct wb_run *run, struct ring *ring, uint32_t index)
     io_uring_sqe_set_data64(sqe, index);
 }
 
-/* Records go out up to the one that makes the next sync due: it needs all of them done. */
+/* Queues records up to the one at which the next sync is due, because the sync must include all of them. */
 static void issue(struct wb_run *run, struct ring *ring)
 {
     const uint64_t bytes = run->job->bytes, record = run->pass_bytes;
@@ -132,7 +132,7 @@ static void issue(struct wb_run *run, struct ring *ring)
         struct slot *slot = &ring->slots[index];
         slot->buffer = run->record + (text ? ring->issued & run->text_mask : index * record);
         slot->offset = ring->issued;
-        slot->length = (uint32_t)wb_pass(bytes - ring->issued, record);
+        slot->length = (uint32_t)wb_pass_length(bytes - ring->issued, record);
         slot->done = 0;
         slot->writing = text;
         ring->issued += slot->length;
@@ -145,7 +145,7 @@ static void retire(struct ring *ring, uint32_t index)
     ring->idle[ring->idle_count++] = index;
 }
 
-static void note_error(struct ring *ring, uint32_t index, int error)
+static void record_error(struct ring *ring, uint32_t index, int error)
 {
     const struct slot *slot = &ring->slots[index];
     if (!ring->error || slot->offset < ring->error_offset) {
@@ -157,8 +157,8 @@ static void note_error(struct ring *ring, uint32_t index, int error)
     retire(ring, index);
 }
 
-/* The slot's record has come as far as `writing` says; what comes next. */
-static int proceed(struct wb_run *run, struct ring *ring, uint32_t index)
+/* Ends a read or write that is complete: queues the write after a read, or retires the slot and counts it. */
+static int finish_stage(struct wb_run *run, struct ring *ring, uint32_t index)
 {
     struct slot *slot = &ring->slots[index];
     if (slot->writing || run->out < 0) {
@@ -181,22 +181,22 @@ static int complete(struct wb_run *run, struct ring *ring, uint32_t index, int r
     struct slot *slot = &ring->slots[index];
     if (result > 0) {
         slot->done += (uint32_t)result;
-        ring->any = true;
+        ring->completed_any = true;
         if (slot->done == slot->length)
-            return ring->error ? (retire(ring, index), 0) : proceed(run, ring, index);
+            return ring->error ? (retire(ring, index), 0) : finish_stage(run, ring, index);
     } else if (result == 0) {
-        note_error(ring, index, slot->writing ? EIO : ENODATA);
+        record_error(ring, index, slot->writing ? EIO : ENODATA);
         return 0;
     } else if (result != -EINTR && result != -EAGAIN) {
-        note_error(ring, index, -result);
+        record_error(ring, index, -result);
         return 0;
     }
     queue(run, ring, index);
     return 0;
 }
 
-/* Submits, waits for one completion at least and takes all that there are. */
-static int turn(struct wb_run *run, struct ring *ring)
+/* Submits the queued requests, waits for at least one completion and processes all available ones. */
+static int submit_and_reap(struct wb_run *run, struct ring *ring)
 {
     struct io_uring_cqe *cqe;
     unsigned head, seen = 0;
@@ -218,17 +218,17 @@ static int turn(struct wb_run *run, struct ring *ring)
 
 static int transfer(struct wb_run *run)
 {
-    struct ring *ring = run->own;
+    struct ring *ring = run->method_data;
     const struct wb_job *job = run->job;
     int rc = 0;
     while (rc == 0 && (ring->error ? ring->idle_count < ring->depth : ring->moved < job->bytes)) {
         if (!ring->error)
             issue(run, ring);
-        rc = turn(run, ring);
+        rc = submit_and_reap(run, ring);
     }
     wb_count(run, "io_uring_enter", ring->enters);
     if (ring->error)
-        wb_refused(run, ring->any ? NULL : ring->error_call, ring->error_call,
+        wb_refused(run, ring->completed_any ? NULL : ring->error_call, ring->error_call,
                    ring->error_writing ? job->out_path : job->in_path, ring->error);
     return wb_moved(run, ring->moved, ring->passes, "io_uring read");
 }

@@ -1,10 +1,10 @@
-/* weir_read(3) and weir_write(3): the streams of libweir, one call of each a record. */
+/* weir_read(3) and weir_write(3): the streams of libweir, one call of each per record. */
 #include "../frame/loops.h"
 #include "../frame/weir_streams.h"
 
 WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_t at)
 {
-    struct wb_weir_streams *streams = io->own;
+    struct wb_weir_streams *streams = io->method_data;
     (void)at;
     const ssize_t got = weir_read(streams->in, to, bytes);
     return got < 0 ? wb_fail(io->run, "read", io->run->job->in_path, (int)-got) : got;
@@ -12,12 +12,12 @@ WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_
 
 WB_INLINE int put(struct wb_io *io, const unsigned char *from, size_t bytes, uint64_t at)
 {
-    struct wb_weir_streams *streams = io->own;
+    struct wb_weir_streams *streams = io->method_data;
     (void)at;
-    ssize_t taken = weir_write(streams->out, from, bytes);
-    if (taken >= 0 && (size_t)taken < bytes) /* an error stopped it: the next call says which */
-        taken = weir_write(streams->out, from + taken, bytes - (size_t)taken);
-    return taken < 0 ? wb_fail(io->run, "write", io->run->job->out_path, (int)-taken) : 0;
+    ssize_t written = weir_write(streams->out, from, bytes);
+    if (written >= 0 && (size_t)written < bytes) /* short because of an error: the next call returns it */
+        written = weir_write(streams->out, from + written, bytes - (size_t)written);
+    return written < 0 ? wb_fail(io->run, "write", io->run->job->out_path, (int)-written) : 0;
 }
 
 static int transfer(struct wb_run *run)
@@ -27,7 +27,7 @@ static int transfer(struct wb_run *run)
 
 const struct wb_method wb_method_libweir = {
     .name = "libweir",
-    .title = "weir_read(3) and weir_write(3) of libweir, one of each a record",
+    .title = "weir_read(3) and weir_write(3) of libweir, one of each per record",
     .workloads = WB_ALL_WORKLOADS,
     .syncs = WB_WEIR_SYNCS,
     .sync_reason = WB_WEIR_SYNC_REASON,

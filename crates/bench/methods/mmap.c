@@ -1,7 +1,7 @@
 /*
- * Both files mapped whole, a record being one memcpy(3) between the mappings. On Linux fsync(2) and
- * fdatasync(2) also write what was stored through a mapping (msync(2) with MS_SYNC is such an fdatasync
- * of a range), so the frame's syncs need nothing of their own here.
+ * Both files mapped completely; a record is one memcpy(3) between the mappings. On Linux fsync(2) and
+ * fdatasync(2) also write the bytes stored through a mapping (msync(2) with MS_SYNC is an fdatasync of a
+ * range), so the frame's sync calls work unchanged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "../frame/loops.h"
 
 struct maps {
-    unsigned char *in, *out; /* MAP_FAILED where there is none */
+    unsigned char *in, *out; /* MAP_FAILED: not mapped */
 };
 
 static int prepare(struct wb_run *run)
@@ -25,14 +25,14 @@ static int prepare(struct wb_run *run)
     if (!maps)
         return wb_fail(run, "malloc", NULL, ENOMEM);
     *maps = (struct maps){MAP_FAILED, MAP_FAILED};
-    run->own = maps;
+    run->method_data = maps;
     run->open_flags_out |= O_RDWR; /* a shared mapping that is stored to must also be readable */
     return 0;
 }
 
 static void release(struct wb_run *run)
 {
-    free(run->own);
+    free(run->method_data);
 }
 
 static int map_one(struct wb_run *run, unsigned char **map, int fd, int protection, const char *path)
@@ -51,12 +51,12 @@ static int map_one(struct wb_run *run, unsigned char **map, int fd, int protecti
 
 static int open_maps(struct wb_run *run)
 {
-    struct maps *maps = run->own;
+    struct maps *maps = run->method_data;
     const struct wb_job *job = run->job;
     if (wb_open_files(run, 0, 0) != 0)
         return -1;
     if (job->bytes == 0)
-        return 0; /* there is no mapping of no bytes */
+        return 0; /* a mapping of 0 bytes is invalid */
     if (run->out >= 0) {
         wb_count(run, "ftruncate", 1);
         if (ftruncate(run->out, (off_t)job->bytes) != 0)
@@ -79,8 +79,8 @@ static int unmap_one(struct wb_run *run, unsigned char **map, const char *path)
 
 static int close_maps(struct wb_run *run)
 {
-    struct maps *maps = run->own;
-    (void)unmap_one(run, &maps->out, run->job->out_path); /* its failure is in the result */
+    struct maps *maps = run->method_data;
+    (void)unmap_one(run, &maps->out, run->job->out_path); /* a failure is recorded in the result */
     (void)unmap_one(run, &maps->in, run->job->in_path);
     return wb_close_files(run);
 }
@@ -94,15 +94,15 @@ WB_INLINE void copy_mapped(unsigned char *to, const unsigned char *from, size_t 
         to[i] = map[from[i]];
 }
 
-/* One record a pass; each mask says which bits of the offset count for that address: all for a mapping,
- * none for the record that WB_READ reads into. */
+/* Copies one record per pass. The masks select the bits of the offset that are added to an address: all for a
+ * mapping, none for the record that WB_READ reads into. */
 WB_INLINE int loop(struct wb_run *run, unsigned char *to, uint64_t to_mask, const unsigned char *from,
                    uint64_t from_mask, const unsigned char *map)
 {
     const uint64_t bytes = run->job->bytes, most = run->pass_bytes;
     uint64_t moved = 0, passes = 0;
     while (moved < bytes) {
-        const size_t wanted = wb_pass(bytes - moved, most);
+        const size_t wanted = wb_pass_length(bytes - moved, most);
         copy_mapped(to + (moved & to_mask), from + (moved & from_mask), wanted, map);
         moved += wanted;
         passes++;
@@ -114,7 +114,7 @@ WB_INLINE int loop(struct wb_run *run, unsigned char *to, uint64_t to_mask, cons
 
 static int run_loop(struct wb_run *run)
 {
-    const struct maps *maps = run->own;
+    const struct maps *maps = run->method_data;
     switch (run->job->workload) {
     case WB_COPY:
         return loop(run, maps->out, UINT64_MAX, maps->in, UINT64_MAX, NULL);
@@ -127,7 +127,7 @@ static int run_loop(struct wb_run *run)
     }
 }
 
-/* A store that finds no space, and a load past an input that has shrunk, are SIGBUS. */
+/* Target of SIGBUS: a store into a full file system, or a load past the end of an input that was truncated. */
 static sigjmp_buf bus_error;
 
 static void on_bus_error(int signal)
@@ -157,10 +157,10 @@ const struct wb_method wb_method_mmap = {
     .name = "mmap",
     .title = "both files mapped, a record is one memcpy(3)",
     .workloads = WB_ALL_WORKLOADS & ~WB_BIT(WB_LOG),
-    .workload_reason = "a mapping cannot make a file longer, so nothing is appended through one",
+    .workload_reason = "a mapping cannot make a file longer, so it cannot append",
     .syncs = WB_BIT(WB_SYNC_NONE) | WB_BIT(WB_SYNC_END) | WB_BIT(WB_SYNC_FSYNC) |
              WB_BIT(WB_SYNC_FDATASYNC) | WB_BIT(WB_SYNC_RANGE),
-    .sync_reason = "O_SYNC, O_DSYNC and RWF_DSYNC are about write calls, not stores into a mapping",
+    .sync_reason = "O_SYNC, O_DSYNC and RWF_DSYNC apply to write calls, not to stores into a mapping",
     .options = WB_HAS_RECORD,
     .ops = {.prepare = prepare, .open = open_maps, .transfer = transfer, .close = close_maps,
             .release = release},

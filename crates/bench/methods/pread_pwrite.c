@@ -1,9 +1,9 @@
-/* pread(2) and pwrite(2): as syscall, with the offset given instead of kept by the kernel. */
+/* pread(2) and pwrite(2): as syscall.c, but the program passes the offset. */
 #include <fcntl.h>
 
 #include "../frame/raw.h"
 
-/* pwrite(2) on a descriptor with O_APPEND ignores its offset on Linux. */
+/* Clears O_APPEND, with which pwrite(2) ignores its offset on Linux. */
 static int prepare(struct wb_run *run)
 {
     run->open_flags_out &= ~O_APPEND;
@@ -52,7 +52,7 @@ static int transfer(struct wb_run *run)
 
 const struct wb_method wb_method_pread_pwrite = {
     .name = "pread-pwrite",
-    .title = "pread(2) and pwrite(2), one of each a record",
+    .title = "pread(2) and pwrite(2), one of each per record",
     .workloads = WB_ALL_WORKLOADS,
     .syncs = WB_ALL_SYNCS,
     .options = WB_HAS_RECORD,

@@ -1,4 +1,4 @@
-/* sendfile(2): the kernel copies from the input's pages to the output, one call a record. */
+/* sendfile(2): the kernel copies from the input's pages to the output, one call per record. */
 #include <errno.h>
 #include <sys/sendfile.h>
 
@@ -24,7 +24,7 @@ static int transfer(struct wb_run *run)
 
 const struct wb_method wb_method_sendfile = {
     .name = "sendfile",
-    .title = "sendfile(2), one call a record",
+    .title = "sendfile(2), one call per record",
     .workloads = WB_BIT(WB_COPY),
     .workload_reason = WB_MOVE_REASON,
     .syncs = WB_MOVE_SYNCS,

@@ -1,4 +1,4 @@
-/* splice(2): the input's pages into a pipe, and from the pipe into the output. */
+/* splice(2): moves pages from the input into a pipe, and from the pipe into the output. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,16 +16,16 @@ static int prepare(struct wb_run *run)
     if (!pipe)
         return wb_fail(run, "malloc", NULL, ENOMEM);
     *pipe = (struct pipe){{-1, -1}};
-    run->own = pipe;
+    run->method_data = pipe;
     return 0;
 }
 
 static void release(struct wb_run *run)
 {
-    free(run->own);
+    free(run->method_data);
 }
 
-/* As large as a record, which may lie across one page more than it fills; else as large as allowed. */
+/* Sizes the pipe for one record, which may span one page more than its size; else as large as allowed. */
 static void size_pipe(struct wb_run *run, int fd)
 {
     const long record = (long)run->job->record_bytes;
@@ -44,7 +44,7 @@ static void size_pipe(struct wb_run *run, int fd)
 
 static int open_pipe(struct wb_run *run)
 {
-    struct pipe *pipe = run->own;
+    struct pipe *pipe = run->method_data;
     if (wb_open_files(run, 0, 0) != 0)
         return -1;
     wb_count(run, "pipe2", 1);
@@ -56,7 +56,7 @@ static int open_pipe(struct wb_run *run)
 
 static int close_pipe(struct wb_run *run)
 {
-    struct pipe *pipe = run->own;
+    struct pipe *pipe = run->method_data;
     for (int i = 0; i < 2; i++) {
         if (pipe->ends[i] < 0)
             continue;
@@ -67,7 +67,7 @@ static int close_pipe(struct wb_run *run)
     return wb_close_files(run);
 }
 
-/* One splice(2) that is tried again when a signal came first. */
+/* Calls splice(2), again after EINTR. */
 WB_INLINE ssize_t splice_some(struct wb_io *io, int from, int to, size_t bytes, uint64_t *calls,
                               const char *path)
 {
@@ -81,7 +81,7 @@ WB_INLINE ssize_t splice_some(struct wb_io *io, int from, int to, size_t bytes, 
     }
 }
 
-/* What is in the pipe has to leave it before the next record comes. */
+/* Moves `bytes` bytes from the pipe to the output, so that the pipe is empty before the next record. */
 WB_INLINE int drain(struct wb_io *io, const struct pipe *pipe, size_t bytes)
 {
     const char *path = io->run->job->out_path;
@@ -96,10 +96,10 @@ WB_INLINE int drain(struct wb_io *io, const struct pipe *pipe, size_t bytes)
     return 0;
 }
 
-/* A pipeful. */
+/* Moves up to `bytes` bytes, at most the pipe's size. */
 WB_INLINE ssize_t move(struct wb_io *io, size_t bytes)
 {
-    const struct pipe *pipe = io->own;
+    const struct pipe *pipe = io->method_data;
     const ssize_t in = splice_some(io, io->in, pipe->ends[1], bytes, &io->gets, io->run->job->in_path);
     return in > 0 && drain(io, pipe, (size_t)in) != 0 ? -1 : in;
 }

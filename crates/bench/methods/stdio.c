@@ -6,7 +6,7 @@
 
 WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_t at)
 {
-    struct wb_streams *streams = io->own;
+    struct wb_streams *streams = io->method_data;
     (void)at;
     const size_t got = fread(to, 1, bytes, streams->in);
     if (got == 0)
@@ -16,7 +16,7 @@ WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_
 
 WB_INLINE int put(struct wb_io *io, const unsigned char *from, size_t bytes, uint64_t at)
 {
-    struct wb_streams *streams = io->own;
+    struct wb_streams *streams = io->method_data;
     (void)at;
     if (fwrite(from, 1, bytes, streams->out) == bytes)
         return 0;
@@ -30,7 +30,7 @@ static int transfer(struct wb_run *run)
 
 const struct wb_method wb_method_stdio = {
     .name = "stdio",
-    .title = "fread(3) and fwrite(3), one of each a record",
+    .title = "fread(3) and fwrite(3), one of each per record",
     .workloads = WB_ALL_WORKLOADS,
     .syncs = WB_STREAM_SYNCS,
     .sync_reason = WB_STREAM_SYNC_REASON,

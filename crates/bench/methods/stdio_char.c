@@ -1,4 +1,4 @@
-/* fgetc(3) and fputc(3): one call of the C library a byte, as simple filters are written. */
+/* fgetc(3) and fputc(3): one library call per byte, as in simple filters. */
 #include "../frame/chars.h"
 
 static int transfer(struct wb_run *run)

@@ -1,7 +1,7 @@
-/* getc_unlocked(3) and putc_unlocked(3): a byte from the buffer without a lock, mostly without a call. */
+/* getc_unlocked(3) and putc_unlocked(3): one byte without a lock, usually without a function call. */
 #include "../frame/chars.h"
 
-/* Both may be macros, which only a function around them can name. */
+/* Wraps getc_unlocked, because a macro cannot be passed as a function. */
 WB_INLINE int get(FILE *from)
 {
     return getc_unlocked(from);

@@ -1,4 +1,4 @@
-/* read(2) and write(2), one of each a record: the loop that every other method is compared with. */
+/* read(2) and write(2), one of each per record: every other method is compared with this loop. */
 #include "../frame/raw.h"
 
 WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_t at)
@@ -45,7 +45,7 @@ static int transfer(struct wb_run *run)
 
 const struct wb_method wb_method_syscall = {
     .name = "syscall",
-    .title = "read(2) and write(2), one of each a record",
+    .title = "read(2) and write(2), one of each per record",
     .workloads = WB_ALL_WORKLOADS,
     .syncs = WB_ALL_SYNCS,
     .options = WB_HAS_RECORD,

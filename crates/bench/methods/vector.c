@@ -1,10 +1,10 @@
-/* readv(2) and writev(2): vector_records records a call, one iovec each. */
+/* readv(2) and writev(2): vector_records records per call, one iovec each. */
 #include <stdlib.h>
 
 #include "../frame/raw.h"
 
-/* The records that lie one after another from `base`, the last one cut to `bytes`. Kept from call to call,
- * since in most loops the next call has the same ones. */
+/* Consecutive records from `base` with a total of `bytes` bytes. Reused, because the next call usually has the
+ * same base and size. */
 struct vector {
     uint64_t record_bytes;
     const unsigned char *base;
@@ -20,13 +20,13 @@ static int prepare(struct wb_run *run)
     if (!vector)
         return wb_fail(run, "malloc", NULL, ENOMEM);
     vector->record_bytes = job->record_bytes;
-    run->own = vector;
+    run->method_data = vector;
     return 0;
 }
 
 static void release(struct wb_run *run)
 {
-    free(run->own);
+    free(run->method_data);
 }
 
 static void refill(struct vector *vector, const unsigned char *base, size_t bytes)
@@ -35,7 +35,7 @@ static void refill(struct vector *vector, const unsigned char *base, size_t byte
     vector->bytes = bytes;
     vector->count = 0;
     while (bytes > 0) {
-        const size_t length = wb_pass(bytes, vector->record_bytes);
+        const size_t length = wb_pass_length(bytes, vector->record_bytes);
         vector->records[vector->count++] = (struct iovec){(void *)(uintptr_t)base, length};
         base += length;
         bytes -= length;
@@ -44,7 +44,7 @@ static void refill(struct vector *vector, const unsigned char *base, size_t byte
 
 WB_INLINE struct vector *vector_over(struct wb_io *io, const unsigned char *base, size_t bytes)
 {
-    struct vector *vector = io->own;
+    struct vector *vector = io->method_data;
     if (vector->base != base || vector->bytes != bytes)
         refill(vector, base, bytes);
     return vector;
@@ -108,7 +108,7 @@ static int transfer(struct wb_run *run)
 
 const struct wb_method wb_method_vector = {
     .name = "vector",
-    .title = "readv(2) and writev(2), several records a call",
+    .title = "readv(2) and writev(2), several records per call",
     .workloads = WB_ALL_WORKLOADS,
     .syncs = WB_ALL_SYNCS,
     .options = WB_HAS_RECORD | WB_HAS_VECTOR,

@@ -1,6 +1,6 @@
 //! The words on the command line: workloads, sync policies, cache states, advices.
 //!
-//! Each is defined once here; the numbers are those of `frame/job.h` and posix_fadvise(2).
+//! Each word is defined once, here; the numbers are those of `frame/job.h` and posix_fadvise(2).
 
 use std::str::FromStr;
 
@@ -38,7 +38,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What the measured program does with its bytes.
+    /// The work of the measured program.
     Workload, "workload":
     Copy = 0, "copy", "file to file";
     Write = 1, "write", "memory to file";
@@ -60,9 +60,9 @@ impl Workload {
 }
 
 words! {
-    /// When written bytes are forced to the device.
+    /// The call or flag that forces written bytes to the device.
     SyncKind, "sync policy":
-    None = 0, "none", "never: they are in the page cache when the program ends";
+    None = 0, "none", "never: the bytes are in the page cache when the program ends";
     End = 1, "end", "one fsync(2) before close";
     Fsync = 2, "fsync", "fsync(2) after every record, or :N records, or :SIZE bytes";
     Fdatasync = 3, "fdatasync", "fdatasync(2), the same way";
@@ -96,7 +96,7 @@ words! {
     /// State of the page cache before a sample.
     CacheState, "cache state":
     Warm = 0, "warm", "the input is in the page cache";
-    Cold = 1, "cold", "the input is not in the page cache; checked before each sample";
+    Cold = 1, "cold", "the input is not in the page cache; verified before each sample";
 }
 
 words! {
@@ -106,8 +106,8 @@ words! {
     Random = 1, "random", "no read-ahead";
     Sequential = 2, "sequential", "twice the read-ahead";
     Willneed = 3, "willneed", "read it all now";
-    Dontneed = 4, "dontneed", "drop what is cached";
-    Noreuse = 5, "noreuse", "it will be used once";
+    Dontneed = 4, "dontneed", "drop the cached pages";
+    Noreuse = 5, "noreuse", "the data is used once";
 }
 
 /// Returns the `enum wb_mode` of a setvbuf(3) mode.
@@ -175,7 +175,7 @@ impl FromStr for Sync {
             Err(_) => Every::Bytes(every.parse::<Size>().map_err(|error| error.to_string())?.0),
         };
         match every {
-            Every::Records(0) | Every::Bytes(0) => Err(format!("'{text}': a sync after every 0 is none")),
+            Every::Records(0) | Every::Bytes(0) => Err(format!("'{text}': the interval must be at least 1")),
             every => Ok(Self { kind, every }),
         }
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_policies_that_reach_the_device_are_called_durable() {
+    fn only_policies_that_reach_the_device_are_durable() {
         assert_eq!(SyncKind::Range.durability(), Durability::Kernel);
         assert_eq!(SyncKind::OSync.durability(), Durability::Data);
     }

@@ -1,4 +1,4 @@
-//! Brings a file into the page cache or out of it, and checks that it worked.
+//! Makes a file warm or cold in the page cache, and verifies the result.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -36,8 +36,8 @@ fn warm(mut file: &File, bytes: u64) -> std::io::Result<f64> {
     cached_share(file, bytes)
 }
 
-/// POSIX_FADV_DONTNEED drops only clean pages, so the file is synced first; what is left (pages that
-/// other mappings or batches hold) goes with drop_caches when root.
+/// Drops the pages of the file; returns the share that is still cached. POSIX_FADV_DONTNEED drops only clean pages, so
+/// the file is synced first. Pages that other mappings or per-CPU batches hold need drop_caches, which needs root.
 fn cold(file: &File, bytes: u64) -> std::io::Result<f64> {
     file.sync_all()?;
     fadvise(file, 0, None, Advice::DontNeed)?;
@@ -63,13 +63,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warm_is_all_and_cold_is_nothing_where_the_file_system_has_a_disk() {
+    fn warm_means_all_pages_and_cold_none_on_a_disk() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = dir.path().join("file");
         fs::write(&path, vec![1; 3 << 20]).unwrap();
         assert_eq!(prepare(&path, 3 << 20, CacheState::Warm).unwrap(), 1.0);
         let share = prepare(&path, 3 << 20, CacheState::Cold).unwrap();
-        // A source tree on tmpfs or overlay over tmpfs cannot be cold; the share then says so.
+        // A source tree on tmpfs, or on overlay over tmpfs, cannot be cold; the share is then 1.
         assert!(share == 0.0 || share == 1.0, "{share}");
         assert_eq!(prepare(&path, 3 << 20, CacheState::Warm).unwrap(), 1.0);
     }

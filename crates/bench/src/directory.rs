@@ -43,7 +43,7 @@ pub struct BenchDirectory {
     /// The directory of the output, if it is not this one.
     output: Option<Box<BenchDirectory>>,
     work: Option<TempDir>,
-    // Behind `work`, so that the directory goes before its file system.
+    // Declared after `work`: fields drop in order, and the directory must be removed before its file system.
     _image: Option<LoopImage>,
 }
 
@@ -153,7 +153,7 @@ fn check_space(dir: &Path, need_bytes: u64) -> Result<()> {
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     if free < need_bytes.saturating_add(MARGIN_BYTES) {
         return Err(Error::Failed(format!(
-            "{}: not enough room: {} are needed, {} are free (statvfs); use a smaller --size or another --dir",
+            "{}: not enough space: {} needed, {} free (statvfs); use a smaller --size or another --dir",
             dir.display(),
             Size(need_bytes.saturating_add(MARGIN_BYTES)),
             Size(free)
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_directory_is_ours_alone_and_goes_away() {
+    fn the_directory_is_private_and_removed_on_close() {
         let outer = tempfile::tempdir().unwrap();
         let directory = BenchDirectory::open(&DirectoryRequest::Dir(outer.path().into()), 1000).unwrap();
         let file = directory.input_file();
@@ -192,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_too_small_say_so() {
+    fn a_missing_directory_and_too_little_space_are_errors() {
         let absent = BenchDirectory::open(&DirectoryRequest::Dir("/nonexistent/weir".into()), 1)
             .unwrap_err()
             .to_string();
         assert!(absent.starts_with("/nonexistent/weir: stat: ENOENT"), "{absent}");
         let full =
             BenchDirectory::open(&DirectoryRequest::Dir("/tmp".into()), 1 << 60).unwrap_err().to_string();
-        assert!(full.contains("not enough room"), "{full}");
+        assert!(full.contains("not enough space"), "{full}");
     }
 }

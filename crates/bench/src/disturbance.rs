@@ -11,20 +11,20 @@ const MAX_STEAL: f64 = 0.02;
 const MAX_FOREIGN_CPU: f64 = 0.10;
 const MAX_PRESSURE_CPU: f64 = 0.10;
 const MAX_PRESSURE_MEMORY: f64 = 0.05;
-/// Ticks are 10 ms: in a shorter round a few of them prove nothing.
+/// Shorter rounds are not judged in seconds: a tick is 10 ms, so a few ticks are a large share of them.
 const SHORTEST_JUDGED_S: f64 = 0.5;
 
 /// The machine's counters at one moment.
 #[derive(Debug, Clone)]
 pub struct MachineCounters {
     at: Instant,
-    /// Ticks of all processors: used by anybody, stolen.
+    /// Ticks of all processors: in use, stolen by the hypervisor, and in total.
     busy: u64,
     stolen: u64,
     all: u64,
-    /// Ticks used by this process and its dead children.
+    /// Ticks used by this process and its reaped children.
     ours: u64,
-    /// Microseconds in which some task waited: processor, device, memory.
+    /// Microseconds in which some task waited for: a processor, a device, memory.
     pressure: [Option<u64>; 3],
     throttled_us: u64,
     thermal_events: u64,
@@ -41,7 +41,7 @@ impl MachineCounters {
             all,
             ours: own_ticks(&read("/proc/self/stat")),
             pressure: ["cpu", "io", "memory"]
-                .map(|what| pressure_us(&read(&format!("/proc/pressure/{what}")))),
+                .map(|resource| pressure_us(&read(&format!("/proc/pressure/{resource}")))),
             throttled_us: throttled_us(),
             thermal_events: thermal_events(),
         }
@@ -52,8 +52,8 @@ impl MachineCounters {
         let took_s = end.at.duration_since(self.at).as_secs_f64();
         let ticks = (end.all.saturating_sub(self.all)).max(1) as f64;
         let foreign = (end.busy.saturating_sub(self.busy)).saturating_sub(end.ours.saturating_sub(self.ours));
-        let pressed = |which: usize| {
-            let us = end.pressure[which]?.saturating_sub(self.pressure[which]?);
+        let pressure_share = |resource: usize| {
+            let us = end.pressure[resource]?.saturating_sub(self.pressure[resource]?);
             Some(us as f64 / 1e6 / took_s.max(1e-9))
         };
         let mut round = Round {
@@ -61,9 +61,9 @@ impl MachineCounters {
             took_s,
             steal: end.stolen.saturating_sub(self.stolen) as f64 / ticks,
             foreign_cpu: foreign as f64 / ticks,
-            pressure_cpu: pressed(0),
-            pressure_io: pressed(1),
-            pressure_memory: pressed(2),
+            pressure_cpu: pressure_share(0),
+            pressure_io: pressure_share(1),
+            pressure_memory: pressure_share(2),
             throttled_us: end.throttled_us.saturating_sub(self.throttled_us),
             mhz: frequency_mhz(),
             ..Round::default()
@@ -75,23 +75,23 @@ impl MachineCounters {
 
 /// Returns the reasons to count a round as disturbed. I/O pressure is no reason: the samples' own syncs cause it.
 fn judge(round: &Round, throttled_by_heat: bool) -> Vec<String> {
-    let mut why = Vec::new();
-    let mut over = |what: &str, share: f64, limit: f64| {
+    let mut reasons = Vec::new();
+    let mut check = |cause: &str, share: f64, limit: f64| {
         if round.took_s >= SHORTEST_JUDGED_S && share > limit {
-            why.push(format!("{what} {:.0} %", share * 100.0));
+            reasons.push(format!("{cause} {:.0} %", share * 100.0));
         }
     };
-    over("steal", round.steal, MAX_STEAL);
-    over("other processes' CPU", round.foreign_cpu, MAX_FOREIGN_CPU);
-    over("waiting for a CPU", round.pressure_cpu.unwrap_or(0.0), MAX_PRESSURE_CPU);
-    over("waiting for memory", round.pressure_memory.unwrap_or(0.0), MAX_PRESSURE_MEMORY);
+    check("steal", round.steal, MAX_STEAL);
+    check("other processes' CPU", round.foreign_cpu, MAX_FOREIGN_CPU);
+    check("waiting for a CPU", round.pressure_cpu.unwrap_or(0.0), MAX_PRESSURE_CPU);
+    check("waiting for memory", round.pressure_memory.unwrap_or(0.0), MAX_PRESSURE_MEMORY);
     if round.throttled_us > 0 {
-        why.push(format!("throttled by a cgroup limit for {} ms", round.throttled_us / 1000));
+        reasons.push(format!("throttled by a cgroup limit for {} ms", round.throttled_us / 1000));
     }
     if throttled_by_heat {
-        why.push("throttled by heat".into());
+        reasons.push("throttled by heat".into());
     }
-    why
+    reasons
 }
 
 fn read(path: &str) -> String {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_is_disturbed_only_by_what_is_not_ours() {
+    fn the_load_of_the_samples_does_not_count_as_a_disturbance() {
         let calm = Round { took_s: 2.0, pressure_io: Some(0.9), ..Round::default() };
         assert_eq!(judge(&calm, false), Vec::<String>::new());
         let stolen = Round { took_s: 2.0, steal: 0.05, foreign_cpu: 0.3, ..Round::default() };

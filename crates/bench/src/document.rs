@@ -4,7 +4,7 @@ use crate::answers::answers;
 use crate::directory::BenchDirectory;
 use crate::groups::group;
 use crate::machine::machine;
-use crate::published::PublishedTable;
+use crate::published::MeasurableTable;
 use crate::rows::{noise, row};
 use crate::run::Measurement;
 use weir_model::bench::{BenchDocument, BenchRow, GroupKey, SCHEMA};
@@ -21,7 +21,7 @@ pub struct Started {
 pub fn document(
     measurement: &Measurement,
     directories: &[BenchDirectory],
-    published: &[&PublishedTable],
+    published: &[&MeasurableTable],
     started: Started,
 ) -> BenchDocument {
     let noise = noise(&measurement.tracks, &measurement.rounds);
@@ -60,28 +60,29 @@ pub fn document(
 
 /// Returns the reasons to doubt the figures.
 fn warnings(document: &BenchDocument, measurement: &Measurement) -> Vec<String> {
-    let mut said = Vec::new();
-    let kept = |round: &&weir_model::bench::Round| !round.repeated && !round.disturbed.is_empty();
-    let disturbed: Vec<_> = document.rounds.iter().filter(kept).collect();
+    let mut warnings = Vec::new();
+    let disturbed_and_kept =
+        |round: &&weir_model::bench::Round| !round.repeated && !round.disturbed.is_empty();
+    let disturbed: Vec<_> = document.rounds.iter().filter(disturbed_and_kept).collect();
     if let Some(first) = disturbed.first() {
-        said.push(format!(
-            "{} of {} rounds were disturbed and still count ({}): the machine was not quiet",
+        warnings.push(format!(
+            "{} of {} rounds were disturbed and still count ({}): the machine was not idle",
             disturbed.len(),
             document.rounds.len(),
             first.disturbed.join(", ")
         ));
     }
     if document.noise.wall.is_none() && document.rows.iter().any(|row| row.elapsed_s.is_some()) {
-        said.push("too few rounds to know the noise: give it a longer --budget".into());
+        warnings.push("too few rounds to estimate the noise: use a longer --budget".into());
     }
     let fewest = document.rows.iter().filter_map(|row| Some(row.elapsed_s?.n)).min();
     if let Some(fewest @ 0..5) = fewest {
-        said.push(format!(
-            "some rows have only {fewest} samples: their intervals mean little; give it a longer --budget"
+        warnings.push(format!(
+            "some rows have only {fewest} samples, so their intervals are unreliable: use a longer --budget"
         ));
     }
     if measurement.rounds.iter().any(|round| round.steal > 0.02) {
-        said.push("the hypervisor took processor time away in some rounds".into());
+        warnings.push("the hypervisor took CPU time from this machine in some rounds (steal)".into());
     }
-    said
+    warnings
 }

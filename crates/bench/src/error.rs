@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use weir_model::errno;
 
-/// Why a run could not be started or finished.
+/// An error that prevents the start or the end of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The request is invalid: exit status 2.
     #[error("{0}")]
     Usage(String),
-    /// A system call failed: names the file, the call, the errno and what to do.
+    /// A failed system call, with the file, the call, the errno and advice.
     #[error("{path}: {call}: {error}; {advice}", path = path.display())]
     System {
         /// The file or directory of the call.
@@ -20,7 +20,7 @@ pub enum Error {
         call: String,
         /// errno with its name.
         error: String,
-        /// What to do next.
+        /// The user's next step.
         advice: String,
     },
     /// A failure without an errno.
@@ -50,7 +50,8 @@ impl Error {
     }
 }
 
-/// errno, also where a library wrapped the error to add a path of its own and only its kind is left.
+/// Returns the errno of `error`. A library that wraps an error to add a path leaves only the kind; the errno is then
+/// that of the kind.
 fn raw_errno(error: &io::Error) -> Option<i32> {
     use io::ErrorKind as K;
     use rustix::io::Errno as E;
@@ -70,7 +71,7 @@ fn raw_errno(error: &io::Error) -> Option<i32> {
     error.raw_os_error().or_else(by_kind)
 }
 
-/// `ENOSPC (No space left on device)`.
+/// Returns the errno as text: `ENOSPC (No space left on device)`.
 fn errno_text(number: i32, error: &io::Error) -> String {
     let Some(name) = errno::name(number) else { return error.to_string() };
     let text = io::Error::from_raw_os_error(number).to_string();
@@ -79,16 +80,16 @@ fn errno_text(number: i32, error: &io::Error) -> String {
 
 fn advice_for(number: i32) -> &'static str {
     match errno::name(number).unwrap_or("") {
-        "ENOSPC" | "EDQUOT" => "make room, or use a smaller --size or another --dir",
+        "ENOSPC" | "EDQUOT" => "free some space, or use a smaller --size or another --dir",
         "EROFS" => "the file system is mounted read-only: use --dir on a writable one",
         "EACCES" | "EPERM" => "choose a directory that you may write to with --dir",
-        "ENOENT" => "make the directory first, or choose another with --dir",
-        "ENOTDIR" => "--dir takes a directory",
+        "ENOENT" => "create the directory first, or choose another with --dir",
+        "ENOTDIR" => "--dir needs a directory",
         "ENOMEM" => "use smaller --records, --buffer or --queue-depth",
         "EFBIG" => "raise the file size limit (ulimit -f) or use a smaller --size",
         "EMFILE" => "raise the limit of open files (ulimit -n)",
-        "EIO" => "the device reported an error: see dmesg, and do not trust it",
-        "EINTR" => "it was interrupted: run it again",
+        "EIO" => "the device reported an error: see dmesg, and do not trust the device",
+        "EINTR" => "a signal interrupted the call: run it again",
         _ => "see errno(3) and the call's man page",
     }
 }
@@ -112,12 +113,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_file_call_errno_and_what_to_do() {
+    fn an_error_names_file_call_errno_and_advice() {
         let text =
             Error::errno("write", Path::new("/mnt/out"), rustix::io::Errno::NOSPC.raw_os_error()).to_string();
         assert_eq!(
             text,
-            "/mnt/out: write: ENOSPC (No space left on device); make room, or use a smaller --size or another --dir"
+            "/mnt/out: write: ENOSPC (No space left on device); free some space, or use a smaller --size or another \
+             --dir"
         );
     }
 
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_word_gets_the_nearest() {
+    fn a_mistyped_word_suggests_the_nearest() {
         assert_eq!(suggestion("sycall", ["syscall", "stdio"]), "did you mean 'syscall'?");
         assert_eq!(suggestion("xyz", ["syscall", "stdio"]), "known: syscall, stdio");
     }

@@ -77,7 +77,7 @@ struct RawResult {
 }
 
 #[repr(C)]
-struct RawFacts {
+struct RawMethodInfo {
     name: *const c_char,
     title: *const c_char,
     workload_reason: *const c_char,
@@ -98,9 +98,9 @@ struct RawCache {
 }
 
 unsafe extern "C" {
-    fn wb_method_at(index: usize, facts: *mut RawFacts) -> bool;
+    fn wb_method_at(index: usize, info: *mut RawMethodInfo) -> bool;
     fn wb_measure(job: *const RawJob, result: *mut RawResult) -> c_int;
-    fn wb_cache_look(fd: c_int, bytes: u64, state: *mut RawCache) -> c_int;
+    fn wb_read_cache_state(fd: c_int, bytes: u64, state: *mut RawCache) -> c_int;
     fn wb_direct_alignment(fd: c_int, memory: *mut u32, offset: *mut u32) -> c_int;
     fn wb_text_at(offset: u64, record_bytes: u64) -> u8;
     fn wb_translated(byte: u8) -> u8;
@@ -108,7 +108,7 @@ unsafe extern "C" {
 
 /// Name and capabilities of a method; see `struct wb_method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MethodFacts {
+pub struct MethodInfo {
     /// The word on the command line.
     pub name: &'static str,
     /// One line of explanation.
@@ -138,7 +138,7 @@ pub enum MethodAxis {
     Queue = 16,
 }
 
-impl MethodFacts {
+impl MethodInfo {
     /// Returns whether the method supports the workload with this number in `enum wb_workload`.
     pub fn has_workload(&self, number: u32) -> bool {
         self.workloads & (1 << number) != 0
@@ -156,12 +156,12 @@ impl MethodFacts {
 }
 
 /// Returns all methods, ordered by name.
-pub fn methods() -> Vec<MethodFacts> {
+pub fn methods() -> Vec<MethodInfo> {
     (0..).map_while(method_at).collect()
 }
 
-fn method_at(index: usize) -> Option<MethodFacts> {
-    let mut raw = RawFacts {
+fn method_at(index: usize) -> Option<MethodInfo> {
+    let mut raw = RawMethodInfo {
         name: ptr::null(),
         title: ptr::null(),
         workload_reason: ptr::null(),
@@ -170,13 +170,13 @@ fn method_at(index: usize) -> Option<MethodFacts> {
         syncs: 0,
         options: 0,
     };
-    // SAFETY: `raw` is a valid struct to write to; the texts it then points to are constants in C.
+    // SAFETY: `raw` is a valid struct to write to; its pointers then refer to constants in C.
     let found = unsafe { wb_method_at(index, &mut raw) };
     let text = |text: *const c_char| -> Option<&'static str> {
         // SAFETY: NULL, or a constant string of the C code, which lives as long as the program.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("?"))
     };
-    found.then(|| MethodFacts {
+    found.then(|| MethodInfo {
         name: text(raw.name).unwrap_or("?"),
         title: text(raw.title).unwrap_or(""),
         workload_reason: text(raw.workload_reason),
@@ -192,9 +192,9 @@ fn method_at(index: usize) -> Option<MethodFacts> {
 pub struct Job {
     /// Name of the method.
     pub method: String,
-    /// Input file, where the workload has one.
+    /// Input file, for workloads with an input.
     pub in_path: Option<String>,
-    /// Output file, where the workload has one; must not exist.
+    /// Output file, for workloads with an output; must not exist.
     pub out_path: Option<String>,
     /// Bytes that the whole sample moves.
     pub bytes: u64,
@@ -369,7 +369,7 @@ fn measured(raw: &RawResult) -> Measured {
 pub fn cached_share(file: impl AsFd, bytes: u64) -> std::io::Result<f64> {
     let mut raw = RawCache::default();
     // SAFETY: the descriptor is open for the call; `raw` is a valid struct to write to.
-    let status = unsafe { wb_cache_look(file.as_fd().as_raw_fd(), bytes, &mut raw) };
+    let status = unsafe { wb_read_cache_state(file.as_fd().as_raw_fd(), bytes, &mut raw) };
     match status {
         0 => Ok(if raw.pages == 0 { 0.0 } else { raw.cached as f64 / raw.pages as f64 }),
         error => Err(std::io::Error::from_raw_os_error(-error)),
@@ -429,7 +429,7 @@ mod tests {
         // SAFETY: wb_sizes writes WB_SIZES (4) numbers.
         unsafe { wb_sizes(sizes.as_mut_ptr()) };
         let ours =
-            [size_of::<RawJob>(), size_of::<RawResult>(), size_of::<RawFacts>(), size_of::<RawCache>()];
+            [size_of::<RawJob>(), size_of::<RawResult>(), size_of::<RawMethodInfo>(), size_of::<RawCache>()];
         assert_eq!(sizes, ours);
     }
 
@@ -439,7 +439,7 @@ mod tests {
         let out_path = dir.path().join("out").display().to_string();
         let job =
             Job { out_path: Some(out_path.clone()), ..Job::plain("syscall", Workload::Write, 1000, 64) };
-        let SampleOutcome::Ok(measured) = measure(&job) else { panic!("it can be measured") };
+        let SampleOutcome::Ok(measured) = measure(&job) else { panic!("the sample failed") };
         assert_eq!((measured.bytes_moved, measured.records), (1000, 16));
         assert!(measured.calls.contains(&("write".into(), 16)), "{measured:?}");
         let text = std::fs::read(&out_path).unwrap();

@@ -1,5 +1,5 @@
-//! From what a sample's clocks and counters showed to the figures of a row: the cost of measuring is
-//! subtracted, and a part that was measured is scaled to the whole.
+//! Turns the clocks and counters of a sample into figures: subtracts the cost of measuring, and scales a measured part
+//! to the whole.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +26,14 @@ pub struct Figures {
     pub dirty_bytes: Option<u64>,
 }
 
-/// Work grows with the bytes that were moved. Waiting for a device grows with the bytes that it gave: a
-/// part of a cold file that read-ahead brought in whole has already waited for all of it.
+/// Scales the transfer time of a part to the whole. CPU time grows with the moved bytes. Waiting for the device grows
+/// with the bytes that the device delivered: if read-ahead has read the whole file, the wait is already complete.
 fn whole_transfer_s(transfer_s: f64, cpu_s: f64, scale: f64, device_scale: f64) -> f64 {
     let work_s = cpu_s.min(transfer_s);
     work_s * scale + (transfer_s - work_s) * scale.min(device_scale.max(1.0))
 }
 
-/// System calls that move bytes; the rest open, map, advise and sync.
+/// Returns whether a system call moves bytes; the others open, map, advise and sync.
 pub fn moves_bytes(call: &str) -> bool {
     const MOVING: [&str; 14] = [
         "read",
@@ -54,44 +54,44 @@ pub fn moves_bytes(call: &str) -> bool {
     MOVING.contains(&call)
 }
 
-/// System calls that make written bytes durable, or start to.
+/// Returns whether a system call makes written bytes durable, or starts their writeback.
 pub fn syncs_bytes(call: &str) -> bool {
     ["fsync", "fdatasync", "msync", "sync_file_range"].contains(&call)
 }
 
 impl Figures {
-    /// The figures of `measured` for the whole of `cell`. `from_device`: bytes of a cold input that came from the
-    /// device, which read-ahead makes more than were used; 0 for a warm one.
+    /// Returns the figures of `measured`, scaled to the whole of `cell`. `from_device` is the number of bytes of a cold
+    /// input that the device delivered, including read-ahead; 0 for a warm input.
     pub fn of(measured: &Measured, cell: &Cell, from_device: u64) -> Self {
         let bytes = cell.bytes;
         let scale = if measured.bytes_moved == 0 { 1.0 } else { bytes as f64 / measured.bytes_moved as f64 };
         let loop_s = measured.records as f64 * measured.empty_loop_ns / 1e9;
         let clock_s = measured.clock_reads as f64 * measured.clock_read_ns / 1e9;
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let less = |seconds: f64, overhead: f64| (seconds - overhead).max(0.0);
-        // Where every write waits for the device, the waiting is the output's and grows with the records.
+        let without = |seconds: f64, overhead: f64| (seconds - overhead).max(0.0);
+        // If every write waits for the device, the output causes the wait, which grows with the records.
         let from_device = if cell.sync.kind.in_every_write() { 0 } else { from_device };
         let transfer_s = whole_transfer_s(
-            less(seconds(measured.transfer_ns), loop_s),
-            less(seconds(measured.cpu_ns), loop_s + clock_s),
+            without(seconds(measured.transfer_ns), loop_s),
+            without(seconds(measured.cpu_ns), loop_s + clock_s),
             scale,
             bytes as f64 / from_device.max(1) as f64,
         );
-        // Two clock reads with nothing between them are no sync.
+        // Without a sync, sync_ns is only the cost of the clock reads.
         let sync_s = if measured.syncs == 0 { 0.0 } else { seconds(measured.sync_ns) * scale };
         let open_s = seconds(measured.open_ns);
-        // Close takes what is left in one buffer: it does not grow with the file.
+        // Close writes at most one buffer, so its time does not grow with the file.
         let close_s = seconds(measured.close_ns);
         let times = |count: u64| (count as f64 * scale).round() as u64;
         let scaled_call = |(name, count): &(String, u64)| {
-            // The one sync at the end stays one, but takes longer for more bytes.
+            // A sync at the end stays one call, but takes longer for more bytes.
             let grows = moves_bytes(name) || syncs_bytes(name) && cell.sync.kind.repeats();
             (name.clone(), if grows { times(*count) } else { *count })
         };
         Self {
             elapsed_s: open_s + transfer_s + sync_s + close_s,
-            cpu_s: less(seconds(measured.cpu_ns), loop_s + clock_s) * scale,
-            user_s: less(measured.user_us as f64 / 1e6, loop_s + clock_s) * scale,
+            cpu_s: without(seconds(measured.cpu_ns), loop_s + clock_s) * scale,
+            user_s: without(measured.user_us as f64 / 1e6, loop_s + clock_s) * scale,
             system_s: measured.system_us as f64 / 1e6 * scale,
             transfer_s,
             sync_s,
@@ -102,7 +102,7 @@ impl Figures {
             voluntary_switches: measured.voluntary_switches as f64,
             involuntary_switches: measured.involuntary_switches as f64,
             page_faults: measured.page_faults as f64,
-            // Pages are counted, and the last one may be part of the file only.
+            // The kernel counts whole pages; the last page can extend beyond the file.
             dirty_bytes: measured.dirty_bytes.map(|dirty| times(dirty).min(bytes)),
         }
     }
@@ -167,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_cold_input_is_scaled_by_what_the_device_gave() {
-        // 1 ms, 0.4 of it work; read-ahead brought in all of the 4000 bytes: the wait is over.
+    fn waiting_for_a_cold_input_is_scaled_by_the_bytes_from_the_device() {
+        // 1 ms, of which 0.4 ms is CPU time; read-ahead has read all 4000 bytes, so the wait is complete.
         let cold = Measured { cpu_ns: 400_000, empty_loop_ns: 0.0, clock_read_ns: 0.0, ..measured() };
         let figures = Figures::of(&cold, &of_bytes(4000), 4000);
         assert!((figures.transfer_s - (0.4e-3 * 4.0 + 0.6e-3)).abs() < 1e-12, "{figures:?}");

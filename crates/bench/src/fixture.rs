@@ -1,5 +1,5 @@
-//! Tests only: a run that was never measured, made from stated prices, so that what is said about it
-//! can be checked against them.
+//! Tests only: synthetic runs that are computed from given prices, so that tests can compare the results with the
+//! prices.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub const CALL_NS: f64 = 500.0;
 pub const BYTE_NS: f64 = 0.25;
 pub const BLOCK_NS: f64 = 800.0;
 pub const SYNC_NS: f64 = 600_000.0;
-/// One fread and one fwrite that the buffer answers.
+/// Cost of one fread and one fwrite without a system call.
 pub const PASS_NS: f64 = 20.0;
 const BUFFER: u64 = 4096;
 
@@ -36,7 +36,7 @@ pub fn axes() -> Axes {
     }
 }
 
-/// Figures of a cell at the stated prices, `slow` times as slow.
+/// Returns the figures of a cell at the given prices, multiplied by `slow`.
 fn figures(track: &Track, slow: f64) -> Figures {
     let cell = &track.cell;
     let library = cell.method == "stdio";
@@ -59,7 +59,7 @@ fn figures(track: &Track, slow: f64) -> Figures {
     Figures { elapsed_s, cpu_s: work_ns / 1e9 * slow, transfer_s: elapsed_s, calls, ..Figures::default() }
 }
 
-/// Tracks with `rounds` samples each; round 2 is twice as slow for everything.
+/// Returns tracks with `rounds` samples each; all times of round 2 are doubled.
 pub fn measurement(axes: &[Axes], rounds: usize) -> Measurement {
     let cells = axes.iter().flat_map(|axes| axes.cells(1).unwrap());
     let mut tracks: Vec<Track> = cells
@@ -90,7 +90,7 @@ pub fn measurement(axes: &[Axes], rounds: usize) -> Measurement {
     Measurement { tracks, rounds: vec![Round::default(); rounds], complete: true, error: None }
 }
 
-/// The document of such a run.
+/// Returns the document of such a run.
 pub fn run(axes: &[Axes], rounds: usize) -> BenchDocument {
     let outer = tempfile::tempdir().unwrap();
     let directories = [BenchDirectory::open(&DirectoryRequest::Dir(outer.path().into()), 1).unwrap()];

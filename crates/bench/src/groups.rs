@@ -12,10 +12,10 @@ use crate::plan::method;
 use crate::rows::ratio;
 use weir_model::bench::{BenchRow, GroupKey, Noise, RowGroup};
 
-/// Methods whose time is that of their own system calls, the plainest first: one of them gives the model.
+/// Methods that spend their time only in their system calls; the model is fitted to the first one with two sizes.
 const MODEL_METHODS: [&str; 4] = ["syscall", "pread-pwrite", "vector", "direct"];
 
-/// The page of every machine that weir runs on by default; with larger ones the price covers more.
+/// Page size in bytes of x86-64 and most aarch64 kernels; with larger pages the price of a block covers more bytes.
 const PAGE: f64 = 4096.0;
 
 /// Returns the groups of `rows`, in the order of their first rows. Sets the comparing fields of the rows.
@@ -76,7 +76,7 @@ fn model_method(rows: &[BenchRow], key: &GroupKey) -> Option<String> {
     MODEL_METHODS.iter().find(|name| sizes(name) >= 2).map(|name| (*name).into())
 }
 
-/// Without a model, the knee is that of the method with most record sizes.
+/// Returns the method with the most record sizes, for the knee of a group without a model.
 fn any_method(rows: &[BenchRow], key: &GroupKey) -> Option<String> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
     of(rows, key).for_each(|row| *sizes.entry(&row.method).or_default() += 1);
@@ -87,7 +87,7 @@ fn any_method(rows: &[BenchRow], key: &GroupKey) -> Option<String> {
         .map(|(name, _)| name.into())
 }
 
-/// A row as the model sees it. Where every write is a sync by itself, syncs are counted as writes.
+/// Returns the model's input for a row. If every write is also a sync, each write counts as a sync.
 pub fn observation(row: &BenchRow) -> Observation {
     let sum = |wanted: fn(&str) -> bool| -> u64 {
         row.calls.iter().filter(|(name, _)| wanted(name)).map(|(_, count)| count).sum()
@@ -110,11 +110,11 @@ pub fn observation(row: &BenchRow) -> Observation {
     }
 }
 
-/// Fits the rows of `method`. With a sync in every record, calls and syncs always come together and
-/// cannot be told apart by these rows: rows of the same work without syncs tell the price of a call,
-/// and where there are none the sync's price holds the call's.
+/// Fits the cost model to the rows of `method`. With a sync after every record, the numbers of calls and syncs are
+/// equal, so these rows cannot separate their prices. Rows of the same work without syncs give the price of a call;
+/// without such rows, the price of a sync includes that of the call.
 fn fit(rows: &[BenchRow], key: &GroupKey, method: &str) -> Option<CostModel> {
-    let mut seen: Vec<Observation> =
+    let mut observations: Vec<Observation> =
         of(rows, key).filter(|row| row.method == method).map(observation).collect();
     if key.sync != SyncKind::None.name() && key.sync != SyncKind::End.name() {
         let plain: Vec<Observation> = rows
@@ -123,11 +123,11 @@ fn fit(rows: &[BenchRow], key: &GroupKey, method: &str) -> Option<CostModel> {
             .map(observation)
             .collect();
         if plain.is_empty() {
-            seen.iter_mut().for_each(|row| row.calls = 0.0);
+            observations.iter_mut().for_each(|row| row.calls = 0.0);
         }
-        seen.extend(plain);
+        observations.extend(plain);
     }
-    CostModel::fit(&seen)
+    CostModel::fit(&observations)
 }
 
 /// Returns whether `other` is the work of `key` on the same file system and cache state, without syncs.
@@ -137,8 +137,8 @@ pub fn is_without_sync(other: &GroupKey, key: &GroupKey) -> bool {
             == (&key.workload, &key.fs, &key.dir, &key.cache)
 }
 
-/// Writes the model's prediction into the rows; returns what one record costs the other methods in user
-/// space beside their calls and bytes.
+/// Sets the model's prediction in the rows. Returns, for each method with a library, the user-space nanoseconds per
+/// record in addition to the costs of calls and bytes.
 fn predict(
     rows: &mut [BenchRow],
     key: &GroupKey,
@@ -146,50 +146,51 @@ fn predict(
     model: &CostModel,
 ) -> BTreeMap<String, f64> {
     let mut pass_ns = BTreeMap::new();
-    // Beside syncs, nanoseconds in user space are lost in the noise.
+    // With syncs, the noise is larger than the user-space cost.
     let synced = key.sync != SyncKind::None.name();
     let mut names: Vec<String> = of(rows, key).map(|row| row.method.clone()).collect();
     names.sort();
     names.dedup();
     for name in names {
-        let has_library = method(&name).is_ok_and(|facts| facts.has(MethodAxis::Buffer));
+        let has_library = method(&name).is_ok_and(|info| info.has(MethodAxis::Buffer));
         let is_model = of_method == Some(&name);
         if !is_model && !has_library {
-            continue; // its calls have other prices
+            continue; // the calls of this method have other prices
         }
-        let own = match is_model || synced {
+        let user_ns = match is_model || synced {
             true => 0.0,
             false => user_space_ns(of(rows, key).filter(|row| row.method == name), model),
         };
         if has_library && !synced {
-            pass_ns.insert(name.clone(), own);
+            pass_ns.insert(name.clone(), user_ns);
         }
         for row in
             rows.iter_mut().filter(|row| row.group == *key && row.method == name && row.elapsed_s.is_some())
         {
-            row.predicted_s = Some(model.predict(&observation(row)) + own * passes(row) / 1e9);
+            row.predicted_s = Some(model.predict(&observation(row)) + user_ns * passes(row) / 1e9);
         }
     }
     pass_ns
 }
 
-/// Requests of the program: what a method that moves a byte a call makes does not depend on the record.
+/// Returns the number of library calls of the program; a byte-by-byte method makes one per byte, not per record.
 fn passes(row: &BenchRow) -> f64 {
     let record = if row.method.starts_with("stdio-char") { 1 } else { row.record_bytes };
     row.group.bytes as f64 / record as f64
 }
 
-/// Least squares of the relative error in one unknown: nanoseconds a record.
+/// Returns the nanoseconds per record that minimise the squared relative error of the prediction.
 fn user_space_ns<'a>(rows: impl Iterator<Item = &'a BenchRow>, model: &CostModel) -> f64 {
-    let (above, below) = rows.fold((0.0, 0.0), |(above, below), row| {
-        let seen = observation(row);
-        let (passes, square) = (passes(row), seen.seconds * seen.seconds);
-        (above + (seen.seconds - model.predict(&seen)) * passes / square, below + passes * passes / square)
+    let (numerator, denominator) = rows.fold((0.0, 0.0), |(numerator, denominator), row| {
+        let observed = observation(row);
+        let (passes, square) = (passes(row), observed.seconds * observed.seconds);
+        let rest_s = observed.seconds - model.predict(&observed);
+        (numerator + rest_s * passes / square, denominator + passes * passes / square)
     });
-    if below > 0.0 { (above / below * 1e9).max(0.0) } else { 0.0 }
+    if denominator > 0.0 { (numerator / denominator * 1e9).max(0.0) } else { 0.0 }
 }
 
-/// The knee of a method's curve; rows of other buffers or modes than the first are other curves.
+/// Returns the knee of a method's curve: of the rows with the buffer and mode of the method's first row.
 pub fn knee_of(rows: &[BenchRow], key: &GroupKey, method: &str) -> Option<Knee> {
     let first = of(rows, key).find(|row| row.method == method)?;
     let variant = |row: &&BenchRow| {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_price_of_a_sync_is_told_from_the_call_by_rows_without_it() {
+    fn rows_without_syncs_separate_the_price_of_a_sync_from_that_of_a_call() {
         let syncs = vec![Sync::of(SyncKind::None), Sync::of(SyncKind::OSync)];
         let write = Axes {
             workloads: vec![crate::axes::Workload::Write],
@@ -259,7 +260,7 @@ mod tests {
         let document = fixture::run(&[axes], 7);
         let best = document.rows.iter().find(|row| row.vs_best.unwrap().value == 1.0).unwrap();
         assert_eq!((best.method.as_str(), best.record_bytes), ("syscall", 1 << 20));
-        // 16 KiB costs 6 % of block and call prices more than 64 KiB: the knee is beyond it.
+        // 16 KiB records cost 6 % more for blocks and calls than 64 KiB, so the knee is above 16 KiB.
         let knee = document.groups[0].knee.unwrap();
         assert_eq!(Some(knee.bytes), document.knee_bytes);
         let seconds = |record| {

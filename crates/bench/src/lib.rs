@@ -2,7 +2,7 @@
 //!
 //! [`selection`] turns the user's words into axes, [`plan`] axes into cells. [`directory`] creates the
 //! private directories, [`run`] measures the cells in interleaved rounds of one-process samples, and [`document`] turns the
-//! samples into the result. The measured loops are C, one file a method, in `methods/`.
+//! samples into the result. The measured loops are in C, one file per method, in `methods/`.
 
 #![deny(unsafe_code)]
 

@@ -1,6 +1,7 @@
-//! A fresh file system on a loop image, or a tmpfs, mounted in a mount namespace of our own: when this
-//! process ends, however it ends, the mount and its loop device are gone. The image's name is removed
-//! as soon as it is mounted, so nothing of it can be left behind.
+//! A fresh file system on a loop image, or a tmpfs, in a private mount namespace.
+//!
+//! The kernel removes the mount and its loop device when this process ends, also after SIGKILL. The image file is
+//! unlinked right after the mount, so it cannot be left behind either.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub fn check_name(name: &str) -> Result<()> {
     match names().contains(&name) {
         true => Ok(()),
         false => {
-            Err(Error::Usage(format!("--fs {name}: not one that can be made; {}", suggestion(name, names()))))
+            Err(Error::Usage(format!("--fs {name}: unsupported file system; {}", suggestion(name, names()))))
         }
     }
 }
@@ -53,7 +54,7 @@ impl LoopImage {
             KINDS.iter().find(|known| known.0 == kind).ok_or(Error::Failed(format!("{kind}?")))?;
         if !rustix::process::geteuid().is_root() {
             return Err(Error::Failed(format!(
-                "--fs {kind} needs root, to mount it; or mount one and use --dir"
+                "--fs {kind} needs root to mount it; or mount a file system yourself and use --dir"
             )));
         }
         private_mounts()?;
@@ -61,7 +62,7 @@ impl LoopImage {
             .prefix("weir-bench-")
             .tempdir_in(dir)
             .map_err(|error| Error::system("mkdir", dir, &error, ""))?;
-        // Metadata, journal and the reserve for root take their share beside the files.
+        // A quarter and 48 MiB more than the files: metadata, journal and the blocks reserved for root.
         let bytes = (bytes + bytes / 4 + (48 << 20)).max(*least);
         if make.is_empty() {
             let options = format!("size={bytes},mode=0700");
@@ -89,7 +90,7 @@ impl LoopImage {
 
 impl Drop for LoopImage {
     fn drop(&mut self) {
-        // MNT_DETACH: a killed child may hold a file for a moment longer; the namespace ends with us.
+        // MNT_DETACH, because a killed child may still have a file open; the namespace ends with this process.
         let _ = unmount(self.folder.path(), UnmountFlags::DETACH);
     }
 }
@@ -102,8 +103,8 @@ fn private_mounts() -> Result<()> {
         // thread sees; no memory or descriptor is unshared, so nothing that Rust relies on changes.
         #[allow(unsafe_code)]
         unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-        // Where the root is no mount point, as in many a chroot, this fails: a mount could then be seen, and
-        // stay, outside of this process, so none is made.
+        // Fails if the root is not a mount point, as in many chroots. A mount would then propagate to other
+        // processes and outlive this one, so nothing is mounted.
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
     });
     done.map_err(|error| {
@@ -111,7 +112,7 @@ fn private_mounts() -> Result<()> {
             "mount",
             Path::new("/"),
             &error.into(),
-            "private mounts are not possible here: mount it yourself and use --dir",
+            "private mounts are not possible here: mount a file system yourself and use --dir",
         )
     })
 }
@@ -120,11 +121,11 @@ fn mount_image(make: &[&str], fs: &str, file: &PathBuf, bytes: u64, point: &Path
     let image = File::create_new(file).map_err(|error| Error::system("open", file, &error, ""))?;
     image.set_len(bytes).map_err(|error| Error::system("ftruncate", file, &error, ""))?;
     command(make[0], &make[1..], file)?;
-    // Direct I/O of the loop device keeps the blocks out of the host's page cache, so that a sync is a
-    // sync and cold is cold; not every host file system has it.
+    // With direct I/O the loop device bypasses the host's page cache, so that syncs reach the disk and cold files are
+    // read from it. Not every host file system supports direct I/O.
     let device = losetup(file, true).or_else(|_| losetup(file, false))?;
     let mounted = command("mount", &["-t", fs, device.as_str()], point);
-    // Detaching a mounted device only marks it: the kernel frees it at the unmount, even after a kill.
+    // Detaching a mounted device only marks it; the kernel frees it at the unmount, also after a kill.
     let detached = command("losetup", &["--detach"], Path::new(&device));
     mounted.and(detached).map(drop)
 }
@@ -142,8 +143,8 @@ fn command(name: &str, arguments: &[&str], path: &Path) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().into());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.trim().lines().last().unwrap_or("").to_string();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last = stderr.trim().lines().last().unwrap_or("").to_string();
     Err(Error::Failed(format!("{name} {}: {}: {last}", path.display(), output.status)))
 }
 

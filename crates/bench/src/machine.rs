@@ -42,7 +42,7 @@ pub fn meminfo_bytes(field: &str) -> Option<u64> {
 }
 
 fn libc_version() -> String {
-    // The C library that the measured loops call is the one mapped into this process.
+    // The measured loops call the C library that is mapped into this process.
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let path = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).find(|path| {
         path.rsplit('/').next().is_some_and(|file| {

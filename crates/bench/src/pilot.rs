@@ -1,18 +1,18 @@
-//! How many bytes a sample moves: found by a few growing attempts, because a first small one says more of
-//! what comes once (the first read of a cold file, a first allocation) than of what comes with each byte.
+//! Finds the number of bytes of a sample by a few growing attempts. One small attempt is not enough: one-time costs
+//! (the first read of a cold file, the first allocation) would count as costs per byte.
 
 use crate::plan::Cell;
 
-/// Records of the first, blind attempt: few, because one can take a millisecond.
+/// Records of the first attempt: few, because one record can take a millisecond.
 const FIRST_RECORDS: u64 = 64;
-/// The same where each waits for the device.
+/// Records of the first attempt if each waits for the device.
 const FIRST_SYNCS: u64 = 8;
-/// Bytes that the first attempt needs not exceed.
+/// Largest first attempt in bytes, unless one unit is larger.
 const FIRST_BYTES: u64 = 4 << 20;
-/// Largest number of attempts per cell; each moves at least twice the bytes of the one before.
+/// Largest number of attempts per cell; each moves at least twice the bytes of the previous one.
 const ATTEMPTS: usize = 8;
-/// The bytes still to come need at least this share of the CPU time a byte that was seen: two nearly
-/// equal times of a noisy device must not make the rest look free.
+/// Lower limit of the predicted time per byte, as a share of the measured CPU time per byte. Two nearly equal times of
+/// a noisy device must not predict that the remaining bytes cost nothing.
 const LEAST_SLOPE: f64 = 0.9;
 
 /// The next step after an attempt.
@@ -48,7 +48,7 @@ impl Pilot {
         cell.record_bytes.saturating_mul(records).min(FIRST_BYTES).max(self.unit).min(self.whole)
     }
 
-    /// An attempt moved `bytes` in `seconds`, with `cpu_s` of CPU time.
+    /// Returns the step after an attempt that moved `bytes` in `seconds`, with `cpu_s` of CPU time.
     pub fn after(&mut self, bytes: u64, seconds: f64, cpu_s: f64) -> Step {
         self.attempts += 1;
         let (bytes_before, seconds_before) = self.before;
@@ -61,17 +61,18 @@ impl Pilot {
             return Step::Done(self.whole, time_of(self.whole));
         }
         let fitting = self.fitting(bytes, seconds, slope, self.target_s);
-        // The first attempt alone cannot tell a wait that comes once from one that comes with each byte.
+        // A single attempt cannot separate one-time waits from waits per byte.
         let close = self.attempts > 1 && seconds >= self.target_s / 5.0 || fitting <= bytes.saturating_mul(2);
         if close || self.attempts == ATTEMPTS {
             return Step::Done(fitting, time_of(fitting));
         }
-        // A fifth of the real thing is enough to learn from, and four times the bytes is a lesson.
-        let lesson = self.fitting(bytes, seconds, slope, self.target_s / 5.0).max(bytes.saturating_mul(4));
-        Step::Again(lesson.min(fitting).min(self.whole))
+        // The next attempt takes about a fifth of the target time, and moves at least four times the bytes.
+        let next = self.fitting(bytes, seconds, slope, self.target_s / 5.0).max(bytes.saturating_mul(4));
+        Step::Again(next.min(fitting).min(self.whole))
     }
 
-    /// Whole units that take about `aim_s`, at least one and never fewer than were tried in that time.
+    /// Returns the bytes that take about `aim_s`: whole units, at least one, and no fewer than an attempt moved in less
+    /// time.
     fn fitting(&self, bytes: u64, seconds: f64, slope: f64, aim_s: f64) -> u64 {
         let more = ((aim_s - seconds) / slope).max(0.0) as u64;
         let bytes = if seconds > aim_s {
@@ -88,8 +89,8 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// Runs the search on a cell that waits `fixed_s` (in turn more and less by a half, as devices do) and
-    /// works `slope` seconds a byte.
+    /// Runs the search on a cell that waits `fixed_s` (alternately half more and half less, as devices do) and uses
+    /// `slope` seconds of CPU time per byte.
     fn search(record: u64, fixed_s: f64, slope: f64, exact: bool) -> (u64, f64, u64) {
         let axes =
             crate::plan::Axes { records: vec![record], methods: vec!["syscall".into()], ..fixture::axes() };
@@ -105,7 +106,7 @@ mod tests {
                 Step::Done(bytes, seconds) => return (bytes, seconds, (spent * 1e3) as u64),
             }
         }
-        panic!("it never ends");
+        panic!("the search does not end");
     }
 
     #[test]
@@ -116,25 +117,25 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_once_is_not_taken_for_what_comes_with_each_byte() {
-        // 5 ms for the first read of a cold file; then 0.5 ns a byte: the whole is 55 ms and fits.
+    fn one_time_costs_do_not_count_as_costs_per_byte() {
+        // 5 ms for the first read of a cold file, then 0.5 ns per byte: the whole takes 55 ms and fits.
         assert_eq!(search(64, 0.005, 0.5e-9, false).0, 100_000_000);
         let (bytes, ..) = search(1, 0.005, 1e-6, false);
         assert!((50_000..150_000).contains(&bytes), "{bytes}");
-        // 64-byte records, 16 ns a byte: 1.6 s whole, which noise must not hide.
+        // 64-byte records, 16 ns per byte: the whole takes 1.6 s, in spite of the noise.
         let (bytes, ..) = search(64, 0.02, 16e-9, false);
         assert!((1_500_000..8_000_000).contains(&bytes), "{bytes}");
     }
 
     #[test]
-    fn a_fast_cell_is_run_whole_and_so_is_every_exact_one() {
+    fn a_fast_cell_and_every_exact_cell_run_over_all_bytes() {
         assert_eq!(search(65536, 1e-5, 0.3e-9, false).0, 100_000_000);
         assert_eq!(search(1, 0.0, 1e-6, true).0, 100_000_000);
     }
 
     #[test]
     fn a_very_slow_call_is_not_tried_for_long() {
-        // 1 ms a byte: a record at a time, and a sample of about a hundred of them.
+        // 1 ms per byte: a sample is about a hundred records.
         let (bytes, _, spent_ms) = search(1, 0.0, 1e-3, false);
         assert!((90..=110).contains(&bytes) && spent_ms < 200, "{bytes} in {spent_ms} ms");
     }

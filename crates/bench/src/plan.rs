@@ -4,7 +4,7 @@ use weir_model::Mode;
 
 use crate::axes::{Advice, CacheState, Every, Sync, SyncKind, Workload, mode_number};
 use crate::error::{Error, Result, suggestion};
-use crate::ffi::{Job, MethodAxis, MethodFacts, TEXT_LINE, methods};
+use crate::ffi::{Job, MethodAxis, MethodInfo, TEXT_LINE, methods};
 use weir_model::bench::GroupKey;
 
 /// The record sizes of the textbook's tables, in bytes.
@@ -21,7 +21,7 @@ pub const MAX_RECORD: u64 = 1 << 30;
 pub struct Axes {
     /// Workloads; each has its own rows.
     pub workloads: Vec<Workload>,
-    /// Names of methods as in [`MethodFacts::name`].
+    /// Names of methods as in [`MethodInfo::name`].
     pub methods: Vec<String>,
     /// Record sizes; for `log` line lengths.
     pub records: Vec<u64>,
@@ -50,7 +50,7 @@ pub struct Axes {
 pub struct Cell {
     /// Index in [`BenchPlan::directories`](crate::selection::BenchPlan::directories).
     pub directory: usize,
-    /// What the program does with the bytes.
+    /// The work of the measured program.
     pub workload: Workload,
     /// Name of the method.
     pub method: String,
@@ -60,7 +60,7 @@ pub struct Cell {
     pub buffer_bytes: Option<u64>,
     /// setvbuf(3) mode; `None` is the default.
     pub mode: Option<Mode>,
-    /// When written bytes are forced to the device.
+    /// The call or flag that forces written bytes to the device, and its interval.
     pub sync: Sync,
     /// State of the page cache before each sample.
     pub cache: CacheState,
@@ -79,7 +79,7 @@ pub struct Cell {
 }
 
 /// Returns the method of this name. Fails with [`Error::Usage`] for an unknown name.
-pub fn method(name: &str) -> Result<MethodFacts> {
+pub fn method(name: &str) -> Result<MethodInfo> {
     let known = methods();
     known.iter().find(|method| method.name == name).copied().ok_or_else(|| {
         let advice = suggestion(name, known.iter().map(|method| method.name));
@@ -111,7 +111,7 @@ impl Axes {
     fn check(&self) -> Result<()> {
         let usage = |text: String| Err(Error::Usage(text));
         if self.bytes == 0 {
-            return usage("--size 0: there is nothing to move; use at least 1".into());
+            return usage("--size 0: use at least 1".into());
         }
         if let Some(record) = self.records.iter().find(|&&record| record == 0 || record > MAX_RECORD) {
             return usage(format!("--records {record}: a record has 1 byte to 1 GiB"));
@@ -136,8 +136,7 @@ impl Axes {
         cache: CacheState,
         advice: Option<Advice>,
     ) -> Cell {
-        // Without an input there is nothing to be cold and nothing to advise on, without an output
-        // nothing to sync: the axis then has one value.
+        // Cache state and advice need an input, and sync needs an output. Without it, the axis has one value.
         let (input, output) = (workload.has_input(), workload.has_output());
         Cell {
             directory,
@@ -159,12 +158,12 @@ impl Axes {
 
     fn add_methods(&self, blank: &Cell, cells: &mut Vec<Cell>) -> Result<()> {
         for name in &self.methods {
-            let facts = method(name)?;
+            let info = method(name)?;
             let only_one = [None];
-            let buffers = if facts.has(MethodAxis::Buffer) { &self.buffers[..] } else { &only_one };
+            let buffers = if info.has(MethodAxis::Buffer) { &self.buffers[..] } else { &only_one };
             let no_mode = [None];
-            let modes = if facts.has(MethodAxis::Mode) { &self.modes[..] } else { &no_mode };
-            for &record_bytes in self.records_of(&facts, blank.workload).iter() {
+            let modes = if info.has(MethodAxis::Mode) { &self.modes[..] } else { &no_mode };
+            for &record_bytes in self.records_of(&info, blank.workload).iter() {
                 for &buffer_bytes in buffers {
                     for &mode in modes {
                         let cell = Cell {
@@ -172,10 +171,10 @@ impl Axes {
                             record_bytes,
                             buffer_bytes,
                             mode,
-                            vector_records: facts.has(MethodAxis::Vector).then_some(self.vector_records),
-                            queue_depth: facts.has(MethodAxis::Queue).then_some(self.queue_depth),
-                            registered: facts.has(MethodAxis::Queue) && self.registered,
-                            cannot: cannot(&facts, blank.workload, blank.sync.kind),
+                            vector_records: info.has(MethodAxis::Vector).then_some(self.vector_records),
+                            queue_depth: info.has(MethodAxis::Queue).then_some(self.queue_depth),
+                            registered: info.has(MethodAxis::Queue) && self.registered,
+                            cannot: cannot(&info, blank.workload, blank.sync.kind),
                             ..blank.clone()
                         };
                         if !cells.contains(&cell) {
@@ -188,22 +187,22 @@ impl Axes {
         Ok(())
     }
 
-    /// A method that moves a byte a call has one record size, except that a log's lines keep theirs.
-    fn records_of(&self, facts: &MethodFacts, workload: Workload) -> Vec<u64> {
-        match facts.has(MethodAxis::Record) || workload == Workload::Log {
+    /// Returns the record sizes of a method. A byte-by-byte method has one size, except for the line lengths of a log.
+    fn records_of(&self, info: &MethodInfo, workload: Workload) -> Vec<u64> {
+        match info.has(MethodAxis::Record) || workload == Workload::Log {
             true => self.records.clone(),
             false => vec![1],
         }
     }
 }
 
-fn cannot(facts: &MethodFacts, workload: Workload, sync: SyncKind) -> Option<String> {
+fn cannot(info: &MethodInfo, workload: Workload, sync: SyncKind) -> Option<String> {
     let reason = |reason: Option<&str>, of: &str| Some(reason.unwrap_or(of).to_string());
-    if !facts.has_workload(workload.number() as u32) {
-        return reason(facts.workload_reason, "it has no such workload");
+    if !info.has_workload(workload.number() as u32) {
+        return reason(info.workload_reason, "it has no such workload");
     }
-    if !facts.has_sync(sync.number() as u32) {
-        return reason(facts.sync_reason, "it has no such sync policy");
+    if !info.has_sync(sync.number() as u32) {
+        return reason(info.sync_reason, "it has no such sync policy");
     }
     None
 }
@@ -229,8 +228,8 @@ impl Cell {
         }
     }
 
-    /// The least that makes a sample: one record, one call of several, one interval between syncs, and
-    /// enough fillings of a user-space buffer that the last one, which may be in part, does not matter.
+    /// Returns the smallest number of bytes of a sample: one record, one call of several records, one sync interval,
+    /// or enough buffer fills that a partly filled last buffer does not change the result.
     pub fn unit_bytes(&self) -> u64 {
         let call = self.record_bytes.saturating_mul(u64::from(self.vector_records.unwrap_or(1)));
         let flight = call.saturating_mul(u64::from(self.queue_depth.unwrap_or(1)));
@@ -238,7 +237,7 @@ impl Cell {
             return flight.max(self.sync.interval_bytes(self.record_bytes)).max(1);
         }
         let fillings = match method(&self.method) {
-            Ok(facts) if facts.has(MethodAxis::Buffer) => {
+            Ok(info) if info.has(MethodAxis::Buffer) => {
                 let buffer = match self.mode {
                     Some(Mode::None) => self.record_bytes,
                     Some(Mode::Line) => TEXT_LINE.max(self.record_bytes),
@@ -310,14 +309,14 @@ mod tests {
     }
 
     #[test]
-    fn a_method_gets_only_the_axes_it_has() {
+    fn a_method_gets_only_its_axes() {
         let cells = Axes { buffers: vec![None, Some(1024)], ..axes() }.cells(1).unwrap();
         let count = |name: &str| cells.iter().filter(|cell| cell.method == name).count();
         assert_eq!((count("syscall"), count("stdio"), count("stdio-char")), (2, 4, 2));
     }
 
     #[test]
-    fn what_a_method_cannot_do_is_a_cell_that_says_why() {
+    fn an_unsupported_combination_is_a_cell_with_the_reason() {
         let cells = Axes { methods: vec!["sendfile".into()], workloads: vec![Workload::Write], ..axes() }
             .cells(1)
             .unwrap();
@@ -325,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_without_meaning_fold_together() {
+    fn an_axis_that_a_workload_ignores_has_one_value() {
         let wide = Axes {
             workloads: vec![Workload::Write, Workload::Read],
             methods: vec!["syscall".into()],
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_whole_calls_and_enough_fillings_of_a_buffer() {
+    fn a_sample_has_whole_calls_and_enough_buffer_fills() {
         let units = |axes: Axes| axes.cells(1).unwrap().iter().map(Cell::unit_bytes).collect::<Vec<_>>();
         let stdio = |modes| Axes { methods: vec!["stdio".into()], records: vec![1, 1000], modes, ..axes() };
         assert_eq!(units(stdio(vec![None])), [16 * 4096, 16 * 5000]);

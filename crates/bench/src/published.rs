@@ -16,12 +16,12 @@ use weir_model::bench::{BenchRow, PublishedComparison, PublishedRow};
 /// The contents of `published/published.json`.
 #[derive(Deserialize)]
 struct Data {
-    tables: Vec<Raw>,
+    tables: Vec<TableData>,
 }
 
 /// A published table as in the file: columns that identify a row, and columns of figures.
 #[derive(Debug, Deserialize)]
-pub struct Raw {
+pub struct TableData {
     /// The word for `--published`.
     pub id: String,
     /// One line for the report.
@@ -50,7 +50,7 @@ pub struct Raw {
 
 /// A published table that the benchmark can measure.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PublishedTable {
+pub struct MeasurableTable {
     /// The word for `--published`.
     pub id: String,
     /// One line for the report.
@@ -76,8 +76,8 @@ struct Entry {
 }
 
 /// Returns every table of `published/published.json`.
-pub fn raw_tables() -> &'static [Raw] {
-    static TABLES: OnceLock<Vec<Raw>> = OnceLock::new();
+pub fn table_data() -> &'static [TableData] {
+    static TABLES: OnceLock<Vec<TableData>> = OnceLock::new();
     TABLES.get_or_init(|| {
         let data = serde_json::from_str(include_str!("../published/published.json"));
         data.unwrap_or(Data { tables: Vec::new() }).tables
@@ -85,15 +85,15 @@ pub fn raw_tables() -> &'static [Raw] {
 }
 
 /// Returns every published table that the benchmark can measure.
-pub fn tables() -> &'static [PublishedTable] {
-    static TABLES: OnceLock<Vec<PublishedTable>> = OnceLock::new();
-    TABLES.get_or_init(|| raw_tables().iter().filter_map(table).collect())
+pub fn tables() -> &'static [MeasurableTable] {
+    static TABLES: OnceLock<Vec<MeasurableTable>> = OnceLock::new();
+    TABLES.get_or_init(|| table_data().iter().filter_map(table).collect())
 }
 
 /// Returns the tables that `words` name. A word is a name, a prefix of names (`tlpi-13`), or `all`. Fails for an
 /// unknown word.
-pub fn select(words: &[String]) -> Result<Vec<&'static PublishedTable>> {
-    let mut chosen: Vec<&'static PublishedTable> = Vec::new();
+pub fn select(words: &[String]) -> Result<Vec<&'static MeasurableTable>> {
+    let mut chosen: Vec<&'static MeasurableTable> = Vec::new();
     for word in words {
         let found: Vec<_> =
             tables().iter().filter(|table| word == "all" || table.id.starts_with(word.as_str())).collect();
@@ -111,11 +111,11 @@ pub fn select(words: &[String]) -> Result<Vec<&'static PublishedTable>> {
     Ok(chosen)
 }
 
-fn table(raw: &Raw) -> Option<PublishedTable> {
-    let column = |name: &str| raw.columns.iter().position(|column| column == name);
-    let unit = if raw.unit.as_deref() == Some("us") { 1e-6 } else { 1.0 };
+fn table(data: &TableData) -> Option<MeasurableTable> {
+    let column = |name: &str| data.columns.iter().position(|column| column == name);
+    let unit = if data.unit.as_deref() == Some("us") { 1e-6 } else { 1.0 };
     let mut entries = Vec::new();
-    for row in &raw.rows {
+    for row in &data.rows {
         let number = |name: &str| row.get(column(name)?)?.as_f64();
         let text = |name: &str| row.get(column(name)?)?.as_str();
         let mut add = |method: &str, record: Option<f64>, mode: Option<Mode>, seconds: Option<f64>| {
@@ -129,7 +129,7 @@ fn table(raw: &Raw) -> Option<PublishedTable> {
             }
         };
         match (text("program"), text("output")) {
-            // A terminal's pace is not a file's: those rows are for the lab.
+            // A terminal is slower than a file: only the lab measures these rows.
             (Some(_), Some("terminal")) => {}
             (Some("unbuffered_writer" | "tr2u"), _) => add("syscall", Some(1.0), None, number("elapsed_s")),
             (Some("buffered_writer" | "tr2b"), _) => add("stdio-char", Some(1.0), None, number("elapsed_s")),
@@ -147,21 +147,21 @@ fn table(raw: &Raw) -> Option<PublishedTable> {
             }
         }
     }
-    let workload = raw.workload.parse().ok()?;
-    (!entries.is_empty()).then(|| PublishedTable {
-        id: raw.id.clone(),
-        title: raw.title.clone(),
-        source: raw.source.clone(),
-        setting: raw.setting.clone(),
+    let workload = data.workload.parse().ok()?;
+    (!entries.is_empty()).then(|| MeasurableTable {
+        id: data.id.clone(),
+        title: data.title.clone(),
+        source: data.source.clone(),
+        setting: data.setting.clone(),
         workload,
-        bytes: raw.bytes,
-        cache: raw.cache.as_deref().and_then(|cache| cache.parse().ok()),
-        sync: raw.sync.as_deref().and_then(|sync| sync.parse().ok()).unwrap_or(SyncKind::None),
+        bytes: data.bytes,
+        cache: data.cache.as_deref().and_then(|cache| cache.parse().ok()),
+        sync: data.sync.as_deref().and_then(|sync| sync.parse().ok()).unwrap_or(SyncKind::None),
         entries,
     })
 }
 
-impl PublishedTable {
+impl MeasurableTable {
     /// Returns the axes that measure this table, one for each method and mode, because not every method has every
     /// record. Values that the table does not state come from `default`.
     pub fn axes(&self, default: &Axes) -> Vec<Axes> {

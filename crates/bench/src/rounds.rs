@@ -1,5 +1,5 @@
-//! Which cells the next round measures: all at first, then those whose intervals are widest, always with
-//! what they are compared with.
+//! Chooses the cells of the next round: at first all, then those with the widest intervals, always together with the
+//! cells that they are compared with.
 
 use weir_model::Summary;
 
@@ -12,19 +12,19 @@ pub const TWINS: usize = 3;
 /// Number of first rounds in which every cell is measured.
 const FULL_ROUNDS: usize = 5;
 
-/// A sample that the next round takes.
+/// A sample to take in the next round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct SampleRequest {
     /// Index of the cell in the plan.
     pub cell: usize,
     /// Whether this is the second sample of the cell in the round.
     pub twin: bool,
 }
 
-/// Gives a twin to the first, middle and last measurable cell: small records, middling and large ones.
+/// Gives a twin to the first, middle and last measurable cell of a method: small, medium and large records.
 pub fn choose_twins(tracks: &mut [Track]) {
     let usable: Vec<usize> = (0..tracks.len()).filter(|&i| tracks[i].cannot.is_none()).collect();
-    // Twins are of one method, or the three would be of three curves: the first one's.
+    // All twins have the same method, so that they are points of one curve.
     let Some(&first) = usable.first() else { return };
     let method = tracks[first].cell.method.clone();
     let same: Vec<usize> = usable.into_iter().filter(|&i| tracks[i].cell.method == method).collect();
@@ -33,8 +33,8 @@ pub fn choose_twins(tracks: &mut [Track]) {
     }
 }
 
-/// Makes samples shorter where the pilot showed that fewer than `rounds` would fit into `left_s`, because
-/// starting, preparing and cleaning up took longer than thought. No sample gets too short to be read.
+/// Shortens the samples if fewer than `rounds` rounds fit into `left_s`, because process start, preparation and
+/// clean-up took longer than estimated. No sample becomes shorter than the clock can resolve.
 pub fn fit_to_budget(tracks: &mut [Track], left_s: f64, rounds: f64) {
     let samples = |track: &Track| if track.has_twin { 2.0 } else { 1.0 };
     let usable = || tracks.iter().filter(|track| track.cannot.is_none());
@@ -56,7 +56,7 @@ pub fn fit_to_budget(tracks: &mut [Track], left_s: f64, rounds: f64) {
     }
 }
 
-/// The samples that count: not of rounds that were measured again. If that leaves none, all count.
+/// Returns the samples of rounds that were not repeated; all samples if every round was repeated.
 pub fn kept<'a>(samples: &'a [Sample], rounds: &[Round]) -> Vec<&'a Sample> {
     let undisturbed: Vec<&Sample> = samples
         .iter()
@@ -72,14 +72,14 @@ fn elapsed(track: &Track, rounds: &[Round]) -> Option<Summary> {
 }
 
 /// Returns every cell until `wanted` rounds count, then none.
-pub fn all_until(tracks: &[Track], rounds: &[Round], wanted: usize) -> Vec<Entry> {
+pub fn all_until(tracks: &[Track], rounds: &[Round], wanted: usize) -> Vec<SampleRequest> {
     let counted = rounds.iter().filter(|round| !round.repeated).count();
     let usable = (0..tracks.len()).filter(|&i| tracks[i].cannot.is_none() && counted < wanted);
     with_twins(tracks, usable.collect())
 }
 
 /// Returns the next round's samples, unordered; none if the run is complete.
-pub fn choose(tracks: &[Track], rounds: &[Round], left_s: f64, precision: f64) -> Vec<Entry> {
+pub fn choose(tracks: &[Track], rounds: &[Round], left_s: f64, precision: f64) -> Vec<SampleRequest> {
     let usable: Vec<usize> = (0..tracks.len()).filter(|&i| tracks[i].cannot.is_none()).collect();
     let counted = rounds.iter().filter(|round| !round.repeated).count();
     if usable.iter().any(|&i| tracks[i].samples.is_empty()) && counted == 0 {
@@ -101,7 +101,8 @@ pub fn choose(tracks: &[Track], rounds: &[Round], left_s: f64, precision: f64) -
     wide.sort_by(|a, b| b.1.total_cmp(&a.1));
     let compared = compared_with(tracks, &summaries);
     let mut cells: Vec<usize> = compared;
-    let mut cost: f64 = with_twins(tracks, cells.clone()).iter().map(|entry| tracks[entry.cell].wall_s).sum();
+    let mut cost: f64 =
+        with_twins(tracks, cells.clone()).iter().map(|request| tracks[request.cell].wall_s).sum();
     let mut added = 0;
     for (i, _) in wide {
         if cells.contains(&i) {
@@ -115,13 +116,14 @@ pub fn choose(tracks: &[Track], rounds: &[Round], left_s: f64, precision: f64) -
     if added == 0 || cost > left_s { Vec::new() } else { with_twins(tracks, cells) }
 }
 
-/// In every round: the fastest cell of each group (ratios use it as the denominator) and those with twins.
+/// Returns the cells of every round: the fastest of each group, which is the denominator of ratios, and those with
+/// twins.
 fn compared_with(tracks: &[Track], summaries: &[(usize, Summary)]) -> Vec<usize> {
     let mut best: Vec<(usize, f64)> = Vec::new();
     for (i, summary) in summaries {
         let known = best.iter_mut().find(|(j, _)| same_group(&tracks[*i].cell, &tracks[*j].cell));
         match known {
-            Some(entry) if entry.1 > summary.median => *entry = (*i, summary.median),
+            Some(known) if known.1 > summary.median => *known = (*i, summary.median),
             Some(_) => {}
             None => best.push((*i, summary.median)),
         }
@@ -138,14 +140,17 @@ fn same_group(a: &Cell, b: &Cell) -> bool {
         == (b.directory, b.workload, b.sync, b.cache, b.advice, b.bytes)
 }
 
-fn with_twins(tracks: &[Track], cells: Vec<usize>) -> Vec<Entry> {
-    let twins: Vec<Entry> =
-        cells.iter().filter(|&&i| tracks[i].has_twin).map(|&cell| Entry { cell, twin: true }).collect();
-    cells.into_iter().map(|cell| Entry { cell, twin: false }).chain(twins).collect()
+fn with_twins(tracks: &[Track], cells: Vec<usize>) -> Vec<SampleRequest> {
+    let twins: Vec<SampleRequest> = cells
+        .iter()
+        .filter(|&&i| tracks[i].has_twin)
+        .map(|&cell| SampleRequest { cell, twin: true })
+        .collect();
+    cells.into_iter().map(|cell| SampleRequest { cell, twin: false }).chain(twins).collect()
 }
 
-/// Is a disturbed round measured again? At most every third: a machine that is never quiet must be
-/// measured as it is, and its rounds are then kept and counted.
+/// Returns whether a disturbed round is repeated. At most every third round is: on a machine that is never idle, the
+/// disturbed rounds are kept and counted.
 pub fn repeat(round: &Round, before: &[Round]) -> bool {
     let repeated = before.iter().filter(|round| round.repeated).count();
     !round.disturbed.is_empty() && (repeated + 1) * 3 <= before.len() + 3
@@ -159,11 +164,11 @@ mod tests {
     #[test]
     fn the_first_rounds_have_every_cell_and_the_twins() {
         let measurement = fixture::measurement(&[fixture::axes()], 0);
-        let entries = choose(&measurement.tracks, &[], 10.0, 0.02);
-        assert_eq!(entries.len(), measurement.tracks.len() + TWINS);
-        assert_eq!(entries.iter().filter(|entry| entry.twin).count(), TWINS);
+        let requests = choose(&measurement.tracks, &[], 10.0, 0.02);
+        assert_eq!(requests.len(), measurement.tracks.len() + TWINS);
+        assert_eq!(requests.iter().filter(|request| request.twin).count(), TWINS);
         let out_of_time = choose(&measurement.tracks, &[], 0.0, 0.02);
-        assert_eq!(out_of_time.len(), entries.len(), "each cell gets one sample, however short the budget");
+        assert_eq!(out_of_time.len(), requests.len(), "each cell gets one sample, however short the budget");
     }
 
     #[test]
@@ -183,7 +188,7 @@ mod tests {
                 .all(|track| track.measured_bytes % track.cell.unit_bytes() == 0 && track.measured_bytes > 0)
         );
         fit_to_budget(&mut tracks, 0.1, 12.0);
-        assert!(tracks.iter().all(|track| track.work_s >= SAMPLE_S.0 * 0.99), "never too short to be read");
+        assert!(tracks.iter().all(|track| track.work_s >= SAMPLE_S.0 * 0.99), "never below the limit");
     }
 
     #[test]
@@ -193,20 +198,23 @@ mod tests {
             sample.figures.elapsed_s *= 1.0 + 0.2 * i as f64;
         }
         // The slow round widens every interval a little; the spread cell's is the widest by far.
-        let entries = choose(&measurement.tracks, &measurement.rounds, 10.0, 0.30);
-        assert!(entries.iter().any(|entry| entry.cell == 5));
-        assert!(entries.len() < measurement.tracks.len(), "{} entries", entries.len());
+        let requests = choose(&measurement.tracks, &measurement.rounds, 10.0, 0.30);
+        assert!(requests.iter().any(|request| request.cell == 5));
+        assert!(requests.len() < measurement.tracks.len(), "{} requests", requests.len());
         let best = measurement
             .tracks
             .iter()
             .position(|t| t.cell.record_bytes == 65536 && t.cell.method == "syscall")
             .unwrap();
-        assert!(entries.iter().any(|entry| entry.cell == best && !entry.twin), "ratios need the best row");
-        assert_eq!(entries.iter().filter(|entry| entry.twin).count(), TWINS);
+        assert!(
+            requests.iter().any(|request| request.cell == best && !request.twin),
+            "ratios need the best row"
+        );
+        assert_eq!(requests.iter().filter(|request| request.twin).count(), TWINS);
     }
 
     #[test]
-    fn a_number_of_rounds_is_kept_to() {
+    fn a_requested_number_of_rounds_is_exact() {
         let measurement = fixture::measurement(&[fixture::axes()], 3);
         assert_eq!(
             all_until(&measurement.tracks, &measurement.rounds, 4).len(),
@@ -219,14 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_all_is_tight_or_time_is_over() {
+    fn rounds_end_at_the_precision_or_at_the_end_of_the_budget() {
         let measurement = fixture::measurement(&[fixture::axes()], 6);
         assert_eq!(choose(&measurement.tracks, &measurement.rounds, 10.0, 2.0), []);
         assert_eq!(choose(&measurement.tracks, &measurement.rounds, 0.0, 0.0), []);
         assert_eq!(
             choose(&measurement.tracks, &measurement.rounds, 0.2, 0.0),
             [],
-            "not even what is compared with fits"
+            "no time for the cells of every round"
         );
     }
 
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_repeated_rounds_are_left_out_unless_there_are_no_others() {
+    fn samples_of_repeated_rounds_count_only_without_others() {
         let measurement = fixture::measurement(&[fixture::axes()], 3);
         let mut rounds = measurement.rounds.clone();
         rounds[2].repeated = true;

@@ -23,8 +23,10 @@ pub fn row(track: &Track, directory: &BenchDirectory, rounds: &[Round]) -> Bench
     let samples_s = list(|f| f.elapsed_s);
     let calls = median_calls(&samples);
     let moving: u64 = calls.iter().filter(|(name, _)| moves_bytes(name)).map(|(_, count)| count).sum();
-    let cannot =
-        track.cannot.clone().or_else(|| elapsed_s.is_none().then(|| "the run ended before its turn".into()));
+    let cannot = track
+        .cannot
+        .clone()
+        .or_else(|| elapsed_s.is_none().then(|| "the run ended before its sample".into()));
     BenchRow {
         group: cell.group_key(&directory.fs, &directory.dir),
         method: cell.method.clone(),

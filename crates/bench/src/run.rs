@@ -1,5 +1,5 @@
-//! The measurement: a pilot that finds how much of each cell fits, then interleaved rounds in random
-//! order until the intervals are tight or the budget is spent.
+//! Measures: first a pilot that finds the number of bytes per sample of each cell, then interleaved rounds in random
+//! order until the intervals reach the precision or the budget is spent.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use crate::ffi::{Job, Measured, SampleOutcome};
 use crate::figures::Figures;
 use crate::pilot::{Pilot, Step};
 use crate::plan::Cell;
-use crate::rounds::{self, Entry};
+use crate::rounds::{self, SampleRequest};
 use crate::sample::{self, SampleEnd};
 use crate::verify::verify;
 use weir_model::bench::Round;
@@ -93,11 +93,11 @@ pub struct Measurement {
     pub error: Option<Error>,
 }
 
-/// Rounds that the budget should give every cell.
+/// Rounds per cell for which samples are sized.
 pub(crate) const WANTED_ROUNDS: f64 = 12.0;
-/// Starting a process, preparing its files and removing them, roughly.
+/// Estimated time per sample outside the loop: process start, preparation and removal of files.
 const AROUND_SAMPLE_S: f64 = 0.006;
-/// Shortest and longest time that a scaled sample is given.
+/// Shortest and longest target time of a sample that moves a part of the bytes.
 pub(crate) const SAMPLE_S: (f64, f64) = (0.008, 0.4);
 
 /// Measures `cells`. If `stop` becomes true, the run ends early and returns the samples so far.
@@ -295,7 +295,7 @@ impl<'a> Runner<'a> {
             }
             SampleEnd::Finished(SampleOutcome::Ok(measured), _) => {
                 track.verified |= check && cell.workload.has_output();
-                // What a pilot's few bytes were remarkable for says nothing of a sample.
+                // A remark on the few bytes of a pilot may not hold for a whole sample.
                 if !check && !measured.remark.is_empty() {
                     track.remark = Some(measured.remark.clone());
                 }
@@ -317,7 +317,7 @@ impl<'a> Runner<'a> {
     fn set_cache(&mut self, index: usize, bytes: u64) -> std::result::Result<bool, Halt> {
         let cell = &self.tracks[index].cell;
         let directory = &self.directories[cell.directory];
-        // A cold file is cold to its end: read-ahead goes beyond what a sample reads.
+        // A cold file must be cold to its end, because read-ahead goes beyond the bytes of a sample.
         let range = if cell.cache == CacheState::Cold { cell.bytes } else { bytes };
         let cached = cache::prepare(&directory.input_file(), range, cell.cache)?;
         if cell.cache == CacheState::Warm {
@@ -338,19 +338,19 @@ impl<'a> Runner<'a> {
             None => rand::make_rng(),
         };
         loop {
-            let mut entries = match self.settings.rounds {
+            let mut requests = match self.settings.rounds {
                 Some(wanted) => rounds::all_until(&self.tracks, &self.rounds, wanted),
                 None => {
                     let left_s = self.left().as_secs_f64();
                     rounds::choose(&self.tracks, &self.rounds, left_s, self.settings.precision)
                 }
             };
-            if entries.is_empty() {
+            if requests.is_empty() {
                 return Ok(());
             }
-            entries.shuffle(&mut order);
+            requests.shuffle(&mut order);
             let before = MachineCounters::now();
-            let ended = self.round(&entries);
+            let ended = self.round(&requests);
             let taken = self.samples_of(self.rounds.len());
             let mut round = before.round_until(&MachineCounters::now(), taken);
             let again = self.left().as_secs_f64() > round.took_s * 1.3;
@@ -365,21 +365,21 @@ impl<'a> Runner<'a> {
         all.filter(|sample| sample.round == round).count()
     }
 
-    fn round(&mut self, entries: &[Entry]) -> std::result::Result<(), Halt> {
-        for entry in entries {
+    fn round(&mut self, requests: &[SampleRequest]) -> std::result::Result<(), Halt> {
+        for request in requests {
             // Out of time: only cells without a sample are still measured.
-            let enough = entry.twin || !self.tracks[entry.cell].samples.is_empty();
+            let enough = request.twin || !self.tracks[request.cell].samples.is_empty();
             if self.settings.rounds.is_none() && self.left().is_zero() && enough {
                 continue;
             }
-            let bytes = self.tracks[entry.cell].measured_bytes;
-            let Some(taken) = self.attempt(entry.cell, bytes, false)? else { continue };
+            let bytes = self.tracks[request.cell].measured_bytes;
+            let Some(taken) = self.attempt(request.cell, bytes, false)? else { continue };
             let round = self.rounds.len();
-            let track = &mut self.tracks[entry.cell];
+            let track = &mut self.tracks[request.cell];
             track.wall_s = 0.5 * (track.wall_s + taken.wall_s);
             let sample =
                 Sample { round, figures: Figures::of(&taken.measured, &track.cell, taken.from_device) };
-            if entry.twin { track.twins.push(sample) } else { track.samples.push(sample) }
+            if request.twin { track.twins.push(sample) } else { track.samples.push(sample) }
         }
         Ok(())
     }

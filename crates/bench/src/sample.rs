@@ -53,12 +53,12 @@ pub fn run(job: &Job, label: &str, stop: &AtomicBool) -> Result<SampleEnd> {
         .arg(CHILD_ARGUMENT)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // A Ctrl-C of the terminal is for us: we then stop the sample and print what there is.
+        // Keeps Ctrl-C from the child: the parent stops the sample and prints the results so far.
         .process_group(0)
         .spawn()
         .map_err(|error| failed("start", error))?;
     let json = serde_json::to_vec(job).map_err(|error| failed("feed", error.into()))?;
-    // A child that died at once closes the pipe; its exit status says more than EPIPE.
+    // Ignores EPIPE of a child that died at once: its exit status is the better error.
     let _ = child.stdin.take().map(|mut pipe| pipe.write_all(&json));
     let output = match watch(&mut child, stop) {
         Ok(Some(output)) => output,
@@ -98,12 +98,12 @@ fn watch(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<Vec<u8>
 
 fn ending(status: ExitStatus) -> String {
     match status.signal() {
-        Some(9) => {
-            "was killed by SIGKILL; if nobody did it, memory ran out (see dmesg): use a smaller --size, \
+        Some(9) => "was killed by SIGKILL, probably for lack of memory (see dmesg): use a smaller --size, \
                     --records or --buffer"
-                .into()
+            .into(),
+        Some(signal) => {
+            format!("was killed by signal {signal}; run it again, and report it if it happens again")
         }
-        Some(signal) => format!("was ended by signal {signal}; run it again, and report it if it comes back"),
-        None => format!("ended with {status} and no result; run it again, and report it if it comes back"),
+        None => format!("ended with {status} and no result; run it again, and report it if it happens again"),
     }
 }

@@ -1,4 +1,4 @@
-//! From the user's words to cells and directories. The defaults are here.
+//! Turns the user's words into cells and directories, with the defaults.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,15 +10,14 @@ use crate::directory::DirectoryRequest;
 use crate::error::{Error, Result, suggestion};
 use crate::ffi::methods;
 use crate::plan::{Axes, Cell, TEXTBOOK_RECORDS, method};
-use crate::published::{self, PublishedTable};
+use crate::published::{self, MeasurableTable};
 use crate::{loop_image, machine};
 
 /// Bytes of a job by default: the size of the textbook's file. Less on a machine with little memory.
 const DEFAULT_BYTES: u64 = 100_000_000;
 /// Bytes of a `log` job by default. Log lines are short, so 2 MiB are many lines.
 const DEFAULT_LOG_BYTES: u64 = 2 << 20;
-/// Record sizes of the `syscall` rows beside the grid. They are above the textbook's sizes, so that a knee up there is
-/// found too.
+/// Record sizes of the `syscall` rows beside the grid, above the textbook's sizes, to find a knee there too.
 const LARGE_RECORDS: [u64; 3] = [MIB / 4, MIB, 4 * MIB];
 /// Record sizes of `copy1-copy2`: those of the published table of that name.
 const COPY1_COPY2_RECORDS: [u64; 5] = [1, 64, 4096, 65536, MIB];
@@ -27,7 +26,7 @@ const MIB: u64 = 1 << 20;
 /// Workload words beside the names of the workloads: one with its own axes, and all workloads.
 const COMPOSED_WORKLOADS: [&str; 2] = ["copy1-copy2", "all"];
 
-/// What to measure, in the user's words. An empty list or `None` means the default.
+/// Selection of the cells in the user's words. An empty list or `None` means the default.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub struct BenchSelection {
@@ -60,7 +59,7 @@ pub struct BenchPlan {
     /// Directories and file systems; [`Cell::directory`] is an index in this list.
     pub directories: Vec<DirectoryRequest>,
     /// Published tables that the result shows beside the measured figures.
-    pub published: Vec<&'static PublishedTable>,
+    pub published: Vec<&'static MeasurableTable>,
 }
 
 /// Returns every workload word.
@@ -183,7 +182,7 @@ impl BenchSelection {
         beside
     }
 
-    /// Returns every axis of a workload, with the defaults for what was not chosen.
+    /// Returns every axis of a workload, with defaults for axes without a choice.
     fn grid(&self, workload: Workload) -> Result<Axes> {
         let is_log = workload == Workload::Log;
         let default_records = if is_log { vec![64, 4096] } else { TEXTBOOK_RECORDS.into() };
@@ -218,7 +217,7 @@ impl BenchSelection {
             };
             return Ok(default.iter().map(|name| (*name).into()).collect());
         }
-        self.methods.iter().map(|name| method(name).map(|facts| facts.name.into())).collect()
+        self.methods.iter().map(|name| method(name).map(|info| info.name.into())).collect()
     }
 
     /// Returns the buffering modes. A log differs most between modes: by default it is measured in all of them.
@@ -255,7 +254,7 @@ fn or_default<T>(values: Vec<T>, default: T) -> Vec<T> {
     if values.is_empty() { vec![default] } else { values }
 }
 
-/// Parses the words of one axis; `all` stands for every value.
+/// Parses the words of one axis; `all` means every value.
 fn parse_all<T>(
     words: &[String],
     all: impl Iterator<Item = T> + Clone,

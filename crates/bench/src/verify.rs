@@ -43,8 +43,5 @@ pub fn verify(cell: &Cell, bytes: u64, out_path: &Path) -> Result<()> {
 }
 
 fn wrong(cell: &Cell, what: &str) -> Error {
-    Error::Failed(format!(
-        "{}: the output is not what it must be: {what}; this is a bug, please report it",
-        cell.label()
-    ))
+    Error::Failed(format!("{}: the output is wrong: {what}; this is a bug, please report it", cell.label()))
 }

@@ -1,5 +1,5 @@
-/* Between the loops and the kernel: calls that move less than asked, signals that come first, and a kernel
- * without cachestat(2). The linker puts these in the way (--wrap). */
+/* Injects short transfers, EINTR, and a kernel without cachestat(2). The linker replaces the calls of the loops
+ * by these functions (--wrap). */
 #include <errno.h>
 #include <liburing.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 
 int disturbed;
 bool no_cachestat;
-int most_parts, syncs_seen;
-uint64_t largest_part, size_at_sync[SYNCS_SEEN];
+int max_parts, sync_count;
+uint64_t largest_part, size_at_sync[MAX_SYNCS];
 
 static bool interrupted(void)
 {
@@ -24,7 +24,7 @@ static bool interrupted(void)
     return true;
 }
 
-static size_t less(size_t bytes)
+static size_t shortened(size_t bytes)
 {
     return disturbed && bytes > 1 ? bytes / 2 + 1 : bytes;
 }
@@ -37,24 +37,24 @@ static size_t less(size_t bytes)
         return interrupted() ? -1 : __real_##call asked;                                                     \
     }
 
-WRAP(read, (int fd, void *to, size_t n), (fd, to, less(n)))
-WRAP(write, (int fd, const void *from, size_t n), (fd, from, less(n)))
-WRAP(pread, (int fd, void *to, size_t n, off_t at), (fd, to, less(n), at))
-WRAP(pwrite, (int fd, const void *from, size_t n, off_t at), (fd, from, less(n), at))
-WRAP(sendfile, (int out, int in, off_t *at, size_t n), (out, in, at, less(n)))
+WRAP(read, (int fd, void *to, size_t n), (fd, to, shortened(n)))
+WRAP(write, (int fd, const void *from, size_t n), (fd, from, shortened(n)))
+WRAP(pread, (int fd, void *to, size_t n, off_t at), (fd, to, shortened(n), at))
+WRAP(pwrite, (int fd, const void *from, size_t n, off_t at), (fd, from, shortened(n), at))
+WRAP(sendfile, (int out, int in, off_t *at, size_t n), (out, in, at, shortened(n)))
 WRAP(splice, (int in, off_t *in_at, int out, off_t *out_at, size_t n, unsigned flags),
-     (in, in_at, out, out_at, less(n), flags))
+     (in, in_at, out, out_at, shortened(n), flags))
 WRAP(copy_file_range, (int in, off_t *in_at, int out, off_t *out_at, size_t n, unsigned flags),
-     (in, in_at, out, out_at, less(n), flags))
+     (in, in_at, out, out_at, shortened(n), flags))
 
-static void see_parts(const struct iovec *vector, int count)
+static void record_parts(const struct iovec *vector, int count)
 {
-    most_parts = count > most_parts ? count : most_parts;
+    max_parts = count > max_parts ? count : max_parts;
     for (int i = 0; i < count; i++)
         largest_part = vector[i].iov_len > largest_part ? vector[i].iov_len : largest_part;
 }
 
-/* Of several records the first half of them, of one a part. */
+/* Shortens a vector: to the first half of several records, or to a part of one record. */
 #define WRAP_VECTOR(call)                                                                                    \
     ssize_t __real_##call(int fd, const struct iovec *vector, int count);                                    \
     ssize_t __wrap_##call(int fd, const struct iovec *vector, int count);                                    \
@@ -62,11 +62,11 @@ static void see_parts(const struct iovec *vector, int count)
     {                                                                                                        \
         if (interrupted())                                                                                   \
             return -1;                                                                                       \
-        see_parts(vector, count);                                                                            \
+        record_parts(vector, count);                                                                         \
         if (!disturbed)                                                                                      \
             return __real_##call(fd, vector, count);                                                         \
         const int few = (count + 1) / 2;                                                                     \
-        const struct iovec part = {vector->iov_base, less(vector->iov_len)};                                 \
+        const struct iovec part = {vector->iov_base, shortened(vector->iov_len)};                            \
         return few > 1 ? __real_##call(fd, vector, few) : __real_##call(fd, &part, 1);                       \
     }
 
@@ -78,14 +78,14 @@ int __wrap_fsync(int fd);
 int __wrap_fsync(int fd)
 {
     struct stat status;
-    if (syncs_seen < SYNCS_SEEN && fstat(fd, &status) == 0)
-        size_at_sync[syncs_seen++] = (uint64_t)status.st_size;
+    if (sync_count < MAX_SYNCS && fstat(fd, &status) == 0)
+        size_at_sync[sync_count++] = (uint64_t)status.st_size;
     return __real_fsync(fd);
 }
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
-/* Takes six arguments whether there are as many or not, which only the sanitizer minds. */
+/* Forwards six arguments also for calls with fewer, which only the address sanitizer rejects. */
 __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 {
     long a[6];
@@ -101,7 +101,7 @@ __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* Shortens what has been queued and not yet been submitted. */
+/* Shortens the requests that are queued and not yet submitted. */
 int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait);
 int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait);
 int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait)
@@ -110,7 +110,7 @@ int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait)
         return -EINTR;
     for (unsigned i = ring->sq.sqe_head; disturbed && i != ring->sq.sqe_tail; i++) {
         struct io_uring_sqe *entry = &ring->sq.sqes[i & *ring->sq.kring_mask];
-        entry->len = (unsigned)less(entry->len);
+        entry->len = (unsigned)shortened(entry->len);
     }
     return __real_io_uring_submit_and_wait(ring, wait);
 }

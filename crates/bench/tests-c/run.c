@@ -1,4 +1,4 @@
-/* One sample, with everything checked that holds for all of them. */
+/* Runs one sample and checks the properties that every sample has. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -42,15 +42,15 @@ static void compare_output(const struct wb_job *job)
     fclose(file);
 }
 
-struct both {
+struct call_counts {
     uint64_t reads, writes;
 };
 
-/* The calls that the method counted, as the kernel counts them. */
-static struct both counted(const struct wb_job *job, const struct wb_result *result)
+/* Returns the calls that the method counted, by the kernel's rules for syscr and syscw. */
+static struct call_counts counted(const struct wb_job *job, const struct wb_result *result)
 {
     struct stat status;
-    struct both sum = {0, 0};
+    struct call_counts sum = {0, 0};
     for (int i = 0; i < WB_CALL_KINDS; i++) {
         const struct wb_call_count *call = &result->calls[i];
         const bool moves = !strcmp(call->name, "sendfile") || !strcmp(call->name, "copy_file_range");
@@ -61,7 +61,7 @@ static struct both counted(const struct wb_job *job, const struct wb_result *res
     }
     if (calls_of(result, "copy_file_range") && stat(job->in_path, &status) == 0 &&
         (uint64_t)status.st_size == job->bytes) {
-        sum.reads--; /* the one that saw the input's end: the kernel does not count it */
+        sum.reads--; /* the kernel does not count the call that returns 0 at the input's end */
         sum.writes--;
     }
     return sum;
@@ -69,15 +69,15 @@ static struct both counted(const struct wb_job *job, const struct wb_result *res
 
 static bool agrees_with_kernel(const struct wb_job *job, const struct wb_result *result)
 {
-    const struct both sum = counted(job, result);
-    if (!result->kernel_counts_known || short_run) /* a checker makes calls of its own */
+    const struct call_counts sum = counted(job, result);
+    if (!result->kernel_counts_known || short_run) /* valgrind makes calls of its own */
         return true;
     return sum.reads == result->kernel_reads && sum.writes == result->kernel_writes;
 }
 
 static void check_figures(const struct wb_job *job, const struct wb_result *result)
 {
-    const struct both sum = counted(job, result);
+    const struct call_counts sum = counted(job, result);
     expect(agrees_with_kernel(job, result),
            "%s: counted %" PRIu64 " and %" PRIu64 ", the kernel %" PRIu64 " and %" PRIu64, job_text(job),
            sum.reads, sum.writes, result->kernel_reads, result->kernel_writes);
@@ -86,18 +86,19 @@ static void check_figures(const struct wb_job *job, const struct wb_result *resu
     expect(result->records == passes_of(job), "%s: %" PRIu64 " records", job_text(job), result->records);
     expect(result->elapsed_ns ==
                result->open_ns + result->transfer_ns + result->sync_ns + result->close_ns,
-           "%s: the parts are not the whole", job_text(job));
+           "%s: the parts do not add up", job_text(job));
     expect(result->elapsed_ns > 0 && result->cpu_ns > 0, "%s: no time", job_text(job));
     expect(result->clock_read_ns > 0 && result->empty_loop_ns > 0, "%s: no cost", job_text(job));
     expect(result->elapsed_ns < 60000000000u && result->open_ns < 60000000000u, "%s: times", job_text(job));
 }
 
-/* A ring that an earlier sample has closed is taken down behind it, and may interrupt a call of a later one
- * in the same process. The kernel starts such a call again and counts it twice; so that is tried again. */
+/* Measures, and repeats the measurement once if the kernel counted more calls than the method. The kernel frees
+ * the closed ring of an earlier sample asynchronously, which can interrupt a call of a later sample in the same
+ * process; the kernel restarts the call and counts it twice. */
 static void measure(const struct wb_job *job, struct wb_result *result)
 {
     for (int tries = 0; tries < 2; tries++) {
-        memset(result, 0xa5, sizeof *result); /* as memory that nobody cleared */
+        memset(result, 0xa5, sizeof *result); /* wb_measure() must not rely on zeroed memory */
         const int status = wb_measure(job, result);
         expect((uint32_t)status == result->status, "%s: returned %d", job_text(job), status);
         if (tries == 1 || disturbed || result->status != WB_OK || agrees_with_kernel(job, result))
@@ -107,14 +108,14 @@ static void measure(const struct wb_job *job, struct wb_result *result)
     }
 }
 
-struct wb_result run(const struct wb_job *job, bool may_not)
+struct wb_result run(const struct wb_job *job, bool may_be_unsupported)
 {
     struct wb_result result;
     measure(job, &result);
-    if (result.status == WB_CANNOT && may_not)
-        expect(result.text[0] != '\0', "%s: cannot, for no reason", job_text(job));
+    if (result.status == WB_CANNOT && may_be_unsupported)
+        expect(result.text[0] != '\0', "%s: unsupported without a reason", job_text(job));
     else if (expect(result.status == WB_OK, "%s: %s", job_text(job), result_text(&result))) {
-        if (!disturbed) /* which has calls that the kernel never sees */
+        if (!disturbed) /* an injected EINTR does not reach the kernel */
             check_figures(job, &result);
         if (job->out_path)
             compare_output(job);
@@ -131,6 +132,6 @@ struct wb_result run_failing(const struct wb_job *job, int error)
     wb_measure(job, &result);
     expect(result.status == WB_FAILED && result.error_number == error && result.error_call[0] != '\0',
            "%s: %s, not %s", job_text(job), result_text(&result), strerror(error));
-    expect(result.text[0] == '\0', "%s: a remark on no result: %s", job_text(job), result.text);
+    expect(result.text[0] == '\0', "%s: a failure has a remark: %s", job_text(job), result.text);
     return result;
 }

@@ -1,5 +1,5 @@
 /*
- * One sample from the command line, its figures as lines of "name value":
+ * Runs one sample and prints its figures as lines of "name value":
  *   sample METHOD WORKLOAD BYTES RECORD OUT [IN [BUFFER [SYNC [EVERY [MODE]]]]]
  * Workload, sync and mode are the numbers of job.h.
  */

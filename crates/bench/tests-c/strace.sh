@@ -1,5 +1,5 @@
 #!/bin/sh
-# Counts of a few samples against strace's: strace.sh SAMPLE
+# strace.sh SAMPLE: compares the call counts of a few samples with those of strace
 set -eu
 sample=$1
 command -v strace >/dev/null || { echo "strace SKIP not installed"; exit 0; }
@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 head -c 100001 /dev/urandom >"$folder/in"
 failed=0
 
-# check METHOD RECORD CALL…: only what touches the two files, or the ring, is counted
+# check METHOD RECORD CALL…: compares calls on the two files and on the ring
 check() {
     method=$1 record=$2
     shift 2

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 bool short_run;
-const char *where;
+const char *current_directory;
 char memory_directory[256], disk_directory[256];
 
 static char name[128];
@@ -32,7 +32,7 @@ bool expect(bool holds, const char *format, ...)
     if (holds)
         return true;
     if (++broken > 5)
-        return false; /* one mistake breaks hundreds of cases: the first ones tell */
+        return false; /* one bug can break hundreds of cases; the first five are enough */
     va_list arguments;
     printf("  %s: ", name);
     va_start(arguments, format);
@@ -86,24 +86,24 @@ void make_directories(void)
     disk = disk && *disk ? disk : "/tmp";
     make_directory(disk_directory, sizeof disk_directory, disk);
     make_directory(memory_directory, sizeof memory_directory, access("/dev/shm", W_OK) ? disk : "/dev/shm");
-    where = memory_directory;
+    current_directory = memory_directory;
 }
 
 void remove_directories(void)
 {
     const char *both[] = {memory_directory, disk_directory};
     for (int i = 0; i < 2; i++) {
-        where = both[i];
+        current_directory = both[i];
         unlink(in_path());
         unlink(out_path());
-        if (rmdir(where) != 0)
-            perror(where);
+        if (rmdir(current_directory) != 0)
+            perror(current_directory);
     }
 }
 
 static char *path_of(char *path, const char *file)
 {
-    snprintf(path, 300, "%s/%s", where, file);
+    snprintf(path, 300, "%s/%s", current_directory, file);
     return path;
 }
 
@@ -137,7 +137,7 @@ void make_input(uint64_t bytes)
     }
 }
 
-struct wb_job a_job(const char *method, uint32_t workload, uint64_t bytes, uint64_t record)
+struct wb_job make_job(const char *method, uint32_t workload, uint64_t bytes, uint64_t record)
 {
     const bool in = workload != WB_WRITE && workload != WB_LOG;
     return (struct wb_job){
@@ -184,20 +184,20 @@ uint64_t calls_of(const struct wb_result *result, const char *call)
     return 0;
 }
 
-bool method_facts(const char *method, struct wb_method_facts *facts)
+bool find_method(const char *method, struct wb_method_info *info)
 {
-    for (size_t i = 0; wb_method_at(i, facts); i++)
-        if (strcmp(facts->name, method) == 0)
+    for (size_t i = 0; wb_method_at(i, info); i++)
+        if (strcmp(info->name, method) == 0)
             return true;
     return false;
 }
 
 uint64_t passes_of(const struct wb_job *job)
 {
-    struct wb_method_facts facts = {0};
-    method_facts(job->method, &facts);
-    uint64_t pass = facts.options & WB_HAS_RECORD ? job->record_bytes : 1;
-    if (facts.options & WB_HAS_VECTOR)
+    struct wb_method_info info = {0};
+    find_method(job->method, &info);
+    uint64_t pass = info.options & WB_HAS_RECORD ? job->record_bytes : 1;
+    if (info.options & WB_HAS_VECTOR)
         pass *= job->vector_records;
     return (job->bytes + pass - 1) / pass;
 }

@@ -1,4 +1,4 @@
-/* What goes wrong is told with the call, the file and errno, and what cannot be done with the reason. */
+/* A failure has the call, the file and errno; an unsupported job has the reason. */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@ static void files(void)
     struct stat before, after;
     begin("the output exists");
     make_input(100);
-    struct wb_job job = a_job("syscall", WB_COPY, 100, 10);
+    struct wb_job job = make_job("syscall", WB_COPY, 100, 10);
     job.out_path = job.in_path;
     stat(in_path(), &before);
     struct wb_result result = run_failing(&job, EEXIST);
@@ -21,27 +21,27 @@ static void files(void)
     expect(after.st_size == 100 && before.st_mtime == after.st_mtime, "it was touched");
     end();
 
-    begin("the output is a link");
+    begin("the output is a symbolic link");
     expect(symlink("elsewhere", out_path()) == 0, "symlink");
-    job = a_job("stdio", WB_WRITE, 100, 10);
+    job = make_job("stdio", WB_WRITE, 100, 10);
     run_failing(&job, EEXIST);
     unlink(out_path());
     end();
 
     begin("the input is missing");
     unlink(in_path());
-    struct wb_method_facts facts;
-    for (size_t i = 0; wb_method_at(i, &facts); i++) {
-        job = a_job(facts.name, WB_COPY, 100, 4096);
+    struct wb_method_info info;
+    for (size_t i = 0; wb_method_at(i, &info); i++) {
+        job = make_job(info.name, WB_COPY, 100, 4096);
         result = run_failing(&job, ENOENT);
         expect(strcmp(result.error_call, "openat") == 0 && strcmp(result.error_path, in_path()) == 0, "%s",
                result_text(&result));
-        expect(access(out_path(), F_OK) != 0, "%s made an output", facts.name);
+        expect(access(out_path(), F_OK) != 0, "%s made an output", info.name);
     }
     end();
 
     begin("the directory is missing");
-    job = a_job("syscall", WB_WRITE, 100, 10);
+    job = make_job("syscall", WB_WRITE, 100, 10);
     job.out_path = "/nowhere/at/all";
     run_failing(&job, ENOENT);
     end();
@@ -49,33 +49,33 @@ static void files(void)
 
 static void shorter_input(void)
 {
-    struct wb_method_facts facts;
+    struct wb_method_info info;
     begin("the input is shorter than the job");
     make_input(100001);
-    for (size_t i = 0; wb_method_at(i, &facts); i++) {
-        struct wb_job job = a_job(facts.name, WB_COPY, 300000, 4096);
-        if (strcmp(facts.name, "direct") == 0 || strcmp(facts.name, "dontcache") == 0)
-            continue; /* may not be able to at all */
-        run_failing(&job, strcmp(facts.name, "mmap") == 0 ? EIO : ENODATA);
+    for (size_t i = 0; wb_method_at(i, &info); i++) {
+        struct wb_job job = make_job(info.name, WB_COPY, 300000, 4096);
+        if (strcmp(info.name, "direct") == 0 || strcmp(info.name, "dontcache") == 0)
+            continue; /* the file system may not support them */
+        run_failing(&job, strcmp(info.name, "mmap") == 0 ? EIO : ENODATA);
         unlink(out_path());
     }
     end();
 }
 
-/* The second record does not fit whole: a short write first, then the error. */
+/* The second record exceeds the limit: a short write, then the error. */
 static void file_size_limit(void)
 {
     const struct rlimit low = {6000, RLIM_INFINITY}, high = {RLIM_INFINITY, RLIM_INFINITY};
-    struct wb_method_facts facts;
+    struct wb_method_info info;
     begin("too large a file");
     make_input(100001);
-    for (size_t i = 0; wb_method_at(i, &facts); i++)
+    for (size_t i = 0; wb_method_at(i, &info); i++)
         for (uint32_t workload = 0; workload < WB_WORKLOADS; workload++) {
-            struct wb_job job = a_job(facts.name, workload, 100001, 4096);
-            if (!(facts.workloads & WB_BIT(workload)) || workload == WB_READ ||
-                strcmp(facts.name, "direct") == 0 || strcmp(facts.name, "dontcache") == 0)
+            struct wb_job job = make_job(info.name, workload, 100001, 4096);
+            if (!(info.workloads & WB_BIT(workload)) || workload == WB_READ ||
+                strcmp(info.name, "direct") == 0 || strcmp(info.name, "dontcache") == 0)
                 continue;
-            if (facts.options & WB_HAS_BUFFER) /* one smaller than the job, or close(2) alone meets the limit */
+            if (info.options & WB_HAS_BUFFER) /* a buffer larger than the job would fail only in close(2) */
                 job.buffer_bytes = 4096;
             setrlimit(RLIMIT_FSIZE, &low);
             const struct wb_result result = run_failing(&job, EFBIG);
@@ -90,30 +90,30 @@ static void file_size_limit(void)
 static void memory(void)
 {
     begin("no memory for a buffer");
-    struct wb_job job = a_job("vector", WB_WRITE, 100, 1 << 29);
+    struct wb_job job = make_job("vector", WB_WRITE, 100, 1 << 29);
     job.vector_records = 1024;
     run_failing(&job, ENOMEM);
-    job = a_job("stdio", WB_WRITE, 100, 10);
+    job = make_job("stdio", WB_WRITE, 100, 10);
     job.buffer_bytes = UINT64_MAX;
     run_failing(&job, ENOMEM);
     job.buffer_bytes = (uint64_t)1 << 46;
     run_failing(&job, ENOMEM);
-    job = a_job("io_uring", WB_COPY, 100, 1 << 29);
+    job = make_job("io_uring", WB_COPY, 100, 1 << 29);
     job.queue_depth = 4096;
     run_failing(&job, ENOMEM);
     expect(access(out_path(), F_OK) != 0, "an output was made");
     end();
 }
 
-static void nonsense(void)
+static void invalid_jobs(void)
 {
-    struct wb_job job = a_job("sycall", WB_COPY, 1, 1);
-    begin("jobs that make no sense");
+    struct wb_job job = make_job("sycall", WB_COPY, 1, 1);
+    begin("invalid jobs");
     expect(strcmp(run_failing(&job, EINVAL).error_call, "method") == 0, "unknown method");
     job.method = NULL;
     run_failing(&job, EINVAL);
 #define WRONG(method, field, value)                                                                          \
-    job = a_job(method, WB_COPY, 1, 1);                                                                      \
+    job = make_job(method, WB_COPY, 1, 1);                                                                   \
     job.field = value;                                                                                       \
     expect(strcmp(run_failing(&job, EINVAL).error_call, #field) == 0, #field " " #value)
     WRONG("syscall", record_bytes, 0);
@@ -128,26 +128,26 @@ static void nonsense(void)
     WRONG("vector", vector_records, 1025);
     WRONG("io_uring", queue_depth, 0);
     WRONG("io_uring", queue_depth, 4097);
-    job = a_job("syscall", WB_COPY, 1, 1);
+    job = make_job("syscall", WB_COPY, 1, 1);
     job.sync = WB_SYNC_FSYNC;
     job.sync_every_bytes = 0;
     run_failing(&job, EINVAL);
     end();
 }
 
-/* What a method does not do is told before anything is made. */
+/* An unsupported job fails before the output is created. */
 static void reasons(void)
 {
-    struct wb_method_facts facts;
-    begin("what a method has not");
-    for (size_t i = 0; wb_method_at(i, &facts); i++)
+    struct wb_method_info info;
+    begin("unsupported workloads and syncs");
+    for (size_t i = 0; wb_method_at(i, &info); i++)
         for (uint32_t workload = 0; workload < WB_WORKLOADS; workload++)
             for (uint32_t sync = 0; sync < WB_SYNCS; sync++) {
-                struct wb_job job = a_job(facts.name, workload, 1, 4096);
+                struct wb_job job = make_job(info.name, workload, 1, 4096);
                 struct wb_result result;
                 job.sync = sync;
                 const bool reads = workload == WB_READ && sync != WB_SYNC_NONE;
-                if ((facts.workloads & WB_BIT(workload)) && (facts.syncs & WB_BIT(sync)) && !reads)
+                if ((info.workloads & WB_BIT(workload)) && (info.syncs & WB_BIT(sync)) && !reads)
                     continue;
                 wb_measure(&job, &result);
                 expect(result.status == WB_CANNOT && strlen(result.text) > 10, "%s: %s", job_text(&job),
@@ -163,6 +163,6 @@ void test_errors(void)
     shorter_input();
     file_size_limit();
     memory();
-    nonsense();
+    invalid_jobs();
     reasons();
 }

@@ -18,15 +18,15 @@ static bool make_mount_point(void)
 
 static void full(void)
 {
-    struct wb_method_facts facts;
-    for (size_t i = 0; wb_method_at(i, &facts); i++)
+    struct wb_method_info info;
+    for (size_t i = 0; wb_method_at(i, &info); i++)
         for (uint32_t workload = 0; workload < WB_WORKLOADS; workload++) {
-            struct wb_job job = a_job(facts.name, workload, 300000, 4096);
+            struct wb_job job = make_job(info.name, workload, 300000, 4096);
             char out[400];
-            if (!(facts.workloads & WB_BIT(workload)) || workload == WB_READ)
+            if (!(info.workloads & WB_BIT(workload)) || workload == WB_READ)
                 continue;
-            if (strcmp(facts.name, "direct") == 0 || strcmp(facts.name, "dontcache") == 0)
-                continue; /* not on a tmpfs */
+            if (strcmp(info.name, "direct") == 0 || strcmp(info.name, "dontcache") == 0)
+                continue; /* tmpfs does not support them */
             snprintf(out, sizeof out, "%s/out", mount_point);
             job.out_path = out;
             const struct wb_result result = run_failing(&job, ENOSPC);
@@ -42,16 +42,16 @@ static void test_no_space(void)
         skip("a small file system could not be mounted: %s", geteuid() ? "not root" : strerror(errno));
         return;
     }
-    const char *before = where;
-    where = mount_point; /* the input too: some calls do not copy from one file system to another */
+    const char *before = current_directory;
+    current_directory = mount_point; /* for the input too: some calls do not copy between file systems */
     make_input(300000);
     full();
-    where = before;
+    current_directory = before;
     expect(umount(mount_point) == 0, "umount: %s", strerror(errno));
     end();
 }
 
-/* Runs a command of the tests' own making, silently. */
+/* Runs a shell command without output; %1$s is the disk directory, %2$s the mount point. */
 static bool shell(const char *format)
 {
     char command[1200], quiet[1300];
@@ -69,17 +69,17 @@ static void test_shared_blocks(void)
         shell("rm -f %1$s/image");
         return;
     }
-    const char *before = where;
-    where = mount_point;
+    const char *before = current_directory;
+    current_directory = mount_point;
     make_input(1 << 20);
-    sync(); /* blocks that are not on the disk yet are copied */
-    struct wb_job job = a_job("copy_file_range", WB_COPY, 1 << 20, 65536);
+    sync(); /* btrfs shares only blocks that are on the disk */
+    struct wb_job job = make_job("copy_file_range", WB_COPY, 1 << 20, 65536);
     const struct wb_result shared = run(&job, false);
     expect(strstr(shared.text, "reflink") != NULL, "no remark: %s", result_text(&shared));
-    job = a_job("syscall", WB_COPY, 1 << 20, 65536);
+    job = make_job("syscall", WB_COPY, 1 << 20, 65536);
     const struct wb_result copied = run(&job, false);
     expect(copied.text[0] == '\0', "a remark: %s", copied.text);
-    where = before;
+    current_directory = before;
     expect(shell("umount %2$s && rm %1$s/image"), "umount");
     end();
 }

@@ -1,4 +1,4 @@
-/* The axes that only some methods have: buffer and mode, records a call, queue depth, advice. */
+/* The axes that only some methods have: buffer and mode, records per call, queue depth, advice. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void modes_of(const char *method)
             for (uint32_t mode = 0; mode <= WB_MODE_FULL; mode++)
                 for (int b = 0; b < 6; b++)
                     for (int r = 0; r < 4; r++) {
-                        struct wb_job job = a_job(method, workload, sizes[s], records[r]);
+                        struct wb_job job = make_job(method, workload, sizes[s], records[r]);
                         const bool chars = strstr(method, "char");
                         job.mode = mode;
                         job.buffer_bytes = buffers[b];
@@ -40,23 +40,23 @@ static void vectors(void)
 {
     static const uint32_t counts[] = {1, 2, 16, 1024};
     static const uint64_t records[] = {1, 3, 100, 4096};
-    begin("records a call vector");
+    begin("records per call vector");
     for (int s = 0; s < SIZES; s++) {
         make_input(sizes[s]);
         for (uint32_t workload = 0; workload < WB_WORKLOADS; workload++)
             for (int c = 0; c < 4; c++)
                 for (int r = 0; r < 4; r++) {
-                    struct wb_job job = a_job("vector", workload, sizes[s], records[r]);
+                    struct wb_job job = make_job("vector", workload, sizes[s], records[r]);
                     job.vector_records = counts[c];
                     if (passes_of(&job) >= 20000)
                         continue;
-                    most_parts = 0;
+                    max_parts = 0;
                     largest_part = 0;
                     run(&job, false);
                     uint64_t parts = (sizes[s] + records[r] - 1) / records[r];
-                    if (parts > counts[c] || job.in_path) /* the read that sees the end asks for all */
+                    if (parts > counts[c] || job.in_path) /* the read at the input's end is a full vector */
                         parts = counts[c];
-                    expect(most_parts == (int)parts, "%s: %d parts", job_text(&job), most_parts);
+                    expect(max_parts == (int)parts, "%s: %d parts", job_text(&job), max_parts);
                     expect(largest_part <= records[r], "%s: too large a part", job_text(&job));
                 }
     }
@@ -74,7 +74,7 @@ static void queues(void)
             for (int d = 0; d < 4; d++)
                 for (int r = 0; r < 3; r++)
                     for (uint32_t registered = 0; registered < 2; registered++) {
-                        struct wb_job job = a_job("io_uring", workload, sizes[s], records[r]);
+                        struct wb_job job = make_job("io_uring", workload, sizes[s], records[r]);
                         job.queue_depth = depths[d];
                         job.registered = registered;
                         if (depths[d] * records[r] <= 1 << 24 || workload == WB_WRITE)
@@ -86,11 +86,11 @@ static void queues(void)
 
 enum { UNREACHABLE = 77 };
 
-/* Who may lock little memory gets plain buffers and a remark. */
+/* Checks that a process with a low RLIMIT_MEMLOCK gets unregistered buffers and a remark. */
 static void unregistered_child(void)
 {
-    const struct rlimit little = {1 << 18, 1 << 18}; /* a ring fits, the buffers do not */
-    struct wb_job job = a_job("io_uring", WB_COPY, 100001, 1 << 20);
+    const struct rlimit little = {1 << 18, 1 << 18}; /* enough for the ring, not for the buffers */
+    struct wb_job job = make_job("io_uring", WB_COPY, 100001, 1 << 20);
     job.registered = 1;
     if (setrlimit(RLIMIT_MEMLOCK, &little) != 0 || setuid(65534) != 0)
         _exit(2);
@@ -110,19 +110,19 @@ static void unregistered(void)
     int status = 0;
     begin("registering refused io_uring");
     if (geteuid() != 0) {
-        skip("needs root, to become one who may not");
+        skip("needs root to change to a user with a memory limit");
         return;
     }
     make_input(100001);
-    expect(chmod(where, 0777) == 0 && chmod(in_path(), 0644) == 0, "chmod");
+    expect(chmod(current_directory, 0777) == 0 && chmod(in_path(), 0644) == 0, "chmod");
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0)
         unregistered_child();
     waitpid(child, &status, 0);
-    chmod(where, 0700);
+    chmod(current_directory, 0700);
     if (WIFEXITED(status) && WEXITSTATUS(status) == UNREACHABLE) {
-        skip("%s cannot be reached without root", where);
+        skip("%s cannot be reached without root", current_directory);
         return;
     }
     expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
@@ -136,7 +136,7 @@ static void advice(void)
     make_input(100001);
     for (int m = 0; m < 4; m++)
         for (int32_t advice = POSIX_FADV_NORMAL; advice <= POSIX_FADV_NOREUSE; advice++) {
-            struct wb_job job = a_job(methods[m], WB_COPY, 100001, 4096);
+            struct wb_job job = make_job(methods[m], WB_COPY, 100001, 4096);
             job.advice = advice;
             const struct wb_result result = run(&job, false);
             expect(calls_of(&result, "fadvise64") == 1, "%s: not given", methods[m]);

@@ -1,7 +1,7 @@
 //! Published tables, each figure with the one measured here, from rows of `weir bench` or from the check itself.
 
 use serde_json::Value;
-use weir_bench::published::{Raw, raw_tables};
+use weir_bench::published::{TableData, table_data};
 use weir_model::bench::BenchRow;
 use weir_model::lab::{PublishedFigure, PublishedTable};
 use weir_model::{Size, Summary};
@@ -44,8 +44,8 @@ pub(crate) fn tables(experiment: &Experiment, ran: &[VersionRun]) -> Result<Vec<
         ran.iter().flat_map(|one| &one.results).flat_map(|one| bench_rows(&one.1)).collect();
     let said: Vec<&MeasuredFigure> = ran.iter().flat_map(|one| &one.ours).collect();
     let of = |id: &String| {
-        let raw = raw_tables().iter().find(|raw| raw.id == *id);
-        raw.map(|raw| table(raw, &rows, &said)).ok_or_else(|| Error::Broken {
+        let data = table_data().iter().find(|data| data.id == *id);
+        data.map(|data| table(data, &rows, &said)).ok_or_else(|| Error::Broken {
             name: experiment.name.clone(),
             why: format!("lab.toml: there is no published table {id}; 'weir bench --list' shows them"),
         })
@@ -64,21 +64,21 @@ fn bench_rows(result: &Value) -> Vec<BenchRow> {
 const KEYS: [&str; 8] =
     ["buffer_bytes", "line_bytes", "mode", "program", "output", "writers", "records_each", "record_bytes"];
 
-fn table(raw: &Raw, rows: &[BenchRow], said: &[&MeasuredFigure]) -> PublishedTable {
+fn table(data: &TableData, rows: &[BenchRow], said: &[&MeasuredFigure]) -> PublishedTable {
     let (mut figures, mut here) = (Vec::new(), String::new());
-    for cells in &raw.rows {
-        for (column, cell) in raw.columns.iter().zip(cells).filter(|one| !KEYS.contains(&one.0.as_str())) {
-            let (row, figure) = (label(raw, cells), name(column));
+    for cells in &data.rows {
+        for (column, cell) in data.columns.iter().zip(cells).filter(|one| !KEYS.contains(&one.0.as_str())) {
+            let (row, figure) = (label(data, cells), name(column));
             let spoken =
-                said.iter().find(|one| one.table == raw.id && one.row == row && one.figure == figure);
-            let ours = spoken.map(|said| of_check(said)).or_else(|| of_bench(raw, cells, column, rows));
+                said.iter().find(|one| one.table == data.id && one.row == row && one.figure == figure);
+            let ours = spoken.map(|said| of_check(said)).or_else(|| of_bench(data, cells, column, rows));
             if let Some(ours) = ours.as_ref().filter(|_| here.is_empty()) {
                 here.clone_from(&ours.here);
             }
             figures.push(PublishedFigure {
                 row,
                 figure,
-                unit: unit(raw, column),
+                unit: unit(data, column),
                 published: cell.as_f64(),
                 ours: ours.as_ref().map(|ours| ours.value),
                 runs: ours.as_ref().map(|ours| ours.runs),
@@ -87,10 +87,10 @@ fn table(raw: &Raw, rows: &[BenchRow], said: &[&MeasuredFigure]) -> PublishedTab
         }
     }
     PublishedTable {
-        id: raw.id.clone(),
-        title: raw.title.clone(),
-        source: raw.source.clone(),
-        setting: raw.setting.clone(),
+        id: data.id.clone(),
+        title: data.title.clone(),
+        source: data.source.clone(),
+        setting: data.setting.clone(),
         here,
         rows: figures,
     }
@@ -105,14 +105,14 @@ fn of_check(said: &MeasuredFigure) -> Ours {
 }
 
 /// Returns the cell of a column in a row.
-fn key<'a>(raw: &Raw, cells: &'a [Value], column: &str) -> Option<&'a Value> {
-    cells.get(raw.columns.iter().position(|one| one == column)?)
+fn key<'a>(data: &TableData, cells: &'a [Value], column: &str) -> Option<&'a Value> {
+    cells.get(data.columns.iter().position(|one| one == column)?)
 }
 
-fn label(raw: &Raw, cells: &[Value]) -> String {
-    let words = |column: &str| key(raw, cells, column)?.as_str().map(String::from);
-    let size = |column: &str| Some(Size(key(raw, cells, column)?.as_u64()?).to_string());
-    let writers = || Some(format!("{} writers", key(raw, cells, "writers")?));
+fn label(data: &TableData, cells: &[Value]) -> String {
+    let words = |column: &str| key(data, cells, column)?.as_str().map(String::from);
+    let size = |column: &str| Some(Size(key(data, cells, column)?.as_u64()?).to_string());
+    let writers = || Some(format!("{} writers", key(data, cells, "writers")?));
     let first = words("program").or_else(|| size("buffer_bytes")).or_else(|| size("line_bytes"));
     let parts = [first.or_else(writers), words("output"), words("mode")];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -123,8 +123,8 @@ fn name(column: &str) -> String {
     bare.replace('_', " ")
 }
 
-fn unit(raw: &Raw, column: &str) -> String {
-    match (column.ends_with("_s"), &raw.unit) {
+fn unit(data: &TableData, column: &str) -> String {
+    match (column.ends_with("_s"), &data.unit) {
         (true, _) => "s".into(),
         (false, Some(unit)) => unit.clone(),
         (false, None) if column.contains("records") => "records".into(),
@@ -134,24 +134,24 @@ fn unit(raw: &Raw, column: &str) -> String {
 
 /// Returns the figure of the row of `weir bench` with the same method, size, mode and sync policy, and with the cache
 /// state of the table.
-fn of_bench(raw: &Raw, cells: &[Value], column: &str, rows: &[BenchRow]) -> Option<Ours> {
-    let record = key(raw, cells, "buffer_bytes").or_else(|| key(raw, cells, "line_bytes"))?.as_u64()?;
-    let mode = key(raw, cells, "mode").and_then(Value::as_str);
+fn of_bench(data: &TableData, cells: &[Value], column: &str, rows: &[BenchRow]) -> Option<Ours> {
+    let record = key(data, cells, "buffer_bytes").or_else(|| key(data, cells, "line_bytes"))?.as_u64()?;
+    let mode = key(data, cells, "mode").and_then(Value::as_str);
     let method = match column {
         "syscall_s" => "syscall",
         "stdio_s" => "stdio",
-        _ => raw.method.as_deref().unwrap_or("stdio"),
+        _ => data.method.as_deref().unwrap_or("stdio"),
     };
     let alike = rows.iter().filter(|row| {
-        row.group.workload == raw.workload
-            && raw.sync.as_ref().is_none_or(|sync| row.group.sync == *sync)
+        row.group.workload == data.workload
+            && data.sync.as_ref().is_none_or(|sync| row.group.sync == *sync)
             && (row.method.as_str(), row.record_bytes, row.mode.as_deref()) == (method, record, mode)
             && row.elapsed_s.is_some()
     });
-    let row = alike.min_by_key(|row| raw.cache.as_ref().is_some_and(|cache| row.group.cache != *cache))?;
+    let row = alike.min_by_key(|row| data.cache.as_ref().is_some_and(|cache| row.group.cache != *cache))?;
     let (value, runs) = figure(row, column)?;
-    let factor = raw.bytes.map_or(1.0, |bytes| bytes as f64 / row.group.bytes as f64);
-    let us = if raw.unit.as_deref() == Some("us") { 1e6 } else { 1.0 };
+    let factor = data.bytes.map_or(1.0, |bytes| bytes as f64 / row.group.bytes as f64);
+    let us = if data.unit.as_deref() == Some("us") { 1e6 } else { 1.0 };
     Some(Ours {
         value: value * factor * us,
         runs,
@@ -199,14 +199,14 @@ fn here(row: &BenchRow, factor: f64, runs: u64) -> String {
 mod tests {
     use super::*;
 
-    fn raw(id: &str) -> &'static Raw {
-        raw_tables().iter().find(|raw| raw.id == id).expect("the table")
+    fn data(id: &str) -> &'static TableData {
+        table_data().iter().find(|data| data.id == id).expect("the table")
     }
 
     #[test]
     fn what_a_check_says_stands_in_its_row() {
         let said = said("ours\ttr2b-tr2u\ttr2u, file\twrites\t5000000\t1\t1").expect("a figure");
-        let table = table(raw("tr2b-tr2u"), &[], &[&said]);
+        let table = table(data("tr2b-tr2u"), &[], &[&said]);
         assert_eq!(table.rows.len(), 20, "five figures of four rows");
         let measured: Vec<&PublishedFigure> = table.rows.iter().filter(|one| one.ours.is_some()).collect();
         assert_eq!(measured.len(), 1);
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn rows_and_figures_have_names() {
-        let table = |id| table(raw(id), &[], &[]);
+        let table = |id| table(data(id), &[], &[]);
         assert_eq!(table("tlpi-13-1").rows[0].row, "1 B");
         assert_eq!(table("benchlogs").rows[0].row, "64 B, full");
         assert_eq!(table("benchlogs").rows[0].unit, "us");

@@ -6,7 +6,7 @@ use super::{View, elapsed, figure, name};
 use crate::rows::ratio;
 use weir_model::bench::{BenchAnswer, BenchRow};
 
-/// For a copy, what needs the least code and memory comes first among equals.
+/// Methods that copy inside the kernel. Among equally fast rows they are preferred: they need the least code and memory.
 const IN_KERNEL: [&str; 2] = ["copy_file_range", "sendfile"];
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
@@ -64,7 +64,7 @@ fn purpose(view: &View) -> &'static str {
     }
 }
 
-/// The method's fastest row.
+/// Returns the method's row at its knee; without a knee, its fastest row.
 fn best_plain<'a>(view: &View<'a>, method: &'a str) -> Option<(usize, &'a BenchRow)> {
     let knee = view.group.knee.filter(|_| view.group.model_method.as_deref() == Some(method));
     match knee {

@@ -1,4 +1,4 @@
-//! Where do larger records stop to gain?
+//! At which record size do gains stop?
 
 use weir_model::bench::{BenchAnswer, BenchRow};
 use weir_model::{Knee, Size, estimate};

@@ -1,4 +1,5 @@
-//! Sentences made from figures. One file a question; each looks at one group and answers if it can.
+//! Answers questions with sentences made from figures. Each question has one file, and answers for a group whose rows
+//! suffice.
 
 mod cache;
 mod choose;
@@ -15,7 +16,7 @@ use weir_model::number::thousands;
 
 use weir_model::bench::{BenchAnswer, BenchDocument, BenchRow, Evidence, RowGroup};
 
-/// The questions, in the order in which they are asked.
+/// The questions in the order of the document.
 const QUESTIONS: &[fn(&View) -> Option<BenchAnswer>] = &[
     smallest::answer,
     gains::answer,
@@ -60,7 +61,7 @@ impl<'a> View<'a> {
         Some(BenchAnswer { group: self.index, question: question.into(), answer, evidence })
     }
 
-    /// Rows of a method with its own buffer and mode left alone.
+    /// Returns the rows of a method with the default buffer and mode.
     fn plain(&self, method: &'a str) -> impl Iterator<Item = (usize, &'a BenchRow)> + '_ {
         self.rows
             .iter()
@@ -76,9 +77,9 @@ impl<'a> View<'a> {
         self.rows.iter().copied().find(|(_, row)| row.is_best())
     }
 
-    /// The same work in another group that differs only as `differs` says.
-    fn sibling(&self, differs: impl Fn(&RowGroup) -> bool) -> Option<View<'a>> {
-        let found = self.document.groups.iter().position(differs)?;
+    /// Returns the first group for which `matches` is true.
+    fn sibling(&self, matches: impl Fn(&RowGroup) -> bool) -> Option<View<'a>> {
+        let found = self.document.groups.iter().position(matches)?;
         Some(View::of(self.document, found))
     }
 }
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!((text(&[]), text(&[4 * K])), (String::new(), "4 KiB".into()));
     }
 
-    fn said(document: &BenchDocument, question: &str) -> String {
+    fn answer_to(document: &BenchDocument, question: &str) -> String {
         let found = document.answers.iter().find(|answer| answer.question.contains(question));
         found.unwrap_or_else(|| panic!("{question}: {:#?}", document.answers)).answer.clone()
     }
@@ -169,25 +170,25 @@ mod tests {
         let document = fixture::run(&[fixture::axes()], 7);
         assert_eq!(document.answers.len(), 5, "{:#?}", document.answers);
         // 2 × 10^8 calls of 500 ns against 10^8 passes of 20 ns and the buffer's calls.
-        let smallest = said(&document, "smallest record");
+        let smallest = answer_to(&document, "smallest record");
         assert!(
             smallest.starts_with("At 1 B stdio wins: read/write takes 48.")
                 && smallest.contains("200,000,000"),
             "{smallest}"
         );
-        let gains = said(&document, "gains stop");
+        let gains = answer_to(&document, "gains stop");
         assert!(gains.contains("64 KiB"), "{gains}");
-        let always = said(&document, "stdio always");
+        let always = answer_to(&document, "stdio always");
         assert!(always == "No: it wins at 1 B to 1 KiB; ties at 4 KiB to 64 KiB.", "{always}");
-        let buffer = said(&document, "user-space buffer");
+        let buffer = answer_to(&document, "user-space buffer");
         assert!(
             buffer.contains("200,000,000 requests of 1 B into 48,830 system calls of about 4"),
             "{buffer}"
         );
         assert!(
-            said(&document, "choose").contains("read/write with 64 KiB"),
+            answer_to(&document, "choose").contains("read/write with 64 KiB"),
             "{}",
-            said(&document, "choose")
+            answer_to(&document, "choose")
         );
         for answer in &document.answers {
             assert!(!answer.evidence.is_empty(), "{answer:?}");
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn durability_is_priced_and_what_gives_none_is_called_so() {
+    fn durability_has_a_price_and_a_policy_without_it_says_so() {
         let policies = ["none", "o_sync", "sync_file_range"].map(|name| name.parse().unwrap());
         let write = Axes {
             workloads: vec![Workload::Write],
@@ -226,15 +227,15 @@ mod tests {
     }
 
     #[test]
-    fn one_method_alone_is_answered_too() {
+    fn a_single_method_has_answers_too() {
         let document = fixture::run(&[Axes { methods: vec!["syscall".into()], ..fixture::axes() }], 5);
-        let smallest = said(&document, "smallest record");
+        let smallest = answer_to(&document, "smallest record");
         assert!(smallest.contains("a call costs about 500 ns"), "{smallest}");
         assert!(document.answers.len() >= 3, "{:#?}", document.answers);
     }
 
     #[test]
-    fn a_published_table_is_found_to_have_the_same_shape() {
+    fn a_published_table_of_the_same_shape_is_recognised() {
         let cold =
             Axes { caches: vec![CacheState::Cold], methods: vec!["syscall".into()], ..fixture::axes() };
         let document = fixture::run(&[cold], 5);

@@ -1,4 +1,4 @@
-//! Which method wins where it hurts most: at the smallest record?
+//! Which method wins at the smallest record, where calls cost most?
 
 use weir_model::duration::three_digits;
 use weir_model::{Size, estimate};
@@ -16,7 +16,7 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     rows.sort_by(|a, b| seconds(a.1).total_cmp(&seconds(b.1)));
     let (first, last) = (*rows.first()?, *rows.last()?);
     let question = "Which method wins at the smallest record, and by how much?";
-    // Against plain system calls, which is what a buffer saves; among those that win, against the slowest.
+    // The comparison is with plain system calls, whose number a buffer reduces; if these win, with the slowest row.
     let other = rows
         .iter()
         .copied()
@@ -64,13 +64,13 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// The smallest record that more than one row has.
+/// Returns the smallest record that more than one row has.
 fn smallest_shared(view: &View) -> Option<u64> {
     let of = |record: u64| view.rows.iter().filter(|(_, row)| row.record_bytes == record).count();
     view.rows.iter().map(|(_, row)| row.record_bytes).filter(|&record| of(record) > 1).min()
 }
 
-/// Without one: what the smallest record costs against the best of the same method.
+/// Compares the smallest record with the best one of the same method, for groups without a shared record.
 fn alone(view: &View) -> Option<BenchAnswer> {
     let method = view.group.model_method.as_deref()?;
     let of_method = || view.rows.iter().copied().filter(|(_, row)| row.method == method);

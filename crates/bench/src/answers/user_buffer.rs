@@ -18,7 +18,7 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     }
     let each = (files * row.group.bytes) as f64 / calls as f64;
     let pass = view.group.pass_ns.get(&row.method).filter(|ns| **ns > 0.0).map(|ns| {
-        format!(" A request that it answers itself costs about {} ns.", three_digits(ns / files as f64))
+        format!(" A request without a system call costs about {} ns.", three_digits(ns / files as f64))
     });
     let text = format!(
         "{}'s buffer turned {} requests of {} into {} system calls of about {}.{}",

@@ -12,7 +12,7 @@ use weir_model::trace::Prices;
 /// Age at which prices are measured again. 30 days: firmware updates and other guests of the host change them.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Largest number of entries in the file; the oldest are dropped. The full file has about 32 KiB.
-const MOST: usize = 64;
+const MAX_ENTRIES: usize = 64;
 
 /// Identifies the machine, kernel and file system on which prices were measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ fn store_to(path: &Path, key: &PriceKey, prices: &Prices, now_s: u64) -> io::Res
     let mut known = entries(path);
     known.retain(|known| known.key != *key && is_fresh(known, now_s));
     known.insert(0, PriceEntry { key: key.clone(), at_s: now_s, prices: *prices });
-    known.truncate(MOST);
+    known.truncate(MAX_ENTRIES);
     let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
     fs::create_dir_all(directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_found_by_its_key_until_it_is_stale() {
+    fn stored_prices_are_found_by_their_key_until_they_are_stale() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("weir/prices.json");
         store_to(&path, &key("8:1"), &priced(250.0), 1000).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_as_none() {
+    fn an_invalid_file_counts_as_missing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("prices.json");
         fs::write(&path, "{ not json").unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_weir_has_kept_is_measured_again() {
+    fn prices_of_an_older_version_are_measured_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("prices.json");
         store_to(&path, &key("8:1"), &priced(250.0), 1000).unwrap();

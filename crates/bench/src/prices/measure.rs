@@ -16,7 +16,7 @@ use weir_model::trace::Prices;
 
 /// Calls of one loop: enough for the resolution of the clock, few enough for [`ROUNDS`] rounds in [`TIME`].
 const CALLS: u32 = 1000;
-/// Most rounds. With 21 rounds [`low`] returns the third lowest value.
+/// Largest number of rounds. With 21 rounds [`low`] returns the third lowest value.
 const ROUNDS: usize = 21;
 /// Bytes of a large read or write.
 const BLOCK: usize = 65_536;
@@ -26,14 +26,14 @@ const BLOCKS: u32 = 4;
 const PAGE: usize = 4096;
 /// Pages that one loop allocates.
 const PAGES: u32 = 16;
-/// Most syncs.
+/// Largest number of syncs; the price is their median.
 const SYNCS: usize = 5;
 /// After this time no further sync starts, because a single one can take tens of milliseconds.
 const SYNC_TIME: Duration = Duration::from_millis(80);
-/// After this time no further round starts, except the first [`LEAST_ROUNDS`]. Syncs are not part of it.
+/// After this time no further round starts, except the first [`MIN_ROUNDS`]. Syncs are not part of it.
 const TIME: Duration = Duration::from_millis(150);
-/// Fewest rounds, however long they take.
-const LEAST_ROUNDS: usize = 3;
+/// Smallest number of rounds, independent of [`TIME`].
+const MIN_ROUNDS: usize = 3;
 
 /// The file and the buffers of the loops.
 struct Bench {
@@ -57,7 +57,7 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     bench.round()?;
     let start = Instant::now();
     let mut rounds = Vec::new();
-    while rounds.len() < LEAST_ROUNDS || (rounds.len() < ROUNDS && start.elapsed() < TIME) {
+    while rounds.len() < MIN_ROUNDS || (rounds.len() < ROUNDS && start.elapsed() < TIME) {
         rounds.push(bench.round()?);
     }
     Ok(Prices { sync_ns: sync_ns(directory)?, ..Prices::of(&rounds, low) })
@@ -107,7 +107,7 @@ impl Bench {
         let byte = [b'w'];
         let mut one = [0u8];
         let written = timed(CALLS, |at| done(pwrite(file, &byte, from + u64::from(at))?, 1))?;
-        let taken = timed(CALLS, |at| done(pread(file, &mut one, from + u64::from(at))?, 1))?;
+        let read_back = timed(CALLS, |at| done(pread(file, &mut one, from + u64::from(at))?, 1))?;
         let called = timed(CALLS, |_| done(write(null, &byte)?, 1))?;
         let piped = timed(CALLS / 2, |_| {
             done(write(&*writer, &byte)?, 1)?;
@@ -118,10 +118,10 @@ impl Bench {
         let blocks_back = timed(BLOCKS, |at| done(pread(file, block.as_mut_slice(), at_block(at))?, BLOCK))?;
         // The time of a block is that of a one-byte call plus that of the block's bytes.
         let of_byte = |block_ns: f64, call_ns: f64| ((block_ns - call_ns) / BLOCK as f64).max(0.001);
-        let byte_ns = of_byte((blocks + blocks_back) / 2.0, (written + taken) / 2.0);
-        let again_byte_ns = of_byte(blocks_back, taken);
+        let byte_ns = of_byte((blocks + blocks_back) / 2.0, (written + read_back) / 2.0);
+        let again_byte_ns = of_byte(blocks_back, read_back);
         Ok(Prices {
-            file_read_ns: taken,
+            file_read_ns: read_back,
             file_write_ns: written,
             page_write_ns: paged,
             pipe_ns: piped,
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prices_have_the_order_that_every_machine_has() {
+    fn prices_have_the_same_order_on_every_machine() {
         let dir = tempfile::tempdir().unwrap();
         let prices = measure(dir.path()).unwrap();
         let all = [prices.file_read_ns, prices.file_write_ns, prices.pipe_ns, prices.call_ns, prices.sync_ns];
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_is_an_error() {
+    fn a_missing_directory_is_an_error() {
         assert!(measure(Path::new("/no/such/directory")).is_err());
     }
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_little() {
+    fn a_median_is_positive() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(vec![0.0]), 0.001);
     }

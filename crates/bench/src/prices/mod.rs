@@ -1,6 +1,6 @@
-//! What a call, a byte and a sync cost here: the prices that a trace's gains are predicted from.
+//! Prices of a call, a byte and a sync on this machine, from which `weir trace` predicts gains.
 //!
-//! Measured in short interleaved loops, in a fraction of a second, and kept per machine, kernel and file system.
+//! Short interleaved loops measure them in a fraction of a second; a cache keeps them per machine, kernel and file system.
 
 mod cache;
 mod measure;
@@ -9,8 +9,8 @@ use std::path::Path;
 
 use weir_model::trace::Prices;
 
-/// The prices of this machine and of the file system of `directory`: known ones, else measured now and kept.
-/// Where `directory` cannot be written to, those of the directory for temporary files.
+/// Returns the prices of this machine and of the file system of `directory`: from the cache, or measured and cached. If
+/// `directory` is not writable, measures in the directory for temporary files.
 pub fn prices(directory: &Path) -> Prices {
     let key = cache::PriceKey::of(directory);
     if let Some(prices) = key.as_ref().and_then(cache::load) {
@@ -19,7 +19,7 @@ pub fn prices(directory: &Path) -> Prices {
     let measured = measure::measure(directory).or_else(|_| measure::measure(&std::env::temp_dir()));
     match measured {
         Ok(prices) => {
-            // A cache that cannot be written costs the next run a fraction of a second.
+            // Without a writable cache the next run measures again, in a fraction of a second.
             let _ = key.map(|key| cache::store(&key, &prices));
             prices
         }
@@ -27,8 +27,8 @@ pub fn prices(directory: &Path) -> Prices {
     }
 }
 
-/// What a sync costs in `directory` at this moment: a device that others use too is slower. None: it cannot be
-/// measured there.
+/// Measures a sync in `directory` now, because the load of other processes changes its price. Returns `None` if the
+/// directory is not writable.
 pub fn sync_ns(directory: &Path) -> Option<f64> {
     measure::sync_ns(directory).ok()
 }

@@ -1,4 +1,4 @@
-/* The functions that measure nothing: the registry, the text, the cache, the alignment. */
+/* The functions that do not measure: the registry, the text, the cache state, the alignment. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,15 +13,15 @@ static void registry(void)
         "splice", "stdio", "stdio-char", "stdio-char-unlocked", "stdio-unlocked", "syscall", "vector",
     };
     enum { NAMES = sizeof names / sizeof names[0] };
-    struct wb_method_facts facts;
+    struct wb_method_info info;
     begin("the methods by name");
     for (size_t i = 0; i < NAMES; i++) {
-        expect(wb_method_at(i, &facts) && strcmp(facts.name, names[i]) == 0, "%s is missing", names[i]);
-        expect((facts.workloads == WB_BIT(WB_WORKLOADS) - 1) == !facts.workload_reason, "%s", names[i]);
-        expect((facts.syncs == WB_BIT(WB_SYNCS) - 1) == !facts.sync_reason, "%s", names[i]);
-        expect(strlen(facts.title) > 5 && strlen(facts.title) < 70, "%s", facts.title);
+        expect(wb_method_at(i, &info) && strcmp(info.name, names[i]) == 0, "%s is missing", names[i]);
+        expect((info.workloads == WB_BIT(WB_WORKLOADS) - 1) == !info.workload_reason, "%s", names[i]);
+        expect((info.syncs == WB_BIT(WB_SYNCS) - 1) == !info.sync_reason, "%s", names[i]);
+        expect(strlen(info.title) > 5 && strlen(info.title) < 70, "%s", info.title);
     }
-    expect(!wb_method_at(NAMES, &facts), "one more than known");
+    expect(!wb_method_at(NAMES, &info), "one more than known");
     end();
 }
 
@@ -42,27 +42,27 @@ static void text(void)
 static void cache(const char *title)
 {
     struct wb_cache_state state;
-    where = disk_directory;
+    current_directory = disk_directory;
     make_input(100001);
     const int fd = open(in_path(), O_RDWR);
-    begin("the cache by %s", title);
-    expect(wb_cache_look(fd, 100001, &state) == 0 && state.pages == 25 && state.cached == 25, "%llu of %llu",
-           (unsigned long long)state.cached, (unsigned long long)state.pages);
-    expect(wb_cache_look(fd, 1 << 30, &state) == 0 && state.pages == 25, "beyond the end");
-    expect(wb_cache_look(fd, 8192, &state) == 0 && state.pages == 2 && state.cached == 2, "a part");
-    expect(wb_cache_look(fd, 0, &state) == 0 && state.pages == 0 && state.cached == 0, "no byte");
+    begin("the cache state from %s", title);
+    expect(wb_read_cache_state(fd, 100001, &state) == 0 && state.pages == 25 && state.cached == 25,
+           "%llu of %llu", (unsigned long long)state.cached, (unsigned long long)state.pages);
+    expect(wb_read_cache_state(fd, 1 << 30, &state) == 0 && state.pages == 25, "beyond the end");
+    expect(wb_read_cache_state(fd, 8192, &state) == 0 && state.pages == 2 && state.cached == 2, "a part");
+    expect(wb_read_cache_state(fd, 0, &state) == 0 && state.pages == 0 && state.cached == 0, "no byte");
     expect(state.exact || no_cachestat == (state.exact == 0), "exact");
-    expect(wb_cache_look(-1, 1, &state) == -EBADF, "no file");
+    expect(wb_read_cache_state(-1, 1, &state) == -EBADF, "no file");
     fsync(fd);
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    expect(wb_cache_look(fd, 100001, &state) == 0, "looked");
-    if (state.cached == 25 || short_run) /* a checker reads what is mapped */
-        skip("pages of %s do not leave the cache", where);
+    expect(wb_read_cache_state(fd, 100001, &state) == 0, "no state");
+    if (state.cached == 25 || short_run) /* valgrind reads mapped pages */
+        skip("pages of %s do not leave the cache", current_directory);
     else
         expect(state.cached == 0 && state.dirty == 0, "%llu stayed", (unsigned long long)state.cached);
     end();
     close(fd);
-    where = memory_directory;
+    current_directory = memory_directory;
 }
 
 static void alignment(void)
@@ -70,7 +70,7 @@ static void alignment(void)
     uint32_t memory = 0, offset = 0;
     begin("alignment of O_DIRECT");
     expect(wb_direct_alignment(-1, &memory, &offset) == -EBADF, "no file");
-    where = disk_directory;
+    current_directory = disk_directory;
     make_input(1 << 16);
     const int fd = open(in_path(), O_RDONLY);
     const int rc = wb_direct_alignment(fd, &memory, &offset);
@@ -78,7 +78,7 @@ static void alignment(void)
     if (rc == 0) {
         expect(memory && offset && !(memory & (memory - 1)) && !(offset & (offset - 1)), "%u %u", memory,
                offset);
-        struct wb_job job = a_job("direct", WB_COPY, 1 << 16, offset + offset / 4);
+        struct wb_job job = make_job("direct", WB_COPY, 1 << 16, offset + offset / 4);
         struct wb_result result;
         wb_measure(&job, &result);
         expect(result.status == WB_CANNOT && strstr(result.text, "multiple"), "%s", result_text(&result));
@@ -88,11 +88,11 @@ static void alignment(void)
         expect(result.text[0] == '\0' || short_run, "a remark: %s", result.text);
     }
     close(fd);
-    where = memory_directory;
+    current_directory = memory_directory;
     end();
 }
 
-void test_looks(void)
+void test_queries(void)
 {
     registry();
     text();
