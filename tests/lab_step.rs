@@ -108,7 +108,10 @@ fn the_steps_of_a_fork_fit_a_small_terminal() {
     assert!(put.contains("into the buffer of stdout") && put.contains("No system call"), "{put}");
     let fork = terminal.press("\x1b[C", "step 3 of ");
     assert_fits(&fork);
-    assert!(fork.contains("calls fork") && fork.contains("waited are in both processes now"), "{fork}");
+    assert!(
+        fork.contains("calls fork") && fork.contains("pending bytes are in both processes now"),
+        "{fork}"
+    );
     let row = fork.lines().find(|line| line.contains("buffered in")).expect("the buffers");
     assert_eq!(row.matches("buffered in").count(), 2, "a buffer in each process: {fork}");
     assert!(fork.contains("file: 0 B, 0 lines"), "{fork}");
@@ -150,7 +153,7 @@ fn without_a_terminal_all_steps_are_printed() {
     assert_eq!(shown.matches("exit flushes its buffers").count(), 2, "{shown}");
     assert!(shown.contains("file has 4 lines"), "{shown}");
     let fixed = text(&run(dir.path(), &["lab", "doubled-at-fork", "--step", "--fixed"]).stdout);
-    assert!(fixed.contains("file has 3 lines") && fixed.contains("Nothing waited"), "{fixed}");
+    assert!(fixed.contains("file has 3 lines") && fixed.contains("No bytes were pending"), "{fixed}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[allow(missing_docs)]
 pub enum Error {
     /// No experiment has this name.
-    #[error("there is no experiment {name}{}; 'weir lab' lists them", did_you_mean(.nearest))]
+    #[error("no experiment {name}{}; 'weir lab' lists them", did_you_mean(.nearest))]
     Unknown {
         name: String,
         /// The experiment with the most similar name.
@@ -21,12 +21,12 @@ pub enum Error {
     #[error("{}: {call}: {source}", .path.display())]
     File { path: PathBuf, call: &'static str, source: io::Error },
     /// The experiment's program could not be compiled.
-    #[error("{command}: {said}")]
+    #[error("{command}: {message}")]
     Compiler {
         /// The compiler's command line, quoted for a shell.
         command: String,
-        /// The text that the compiler printed.
-        said: String,
+        /// The compiler's error output.
+        message: String,
     },
     /// Stopped by the user.
     #[error("stopped")]

@@ -1,4 +1,4 @@
-//! What lab.toml says of an experiment.
+//! The contents of lab.toml.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,52 +10,53 @@ use weir_model::lab::ProgramVersion;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The name, which is that of the folder.
+    /// The name of the experiment and of its folder.
     #[serde(skip)]
     pub name: String,
-    /// Where its files are, if they are not in the binary.
+    /// The folder, for an experiment that is not in the binary.
     #[serde(skip)]
     pub folder: Option<PathBuf>,
-    /// To which part of the book it belongs.
+    /// The part of the documentation to which the experiment belongs.
     pub theme: Theme,
-    /// What happens, in one line of the list.
+    /// The result in one line, for the list.
     pub about: String,
-    /// What most people would expect.
+    /// The result that most people expect.
     pub expect: String,
-    /// Why it is otherwise.
+    /// The cause of the result.
     pub why: String,
-    /// What to do about it.
+    /// The change that removes the fault.
     #[serde(default)]
     pub fix: String,
-    /// The finding of `weir trace` that the broken program shows, and the fixed one does not.
+    /// The finding of `weir trace` for the broken program; the fixed program must not have it.
     pub finding: Option<String>,
-    /// The engine of `weir trace` without which the finding is not judged: the run is too short beside what others cost.
+    /// The engine of `weir trace` that the finding needs, because the run is short compared with the start-up of other
+    /// engines. With another engine the finding is not judged.
     pub finding_engine: Option<String>,
-    /// Commands without which it cannot be run.
+    /// Commands that must be installed.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// A device without which it cannot be run.
+    /// A device that must exist.
     pub device: Option<String>,
-    /// Whether it needs root.
+    /// Whether the experiment needs root.
     #[serde(default)]
     pub root: bool,
-    /// The verb that is the whole fix and is not built yet.
+    /// The verb that is the complete fix and does not exist yet.
     pub later: Option<String>,
-    /// Whether it measures, and so runs beside nothing else.
+    /// Whether the experiment measures times, and therefore must not run in parallel with others.
     #[serde(default)]
     pub alone: bool,
-    /// Published tables that it measures too, as `weir bench --list` names them; a full run then has them whole.
+    /// Published tables that a full run measures completely, named as in `weir bench --list`.
     #[serde(default)]
     pub published: Vec<String>,
-    /// Flags for the compiler beside `-O1`.
+    /// Flags of the compiler in addition to `-O1`.
     #[serde(default)]
     pub cflags: Vec<String>,
-    /// How long one version may take, seconds.
+    /// Time limit of one version in seconds.
     #[serde(default = "limit_s")]
     pub limit_s: u64,
-    /// The shell line that `--step` goes through, where it is not `"$PROGRAM" >file`.
+    /// The shell command for `--step`; the default is `"$PROGRAM" >file`.
     pub step: Option<String>,
-    /// What the check sees, and what that should be.
+    /// The quantities that the check reports, with their stated values.
     pub outcome: Vec<Outcome>,
 }
 
@@ -64,7 +65,7 @@ fn limit_s() -> u64 {
 }
 
 impl Experiment {
-    /// Whether it says anything of this version.
+    /// Returns whether the experiment states a value for this version.
     pub fn has(&self, version: ProgramVersion) -> bool {
         self.outcome.iter().any(|outcome| match version {
             ProgramVersion::Broken => outcome.broken.is_some(),
@@ -73,27 +74,27 @@ impl Experiment {
     }
 }
 
-/// One thing that the check of both versions says.
+/// One quantity that the check reports for both versions.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// The quantity, as check.sh prints it before the tab.
     pub what: String,
-    /// The value that most people expect; empty if there is no common expectation.
+    /// The commonly expected value; empty if there is none.
     #[serde(default)]
     pub expect: String,
-    /// What the broken program brings, a pattern of [`crate::judge`].
+    /// The stated value of the broken program, a pattern of [`crate::judge`].
     pub broken: Option<String>,
-    /// What the fixed one brings.
+    /// The stated value of the fixed program, a pattern of [`crate::judge`].
     pub fixed: Option<String>,
 }
 
-/// The parts of the book.
+/// The themes under which the experiments are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub enum Theme {
     /// The cost of a call.
     A,
-    /// Where the bytes are: loss and order.
+    /// The places of bytes: loss and order.
     B,
     /// Several programs writing to one file.
     C,

@@ -1,4 +1,4 @@
-//! What was already run here: the last result of each experiment, a small file each in the user's state directory.
+//! The last result of each experiment on this machine, one small file each in the user's state directory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use weir_model::lab::{LabVerdict, PreviousRun};
 
-/// Makes the entry of an experiment that ended now.
+/// Returns the entry of an experiment that ended now.
 pub fn run_now(verdict: &LabVerdict, quick: bool) -> PreviousRun {
     PreviousRun { at_s: now_s(), quick, agrees: verdict.agrees() }
 }
@@ -18,16 +18,17 @@ pub fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Where results are kept: `weir/lab` in `$XDG_STATE_HOME`, or in `~/.local/state`. None: the environment says neither.
+/// Returns the directory of the results: `weir/lab` in `$XDG_STATE_HOME`, or in `~/.local/state`. None if the environment
+/// has neither XDG_STATE_HOME nor HOME.
 pub fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // By the XDG specification a path that is not absolute counts as not set.
+    // The XDG specification ignores relative paths.
     let of = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = of("XDG_STATE_HOME").or_else(|| Some(of("HOME")?.join(".local/state")))?;
     Some(state.join("weir/lab"))
 }
 
-/// Keeps a result, whole or not at all.
-pub fn keep(directory: &Path, name: &str, result: &PreviousRun) -> io::Result<()> {
+/// Stores a result. A failure leaves the previous result in place.
+pub fn store(directory: &Path, name: &str, result: &PreviousRun) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     serde_json::to_writer(&mut file, result)?;
@@ -36,7 +37,7 @@ pub fn keep(directory: &Path, name: &str, result: &PreviousRun) -> io::Result<()
     Ok(())
 }
 
-/// The last result of an experiment. A file that cannot be read is none.
+/// Returns the last result of an experiment; None if the file is missing or invalid.
 pub fn last(directory: &Path, name: &str) -> Option<PreviousRun> {
     serde_json::from_slice(&fs::read(path(directory, name)).ok()?).ok()
 }
@@ -50,16 +51,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_found_again() {
+    fn a_stored_result_is_the_last_one() {
         let home = tempfile::tempdir().expect("a directory");
         let directory = home.path().join("a/b");
         assert_eq!(last(&directory, "tail"), None);
         for quick in [false, true] {
             let result = run_now(&LabVerdict::Differs("why".into()), quick);
-            keep(&directory, "tail", &result).expect("it is kept");
+            store(&directory, "tail", &result).expect("it is stored");
             assert_eq!(last(&directory, "tail"), Some(result));
         }
-        assert_eq!(fs::read_dir(&directory).expect("it is there").count(), 1, "one file an experiment");
+        assert_eq!(fs::read_dir(&directory).expect("it exists").count(), 1, "one file per experiment");
         fs::write(path(&directory, "tail"), "half a fi").expect("written");
         assert_eq!(last(&directory, "tail"), None);
     }

@@ -28,7 +28,7 @@ fn fits(entry: &Value, condition: &str) -> bool {
     wanted.strip_prefix('*').map_or(value == wanted, |end| value.ends_with(end))
 }
 
-/// A figure of an entry by its path, as `elapsed_s.median`; None: it has none.
+/// Returns a figure of an entry by its path, such as `elapsed_s.median`; None if the entry has no such figure.
 fn figure(entry: &Value, path: &str) -> Option<String> {
     match path.split('.').try_fold(entry, |value, name| value.get(name))? {
         Value::Null => None,
@@ -37,7 +37,7 @@ fn figure(entry: &Value, path: &str) -> Option<String> {
     }
 }
 
-/// Of each entry that has all of these figures, parted by commas, a line with them, parted by tabs.
+/// Returns one line for each entry that has all `figures`, which are separated by commas. Tabs separate the values.
 pub fn lines(entries: &[Value], figures: &str) -> Vec<String> {
     let line = |entry: &Value| -> Option<String> {
         let of_entry = figures.split(',').map(|path| figure(entry, path)).collect::<Option<Vec<_>>>();
@@ -46,7 +46,7 @@ pub fn lines(entries: &[Value], figures: &str) -> Vec<String> {
     entries.iter().filter_map(line).collect()
 }
 
-/// The sum of a figure over the entries that have it.
+/// Returns the sum of a figure over the entries that have it.
 pub fn sum(entries: &[Value], path: &str) -> f64 {
     entries.iter().filter_map(|entry| figure(entry, path)?.parse::<f64>().ok()).sum()
 }
@@ -76,12 +76,12 @@ mod tests {
             (of(&[]), of(&["fd=1"]), of(&["path=*/large"]), of(&["fd=1", "path=*/large"])),
             (2, 1, 1, 0)
         );
-        assert_eq!(of(&["fd"]), 0, "no condition at all");
+        assert_eq!(of(&["fd"]), 0, "not a condition");
         assert!(entries(file.path(), "rows", &[]).is_err());
     }
 
     #[test]
-    fn what_an_entry_has_not_is_left_out() {
+    fn entries_without_a_figure_are_left_out() {
         let all = entries(document().path(), "streams", &[]).expect("an array");
         assert_eq!(lines(&all, "path,time.mean"), ["/tmp/large\t0.5"]);
         assert_eq!(lines(&all, "calls"), ["3", "4"]);

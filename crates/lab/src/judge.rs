@@ -26,7 +26,7 @@ pub fn judge(experiment: &Experiment, version: ProgramVersion, seen: &[CheckedVa
     with_stated
         .map(|(outcome, stated)| {
             let found = seen.iter().find(|one| one.what == outcome.what);
-            let value = found.map_or("nothing was seen", |one| one.value.as_str());
+            let value = found.map_or("not reported by the check", |one| one.value.as_str());
             LabOutcome {
                 version,
                 what: outcome.what.clone(),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_take_both_ends_and_want_the_same_words() {
+    fn bounds_are_inclusive_and_need_the_same_words() {
         assert!(fits(">= 10 writes", "10 writes") && !fits(">= 10 writes", "9 writes"));
         assert!(fits("<= 2 lines", "2 lines") && !fits("<= 2 lines", "2 bytes"));
         assert!(fits("24..40 writes", "25 writes") && fits("24..40 writes", "40 writes"));

@@ -1,5 +1,5 @@
-//! Runs the experiments of /lab and judges them. An experiment is a folder of data: what is expected, a program
-//! that shows the fault, a fixed one, and one check for both.
+//! Runs the experiments of /lab and judges their results. An experiment is a folder of data: the expected values, a
+//! program with a fault, the fixed program, and one check for both.
 
 pub mod check;
 mod document;

@@ -1,4 +1,4 @@
-//! The experiments that are in the binary, and those in a folder of one's own.
+//! Finds experiments: those in the binary, and those in the user's folders.
 
 use std::borrow::Cow;
 use std::fs;
@@ -11,14 +11,14 @@ use crate::{Error, Experiment, stage};
 
 static FOLDERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../lab");
 
-/// Every experiment, by theme and name.
+/// Returns every experiment of the binary, ordered by theme and name.
 pub fn all() -> Result<Vec<Experiment>, Error> {
     let mut found = FOLDERS.dirs().map(read).collect::<Result<Vec<_>, _>>()?;
     found.sort_by(|one, other| (one.theme, &one.name).cmp(&(other.theme, &other.name)));
     Ok(found)
 }
 
-/// The experiment of this name, or the one in this folder.
+/// Returns the experiment with this name, or the one in this folder. Fails for an unknown name.
 pub fn find(name: &str) -> Result<Experiment, Error> {
     match FOLDERS.get_dir(name) {
         Some(folder) => read(folder),
@@ -34,7 +34,7 @@ pub fn nearest(name: &str) -> Option<String> {
     (near.0 >= 3).then(|| near.1.to_string())
 }
 
-/// How many letters two names have in common from their beginnings.
+/// Returns the length of the common prefix of two names.
 fn common(one: &str, other: &str) -> usize {
     one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
 }
@@ -42,7 +42,7 @@ fn common(one: &str, other: &str) -> usize {
 /// A file's name and content.
 pub(crate) type OneFile = (String, Cow<'static, [u8]>);
 
-/// What is in an experiment's folder.
+/// Returns the files of an experiment's folder.
 pub(crate) fn files(experiment: &Experiment) -> Result<Vec<OneFile>, Error> {
     if let Some(folder) = &experiment.folder {
         return own_files(folder);
@@ -65,7 +65,7 @@ fn own_files(folder: &Path) -> Result<Vec<OneFile>, Error> {
     Ok(files)
 }
 
-/// The text of a version's program, with how it is compiled.
+/// Returns the source of a version's program, with the compiler command as a comment.
 pub fn source(experiment: &Experiment, version: ProgramVersion) -> String {
     let files = match files(experiment) {
         Ok(files) => files,
@@ -73,7 +73,7 @@ pub fn source(experiment: &Experiment, version: ProgramVersion) -> String {
     };
     let of_version = |one: &&OneFile| one.0.split('.').next() == Some(version.name());
     let Some((name, content)) = files.iter().find(of_version) else {
-        return format!("{} has no {} program of its own\n", experiment.name, version.name());
+        return format!("{} has no {} program\n", experiment.name, version.name());
     };
     let head = match name.strip_suffix(".c").or(name.strip_suffix(".S")) {
         Some(program) => format!("/* {} */\n", stage::command(experiment, name, program)),
@@ -82,7 +82,7 @@ pub fn source(experiment: &Experiment, version: ProgramVersion) -> String {
     head + &String::from_utf8_lossy(content)
 }
 
-/// The shell functions that checks use.
+/// Returns the shell functions for checks.
 pub(crate) fn functions() -> &'static [u8] {
     FOLDERS.get_file("functions.sh").map_or(b"", |file| file.contents())
 }
@@ -93,7 +93,7 @@ fn read(folder: &'static Dir<'_>) -> Result<Experiment, Error> {
     parse(name, text)
 }
 
-/// `./mine` and `mine/` are the experiment mine.
+/// Reads an experiment from a folder. Its name is that of the folder: `./mine` and `mine/` are the experiment mine.
 fn read_own(folder: &Path) -> Result<Experiment, Error> {
     let file = |source| Error::File { path: folder.into(), call: "open", source };
     let whole = fs::canonicalize(folder).map_err(file)?;

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 
 use crate::{Experiment, Outcome, fits};
 
-/// What the reader predicts for one outcome.
+/// The reader's prediction for one outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prediction {
     /// Identifies the outcome, as [`Outcome::what`] does.

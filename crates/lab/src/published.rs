@@ -21,7 +21,7 @@ pub(crate) struct MeasuredFigure {
 }
 
 /// Parses a line `ours`, TABLE, ROW, FIGURE, VALUE, RUNS, TIMES of a check, separated by tabs.
-pub(crate) fn said(line: &str) -> Option<MeasuredFigure> {
+pub(crate) fn parse_figure(line: &str) -> Option<MeasuredFigure> {
     let mut words = line.strip_prefix("ours\t")?.split('\t').map(String::from);
     let mut next = || words.next();
     let (table, row, figure) = (next()?, next()?, next()?);
@@ -42,10 +42,10 @@ struct Ours {
 pub(crate) fn tables(experiment: &Experiment, ran: &[VersionRun]) -> Result<Vec<PublishedTable>, Error> {
     let rows: Vec<BenchRow> =
         ran.iter().flat_map(|one| &one.results).flat_map(|one| bench_rows(&one.1)).collect();
-    let said: Vec<&MeasuredFigure> = ran.iter().flat_map(|one| &one.ours).collect();
+    let measured: Vec<&MeasuredFigure> = ran.iter().flat_map(|one| &one.ours).collect();
     let of = |id: &String| {
         let data = table_data().iter().find(|data| data.id == *id);
-        data.map(|data| table(data, &rows, &said)).ok_or_else(|| Error::Broken {
+        data.map(|data| table(data, &rows, &measured)).ok_or_else(|| Error::Broken {
             name: experiment.name.clone(),
             why: format!("lab.toml: there is no published table {id}; 'weir bench --list' shows them"),
         })
@@ -64,14 +64,14 @@ fn bench_rows(result: &Value) -> Vec<BenchRow> {
 const KEYS: [&str; 8] =
     ["buffer_bytes", "line_bytes", "mode", "program", "output", "writers", "records_each", "record_bytes"];
 
-fn table(data: &TableData, rows: &[BenchRow], said: &[&MeasuredFigure]) -> PublishedTable {
+fn table(data: &TableData, rows: &[BenchRow], measured: &[&MeasuredFigure]) -> PublishedTable {
     let (mut figures, mut here) = (Vec::new(), String::new());
     for cells in &data.rows {
         for (column, cell) in data.columns.iter().zip(cells).filter(|one| !KEYS.contains(&one.0.as_str())) {
             let (row, figure) = (label(data, cells), name(column));
-            let spoken =
-                said.iter().find(|one| one.table == data.id && one.row == row && one.figure == figure);
-            let ours = spoken.map(|said| of_check(said)).or_else(|| of_bench(data, cells, column, rows));
+            let by_check =
+                measured.iter().find(|one| one.table == data.id && one.row == row && one.figure == figure);
+            let ours = by_check.map(|one| of_check(one)).or_else(|| of_bench(data, cells, column, rows));
             if let Some(ours) = ours.as_ref().filter(|_| here.is_empty()) {
                 here.clone_from(&ours.here);
             }
@@ -96,12 +96,13 @@ fn table(data: &TableData, rows: &[BenchRow], said: &[&MeasuredFigure]) -> Publi
     }
 }
 
-fn of_check(said: &MeasuredFigure) -> Ours {
-    let runs = if said.runs == 1 { "1 run".into() } else { format!("mean of {} runs", said.runs) };
-    // A mean over many starts is no part of a total.
-    let scaled = said.times > said.runs;
-    let here = if scaled { format!("{runs}, scaled {}-fold", said.times / said.runs) } else { runs };
-    Ours { value: said.value, runs: said.runs, scaled, here }
+fn of_check(measured: &MeasuredFigure) -> Ours {
+    let MeasuredFigure { runs: count, times, value, .. } = *measured;
+    let runs = if count == 1 { "1 run".into() } else { format!("mean of {count} runs") };
+    // A mean over many process starts is not a scaled part of a total.
+    let scaled = times > count;
+    let here = if scaled { format!("{runs}, scaled {}-fold", times / count) } else { runs };
+    Ours { value, runs: count, scaled, here }
 }
 
 /// Returns the cell of a column in a row.
@@ -204,9 +205,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_check_says_stands_in_its_row() {
-        let said = said("ours\ttr2b-tr2u\ttr2u, file\twrites\t5000000\t1\t1").expect("a figure");
-        let table = table(data("tr2b-tr2u"), &[], &[&said]);
+    fn a_figure_of_a_check_is_in_its_row() {
+        let line = "ours\ttr2b-tr2u\ttr2u, file\twrites\t5000000\t1\t1";
+        let table = table(data("tr2b-tr2u"), &[], &[&parse_figure(line).expect("a figure")]);
         assert_eq!(table.rows.len(), 20, "five figures of four rows");
         let measured: Vec<&PublishedFigure> = table.rows.iter().filter(|one| one.ours.is_some()).collect();
         assert_eq!(measured.len(), 1);
@@ -215,10 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_number_says_nothing() {
-        assert_eq!(said("ours\ttr2b-tr2u\ttr2u, file\twrites\tmany\t1\t1"), None);
-        assert_eq!(said("ours\ttr2b-tr2u"), None);
-        assert_eq!(said("writes\t7 writes"), None);
+    fn a_line_without_a_number_is_no_figure() {
+        assert_eq!(parse_figure("ours\ttr2b-tr2u\ttr2u, file\twrites\tmany\t1\t1"), None);
+        assert_eq!(parse_figure("ours\ttr2b-tr2u"), None);
+        assert_eq!(parse_figure("writes\t7 writes"), None);
     }
 
     #[test]

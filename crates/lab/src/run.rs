@@ -69,7 +69,7 @@ pub fn run(experiment: &Experiment, options: &LabOptions) -> Result<ExperimentRu
         let (ran, tables, commands) = (Vec::new(), Vec::new(), Vec::new());
         return Ok(ExperimentRun { verdict, ran, tables, commands, elapsed: start.elapsed() });
     }
-    let stage = Stage::set(experiment)?;
+    let stage = Stage::new(experiment)?;
     let mut ran = Vec::new();
     for version in [ProgramVersion::Broken, ProgramVersion::Fixed] {
         if experiment.has(version) {
@@ -89,8 +89,8 @@ fn absent(experiment: &Experiment) -> Option<String> {
     if let Some(device) = experiment.device.as_ref().filter(|device| !Path::new(device).exists()) {
         let later = experiment.later.as_ref();
         let later =
-            later.map_or(String::new(), |verb| format!("; {verb}, which will read it, is not built yet"));
-        return Some(format!("there is no {device} here{later}"));
+            later.map_or(String::new(), |verb| format!("; {verb}, which will read it, does not exist yet"));
+        return Some(format!("this machine has no {device}{later}"));
     }
     let missing: Vec<_> =
         experiment.needs.iter().filter(|command| find(command).is_none()).cloned().collect();
@@ -114,23 +114,23 @@ fn run_version(
     version: ProgramVersion,
     options: &LabOptions,
 ) -> Result<VersionRun, Error> {
-    let (place, program) = stage.place(version)?;
-    let said = check(experiment, stage, &place, &program, version, options)?;
-    let ours: Vec<_> = said.lines.iter().filter_map(|line| published::said(line)).collect();
-    let others = said.lines.iter().filter(|line| !line.starts_with("ours\t"));
-    let mut seen: Vec<CheckedValue> = others.filter_map(|line| one_seen(line)).collect();
-    let results = results(&place);
-    seen.extend(finding_seen(experiment, &results));
-    let mut outcomes = judge(experiment, version, &seen);
-    outcomes.extend(finding_judged(experiment, version, &seen, &results));
-    let beside = seen.into_iter().filter(|one| !outcomes.iter().any(|outcome| outcome.what == one.what));
-    Ok(VersionRun { version, beside: beside.collect(), outcomes, failure: said.failure, results, ours })
+    let (directory, program) = stage.run_directory(version)?;
+    let output = check(experiment, stage, &directory, &program, version, options)?;
+    let ours: Vec<_> = output.lines.iter().filter_map(|line| published::parse_figure(line)).collect();
+    let others = output.lines.iter().filter(|line| !line.starts_with("ours\t"));
+    let mut values: Vec<CheckedValue> = others.filter_map(|line| parse_value(line)).collect();
+    let results = results(&directory);
+    values.extend(traced_finding(experiment, &results));
+    let mut outcomes = judge(experiment, version, &values);
+    outcomes.extend(judge_finding(experiment, version, &values, &results));
+    let beside = values.into_iter().filter(|one| !outcomes.iter().any(|outcome| outcome.what == one.what));
+    Ok(VersionRun { version, beside: beside.collect(), outcomes, failure: output.failure, results, ours })
 }
 
 const BY_TRACE: &str = "weir trace";
 
 /// Returns whether the version's traces contain the experiment's finding; None if nothing was traced.
-fn finding_seen(experiment: &Experiment, results: &[(String, Value)]) -> Option<CheckedValue> {
+fn traced_finding(experiment: &Experiment, results: &[(String, Value)]) -> Option<CheckedValue> {
     let wanted = experiment.finding.as_deref()?;
     let traces: Vec<_> = results.iter().filter(|one| one.1["schema"] == "weir-trace/1").collect();
     let all = traces.iter().flat_map(|one| one.1["findings"].as_array().into_iter().flatten());
@@ -142,10 +142,10 @@ fn finding_seen(experiment: &Experiment, results: &[(String, Value)]) -> Option<
     Some(CheckedValue { what: BY_TRACE.into(), value })
 }
 
-fn finding_judged(
+fn judge_finding(
     experiment: &Experiment,
     version: ProgramVersion,
-    seen: &[CheckedValue],
+    values: &[CheckedValue],
     results: &[(String, Value)],
 ) -> Option<LabOutcome> {
     let wanted = experiment.finding.as_deref()?;
@@ -153,7 +153,7 @@ fn finding_judged(
         ProgramVersion::Broken => format!("finds {wanted}"),
         ProgramVersion::Fixed => format!("no {wanted}"),
     };
-    let found = seen.iter().find(|one| one.what == BY_TRACE);
+    let found = values.iter().find(|one| one.what == BY_TRACE);
     let value = found.map_or_else(|| "was not run".into(), |one| one.value.clone());
     let by = experiment.finding_engine.as_deref();
     let other = by.filter(|by| !results.iter().any(|one| one.1["engine"] == **by));
@@ -165,14 +165,14 @@ fn finding_judged(
 }
 
 /// Parses a line `WHAT<TAB>VALUE` of a check.
-fn one_seen(line: &str) -> Option<CheckedValue> {
+fn parse_value(line: &str) -> Option<CheckedValue> {
     let (what, value) = line.split_once('\t')?;
     Some(CheckedValue { what: what.trim().into(), value: value.trim_end().into() })
 }
 
 /// Reads the JSON documents that weir wrote in the version's directory.
-fn results(place: &Path) -> Vec<(String, Value)> {
-    let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
+fn results(directory: &Path) -> Vec<(String, Value)> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut found: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
@@ -191,18 +191,18 @@ struct CheckOutput {
     failure: Option<String>,
 }
 
-/// Runs check.sh for one version until it ends or its time limit is over.
+/// Runs check.sh for one version until it ends or reaches its time limit.
 fn check(
     experiment: &Experiment,
     stage: &Stage,
-    place: &Path,
+    directory: &Path,
     program: &Path,
     version: ProgramVersion,
     options: &LabOptions,
 ) -> Result<CheckOutput, Error> {
-    let (out, errors) = (stage.path().join("said"), stage.path().join("errors"));
+    let (out, errors) = (stage.path().join("values"), stage.path().join("errors"));
     let failed = |path: &Path, source| Error::File { path: path.into(), call: "open", source };
-    let mut command = prepared(shell(experiment), place, program, version, options);
+    let mut command = prepared(shell(experiment), directory, program, version, options);
     command
         .args(["-euc", ". ../functions.sh; . ../check.sh"])
         .stdout(File::create(&out).map_err(|source| failed(&out, source))?)
@@ -216,7 +216,7 @@ fn check(
         Some(status) => {
             Some(format!("its check ended with {}: {}", ended(status), last_line(&text(&errors))))
         }
-        None => Some(format!("not at its end after {limit:?}: {}", last_line(&text(&errors)))),
+        None => Some(format!("still running after {limit:?}: {}", last_line(&text(&errors)))),
     };
     Ok(CheckOutput { lines: text(&out).lines().map(String::from).collect(), failure })
 }
@@ -234,25 +234,25 @@ fn shell(experiment: &Experiment) -> Command {
     Command::new("sh")
 }
 
-/// How long a check may take to clean up after SIGTERM.
+/// Time limit for a check to clean up after SIGTERM.
 const CLEANUP_LIMIT: Duration = Duration::from_secs(2);
 
 /// Sets the working directory and the environment variables that check.sh may use.
 fn prepared(
     mut command: Command,
-    place: &Path,
+    directory: &Path,
     program: &Path,
     version: ProgramVersion,
     options: &LabOptions,
 ) -> Command {
     command
-        .current_dir(place)
+        .current_dir(directory)
         .env("PROGRAM", program)
         .env("VERSION", version.name())
         .env("WEIR", &options.weir)
         .env("QUICK", if options.quick { "1" } else { "" })
         // Temporary files that a killed compiler or runtime leaves are removed with the experiment's directory.
-        .env("TMPDIR", place.parent().unwrap_or(place))
+        .env("TMPDIR", directory.parent().unwrap_or(directory))
         .env_remove("PYTHONUNBUFFERED")
         .stdin(Stdio::null())
         .process_group(0);
@@ -269,15 +269,15 @@ pub fn record(
     if let Some(reason) = absent(experiment) {
         return Err(broken(reason));
     }
-    let stage = Stage::set(experiment)?;
-    let (place, program) = stage.place(version)?;
+    let stage = Stage::new(experiment)?;
+    let (directory, program) = stage.run_directory(version)?;
     if experiment.step.is_none() && !program.is_file() {
-        return Err(broken(format!("has no {} program of its own to go through", version.name())));
+        return Err(broken(format!("has no {} program for --step", version.name())));
     }
     let line = experiment.step.as_deref().unwrap_or("\"$PROGRAM\" >file");
     let (recorded, errors) = (stage.path().join("recorded"), stage.path().join("errors"));
     let failed = |path: &Path, call, source| Error::File { path: path.into(), call, source };
-    let mut command = prepared(Command::new(&options.weir), &place, &program, version, options);
+    let mut command = prepared(Command::new(&options.weir), &directory, &program, version, options);
     command
         .args(["trace", "--quiet", "--engine", "ptrace", "--exact", "--every-call", "--record"])
         .arg(&recorded)
@@ -286,13 +286,13 @@ pub fn record(
         .stderr(File::create(&errors).map_err(|source| failed(&errors, "open", source))?);
     let child = command.spawn().map_err(|source| failed(&options.weir, "execve", source))?;
     let limit = Duration::from_secs(experiment.limit_s);
-    finish(child, limit, options.stop)?.ok_or_else(|| broken(format!("not at its end after {limit:?}")))?;
-    let said = || last_line(&read(&errors).unwrap_or_default()).to_string();
-    let text = fs::read(&recorded).map_err(|_| broken(format!("it was not recorded: {}", said())))?;
-    serde_json::from_slice(&text).map_err(|error| broken(format!("its recording: {error}; {}", said())))
+    finish(child, limit, options.stop)?.ok_or_else(|| broken(format!("still running after {limit:?}")))?;
+    let last_error = || last_line(&read(&errors).unwrap_or_default()).to_string();
+    let text = fs::read(&recorded).map_err(|_| broken(format!("not recorded: {}", last_error())))?;
+    serde_json::from_slice(&text).map_err(|error| broken(format!("its recording: {error}; {}", last_error())))
 }
 
-/// Waits for the child, then kills what is left of its process group. Returns None if the time limit is over.
+/// Waits for the child, then kills the rest of its process group. Returns None after the time limit.
 fn finish(mut child: Child, limit: Duration, stop: &AtomicBool) -> Result<Option<ExitStatus>, Error> {
     let group = Pid::from_child(&child);
     let status = wait(&mut child, limit, &|| stop.load(Ordering::Relaxed));
@@ -331,5 +331,5 @@ fn ended(status: ExitStatus) -> String {
 }
 
 fn last_line(text: &str) -> &str {
-    text.trim_end().lines().last().unwrap_or("it said nothing")
+    text.trim_end().lines().last().unwrap_or("no error message")
 }

@@ -1,4 +1,4 @@
-//! Runs several experiments: those that only check behaviour in parallel, those that measure alone.
+//! Runs several experiments. Those that only check behaviour run in parallel; those that measure times run alone.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

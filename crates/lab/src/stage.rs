@@ -10,17 +10,17 @@ use weir_model::lab::ProgramVersion;
 
 use crate::{Error, Experiment, library};
 
-/// What an experiment's files become; removed when dropped.
+/// A temporary directory with the files and compiled programs of an experiment. Removed on drop.
 #[derive(Debug)]
 pub struct Stage {
     root: tempfile::TempDir,
-    /// The commands that made the programs, as one would type them.
+    /// The compiler commands of the programs, as typed in a shell.
     pub commands: Vec<String>,
 }
 
 impl Stage {
-    /// Copies and compiles everything that the experiment has.
-    pub fn set(experiment: &Experiment) -> Result<Stage, Error> {
+    /// Copies the experiment's files and compiles its programs.
+    pub fn new(experiment: &Experiment) -> Result<Stage, Error> {
         let made = tempfile::Builder::new().prefix("weir-lab-").tempdir();
         let root = made.map_err(|source| file(Path::new("the temporary directory"), "mkdir", source))?;
         let mut stage = Stage { root, commands: Vec::new() };
@@ -37,13 +37,13 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Where the files are.
+    /// Returns the directory with the files.
     pub fn path(&self) -> &Path {
         self.root.path()
     }
 
-    /// A new empty directory for a run, and the program that is run.
-    pub fn place(&self, version: ProgramVersion) -> Result<(PathBuf, PathBuf), Error> {
+    /// Creates a working directory for a version. Returns it and the path of the version's program.
+    pub fn run_directory(&self, version: ProgramVersion) -> Result<(PathBuf, PathBuf), Error> {
         let name = version.name();
         let directory = self.path().join(format!("run-{name}"));
         fs::create_dir_all(&directory).map_err(|source| file(&directory, "mkdir", source))?;
@@ -67,22 +67,22 @@ impl Stage {
         let command = command(experiment, source, program);
         let mut words = command.split(' ');
         let ran = Command::new(words.next().unwrap_or("cc")).args(words).current_dir(self.path()).output();
-        let said = match ran {
+        let message = match ran {
             Ok(output) if output.status.success() => {
                 self.commands.push(command);
                 return Ok(());
             }
             Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_string(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                "there is no C compiler: install gcc, or set CC".into()
+                "no C compiler found: install gcc, or set CC".into()
             }
             Err(error) => error.to_string(),
         };
-        Err(Error::Compiler { command, said })
+        Err(Error::Compiler { command, message })
     }
 }
 
-/// How a program is compiled, as one would type it.
+/// Returns the compiler command of a program, as typed in a shell.
 pub(crate) fn command(experiment: &Experiment, source: &str, program: &str) -> String {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let flags: String = experiment.cflags.iter().map(|flag| format!(" {flag}")).collect();

@@ -1,4 +1,4 @@
-//! A folder for an experiment of one's own, which runs at once.
+//! Creates the folder of a new experiment, which can be run immediately.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ const FILES: [(&str, &str); 4] = [
     ("check.sh", include_str!("../template/check.sh")),
 ];
 
-/// Makes the folder, which must not be there yet, and says which files are in it.
+/// Creates the folder and returns the names of its files. Fails if the folder exists.
 pub fn make(folder: &Path) -> Result<Vec<&'static str>, Error> {
     fs::create_dir(folder).map_err(|source| {
         let source = match source.kind() {

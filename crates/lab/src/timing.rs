@@ -19,7 +19,7 @@ pub struct Seconds {
 /// Runs the command `runs` times, one after the other. Fails if a run does not exit with status 0.
 pub fn time(command: &[String], runs: u32) -> Result<Seconds, Error> {
     let broken = |why: String| Error::Broken { name: command.join(" "), why };
-    let [program, arguments @ ..] = command else { return Err(broken("there is no command".into())) };
+    let [program, arguments @ ..] = command else { return Err(broken("the command is empty".into())) };
     let mut elapsed = Duration::ZERO;
     let before = children();
     for _ in 0..runs {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_no_work_and_work_is() {
+    fn only_work_uses_cpu_time() {
         let waits = time(&words("sleep|0.05"), 2).expect("sleep");
         assert!(waits.elapsed >= 0.05 && waits.user + waits.system < 0.05, "{waits:?}");
         let works = time(&words("sh|-c|i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"), 1).expect("sh");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_well_is_no_time() {
+    fn a_failed_command_has_no_time() {
         assert!(time(&words("false"), 1).is_err() && time(&words("/nowhere/at/all"), 1).is_err());
     }
 }

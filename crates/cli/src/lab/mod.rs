@@ -192,7 +192,7 @@ fn run_with_progress<'a>(
 fn save_result(experiment: &Experiment, result: &ExperimentRun, quick: bool) {
     let state_dir = history::directory(|name| std::env::var_os(name));
     if let Some(state_dir) = state_dir.filter(|_| experiment.folder.is_none()) {
-        let _ = history::keep(&state_dir, &experiment.name, &history::run_now(&result.verdict, quick));
+        let _ = history::store(&state_dir, &experiment.name, &history::run_now(&result.verdict, quick));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Builds a learner's file into a program that can be started.
+//! Builds an executable from a learner's file.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ pub(super) struct Solution<'a> {
     pub program: PathBuf,
     /// The compiler's command line; None if nothing was compiled.
     pub command: Option<String>,
-    /// The compiler's warnings.
+    /// The compiler's error output; empty without warnings.
     pub warnings: String,
     /// The weir executable that traces the solution.
     pub weir: &'a Path,
@@ -50,12 +50,12 @@ impl<'a> Solution<'a> {
         let mut command = Command::new(&compiler);
         let ran = command.args(["-O1", "-Wall", "-o"]).args([&program, &whole]).arg("-lm").output();
         let output = ran.map_err(|source| no_compiler(&compiler, source))?;
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        let messages = String::from_utf8_lossy(&output.stderr).trim().to_string();
         if !output.status.success() {
-            return Ok(Err(said));
+            return Ok(Err(messages));
         }
         let typed = format!("{compiler} -O1 -Wall -o {} {} -lm", name.display(), path.display());
-        Ok(Ok(started(program, Some(typed), said, made)))
+        Ok(Ok(started(program, Some(typed), messages, made)))
     }
 }
 
@@ -69,11 +69,11 @@ fn is_program(path: &Path) -> Result<(), Error> {
 }
 
 fn no_compiler(compiler: &str, source: io::Error) -> Error {
-    let said = match source.kind() {
-        io::ErrorKind::NotFound => "there is no C compiler: install gcc, or set CC".into(),
+    let message = match source.kind() {
+        io::ErrorKind::NotFound => "no C compiler found: install gcc, or set CC".into(),
         _ => source.to_string(),
     };
-    Error::Compiler { command: compiler.into(), said }
+    Error::Compiler { command: compiler.into(), message }
 }
 
 fn failed(path: &Path, call: &'static str, source: io::Error) -> Error {

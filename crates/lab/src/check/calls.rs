@@ -20,7 +20,7 @@ pub(super) struct FileCalls {
     pub syncs: u64,
 }
 
-/// The direction of the bytes.
+/// The direction of the bytes, as seen from the solution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallDirection {
     In,
@@ -40,20 +40,20 @@ pub(super) fn traced(dir: &CheckDirectory, run: SolutionRun) -> Result<TracedCal
 
 impl TracedCalls {
     /// Returns the calls on the file whose path ends with `name`, summed over its descriptors.
-    pub fn on(&self, name: &str, way: CallDirection) -> FileCalls {
-        let mut flow = FileCalls::default();
-        let direction = if way == CallDirection::In { "in" } else { "out" };
+    pub fn on(&self, name: &str, direction: CallDirection) -> FileCalls {
+        let mut sum = FileCalls::default();
+        let direction = if direction == CallDirection::In { "in" } else { "out" };
         for stream in self.0["streams"].as_array().into_iter().flatten() {
-            let is_it = stream["path"].as_str().is_some_and(|path| path.ends_with(name));
+            let is_file = stream["path"].as_str().is_some_and(|path| path.ends_with(name));
             let number = |field: &str| stream[field].as_u64().unwrap_or(0);
-            if is_it {
-                flow.syncs += number("syncs");
+            if is_file {
+                sum.syncs += number("syncs");
             }
-            if is_it && stream["direction"] == direction {
-                flow.calls += number("calls");
-                flow.bytes += number("bytes");
+            if is_file && stream["direction"] == direction {
+                sum.calls += number("calls");
+                sum.bytes += number("bytes");
             }
         }
-        flow
+        sum
     }
 }

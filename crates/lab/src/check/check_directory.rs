@@ -63,7 +63,7 @@ impl<'a> CheckDirectory<'a> {
     pub fn get(&self, name: &str) -> Result<Vec<u8>, CheckFailure> {
         match fs::read(self.path().join(name)) {
             Ok(bytes) => Ok(bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => wrong(format!("there is no {name}")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => wrong(format!("{name} does not exist")),
             Err(source) => Err(Error::File { path: Path::new(name).into(), call: "open", source }.into()),
         }
     }

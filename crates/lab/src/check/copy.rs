@@ -1,4 +1,4 @@
-//! The exercise copy: all bytes of one file into another, or a word about why not.
+//! The exercise copy: copies all bytes of a file into another file, or reports the error.
 
 use super::calls::{CallDirection, traced};
 use super::check_directory::CheckDirectory;
@@ -8,59 +8,59 @@ use super::{Exercise, Requirement, Test, wrong};
 pub(super) const EXERCISE: Exercise = Exercise {
     name: "copy",
     usage: "FROM TO",
-    about: "copies the file FROM to TO, which is made or replaced",
+    about: "copies the file FROM to TO, which is created or replaced",
     requirements: &[
         Requirement {
             id: "same-bytes",
             what: "the copy has the same bytes: text, no final newline, NULs, bytes of 255, one huge line",
-            see: "read(2), fread(3): count bytes, strings end at a NUL; weir lab binary-copy",
+            see: "read(2), fread(3): they count bytes; C strings end at a NUL; weir lab binary-copy",
             test: same_bytes,
         },
         Requirement {
             id: "empty",
-            what: "of an empty file it makes an empty file",
-            see: "read(2): 0 is the end, also the first time",
+            what: "the copy of an empty file is empty",
+            see: "read(2): 0 is the end of the file, also at the first call",
             test: empty,
         },
         expect::block_borders(borders),
         Requirement {
             id: "pieces",
-            what: "FROM may be a pipe that brings its bytes in pieces (/dev/stdin)",
-            see: "read(2): less than was asked for is not the end; EINTR in signal(7)",
+            what: "FROM may be a pipe that delivers its bytes in pieces (/dev/stdin)",
+            see: "read(2): a short read is not the end of the file; EINTR in signal(7)",
             test: pieces,
         },
         Requirement {
             id: "truncate",
-            what: "of a longer TO nothing is left",
+            what: "an old, longer TO is truncated",
             see: "open(2): O_TRUNC; fopen(3): \"w\"",
             test: truncate,
         },
         Requirement {
             id: "same-file",
-            what: "a file copied onto itself is refused, and keeps its bytes",
-            see: "stat(2): st_dev and st_ino, compared before TO is emptied",
+            what: "copying a file onto itself fails, and the file keeps its bytes",
+            see: "stat(2): compare st_dev and st_ino before you truncate TO",
             test: same_file,
         },
         Requirement {
             id: "calls",
-            what: "it moves blocks: at most a call for 512 bytes",
+            what: "it moves blocks: at most one call per 512 bytes",
             see: "weir lab copy-sizes, weir lab one-byte-writes",
             test: calls,
         },
         Requirement {
             id: "missing",
-            what: "without FROM it says so, its status is not 0, and TO keeps what it had",
-            see: "open(2): FROM first; perror(3), exit(3)",
+            what: "a missing FROM is reported, with a status other than 0, and TO is unchanged",
+            see: "open(2): open FROM first; perror(3), exit(3)",
             test: missing,
         },
         Requirement {
             id: "unwritable",
-            what: "a TO that cannot be made is told, with a status that is not 0",
-            see: "open(2), fopen(3): what they return; perror(3)",
+            what: "a TO that cannot be created is reported, with a status other than 0",
+            see: "open(2), fopen(3): return values; perror(3)",
             test: unwritable,
         },
         expect::full_disk(
-            "fclose(3): the last write is made there, and its error is only told there; weir lab full-disk",
+            "fclose(3): it makes the last write, and only it returns the error; weir lab full-disk",
             full_disk,
         ),
         expect::short_write(short_write),
@@ -74,14 +74,14 @@ fn copied(dir: &CheckDirectory, of: &str, bytes: &[u8]) -> Test {
     same(of, bytes, &dir.get("to")?)
 }
 
-/// Into a file that is not there yet: of one that is, only `truncate` asks.
-fn copied_anew(dir: &CheckDirectory, of: &str, bytes: &[u8]) -> Test {
+/// Copies to a new file, so that only the requirement `truncate` depends on truncation.
+fn copied_to_new(dir: &CheckDirectory, of: &str, bytes: &[u8]) -> Test {
     dir.remove("to");
     copied(dir, of, bytes)
 }
 
 fn same_bytes(dir: &CheckDirectory) -> Test {
-    odd_inputs().iter().try_for_each(|(of, bytes)| copied_anew(dir, of, bytes))
+    odd_inputs().iter().try_for_each(|(of, bytes)| copied_to_new(dir, of, bytes))
 }
 
 fn empty(dir: &CheckDirectory) -> Test {
@@ -89,13 +89,15 @@ fn empty(dir: &CheckDirectory) -> Test {
 }
 
 fn borders(dir: &CheckDirectory) -> Test {
-    BORDERS.iter().try_for_each(|&size| copied_anew(dir, &format!("a file of {size} bytes"), &pattern(size)))
+    BORDERS
+        .iter()
+        .try_for_each(|&size| copied_to_new(dir, &format!("a file of {size} bytes"), &pattern(size)))
 }
 
 fn pieces(dir: &CheckDirectory) -> Test {
     let (first, rest) = (pattern(10), pattern(5000));
     dir.run(&["/dev/stdin", "to"]).pieces(&[&first, &rest, b"end"]).done()?.well()?;
-    same("a pipe that brings 10, 5000 and 3 bytes", &[&first[..], &rest, b"end"].concat(), &dir.get("to")?)
+    same("a pipe that delivers 10, 5000 and 3 bytes", &[&first[..], &rest, b"end"].concat(), &dir.get("to")?)
 }
 
 fn truncate(dir: &CheckDirectory) -> Test {
@@ -119,13 +121,13 @@ fn calls(dir: &CheckDirectory) -> Test {
 
 fn missing(dir: &CheckDirectory) -> Test {
     dir.put("to", "precious\n")?;
-    dir.run(&["nowhere", "to"]).done()?.failed("there is no FROM")?;
-    same("TO, when there is no FROM", b"precious\n", &dir.get("to")?)
+    dir.run(&["nowhere", "to"]).done()?.failed("FROM does not exist")?;
+    same("TO, when FROM does not exist", b"precious\n", &dir.get("to")?)
 }
 
 fn unwritable(dir: &CheckDirectory) -> Test {
     dir.put("from", "bytes\n")?;
-    dir.run(&["from", "no-directory/to"]).done()?.failed("TO is in a directory that is not there").map(drop)
+    dir.run(&["from", "no-directory/to"]).done()?.failed("TO is in a directory that does not exist").map(drop)
 }
 
 fn full_disk(dir: &CheckDirectory) -> Test {
@@ -136,13 +138,13 @@ fn full_disk(dir: &CheckDirectory) -> Test {
     Ok(())
 }
 
-/// With the usual buffers the last write crosses the limit of 9728 bytes, and no other follows it.
+/// With the usual buffer sizes the last write crosses the limit of 9728 bytes, so no further write fails.
 fn short_write(dir: &CheckDirectory) -> Test {
     dir.put("from", pattern(9900))?;
     let ended = dir.run(&["from", "to"]).files_of(19).done()?;
     let there = dir.get("to")?.len();
     if there > 9728 {
-        return wrong(format!("{there} bytes came into a file that cannot grow beyond 9728"));
+        return wrong(format!("the file has {there} bytes although its limit is 9728"));
     }
     ended.failed(&format!("{there} of 9900 bytes fitted")).map(drop)
 }

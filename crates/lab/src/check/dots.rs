@@ -1,4 +1,4 @@
-//! The exercise dots: a sign of life that is seen while there is life.
+//! The exercise dots: progress dots that are visible while the program runs.
 
 use std::time::{Duration, Instant};
 
@@ -14,41 +14,41 @@ pub(super) const EXERCISE: Exercise = Exercise {
     requirements: &[
         Requirement {
             id: "output",
-            what: "COUNT dots and one newline come out: of 5, of 1, of none",
-            see: "the loop's first and last round",
+            what: "it writes COUNT dots and one newline: for 5, 1 and 0",
+            see: "the first and last iteration of the loop",
             test: output,
         },
         Requirement {
             id: "pace",
-            what: "it waits SECONDS for each dot, also a part of a second",
-            see: "nanosleep(2), usleep(3): sleep(3) knows whole seconds only; strtod(3), not atoi(3)",
+            what: "it waits SECONDS for each dot, also a fraction of a second",
+            see: "nanosleep(2), usleep(3): sleep(3) takes whole seconds only; strtod(3), not atoi(3)",
             test: pace,
         },
         Requirement {
             id: "one-by-one",
-            what: "each dot is out before the next: in a file, too",
+            what: "each dot is written before the wait for the next one, also to a file",
             see: "fflush(3), setbuf(3); weir lab dots, weir lab stuck-output",
             test: one_by_one,
         },
         Requirement {
             id: "killed",
-            what: "after a kill -9 the dots are there that had been written",
-            see: "fflush(3) behind each dot; weir lab lost-at-kill",
+            what: "after kill -9 the earlier dots are in the file",
+            see: "fflush(3) after each dot; weir lab lost-at-kill",
             test: killed,
         },
         Requirement {
             id: "calls",
-            what: "a dot is one write, and nothing else is written",
+            what: "each dot is one write, and nothing else is written",
             see: "write(2); weir lab setvbuf-modes",
             test: calls,
         },
-        expect::full_disk("fflush(3), fclose(3): what they return; weir lab full-disk", |dir| {
+        expect::full_disk("fflush(3), fclose(3): return values; weir lab full-disk", |dir| {
             dir.run(&["3", "0.01"]).out_is_full().done()?.failed("standard output is full").map(drop)
         }),
         Requirement {
             id: "usage",
-            what: "a COUNT that is no number is refused, with a status that is not 0",
-            see: "strtol(3): endptr tells what atoi(3) does not",
+            what: "a COUNT that is not a number is an error, with a status other than 0",
+            see: "strtol(3): endptr shows the error that atoi(3) hides",
             test: |dir| dir.run(&["many"]).done()?.failed("dots many").map(drop),
         },
     ],
@@ -62,16 +62,16 @@ fn output(dir: &CheckDirectory) -> Test {
     Ok(())
 }
 
-/// Three waits at the least, whether it waits before or behind a dot.
+/// Four dots need at least three waits, whether the program waits before or after a dot.
 fn pace(dir: &CheckDirectory) -> Test {
     let ended = dir.run(&["4", "0.1"]).done()?.well()?;
     match ended.elapsed < Duration::from_millis(290) {
-        true => wrong(format!("dots 4 0.1 was at its end after {:.2} s", ended.elapsed.as_secs_f64())),
+        true => wrong(format!("dots 4 0.1 ended after {:.2} s", ended.elapsed.as_secs_f64())),
         false => Ok(()),
     }
 }
 
-/// Of three waits of 0.15 s a busy machine may hide one.
+/// On a busy machine the test can miss one of the three waits of 0.15 s, so two must be visible.
 fn one_by_one(dir: &CheckDirectory) -> Test {
     let mut running = dir.run(&["5", "0.15"]).start()?;
     let path = dir.beside("out");
@@ -80,14 +80,13 @@ fn one_by_one(dir: &CheckDirectory) -> Test {
         came.then(Instant::now)
     };
     let (Some(first), Some(fourth)) = (has(1), has(4)) else {
-        return wrong("in a file 5 dots did not come in 2 s");
+        return wrong("in a file, 5 dots were not written within 2 s");
     };
     let between = fourth - first;
     match between < Duration::from_millis(200) {
-        true => wrong(format!(
-            "in a file the fourth dot was there {:.2} s after the first",
-            between.as_secs_f64()
-        )),
+        true => {
+            wrong(format!("in a file, the fourth dot came {:.2} s after the first", between.as_secs_f64()))
+        }
         false => Ok(()),
     }
 }
@@ -101,15 +100,15 @@ fn killed(dir: &CheckDirectory) -> Test {
     match came && left.iter().all(|&c| c == b'.') {
         true => Ok(()),
         false => {
-            wrong(format!("killed after 2 s of a dot every 0.05 s: {} bytes are in the file", left.len()))
+            wrong(format!("killed after 2 s with a dot every 0.05 s: the file has {} bytes", left.len()))
         }
     }
 }
 
 fn calls(dir: &CheckDirectory) -> Test {
-    let flow = traced(dir, dir.run(&["5", "0.01"]))?.on("/out", CallDirection::Out);
-    match (5..=6).contains(&flow.calls) {
+    let calls = traced(dir, dir.run(&["5", "0.01"]))?.on("/out", CallDirection::Out).calls;
+    match (5..=6).contains(&calls) {
         true => Ok(()),
-        false => wrong(format!("dots 5 0.01 made {} writes; a dot each and the newline are 6", flow.calls)),
+        false => wrong(format!("dots 5 0.01 made {calls} writes; 5 dots and the newline need 6")),
     }
 }

@@ -1,4 +1,4 @@
-//! What several exercises ask in the same words.
+//! Requirements and comparisons that several exercises share.
 
 use std::time::Duration;
 
@@ -6,49 +6,49 @@ use super::calls::FileCalls;
 use super::check_directory::CheckDirectory;
 use super::{Requirement, Test, wrong};
 
-/// Long enough for what should be there at once, also on a busy machine.
+/// Time limit for an immediate effect; generous, because the machine may be busy.
 pub(super) const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// A call for so many bytes is not too many of them.
-const BYTES_A_CALL: u64 = 512;
-/// Calls that any program may make beside: the one that says the end, a probe of the kind of file.
-const CALLS_BESIDE: u64 = 4;
+/// Bytes per call that count as blocks: that of the smallest usual buffer.
+const BYTES_PER_CALL: u64 = 512;
+/// Calls allowed in addition: the read at the end of the file, a probe of the file's type.
+const EXTRA_CALLS: u64 = 4;
 
-/// A program that takes arguments is given none.
+/// Requires a usage message if the program gets no arguments.
 pub(super) const USAGE: Requirement = Requirement {
     id: "usage",
-    what: "without arguments it says how it is used, with a status that is not 0",
+    what: "without arguments it prints its usage, with a status other than 0",
     see: "exit(3): status 2 is usual",
     test: |dir| dir.run(&[]).done()?.failed("without arguments").map(drop),
 };
 
-/// Inputs of about a block.
+/// Requires that inputs of about the size of a block are copied exactly.
 pub(super) const fn block_borders(test: fn(&CheckDirectory) -> Test) -> Requirement {
     Requirement {
         id: "block-borders",
-        what: "sizes of a block, one less and one more lose and add nothing",
-        see: "read(2), fread(3): the last block is shorter, its length is what the call returned",
+        what: "with sizes of a block, one less and one more, no byte is lost or added",
+        see: "read(2), fread(3): the last block is shorter; its length is the return value of the call",
         test,
     }
 }
 
-/// Nothing can be written. `see`: what tells it of the calls that the exercise is about.
+/// Requires an error on a full disk. `see` explains which calls of the exercise return it.
 pub(super) const fn full_disk(see: &'static str, test: fn(&CheckDirectory) -> Test) -> Requirement {
-    let what = "on a full disk (/dev/full) it says so, with a status that is not 0";
+    let what = "on a full disk (/dev/full) it reports the error, with a status other than 0";
     Requirement { id: "full-disk", what, see, test }
 }
 
-/// Not all can be written.
+/// Requires that a short write is continued or reported.
 pub(super) const fn short_write(test: fn(&CheckDirectory) -> Test) -> Requirement {
     Requirement {
         id: "short-write",
-        what: "when only a part of a write fits, it goes on with the rest or fails",
-        see: "write(2): less than was asked for is no error yet; weir lab full-disk",
+        what: "after a short write it writes the rest or fails",
+        see: "write(2): a short write is not an error yet; weir lab full-disk",
         test,
     }
 }
 
-/// Are these the same bytes? `of` names the case.
+/// Fails unless the bytes are equal. `of` names the case.
 pub(super) fn same(of: &str, wanted: &[u8], got: &[u8]) -> Test {
     if wanted == got {
         return Ok(());
@@ -59,7 +59,7 @@ pub(super) fn same(of: &str, wanted: &[u8], got: &[u8]) -> Test {
         Some(rest) => format!("{:?}", String::from_utf8_lossy(&rest[..rest.len().min(12)])),
     };
     wrong(format!(
-        "{of}: {} bytes came where {} are right; they differ at byte {at}: {} in place of {}",
+        "{of}: {} bytes instead of {}; the first difference is at byte {at}: {} instead of {}",
         got.len(),
         wanted.len(),
         here(got),
@@ -67,20 +67,20 @@ pub(super) fn same(of: &str, wanted: &[u8], got: &[u8]) -> Test {
     ))
 }
 
-/// Were the bytes moved in blocks?
-pub(super) fn few(name: &str, flow: FileCalls, bytes: u64) -> Test {
-    let most = bytes / BYTES_A_CALL + CALLS_BESIDE;
-    match flow.calls <= most {
+/// Fails if the calls moved too few bytes each to be blocks.
+pub(super) fn few(name: &str, made: FileCalls, bytes: u64) -> Test {
+    let limit = bytes / BYTES_PER_CALL + EXTRA_CALLS;
+    match made.calls <= limit {
         true => Ok(()),
         false => wrong(format!(
-            "{} calls on {name} for {bytes} bytes; blocks of 4096 take {}",
-            flow.calls,
+            "{} calls on {name} for {bytes} bytes; blocks of 4096 need {}",
+            made.calls,
             bytes.div_ceil(4096)
         )),
     }
 }
 
-/// Inputs that programs stumble over, each with its name.
+/// Returns inputs that often show errors, each with its name.
 pub(super) fn odd_inputs() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("text", lines(30)),
@@ -91,12 +91,12 @@ pub(super) fn odd_inputs() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Numbered lines, the last with its newline.
+/// Returns numbered lines; the last one has a newline.
 pub(super) fn lines(count: usize) -> Vec<u8> {
     (1..=count).flat_map(|number| format!("line {number} of {count}\n").into_bytes()).collect()
 }
 
-/// So many bytes that tell where they stand.
+/// Returns bytes of a pattern in which a displaced byte is visible.
 pub(super) fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| b"abcdefghijklmnopqrstuvwxyz\n"[(at / 7 + at) % 27]).collect()
 }
@@ -104,7 +104,7 @@ pub(super) fn pattern(bytes: usize) -> Vec<u8> {
 /// Sizes around those of the usual buffers.
 pub(super) const BORDERS: [usize; 12] = [1, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097, 8192, 65_537];
 
-/// Is the text of this shape? `#` stands for a digit.
+/// Returns whether the text has this shape; `#` means a digit.
 pub(super) fn shaped(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
         && text
@@ -119,25 +119,25 @@ mod tests {
     use crate::check::CheckFailure;
 
     #[test]
-    fn a_difference_is_told_with_its_place() {
+    fn a_difference_is_reported_with_its_offset() {
         assert!(same("x", b"abc", b"abc").is_ok());
         let Err(CheckFailure::Solution(text)) = same("a file", b"abcd", b"abx") else {
             panic!("they differ")
         };
         assert_eq!(
             text,
-            "a file: 3 bytes came where 4 are right; they differ at byte 2: \"x\" in place of \"cd\""
+            "a file: 3 bytes instead of 4; the first difference is at byte 2: \"x\" instead of \"cd\""
         );
     }
 
     #[test]
-    fn blocks_are_few_calls_and_bytes_are_not() {
+    fn blocks_need_few_calls_and_single_bytes_many() {
         assert!(few("in", FileCalls { calls: 17, bytes: 65_536, syncs: 0 }, 65_536).is_ok());
         assert!(few("in", FileCalls { calls: 65_537, bytes: 65_536, syncs: 0 }, 65_536).is_err());
     }
 
     #[test]
-    fn a_shape_is_digits_and_itself() {
+    fn a_shape_matches_digits_and_literals() {
         assert!(shaped("2025-07-22T10:30:00", "####-##-##T##:##:##"));
         assert!(!shaped("2025-7-22T10:30:00", "####-##-##T##:##:##") && !shaped("x025", "####"));
     }

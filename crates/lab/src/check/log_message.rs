@@ -1,4 +1,4 @@
-//! The exercise log_message: a log that tells what happened, also when what happened is a kill.
+//! The exercise log_message: a log that is complete also after a kill.
 
 use super::calls::{CallDirection, traced};
 use super::check_directory::CheckDirectory;
@@ -9,29 +9,29 @@ pub(super) const EXERCISE: Exercise = Exercise {
     name: "log_message",
     usage: "[-l] [-w SECONDS] MESSAGE…",
     about: "appends each MESSAGE as a line `[2025-07-22 10:30:00] MESSAGE` to app.log in the working directory; -l: \
-            line by line (it may always be so); -w: waits so long behind each, perhaps a part of a second",
+            writes line by line (may also be the default); -w: waits SECONDS after each, may be a fraction",
     requirements: &[
         Requirement {
             id: "lines",
-            what: "each message is a line with its time in front",
+            what: "each message is a line that begins with the time",
             see: "strftime(3), fprintf(3)",
             test: whole_lines,
         },
         Requirement {
             id: "percent",
-            what: "a message with % in it is written as it is",
+            what: "a message with % is written unchanged",
             see: "fprintf(3): the format is \"%s\", never the message",
             test: percent,
         },
         Requirement {
             id: "long",
-            what: "a message of 5000 bytes comes whole",
-            see: "sprintf(3) does not know how large its target is; snprintf(3) cuts; fprintf(3) needs none",
+            what: "a message of 5000 bytes is complete",
+            see: "sprintf(3) does not know the size of its buffer; snprintf(3) truncates; fprintf(3) needs no buffer",
             test: long,
         },
         Requirement {
             id: "append",
-            what: "what is in app.log stays",
+            what: "the old contents of app.log stay",
             see: "fopen(3): \"a\"; open(2): O_APPEND",
             test: append,
         },
@@ -43,41 +43,38 @@ pub(super) const EXERCISE: Exercise = Exercise {
         },
         Requirement {
             id: "killed",
-            what: "with -l a kill -9 takes no message that was logged",
+            what: "with -l no logged message is lost at kill -9",
             see: "weir lab log-message, weir lab lost-at-kill",
             test: killed,
         },
         Requirement {
             id: "one-write",
-            what: "with -l a line is one write, so that lines of several programs stay whole",
-            see: "write(2), fprintf(3) into a stream in line mode; weir lab append-writers",
+            what: "with -l a line is one write, so that lines of several programs do not mix",
+            see: "write(2), fprintf(3) to a line buffered stream; weir lab append-writers",
             test: one_write,
         },
         Requirement {
             id: "shared",
-            what: "what another program appends meanwhile is not overwritten",
+            what: "lines that another program appends meanwhile are not overwritten",
             see: "open(2): O_APPEND, not a seek to the end; weir lab writers-without-append",
             test: shared,
         },
         Requirement {
             id: "closed",
-            what: "nothing is left open: 40 messages need no more than 12 descriptors",
-            see: "fclose(3), close(2) for whatever each message opens",
+            what: "it closes its files: 40 messages need at most 12 descriptors",
+            see: "fclose(3), close(2) of each file that a message opens",
             test: closed,
         },
         Requirement {
             id: "unwritable",
-            what: "an app.log that cannot be opened is told, with a status that is not 0",
+            what: "an app.log that cannot be opened is reported, with a status other than 0",
             see: "fopen(3) returns NULL; perror(3)",
             test: unwritable,
         },
-        expect::full_disk(
-            "fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk",
-            full_disk,
-        ),
+        expect::full_disk("fprintf(3), fflush(3), fclose(3): return values; weir lab full-disk", full_disk),
         Requirement {
             id: "usage",
-            what: "without a message it says how it is used, with a status that is not 0",
+            what: "without a message it prints its usage, with a status other than 0",
             see: "exit(3): status 2 is usual",
             test: |dir| dir.run(&[]).done()?.failed("without arguments").map(drop),
         },
@@ -86,7 +83,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
 
 const LOG: &str = "app.log";
 
-/// The messages in a log, if every line is one.
+/// Returns the messages in a log. Fails if a line is not a message with a time.
 fn messages(log: &[u8]) -> Result<Vec<String>, super::CheckFailure> {
     let text = String::from_utf8_lossy(log);
     let Some(text) = text.strip_suffix('\n') else {
@@ -109,7 +106,7 @@ fn start_of(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// Logs them, and finds them in the log.
+/// Logs messages and compares the log with them.
 fn logs(dir: &CheckDirectory, of: &str, wanted: &[&str]) -> Test {
     dir.run(wanted).done()?.well()?;
     let got = messages(&dir.get(LOG)?)?;
@@ -126,7 +123,7 @@ fn percent(dir: &CheckDirectory) -> Test {
 
 fn long(dir: &CheckDirectory) -> Test {
     let long = "0123456789".repeat(500);
-    logs(dir, "a message of 5000 bytes", &["before", &long, "behind"])
+    logs(dir, "a message of 5000 bytes", &["before", &long, "after"])
 }
 
 fn append(dir: &CheckDirectory) -> Test {
@@ -142,7 +139,9 @@ fn has(dir: &CheckDirectory, message: &str) -> bool {
 fn at_once(dir: &CheckDirectory) -> Test {
     let mut running = dir.run(&["-l", "-w", "30", "first", "second"]).start()?;
     match running.until(AT_ONCE, || has(dir, "first")) {
-        true if has(dir, "second") => wrong("-w 30: the second message is there before the wait was over"),
+        true if has(dir, "second") => {
+            wrong("-w 30: the second message was logged before the end of the wait")
+        }
         true => Ok(()),
         false => {
             wrong(format!("2 s after the start of a wait of 30 s app.log has {} bytes", dir.now(LOG).len()))
@@ -157,7 +156,7 @@ fn killed(dir: &CheckDirectory) -> Test {
     running.kill();
     match came && !ended && has(dir, "first") && has(dir, "second") {
         true => Ok(()),
-        false if ended => wrong("the messages came all together, when -w 0.2 was over for the last of them"),
+        false if ended => wrong("all messages were written together, after the last wait of -w 0.2"),
         false => wrong(format!("killed after 2 s: app.log has {} bytes", dir.now(LOG).len())),
     }
 }
@@ -170,7 +169,7 @@ fn one_write(dir: &CheckDirectory) -> Test {
     }
 }
 
-/// What the other one appends is where a program that only knows its own offset writes next.
+/// Appends a line where a program without O_APPEND writes next.
 fn shared(dir: &CheckDirectory) -> Test {
     let mut running = dir.run(&["-l", "-w", "0.3", "first", "second"]).start()?;
     running.until(AT_ONCE, || has(dir, "first"));
@@ -181,7 +180,7 @@ fn shared(dir: &CheckDirectory) -> Test {
     running.end(AT_ONCE * 2)?.well()?;
     match has(dir, "of another") && has(dir, "second") {
         true => Ok(()),
-        false => wrong("a line that another program appended between two messages is not there"),
+        false => wrong("a line that another program appended between two messages is missing"),
     }
 }
 

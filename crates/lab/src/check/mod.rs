@@ -34,7 +34,7 @@ pub struct Exercise {
     pub name: &'static str,
     /// The program's arguments, as in a usage line.
     pub usage: &'static str,
-    /// What the program does, in one sentence.
+    /// One sentence that describes the program.
     pub about: &'static str,
     pub requirements: &'static [Requirement],
 }
@@ -46,14 +46,14 @@ pub struct Requirement {
     pub id: &'static str,
     /// The requirement in one sentence.
     pub what: &'static str,
-    /// Man pages and experiments that explain the requirement.
+    /// References to man pages and experiments.
     pub see: &'static str,
     test: fn(&CheckDirectory) -> Test,
 }
 
 type Test = Result<(), CheckFailure>;
 
-/// Why a test did not pass.
+/// The reason why a test did not pass.
 #[derive(Debug)]
 enum CheckFailure {
     /// The solution does not meet the requirement; the text says what was observed.
@@ -71,8 +71,8 @@ impl From<Error> for CheckFailure {
 }
 
 /// Returns the failure of a solution, with what was observed.
-fn wrong<T>(seen: impl Into<String>) -> Result<T, CheckFailure> {
-    Err(CheckFailure::Solution(seen.into()))
+fn wrong<T>(observed: impl Into<String>) -> Result<T, CheckFailure> {
+    Err(CheckFailure::Solution(observed.into()))
 }
 
 /// All exercises, by name.
@@ -116,10 +116,10 @@ impl ExerciseJudge<'_> {
         let mut report = report::new(exercise, program);
         let solution = match Solution::build(program, self)? {
             Ok(solution) => solution,
-            Err(said) => return Ok(report::build_failed(report, said)),
+            Err(output) => return Ok(report::build_failed(report, output)),
         };
         report::add_build(&mut report, &solution);
-        for (requirement, outcome) in exercise.requirements.iter().zip(tried(exercise, &solution)) {
+        for (requirement, outcome) in exercise.requirements.iter().zip(test_all(exercise, &solution)) {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }
@@ -133,9 +133,9 @@ impl ExerciseJudge<'_> {
 const PARALLEL_TESTS: usize = 6;
 
 /// Tests every requirement. Returns the outcomes in the order of the requirements.
-fn tried(exercise: &Exercise, solution: &Solution) -> Vec<Test> {
+fn test_all(exercise: &Exercise, solution: &Solution) -> Vec<Test> {
     let next = AtomicUsize::new(0);
-    let try_next = || {
+    let test_next = || {
         let at = next.fetch_add(1, Ordering::Relaxed);
         let requirement = exercise.requirements.get(at)?;
         Some((
@@ -147,7 +147,7 @@ fn tried(exercise: &Exercise, solution: &Solution) -> Vec<Test> {
     };
     let mut outcomes: Vec<_> = thread::scope(|scope| {
         let workers: Vec<_> = (0..PARALLEL_TESTS)
-            .map(|_| scope.spawn(|| iter::from_fn(&try_next).collect::<Vec<_>>()))
+            .map(|_| scope.spawn(|| iter::from_fn(&test_next).collect::<Vec<_>>()))
             .collect();
         // A panic in a test is a bug in weir and stays a panic.
         workers.into_iter().flat_map(|one| one.join().unwrap_or_else(|bug| resume_unwind(bug))).collect()
@@ -163,7 +163,7 @@ mod tests {
     use super::{EXERCISES, exercise, exercise_of};
 
     #[test]
-    fn the_files_name_says_which() {
+    fn a_file_name_determines_the_exercise() {
         let of = |path: &str| exercise_of(Path::new(path)).map(|exercise| exercise.name);
         assert_eq!(of("my/tail.c"), Some("tail"));
         assert_eq!(of("tail-2.py"), Some("tail"));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exercise_asks_nothing_twice() {
+    fn the_requirements_of_an_exercise_have_different_names() {
         for exercise in EXERCISES {
             let mut ids: Vec<_> = exercise.requirements.iter().map(|one| one.id).collect();
             ids.sort_unstable();

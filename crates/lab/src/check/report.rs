@@ -27,9 +27,9 @@ pub(super) fn add_build(report: &mut CheckReport, solution: &Solution) {
     report.warnings.clone_from(&solution.warnings);
 }
 
-/// Turns the report into that of a source which the compiler rejects; `seen` is the compiler's output.
+/// Turns the report into that of a source that the compiler rejects; `seen` is the compiler's output.
 pub(super) fn build_failed(mut report: CheckReport, seen: String) -> CheckReport {
-    let (what, see) = ("the C compiler takes it", "the first error that the compiler names");
+    let (what, see) = ("it compiles", "the compiler's first error");
     let met = RequirementStatus::No;
     report.requirements.push(JudgedRequirement { id: "compiles", what, met, seen, see });
     report.well = false;

@@ -53,7 +53,7 @@ pub(super) struct RunningSolution<'p> {
     dir: &'p CheckDirectory<'p>,
     child: Child,
     feeder: Option<JoinHandle<()>>,
-    begun: Instant,
+    started: Instant,
 }
 
 impl<'p> SolutionRun<'p> {
@@ -94,8 +94,8 @@ impl<'p> SolutionRun<'p> {
     }
 
     /// Limits the number of open descriptors.
-    pub fn descriptors(mut self, most: u32) -> SolutionRun<'p> {
-        self.shell = format!("ulimit -n {most}; ");
+    pub fn descriptors(mut self, limit: u32) -> SolutionRun<'p> {
+        self.shell = format!("ulimit -n {limit}; ");
         self
     }
 
@@ -131,7 +131,7 @@ impl<'p> SolutionRun<'p> {
             (Input::Pieces(pieces), Some(mut pipe)) => Some(thread::spawn(move || feed(&pieces, &mut pipe))),
             _ => None,
         };
-        Ok(RunningSolution { dir, child, feeder, begun: Instant::now() })
+        Ok(RunningSolution { dir, child, feeder, started: Instant::now() })
     }
 
     fn command(&self) -> Command {
@@ -192,9 +192,9 @@ impl RunningSolution<'_> {
     }
 
     /// Waits until the condition holds. Returns false after the time limit.
-    pub fn until(&mut self, limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    pub fn until(&mut self, limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
         let start = Instant::now();
-        while !is_so() {
+        while !condition() {
             if start.elapsed() > limit || self.dir.solution.stop.load(Ordering::Relaxed) {
                 return false;
             }
@@ -210,11 +210,11 @@ impl RunningSolution<'_> {
             thread::sleep(Duration::from_millis(1));
             status = self.child.try_wait().unwrap_or(None);
         }
-        let elapsed = self.begun.elapsed();
-        let Some(status) = status else { return wrong(format!("it was not at its end after {limit:?}")) };
+        let elapsed = self.started.elapsed();
+        let Some(status) = status else { return wrong(format!("it still runs after {limit:?}")) };
         // The leader has been waited for, so the process group that is killed on drop no longer contains it.
         if test_kill_process_group(Pid::from_child(&self.child)).is_ok() {
-            return wrong("it ended, but left a process of its own running");
+            return wrong("it ended, but a process that it started still runs");
         }
         let read = |name| fs::read(self.dir.beside(name)).unwrap_or_default();
         let errors = String::from_utf8_lossy(&read("errors")).trim().to_string();
@@ -242,33 +242,33 @@ impl SolutionExit {
     pub fn well(self) -> Result<SolutionExit, CheckFailure> {
         match self.status.success() {
             true => Ok(self),
-            false => wrong(format!("it ended with {}: {}", how(self.status), self.last_words())),
+            false => wrong(format!("it ended with {}: {}", ending(self.status), self.last_error())),
         }
     }
 
-    /// Fails unless the solution reported `trouble` with an exit status other than 0 and a message.
-    pub fn failed(self, trouble: &str) -> Result<SolutionExit, CheckFailure> {
+    /// Fails unless the solution reported `problem` with an exit status other than 0 and a message.
+    pub fn failed(self, problem: &str) -> Result<SolutionExit, CheckFailure> {
         if self.status.success() {
-            return wrong(format!("{trouble}: it ended with status 0, as if all were well"));
+            return wrong(format!("{problem}: it ended with status 0, which means success"));
         }
         if self.status.signal().is_some() {
-            return wrong(format!("{trouble}: it ended with {}", how(self.status)));
+            return wrong(format!("{problem}: it ended with {}", ending(self.status)));
         }
         if self.errors.is_empty() {
             return wrong(format!(
-                "{trouble}: it ended with {}, but said nothing on standard error",
-                how(self.status)
+                "{problem}: it ended with {}, but printed nothing on standard error",
+                ending(self.status)
             ));
         }
         Ok(self)
     }
 
-    fn last_words(&self) -> &str {
-        self.errors.lines().last().unwrap_or("it said nothing")
+    fn last_error(&self) -> &str {
+        self.errors.lines().last().unwrap_or("no error message")
     }
 }
 
-fn how(status: ExitStatus) -> String {
+fn ending(status: ExitStatus) -> String {
     match status.signal() {
         Some(signal) => {
             let name = Signal::from_named_raw(signal).map(|signal| format!(" ({signal:?})"));

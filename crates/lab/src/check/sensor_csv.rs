@@ -1,4 +1,4 @@
-//! The exercise sensor_csv: readings into a file that outlives the program and the power.
+//! The exercise sensor_csv: readings in a file that survive a kill and a power cut.
 
 use super::calls::{CallDirection, traced};
 use super::check_directory::CheckDirectory;
@@ -14,31 +14,31 @@ pub(super) const EXERCISE: Exercise = Exercise {
     requirements: &[
         Requirement {
             id: "lines",
-            what: "each reading is a line of time and degrees with one decimal",
+            what: "each reading is a line with the time and the degrees with one decimal",
             see: "strftime(3): %Y-%m-%dT%H:%M:%S; printf(3): %.1f",
             test: whole_lines,
         },
         Requirement {
             id: "values",
             what: "thousandths become degrees: 25500, 7049, 100000, 0, -500, -12300",
-            see: "division of integers in C drops the rest, and the sign of -500 / 1000",
+            see: "integer division in C drops the remainder, and the sign of -500 / 1000",
             test: values,
         },
         Requirement {
             id: "fresh",
-            what: "each reading is read anew",
-            see: "open(2), or pread(2) at 0: a stream that was read to its end has nothing more; rewind(3)",
+            what: "each reading is a new read of the sensor",
+            see: "open(2), or pread(2) at 0: a stream at its end returns no more bytes; rewind(3)",
             test: fresh,
         },
         Requirement {
             id: "append",
-            what: "what is in temperatures.csv stays",
+            what: "the old contents of temperatures.csv stay",
             see: "fopen(3): \"a\"; open(2): O_APPEND",
             test: append,
         },
         Requirement {
             id: "torn",
-            what: "behind a last line without newline, which a power cut leaves, a new one begins",
+            what: "after an incomplete last line, as a power cut leaves it, a new line begins",
             see: "lseek(2), pread(2) of the last byte; weir lab sensor-csv",
             test: torn,
         },
@@ -50,53 +50,50 @@ pub(super) const EXERCISE: Exercise = Exercise {
         },
         Requirement {
             id: "killed",
-            what: "a kill -9 takes no reading",
+            what: "no reading is lost at kill -9",
             see: "weir lab sensor-csv, weir lab lost-at-kill",
             test: killed,
         },
         Requirement {
             id: "one-write",
-            what: "a line is one write: a cut tears at most the last",
-            see: "write(2), fprintf(3) into a stream in line mode; weir lab append-writers",
+            what: "a line is one write, so a power cut can damage only the last line",
+            see: "write(2), fprintf(3) to a line buffered stream; weir lab append-writers",
             test: one_write,
         },
         Requirement {
             id: "emptied",
-            what: "when somebody empties the file meanwhile, the next line begins it anew",
-            see: "open(2): O_APPEND, else the offset stays and NULs fill the gap; weir lab writers-without-append",
+            what: "if another program truncates the file meanwhile, the next line is the first one",
+            see: "open(2): O_APPEND; without it the offset stays and NULs fill the gap; weir lab writers-without-append",
             test: emptied,
         },
         Requirement {
             id: "gap",
-            what: "a reading that fails is left out, and the next one is taken",
-            see: "open(2), read(2): what they return; sensors fail now and then",
+            what: "a failed reading is skipped, and the next one is recorded",
+            see: "open(2), read(2): return values; sensors fail sometimes",
             test: gap,
         },
         Requirement {
             id: "closed",
-            what: "nothing is left open: 40 readings need no more than 12 descriptors",
-            see: "fclose(3), close(2) of the sensor behind each reading",
+            what: "it closes its files: 40 readings need at most 12 descriptors",
+            see: "fclose(3), close(2) of the sensor after each reading",
             test: closed,
         },
         Requirement {
             id: "missing",
-            what: "a SENSOR that is not there is told, with a status that is not 0",
+            what: "a missing SENSOR is reported, with a status other than 0",
             see: "fopen(3) returns NULL; perror(3)",
             test: |dir| {
-                dir.run(&["-n", "1", "-i", "0", "nowhere"]).done()?.failed("there is no SENSOR").map(drop)
+                dir.run(&["-n", "1", "-i", "0", "nowhere"]).done()?.failed("SENSOR does not exist").map(drop)
             },
         },
-        expect::full_disk(
-            "fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk",
-            full_disk,
-        ),
+        expect::full_disk("fprintf(3), fflush(3), fclose(3): return values; weir lab full-disk", full_disk),
     ],
 };
 
 const CSV: &str = "temperatures.csv";
 const SENSOR: &str = "sensor";
 
-/// The degrees of all lines, if each is one.
+/// Returns the degrees of all lines. Fails if a line has another format.
 fn degrees(csv: &[u8]) -> Result<Vec<String>, CheckFailure> {
     let text = String::from_utf8_lossy(csv);
     let of = |line: &str| {
@@ -135,34 +132,34 @@ fn values(dir: &CheckDirectory) -> Test {
     Ok(())
 }
 
-/// How many whole lines there are now.
+/// Returns the number of complete lines now.
 fn count(dir: &CheckDirectory) -> usize {
     dir.now(CSV).iter().filter(|&&c| c == b'\n').count()
 }
 
-/// Starts it for some readings, and does something behind the first.
-fn behind_first(
+/// Runs the solution for some readings and calls `action` after the first. Returns the contents of the file.
+fn after_first(
     dir: &CheckDirectory,
     readings: &str,
-    what: impl FnOnce() -> Test,
+    action: impl FnOnce() -> Test,
 ) -> Result<Vec<u8>, CheckFailure> {
     dir.put(SENSOR, "25500\n")?;
     let mut running = dir.run(&["-n", readings, "-i", "0.3", SENSOR]).start()?;
-    // Of a program that keeps its lines nothing is seen: then its first wait is as good a moment.
+    // A program that buffers its lines shows none; then the action runs during the first wait.
     running.until(AT_ONCE / 8, || count(dir) > 0);
-    what()?;
+    action()?;
     running.end(AT_ONCE * 2)?;
     dir.get(CSV)
 }
 
 fn fresh(dir: &CheckDirectory) -> Test {
-    let csv = behind_first(dir, "2", || Ok(dir.put(SENSOR, "31000\n")?))?;
+    let csv = after_first(dir, "2", || Ok(dir.put(SENSOR, "31000\n")?))?;
     same("25500, then 31000", b"25.5 31.0", degrees(&csv)?.join(" ").as_bytes())
 }
 
 fn append(dir: &CheckDirectory) -> Test {
     dir.put(CSV, "2025-07-22T10:30:00,19.5\n")?;
-    same("behind a line of yesterday", b"19.5 25.5", read_once(dir, "25500")?.join(" ").as_bytes())
+    same("after a line of yesterday", b"19.5 25.5", read_once(dir, "25500")?.join(" ").as_bytes())
 }
 
 fn torn(dir: &CheckDirectory) -> Test {
@@ -194,7 +191,7 @@ fn killed(dir: &CheckDirectory) -> Test {
     match came {
         true => degrees(&dir.get(CSV)?).map(drop),
         false => {
-            wrong(format!("killed after 2 s of a reading every 0.05 s: {} lines are in the file", count(dir)))
+            wrong(format!("killed after 2 s with a reading every 0.05 s: the file has {} lines", count(dir)))
         }
     }
 }
@@ -209,9 +206,9 @@ fn one_write(dir: &CheckDirectory) -> Test {
 }
 
 fn emptied(dir: &CheckDirectory) -> Test {
-    let csv = behind_first(dir, "2", || Ok(dir.put(CSV, "")?))?;
+    let csv = after_first(dir, "2", || Ok(dir.put(CSV, "")?))?;
     match csv.contains(&0) {
-        true => wrong("the line behind the emptying stands behind NULs"),
+        true => wrong("after the truncation there are NULs before the line"),
         false => degrees(&csv).map(drop),
     }
 }
@@ -234,12 +231,12 @@ fn gap(dir: &CheckDirectory) -> Test {
     running.end(AT_ONCE * 2)?;
     let lines = degrees(&dir.get(CSV)?)?;
     if lines.len() >= 6 {
-        return wrong("the sensor was away for 0.3 s, and yet there is a line for each 0.2 s");
+        return wrong("the sensor was missing for 0.3 s, but there is a line for each 0.2 s");
     }
     match lines.len() >= 3 && lines.iter().all(|value| value == "25.5") {
         true => Ok(()),
         false => wrong(format!(
-            "the sensor was away for 0.3 s of 1.2 s; there are {} lines: {}",
+            "the sensor was missing for 0.3 s of 1.2 s; the file has {} lines: {}",
             lines.len(),
             lines.join(" ")
         )),

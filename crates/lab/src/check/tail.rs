@@ -1,4 +1,4 @@
-//! The exercise tail: the end of a file without reading all of it.
+//! The exercise tail: writes the last lines of a file without reading all of it.
 
 use super::calls::{CallDirection, traced};
 use super::check_directory::CheckDirectory;
@@ -13,13 +13,13 @@ pub(super) const EXERCISE: Exercise = Exercise {
         Requirement {
             id: "lines",
             what: "the last 10 lines of 100, or the last N: 3, 1, 99",
-            see: "the newline at the very end ends a line; it begins none; weir lab tail",
+            see: "the final newline ends a line and does not begin another; weir lab tail",
             test: last_lines,
         },
         Requirement {
             id: "few-lines",
-            what: "when N is more than there are, all of them",
-            see: "the file's beginning has no newline in front; weir lab tail",
+            what: "if the file has fewer than N lines, all of them",
+            see: "the first line has no newline before it; weir lab tail",
             test: |dir| tails(dir, "10 of 3 lines", &lines(3), 10),
         },
         Requirement {
@@ -30,76 +30,76 @@ pub(super) const EXERCISE: Exercise = Exercise {
         },
         Requirement {
             id: "no-newline",
-            what: "a last line without a newline is a line, and gets none",
+            what: "a last line without a newline counts, and no newline is added",
             see: "tail(1); weir lab tail",
             test: no_newline,
         },
         Requirement {
             id: "empty",
-            what: "of an empty file nothing",
+            what: "an empty file gives no output",
             see: "lseek(2) before byte 0 fails: EINVAL",
             test: |dir| tails(dir, "an empty file", b"", 10),
         },
         Requirement {
             id: "blank-lines",
             what: "lines may be empty",
-            see: "strtok(3) takes two newlines for one",
+            see: "strtok(3) treats two newlines as one",
             test: |dir| tails(dir, "4 of 30 blank lines", &b"\n".repeat(30), 4),
         },
         Requirement {
             id: "huge-line",
-            what: "one line of 300,000 bytes comes whole",
-            see: "fgets(3) gives a part of it; a line may be longer than any block",
+            what: "one line of 300,000 bytes is complete",
+            see: "fgets(3) returns a part of it; a line may be longer than any block",
             test: huge_line,
         },
         Requirement {
             id: "block-borders",
-            what: "a newline at the edge of a block counts once",
-            see: "the block's first and last byte; weir lab tail",
+            what: "a newline at the border of a block counts once",
+            see: "the first and last byte of a block; weir lab tail",
             test: borders,
         },
         Requirement {
             id: "binary",
-            what: "NULs and bytes of 255 are bytes as any other",
+            what: "NULs and bytes of 255 are ordinary bytes",
             see: "strlen(3), fputs(3) end at a NUL; getc(3) returns an int; weir lab binary-copy",
             test: binary,
         },
         Requirement {
             id: "from-the-end",
-            what: "of 1 MB it reads the end only",
+            what: "of a file of 1 MB it reads only the end",
             see: "lseek(2), pread(2): blocks from the end; weir lab tail",
             test: from_the_end,
         },
         Requirement {
             id: "calls",
-            what: "it reads and writes blocks: at most a call for 512 bytes",
+            what: "it reads and writes blocks: at most one call per 512 bytes",
             see: "weir lab one-byte-writes, weir lab copy-sizes",
             test: calls,
         },
         Requirement {
             id: "pipe",
-            what: "FILE may be a pipe (/dev/stdin), which has no end to seek to",
-            see: "lseek(2): ESPIPE; then all must be read, in pieces as they come",
+            what: "FILE may be a pipe (/dev/stdin), which cannot seek",
+            see: "lseek(2): ESPIPE; then read everything, in pieces as they arrive",
             test: pipe,
         },
         Requirement {
             id: "missing",
-            what: "a FILE that is not there is told, with a status that is not 0",
-            see: "open(2), fopen(3): what they return; perror(3)",
-            test: |dir| dir.run(&["nowhere"]).done()?.failed("there is no FILE").map(drop),
+            what: "a missing FILE is reported, with a status other than 0",
+            see: "open(2), fopen(3): return values; perror(3)",
+            test: |dir| dir.run(&["nowhere"]).done()?.failed("FILE does not exist").map(drop),
         },
-        expect::full_disk("write(2), fclose(3) of stdout: what they return; weir lab full-disk", full_disk),
+        expect::full_disk("write(2), fclose(3) of stdout: return values; weir lab full-disk", full_disk),
         expect::short_write(short_write),
         Requirement {
             id: "usage",
-            what: "-n with something that is no number is refused, with a status that is not 0",
-            see: "strtol(3): endptr tells what atoi(3) does not",
+            what: "-n without a number is an error, with a status other than 0",
+            see: "strtol(3): endptr shows the error that atoi(3) hides",
             test: usage,
         },
     ],
 };
 
-/// Where the last `count` lines begin.
+/// Returns the last `count` lines.
 fn last(bytes: &[u8], count: usize) -> &[u8] {
     let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     if count == 0 || bytes.is_empty() {
@@ -134,13 +134,13 @@ fn huge_line(dir: &CheckDirectory) -> Test {
     tails(dir, "-n 2, one of them of 300,000 bytes", &[&b"first\nsecond\n"[..], &huge, b"\n"].concat(), 2)
 }
 
-/// Before and behind the newline that must be found there lies one more, so that both errors show.
+/// Tests a newline at the last byte of a block and at the first byte of the next one.
 fn borders(dir: &CheckDirectory) -> Test {
     for size in BORDERS {
-        for behind in [size.saturating_sub(1), size] {
-            let bytes = [&b"first\nsecond\n"[..], &b"x".repeat(behind), b"\n"].concat();
-            tails(dir, &format!("-n 1, a line of {behind} bytes"), &bytes, 1)?;
-            tails(dir, &format!("-n 2, the last line of {behind} bytes"), &bytes, 2)?;
+        for length in [size.saturating_sub(1), size] {
+            let bytes = [&b"first\nsecond\n"[..], &b"x".repeat(length), b"\n"].concat();
+            tails(dir, &format!("-n 1, a line of {length} bytes"), &bytes, 1)?;
+            tails(dir, &format!("-n 2, the last line of {length} bytes"), &bytes, 2)?;
         }
     }
     Ok(())
@@ -155,10 +155,10 @@ const LARGE: u64 = 1_000_000;
 
 fn from_the_end(dir: &CheckDirectory) -> Test {
     dir.put("file", pattern(LARGE as usize))?;
-    let flow = traced(dir, dir.run(&["file"]))?.on("/here/file", CallDirection::In);
-    match flow.bytes <= LARGE / 3 {
+    let bytes = traced(dir, dir.run(&["file"]))?.on("/here/file", CallDirection::In).bytes;
+    match bytes <= LARGE / 3 {
         true => Ok(()),
-        false => wrong(format!("it read {} bytes of {LARGE} for 10 lines", flow.bytes)),
+        false => wrong(format!("it read {bytes} bytes of {LARGE} for 10 lines")),
     }
 }
 
@@ -180,7 +180,7 @@ fn pipe(dir: &CheckDirectory) -> Test {
         &rest,
         b"end",
     ]);
-    same("a pipe that brings its lines in pieces", last(&whole, 305), &run.done()?.well()?.out)
+    same("a pipe that delivers its lines in pieces", last(&whole, 305), &run.done()?.well()?.out)
 }
 
 fn full_disk(dir: &CheckDirectory) -> Test {
@@ -188,7 +188,7 @@ fn full_disk(dir: &CheckDirectory) -> Test {
     dir.run(&["file"]).out_is_full().done()?.failed("standard output is full").map(drop)
 }
 
-/// With blocks of 4096 the last write crosses the limit of 9728 bytes, and no other follows it.
+/// With blocks of 4096 bytes the last write crosses the limit of 9728 bytes, so no further write fails.
 fn short_write(dir: &CheckDirectory) -> Test {
     let bytes = lines(700);
     dir.put("file", &bytes)?;
@@ -207,7 +207,7 @@ mod tests {
     use super::last;
 
     #[test]
-    fn last_lines_are_the_systems() {
+    fn last_lines_are_those_of_tail_1() {
         assert_eq!(last(b"one\ntwo\n", 1), b"two\n");
         assert_eq!(last(b"one\ntwo", 1), b"two");
         assert_eq!(last(b"one\n\n\n", 2), b"\n\n");

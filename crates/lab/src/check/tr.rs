@@ -1,4 +1,4 @@
-//! The exercise tr: a filter that costs no call for every byte.
+//! The exercise tr: a filter without a system call per byte.
 
 use super::calls::{CallDirection, traced};
 use super::check_directory::CheckDirectory;
@@ -8,42 +8,42 @@ use super::{Exercise, Requirement, Test};
 pub(super) const EXERCISE: Exercise = Exercise {
     name: "tr",
     usage: "A B",
-    about: "copies standard input to standard output, with the byte B in place of each byte A",
+    about: "copies standard input to standard output, and replaces each byte A by the byte B",
     requirements: &[
         Requirement {
             id: "output",
-            what: "every A becomes B, no more: text, no final newline, NULs, bytes of 255, one huge line",
-            see: "getchar(3) returns an int: in a char the byte 255 is EOF; strlen(3) ends at a NUL",
+            what: "each A becomes B, other bytes stay: text, no final newline, NULs, bytes of 255, one huge line",
+            see: "getchar(3) returns an int: in a char the byte 255 is EOF; strlen(3) stops at a NUL",
             test: output,
         },
         Requirement {
             id: "empty",
-            what: "of no input it makes no output",
-            see: "read(2): 0 is the end, also the first time; feof(3) is true only after a read",
+            what: "empty input gives empty output",
+            see: "read(2): 0 is the end of the file, also at the first call; feof(3) is true only after a read",
             test: |dir| translates(dir, "no input", b""),
         },
         expect::block_borders(borders),
         Requirement {
             id: "pieces",
-            what: "the input may be a pipe that brings its bytes in pieces",
-            see: "read(2): less than was asked for is not the end; EINTR in signal(7)",
+            what: "the input may be a pipe that delivers its bytes in pieces",
+            see: "read(2): a short read is not the end of the file; EINTR in signal(7)",
             test: pieces,
         },
         Requirement {
             id: "calls",
-            what: "it moves blocks: at most a call for 512 bytes",
+            what: "it moves blocks: at most one call per 512 bytes",
             see: "weir lab translate, weir lab one-byte-writes",
             test: calls,
         },
         expect::full_disk(
-            "fclose(3) of stdout: the last write is made there, its error told only there; weir lab full-disk",
+            "fclose(3) of stdout: it makes the last write, and only it returns the error; weir lab full-disk",
             full_disk,
         ),
         expect::short_write(short_write),
         Requirement {
             id: "unreadable",
-            what: "an input that cannot be read is told, with a status that is not 0",
-            see: "read(2): -1 is not the end; ferror(3) tells what EOF does not",
+            what: "an input that cannot be read is reported, with a status other than 0",
+            see: "read(2): -1 is not the end of the file; ferror(3) separates errors from the end",
             test: unreadable,
         },
         expect::USAGE,
@@ -71,7 +71,7 @@ fn pieces(dir: &CheckDirectory) -> Test {
     let (first, rest) = (pattern(10), pattern(5000));
     let ended = dir.run(&["a", "w"]).pieces(&[&first, &rest, b"a"]).done()?.well()?;
     same(
-        "a pipe that brings 10, 5000 and 1 bytes",
+        "a pipe that delivers 10, 5000 and 1 bytes",
         &translated(&[&first[..], &rest, b"a"].concat()),
         &ended.out,
     )

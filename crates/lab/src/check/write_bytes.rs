@@ -1,4 +1,4 @@
-//! The exercise write_bytes: so many bytes, in calls of that size, and no others.
+//! The exercise write_bytes: writes a number of bytes in calls of a given size.
 
 use std::fs;
 
@@ -11,8 +11,8 @@ use crate::Error;
 pub(super) const EXERCISE: Exercise = Exercise {
     name: "write_bytes",
     usage: "FILE BYTES SIZE [sync]",
-    about: "writes BYTES bytes into FILE, which is made or replaced, in write calls of SIZE; with `sync` each waits \
-            until its bytes are on the device",
+    about: "writes BYTES bytes to FILE, which is created or replaced, in write calls of SIZE bytes; with `sync` each \
+            call waits until its bytes are on the device",
     requirements: &[
         Requirement {
             id: "length",
@@ -22,38 +22,38 @@ pub(super) const EXERCISE: Exercise = Exercise {
         },
         Requirement {
             id: "calls",
-            what: "it makes a write for each SIZE, and one for the rest",
-            see: "write(2): stdio would gather them (setbuf(3)); weir lab write-sizes",
+            what: "it makes one write per SIZE bytes, and one for the rest",
+            see: "write(2): stdio would combine the writes (setbuf(3)); weir lab write-sizes",
             test: calls,
         },
         Requirement {
             id: "large",
             what: "BYTES may be more than 4 GiB",
-            see: "int ends at 2147483647: off_t or long long, strtoll(3), not atoi(3)",
+            see: "int ends at 2147483647: use off_t or long long, and strtoll(3), not atoi(3)",
             test: large,
         },
         Requirement {
             id: "truncate",
-            what: "of a longer FILE nothing is left",
+            what: "an old, longer FILE is truncated",
             see: "open(2): O_TRUNC; weir lab write-sizes",
             test: truncate,
         },
         Requirement {
             id: "sync",
-            what: "with sync each write waits for the device, without it none does",
+            what: "with sync each write waits for the device; without it none does",
             see: "open(2): O_SYNC; fdatasync(2); weir lab sync-writes",
             test: sync,
         },
         Requirement {
             id: "size-zero",
-            what: "a SIZE of 0 is refused, with a status that is not 0",
-            see: "a loop that writes nothing has no end; a division by 0 is SIGFPE",
+            what: "a SIZE of 0 is an error, with a status other than 0",
+            see: "a loop that writes 0 bytes does not end; a division by 0 is SIGFPE",
             test: size_zero,
         },
         Requirement {
             id: "unwritable",
-            what: "a FILE that cannot be made is told, with a status that is not 0",
-            see: "open(2): what it returns; perror(3)",
+            what: "a FILE that cannot be created is reported, with a status other than 0",
+            see: "open(2): return value; perror(3)",
             test: unwritable,
         },
         expect::full_disk("write(2): -1 and ENOSPC; weir lab full-disk", |dir| {
@@ -62,8 +62,8 @@ pub(super) const EXERCISE: Exercise = Exercise {
         expect::short_write(short_write),
         Requirement {
             id: "usage",
-            what: "without arguments, or with BYTES no number, it says how it is used, with a status that is not 0",
-            see: "strtoll(3): endptr tells what atoi(3) does not",
+            what: "without arguments, or if BYTES is not a number, it prints its usage, with a status other than 0",
+            see: "strtoll(3): endptr shows the error that atoi(3) hides",
             test: usage,
         },
     ],
@@ -82,20 +82,19 @@ fn length(dir: &CheckDirectory) -> Test {
 }
 
 fn calls(dir: &CheckDirectory) -> Test {
-    let flow = traced(dir, dir.run(&["file", "1050", "100"]))?.on("/here/file", CallDirection::Out);
-    match flow.calls {
+    let traced = traced(dir, dir.run(&["file", "1050", "100"]))?;
+    match traced.on("/here/file", CallDirection::Out).calls {
         11 => Ok(()),
         calls => wrong(format!("1050 bytes by 100 made {calls} writes; 10 of 100 and one of 50 are 11")),
     }
 }
 
-/// /dev/null takes any number of bytes in no time.
+/// Writes 5 GB to /dev/null, which needs neither space nor time.
 fn large(dir: &CheckDirectory) -> Test {
-    let flow =
-        traced(dir, dir.run(&["/dev/null", "5000000000", "67108864"]))?.on("/dev/null", CallDirection::Out);
-    match flow.bytes {
+    let traced = traced(dir, dir.run(&["/dev/null", "5000000000", "67108864"]))?;
+    match traced.on("/dev/null", CallDirection::Out).bytes {
         5_000_000_000 => Ok(()),
-        bytes => wrong(format!("of 5000000000 bytes {bytes} were written")),
+        bytes => wrong(format!("it wrote {bytes} of 5000000000 bytes")),
     }
 }
 
@@ -104,27 +103,33 @@ fn truncate(dir: &CheckDirectory) -> Test {
     dir.run(&["file", "10", "10"]).done()?.well()?;
     match dir.get("file")?.len() {
         10 => Ok(()),
-        bytes => wrong(format!("10 bytes over a FILE of 10,000: it has {bytes}")),
+        bytes => wrong(format!("after writing 10 bytes to a FILE of 10,000 bytes it has {bytes} bytes")),
     }
 }
 
-/// By calls that force bytes out, or by the flag of the descriptor.
+/// Accepts sync calls and the flag of the descriptor.
 fn sync(dir: &CheckDirectory) -> Test {
-    let syncs = traced(dir, dir.run(&["file", "30", "10"]))?.on("/here/file", CallDirection::Out).syncs;
-    if syncs > 0 || is_open_sync(dir, &[])? {
-        return wrong("without the word sync it waits for the device all the same");
+    let syncs = |words: &[&str]| -> Result<u64, CheckFailure> {
+        let arguments = [&["file", "30", "10"], words].concat();
+        Ok(traced(dir, dir.run(&arguments))?.on("/here/file", CallDirection::Out).syncs)
+    };
+    if syncs(&[])? > 0 || is_open_sync(dir, &[])? {
+        return wrong("without the word sync it also waits for the device");
     }
-    let flow = traced(dir, dir.run(&["file", "30", "10", "sync"]))?.on("/here/file", CallDirection::Out);
-    if flow.syncs >= 3 || is_open_sync(dir, &["sync"])? {
+    let with_word = syncs(&["sync"])?;
+    if with_word >= 3 || is_open_sync(dir, &["sync"])? {
         return Ok(());
     }
-    match flow.syncs {
-        0 => wrong("with the word sync nothing waits for the device: neither O_SYNC nor fsync or fdatasync"),
-        syncs => wrong(format!("with the word sync 3 writes made {syncs} waits for the device")),
+    match with_word {
+        0 => wrong(
+            "with the word sync it does not wait for the device: neither O_SYNC nor fsync nor fdatasync",
+        ),
+        count => wrong(format!("with the word sync, 3 writes waited {count} times for the device")),
     }
 }
 
-/// A pipe that nobody empties holds it, so that its descriptors can be looked at.
+/// Returns whether the solution opens FILE with O_SYNC or O_DSYNC. FILE is a pipe without a reader: the solution blocks
+/// in write(2), and its descriptor can be inspected.
 fn is_open_sync(dir: &CheckDirectory, word: &[&str]) -> Result<bool, CheckFailure> {
     const O_DSYNC: u64 = 0o10000; // a part of O_SYNC
     dir.remove("pipe");
@@ -143,12 +148,12 @@ fn is_open_sync(dir: &CheckDirectory, word: &[&str]) -> Result<bool, CheckFailur
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
         u64::from_str_radix(flags.trim(), 8).ok()
     };
-    let (pid, mut seen) = (running.pid(), None);
+    let (pid, mut found) = (running.pid(), None);
     running.until(AT_ONCE, || {
-        seen = flags(pid);
-        seen.is_some()
+        found = flags(pid);
+        found.is_some()
     });
-    Ok(seen.is_some_and(|flags| flags & O_DSYNC != 0))
+    Ok(found.is_some_and(|flags| flags & O_DSYNC != 0))
 }
 
 fn size_zero(dir: &CheckDirectory) -> Test {
@@ -158,7 +163,7 @@ fn size_zero(dir: &CheckDirectory) -> Test {
 fn unwritable(dir: &CheckDirectory) -> Test {
     dir.run(&["no-directory/file", "10", "1"])
         .done()?
-        .failed("FILE is in a directory that is not there")
+        .failed("FILE is in a directory that does not exist")
         .map(drop)
 }
 

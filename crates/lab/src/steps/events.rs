@@ -1,4 +1,4 @@
-//! The system calls among the events.
+//! Makes steps from the system calls of a recording.
 
 use weir_model::Mode;
 use weir_model::lab::step::{ByteTransfer, StepStream};
@@ -8,11 +8,11 @@ use super::step_recorder::StepRecorder;
 use super::{sentences, streams};
 
 impl StepRecorder<'_> {
-    /// A call: what it does to buffers and files is followed of all, steps are made of the program's own.
+    /// Applies a call to the buffers and files; adds a step if the call belongs to the program.
     pub(super) fn call(&mut self, at: usize, pid: u32, call: &Call) {
         let shown = self.process(pid).is_some();
         if call.result < 0 {
-            if shown && self.concerns(call) {
+            if shown && self.is_transfer(call) {
                 self.step(pid, sentences::failed(pid, call, &self.name(call)), String::new(), None);
             }
             return;
@@ -25,7 +25,7 @@ impl StepRecorder<'_> {
             Op::Ftruncate => self.files.truncate(call.file, call.args[1]),
             Op::Fsync | Op::Fdatasync | Op::SyncFileRange => self.sync(pid, call),
             Op::Pipe | Op::Pipe2 if shown => {
-                self.step(pid, format!("{pid} makes a pipe."), String::new(), None)
+                self.step(pid, format!("{pid} creates a pipe."), String::new(), None)
             }
             Op::Rename | Op::Renameat | Op::Renameat2 | Op::Unlink | Op::Unlinkat | Op::Kill if shown => {
                 let text = format!("{pid} calls {}({}).", call.op.name(), call.paths.join(", "));
@@ -35,7 +35,8 @@ impl StepRecorder<'_> {
         }
     }
 
-    fn concerns(&self, call: &Call) -> bool {
+    /// Returns whether the call moves or syncs bytes of a shown file.
+    fn is_transfer(&self, call: &Call) -> bool {
         self.files.at(call.file).is_some() && (call.op.writes() || call.op.reads() || call.op.syncs())
     }
 
@@ -46,7 +47,7 @@ impl StepRecorder<'_> {
 
     fn write(&mut self, at: usize, pid: u32, call: &Call) {
         let from = self.process(pid).and_then(|process| streams::wrote(process, call));
-        // The buffer's look has more of the bytes than the call's.
+        // A buffer snapshot can have more of the bytes than the call.
         let longer =
             from.as_ref().map(|stream| &stream.pending.head).filter(|head| head.len() > call.head.len());
         let head = longer.unwrap_or(&call.head);
@@ -59,32 +60,32 @@ impl StepRecorder<'_> {
                 let shared = stream.shared.min(call.result as u64);
                 let twice =
                     if shared > 0 { sentences::inherited(shared, call.result as u64) } else { String::new() };
-                let why = self.why_now(at, pid, stream, call) + &twice;
-                (sentences::flushes(pid, call, &self.name(call)), why)
+                let reason = self.flush_reason(at, pid, stream, call) + &twice;
+                (sentences::flushes(pid, call, &self.name(call)), reason)
             }
             None => (
                 sentences::writes(pid, call, &self.name(call)),
-                "Through no buffer: they are out at once.".into(),
+                "Without a user-space buffer: the bytes are in the kernel now.".into(),
             ),
         };
         self.step(pid, text, note, Some(moved));
     }
 
-    /// What made the program empty its buffer at this moment.
-    fn why_now(&self, at: usize, pid: u32, stream: &StepStream, call: &Call) -> String {
+    /// Returns why the program flushes its buffer at this call.
+    fn flush_reason(&self, at: usize, pid: u32, stream: &StepStream, call: &Call) -> String {
         let bytes = call.result as u64;
         if stream.mode == Some(Mode::Line) && call.tail == Some(b'\n') {
-            "The stream is line buffered: a newline sends it out.".into()
+            "The stream is line buffered: a newline flushes it.".into()
         } else if stream.buffer_bytes > 1 && bytes >= stream.buffer_bytes {
             format!("The buffer was full: {} bytes.", stream.buffer_bytes)
         } else if self.ends_next(at, pid) {
-            "The process is at its end: exit flushes its buffers.".into()
+            "The process ends: exit flushes its buffers.".into()
         } else {
-            "Something asked for it: fflush, fclose, or a read from a terminal.".into()
+            "A call flushed it: fflush, fclose, or a read from a terminal.".into()
         }
     }
 
-    /// Does it only close what it has from here to its end?
+    /// Returns whether the process only closes descriptors from here to its end.
     fn ends_next(&self, at: usize, pid: u32) -> bool {
         let next = self.recording.events[at + 1..].iter().filter(|event| event.pid == pid);
         let mut left = next.filter(|event| match &event.kind {
@@ -116,7 +117,7 @@ impl StepRecorder<'_> {
             self.files.truncate(opened, 0);
         }
         if self.files.at(opened).is_some() && self.process(pid).is_some() {
-            let note = if empties { "It is empty from now on." } else { "" };
+            let note = if empties { "The call truncates the file to 0 bytes." } else { "" };
             let name = call.paths.first().map_or("?", |path| sentences::base(path));
             self.step(pid, format!("{pid} opens {name} as descriptor {}.", call.result), note.into(), None);
         }
@@ -125,8 +126,9 @@ impl StepRecorder<'_> {
     fn seek(&mut self, pid: u32, call: &Call) {
         self.files.seek(call);
         if self.files.at(call.file).is_some() && self.process(pid).is_some() {
-            let text = format!("{pid} calls lseek: {} stands at byte {} now.", self.name(call), call.result);
-            let note = "All who share this opening of the file stand there, parent and child alike.";
+            let text =
+                format!("{pid} calls lseek: the offset of {} is {} now.", self.name(call), call.result);
+            let note = "The offset belongs to the open file, which parent and child share.";
             self.step(pid, text, note.into(), None);
         }
     }
@@ -134,8 +136,12 @@ impl StepRecorder<'_> {
     fn sync(&mut self, pid: u32, call: &Call) {
         self.files.sync(call.file);
         if self.files.at(call.file).is_some() && self.process(pid).is_some() {
-            let text = format!("{pid} calls {}: {} goes to the device.", call.op.name(), self.name(call));
-            self.step(pid, text, "It returns when the device has the bytes.".into(), None);
+            let text = format!(
+                "{pid} calls {}: the kernel writes {} to the device.",
+                call.op.name(),
+                self.name(call)
+            );
+            self.step(pid, text, "The call returns when the device has the bytes.".into(), None);
         }
     }
 }

@@ -9,26 +9,26 @@ use weir_model::trace::{Call, OpenFile, Recording, StreamCounts};
 
 use super::sentences;
 
-/// The most bytes of a file whose values are kept.
-const KEPT: u64 = 65_536;
+/// Bytes at the beginning of a file whose values are stored: enough for every experiment.
+const CONTENT_BYTES: u64 = 65_536;
 
 /// All files that a recording writes or reads, with the offset of each open file.
 #[derive(Debug, Default)]
 pub(super) struct FileContents {
     pub all: Vec<StepFile>,
-    /// By the id of the opening.
+    /// Index in `all` by the id of the open file.
     index: HashMap<u32, usize>,
     offsets: HashMap<u32, u64>,
     appends: HashMap<u32, bool>,
 }
 
 impl FileContents {
-    /// Makes the files that the recording writes or reads, without those that a program reads to start.
+    /// Returns the files that the recording writes or reads, except libraries and other files of the system.
     pub fn of(recording: &Recording) -> FileContents {
         let mut files = FileContents::default();
         let mut known: HashMap<(u64, u64, &str), usize> = HashMap::new();
-        let used = recording.counts.iter().filter(|flow| flow.calls + flow.syncs > 0);
-        let used = used.filter(|flow| !of_starter(recording, flow)).map(|flow| flow.file);
+        let used = recording.counts.iter().filter(|stream| stream.calls + stream.syncs > 0);
+        let used = used.filter(|stream| !of_starter(recording, stream)).map(|stream| stream.file);
         for file in used.filter_map(|id| recording.file(id)).filter(|file| shown(file)) {
             let path = if file.ino == 0 { file.path.as_str() } else { "" };
             let at = *known.entry((file.dev, file.ino, path)).or_insert_with(|| {
@@ -46,8 +46,8 @@ impl FileContents {
         self.index.get(&id?).copied()
     }
 
-    /// Marks the start of a new step.
-    pub fn settle(&mut self) {
+    /// Forgets which bytes the last step added.
+    pub fn clear_added(&mut self) {
         self.all.iter_mut().for_each(|file| file.added = None);
     }
 
@@ -55,29 +55,29 @@ impl FileContents {
     pub fn write(&mut self, call: &Call, head: &[u8]) {
         let (Some(at), Some(id)) = (self.at(call.file), call.file) else { return };
         let (bytes, file) = (call.result as u64, &mut self.all[at]);
-        let own = call.op.positioned().then(|| call.args[3]);
+        let explicit = call.op.positioned().then(|| call.args[3]);
         let offset = self.offsets.entry(id).or_default();
-        let whole = file.kind != StreamKind::File || self.appends.get(&id) == Some(&true);
-        let from = if whole { file.bytes } else { own.unwrap_or(*offset) };
+        let appends = file.kind != StreamKind::File || self.appends.get(&id) == Some(&true);
+        let from = if appends { file.bytes } else { explicit.unwrap_or(*offset) };
         put(file, from..from + bytes, head);
         file.added = Some(from..from + bytes);
         file.bytes = file.bytes.max(from + bytes);
-        if own.is_none() {
+        if explicit.is_none() {
             *offset = from + bytes;
         }
     }
 
-    /// Applies a read. It removes the bytes from a pipe; those of a file become known.
+    /// Applies a read: it removes the bytes from a pipe, and shows the values of a file's bytes.
     pub fn read(&mut self, call: &Call) {
         let (Some(at), Some(id)) = (self.at(call.file), call.file) else { return };
         let (bytes, file) = (call.result as u64, &mut self.all[at]);
         if file.kind == StreamKind::File {
-            let own = call.op.positioned().then(|| call.args[3]);
+            let explicit = call.op.positioned().then(|| call.args[3]);
             let offset = self.offsets.entry(id).or_default();
-            let from = own.unwrap_or(*offset);
+            let from = explicit.unwrap_or(*offset);
             put(file, from..from + bytes, &call.head);
             file.bytes = file.bytes.max(from + bytes);
-            if own.is_none() {
+            if explicit.is_none() {
                 *offset = from + bytes;
             }
         } else {
@@ -97,7 +97,7 @@ impl FileContents {
     pub fn truncate(&mut self, id: Option<u32>, bytes: u64) {
         if let Some(file) = self.at(id).map(|at| &mut self.all[at]) {
             file.bytes = bytes;
-            file.content.resize(bytes.min(KEPT) as usize, Some(0));
+            file.content.resize(bytes.min(CONTENT_BYTES) as usize, Some(0));
         }
     }
 
@@ -110,14 +110,14 @@ impl FileContents {
 }
 
 fn put(file: &mut StepFile, range: Range<u64>, head: &[u8]) {
-    let end = range.end.min(KEPT) as usize;
+    let end = range.end.min(CONTENT_BYTES) as usize;
     if file.content.len() < end {
-        // What was between the old end and the new bytes is a hole if the file's length is known, and unknown else.
+        // The values between the old end and the new bytes are unknown: a hole, or bytes from before the recording.
         file.content.resize(end, None);
     }
     let head = head.iter().map(|byte| Some(*byte)).chain(std::iter::repeat(None));
-    let places = file.content.iter_mut().take(end).skip(range.start as usize);
-    places.zip(head).for_each(|(place, byte)| *place = byte.or(None));
+    let target = file.content.iter_mut().take(end).skip(range.start as usize);
+    target.zip(head).for_each(|(old, byte)| *old = byte);
 }
 
 fn new(file: &OpenFile) -> StepFile {
@@ -132,11 +132,11 @@ fn new(file: &OpenFile) -> StepFile {
 }
 
 /// Returns whether the stream belongs to the shell that only starts the program.
-fn of_starter(recording: &Recording, flow: &StreamCounts) -> bool {
-    recording.image(flow.pid, flow.image).is_some_and(|image| image.argv == recording.command)
+fn of_starter(recording: &Recording, stream: &StreamCounts) -> bool {
+    recording.image(stream.pid, stream.image).is_some_and(|image| image.argv == recording.command)
 }
 
-/// Returns whether a file is the program's own, not one of its loader or runtime.
+/// Returns whether a file belongs to the program, not to its loader or runtime.
 pub(super) fn shown(file: &OpenFile) -> bool {
     let system = ["/lib", "/usr/", "/etc/", "/proc/", "/sys/", "/opt/"];
     let library = file.path.contains(".so.") || file.path.ends_with(".so");

@@ -1,4 +1,4 @@
-//! A recorded run, one call at a time: what was in each buffer, pipe and file between two calls.
+//! Turns a recorded run into steps: the contents of each buffer, pipe and file between two calls.
 
 mod events;
 mod file_contents;
@@ -11,10 +11,10 @@ mod tests;
 use weir_model::lab::step::LabStep;
 use weir_model::trace::Recording;
 
-/// Steps kept; of a longer run the rest is left out, and the last step says so.
-const STEPS_MOST: usize = 2_000;
+/// Largest number of steps of a run. A longer run is cut, and the last step says so.
+const MAX_STEPS: usize = 2_000;
 
-/// Goes through a recording.
+/// Returns the steps of a recording.
 pub fn steps(recording: &Recording) -> Vec<LabStep> {
     step_recorder::StepRecorder::new(recording).steps()
 }

@@ -6,17 +6,17 @@ use weir_model::{Mode, StreamKind, errno};
 
 use super::streams::BufferChange;
 
-/// Flags of open(2), the same on all machines that weir runs on.
+/// Flags of open(2), the same on x86-64 and aarch64.
 pub(super) const O_TRUNC: i32 = 0o1000;
 pub(super) const O_APPEND: i32 = 0o2000;
 
-/// A path without its directory, with the words behind it.
+/// Returns a command without the directory of its path; the arguments stay.
 pub(super) fn base(command: &str) -> &str {
     let end = command.find(' ').unwrap_or(command.len());
     command[..end].rfind('/').map_or(command, |slash| &command[slash + 1..])
 }
 
-/// What a reader calls it.
+/// Returns the name of a file for the reader.
 pub(super) fn name(file: &OpenFile) -> String {
     match file.kind {
         StreamKind::Pipe => "the pipe".into(),
@@ -27,7 +27,7 @@ pub(super) fn name(file: &OpenFile) -> String {
     }
 }
 
-/// A descriptor as C names its stream.
+/// Returns the name of a descriptor's stream in C.
 fn stream(fd: i32) -> String {
     match fd {
         0 => "stdin".into(),
@@ -37,14 +37,16 @@ fn stream(fd: i32) -> String {
     }
 }
 
-/// `1 byte`, `18 bytes`.
+/// Returns a number of bytes as text: `1 byte`, `18 bytes`.
 pub(super) fn bytes(count: u64) -> String {
     if count == 1 { "1 byte".into() } else { format!("{count} bytes") }
 }
 
 pub(super) fn fd(change: &BufferChange) -> i32 {
     match change {
-        BufferChange::Put { fd, .. } | BufferChange::Took { fd, .. } | BufferChange::Left { fd, .. } => *fd,
+        BufferChange::Put { fd, .. } | BufferChange::Used { fd, .. } | BufferChange::ReadAhead { fd, .. } => {
+            *fd
+        }
     }
 }
 
@@ -53,78 +55,81 @@ pub(super) fn change(pid: u32, change: &BufferChange) -> String {
         BufferChange::Put { fd, bytes: count, before: 0 } => {
             let (bytes, stream) = (bytes(count), stream(fd));
             format!(
-                "{pid} prints {bytes} into the buffer of {stream}. No system call: the kernel knows nothing of them."
+                "{pid} prints {bytes} into the buffer of {stream}. No system call: the kernel does not have them yet."
             )
         }
         BufferChange::Put { fd, bytes: count, .. } => {
             let more = if count == 1 { "1 more byte".into() } else { format!("{count} more bytes") };
             format!("{pid} prints {more} into the buffer of {}. No system call.", stream(fd))
         }
-        BufferChange::Took { fd, bytes: count, left } => {
+        BufferChange::Used { fd, bytes: count, left } => {
             format!(
-                "{pid} takes {} from the buffer of {}: {left} left. No system call.",
+                "{pid} reads {} from the buffer of {}: {left} left. No system call.",
                 bytes(count),
                 stream(fd)
             )
         }
-        BufferChange::Left { fd, bytes: count } => {
-            format!("Of what {pid} read, {} stay in the buffer of {}.", bytes(count), stream(fd))
+        BufferChange::ReadAhead { fd, bytes: count } => {
+            format!("{pid} has {} of read-ahead in the buffer of {}.", bytes(count), stream(fd))
         }
     }
 }
 
-/// How long bytes in a buffer wait; the mode is explained where they are the first there.
-pub(super) fn waits(mode: Option<(Option<Mode>, u64)>, before: u64, waits_in: &str) -> String {
+/// Returns when new pending bytes will be written. The first bytes in a buffer come with an explanation of its mode.
+pub(super) fn pending(mode: Option<(Option<Mode>, u64)>, before: u64, waits_in: &str) -> String {
     let until = match mode {
-        Some((Some(Mode::Full), room)) if before == 0 => format!(
-            "A file or pipe is fully buffered: they wait in memory until {room} are there, or the process calls fflush or exits."
+        Some((Some(Mode::Full), size)) if before == 0 => format!(
+            "A file or pipe is fully buffered: they stay in memory until the buffer has {size} bytes, or the process \
+             calls fflush or exits."
         ),
-        Some((Some(Mode::Full), room)) => {
+        Some((Some(Mode::Full), size)) => {
             format!(
-                "They wait behind the {before} there, until {room} are there or the process calls fflush or exits."
+                "With the {before} before them they stay there until the buffer has {size} bytes, or the process \
+                 calls fflush or exits."
             )
         }
         Some((Some(Mode::Line), _)) => {
-            "A terminal is line buffered: they wait in memory until a newline comes, or the process calls fflush or exits."
+            "A terminal is line buffered: they stay in memory until a newline, or until the process calls fflush or \
+             exits."
                 .into()
         }
-        _ => "They wait in the process's memory; nobody else can see them.".into(),
+        _ => "They are in the memory of the process; no other process can read them.".into(),
     };
     match waits_in {
-        "wait4" | "waitid" => format!("{until} It now stands in {waits_in}, for its child."),
+        "wait4" | "waitid" => format!("{until} The process now waits in {waits_in} for its child."),
         "clock_nanosleep" | "nanosleep" | "pause" | "poll" | "ppoll" => {
-            format!("{until} It now sleeps ({waits_in}).")
+            format!("{until} The process now sleeps ({waits_in}).")
         }
         _ => until,
     }
 }
 
-/// Why bytes come out that a fork copied.
+/// Returns how many of the written bytes a fork had copied.
 pub(super) fn inherited(count: u64, of: u64) -> String {
     let were = if count == 1 { "was" } else { "were" };
-    format!(" {count} of these {} {were} there before the fork.", bytes(of))
+    format!(" {count} of these {} {were} pending before the fork.", bytes(of))
 }
 
-pub(super) fn forks(pid: u32, child: u32, waiting: u64) -> String {
-    match waiting {
+pub(super) fn forks(pid: u32, child: u32, pending: u64) -> String {
+    match pending {
         0 => format!("{pid} calls fork: {child} begins as a copy of it. Its buffers are empty."),
-        _ => format!("{pid} calls fork: {child} begins as a copy of it, buffer and all."),
+        _ => format!("{pid} calls fork: {child} begins as a copy of it, with a copy of its buffer."),
     }
 }
 
-pub(super) fn copied(waiting: u64) -> String {
-    match waiting {
-        0 => "Nothing waited, so nothing was copied that could come out twice.".into(),
+pub(super) fn copied(pending: u64) -> String {
+    match pending {
+        0 => "No bytes were pending, so none can be written twice.".into(),
+        1 => "The pending byte is in both processes now, and each of the two will write it.".into(),
         count => format!(
-            "The {} that waited are in both processes now. No one has written them yet; each of the two will.",
-            bytes(count)
+            "The {count} pending bytes are in both processes now, and each of the two will write them."
         ),
     }
 }
 
 pub(super) fn flushes(pid: u32, call: &Call, to: &str) -> String {
     format!(
-        "{pid} writes its buffer out: {} to {to}, by {} on descriptor {}.",
+        "{pid} writes its buffer: {} to {to}, with {} on descriptor {}.",
         bytes(call.result as u64),
         call.op.name(),
         call.fd
@@ -138,7 +143,7 @@ pub(super) fn writes(pid: u32, call: &Call, to: &str) -> String {
 pub(super) fn reads(pid: u32, call: &Call, from: &str) -> String {
     let name = call.op.name();
     match call.result {
-        0 => format!("{pid} calls {name}({}): {from} is at its end.", call.fd),
+        0 => format!("{pid} calls {name}({}): end of {from}.", call.fd),
         count => format!("{pid} calls {name}({}): {} from {from}.", call.fd, bytes(count as u64)),
     }
 }
@@ -158,21 +163,22 @@ pub(super) fn exit(exit: Exit) -> String {
 
 pub(super) fn lost_at_end(lost: u64) -> String {
     match lost {
-        0 => "Nothing was left in its buffers.".into(),
-        count => format!("The {} in its buffer are gone with it: nobody flushed them.", bytes(count)),
+        0 => "Its buffers were empty.".into(),
+        1 => "The byte in its buffer is lost: it was not flushed.".into(),
+        count => format!("The {count} bytes in its buffer are lost: they were not flushed."),
     }
 }
 
 pub(super) fn lost_at_exec(lost: u64, unread: u64) -> String {
     match (lost, unread) {
-        (0, 0) => "Nothing was in its buffers.".into(),
-        (0, unread) => format!("The {} that it had read and not used are gone.", bytes(unread)),
-        (lost, _) => format!("The {} that waited in its buffer are gone.", bytes(lost)),
+        (0, 0) => "Its buffers were empty.".into(),
+        (0, unread) => format!("Its read-ahead is lost: {}.", bytes(unread)),
+        (lost, _) => format!("The pending bytes of its buffer are lost: {}.", bytes(lost)),
     }
 }
 
-/// What is in the files at the end, and which lines are there more than once.
-pub(super) fn sum(files: &[StepFile], copied: u64) -> String {
+/// Returns the contents of the files at the end, with a line that occurs more than once.
+pub(super) fn summary(files: &[StepFile], copied: u64) -> String {
     let written = files.iter().filter(|file| file.kind == StreamKind::File && !file.content.is_empty());
     let one = |file: &StepFile| {
         let whole = file.content.iter().copied().collect::<Option<Vec<u8>>>();
@@ -180,16 +186,16 @@ pub(super) fn sum(files: &[StepFile], copied: u64) -> String {
         let text = String::from_utf8_lossy(&whole);
         let lines: Vec<&str> = text.lines().collect();
         let twice = lines.iter().enumerate().find(|(at, line)| lines[..*at].contains(line)).map(|one| *one.1);
-        let why = match twice {
+        let repeated = match twice {
             Some(line) if copied > 0 => {
                 format!(
-                    " {line:?} is there more than once: fork copied it in the buffer, each process wrote its copy."
+                    " {line:?} is there more than once: fork copied it in the buffer, and each process wrote its copy."
                 )
             }
             _ => String::new(),
         };
         let s = if lines.len() == 1 { "" } else { "s" };
-        format!("{} has {} line{s}, {}.{why}", file.name, lines.len(), bytes(file.bytes))
+        format!("{} has {} line{s}, {}.{repeated}", file.name, lines.len(), bytes(file.bytes))
     };
     written.map(one).collect::<Vec<_>>().join(" ")
 }

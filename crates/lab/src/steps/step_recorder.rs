@@ -7,7 +7,7 @@ use weir_model::trace::{Buffer, Event, EventKind, Exit, Image, Recording, Snapsh
 
 use super::file_contents::FileContents;
 use super::streams::{self, BufferChange};
-use super::{STEPS_MOST, sentences};
+use super::{MAX_STEPS, sentences};
 
 pub(super) struct StepRecorder<'r> {
     pub recording: &'r Recording,
@@ -20,7 +20,7 @@ pub(super) struct StepRecorder<'r> {
     targets: Vec<((u32, i32), u32)>,
     /// Pending bytes that forks have copied.
     pub copied: u64,
-    left_out: bool,
+    is_cut: bool,
 }
 
 impl<'r> StepRecorder<'r> {
@@ -34,7 +34,7 @@ impl<'r> StepRecorder<'r> {
             hidden: starter.then_some(recording.root).into_iter().collect(),
             targets: Vec::new(),
             copied: 0,
-            left_out: false,
+            is_cut: false,
         }
     }
 
@@ -44,8 +44,8 @@ impl<'r> StepRecorder<'r> {
             self.begin(self.recording.root);
         }
         for (at, event) in self.recording.events.iter().enumerate() {
-            if self.steps.len() >= STEPS_MOST {
-                self.left_out = true;
+            if self.steps.len() >= MAX_STEPS {
+                self.is_cut = true;
                 break;
             }
             self.event(at, event);
@@ -66,7 +66,7 @@ impl<'r> StepRecorder<'r> {
                 if !self.hidden.contains(&pid) =>
             {
                 self.targets.extend(files.iter().map(|(fd, file)| ((pid, *fd), *file)));
-                self.look(pid, *moment, buffers, waits_in_name);
+                self.buffers(pid, *moment, buffers, waits_in_name);
             }
             EventKind::Call(call) => self.call(at, pid, call),
             EventKind::Exit(exit) if !self.hidden.contains(&pid) => self.exit(pid, *exit),
@@ -79,7 +79,7 @@ impl<'r> StepRecorder<'r> {
         let actor = Some(actor);
         let (processes, files) = (self.processes.clone(), self.files.all.clone());
         self.steps.push(LabStep { text, note, actor, moved, processes, files });
-        self.files.settle();
+        self.files.clear_added();
         let streams = self.processes.iter_mut().flat_map(|process| &mut process.streams);
         streams.for_each(|stream| stream.copied = false);
     }
@@ -103,8 +103,7 @@ impl<'r> StepRecorder<'r> {
         if begins || self.process(pid).is_none() {
             self.begin(pid);
             let text = format!("{} begins, as process {pid}.", sentences::base(&image.argv.join(" ")));
-            let note =
-                "The box is its buffer: memory in which stdio gathers what it prints or reads, still empty.";
+            let note = "The box is its buffer: memory in which stdio collects the bytes that it prints or reads; still empty.";
             return self.step(pid, text, note.into(), None);
         }
         self.new_image(pid, image);
@@ -114,25 +113,26 @@ impl<'r> StepRecorder<'r> {
     fn new_image(&mut self, pid: u32, image: &Image) {
         let Some(process) = self.process(pid) else { return };
         let (lost, unread) =
-            (streams::waiting(process), process.streams.iter().map(|one| one.unread.count).sum());
+            (streams::pending(process), process.streams.iter().map(|one| one.unread.count).sum());
         process.streams.clear();
         process.name.clone_from(&image.comm);
-        let text = format!("{pid} becomes another program: {}.", sentences::base(&image.argv.join(" ")));
+        let text = format!("{pid} executes another program: {}.", sentences::base(&image.argv.join(" ")));
         self.step(pid, text, sentences::lost_at_exec(lost, unread), None);
     }
 
     fn fork(&mut self, pid: u32, child: u32) {
         let Some(parent) = self.process(pid) else { return };
-        let (name, streams, waiting) =
-            (parent.name.clone(), streams::copied(parent), streams::waiting(parent));
+        let (name, streams, pending) =
+            (parent.name.clone(), streams::copied(parent), streams::pending(parent));
         self.processes.push(StepProcess { pid: child, name, parent: Some(pid), ended: None, streams });
         let of_parent = self.targets.iter().filter(|one| one.0.0 == pid).copied().collect::<Vec<_>>();
         self.targets.extend(of_parent.into_iter().map(|((_, fd), file)| ((child, fd), file)));
-        self.copied += waiting;
-        self.step(pid, sentences::forks(pid, child, waiting), sentences::copied(waiting), None);
+        self.copied += pending;
+        self.step(pid, sentences::forks(pid, child, pending), sentences::copied(pending), None);
     }
 
-    fn look(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], waits_in: &str) {
+    /// Applies a buffer snapshot; adds a step for each change.
+    fn buffers(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], waits_in: &str) {
         let targets = self.targets.clone();
         let recording = self.recording;
         let target = |fd: i32| {
@@ -140,16 +140,16 @@ impl<'r> StepRecorder<'r> {
             id.and_then(|id| recording.file(id)).map_or_else(|| format!("fd {fd}"), sentences::name)
         };
         let Some(process) = self.process(pid) else { return };
-        let changes = streams::take(process, moment, buffers, target);
+        let changes = streams::apply(process, moment, buffers, target);
         for change in changes {
             let mode = self.process(pid).and_then(|process| {
                 let stream = process.streams.iter().find(|stream| stream.fd == sentences::fd(&change))?;
                 Some((stream.mode, stream.buffer_bytes))
             });
             let note = match change {
-                BufferChange::Put { before, .. } => sentences::waits(mode, before, waits_in),
-                BufferChange::Took { left: 0, .. } => String::new(),
-                BufferChange::Took { .. } | BufferChange::Left { .. } => {
+                BufferChange::Put { before, .. } => sentences::pending(mode, before, waits_in),
+                BufferChange::Used { left: 0, .. } => String::new(),
+                BufferChange::Used { .. } | BufferChange::ReadAhead { .. } => {
                     "They are in its memory: no other process can read them any more.".into()
                 }
             };
@@ -159,24 +159,26 @@ impl<'r> StepRecorder<'r> {
 
     fn exit(&mut self, pid: u32, exit: Exit) {
         let Some(process) = self.process(pid) else { return };
-        let lost = streams::waiting(process);
-        let how = sentences::exit(exit);
-        process.ended = Some(how.clone());
+        let lost = streams::pending(process);
+        let ending = sentences::exit(exit);
+        process.ended = Some(ending.clone());
         process.streams.retain(|stream| stream.pending.count > 0);
-        self.step(pid, format!("{pid} ends: {how}."), sentences::lost_at_end(lost), None);
+        self.step(pid, format!("{pid} ends: {ending}."), sentences::lost_at_end(lost), None);
         if let Some(process) = self.process(pid) {
             process.streams.clear();
         }
     }
 
-    /// Adds the last step, which sums up the result.
+    /// Adds the last step, which summarises the result.
     fn end(&mut self) {
-        let (text, note) = match self.left_out {
+        let (text, note) = match self.is_cut {
             true => (
-                format!("The run goes on; these are its first {STEPS_MOST} steps."),
-                "Take a smaller one.".into(),
+                format!("The run goes on; these are its first {MAX_STEPS} steps."),
+                "Use a smaller run to see all steps.".into(),
             ),
-            false => ("All processes have ended.".to_string(), sentences::sum(&self.files.all, self.copied)),
+            false => {
+                ("All processes have ended.".to_string(), sentences::summary(&self.files.all, self.copied))
+            }
         };
         let (processes, files) = (self.processes.clone(), self.files.all.clone());
         self.steps.push(LabStep { text, note, actor: None, moved: None, processes, files });

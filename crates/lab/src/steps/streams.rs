@@ -6,16 +6,16 @@ use weir_model::trace::{Buffer, Call, SnapshotMoment};
 /// A change of a buffer between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BufferChange {
-    /// The program added bytes to a buffer: their number, and whether others were pending before.
+    /// The program added bytes to a buffer: their number, and the number of bytes pending before.
     Put { fd: i32, bytes: u64, before: u64 },
-    /// The program took bytes from a buffer; the number of those left.
-    Took { fd: i32, bytes: u64, left: u64 },
-    /// A read fetched more than the program used; the number of read-ahead bytes.
-    Left { fd: i32, bytes: u64 },
+    /// The program used read-ahead bytes: their number, and the number of those left.
+    Used { fd: i32, bytes: u64, left: u64 },
+    /// A read fetched more bytes than the program used: the number of read-ahead bytes.
+    ReadAhead { fd: i32, bytes: u64 },
 }
 
 /// Applies a buffer snapshot and returns the changes.
-pub(super) fn take(
+pub(super) fn apply(
     process: &mut StepProcess,
     moment: SnapshotMoment,
     buffers: &[Buffer],
@@ -29,12 +29,12 @@ pub(super) fn take(
             Some(at) => at,
             None if !in_use => continue,
             None => {
-                process.streams.push(fresh(buffer, target(buffer.fd)));
+                process.streams.push(empty_stream(buffer, target(buffer.fd)));
                 process.streams.len() - 1
             }
         };
         let stream = &mut process.streams[at];
-        // exit(3) sets a stream that it has flushed to unbuffered; the program did not.
+        // exit(3) makes a stream unbuffered after the flush, which is not the program's mode.
         if !matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal) {
             (stream.mode, stream.buffer_bytes) = (buffer.mode, buffer.buffer_bytes);
         }
@@ -45,7 +45,7 @@ pub(super) fn take(
     changes
 }
 
-fn fresh(buffer: &Buffer, target: String) -> StepStream {
+fn empty_stream(buffer: &Buffer, target: String) -> StepStream {
     StepStream {
         fd: buffer.fd,
         target,
@@ -64,8 +64,8 @@ fn change(stream: &StepStream, buffer: &Buffer) -> Option<BufferChange> {
         return Some(BufferChange::Put { fd, bytes: buffer.pending_bytes - before, before });
     }
     match buffer.unread_bytes {
-        left if left < unread => Some(BufferChange::Took { fd, bytes: unread - left, left }),
-        bytes if bytes > unread => Some(BufferChange::Left { fd, bytes }),
+        left if left < unread => Some(BufferChange::Used { fd, bytes: unread - left, left }),
+        bytes if bytes > unread => Some(BufferChange::ReadAhead { fd, bytes }),
         _ => None,
     }
 }
@@ -80,20 +80,20 @@ pub(super) fn wrote(process: &mut StepProcess, call: &Call) -> Option<StepStream
         return None;
     }
     let before = stream.clone();
-    let gone = (call.result as u64).min(stream.pending.count);
-    stream.pending.count -= gone;
-    stream.shared = stream.shared.saturating_sub(gone);
-    stream.pending.head.drain(..(gone as usize).min(stream.pending.head.len()));
+    let written = (call.result as u64).min(stream.pending.count);
+    stream.pending.count -= written;
+    stream.shared = stream.shared.saturating_sub(written);
+    stream.pending.head.drain(..(written as usize).min(stream.pending.head.len()));
     Some(before)
 }
 
-/// Copies a parent's buffers for its child and returns those with pending bytes.
+/// Returns a copy of a parent's streams for its child. Marks the pending bytes of both as shared.
 pub(super) fn copied(parent: &mut StepProcess) -> Vec<StepStream> {
     parent.streams.iter_mut().for_each(|stream| stream.shared = stream.pending.count);
     parent.streams.iter().map(|stream| StepStream { copied: true, ..stream.clone() }).collect()
 }
 
 /// Returns the pending bytes in all buffers of a process.
-pub(super) fn waiting(process: &StepProcess) -> u64 {
+pub(super) fn pending(process: &StepProcess) -> u64 {
     process.streams.iter().map(|stream| stream.pending.count).sum()
 }

@@ -1,4 +1,4 @@
-//! Steps of runs written down by hand.
+//! Tests of the steps of constructed recordings.
 
 use weir_model::lab::step::LabStep;
 use weir_model::trace::{
@@ -23,8 +23,8 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
     let event =
         |(at, (pid, what)): (usize, (u32, EventKind))| Event { at_s: at as f64, pid, tid: pid, kind: what };
     let begin = [(811, EventKind::Fork { child: 812 }), (812, EventKind::Exec { image: 1 })];
-    let mut flow = StreamCounts::new(812, 1, 1, FILE, Direction::Out);
-    flow.calls = 1;
+    let mut counts = StreamCounts::new(812, 1, 1, FILE, Direction::Out);
+    counts.calls = 1;
     Recording {
         command: shell().argv,
         root: 811,
@@ -55,14 +55,14 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
             direct_align: None,
             same_as: None,
         }],
-        counts: vec![flow],
+        counts: vec![counts],
         events: begin.into_iter().chain(events).enumerate().map(event).collect(),
         write_sites: Vec::new(),
         other_calls: Vec::new(),
     }
 }
 
-fn look(moment: SnapshotMoment, pending: &str) -> EventKind {
+fn snapshot(moment: SnapshotMoment, pending: &str) -> EventKind {
     let buffer = Buffer {
         walker: RuntimeId::GLIBC,
         address: 1,
@@ -99,7 +99,7 @@ fn file(step: &LabStep) -> String {
     String::from_utf8(known.expect("all bytes are known")).expect("text")
 }
 
-fn waiting(step: &LabStep) -> Vec<(u32, &[u8])> {
+fn pending(step: &LabStep) -> Vec<(u32, &[u8])> {
     let streams =
         step.processes.iter().flat_map(|process| process.streams.iter().map(|one| (process.pid, one)));
     streams.map(|(pid, stream)| (pid, stream.pending.head.as_slice())).collect()
@@ -108,15 +108,15 @@ fn waiting(step: &LabStep) -> Vec<(u32, &[u8])> {
 fn doubled() -> Vec<LabStep> {
     let (one, child, parent) = ("first\n", "first\nchild\n", "first\nparent\n");
     steps(&recording(vec![
-        (812, look(SnapshotMoment::Fork, one)),
+        (812, snapshot(SnapshotMoment::Fork, one)),
         (812, EventKind::Fork { child: 813 }),
-        (813, look(SnapshotMoment::Call, child)),
+        (813, snapshot(SnapshotMoment::Call, child)),
         (813, write(child)),
-        (813, look(SnapshotMoment::Exit, "")),
+        (813, snapshot(SnapshotMoment::Exit, "")),
         (813, EventKind::Exit(Exit::Code(0))),
-        (812, look(SnapshotMoment::Call, parent)),
+        (812, snapshot(SnapshotMoment::Call, parent)),
         (812, write(parent)),
-        (812, look(SnapshotMoment::Exit, "")),
+        (812, snapshot(SnapshotMoment::Exit, "")),
         (812, EventKind::Exit(Exit::Code(0))),
         (811, EventKind::Exit(Exit::Code(0))),
     ]))
@@ -129,12 +129,12 @@ fn a_fork_copies_the_buffer_and_each_copy_is_written() {
     assert_eq!(texts.len(), 10, "{texts:#?}");
     assert!(texts[0].starts_with("broken begins") && texts[1].contains("prints 6 bytes"), "{texts:#?}");
     assert!(texts[2].contains("813 begins as a copy"), "{texts:#?}");
-    assert_eq!(waiting(&steps[2]), [(812, &b"first\n"[..]), (813, b"first\n")]);
+    assert_eq!(pending(&steps[2]), [(812, &b"first\n"[..]), (813, b"first\n")]);
     assert!(steps[2].processes[1].streams[0].copied && !steps[2].processes[0].streams[0].copied);
-    assert!(steps[2].note.contains("6 bytes") && file(&steps[2]).is_empty());
-    assert!(texts[4].contains("813 writes its buffer out") && steps[4].note.contains("exit flushes"));
+    assert!(steps[2].note.contains("6 pending bytes") && file(&steps[2]).is_empty());
+    assert!(texts[4].contains("813 writes its buffer:") && steps[4].note.contains("exit flushes"));
     assert_eq!((file(&steps[4]).as_str(), steps[4].files[0].added.clone()), ("first\nchild\n", Some(0..12)));
-    assert_eq!(waiting(&steps[4]), [(812, &b"first\n"[..]), (813, b"")], "the other copy waits on");
+    assert_eq!(pending(&steps[4]), [(812, &b"first\n"[..]), (813, b"")], "the other copy is still pending");
     assert_eq!(steps[4].moved.map(|moved| (moved.pid, moved.file, moved.bytes)), Some((813, 0, 12)));
     assert_eq!(file(&steps[9]), "first\nchild\nfirst\nparent\n");
     assert!(steps[9].note.contains("4 lines") && steps[9].note.contains("\"first\" is there more than once"));
@@ -146,30 +146,32 @@ fn the_shell_that_starts_the_program_is_not_shown() {
 }
 
 #[test]
-fn what_nobody_flushed_is_gone_with_the_process() {
+fn bytes_without_a_flush_are_lost_with_the_process() {
     let steps = steps(&recording(vec![
-        (812, look(SnapshotMoment::Call, "lost")),
-        (812, look(SnapshotMoment::Signal, "lost")),
+        (812, snapshot(SnapshotMoment::Call, "lost")),
+        (812, snapshot(SnapshotMoment::Signal, "lost")),
         (812, EventKind::Exit(Exit::Signal(9))),
     ]));
     let death = &steps[2];
     assert!(death.text.contains("by signal 9") && death.note.contains("4 bytes"), "{death:?}");
-    assert_eq!(waiting(death), [(812, &b"lost"[..])], "shown once more");
-    assert!(waiting(&steps[3]).is_empty() && file(&steps[3]).is_empty());
+    assert_eq!(pending(death), [(812, &b"lost"[..])], "shown once more");
+    assert!(pending(&steps[3]).is_empty() && file(&steps[3]).is_empty());
 }
 
 #[test]
-fn a_long_write_is_known_as_far_as_the_buffer_was() {
+fn a_buffer_snapshot_shows_more_of_a_long_write() {
     let (long, more) = ("x".repeat(100), "direct");
     let steps = steps(&recording(vec![
-        (812, look(SnapshotMoment::Call, &long)),
+        (812, snapshot(SnapshotMoment::Call, &long)),
         (812, write(&long)),
-        (812, look(SnapshotMoment::Call, "")),
+        (812, snapshot(SnapshotMoment::Call, "")),
         (812, write(more)),
     ]));
     assert_eq!(file(&steps[2]), long);
     assert!(steps[2].note.contains("fflush"), "{}", steps[2].note);
-    assert!(steps[3].text.contains("calls write(1)") && steps[3].note.contains("no buffer"));
+    assert!(
+        steps[3].text.contains("calls write(1)") && steps[3].note.contains("Without a user-space buffer")
+    );
     assert_eq!(file(&steps[3]), long + more);
 }
 
@@ -177,6 +179,6 @@ fn a_long_write_is_known_as_far_as_the_buffer_was() {
 fn a_run_without_end_is_cut() {
     let writes = (0..3_000).map(|_| (812, write("x"))).collect();
     let steps = steps(&recording(writes));
-    assert_eq!(steps.len(), super::STEPS_MOST + 1);
+    assert_eq!(steps.len(), super::MAX_STEPS + 1);
     assert!(steps.last().is_some_and(|last| last.text.contains("goes on")));
 }
