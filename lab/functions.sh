@@ -20,7 +20,7 @@ counted() { if [ "$1" = 1 ]; then echo "1 $2"; else echo "$1 $2s"; fi; }
 
 # figures FILE ARRAY FIGURE,… KEY=VALUE…: prints a line with these figures for each matching entry of an array in a
 # JSON file. total FILE ARRAY FIGURE KEY=VALUE…: prints their sum. entries FILE ARRAY KEY=VALUE…: prints their number.
-figures() { "$WEIR" lab-tool look "$@"; }
+figures() { "$WEIR" lab-tool figures "$@"; }
 total() { "$WEIR" lab-tool sum "$@"; }
 entries() { "$WEIR" lab-tool count "$@"; }
 

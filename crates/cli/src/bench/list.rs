@@ -8,7 +8,7 @@ use weir_bench::{loop_image, published};
 pub fn text() -> String {
     let mut workloads: Vec<_> =
         Workload::ALL.iter().map(|workload| (workload.name(), workload.title())).collect();
-    workloads.push(("copy1-copy2", "copy with read/write against fread/fwrite: the five questions"));
+    workloads.push(("copy1-copy2", "copy with read/write and with fread/fwrite: the five questions"));
     workloads.push(("all", "copy, write, read, translate and log"));
     let methods = methods();
     let methods: Vec<_> = methods.iter().map(|method| (method.name, method.title)).collect();
@@ -23,7 +23,7 @@ pub fn text() -> String {
         section("Methods (--method)", &methods),
         section("Sync policies (--sync)", &syncs),
         section("Cache states (--cache)", &caches),
-        section("Advices (--advice)", &advices),
+        section("Advice on the input (--advice)", &advices),
         section("File systems that weir can create (--fs)", &file_systems),
         section("Published tables (--published)", &tables),
     ]

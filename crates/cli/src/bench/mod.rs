@@ -42,7 +42,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Option<SubVerb>,
 
-    /// What the measured program does: copy, write, read, translate, log, copy1-copy2 (the five questions), all
+    /// Work of the measured program: copy, write, read, translate, log, copy1-copy2 (the five questions), all
     #[arg(value_name = "WORKLOAD", value_parser = completed_words(workload_names()), hide_possible_values = true)]
     workloads: Vec<String>,
 
@@ -149,7 +149,7 @@ Examples:
   weir bench copy --method all --records 4K,64K,1MiB  every way to copy
   weir bench copy1-copy2                              answers about stdio
   weir bench write --size 1MB --sync none,end,o_sync  what durability costs
-  weir bench read --cache cold --advice               six advices, cold file
+  weir bench read --cache cold --advice               each advice, cold file
   weir bench log --mode none,line,full --records 64,4096
   weir bench copy --fs ext4,xfs,btrfs,tmpfs           file systems (root only)
   weir bench copy --dir /data --dir /mnt/backup       block size of a backup

@@ -1,4 +1,4 @@
-//! `weir lab-tool`: what the check.sh of an experiment calls to read figures. A hidden verb.
+//! `weir lab-tool`: commands for the check.sh of an experiment. A hidden verb.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Tool {
     /// Print figures of the entries of an array in a JSON file, one line per entry
-    Look { file: PathBuf, array: String, figures: String, conditions: Vec<String> },
+    Figures { file: PathBuf, array: String, figures: String, conditions: Vec<String> },
     /// Print the sum of a figure over these entries
     Sum { file: PathBuf, array: String, figure: String, conditions: Vec<String> },
     /// Print the number of these entries
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> ExitCode {
 /// Runs the tool and returns its text for standard output.
 fn output_of(tool: &Tool) -> Result<String, Error> {
     match tool {
-        Tool::Look { file, array, figures, conditions } => {
+        Tool::Figures { file, array, figures, conditions } => {
             let lines = json_query::lines(&json_query::entries(file, array, conditions)?, figures);
             Ok(lines.into_iter().map(|line| line + "\n").collect())
         }
