@@ -159,7 +159,7 @@ impl<'a> RuleContext<'a> {
         (pid, at_s): (u32, f64),
         buffer: &Buffer,
     ) -> Option<String> {
-        buffer.is_listed().then(|| self.weir_run(option, pid, at_s))?
+        (!buffer.found_by_search).then(|| self.weir_run(option, pid, at_s))?
     }
 
     /// Returns whether processes can share the input position or contents of an open file of this kind.

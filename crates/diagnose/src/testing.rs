@@ -263,6 +263,7 @@ pub(crate) fn pending(fd: i32, bytes: &[u8]) -> Buffer {
         pending: bytes[..bytes.len().min(256)].into(),
         unread_bytes: 0,
         unread: Vec::new(),
+        found_by_search: false,
     }
 }
 

@@ -118,6 +118,7 @@ impl PeekSnapshot {
             unread_bytes: one.unread_bytes,
             locked: pending.and_then(|pending| pending.locked),
             can_be_flushed: pending.is_some_and(|pending| !pending.drain_stores.is_empty()),
+            found_by_search: one.found_by_search,
             preview: escaped(shown),
             preview_bytes: shown.len() as u64,
         }

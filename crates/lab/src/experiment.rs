@@ -118,6 +118,11 @@ impl Theme {
             Theme::F => "choosing",
         }
     }
+
+    /// Returns letter and title: `B · where the bytes are`.
+    pub fn heading(self) -> String {
+        format!("{self} · {}", self.title())
+    }
 }
 
 impl fmt::Display for Theme {

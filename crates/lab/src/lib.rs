@@ -9,6 +9,7 @@ pub mod history;
 pub mod json_query;
 mod judge;
 mod library;
+pub mod page;
 pub mod prediction;
 pub mod published;
 mod run;

@@ -21,5 +21,5 @@ mod ffi;
 mod options;
 mod stream;
 
-pub use options::{Durability, Mode, Options, Recovered, recover};
+pub use options::{Options, Recovered, StreamDurability, StreamMode, recover};
 pub use stream::{CloseError, Stats, Stream};

@@ -14,15 +14,15 @@ use rustix::fs::OFlags;
 use crate::ffi;
 use crate::stream::{Stream, check};
 
-/// When pending bytes are written.
+/// The point at which a stream writes its pending bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum StreamMode {
     /// `None` for descriptor 2, `Line` for a terminal, otherwise `Full`.
     #[default]
     Auto,
-    /// At each call.
+    /// At the end of each call (unbuffered).
     None,
-    /// At each separator.
+    /// At each separator, by default a newline.
     Line,
     /// When the buffer is full.
     Full,
@@ -30,9 +30,9 @@ pub enum Mode {
     Record,
 }
 
-/// What accepted bytes survive. Each level includes the levels before it.
+/// The failures that accepted bytes survive. Each level includes the levels before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Durability {
+pub enum StreamDurability {
     /// Nothing: a killed process loses its buffer.
     #[default]
     Process,
@@ -49,8 +49,8 @@ pub enum Durability {
 /// Options for opening a stream. [`Options::new`] has the defaults of the C library.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    mode: Mode,
-    durability: Durability,
+    mode: StreamMode,
+    durability: StreamDurability,
     stale_ms: u32,
     buffer_bytes: usize,
     max_record_bytes: usize,
@@ -74,14 +74,14 @@ impl Options {
 
     /// Sets the buffering mode.
     #[must_use]
-    pub fn mode(mut self, mode: Mode) -> Self {
+    pub fn mode(mut self, mode: StreamMode) -> Self {
         self.mode = mode;
         self
     }
 
     /// Sets the durability of each completed record when the call that wrote it returns.
     #[must_use]
-    pub fn durability(mut self, durability: Durability) -> Self {
+    pub fn durability(mut self, durability: StreamDurability) -> Self {
         self.durability = durability;
         self
     }
@@ -124,7 +124,7 @@ impl Options {
         self
     }
 
-    /// Sets the path of the spill file of a [`Durability::Kill`] stream.
+    /// Sets the path of the spill file of a [`StreamDurability::Kill`] stream.
     ///
     /// # Errors
     /// InvalidInput if the path contains a NUL.

@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use std::{fmt, slice};
 
 use crate::ffi::{self, RawStream};
-use crate::options::Durability;
+use crate::options::StreamDurability;
 
 /// Converts a result of the C library: a count, or `-errno`.
 pub(crate) fn check(result: i64) -> io::Result<u64> {
@@ -131,7 +131,7 @@ impl Stream {
     ///
     /// # Errors
     /// As write(2) and fdatasync(2). A device error is permanent: every later call returns it.
-    pub fn sync(&self, level: Durability) -> io::Result<()> {
+    pub fn sync(&self, level: StreamDurability) -> io::Result<()> {
         // SAFETY: the stream is open.
         check(i64::from(unsafe { ffi::weir_sync(self.raw(), level as u32) })).map(drop)
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libweir::{Durability, Mode, Options};
+use libweir::{Options, StreamDurability, StreamMode};
 
 fn dir() -> tempfile::TempDir {
     tempfile::tempdir().expect("a private directory")
@@ -39,7 +39,7 @@ fn written_bytes_are_read_back() {
 fn nothing_is_written_before_the_buffer_is_full_or_flushed() {
     let dir = dir();
     let path = dir.path().join("file");
-    let mut out = Options::new().mode(Mode::Full).create(&path).unwrap();
+    let mut out = Options::new().mode(StreamMode::Full).create(&path).unwrap();
     out.write_all(b"pending").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"");
     assert_eq!(out.stats().pending_bytes, 7);
@@ -80,7 +80,7 @@ fn close_reports_lost_bytes_and_drop_does_not_panic() {
 fn pending_bytes_are_written_after_eagain() {
     let (mut reader, writer) = std::io::pipe().unwrap();
     rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::NONBLOCK).unwrap();
-    let mut out = Options::new().mode(Mode::Full).buffer_bytes(4096).from_fd(writer.into()).unwrap();
+    let mut out = Options::new().mode(StreamMode::Full).buffer_bytes(4096).from_fd(writer.into()).unwrap();
     let block = [b'x'; 4096];
     let mut accepted = 0;
     let error = loop {
@@ -110,7 +110,7 @@ fn pending_bytes_are_written_after_eagain() {
 fn records_of_threads_stay_whole() {
     let dir = dir();
     let path = dir.path().join("file");
-    let out = Arc::new(Options::new().mode(Mode::Record).buffer_bytes(1000).append(&path).unwrap());
+    let out = Arc::new(Options::new().mode(StreamMode::Record).buffer_bytes(1000).append(&path).unwrap());
     let threads: Vec<_> = (0..4)
         .map(|thread| {
             let out = Arc::clone(&out);
@@ -143,7 +143,7 @@ fn threads_that_sync_together_share_the_call() {
             thread::spawn(move || {
                 for _ in 0..50 {
                     out.put_record(b"record").unwrap();
-                    out.sync(Durability::Data).unwrap();
+                    out.sync(StreamDurability::Data).unwrap();
                 }
             })
         })

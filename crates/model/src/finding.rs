@@ -48,7 +48,7 @@ impl PartialEq<&str> for FindingId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// Costs little and loses nothing.
     Info,
     /// Costs time or invites loss.
     Warn,

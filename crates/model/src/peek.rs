@@ -90,6 +90,8 @@ pub struct PeekStream {
     pub locked: Option<bool>,
     /// `weir flush` can write the pending bytes.
     pub can_be_flushed: bool,
+    /// A search of the memory found the stream. `weir flush` never writes the bytes of such a stream.
+    pub found_by_search: bool,
     /// The first pending bytes, or read-ahead bytes if none are pending, with escapes as in C.
     pub preview: String,
     /// Number of bytes in `preview`.

@@ -97,7 +97,7 @@ pub struct PlanRow {
     pub effect: Effect,
     /// Means of the effect.
     pub technique: Technique,
-    /// What weir does, or why it can do nothing: a sentence without its full stop.
+    /// The action of weir, or the reason for none: a sentence without its full stop.
     pub text: String,
     /// The buffers of the program that the option does not reach: a noun phrase, for example `a bufio.Writer`. `None`
     /// if there are none.
@@ -139,7 +139,7 @@ pub struct RunOutcome {
     pub emitted_bytes: u64,
     /// Bytes written after the death of their process, in the order of the deaths.
     pub rescued: Vec<RescuedBytes>,
-    /// What weir could not do, in sentences.
+    /// Sentences about options that weir could not honour.
     #[serde(rename = "unable")]
     pub limitations: Vec<String>,
 }
@@ -147,7 +147,7 @@ pub struct RunOutcome {
 /// Pending bytes of a stream that weir wrote after the process had died.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RescuedBytes {
-    /// Process that died.
+    /// PID of the dead process.
     pub pid: u32,
     /// Name of the process.
     pub comm: String,
@@ -155,7 +155,7 @@ pub struct RescuedBytes {
     pub fd: i32,
     /// Target of the descriptor's link in /proc.
     pub path: String,
-    /// Number of bytes.
+    /// Number of bytes that weir wrote.
     pub bytes: u64,
     /// Exit of the process.
     pub exit: Exit,

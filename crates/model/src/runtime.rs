@@ -51,7 +51,7 @@ impl RuntimeId {
         Some(Self { bytes })
     }
 
-    /// Returns the name.
+    /// Returns the identifier as in JSON.
     pub fn as_str(&self) -> &str {
         let end = self.bytes.iter().position(|byte| *byte == 0).unwrap_or(self.bytes.len());
         std::str::from_utf8(&self.bytes[..end]).unwrap_or_default()

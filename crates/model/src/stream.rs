@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamKind {
-    /// A regular file.
+    /// A regular file (`S_IFREG`).
     File,
     /// A pipe or FIFO.
     Pipe,
@@ -24,11 +24,11 @@ pub enum StreamKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// Into the program.
+    /// The program reads the bytes.
     In,
-    /// Out of the program.
+    /// The program writes the bytes.
     Out,
-    /// Both.
+    /// The program reads and writes.
     Both,
 }
 

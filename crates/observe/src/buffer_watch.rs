@@ -71,7 +71,7 @@ struct WatchedProcess {
     reported_ns: u64,
 }
 
-/// What a process did since the last visit.
+/// Activity of a process since the last visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Activity {
     Slept,

@@ -47,7 +47,7 @@ impl UnreadableBuffers {
         }
     }
 
-    /// Returns all sentences.
+    /// Returns the sentences without duplicates.
     pub fn finish(self) -> BTreeSet<String> {
         self.sentences
     }

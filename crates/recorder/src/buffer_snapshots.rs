@@ -62,6 +62,7 @@ mod tests {
             pending: Vec::new(),
             unread_bytes: 0,
             unread: Vec::new(),
+            found_by_search: false,
         }
     }
 

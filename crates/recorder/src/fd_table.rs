@@ -13,7 +13,7 @@ use super::paths::{join_path, without_parent_parts};
 use crate::fd_revalidation::lookup;
 use crate::open_files::OpenFileTable;
 
-/// What a descriptor refers to in one process.
+/// The open file of a descriptor in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FdEntry {
     pub file: u32,

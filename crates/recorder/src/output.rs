@@ -14,7 +14,7 @@ pub struct RecorderOutput {
     pub streams: Vec<weir_model::trace::StreamCounts>,
     /// Counts of the calls that move no bytes.
     pub other_calls: Vec<OtherCalls>,
-    /// Sorted by time.
+    /// Events in order of time.
     pub events: Vec<Event>,
     /// Number of events above the limit of a recording.
     pub dropped_events: u64,

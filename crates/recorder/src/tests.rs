@@ -70,6 +70,7 @@ fn a_stream_that_was_never_written_has_its_file() {
         pending: b"lost\n".to_vec(),
         unread_bytes: 0,
         unread: Vec::new(),
+        found_by_search: false,
     };
     let (moment, blocked_in) = (SnapshotMoment::Exit, String::new());
     let buffers = vec![buffer(3), buffer(-1)];

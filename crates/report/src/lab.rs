@@ -4,7 +4,10 @@ mod beside;
 mod boxes;
 pub mod step;
 
-use weir_model::lab::{PreviousRun, PublishedTable};
+use weir_model::duration::format_seconds;
+use weir_model::lab::{
+    JudgedPrediction, LabLine, LabPage, LabVerdict, ObservedValue, PageOutcome, PreviousRun, PublishedTable,
+};
 
 use crate::block::Block;
 use crate::style::{Emphasis, Style};
@@ -17,76 +20,6 @@ const QUICK: &str = "*";
 /// Narrowest column for descriptions in the list.
 const SHORTEST_TEXT: usize = 20;
 
-/// One experiment and its result.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[allow(missing_docs)]
-pub struct LabPage {
-    pub name: String,
-    /// Letter and title of the theme: `B · where the bytes are`.
-    pub theme: String,
-    /// What most people expect.
-    pub expect: String,
-    /// Observed outcomes, in the order of lab.toml.
-    pub outcomes: Vec<OutcomeLine>,
-    /// Drawing of the run, line by line; empty for most experiments.
-    pub picture: Vec<String>,
-    /// Published tables beside this machine's figures.
-    pub tables: Vec<PublishedTable>,
-    pub why: String,
-    pub fix: String,
-    /// Details: how the program was compiled, how long the run took.
-    pub facts: Vec<String>,
-    /// The difference to the statement, or why the experiment did not run.
-    pub trouble: Option<String>,
-    /// Commands that show more of the experiment.
-    pub see: String,
-}
-
-/// One observed quantity in both versions of the program.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OutcomeLine {
-    /// Name of the quantity.
-    pub what: String,
-    /// ObservedValue that most people expect.
-    pub expect: String,
-    /// The reader's prediction; `None` without one.
-    pub predicted: Option<String>,
-    /// ObservedValue of the broken program.
-    pub broken: Option<ObservedValue>,
-    /// ObservedValue of the fixed program.
-    pub fixed: Option<ObservedValue>,
-}
-
-/// An observed value and its comparison with statement and expectation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObservedValue {
-    /// The value as text.
-    pub seen: String,
-    /// The value is as the experiment states.
-    pub agrees: bool,
-    /// The value is what most people expect.
-    pub expected: bool,
-}
-
-/// One line of the list or of the summary.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LabLine {
-    /// Letter and title of the theme: `B · where the bytes are`.
-    pub theme: String,
-    /// Name of the experiment.
-    pub name: String,
-    /// Description in one line, from lab.toml.
-    pub about: String,
-    /// Observed outcomes; empty in the list.
-    pub seen: String,
-    /// The outcomes are as stated; `None` if the experiment did not run.
-    pub agrees: Option<bool>,
-    /// The last run on this machine.
-    pub previous: Option<PreviousRun>,
-    /// Why the experiment did not run, or the difference to its statement.
-    pub reason: String,
-}
-
 /// Returns one experiment as text for a terminal.
 pub fn page(page: &LabPage, style: &Style) -> String {
     let mut blocks = vec![Block::Title(format!("{} · {}", page.name, page.theme))];
@@ -97,24 +30,37 @@ pub fn page(page: &LabPage, style: &Style) -> String {
     if !page.picture.is_empty() {
         blocks.push(Block::Picture(page.picture.clone()));
     }
-    blocks.extend(page.trouble.clone().map(Block::Warning));
+    blocks.extend(warning(&page.verdict).map(Block::Warning));
     blocks.push(Block::Answer { question: "Why:".into(), answer: page.why.clone() });
     if !page.fix.is_empty() {
         blocks.push(Block::Answer { question: "Fix:".into(), answer: page.fix.clone() });
     }
-    blocks.push(Block::Facts(page.facts.clone()));
-    blocks.push(Block::Aside(page.see.clone()));
+    let took = format!("took {}", format_seconds(page.elapsed.as_secs_f64()));
+    blocks.push(Block::Facts(page.commands.iter().cloned().chain([took]).collect()));
+    blocks.push(Block::Aside(format!(
+        "more: weir lab {} with --step (call by call), --predict, --source or --fixed",
+        page.name
+    )));
     blocks.extend(page.tables.iter().flat_map(|table| beside::blocks(table, false)));
     terminal::text(&blocks, style)
 }
 
-fn outcomes(outcomes: &[OutcomeLine]) -> Table {
+/// Returns the difference to the statement, or the reason why the experiment did not run.
+fn warning(verdict: &LabVerdict) -> Option<String> {
+    match verdict {
+        LabVerdict::Agrees => None,
+        LabVerdict::Differs(reason) => Some(format!("not as the experiment states: {reason}")),
+        LabVerdict::Absent(reason) => Some(format!("not run: {reason}")),
+    }
+}
+
+fn outcomes(outcomes: &[PageOutcome]) -> Table {
     let mut columns = vec![
         Column::new("", "", Align::Left),
         Column::new("expected", "", Align::Left).priority(ColumnPriority::Rank(1)),
         Column::new("happens", "", Align::Left),
     ];
-    let predicted = outcomes.iter().any(|outcome| outcome.predicted.is_some());
+    let predicted = outcomes.iter().any(|outcome| outcome.prediction.is_some());
     if predicted {
         columns.insert(1, Column::new("you said", "", Align::Left));
     }
@@ -122,11 +68,11 @@ fn outcomes(outcomes: &[OutcomeLine]) -> Table {
     if fixed {
         columns.push(Column::new("fixed", "", Align::Left));
     }
-    let row = |outcome: &OutcomeLine| {
+    let row = |outcome: &PageOutcome| {
         let mut cells =
             vec![outcome.what.clone().into(), outcome.expect.clone().into(), cell(&outcome.broken)];
         if predicted {
-            cells.insert(1, outcome.predicted.clone().unwrap_or_default().into());
+            cells.insert(1, outcome.prediction.as_ref().map(marked).unwrap_or_default().into());
         }
         if fixed {
             cells.push(cell(&outcome.fixed));
@@ -134,6 +80,10 @@ fn outcomes(outcomes: &[OutcomeLine]) -> Table {
         TableRow { cells, ..TableRow::default() }
     };
     Table { columns, headings: Vec::new(), rows: outcomes.iter().map(row).collect(), bars: None }
+}
+
+fn marked(prediction: &JudgedPrediction) -> String {
+    format!("{} {}", prediction.text, if prediction.is_right { "✓" } else { "✗" })
 }
 
 fn cell(value: &Option<ObservedValue>) -> TableCell {

@@ -12,7 +12,7 @@ pub struct TimeUnit {
     pub seconds: f64,
 }
 
-/// Units, largest first.
+/// Units of time from the largest to the smallest.
 const UNITS: [TimeUnit; 4] = [
     TimeUnit { name: "s", seconds: 1.0 },
     TimeUnit { name: "ms", seconds: 1e-3 },

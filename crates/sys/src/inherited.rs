@@ -89,9 +89,9 @@ pub enum InheritedFds {
     /// All of them, for a process that does more than run the command.
     #[default]
     All,
-    /// Standard output only.
+    /// Standard output, and no other descriptor.
     Stdout,
-    /// No other descriptor.
+    /// None of the inherited descriptors.
     Nothing,
 }
 

@@ -175,7 +175,7 @@ struct library_key {
     unsigned long long ino, size;
 };
 
-/* What struct library's offset is relative to. */
+/* The base of the offset in struct library. */
 enum list_base {
     LIST_IN_MAPPING,  /* the address of the file's mapping */
     LIST_IN_CODE,     /* mm->start_code */

@@ -48,7 +48,7 @@ GLOBAL_FUNCTION int emit_call(const struct arguments *args, s64 result, u32 nr, 
     return 0;
 }
 
-/* Which arguments of a call are paths: the index of the first in bits 0 to 2, of the second in bits 4 to 6. */
+/* The arguments of a call that are paths: the index of the first in bits 0 to 2, of the second in bits 4 to 6. */
 #define PATHS(first, second) ((first) | (second) << 4)
 #define NO_PATH 6
 /* Flag: the working directory has changed since the previous path_call_event. */

@@ -20,7 +20,7 @@ const LINE_BUFFERED: u32 = 0x200;
 /// Read-ahead bytes in a report: a line of text.
 const UNREAD_PREVIEW_BYTES: usize = 64;
 
-/// What an event changes for the backend itself.
+/// A change of the backend's state that an event causes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProcessChange {
     Unchanged,
@@ -147,6 +147,7 @@ fn buffer(event: &BufferEvent) -> Buffer {
         pending,
         unread_bytes: event.unread,
         unread,
+        found_by_search: false,
     }
 }
 

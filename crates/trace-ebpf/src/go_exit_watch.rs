@@ -35,7 +35,7 @@ struct GoExitWatch {
 /// The threads that are traced for the exit of their process.
 #[derive(Debug, Default)]
 pub(super) struct GoExitWatches {
-    /// By TID.
+    /// Watch of each thread, by TID.
     threads: HashMap<u32, GoExitWatch>,
     /// Tracees that have executed a Go program and created no thread yet.
     without_thread: HashSet<u32>,

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// What the kernel counts for a process that is stopped at the end of its execve(2) and has read nothing itself.
+    /// Returns the kernel's totals of a process that is stopped at the end of its execve(2), before it reads anything.
     fn counted_by_kernel(path: &Path) -> IoTotals {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(path);

@@ -44,7 +44,7 @@ const MAX_GAP_NS: u64 = 400_000_000;
 /// An execve(2) in a gap ends the gap, but not more often than this.
 const MIN_SHORTENED_NS: u64 = 50_000_000;
 
-/// What the backend must do now.
+/// The next action of the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BudgetStep {
     Stay,

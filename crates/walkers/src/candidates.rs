@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use weir_model::trace::Buffer;
+
 use crate::stream_buffer::StreamBuffer;
 
 /// An object that looks like a stream.
@@ -45,8 +47,8 @@ fn resolve_one(
     let one = same.len() == 1;
     let resolve = if agree(&same) { same.into_iter().next().map(|one| one.stream) } else { None };
     resolve.map(|stream| StreamBuffer {
-        listed: false,
         watch_address: stream.watch_address.filter(|_| one),
+        buffer: Buffer { found_by_search: true, ..stream.buffer },
         ..stream
     })
 }
@@ -66,7 +68,7 @@ fn agree(all: &[StreamCandidate]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::trace::{Buffer, RuntimeId};
+    use weir_model::trace::RuntimeId;
 
     use super::*;
 
@@ -81,13 +83,16 @@ mod tests {
             pending: Vec::new(),
             unread_bytes: 0,
             unread: Vec::new(),
+            found_by_search: false,
         });
         StreamCandidate { at, untouched, stream }
     }
 
     fn found(found_candidates: Vec<StreamCandidate>) -> Vec<(u64, u64)> {
         let is_stale = |one: &StreamCandidate, _all: &[StreamCandidate]| one.at == 7;
-        let found = resolve(found_candidates, is_stale).into_iter();
+        let found = resolve(found_candidates, is_stale);
+        assert!(found.iter().all(|one| one.buffer.found_by_search), "{found:?}");
+        let found = found.into_iter();
         found.map(|one| (one.buffer.address, one.buffer.pending_bytes)).collect()
     }
 

@@ -22,7 +22,8 @@ pub struct PendingBytes {
     pub drain_stores: Vec<MemoryStore>,
     /// The stores for a partial write, see [`PendingBytes::partial_drain`].
     pub(crate) partial_stores: Vec<PartialStore>,
-    pub(crate) listed: bool,
+    /// A search of the memory found the stream, as in [`weir_model::trace::Buffer::found_by_search`].
+    pub found_by_search: bool,
     /// The largest number of bytes that can remain in the stream: the room at the place where they must be.
     pub(crate) remainder_most: u64,
 }
@@ -42,12 +43,6 @@ impl PendingBytes {
             StoredValue::RemainingBytes => MemoryStore { address: part.address, bytes: left.to_vec() },
         };
         (left.len() as u64 <= self.remainder_most).then(|| self.partial_stores.iter().map(store).collect())
-    }
-
-    /// Tells whether a list of the runtime leads to the stream. A stream that a search found may be missing in the next
-    /// snapshot, so its bytes must not be written from outside: they could be written twice.
-    pub fn is_listed(&self) -> bool {
-        self.listed
     }
 
     /// Tells whether any number of the bytes can be written while the others remain.
@@ -87,7 +82,7 @@ pub(crate) enum StoredValue {
     RemainingPlus(u64),
     /// The bytes that remain.
     RemainingBytes,
-    /// This number.
+    /// This number, independent of the written bytes.
     Constant(u64),
 }
 
@@ -111,7 +106,7 @@ mod tests {
             lock_owner: 0,
             drain_stores: Vec::new(),
             partial_stores,
-            listed: true,
+            found_by_search: false,
             remainder_most,
         }
     }

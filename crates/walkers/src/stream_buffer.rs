@@ -14,8 +14,6 @@ pub struct StreamBuffer {
     pub(crate) drain_stores: Vec<MemoryStore>,
     pub(crate) partial_stores: Vec<PartialStore>,
     pub(crate) remainder_most: u64,
-    /// A list of the runtime leads to the stream, not a search of the memory.
-    pub(crate) listed: bool,
     /// Address of the word that changes at each write into the buffer, if it is known.
     pub(crate) watch_address: Option<u64>,
 }
@@ -30,7 +28,6 @@ impl StreamBuffer {
             drain_stores: Vec::new(),
             partial_stores: Vec::new(),
             remainder_most: u64::MAX,
-            listed: true,
             watch_address: None,
         }
     }
@@ -47,13 +44,14 @@ impl StreamBuffer {
             pending: Vec::new(),
             unread_bytes: 0,
             unread: Vec::new(),
+            found_by_search: false,
         })
     }
 
     /// Returns the pending bytes; None if there are none, if the stream has no descriptor, or if `buffer` has not all
     /// of them.
     pub(crate) fn pending(self) -> Option<PendingBytes> {
-        let Buffer { walker, address, fd, pending_bytes, pending, .. } = self.buffer;
+        let Buffer { walker, address, fd, pending_bytes, pending, found_by_search, .. } = self.buffer;
         let stream = pending_bytes > 0 && fd >= 0 && pending.len() as u64 == pending_bytes;
         stream.then_some(PendingBytes {
             walker,
@@ -65,7 +63,7 @@ impl StreamBuffer {
             drain_stores: self.drain_stores,
             partial_stores: self.partial_stores,
             remainder_most: self.remainder_most,
-            listed: self.listed,
+            found_by_search,
         })
     }
 }

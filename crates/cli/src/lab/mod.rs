@@ -2,7 +2,6 @@
 
 mod check;
 mod new;
-mod pages;
 mod step;
 pub mod tool;
 
@@ -15,8 +14,9 @@ use std::time::Instant;
 
 use weir_bench::run::Progress;
 use weir_lab::prediction::{self, Prediction};
-use weir_lab::{Error, Experiment, ExperimentRun, LabOptions, history};
+use weir_lab::{Error, Experiment, ExperimentRun, LabOptions, history, page};
 use weir_model::lab::{LabDocument, LabVerdict, ProgramVersion};
+use weir_report::lab as report_lab;
 use weir_tui::style::stdout_style;
 
 use crate::exit_status::{FAILED, INTERRUPTED, USAGE};
@@ -112,10 +112,7 @@ pub fn run(args: &Args) -> ExitCode {
 
 /// Returns false if an outcome is not as stated, or if an error was reported.
 fn list_show_or_run(args: &Args) -> Result<bool, Error> {
-    let Some(name) = &args.name else {
-        let state_dir = history::directory(|name| std::env::var_os(name));
-        return Ok(print_or_report(&pages::list(&weir_lab::all()?, state_dir.as_deref(), &stdout_style())));
-    };
+    let Some(name) = &args.name else { return Ok(print_or_report(&list()?)) };
     let version = if args.fixed { ProgramVersion::Fixed } else { ProgramVersion::Broken };
     if args.step {
         return step::run(&weir_lab::find(name)?, version, args.quick);
@@ -141,6 +138,15 @@ fn list_show_or_run(args: &Args) -> Result<bool, Error> {
     }
 }
 
+/// Returns the list of the built-in experiments with their last results.
+fn list() -> Result<String, Error> {
+    let state_dir = history::directory(|name| std::env::var_os(name));
+    let previous = |name: &str| state_dir.as_ref().and_then(|directory| history::last(directory, name));
+    let lines: Vec<_> =
+        weir_lab::all()?.iter().map(|one| page::list_line(one, previous(&one.name))).collect();
+    Ok(report_lab::list(&lines, history::now_s(), &stdout_style()))
+}
+
 fn run_chosen(
     args: &Args,
     chosen: &[Experiment],
@@ -152,14 +158,19 @@ fn run_chosen(
     let mut lines = Vec::new();
     for (experiment, result) in &results {
         let row = weir_lab::row(experiment, result);
-        lines.push(pages::summary_line(experiment, result, &row.seen));
+        lines.push(page::summary_line(experiment, &row));
         document.experiments.push(row);
     }
     let as_stated = !results.iter().any(|(_, result)| matches!(result.verdict, LabVerdict::Differs(_)));
     if files.shows_screen() {
         print_or_report(&match results.as_slice() {
-            [(experiment, result)] => pages::page(experiment, result, predictions, &stdout_style()),
-            results => pages::summary(&lines, results, &stdout_style()),
+            [(experiment, result)] => {
+                report_lab::page(&page::page(experiment, result, predictions), &stdout_style())
+            }
+            results => {
+                let tables: Vec<_> = results.iter().flat_map(|(_, result)| &result.tables).collect();
+                report_lab::summary(&lines, &tables, &stdout_style())
+            }
         });
     }
     let written = files.write_json(&document).map_or_else(|error| report(&error), |()| true);

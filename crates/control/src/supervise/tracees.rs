@@ -88,7 +88,7 @@ impl Tracees {
     /// Returns the pending bytes of a process's streams in `memory`, by the walkers that are known.
     pub(crate) fn pending_in_memory(&self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
         let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
-        walkers.flat_map(|walker| walker.pending(memory)).filter(PendingBytes::is_listed).collect()
+        walkers.flat_map(|walker| walker.pending(memory)).filter(|one| !one.found_by_search).collect()
     }
 
     /// Returns CPython's buffered writers that have a text layer, each with the text layer's address.

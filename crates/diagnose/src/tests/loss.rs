@@ -53,7 +53,9 @@ fn buffers_found_by_a_search_are_fixed_in_code() {
     assert!(builder.finding("stuck-output").fix.starts_with("weir run"));
     for event in &mut builder.0.events {
         if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.kind {
-            buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::RuntimeId::GO);
+            for one in buffers {
+                (one.walker, one.found_by_search) = (weir_model::trace::RuntimeId::GO, true);
+            }
         }
     }
     builder.root().images[0].language = Some(SourceLanguage::Go);

@@ -99,9 +99,8 @@ impl PendingStreams {
 }
 
 impl KnownStream {
-    /// Returns whether `buffer` is the same stream with the same bytes, and perhaps more. A program that always
-    /// writes the same line cannot be told from one that has not written since, until the number of bytes
-    /// falls.
+    /// Returns whether `buffer` is the same stream with the same bytes, and perhaps more. If a program repeats one line,
+    /// a flush and new bytes look like the old bytes until their number falls.
     fn matches(&self, buffer: &Buffer) -> bool {
         (self.walker, self.address, self.fd) == (buffer.walker, buffer.address, buffer.fd)
             && buffer.pending_bytes >= self.bytes
@@ -124,6 +123,7 @@ mod tests {
             pending: text.into(),
             unread_bytes: 0,
             unread: Vec::new(),
+            found_by_search: false,
         }
     }
 

@@ -73,6 +73,7 @@ fn snapshot(moment: SnapshotMoment, pending: &str) -> EventKind {
         pending: pending.into(),
         unread_bytes: 0,
         unread: Vec::new(),
+        found_by_search: false,
     };
     let (waits_in_name, files) = (String::new(), vec![(1, FILE)]);
     EventKind::Buffers { moment, buffers: vec![buffer], waits_in: None, waits_in_name, files }

@@ -214,7 +214,7 @@ impl BenchRow {
 /// Context switches by getrusage(2).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ContextSwitches {
-    /// The process blocked.
+    /// Switches because the process blocked (`ru_nvcsw`).
     pub voluntary: Option<Summary>,
     /// The scheduler preempted the process.
     pub involuntary: Option<Summary>,
@@ -268,7 +268,7 @@ pub struct PublishedRow {
     pub method: String,
     /// Bytes that each call moves.
     pub record_bytes: u64,
-    /// Published elapsed seconds.
+    /// Elapsed time in the publication, seconds.
     pub theirs_s: f64,
     /// Elapsed seconds here for the same bytes; `None` if the run did not measure the row.
     pub ours_s: Option<f64>,
@@ -281,7 +281,7 @@ pub struct PublishedRow {
 /// One pass over all cells in random order.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Round {
-    /// Number of samples.
+    /// Samples taken in the round, including twins.
     pub samples: usize,
     /// Duration of the round.
     pub took_s: f64,

@@ -3,12 +3,14 @@
 //! Field names are the interface (docs/schemas/weir-lab-1.schema.json).
 
 pub mod check;
+mod page;
 pub mod published;
 pub mod step;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use page::{JudgedPrediction, LabLine, LabPage, ObservedValue, PageOutcome};
 pub use published::{PublishedFigure, PublishedTable};
 
 /// Value of [`LabDocument::schema`].
@@ -41,13 +43,13 @@ pub struct LabRow {
     pub theme: String,
     /// One-line description in the list.
     pub about: String,
-    /// What most people expect.
+    /// The result that most people expect.
     pub expected: String,
     /// Outcomes of the broken program, or of the only one, in one line.
     pub seen: String,
     /// The outcomes are as lab.toml states; `None` if this machine cannot run the experiment.
     pub agrees: Option<bool>,
-    /// The difference, or why the experiment did not run.
+    /// The difference, or the reason why the experiment did not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Wall-clock seconds of the whole experiment.
@@ -92,7 +94,7 @@ pub struct LabOutcome {
     pub version: ProgramVersion,
     /// Name of the observed quantity.
     pub what: String,
-    /// What most people expect; empty if there is no expectation.
+    /// The value that most people expect; empty if there is no expectation.
     pub expected: String,
     /// Value or pattern that lab.toml states.
     pub stated: String,

@@ -9,7 +9,7 @@ use crate::{Mode, StreamKind};
 pub struct LabStep {
     /// The call or event, as a sentence.
     pub text: String,
-    /// What the step means for the bytes, as a sentence; may be empty.
+    /// The effect of the step on the bytes, as a sentence; may be empty.
     pub note: String,
     /// Process that made the call; `None` for the summary at the end of the run.
     pub actor: Option<u32>,

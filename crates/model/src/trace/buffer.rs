@@ -43,16 +43,35 @@ pub struct Buffer {
     pub unread_bytes: u64,
     /// The first read-ahead bytes, at most 64.
     pub unread: Vec<u8>,
+    /// A search of the memory found the stream; no list of the runtime leads to it. The next snapshot may miss it, so its
+    /// bytes must not be written from outside: they could be written twice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub found_by_search: bool,
 }
 
-impl Buffer {
-    /// Returns whether the buffer can be drained from outside: the runtime keeps a list of its streams. Streams found by a
-    /// search of the memory (Go's bufio, Rust's BufWriter) are not certain enough for that.
-    pub fn is_listed(&self) -> bool {
-        match self.walker {
-            RuntimeId::GO => false,
-            RuntimeId::RUST => self.fd == 1 && self.mode == Some(Mode::Line),
-            _ => true,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_stream_that_a_search_found_has_the_field() {
+        let listed = Buffer {
+            walker: RuntimeId::GLIBC,
+            address: 1,
+            fd: 1,
+            mode: Some(Mode::Full),
+            buffer_bytes: 4096,
+            pending_bytes: 0,
+            pending: Vec::new(),
+            unread_bytes: 0,
+            unread: Vec::new(),
+            found_by_search: false,
+        };
+        let json = |buffer: &Buffer| serde_json::to_string(buffer).unwrap();
+        assert!(!json(&listed).contains("found_by_search"));
+        let found = Buffer { found_by_search: true, ..listed.clone() };
+        for buffer in [listed, found] {
+            assert_eq!(serde_json::from_str::<Buffer>(&json(&buffer)).unwrap(), buffer);
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct TraceDocument {
     pub pipelines: Vec<Pipeline>,
     /// Processes by start time.
     pub processes: Vec<Process>,
-    /// What the recording lacks, in sentences.
+    /// Sentences about events that the recording lacks.
     pub blind: Vec<String>,
     /// Prices of calls and bytes on this machine.
     pub prices: Prices,

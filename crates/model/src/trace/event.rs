@@ -12,7 +12,7 @@ macro_rules! ops {
         pub enum Op { $(#[doc = $name] #[serde(rename = $name)] $variant,)* }
 
         impl Op {
-            /// Every operation once.
+            /// All operations, each of them once.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Returns the name of the system call.

@@ -234,7 +234,7 @@ pub struct Recording {
     pub exit: Option<Exit>,
     /// Cost and gaps of the recording.
     pub overhead: Overhead,
-    /// What the recording lacks, in sentences.
+    /// Sentences about events that the recording lacks.
     pub blind: Vec<String>,
     /// Prices of calls and bytes on this machine.
     pub prices: Prices,

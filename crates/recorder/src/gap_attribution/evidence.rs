@@ -43,7 +43,7 @@ pub(crate) struct FdsAtGapEnd {
     pub still_open: HashMap<FdFile, FdProgress>,
     /// Files opened within the gap.
     pub new: HashMap<FdFile, FdProgress>,
-    /// All open descriptors.
+    /// Descriptors that are open at the end of the gap.
     pub fds: HashSet<i32>,
 }
 

@@ -19,7 +19,7 @@ const FIXED: usize = 19;
 pub struct StepView<'a> {
     /// Experiment and version of the program.
     pub name: &'a str,
-    /// What most people expect.
+    /// The result that most people expect.
     pub expect: &'a str,
     pub step: &'a LabStep,
     /// Number of the step, from 1.

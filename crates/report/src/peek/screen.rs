@@ -1,7 +1,6 @@
 //! Draws the screen.
 
 use weir_model::peek::{Peek, PeekStream};
-use weir_model::trace::RuntimeId;
 
 use super::labels;
 use crate::style::{Emphasis, Style};
@@ -131,9 +130,7 @@ fn rest(peek: &Peek, shown: &[&PeekStream], style: &Style, text: &mut String) {
 
 /// Adds the commands that write the pending bytes, on one line if there is room.
 fn commands(peek: &Peek, style: &Style, text: &mut String) {
-    // `weir flush` does not write streams that only a search of the memory finds.
-    let in_reach =
-        |one: &PeekStream| one.can_be_flushed || !matches!(one.walker, RuntimeId::GO | RuntimeId::RUST);
+    let in_reach = |one: &PeekStream| one.can_be_flushed || !one.found_by_search;
     if !peek.streams.iter().any(|one| one.pending_bytes > 0 && one.fd >= 0 && in_reach(one)) {
         return;
     }
@@ -183,6 +180,7 @@ fn cut_start(text: &str, most: usize, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use weir_model::peek::{MainThreadState, PipePeer};
+    use weir_model::trace::RuntimeId;
     use weir_model::{Mode, StreamKind};
 
     use super::*;
@@ -201,6 +199,7 @@ mod tests {
             unread_bytes: 0,
             locked: None,
             can_be_flushed: true,
+            found_by_search: false,
             preview: "ready: listening on port 8080\\nconnected\\n".into(),
             preview_bytes: 41,
         };
@@ -272,6 +271,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
     fn unflushable_bytes_have_no_command() {
         let mut go = peek();
         (go.streams[0].walker, go.streams[0].can_be_flushed) = (RuntimeId::GO, false);
+        go.streams[0].found_by_search = true;
         let text = screen(&[go], false, &Style::default());
         assert!(text.contains("41 B") && !text.contains("weir "), "{text}");
     }

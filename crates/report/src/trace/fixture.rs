@@ -190,6 +190,7 @@ fn pipeline_events() -> Vec<Event> {
         pending: b"ready: listening on port 8080\nconnected\n".to_vec(),
         unread_bytes: 0,
         unread: vec![],
+        found_by_search: false,
     };
     let snapshot = EventKind::Buffers {
         moment: SnapshotMoment::Sample,

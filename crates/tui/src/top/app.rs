@@ -8,14 +8,14 @@ use weir_report::top::{Foot, Selection, TopView};
 /// Rows that PageUp and PageDown move: about half of the list on a terminal of 24 rows.
 const PAGE_ROWS: usize = 10;
 
-/// What the event loop does after a key.
+/// The action of the event loop after a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Waits for the next key.
     Continue,
     /// Draws every cell again.
     Redraw,
-    /// Ends the screen.
+    /// Closes the screen and ends weir.
     Quit,
     /// Stops the process, as Ctrl-Z in a shell.
     Suspend,

@@ -24,7 +24,7 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(300);
 /// How long the output of a subcommand stays on the screen without a key: long enough to be without a limit.
 const SUBCOMMAND_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
-/// What the live screen showed when it ended.
+/// The last state of the live screen.
 #[allow(missing_docs)]
 pub struct TopSession {
     pub survey: Survey,

@@ -134,6 +134,7 @@ pub(crate) fn read(
         pending: read_content(memory, word(object, BUFFER).wrapping_add(drained), pending, kept)?,
         unread_bytes: unread,
         unread: read_content(memory, word(object, READ), unread, UNREAD_KEPT)?,
+        found_by_search: false,
     });
     stream.watch_address = Some(at + (HEAD + WRITTEN) as u64);
     if pending > 0 {

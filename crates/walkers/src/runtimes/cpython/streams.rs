@@ -183,6 +183,7 @@ fn buffered(
         pending: read_content(memory, buffer.checked_add(pending_range.0)?, pending, kept)?,
         unread_bytes: unread,
         unread: read_content(memory, buffer.checked_add(ahead.0)?, unread, UNREAD_KEPT)?,
+        found_by_search: false,
     });
     if pending > 0 {
         add_drain(memory, Some(at), None, &mut stream);

@@ -118,6 +118,7 @@ impl BufioValidator<'_> {
             pending: Vec::new(),
             unread_bytes: 0,
             unread: Vec::new(),
+            found_by_search: false,
         })
     }
 

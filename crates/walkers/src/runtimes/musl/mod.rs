@@ -141,6 +141,7 @@ fn stream(
         pending: Vec::new(),
         unread_bytes: 0,
         unread: Vec::new(),
+        found_by_search: false,
     };
     if wbase != 0 {
         if buf > wbase || wbase > wpos || wpos > end {

@@ -169,6 +169,7 @@ impl RustStdout {
             pending: read_content(memory, data, length, kept)?,
             unread_bytes: 0,
             unread: Vec::new(),
+            found_by_search: false,
         });
         // The lock says nothing: main often holds it all the time, and the bytes can be drained nevertheless.
         let length_at = self.stdout + field as u64;

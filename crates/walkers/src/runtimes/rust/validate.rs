@@ -85,6 +85,7 @@ impl BufferValidator<'_> {
             pending: Vec::new(),
             unread_bytes: 0,
             unread: Vec::new(),
+            found_by_search: false,
         };
         match layout.used.map(|at| word(object, at)) {
             None => {

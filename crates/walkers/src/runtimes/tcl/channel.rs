@@ -75,6 +75,7 @@ fn read(memory: &dyn Memory, at: u64, state: &[u8; STATE_BYTES], kept: u64) -> O
         pending: contents(memory, &written, kept)?,
         unread_bytes: sum(&ahead),
         unread: contents(memory, &ahead, UNREAD_KEPT)?,
+        found_by_search: false,
     });
     // Tcl itself goes on writing the buffers in the queue.
     if let (0, [last]) = (queued, written.as_slice()) {
