@@ -11,6 +11,6 @@ name=maxcalls starts=1000
 [ "$VERSION" = broken ] || name=mincalls
 [ -z "$QUICK" ] || starts=100
 timed $starts "$PROGRAM"
-seen "a start, with all it does" "$(awk '{ printf "%.0f", $1 * 1e6 }' timed) µs"
+seen "one process start and exit" "$(awk '{ printf "%.0f", $1 * 1e6 }' timed) µs"
 # The published figures are totals of 1,000 starts.
 ours_timed maxcalls-mincalls $name $starts 1000

@@ -4,7 +4,7 @@
 int main(void)
 {
     char first[4];
-    if (read(STDIN_FILENO, first, sizeof first) != sizeof first) /* not a byte more */
+    if (read(STDIN_FILENO, first, sizeof first) != sizeof first) /* no read-ahead */
         return 1;
     execlp("cat", "cat", (char *)NULL);
     return 1;

@@ -1,4 +1,4 @@
-/* 10,000 lines of 10 bytes through stdout in the mode that is asked for. */
+/* Prints 10,000 lines of 10 bytes to stdout in the mode of the argument. */
 #include <stdio.h>
 #include <string.h>
 

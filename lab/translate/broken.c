@@ -1,4 +1,4 @@
-/* tr a w, one byte a call (tr2u). */
+/* tr a w, one byte per call (tr2u). */
 #include <unistd.h>
 
 int main(void)
