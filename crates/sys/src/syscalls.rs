@@ -1,91 +1,19 @@
-//! The recorded system calls of x86-64 and aarch64: their numbers (syscalls(2)) and the meaning of their arguments.
+//! The recorded system calls of x86-64 and aarch64: by number, and the meaning of their arguments.
 
 use weir_model::trace::Op;
 
 use crate::blocking_calls;
 
-/// The number of each operation on this architecture. aarch64 has only the `*at` forms of the calls that name files.
-const TABLE: &[(Op, i64)] = &[
-    (Op::Read, libc::SYS_read),
-    (Op::Pread, libc::SYS_pread64),
-    (Op::Readv, libc::SYS_readv),
-    (Op::Preadv, libc::SYS_preadv),
-    (Op::Preadv2, libc::SYS_preadv2),
-    (Op::Recvfrom, libc::SYS_recvfrom),
-    (Op::Recvmsg, libc::SYS_recvmsg),
-    (Op::Write, libc::SYS_write),
-    (Op::Pwrite, libc::SYS_pwrite64),
-    (Op::Writev, libc::SYS_writev),
-    (Op::Pwritev, libc::SYS_pwritev),
-    (Op::Pwritev2, libc::SYS_pwritev2),
-    (Op::Sendto, libc::SYS_sendto),
-    (Op::Sendmsg, libc::SYS_sendmsg),
-    (Op::Sendfile, libc::SYS_sendfile),
-    (Op::Splice, libc::SYS_splice),
-    (Op::Tee, libc::SYS_tee),
-    (Op::Vmsplice, libc::SYS_vmsplice),
-    (Op::CopyFileRange, libc::SYS_copy_file_range),
-    (Op::Openat, libc::SYS_openat),
-    (Op::Openat2, libc::SYS_openat2),
-    (Op::Close, libc::SYS_close),
-    (Op::CloseRange, libc::SYS_close_range),
-    (Op::Dup, libc::SYS_dup),
-    (Op::Dup3, libc::SYS_dup3),
-    (Op::Fcntl, libc::SYS_fcntl),
-    (Op::Pipe2, libc::SYS_pipe2),
-    (Op::Socket, libc::SYS_socket),
-    (Op::Socketpair, libc::SYS_socketpair),
-    (Op::Accept, libc::SYS_accept),
-    (Op::Accept4, libc::SYS_accept4),
-    (Op::Eventfd2, libc::SYS_eventfd2),
-    (Op::MemfdCreate, libc::SYS_memfd_create),
-    (Op::Lseek, libc::SYS_lseek),
-    (Op::Fsync, libc::SYS_fsync),
-    (Op::Fdatasync, libc::SYS_fdatasync),
-    (Op::SyncFileRange, libc::SYS_sync_file_range),
-    (Op::Sync, libc::SYS_sync),
-    (Op::Syncfs, libc::SYS_syncfs),
-    (Op::Msync, libc::SYS_msync),
-    (Op::Fallocate, libc::SYS_fallocate),
-    (Op::Truncate, libc::SYS_truncate),
-    (Op::Ftruncate, libc::SYS_ftruncate),
-    (Op::Fadvise, libc::SYS_fadvise64),
-    (Op::Renameat, libc::SYS_renameat),
-    (Op::Renameat2, libc::SYS_renameat2),
-    (Op::Unlinkat, libc::SYS_unlinkat),
-    (Op::Linkat, libc::SYS_linkat),
-    (Op::Mmap, libc::SYS_mmap),
-    (Op::IoUringSetup, libc::SYS_io_uring_setup),
-    (Op::IoUringEnter, libc::SYS_io_uring_enter),
-    (Op::IoSubmit, libc::SYS_io_submit),
-    (Op::Kill, libc::SYS_kill),
-    (Op::Tgkill, libc::SYS_tgkill),
-    (Op::Execve, libc::SYS_execve),
-    (Op::Execveat, libc::SYS_execveat),
-    #[cfg(target_arch = "x86_64")]
-    (Op::Open, libc::SYS_open),
-    #[cfg(target_arch = "x86_64")]
-    (Op::Creat, libc::SYS_creat),
-    #[cfg(target_arch = "x86_64")]
-    (Op::Dup2, libc::SYS_dup2),
-    #[cfg(target_arch = "x86_64")]
-    (Op::Pipe, libc::SYS_pipe),
-    #[cfg(target_arch = "x86_64")]
-    (Op::Rename, libc::SYS_rename),
-    #[cfg(target_arch = "x86_64")]
-    (Op::Unlink, libc::SYS_unlink),
-    #[cfg(target_arch = "x86_64")]
-    (Op::Link, libc::SYS_link),
-];
-
-/// An upper bound of the numbers in [`TABLE`]; a larger number fails to compile.
+/// An upper bound of the numbers of all operations; a larger number fails to compile.
 const NUMBERS: usize = 512;
 
 const BY_NUMBER: [Option<Op>; NUMBERS] = {
     let mut ops = [None; NUMBERS];
     let mut entry = 0;
-    while entry < TABLE.len() {
-        ops[TABLE[entry].1 as usize] = Some(TABLE[entry].0);
+    while entry < Op::ALL.len() {
+        if let Some(number) = Op::ALL[entry].number() {
+            ops[number as usize] = Some(Op::ALL[entry]);
+        }
         entry += 1;
     }
     ops
@@ -106,11 +34,6 @@ pub fn op(number: i64) -> Option<Op> {
 /// Returns the name of a system call that weir records or in which programs block; None for others.
 pub fn name(number: i64) -> Option<&'static str> {
     op(number).map(Op::name).or_else(|| blocking_calls::name(number))
-}
-
-/// Returns the system call number of an operation; None if this architecture has no such call.
-pub fn number(op: Op) -> Option<i64> {
-    TABLE.iter().find(|entry| entry.0 == op).map(|entry| entry.1)
 }
 
 /// Returns whether a call belongs to another system call table: 32-bit on x86-64 and aarch64, or x32. `arch` is an
@@ -276,7 +199,7 @@ mod tests {
     #[test]
     fn numbers_and_operations_map_to_each_other() {
         for &each in Op::ALL {
-            match number(each) {
+            match each.number() {
                 Some(number) => assert_eq!(op(number), Some(each)),
                 None => assert_eq!(std::env::consts::ARCH, "aarch64", "{each:?} has no number"),
             }
@@ -284,6 +207,31 @@ mod tests {
         assert_eq!(op(libc::SYS_getpid), None);
         assert_eq!(op(-1), None);
         assert_eq!(op(100_000), None);
+    }
+
+    #[test]
+    fn the_numbers_are_those_of_the_kernels_headers() {
+        let header = match std::env::consts::ARCH {
+            "x86_64" => "asm/unistd_64.h",
+            _ => "asm-generic/unistd.h",
+        };
+        // Debian has a directory for each architecture.
+        let directories = ["/usr/include", "/usr/include/x86_64-linux-gnu"];
+        let text = directories.iter().find_map(|one| std::fs::read_to_string(format!("{one}/{header}")).ok());
+        let text = text.expect("the C compiler has the kernel's headers");
+        // `#define __NR_read 0`, and `__NR3264_lseek` for calls that have other arguments on 32 bits.
+        let defined: Vec<(&str, i64)> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("#define __NR")?.split_once(' '))
+            .filter_map(|(name, number)| Some((name.split_once('_')?.1, number.trim().parse().ok()?)))
+            .collect();
+        for op in Op::ALL.iter().filter(|op| op.number().is_some()) {
+            let of_op = |(name, _): &&(&str, i64)| *name == op.name();
+            let number =
+                defined.iter().find(of_op).unwrap_or_else(|| panic!("{} is not defined", op.name())).1;
+            assert_eq!(op.number(), Some(number), "{}", op.name());
+        }
+        assert_eq!(Op::Read.number(), Some(libc::SYS_read));
     }
 
     #[test]

@@ -53,6 +53,48 @@ enum syscall_class {
     CLASS_RING,     /* (entries, parameters): io_uring_setup, returns a descriptor; args[2] is the ring's flags */
 };
 
+/* The class of each system call, as CALL_NAME = CLASS_…. weir finds the number by the name. The kernel reports execve(2)
+ * and execveat(2) by other tracepoints. */
+enum classified_call {
+    CALL_read = CLASS_READ, CALL_recvfrom = CLASS_READ,
+    CALL_write = CLASS_WRITE, CALL_sendto = CLASS_WRITE,
+    CALL_pread64 = CLASS_PREAD,
+    CALL_pwrite64 = CLASS_PWRITE,
+    CALL_readv = CLASS_READV,
+    CALL_writev = CLASS_WRITEV, CALL_vmsplice = CLASS_WRITEV,
+    CALL_preadv = CLASS_PREADV, CALL_preadv2 = CLASS_PREADV,
+    CALL_pwritev = CLASS_PWRITEV, CALL_pwritev2 = CLASS_PWRITEV,
+    CALL_recvmsg = CLASS_RECVMSG,
+    CALL_sendmsg = CLASS_SENDMSG,
+    CALL_sendfile = CLASS_COPY_01,
+    CALL_splice = CLASS_COPY_02, CALL_copy_file_range = CLASS_COPY_02,
+    CALL_tee = CLASS_TEE,
+    CALL_lseek = CLASS_LSEEK,
+    CALL_close = CLASS_CLOSE,
+    CALL_close_range = CLASS_CLOSE_RANGE,
+    CALL_dup2 = CLASS_DUP_TO, CALL_dup3 = CLASS_DUP_TO,
+    CALL_dup = CLASS_NEW_FD, CALL_socket = CLASS_NEW_FD, CALL_accept = CLASS_NEW_FD, CALL_accept4 = CLASS_NEW_FD,
+    CALL_eventfd2 = CLASS_NEW_FD, CALL_memfd_create = CLASS_NEW_FD,
+    CALL_io_uring_setup = CLASS_RING,
+    CALL_openat = CLASS_OPENAT, CALL_openat2 = CLASS_OPENAT,
+    CALL_open = CLASS_OPEN, CALL_creat = CLASS_OPEN,
+    CALL_fcntl = CLASS_FCNTL,
+    CALL_truncate = CLASS_PATH_0, CALL_unlink = CLASS_PATH_0,
+    CALL_unlinkat = CLASS_PATH_1,
+    CALL_rename = CLASS_PATHS_01, CALL_link = CLASS_PATHS_01,
+    CALL_renameat = CLASS_PATHS_13, CALL_renameat2 = CLASS_PATHS_13, CALL_linkat = CLASS_PATHS_13,
+    CALL_mmap = CLASS_MMAP,
+    CALL_pipe = CLASS_PAIR_0, CALL_pipe2 = CLASS_PAIR_0,
+    CALL_socketpair = CLASS_PAIR_3,
+    CALL_fsync = CLASS_SYNC, CALL_fdatasync = CLASS_SYNC, CALL_sync_file_range = CLASS_SYNC,
+    CALL_sync = CLASS_PLAIN, CALL_syncfs = CLASS_PLAIN, CALL_msync = CLASS_PLAIN, CALL_fallocate = CLASS_PLAIN,
+    CALL_ftruncate = CLASS_PLAIN, CALL_fadvise64 = CLASS_PLAIN,
+    CALL_io_uring_enter = CLASS_PLAIN, CALL_io_submit = CLASS_PLAIN, CALL_kill = CLASS_PLAIN,
+    CALL_tgkill = CLASS_PLAIN,
+    /* Not an operation on a stream: shows that the dynamic loader has relocated the C library. */
+    CALL_mprotect = CLASS_PROTECT,
+};
+
 enum event_kind {
     KIND_CALL = 1, /* struct call_event or path_call_event */
     KIND_COUNTERS, /* struct stream_counters */
@@ -225,6 +267,7 @@ struct stream_key {
 union shared_types {
     enum event_limit limit;
     enum syscall_class class;
+    enum classified_call classified_call;
     enum event_kind kind;
     enum buffer_moment moment;
     enum tally tally;

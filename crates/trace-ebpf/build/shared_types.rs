@@ -5,6 +5,9 @@ use std::fmt::Write;
 
 use object::{Object, ObjectSection};
 
+/// The enum whose names and values are a table in Rust.
+const CLASSIFIED_CALL: &str = "classified_call";
+
 const HEADER_BYTES: usize = 24;
 const TYPE_BYTES: usize = 12;
 /// Of a struct's member, and of `struct btf_array`.
@@ -27,6 +30,7 @@ pub fn generate(object: &[u8]) -> String {
     let mut source = String::from("// Generated from bpf/events.h by build.rs.\n");
     for id in 1..=btf.types.len() {
         match btf.kind(id) {
+            ENUM if btf.string(btf.field(id, 0)) == CLASSIFIED_CALL => btf.table(id, &mut source),
             ENUM => btf.constants(id, &mut source),
             STRUCT => btf.structure(id, &mut source),
             _ => {}
@@ -147,12 +151,22 @@ impl<'a> Btf<'a> {
         ));
     }
 
+    /// Returns the names of an enum with their values.
+    fn values(&self, id: usize) -> impl Iterator<Item = (&'a str, i32)> {
+        let offsets = (0..self.count(id)).map(|index| TYPE_BYTES + index * 8);
+        offsets.map(move |at| (self.string(self.field(id, at)), self.field(id, at + 4).cast_signed()))
+    }
+
     fn constants(&self, id: usize, source: &mut String) {
-        let values = (0..self.count(id)).map(|index| TYPE_BYTES + index * 8);
-        for at in values {
-            let (name, value) = (self.string(self.field(id, at)), self.field(id, at + 4).cast_signed());
+        for (name, value) in self.values(id) {
             let kind = if value < 0 { "i32" } else { "u32" };
             source.push_str(&format!("pub const {name}: {kind} = {value};\n"));
         }
+    }
+
+    fn table(&self, id: usize, source: &mut String) {
+        let name = format!("{}s", self.string(self.field(id, 0))).to_uppercase();
+        let entries: Vec<_> = self.values(id).map(|(name, value)| format!("({name:?}, {value})")).collect();
+        source.push_str(&format!("pub const {name}: &[(&str, u32)] = &[{}];\n", entries.join(", ")));
     }
 }

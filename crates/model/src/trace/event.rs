@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Buffer, Exit, SnapshotMoment};
 
-/// Defines each operation once with the name of its system call.
+/// Defines each operation once: the name of its system call, and its numbers on x86-64 and aarch64 (syscalls(2)).
 macro_rules! ops {
-    ($($variant:ident = $name:literal;)*) => {
+    ($($variant:ident = $name:literal: $x86_64:literal, $aarch64:tt;)*) => {
         /// A system call that weir traces.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Op { $(#[doc = $name] #[serde(rename = $name)] $variant,)* }
@@ -19,30 +19,47 @@ macro_rules! ops {
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
+
+            /// Returns the number of the system call on the architecture of this build. None if it has no such call:
+            /// aarch64 has only the `*at` forms of the calls that name files.
+            pub const fn number(self) -> Option<i64> {
+                match self {
+                    $(Self::$variant => if cfg!(target_arch = "x86_64") { Some($x86_64) } else { number!($aarch64) },)*
+                }
+            }
         }
     };
 }
 
+macro_rules! number {
+    (none) => {
+        None
+    };
+    ($number:literal) => {
+        Some($number)
+    };
+}
+
 ops! {
-    Read = "read"; Pread = "pread64"; Readv = "readv"; Preadv = "preadv"; Preadv2 = "preadv2";
-    Recvfrom = "recvfrom"; Recvmsg = "recvmsg";
-    Write = "write"; Pwrite = "pwrite64"; Writev = "writev"; Pwritev = "pwritev"; Pwritev2 = "pwritev2";
-    Sendto = "sendto"; Sendmsg = "sendmsg";
-    Sendfile = "sendfile"; Splice = "splice"; Tee = "tee"; Vmsplice = "vmsplice";
-    CopyFileRange = "copy_file_range";
-    Open = "open"; Openat = "openat"; Openat2 = "openat2"; Creat = "creat";
-    Close = "close"; CloseRange = "close_range";
-    Dup = "dup"; Dup2 = "dup2"; Dup3 = "dup3"; Fcntl = "fcntl";
-    Pipe = "pipe"; Pipe2 = "pipe2"; Socket = "socket"; Socketpair = "socketpair";
-    Accept = "accept"; Accept4 = "accept4"; Eventfd2 = "eventfd2"; MemfdCreate = "memfd_create";
-    Lseek = "lseek"; Fsync = "fsync"; Fdatasync = "fdatasync"; SyncFileRange = "sync_file_range";
-    Sync = "sync"; Syncfs = "syncfs"; Msync = "msync";
-    Fallocate = "fallocate"; Truncate = "truncate"; Ftruncate = "ftruncate"; Fadvise = "fadvise64";
-    Rename = "rename"; Renameat = "renameat"; Renameat2 = "renameat2";
-    Unlink = "unlink"; Unlinkat = "unlinkat"; Link = "link"; Linkat = "linkat";
-    Mmap = "mmap"; IoUringSetup = "io_uring_setup"; IoUringEnter = "io_uring_enter";
-    IoSubmit = "io_submit";
-    Kill = "kill"; Tgkill = "tgkill"; Execve = "execve"; Execveat = "execveat";
+    Read = "read": 0, 63; Pread = "pread64": 17, 67; Readv = "readv": 19, 65; Preadv = "preadv": 295, 69;
+    Preadv2 = "preadv2": 327, 286; Recvfrom = "recvfrom": 45, 207; Recvmsg = "recvmsg": 47, 212;
+    Write = "write": 1, 64; Pwrite = "pwrite64": 18, 68; Writev = "writev": 20, 66; Pwritev = "pwritev": 296, 70;
+    Pwritev2 = "pwritev2": 328, 287; Sendto = "sendto": 44, 206; Sendmsg = "sendmsg": 46, 211;
+    Sendfile = "sendfile": 40, 71; Splice = "splice": 275, 76; Tee = "tee": 276, 77; Vmsplice = "vmsplice": 278, 75;
+    CopyFileRange = "copy_file_range": 326, 285; Open = "open": 2, none; Openat = "openat": 257, 56;
+    Openat2 = "openat2": 437, 437; Creat = "creat": 85, none; Close = "close": 3, 57;
+    CloseRange = "close_range": 436, 436; Dup = "dup": 32, 23; Dup2 = "dup2": 33, none; Dup3 = "dup3": 292, 24;
+    Fcntl = "fcntl": 72, 25; Pipe = "pipe": 22, none; Pipe2 = "pipe2": 293, 59; Socket = "socket": 41, 198;
+    Socketpair = "socketpair": 53, 199; Accept = "accept": 43, 202; Accept4 = "accept4": 288, 242;
+    Eventfd2 = "eventfd2": 290, 19; MemfdCreate = "memfd_create": 319, 279; Lseek = "lseek": 8, 62;
+    Fsync = "fsync": 74, 82; Fdatasync = "fdatasync": 75, 83; SyncFileRange = "sync_file_range": 277, 84;
+    Sync = "sync": 162, 81; Syncfs = "syncfs": 306, 267; Msync = "msync": 26, 227; Fallocate = "fallocate": 285, 47;
+    Truncate = "truncate": 76, 45; Ftruncate = "ftruncate": 77, 46; Fadvise = "fadvise64": 221, 223;
+    Rename = "rename": 82, none; Renameat = "renameat": 264, 38; Renameat2 = "renameat2": 316, 276;
+    Unlink = "unlink": 87, none; Unlinkat = "unlinkat": 263, 35; Link = "link": 86, none; Linkat = "linkat": 265, 37;
+    Mmap = "mmap": 9, 222; IoUringSetup = "io_uring_setup": 425, 425; IoUringEnter = "io_uring_enter": 426, 426;
+    IoSubmit = "io_submit": 209, 2; Kill = "kill": 62, 129; Tgkill = "tgkill": 234, 131; Execve = "execve": 59, 221;
+    Execveat = "execveat": 322, 281;
 }
 
 impl Op {
