@@ -8,25 +8,8 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
     }
     let file = object == StreamObject::File;
     let (code, note) = match fix {
-        CodeFix::BufferOutput if file => (
-            "std::ofstream out(path);",
-            " and out << '\\n'; no std::endl, std::flush or write(2) in the loop",
-        ),
-        CodeFix::BufferOutput if object == StreamObject::Stderr => (
-            "std::ios::sync_with_stdio(false);",
-            " at the start, and std::clog instead of std::cerr; no std::endl in the loop",
-        ),
-        CodeFix::BufferOutput => (
-            "std::ios::sync_with_stdio(false);",
-            " at the start, and std::cout << '\\n'; no std::endl, std::flush or write(2) in the loop",
-        ),
-        CodeFix::BufferInput if file => {
-            ("std::ifstream in(path);", " and in.get, in.read or std::getline; no read(2) of a few bytes")
-        }
-        CodeFix::BufferInput => (
-            "std::ios::sync_with_stdio(false); std::cin.tie(nullptr);",
-            " at the start, and std::cin.get or std::getline; no read(2) of a few bytes",
-        ),
+        CodeFix::BufferOutput => buffer_output(object),
+        CodeFix::BufferInput => buffer_input(object),
         CodeFix::Flush if file => {
             ("out.flush();", " before it waits or ends, or out << std::unitbuf once after it is opened")
         }
@@ -66,4 +49,33 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         ),
     };
     CodeText::new(code, note)
+}
+
+fn buffer_output(object: StreamObject) -> (&'static str, &'static str) {
+    match object {
+        StreamObject::File => (
+            "std::ofstream out(path);",
+            " and out << '\\n'; no std::endl, std::flush or write(2) in the loop",
+        ),
+        StreamObject::Stderr => (
+            "std::ios::sync_with_stdio(false);",
+            " at the start, and std::clog instead of std::cerr; no std::endl in the loop",
+        ),
+        _ => (
+            "std::ios::sync_with_stdio(false);",
+            " at the start, and std::cout << '\\n'; no std::endl, std::flush or write(2) in the loop",
+        ),
+    }
+}
+
+fn buffer_input(object: StreamObject) -> (&'static str, &'static str) {
+    match object {
+        StreamObject::File => {
+            ("std::ifstream in(path);", " and in.get, in.read or std::getline; no read(2) of a few bytes")
+        }
+        _ => (
+            "std::ios::sync_with_stdio(false); std::cin.tie(nullptr);",
+            " at the start, and std::cin.get or std::getline; no read(2) of a few bytes",
+        ),
+    }
 }

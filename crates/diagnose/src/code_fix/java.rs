@@ -5,24 +5,7 @@ use super::{CodeFix, CodeText, StreamObject};
 pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
     let standard = matches!(object, StreamObject::Stdin | StreamObject::Stdout);
     let (code, note) = match fix {
-        CodeFix::BufferOutput => match object {
-            StreamObject::Stdin | StreamObject::Stdout => (
-                "PrintStream out = new PrintStream(new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), 65536));",
-                " instead of System.out, and out.flush() at the end",
-            ),
-            StreamObject::Stderr => (
-                "PrintStream out = new PrintStream(new BufferedOutputStream(new FileOutputStream(FileDescriptor.err), 65536));",
-                " instead of System.err, and out.flush() where a message must appear at once",
-            ),
-            StreamObject::File | StreamObject::Pipe => (
-                "OutputStream out = new BufferedOutputStream(new FileOutputStream(path), 65536);",
-                " and out.close() at the end; no out.flush() in the loop",
-            ),
-            StreamObject::Socket => (
-                "OutputStream out = new BufferedOutputStream(socket.getOutputStream(), 65536);",
-                ", and out.flush() where the peer must get it",
-            ),
-        },
+        CodeFix::BufferOutput => buffer_output(object),
         CodeFix::BufferInput => match object {
             StreamObject::Stdin => (
                 "InputStream in = new BufferedInputStream(new FileInputStream(FileDescriptor.in), 65536);",
@@ -67,4 +50,25 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         ),
     };
     CodeText::new(code, note)
+}
+
+fn buffer_output(object: StreamObject) -> (&'static str, &'static str) {
+    match object {
+        StreamObject::Stdin | StreamObject::Stdout => (
+            "PrintStream out = new PrintStream(new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), 65536));",
+            " instead of System.out, and out.flush() at the end",
+        ),
+        StreamObject::Stderr => (
+            "PrintStream out = new PrintStream(new BufferedOutputStream(new FileOutputStream(FileDescriptor.err), 65536));",
+            " instead of System.err, and out.flush() where a message must appear at once",
+        ),
+        StreamObject::File | StreamObject::Pipe => (
+            "OutputStream out = new BufferedOutputStream(new FileOutputStream(path), 65536);",
+            " and out.close() at the end; no out.flush() in the loop",
+        ),
+        StreamObject::Socket => (
+            "OutputStream out = new BufferedOutputStream(socket.getOutputStream(), 65536);",
+            ", and out.flush() where the peer must get it",
+        ),
+    }
 }

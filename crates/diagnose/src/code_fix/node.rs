@@ -3,14 +3,8 @@
 use super::{CodeFix, CodeText, StreamObject};
 
 pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
-    let note = " once for every 64 KiB, with small pieces collected in an array";
     let (code, note) = match fix {
-        CodeFix::BufferOutput => match object {
-            StreamObject::Stdin | StreamObject::Stdout => ("process.stdout.write(pieces.join(''))", note),
-            StreamObject::Stderr => ("process.stderr.write(pieces.join(''))", note),
-            StreamObject::File | StreamObject::Pipe => ("fs.writeSync(fd, pieces.join(''))", note),
-            StreamObject::Socket => ("socket.write(pieces.join(''))", note),
-        },
+        CodeFix::BufferOutput => buffer_output(object),
         CodeFix::BufferInput => match object {
             StreamObject::Stdin => {
                 ("process.stdin.on('data', block => use(block))", "; no fs.readSync of a few bytes")
@@ -64,4 +58,14 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         }
     };
     CodeText::new(code, note)
+}
+
+fn buffer_output(object: StreamObject) -> (&'static str, &'static str) {
+    let note = " once for every 64 KiB, with small pieces collected in an array";
+    match object {
+        StreamObject::Stdin | StreamObject::Stdout => ("process.stdout.write(pieces.join(''))", note),
+        StreamObject::Stderr => ("process.stderr.write(pieces.join(''))", note),
+        StreamObject::File | StreamObject::Pipe => ("fs.writeSync(fd, pieces.join(''))", note),
+        StreamObject::Socket => ("socket.write(pieces.join(''))", note),
+    }
 }

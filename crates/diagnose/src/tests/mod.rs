@@ -1,5 +1,6 @@
 //! Tests of each rule: a program with the fault, its fixed twin, and the limits between them.
 
+mod advice;
 mod copies;
 mod durability;
 mod errors;

@@ -1,8 +1,8 @@
 //! Tests of the rules tiny-writes, tiny-reads, line-buffered-bulk, terminal-bulk and read-after-eof-spin.
 
 use weir_model::Severity::*;
-use weir_model::trace::Op;
-use weir_model::{SourceLanguage, StreamKind};
+
+use weir_model::StreamKind;
 
 use crate::testing::*;
 
@@ -294,98 +294,6 @@ fn the_reader_is_mentioned_if_its_reads_are_recorded() {
     for (asked, size, inside) in [(1, 1, true), (65_536, 30, true), (65_536, 4096, false)] {
         let why = why(asked, size, inside);
         assert!(!why.contains("the reader") && why.ends_with("% of the run."), "{why}");
-    }
-}
-
-#[test]
-fn gathering_is_offered_only_where_it_helps() {
-    let offered = |change: &dyn Fn(&mut RecordingBuilder)| {
-        let mut builder = recording(5.0);
-        let file = builder.file("/d/out", File);
-        builder.stream(1, 1, file, Out, 5_000_000, 1);
-        change(&mut builder);
-        let fix = builder.finding("tiny-writes").fix;
-        let verdict = verdict(&builder.0, &diagnose(&builder.0));
-        assert_eq!(
-            (fix.contains("weir run"), verdict.text.ends_with(':')),
-            (verdict.command.is_some(), verdict.command.is_some())
-        );
-        assert!(fix.contains("in code: ") == verdict.command.is_some() && !fix.is_empty(), "{fix}");
-        fix.contains("weir run")
-    };
-    let reads = |path: &'static str, calls: u64| {
-        move |builder: &mut RecordingBuilder| {
-            let device = builder.file(path, StreamKind::Device);
-            builder.stream(1, 0, device, In, calls, 1);
-        }
-    };
-    assert!(offered(&|_| {}));
-    assert!(offered(&reads("/dev/zero", 5_000_000)), "the device does not react to output");
-    assert!(!offered(&reads("/dev/ttyUSB0", 5_000_000)), "each answer may depend on what was written");
-    assert!(offered(&reads("/dev/ttyUSB0", 5)));
-    assert!(!offered(&|builder| builder.root().threads = 7), "another thread could let others see");
-    let calls = |op| move |builder: &mut RecordingBuilder| builder.call(0.1, 1, op, 1, 0, b"x").result = 1;
-    assert!(offered(&calls(Op::Write)) && offered(&calls(Op::Writev)));
-    assert!(
-        !offered(&calls(Op::Sendto)) && !offered(&calls(Op::Pwrite)),
-        "the library gathers write(2) and writev(2)"
-    );
-    assert!(!offered(&|builder| builder.root().images[0].language = Some(SourceLanguage::Node)));
-    assert!(!offered(&|builder| {
-        let of_musl =
-            weir_model::trace::Buffer { walker: weir_model::trace::RuntimeId::MUSL, ..pending(1, b"x") };
-        builder.snapshot(0.1, 1, weir_model::trace::SnapshotMoment::Exit, &[of_musl]);
-    }));
-}
-
-#[test]
-fn input_that_cannot_be_given_back_is_not_coalesced() {
-    let mut builder = recording(2.0);
-    let pipe = builder.file("pipe:[1]", Pipe);
-    builder.stream(1, 0, pipe, In, 1_000_000, 1);
-    assert!(builder.finding("tiny-reads").fix.starts_with("setvbuf(stdin, "));
-    let file = builder.file("/d/in", File);
-    builder.0.counts[0].file = file;
-    assert!(builder.finding("tiny-reads").fix.starts_with("weir run --coalesce -- "));
-}
-
-#[test]
-fn luas_streams_have_luas_names() {
-    let mut builder = recording(5.0);
-    let file = builder.file("/d/out", File);
-    builder.stream(1, 1, file, Out, 5_000_000, 2);
-    builder.root().images[0].language = Some(SourceLanguage::Lua);
-    let fix = builder.finding("tiny-writes").fix;
-    assert!(fix.contains("io.stdout:setvbuf('full', 65536)") && !fix.contains("fwrite"), "{fix}");
-}
-
-#[test]
-fn code_is_that_of_the_language_and_of_the_object() {
-    let fix = |language, fd, kind, stdio: bool| {
-        let mut builder = recording(5.0);
-        let file = builder.file("/d/out", kind);
-        builder.stream(1, fd, file, Out, 5_000_000, 2);
-        builder.root().images[0].language = Some(language);
-        if stdio {
-            builder.snapshot(0.1, 1, weir_model::trace::SnapshotMoment::Exit, &[pending(fd, b"x")]);
-        }
-        builder.finding("tiny-writes").fix
-    };
-    for (language, fd, kind, stdio, code) in [
-        (SourceLanguage::C, 1, File, false, "setvbuf(stdout"),
-        (SourceLanguage::C, 3, File, false, "FILE *f = fopen("),
-        (SourceLanguage::C, 3, Socket, false, "FILE *f = fdopen("),
-        (SourceLanguage::Cpp, 1, File, true, "std::ios::sync_with_stdio(false)"),
-        (SourceLanguage::Cpp, 3, File, false, "std::ofstream out(path)"),
-        (SourceLanguage::Cpp, 3, File, true, "FILE *f = fopen("),
-        (SourceLanguage::Python, 3, File, false, "open(path, 'wb', buffering=65536)"),
-        (SourceLanguage::Python, 3, Socket, false, "sock.makefile("),
-        (SourceLanguage::Go, 3, File, false, "bufio.NewWriterSize(f, 65536)"),
-        (SourceLanguage::Go, 1, Pipe, false, "bufio.NewWriterSize(os.Stdout, 65536)"),
-        (SourceLanguage::Other, 3, File, false, "write blocks of 64 KiB"),
-    ] {
-        let fix = fix(language, fd, kind, stdio);
-        assert!(fix.contains(code), "{language:?} {fd} {kind:?}: {fix}");
     }
 }
 
