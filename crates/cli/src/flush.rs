@@ -12,7 +12,7 @@ use weir_report::flush::{nothing_pending_line, pending_lines, written_lines};
 use crate::console;
 use crate::exit_status::{FAILED, USAGE};
 use crate::output::{OutputFiles, OutputOptions};
-use crate::signals::stop_flag;
+use crate::signals::stop_flag_then_exit;
 use crate::values::{parse_nonzero_duration, parse_pid};
 
 /// Write the pending bytes of a running process now
@@ -65,7 +65,7 @@ Exit status:
 
 /// Runs `weir flush` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
-    let stop = match stop_flag() {
+    let stop = match stop_flag_then_exit() {
         Ok(stop) => stop,
         Err(error) => {
             eprintln_lossy!("weir: {error}");
@@ -115,7 +115,7 @@ fn flush_every(args: &Args, targets: &DrainTargets, interval: Duration, stop: &A
 
 /// Prints the result for one process. Returns false if bytes are still pending or an error was reported.
 fn print_process(process: &DrainedProcess, shows_screen: bool) -> bool {
-    if process.error.is_some() {
+    if process.failure.is_some() {
         let error = process.reportable_error();
         error.inspect(|error| eprintln_lossy!("weir: {error}"));
         return error.is_none();

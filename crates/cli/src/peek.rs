@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use weir_model::peek::{Peek, PeekDocument};
 use weir_report::peek::screen;
 use weir_sys::proc;
-use weir_sys::process_access::AccessProblem;
 use weir_tui::style::stdout_style;
 
 use crate::console;
@@ -90,7 +89,7 @@ fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
             }
             match weir_inspect::peek::peek(pid, args.full) {
                 Ok(peek) => processes.push(peek),
-                Err(AccessProblem::Gone(_) | AccessProblem::Zombie { .. }) if pid != *named_pid => {}
+                Err(error) if error.has_ended && pid != *named_pid => {}
                 Err(error) => {
                     eprintln_lossy!("weir: {error}");
                     failed = true;

@@ -6,9 +6,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
+use crate::exit_status::SIGNAL_BASE;
+
 /// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Fails if a handler cannot be installed.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::default();
+    set_on_signals(&[SIGINT, SIGTERM, SIGHUP], &stop)?;
+    Ok(stop)
+}
+
+/// As [`stop_flag`], but the second signal ends weir at once, for work that may block.
+pub fn stop_flag_then_exit() -> Result<Arc<AtomicBool>, String> {
+    let stop = Arc::default();
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let status = i32::from(SIGNAL_BASE) + signal;
+        flag::register_conditional_shutdown(signal, status, Arc::clone(&stop)).map_err(error_text)?;
+    }
     set_on_signals(&[SIGINT, SIGTERM, SIGHUP], &stop)?;
     Ok(stop)
 }

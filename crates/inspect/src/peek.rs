@@ -3,12 +3,15 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::{Deserialize, Serialize};
 use weir_model::StreamKind;
 use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
 use weir_model::trace::Buffer;
+use weir_sys::expendable::{Limits, answer_of, no_answer_text};
 use weir_sys::memory::ProcessMemory;
 use weir_sys::open_files::{fdinfo, kind_at};
 use weir_sys::proc::{self, ThreadState};
@@ -25,9 +28,45 @@ const SNAPSHOT_DELAY: Duration = Duration::from_micros(700);
 /// Bytes of a preview without `--full`.
 const PREVIEW_BYTES: usize = 256;
 
-/// Reads the buffers of a process. With `full` the previews have all pending bytes. Fails if the process is
-/// gone or may not be read.
-pub fn peek(pid: u32, full: bool) -> Result<Peek, AccessProblem> {
+/// The limits of a peek. A read of memory takes microseconds, and weir itself sleeps for 200 ms at most.
+const LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: None };
+
+/// The reason why a process's buffers could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeekProblem {
+    message: String,
+    /// The process is gone, or a zombie.
+    pub has_ended: bool,
+}
+
+impl PeekProblem {
+    fn no_answer(pid: u32) -> PeekProblem {
+        PeekProblem { message: no_answer_text(pid), has_ended: false }
+    }
+}
+
+impl std::fmt::Display for PeekProblem {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl From<AccessProblem> for PeekProblem {
+    fn from(problem: AccessProblem) -> PeekProblem {
+        let has_ended = matches!(problem, AccessProblem::Gone(_) | AccessProblem::Zombie { .. });
+        PeekProblem { message: problem.to_string(), has_ended }
+    }
+}
+
+/// Reads the buffers of a process. With `full` the previews have all pending bytes. Fails if the process is gone, may
+/// not be read, or does not answer.
+pub fn peek(pid: u32, full: bool) -> Result<Peek, PeekProblem> {
+    let read = |_: &AtomicBool| serde_json::to_vec(&read(pid, full)).unwrap_or_default();
+    let answer = answer_of(read, LIMITS, None).map_err(|_| PeekProblem::no_answer(pid))?;
+    serde_json::from_slice(&answer).map_err(|_| PeekProblem::no_answer(pid))?
+}
+
+fn read(pid: u32, full: bool) -> Result<Peek, PeekProblem> {
     process_access::check(pid)?;
     let snapshot = PeekSnapshot::until_steady(pid);
     let idle = idle_s(pid);

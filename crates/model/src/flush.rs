@@ -2,7 +2,7 @@
 //!
 //! Field names are the interface (docs/schemas/weir-flush-1.schema.json).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::trace::RuntimeId;
 
@@ -26,7 +26,7 @@ impl FlushDocument {
 }
 
 /// One process and its flushed streams.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct FlushedProcess {
     pub pid: u32,
@@ -40,7 +40,7 @@ pub struct FlushedProcess {
 }
 
 /// One stream that had pending bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlushedStream {
     /// Descriptor of the stream.
     pub fd: i32,

@@ -2,7 +2,7 @@
 //!
 //! Field names are the interface (docs/schemas/weir-peek-1.schema.json).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::trace::RuntimeId;
 use crate::{Mode, StreamKind};
@@ -27,7 +27,7 @@ impl<'a> PeekDocument<'a> {
 }
 
 /// The streams of one process.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Peek {
     pub pid: u32,
@@ -47,7 +47,7 @@ pub struct Peek {
 }
 
 /// State of a thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum MainThreadState {
     /// On a CPU or waiting for one.
@@ -64,7 +64,7 @@ pub enum MainThreadState {
 }
 
 /// One stream of a process.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PeekStream {
     /// Runtime that owns the buffer.
     pub walker: RuntimeId,
@@ -99,7 +99,7 @@ pub struct PeekStream {
 }
 
 /// A process at the other end of a pipe.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct PipePeer {
     pub pid: u32,

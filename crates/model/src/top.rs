@@ -20,6 +20,8 @@ pub struct Survey {
     pub elapsed_s: f64,
     /// CPU time of weir in the interval, in seconds.
     pub cost_s: f64,
+    /// Number of processes whose buffers were not read, because the survey had no more time.
+    pub left_out: usize,
     /// Running processes by PID, without kernel threads.
     pub processes: Vec<ProcessActivity>,
 }
@@ -39,6 +41,10 @@ pub struct TopDocument<'a> {
     pub filter: &'a str,
     /// Number of processes that match the filter, also those that `processes` leaves out.
     pub found: usize,
+    /// Number of these that did not answer: see [`ProcessActivity::unanswered`].
+    pub unanswered: usize,
+    /// As in [`Survey::left_out`].
+    pub left_out: usize,
     /// The first processes in sort order.
     pub processes: Vec<&'a ProcessActivity>,
 }
@@ -57,6 +63,9 @@ pub struct ProcessActivity {
     pub command: String,
     /// The process belongs to another user, so its calls and buffers cannot be read.
     pub foreign: bool,
+    /// A read of the process's memory blocks or takes too long, so its buffers, and perhaps its command line, are
+    /// unknown.
+    pub unanswered: bool,
     /// Calls that read, with those of reaped children that no survey has counted.
     pub reads: Option<CallRate>,
     /// Calls that write, with those of reaped children that no survey has counted.
@@ -137,12 +146,13 @@ impl ProcessActivity {
 
 impl Serialize for ProcessActivity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("ProcessActivity", 14)?;
+        let mut object = serializer.serialize_struct("ProcessActivity", 15)?;
         object.serialize_field("pid", &self.pid)?;
         object.serialize_field("uid", &self.uid)?;
         object.serialize_field("comm", &self.comm)?;
         object.serialize_field("command", &self.command)?;
         object.serialize_field("foreign", &self.foreign)?;
+        object.serialize_field("unanswered", &self.unanswered)?;
         object.serialize_field("reads", &self.reads)?;
         object.serialize_field("writes", &self.writes)?;
         object.serialize_field("tiny_calls_s", &self.tiny_calls_s())?;

@@ -7,6 +7,7 @@ pub mod code_pages;
 pub mod command;
 pub mod elf;
 pub mod error;
+pub mod expendable;
 pub mod file_system;
 pub mod inherited;
 pub mod launch;

@@ -93,6 +93,12 @@ pub fn names(pid: u32) -> (String, String, Vec<String>) {
     (exe, String::from_utf8_lossy(&read("comm")).trim_end().to_string(), split_nul(&read("cmdline")))
 }
 
+/// Returns the name of a process; empty if it has ended. Unlike [`names`], this reads no memory of the process.
+pub fn comm(pid: u32) -> String {
+    let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(&comm).trim_end().to_string()
+}
+
 /// Splits a list of NUL-terminated strings.
 pub fn split_nul(bytes: &[u8]) -> Vec<String> {
     if bytes.is_empty() {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
+use weir_sys::expendable::critical;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::process_access::AccessProblem;
@@ -157,15 +158,22 @@ fn write_stream(pid: u32, memory: &File, one: &PendingBytes) -> Result<(u64, Opt
     if one.drain_stores.is_empty() {
         return Err(Obstacle::permanent("this stream cannot be emptied from outside"));
     }
-    let failed = |call: &str, error: &io::Error| {
-        Obstacle::permanent(format!("{call}: {}", weir_sys::errno_text(error)))
-    };
     check_stores(memory, &one.drain_stores).map_err(|error| failed("its memory", &error))?;
     let file = TargetFile::open(pid, one.fd).map_err(|error| failed("pidfd_getfd", &error))?;
     if !one.can_drain_partially() && !file.takes_whole(one.bytes.len()) {
         let why = "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late";
         return Err(Obstacle::temporary(why));
     }
+    // Between the write and the stores the bytes are in the file and in the stream.
+    critical(|| write_and_store(memory, &file, one))
+}
+
+/// Writes as many bytes as the file takes, and removes them from the stream.
+fn write_and_store(
+    memory: &File,
+    file: &TargetFile,
+    one: &PendingBytes,
+) -> Result<(u64, Option<Obstacle>), Obstacle> {
     let progress = file.write_available(&one.bytes);
     let stores = match progress.written {
         0 => Some(Vec::new()),
@@ -186,6 +194,10 @@ fn write_stream(pid: u32, memory: &File, one: &PendingBytes) -> Result<(u64, Opt
     };
     store(memory, &stores).map_err(|error| failed("write to its memory", &error))?;
     Ok((progress.written as u64, obstacle))
+}
+
+fn failed(call: &str, error: &io::Error) -> Obstacle {
+    Obstacle::permanent(format!("{call}: {}", weir_sys::errno_text(error)))
 }
 
 /// Checks that the stores can succeed before any byte is written, by storing the present values.

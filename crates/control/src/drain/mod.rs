@@ -25,7 +25,7 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::{errno_text, proc};
 use weir_walkers::{PendingBytes, Walker, walkers, walkers_missing};
 
-pub use processes::{DrainTargets, DrainedProcess};
+pub use processes::{DrainFailure, DrainTargets, DrainedProcess};
 
 /// The first pause between attempts, which is about a scheduler's time slice; it doubles up to the longest.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -5,10 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_model::flush::FlushedProcess;
+use weir_sys::expendable::{Limits, answer_of, no_answer_text};
 use weir_sys::proc;
 use weir_sys::process_access::AccessProblem;
 
 use super::{DrainError, DrainResult, ProcessDrain};
+
+/// The limits of a drain. The drain itself polls at intervals of less than a second.
+const LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: None };
+
+/// The answer of the child that drains a process: the result, whether the process has ended, and whether its streams are
+/// unknown.
+type DrainAnswer = (FlushedProcess, bool, bool);
 
 /// The longest sleep between two checks of the stop flag: a user does not notice it.
 const STOP_POLL: Duration = Duration::from_millis(50);
@@ -29,23 +37,41 @@ pub struct DrainedProcess {
     pub named: bool,
     /// The result for the user.
     pub flushed: FlushedProcess,
-    /// Why the process could not be drained at all.
-    pub error: Option<DrainError>,
+    /// Why the process could not be drained at all; `flushed` has the sentence.
+    pub failure: Option<DrainFailure>,
+}
+
+/// The kind of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrainFailure {
+    /// The process is gone, or a zombie.
+    Ended,
+    /// No walker knows its streams.
+    Unknown,
+    /// Another obstacle.
+    Other,
 }
 
 impl DrainedProcess {
     fn drain(pid: u32, named: bool, wait: Duration, stop: &AtomicBool) -> DrainedProcess {
-        let comm = proc::names(pid).1;
-        let (result, error) = match ProcessDrain::new(pid).and_then(|mut drain| drain.flush(wait, stop)) {
-            Ok(result) => (result, None),
-            Err(error) => (DrainResult::default(), Some(error)),
-        };
-        let DrainResult { streams, unseen } = result;
-        let error_text = error.as_ref().map(DrainError::to_string);
-        DrainedProcess {
-            named,
-            flushed: FlushedProcess { pid, comm, streams, unseen, error: error_text },
-            error,
+        let work =
+            |stop: &AtomicBool| serde_json::to_vec(&drain_directly(pid, wait, stop)).unwrap_or_default();
+        let answer = answer_of(work, LIMITS, Some(stop)).ok();
+        let answer = answer.and_then(|answer| serde_json::from_slice::<DrainAnswer>(&answer).ok());
+        match answer {
+            Some((flushed, has_ended, is_unknown)) => {
+                let failure = flushed.error.as_ref().map(|_| match (has_ended, is_unknown) {
+                    (true, _) => DrainFailure::Ended,
+                    (_, true) => DrainFailure::Unknown,
+                    _ => DrainFailure::Other,
+                });
+                DrainedProcess { named, flushed, failure }
+            }
+            None => {
+                let (streams, unseen, error) = (Vec::new(), Vec::new(), Some(no_answer_text(pid)));
+                let flushed = FlushedProcess { pid, comm: proc::comm(pid), streams, unseen, error };
+                DrainedProcess { named, flushed, failure: Some(DrainFailure::Other) }
+            }
         }
     }
 
@@ -55,11 +81,24 @@ impl DrainedProcess {
     }
 
     /// Returns the error if it is one to report. A descendant that has ended or has no known buffers is none.
-    pub fn reportable_error(&self) -> Option<&DrainError> {
-        let is_expected =
-            |error: &DrainError| has_ended(error) || matches!(error, DrainError::Unknown { .. });
-        self.error.as_ref().filter(|error| self.named || !is_expected(error))
+    pub fn reportable_error(&self) -> Option<&str> {
+        let is_expected = matches!(self.failure, Some(DrainFailure::Ended | DrainFailure::Unknown));
+        self.flushed.error.as_deref().filter(|_| self.named || !is_expected)
     }
+}
+
+/// Drains a process in this process.
+fn drain_directly(pid: u32, wait: Duration, stop: &AtomicBool) -> DrainAnswer {
+    let comm = proc::names(pid).1;
+    let (result, error) = match ProcessDrain::new(pid).and_then(|mut drain| drain.flush(wait, stop)) {
+        Ok(result) => (result, None),
+        Err(error) => (DrainResult::default(), Some(error)),
+    };
+    let DrainResult { streams, unseen } = result;
+    let has_ended = error.as_ref().is_some_and(has_ended);
+    let is_unknown = matches!(error, Some(DrainError::Unknown { .. }));
+    let error = error.map(|error| error.to_string());
+    (FlushedProcess { pid, comm, streams, unseen, error }, has_ended, is_unknown)
 }
 
 fn has_ended(error: &DrainError) -> bool {
@@ -86,18 +125,19 @@ impl DrainTargets {
         wait: Duration,
         stop: &AtomicBool,
         mut report: impl FnMut(&FlushedProcess),
-    ) -> Result<(), DrainError> {
+    ) -> Result<(), String> {
         let mut pending_before = HashMap::new();
         let mut is_first = true;
         while !stop.load(Ordering::Relaxed) {
             let next = Instant::now() + interval;
             let mut has_live_process = false;
             for process in self.drain(wait.min(interval), stop) {
-                let DrainedProcess { named, flushed, error } = process;
-                match error {
-                    Some(error) if named && is_first => return Err(error),
-                    Some(error) => {
-                        has_live_process |= named && !has_ended(&error) && proc::exists(flushed.pid)
+                let DrainedProcess { named, flushed, failure } = process;
+                match failure {
+                    Some(_) if named && is_first => return Err(flushed.error.unwrap_or_default()),
+                    Some(failure) => {
+                        has_live_process |=
+                            named && failure != DrainFailure::Ended && proc::exists(flushed.pid)
                     }
                     None => {
                         has_live_process |= named;

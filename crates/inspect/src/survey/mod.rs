@@ -4,11 +4,12 @@
 
 mod proc_files;
 mod process;
+mod process_reader;
 mod snapshot_schedule;
 mod streams;
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use weir_model::top::{ProcessActivity, Survey};
 use weir_sys::clock::thread_cpu_ns;
@@ -16,7 +17,11 @@ use weir_sys::proc::numbers;
 
 use proc_files::ProcFiles;
 use process::{ProcessRead, SurveyedProcess};
+use process_reader::ProcessReader;
 use snapshot_schedule::SnapshotSchedule;
+
+/// The time that one sample may take for command lines and buffers. Reading those of a thousand processes takes less.
+const SAMPLE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The processes to survey, and how thoroughly.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +38,7 @@ pub struct SurveyScope {
 pub struct Surveyor {
     scope: SurveyScope,
     files: ProcFiles,
+    reader: ProcessReader,
     snapshots: SnapshotSchedule,
     processes: HashMap<u32, SurveyedProcess>,
     previous: Option<(Instant, u64)>,
@@ -42,21 +48,32 @@ impl Surveyor {
     /// Creates a surveyor without samples.
     pub fn new(scope: SurveyScope) -> Surveyor {
         let snapshots = SnapshotSchedule::new(scope.thorough);
-        Surveyor { scope, files: ProcFiles::new(), snapshots, processes: HashMap::new(), previous: None }
+        let reader = ProcessReader::default();
+        Surveyor {
+            scope,
+            files: ProcFiles::new(),
+            reader,
+            snapshots,
+            processes: HashMap::new(),
+            previous: None,
+        }
     }
 
     /// Returns what the processes did since the last sample. The first sample has no rates.
     pub fn sample(&mut self) -> Survey {
         let now = Instant::now();
         let since = self.previous.map_or(now, |(then, _)| then);
+        self.reader.begin_sample(now + SAMPLE_LIMIT);
         self.read();
-        self.snapshots.take_due(&mut self.processes, now.duration_since(since));
+        self.snapshots.take_due(&mut self.processes, &mut self.reader, now.duration_since(since));
         let processes = self.activities();
-        let spent_ns = thread_cpu_ns();
+        let spent_ns = thread_cpu_ns() + self.reader.cpu_ns();
         let cost_ns = self.previous.map_or(0, |(_, before)| spent_ns - before);
         self.previous = Some((now, spent_ns));
         let elapsed_s = now.duration_since(since).as_secs_f64();
-        Survey { elapsed_s, cost_s: cost_ns as f64 / 1e9, processes }
+        let left_out = |one: &&SurveyedProcess| one.is_shown() && one.streams.is_left_out();
+        let left_out = self.processes.values().filter(left_out).count();
+        Survey { elapsed_s, cost_s: cost_ns as f64 / 1e9, left_out, processes }
     }
 
     fn read(&mut self) {
@@ -65,16 +82,18 @@ impl Surveyor {
         let mut exited = Vec::new();
         for pid in pids {
             let mut one = before.remove(&pid);
-            match one.as_mut().map(|one| one.read(pid)) {
+            match one.as_mut().map(|one| one.read(pid, &mut self.reader)) {
                 Some(ProcessRead::Same) => {}
                 Some(ProcessRead::Gone) => {
                     exited.extend(one.take());
-                    one = SurveyedProcess::begin(pid, &mut self.files);
+                    self.reader.forget(pid);
+                    one = SurveyedProcess::begin(pid, &mut self.files, &mut self.reader);
                 }
-                None => one = SurveyedProcess::begin(pid, &mut self.files),
+                None => one = SurveyedProcess::begin(pid, &mut self.files, &mut self.reader),
             }
             self.processes.extend(one.map(|one| (pid, one)));
         }
+        before.keys().for_each(|pid| self.reader.forget(*pid));
         exited.extend(before.into_values());
         for ended in exited {
             self.files.release(ended.open_files());

@@ -9,8 +9,8 @@ use weir_model::trace::IoTotals;
 use weir_sys::proc;
 use weir_sys::process_stat::{self, MAX_STAT_BYTES, ProcessStat};
 
-use crate::process_buffers::ProcessBuffers;
 use crate::survey::proc_files::{OpenProcFile, ProcFiles};
+use crate::survey::process_reader::{ProcessReader, Reading};
 use crate::survey::streams::PendingStreams;
 
 /// The result of reading a process again.
@@ -48,7 +48,7 @@ struct IntervalActivity {
 
 impl SurveyedProcess {
     /// Takes the first sample of a process. Returns none if it has exited.
-    pub fn begin(pid: u32, files: &mut ProcFiles) -> Option<SurveyedProcess> {
+    pub fn begin(pid: u32, files: &mut ProcFiles, reader: &mut ProcessReader) -> Option<SurveyedProcess> {
         let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
         let stat_file = files.open(format!("/proc/{pid}/stat"));
         let (stat, comm) = read_stat(&stat_file).unzip();
@@ -59,26 +59,41 @@ impl SurveyedProcess {
         let io_file = files.open(format!("/proc/{pid}/io"));
         let counters = read_io(&io_file);
         let foreign = counters.as_ref().is_err_and(is_denied);
-        let command = command(pid, &comm);
         let (counters, at) = (counters.ok(), Instant::now());
-        let streams = PendingStreams::new(ProcessBuffers::of_child(None, stat.parent, pid));
-        Some(SurveyedProcess {
+        let streams = PendingStreams::new(Some(stat.parent));
+        let mut process = SurveyedProcess {
             stat_file,
             io_file,
             stat,
             uid,
+            command: comm.clone(),
             comm,
-            command,
             foreign,
             at,
             counters,
             activity: None,
             streams,
-        })
+        };
+        process.read_command(pid, reader);
+        Some(process)
+    }
+
+    /// Reads the arguments. The name stands in for them if there are none, or they cannot be read.
+    fn read_command(&mut self, pid: u32, reader: &mut ProcessReader) {
+        self.command.clone_from(&self.comm);
+        if !self.is_shown() {
+            return;
+        }
+        match reader.command(pid) {
+            Reading::Answer(command) if !command.is_empty() => self.command = command,
+            Reading::Answer(_) => {}
+            Reading::NoAnswer => self.streams.set_unanswered(),
+            Reading::OutOfTime => self.streams.leave_out(),
+        }
     }
 
     /// Takes the next sample.
-    pub fn read(&mut self, pid: u32) -> ProcessRead {
+    pub fn read(&mut self, pid: u32, reader: &mut ProcessReader) -> ProcessRead {
         let Some((stat, comm)) = read_stat(&self.stat_file) else { return ProcessRead::Gone };
         if stat.start_ticks != self.stat.start_ticks {
             return ProcessRead::Gone;
@@ -96,9 +111,10 @@ impl SurveyedProcess {
         });
         (self.at, self.counters) = (now, counters.or(self.counters));
         if stat.code_start != before.code_start || comm != self.comm {
-            self.command = command(pid, &comm);
             self.comm = comm;
-            self.streams = PendingStreams::new(ProcessBuffers::default());
+            self.streams = PendingStreams::new(None);
+            reader.forget(pid);
+            self.read_command(pid, reader);
         }
         ProcessRead::Same
     }
@@ -175,6 +191,7 @@ impl SurveyedProcess {
             writes: rate(|activity| (activity.write_calls, activity.written_bytes)),
             user_share: share(|activity| activity.user_ticks),
             system_share: share(|activity| activity.system_ticks),
+            unanswered: self.streams.is_unanswered(),
             waiting: self.streams.waiting(),
         }
     }
@@ -197,36 +214,11 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// Returns the arguments separated by spaces, up to 4 KiB, or the name if there are none.
-fn command(pid: u32, comm: &str) -> String {
-    let mut text = vec![0; 4096];
-    let read = std::fs::File::open(format!("/proc/{pid}/cmdline"));
-    let got = read.and_then(|mut file| io::Read::read(&mut file, &mut text)).unwrap_or(0);
-    text.truncate(got);
-    while text.last() == Some(&0) {
-        text.pop();
-    }
-    text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
-    if text.is_empty() { comm.into() } else { String::from_utf8_lossy(&text).into_owned() }
-}
-
 impl std::fmt::Debug for SurveyedProcess {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("SurveyedProcess")
             .field("comm", &self.comm)
             .field("stat", &self.stat)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_has_the_arguments() {
-        let own = command(std::process::id(), "name");
-        assert!(own.starts_with(&std::env::args().next().unwrap()), "{own}");
-        assert_eq!(command(u32::MAX, "name"), "name");
     }
 }

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use weir_sys::clock::thread_cpu_ns;
-
 use crate::survey::process::SurveyedProcess;
+use crate::survey::process_reader::ProcessReader;
 
 /// Buffer snapshots may take 1/250 of the time of one CPU.
 const BUDGET_PART: u32 = 250;
@@ -39,7 +38,14 @@ impl SnapshotSchedule {
     }
 
     /// Reads the buffers of the processes that are due, longest not read first, until the budget is used up.
-    pub fn take_due(&mut self, processes: &mut HashMap<u32, SurveyedProcess>, since: Duration) {
+    ///
+    /// In a thorough survey only the reader's deadline ends this.
+    pub fn take_due(
+        &mut self,
+        processes: &mut HashMap<u32, SurveyedProcess>,
+        reader: &mut ProcessReader,
+        since: Duration,
+    ) {
         self.sample += 1;
         self.last_snapshots.retain(|pid, _| processes.contains_key(pid));
         self.budget_ns = (self.budget_ns + (since / BUDGET_PART).as_nanos() as i64)
@@ -53,10 +59,11 @@ impl SnapshotSchedule {
             if self.budget_ns <= 0 && !self.thorough {
                 break;
             }
-            let start_ns = thread_cpu_ns();
-            one.streams.take_snapshot(pid, self.started.elapsed().as_secs_f64());
-            self.budget_ns -= (thread_cpu_ns() - start_ns) as i64;
-            self.last_snapshots.insert(pid, self.sample);
+            let before_ns = reader.cpu_ns();
+            if one.streams.take_snapshot(pid, reader, self.started.elapsed().as_secs_f64()) {
+                self.last_snapshots.insert(pid, self.sample);
+            }
+            self.budget_ns -= (reader.cpu_ns() - before_ns) as i64;
         }
     }
 
@@ -67,6 +74,7 @@ impl SnapshotSchedule {
             one.streams.forget();
         }
         if !one.is_readable() {
+            one.streams.set_not_due();
             return None;
         }
         let last = self.last_snapshots.get(&pid).copied();

@@ -4,7 +4,7 @@ use weir_model::top::PendingStream;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::proc::descriptor;
 
-use crate::process_buffers::ProcessBuffers;
+use crate::survey::process_reader::{ImageState, ProcessReader, Reading};
 
 /// Snapshots between two searches for new streams.
 const SEARCH_EVERY: u32 = 16;
@@ -13,9 +13,12 @@ const PREVIEW_BYTES: usize = 64;
 
 /// The pending streams of a process.
 pub(super) struct PendingStreams {
-    buffers: ProcessBuffers,
+    /// The parent, until the process calls execve(2).
+    parent: Option<u32>,
     snapshots: u32,
     known: Option<Vec<KnownStream>>,
+    unanswered: bool,
+    left_out: bool,
     now_s: f64,
 }
 
@@ -33,17 +36,49 @@ struct KnownStream {
 }
 
 impl PendingStreams {
-    pub fn new(buffers: ProcessBuffers) -> PendingStreams {
-        PendingStreams { buffers, snapshots: 0, known: None, now_s: 0.0 }
+    /// Creates the streams of an image that has no snapshot yet.
+    pub fn new(parent: Option<u32>) -> PendingStreams {
+        PendingStreams { parent, snapshots: 0, known: None, unanswered: false, left_out: false, now_s: 0.0 }
     }
 
-    /// Takes a buffer snapshot. `now_s` is the time by any monotonic clock, in seconds.
-    pub fn take_snapshot(&mut self, pid: u32, now_s: f64) {
-        if self.snapshots % SEARCH_EVERY == SEARCH_EVERY - 1 {
-            self.buffers.search_again(weir_sys::clock::now_ns());
+    /// Takes a buffer snapshot. `now_s` is the time by any monotonic clock, in seconds. Returns false if the time of the
+    /// sample is over.
+    pub fn take_snapshot(&mut self, pid: u32, reader: &mut ProcessReader, now_s: f64) -> bool {
+        let search_again = self.snapshots % SEARCH_EVERY == SEARCH_EVERY - 1;
+        let image = ImageState { parent: self.parent, is_new: self.snapshots == 0, search_again };
+        let reading = reader.buffers(pid, image);
+        self.left_out = reading == Reading::OutOfTime;
+        self.unanswered = reading == Reading::NoAnswer;
+        match reading {
+            Reading::Answer(found) => self.update(found, now_s, |fd| descriptor(pid, fd)),
+            Reading::NoAnswer | Reading::OutOfTime => self.known = None,
         }
-        let found = self.buffers.snapshot(pid);
-        self.update(found, now_s, |fd| descriptor(pid, fd));
+        !self.left_out
+    }
+
+    /// Notes that the last sample had no time for this process.
+    pub fn leave_out(&mut self) {
+        (self.known, self.left_out) = (None, true);
+    }
+
+    /// Notes that this sample does not need the buffers: the process runs, or may not be read.
+    pub fn set_not_due(&mut self) {
+        self.left_out = false;
+    }
+
+    /// Returns whether the last sample had no time for this process.
+    pub fn is_left_out(&self) -> bool {
+        self.left_out
+    }
+
+    /// Notes that a read of the process's memory gave no answer.
+    pub fn set_unanswered(&mut self) {
+        self.unanswered = true;
+    }
+
+    /// Returns whether the last read of the process's memory gave no answer.
+    pub fn is_unanswered(&self) -> bool {
+        self.unanswered
     }
 
     /// Forgets the last snapshot.
@@ -129,7 +164,7 @@ mod tests {
 
     /// Returns number, age and `from_before` of the pending bytes after snapshots with these texts.
     fn after(snapshots: &[(f64, &[&str])]) -> Vec<(u64, f64, bool)> {
-        let mut streams = PendingStreams::new(ProcessBuffers::default());
+        let mut streams = PendingStreams::new(None);
         for (now_s, texts) in snapshots {
             let found = texts.iter().map(|text| buffer(1, text)).collect();
             streams.update(found, *now_s, |fd| Some(format!("/{fd}")));
@@ -151,7 +186,7 @@ mod tests {
 
     #[test]
     fn streams_without_a_descriptor_or_with_nothing_are_left_out() {
-        let mut streams = PendingStreams::new(ProcessBuffers::default());
+        let mut streams = PendingStreams::new(None);
         assert_eq!(streams.waiting(), None);
         streams.update(vec![buffer(-1, "memory"), buffer(2, "")], 1.0, |_| None);
         assert_eq!(streams.waiting(), Some(Vec::new()));

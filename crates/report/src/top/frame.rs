@@ -7,7 +7,7 @@ use weir_model::Size;
 use weir_model::top::ProcessActivity;
 
 use super::keys::KEYS;
-use super::labels::{FOREIGN, path, totals, waits};
+use super::labels::{FOREIGN, path, totals, unread, waits};
 use super::{Foot, TopView, list};
 use crate::number::percent;
 use crate::text::{clean, shorten, width};
@@ -61,7 +61,8 @@ fn top(view: &TopView, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buf
         "" => String::new(),
         filter => format!(" · only \"{filter}\""),
     };
-    let text = format!("{state} · by {}{filter} · weir itself {cost} %", view.selection.sort.name());
+    let unread = unread(chosen, survey.left_out).map_or(String::new(), |sentence| format!(" · {sentence}"));
+    let text = format!("{state} · by {}{filter} · weir itself {cost} %{unread}", view.selection.sort.name());
     line(
         view,
         &text,
@@ -88,6 +89,7 @@ fn detail(view: &TopView, one: &ProcessActivity, area: Rect, buffer: &mut Buffer
     let below = Rect { y: area.y + 1, height: 1, ..area };
     let Some(stream) = one.oldest() else {
         let text = match (&one.waiting, one.foreign) {
+            _ if one.unanswered => "it did not answer: a read of its memory blocks or takes too long",
             (Some(_), _) => "no pending bytes in its buffers",
             (None, true) => "its buffers cannot be read",
             (None, false) => "its buffers are not read yet, or it is running",

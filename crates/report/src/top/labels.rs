@@ -41,7 +41,7 @@ pub(super) fn share(share: Option<f64>) -> String {
 
 /// Returns the pending bytes; empty for none, a dash if unknown.
 pub(super) fn pending(one: &ProcessActivity) -> String {
-    match (one.foreign, one.pending_bytes()) {
+    match (one.foreign || one.unanswered, one.pending_bytes()) {
         (true, _) => ABSENT.into(),
         (_, 0) => String::new(),
         (_, bytes) => Size(bytes).to_string(),
@@ -86,6 +86,31 @@ pub(super) fn path(path: &str) -> &str {
 /// Returns the PID and the mark of another user's process.
 pub(super) fn pid(one: &ProcessActivity) -> (String, &'static str) {
     (one.pid.to_string(), if one.foreign { FOREIGN } else { "" })
+}
+
+/// Returns a sentence about the processes whose buffers could not be read in time; None if there are none. At most
+/// three are named.
+pub(super) fn unread(processes: &[&ProcessActivity], left_out: usize) -> Option<String> {
+    let unanswered: Vec<String> = processes
+        .iter()
+        .filter(|one| one.unanswered)
+        .map(|one| format!("{} {}", one.comm, one.pid))
+        .collect();
+    let names = unanswered[..unanswered.len().min(3)].join(", ");
+    let more = if unanswered.len() > 3 { ", …" } else { "" };
+    let mut sentences = Vec::new();
+    match unanswered.len() {
+        0 => {}
+        1 => sentences.push(format!("1 process did not answer, so its buffers are unknown: {names}")),
+        number => sentences
+            .push(format!("{number} processes did not answer, so their buffers are unknown: {names}{more}")),
+    }
+    match left_out {
+        0 => {}
+        1 => sentences.push("the buffers of 1 process were not read: no time left".into()),
+        number => sentences.push(format!("the buffers of {number} processes were not read: no time left")),
+    }
+    (!sentences.is_empty()).then(|| sentences.join(" · "))
 }
 
 /// Returns the totals of all processes: `45200 calls/s, 45100 of them tiny · nothing pending`.

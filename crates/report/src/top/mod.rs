@@ -52,6 +52,7 @@ pub enum Foot<'a> {
 pub fn document<'a>(survey: &'a Survey, selection: &'a Selection, rows: Option<usize>) -> TopDocument<'a> {
     let mut processes = selection.select(survey);
     let found = processes.len();
+    let unanswered = processes.iter().filter(|one| one.unanswered).count();
     processes.truncate(rows.unwrap_or(usize::MAX));
     TopDocument {
         schema: SCHEMA,
@@ -60,6 +61,8 @@ pub fn document<'a>(survey: &'a Survey, selection: &'a Selection, rows: Option<u
         sort: selection.sort.name(),
         filter: &selection.filter,
         found,
+        unanswered,
+        left_out: survey.left_out,
         processes,
     }
 }

@@ -2,7 +2,7 @@
 
 use weir_model::top::{ProcessActivity, Survey};
 
-use super::labels::{age, calls, location, pending, pid, share, size, tiny, totals};
+use super::labels::{age, calls, location, pending, pid, share, size, tiny, totals, unread};
 use super::order::{Selection, Sort};
 use crate::block::Block;
 use crate::number::whole_percent;
@@ -24,6 +24,7 @@ pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block>
     }
     let rest = chosen.len() - shown.len();
     blocks.extend((rest > 0).then(|| Block::Aside(format!("and {rest} more with fewer calls or none"))));
+    blocks.extend(unread(&chosen, survey.left_out).map(Block::Aside));
     blocks.push(Block::Facts(facts(survey, &shown)));
     blocks
 }
@@ -31,7 +32,7 @@ pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block>
 fn is_worth_a_line(one: &ProcessActivity) -> bool {
     let calls = one.calls().is_some_and(|rate| rate.calls_s > 0.0);
     let runs = [one.user_share, one.system_share].into_iter().flatten().any(|share| share > 0.0);
-    calls || runs || one.pending_bytes() > 0
+    calls || runs || one.pending_bytes() > 0 || one.unanswered
 }
 
 /// Returns the columns. The column that the rows are sorted by is always shown.

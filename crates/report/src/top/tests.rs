@@ -51,7 +51,8 @@ fn survey() -> Survey {
     };
     let copier = activity(300, "cp a b", (100.0, 13_107_200.0), (100.0, 13_107_200.0));
     let bytewise = activity(12345, "./tr2u a w", (250_000.0, 250_000.0), (250_000.0, 250_000.0));
-    Survey { elapsed_s: 1.0, cost_s: 0.004, processes: vec![foreign, copier, worker, bytewise] }
+    let processes = vec![foreign, copier, worker, bytewise];
+    Survey { elapsed_s: 1.0, cost_s: 0.004, left_out: 0, processes }
 }
 
 fn view<'a>(survey: &'a Survey, selection: &'a Selection, selected: u32) -> TopView<'a> {
@@ -238,4 +239,26 @@ fn json_has_null_for_unknown_values() {
     assert_eq!(process(12345)["tiny_calls_s"], 500_000.0);
     let part = document(&survey, &selection, Some(1));
     assert_eq!((part.found, part.processes.len()), (4, 1));
+}
+
+#[test]
+fn processes_without_an_answer_are_named() {
+    let mut survey = survey();
+    let selection = Selection::default();
+    let table = |survey: &Survey| {
+        terminal::text(&blocks(survey, &Selection::default(), 20), &Style { width: 120, ..Style::default() })
+    };
+    assert!(!table(&survey).contains("answer"));
+    let hung = survey.processes.iter_mut().find(|one| one.pid == 4711).unwrap();
+    (hung.unanswered, hung.waiting) = (true, None);
+    let one = table(&survey);
+    assert!(one.contains("1 process did not answer, so its buffers are unknown: python3 4711"), "{one}");
+    survey.left_out = 12;
+    let both = table(&survey);
+    assert!(both.contains("the buffers of 12 processes were not read: no time left"), "{both}");
+    let whole = document(&survey, &selection, Some(1));
+    assert_eq!((whole.unanswered, whole.left_out), (1, 12));
+    let lines = lines(&view(&survey, &selection, 4711), 120, 24);
+    assert!(lines[1].contains("1 process did not answer"), "{lines:#?}");
+    assert!(lines[22].starts_with("it did not answer"), "{lines:#?}");
 }

@@ -1,0 +1,199 @@
+//! Reads command lines and stream buffers in a child process that the survey can abandon: both are memory of the
+//! surveyed process, and reading it can block for ever.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use weir_model::trace::Buffer;
+use weir_sys::clock::{now_ns, thread_cpu_ns};
+use weir_sys::expendable::{ExpendableChild, Limits};
+
+use crate::process_buffers::ProcessBuffers;
+
+/// The time for which a read may block: longer than a read from swap.
+const BLOCKED: Duration = Duration::from_millis(400);
+/// The same after several processes of one sample have not answered. There may be many of them.
+const BLOCKED_LEAST: Duration = Duration::from_millis(50);
+/// The whole time for one process: several times that of the largest search of a heap.
+const TOTAL: Duration = Duration::from_secs(1);
+/// The time after which a process that did not answer is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
+
+/// The result of asking for a process.
+#[derive(Debug, PartialEq)]
+pub(super) enum Reading<T> {
+    Answer(T),
+    /// A read blocks, or takes too long.
+    NoAnswer,
+    /// The time of this sample is over.
+    OutOfTime,
+}
+
+/// A request to the child.
+#[derive(Debug, Serialize, Deserialize)]
+enum Request {
+    Command { pid: u32 },
+    Buffers { pid: u32, image: ImageState, ended: Vec<u32> },
+}
+
+/// What the child must know about a process besides its PID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ImageState {
+    /// The parent, until the process calls execve(2).
+    pub parent: Option<u32>,
+    /// The process, or its image, is new since the last snapshot.
+    pub is_new: bool,
+    /// Search for new streams.
+    pub search_again: bool,
+}
+
+/// The answer of the child, with the CPU time that it cost.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer<T> {
+    value: T,
+    cpu_ns: u64,
+}
+
+/// The child, and the processes that did not answer.
+#[derive(Debug, Default)]
+pub(super) struct ProcessReader {
+    child: Option<ExpendableChild>,
+    unanswered: HashMap<u32, Instant>,
+    /// Processes whose state the child may drop.
+    ended: Vec<u32>,
+    deadline: Option<Instant>,
+    /// Processes that did not answer in this sample.
+    failures: u32,
+    cpu_ns: u64,
+}
+
+impl ProcessReader {
+    /// Begins a sample. No process is asked after the deadline.
+    pub fn begin_sample(&mut self, deadline: Instant) {
+        (self.deadline, self.failures) = (Some(deadline), 0);
+        self.unanswered.retain(|_, since| since.elapsed() < ASK_AGAIN);
+    }
+
+    /// Returns the CPU time that the children have used for answers.
+    pub fn cpu_ns(&self) -> u64 {
+        self.cpu_ns
+    }
+
+    /// Forgets a process that has ended or executed another image.
+    pub fn forget(&mut self, pid: u32) {
+        self.unanswered.remove(&pid);
+        self.ended.push(pid);
+    }
+
+    /// Reads the arguments of a process, separated by spaces; empty if there are none.
+    pub fn command(&mut self, pid: u32) -> Reading<String> {
+        self.ask(pid, &Request::Command { pid })
+    }
+
+    /// Takes a buffer snapshot of a process.
+    pub fn buffers(&mut self, pid: u32, image: ImageState) -> Reading<Vec<Buffer>> {
+        let ended = std::mem::take(&mut self.ended);
+        self.ask(pid, &Request::Buffers { pid, image, ended })
+    }
+
+    fn ask<T: for<'a> Deserialize<'a>>(&mut self, pid: u32, request: &Request) -> Reading<T> {
+        if self.unanswered.contains_key(&pid) {
+            return Reading::NoAnswer;
+        }
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Reading::OutOfTime;
+        }
+        let blocked = (BLOCKED / (1 + self.failures)).max(BLOCKED_LEAST);
+        let total = left.map_or(TOTAL, |left| left.min(TOTAL));
+        let answer = self.answer(request, Limits { blocked, total: Some(total) });
+        match answer.and_then(|answer| serde_json::from_slice::<Answer<T>>(&answer).ok()) {
+            Some(answer) => {
+                self.cpu_ns += answer.cpu_ns;
+                Reading::Answer(answer.value)
+            }
+            None => {
+                // The next question starts another child.
+                self.child = None;
+                self.failures += 1;
+                self.unanswered.insert(pid, Instant::now());
+                Reading::NoAnswer
+            }
+        }
+    }
+
+    fn answer(&mut self, request: &Request, limits: Limits) -> Option<Vec<u8>> {
+        let request = serde_json::to_vec(request).ok()?;
+        if self.child.is_none() {
+            let mut known = HashMap::new();
+            self.child = ExpendableChild::start(move |request, _| serve(&mut known, request)).ok();
+        }
+        self.child.as_mut()?.ask(&request, limits, None).ok()
+    }
+}
+
+/// Answers a request in the child. `known` holds the walkers of the processes that it has read.
+fn serve(known: &mut HashMap<u32, ProcessBuffers>, request: &[u8]) -> Vec<u8> {
+    let started_ns = thread_cpu_ns();
+    let cost = || thread_cpu_ns() - started_ns;
+    let answer = match serde_json::from_slice(request) {
+        Ok(Request::Command { pid }) => {
+            let value = command(pid);
+            serde_json::to_vec(&Answer { value, cpu_ns: cost() })
+        }
+        Ok(Request::Buffers { pid, image, ended }) => {
+            ended.iter().for_each(|pid| drop(known.remove(pid)));
+            let value = snapshot(known, pid, image);
+            serde_json::to_vec(&Answer { value, cpu_ns: cost() })
+        }
+        Err(_) => Ok(Vec::new()),
+    };
+    answer.unwrap_or_default()
+}
+
+fn snapshot(known: &mut HashMap<u32, ProcessBuffers>, pid: u32, image: ImageState) -> Vec<Buffer> {
+    if image.is_new {
+        known.remove(&pid);
+    }
+    let new = || image.parent.map(|parent| ProcessBuffers::of_child(None, parent, pid)).unwrap_or_default();
+    let buffers = known.entry(pid).or_insert_with(new);
+    if image.search_again {
+        buffers.search_again(now_ns());
+    }
+    buffers.snapshot(pid)
+}
+
+/// Returns the arguments separated by spaces, up to 4 KiB; empty if there are none.
+fn command(pid: u32) -> String {
+    let mut text = vec![0; 4096];
+    let read = std::fs::File::open(format!("/proc/{pid}/cmdline"));
+    let got = read.and_then(|mut file| std::io::Read::read(&mut file, &mut text)).unwrap_or(0);
+    text.truncate(got);
+    while text.last() == Some(&0) {
+        text.pop();
+    }
+    text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_has_the_arguments() {
+        let mut reader = ProcessReader::default();
+        let Reading::Answer(own) = reader.command(std::process::id()) else { panic!("no answer") };
+        assert!(own.starts_with(&std::env::args().next().unwrap()), "{own}");
+        assert_eq!(reader.command(u32::MAX), Reading::Answer(String::new()));
+        assert!(reader.cpu_ns() > 0);
+    }
+
+    #[test]
+    fn after_the_deadline_no_process_is_asked() {
+        let mut reader = ProcessReader::default();
+        reader.begin_sample(Instant::now());
+        assert_eq!(reader.command(std::process::id()), Reading::OutOfTime);
+    }
+}

@@ -1,0 +1,394 @@
+//! Work in a child process that its parent can abandon.
+//!
+//! A read of another process's memory, or of a file of /proc, can block for ever: a page belongs to userfaultfd(2) or to
+//! a FUSE file that no program serves, or the lock of the memory map is held. The thread then ignores every signal but
+//! SIGKILL, and with some FUSE servers that one too. So a forked child does the work, and the parent waits for it with a
+//! limit. Only the child can hang.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::clock::process_cpu_ns;
+use crate::{proc, process_stat};
+
+/// The interval at which a silent child is examined: short for a user.
+const CHECK: Duration = Duration::from_millis(10);
+/// The limit of [`Limits::blocked`] after a stop request: a user has asked to end.
+const BLOCKED_AFTER_STOP: Duration = Duration::from_millis(200);
+/// The largest answer. A damaged length must not make the parent allocate more.
+const MAX_ANSWER_BYTES: usize = 1 << 30;
+
+/// A child process that answers requests. Dropping it kills the child.
+#[derive(Debug)]
+pub struct ExpendableChild {
+    pid: u32,
+    socket: UnixStream,
+    flags: *mut SharedFlags,
+}
+
+// SAFETY: `flags` points to a shared mapping of atomics, which this value owns.
+unsafe impl Send for ExpendableChild {}
+
+/// The time that a child may take for one answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The time for which all threads of the child may sleep in the kernel and use no CPU time. A child that gets no
+    /// processor does not count as sleeping.
+    pub blocked: Duration,
+    /// The whole time; None for no limit.
+    pub total: Option<Duration>,
+}
+
+/// The reason why a child gave no answer. The child must be dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// A call has blocked for [`Limits::blocked`].
+    Blocked,
+    /// The work has taken [`Limits::total`].
+    Late,
+    /// The child has ended.
+    Ended,
+}
+
+/// Flags in memory that parent and child share.
+#[derive(Debug, Default)]
+struct SharedFlags {
+    /// The parent asks the child to end its work early.
+    stop: AtomicBool,
+    /// The child does something that must not be interrupted.
+    critical: AtomicBool,
+}
+
+/// The flags of the child that this process is; null in other processes.
+static OWN_FLAGS: AtomicPtr<SharedFlags> = AtomicPtr::new(null_mut());
+
+/// Does work during which the parent of an expendable child does not kill it. The work must not touch what can block.
+pub fn critical<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: the mapping exists until the process ends.
+    let flags = unsafe { OWN_FLAGS.load(Relaxed).as_ref() };
+    flags.inspect(|flags| flags.critical.store(true, Relaxed));
+    let result = work();
+    flags.inspect(|flags| flags.critical.store(false, Relaxed));
+    result
+}
+
+/// Returns a sentence about a process whose memory gave no answer.
+pub fn no_answer_text(pid: u32) -> String {
+    format!(
+        "{} does not answer: a read of its memory or of its files in /proc blocks (userfaultfd, FUSE, or a thread that \
+         holds the lock of its memory map)",
+        proc::label(pid)
+    )
+}
+
+/// Does one piece of work in a child and returns its answer.
+///
+/// `work` gets a flag that is set when the caller's `stop` is set. See [`ExpendableChild::start`] for what it may do.
+pub fn answer_of(
+    work: impl FnOnce(&AtomicBool) -> Vec<u8>,
+    limits: Limits,
+    stop: Option<&AtomicBool>,
+) -> Result<Vec<u8>, NoAnswer> {
+    let mut work = Some(work);
+    let serve = |_: &[u8], stop: &AtomicBool| work.take().map(|work| work(stop)).unwrap_or_default();
+    let mut child = ExpendableChild::start(serve).map_err(|_| NoAnswer::Ended)?;
+    child.ask(&[], limits, stop)
+}
+
+impl ExpendableChild {
+    /// Forks a child that answers each request by `serve`. Fails if a mapping, a socket or a process cannot be created.
+    ///
+    /// In the child only the calling thread exists, and all descriptors are closed: `serve` must open what it needs, and
+    /// must not need another thread of the parent. The child dies with the calling thread.
+    pub fn start(serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>) -> io::Result<ExpendableChild> {
+        let (socket, child_socket) = UnixStream::pair()?;
+        let flags = map_flags()?;
+        let parent = std::process::id();
+        // SAFETY: the child calls `serve_requests`, which never returns.
+        match unsafe { libc::fork() } {
+            0 => serve_requests(parent, child_socket, flags, serve),
+            pid if pid > 0 => Ok(ExpendableChild { pid: pid as u32, socket, flags }),
+            _ => {
+                let error = io::Error::last_os_error();
+                unmap_flags(flags);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the child's PID.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Sends a request and waits for the answer. A `stop` that is set is passed on to the child, which may then end its
+    /// work early.
+    pub fn ask(
+        &mut self,
+        request: &[u8],
+        limits: Limits,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Vec<u8>, NoAnswer> {
+        let is_stopped = || stop.is_some_and(|stop| stop.load(Relaxed));
+        let mut watch = Watch::new(self.pid);
+        send(&mut self.socket, request).map_err(|_| NoAnswer::Ended)?;
+        let (mut answer, mut wanted) = (Vec::new(), None);
+        while wanted.is_none_or(|wanted| answer.len() < wanted) {
+            self.flags().stop.store(is_stopped(), Relaxed);
+            if self.is_readable() {
+                receive_part(&mut self.socket, &mut answer, &mut wanted)?;
+                continue;
+            }
+            let blocked = if is_stopped() { limits.blocked.min(BLOCKED_AFTER_STOP) } else { limits.blocked };
+            let problem = watch.check(Limits { blocked, ..limits });
+            if let Some(problem) = problem.filter(|_| !self.flags().critical.load(Relaxed)) {
+                return Err(problem);
+            }
+        }
+        Ok(answer)
+    }
+
+    fn flags(&self) -> &SharedFlags {
+        // SAFETY: the mapping exists until `self` is dropped.
+        unsafe { &*self.flags }
+    }
+
+    /// Waits for bytes of an answer, for one interval.
+    fn is_readable(&self) -> bool {
+        let mut polled = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        let interval = Timespec { tv_sec: 0, tv_nsec: i64::from(CHECK.subsec_nanos()) };
+        poll(&mut polled, Some(&interval)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+impl Drop for ExpendableChild {
+    /// Kills the child, and reaps it unless it blocks even then.
+    fn drop(&mut self) {
+        const ATTEMPTS: u32 = 40;
+        let pid = self.pid as libc::pid_t;
+        // SAFETY: the child is not reaped, so the number is its own.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        for _ in 0..ATTEMPTS {
+            // SAFETY: the call takes numbers and a null pointer.
+            if unsafe { libc::waitpid(pid, null_mut(), libc::WNOHANG | libc::__WALL) } != 0 {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        unmap_flags(self.flags);
+    }
+}
+
+/// Measures how long a child has been silent, in intervals, so that a time in which weir itself is stopped does not count.
+struct Watch {
+    pid: u32,
+    cpu_ns: u64,
+    blocked: Duration,
+    total: Duration,
+}
+
+impl Watch {
+    fn new(pid: u32) -> Watch {
+        Watch { pid, cpu_ns: process_cpu_ns(pid), blocked: Duration::ZERO, total: Duration::ZERO }
+    }
+
+    /// Returns which limit the child has reached after another interval.
+    fn check(&mut self, limits: Limits) -> Option<NoAnswer> {
+        let cpu_ns = process_cpu_ns(self.pid);
+        let works = cpu_ns != self.cpu_ns || is_runnable(self.pid);
+        self.cpu_ns = cpu_ns;
+        self.blocked = if works { Duration::ZERO } else { self.blocked + CHECK };
+        self.total += CHECK;
+        if self.blocked >= limits.blocked {
+            return Some(NoAnswer::Blocked);
+        }
+        limits.total.filter(|total| self.total >= *total).map(|_| NoAnswer::Late)
+    }
+}
+
+/// Tells whether a thread of the process runs or waits for a processor.
+fn is_runnable(pid: u32) -> bool {
+    let state = |tid: u32| process_stat::read(tid).map(|stat| stat.state);
+    proc::threads(pid).into_iter().any(|tid| state(tid) == Some(b'R'))
+}
+
+/// Answers requests until the parent has gone.
+fn serve_requests(
+    parent: u32,
+    mut socket: UnixStream,
+    flags: *mut SharedFlags,
+    mut serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>,
+) -> ! {
+    isolate(parent, &socket);
+    OWN_FLAGS.store(flags, Relaxed);
+    // SAFETY: the mapping exists until the process ends.
+    let stop = unsafe { &(*flags).stop };
+    // A panic must not unwind into the parent's frames.
+    let _ended = catch_unwind(AssertUnwindSafe(|| {
+        while let Some(request) = receive(&mut socket) {
+            if send(&mut socket, &serve(&request, stop)).is_err() {
+                break;
+            }
+        }
+    }));
+    // SAFETY: ends the child without the parent's exit handlers.
+    unsafe { libc::_exit(0) }
+}
+
+/// Makes the child die with its parent, and closes all descriptors: a child that cannot be killed must keep no pipe or
+/// terminal open.
+fn isolate(parent: u32, socket: &UnixStream) {
+    // SAFETY: all calls take numbers or a static string. No other thread uses the descriptors: there is none.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() as u32 != parent {
+            libc::_exit(0);
+        }
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for fd in 0..3 {
+            libc::dup2(null, fd);
+        }
+        let kept = socket.as_raw_fd() as u32;
+        libc::syscall(libc::SYS_close_range, 3, kept - 1, 0);
+        libc::syscall(libc::SYS_close_range, kept + 1, u32::MAX, 0);
+    }
+}
+
+fn map_flags() -> io::Result<*mut SharedFlags> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let sharing = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping; zero bytes are valid flags.
+    match unsafe { libc::mmap(null_mut(), size_of::<SharedFlags>(), protection, sharing, -1, 0) } {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        mapping => Ok(mapping.cast()),
+    }
+}
+
+fn unmap_flags(flags: *mut SharedFlags) {
+    // SAFETY: the caller owns the mapping and does not use it any more.
+    unsafe { libc::munmap(flags.cast(), size_of::<SharedFlags>()) };
+}
+
+/// Sends a message: its length in 8 bytes, then its bytes.
+fn send(socket: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
+    socket.write_all(&[&(bytes.len() as u64).to_le_bytes(), bytes].concat())
+}
+
+/// Receives a message; None at the end of the stream.
+fn receive(socket: &mut UnixStream) -> Option<Vec<u8>> {
+    let mut length = [0; 8];
+    socket.read_exact(&mut length).ok()?;
+    let mut bytes = vec![0; usize::try_from(u64::from_le_bytes(length)).ok()?];
+    socket.read_exact(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Appends bytes that have arrived to a message whose length is `wanted`, once that is known.
+fn receive_part(
+    socket: &mut UnixStream,
+    message: &mut Vec<u8>,
+    wanted: &mut Option<usize>,
+) -> Result<(), NoAnswer> {
+    let mut part = [0; 16 << 10];
+    match socket.read(&mut part) {
+        Ok(0) => return Err(NoAnswer::Ended),
+        Ok(length) => message.extend(&part[..length]),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        Err(_) => return Err(NoAnswer::Ended),
+    }
+    if wanted.is_none() && message.len() >= 8 {
+        let length = message.drain(..8).collect::<Vec<u8>>();
+        let length = length.first_chunk().map_or(u64::MAX, |length| u64::from_le_bytes(*length));
+        let length = usize::try_from(length).ok().filter(|length| *length <= MAX_ANSWER_BYTES);
+        *wanted = Some(length.ok_or(NoAnswer::Ended)?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { blocked: Duration::from_millis(100), total: None };
+
+    fn block() {
+        // SAFETY: pause(2) takes nothing.
+        unsafe { libc::pause() };
+    }
+
+    #[test]
+    fn requests_are_answered_one_by_one() {
+        let mut count = 0u8;
+        let serve = |request: &[u8], _: &AtomicBool| {
+            count += 1;
+            [request, &[count]].concat()
+        };
+        let mut child = ExpendableChild::start(serve).expect("a child");
+        assert_eq!(child.ask(b"a", LIMITS, None), Ok(b"a\x01".to_vec()));
+        let long = vec![7; 1 << 20];
+        let answer = child.ask(&long, LIMITS, None).expect("an answer");
+        assert_eq!((answer.len(), answer.last()), (long.len() + 1, Some(&2)));
+    }
+
+    #[test]
+    fn a_child_that_blocks_is_abandoned() {
+        let blocked = answer_of(|_| (block(), vec![1]).1, LIMITS, None);
+        assert_eq!(blocked, Err(NoAnswer::Blocked));
+    }
+
+    #[test]
+    fn a_child_that_works_is_late_but_not_blocked() {
+        let limits = Limits { total: Some(Duration::from_millis(300)), ..LIMITS };
+        let late = answer_of(
+            |_| loop {
+                std::hint::black_box(());
+            },
+            limits,
+            None,
+        );
+        assert_eq!(late, Err(NoAnswer::Late));
+    }
+
+    #[test]
+    fn a_child_that_panics_or_ends_is_noticed() {
+        assert_eq!(answer_of(|_| panic!("in the child"), LIMITS, None), Err(NoAnswer::Ended));
+    }
+
+    #[test]
+    fn a_stop_reaches_the_child() {
+        let work = |stop: &AtomicBool| {
+            while !stop.load(Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            vec![1]
+        };
+        assert_eq!(answer_of(work, LIMITS, Some(&AtomicBool::new(true))), Ok(vec![1]));
+    }
+
+    #[test]
+    fn critical_work_is_not_killed() {
+        let work = |_: &AtomicBool| {
+            critical(|| std::thread::sleep(5 * LIMITS.blocked));
+            vec![1]
+        };
+        assert_eq!(answer_of(work, LIMITS, None), Ok(vec![1]));
+    }
+
+    #[test]
+    fn a_child_keeps_no_descriptor_open() {
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        let child = ExpendableChild::start(|_, _| Vec::new()).expect("a child");
+        let mut child = child;
+        assert_eq!(child.ask(&[], LIMITS, None), Ok(Vec::new()));
+        drop(writer);
+        let mut all = Vec::new();
+        assert_eq!(reader.read_to_end(&mut all).expect("its end"), 0);
+    }
+}

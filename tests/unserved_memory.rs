@@ -1,0 +1,97 @@
+//! A process whose stream buffer is in memory that no program serves (userfaultfd(2)) hangs every read of that memory.
+//! weir says so, shows other processes, and ends.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use common::{KillOnDrop, disk_dir, skip, text, weir};
+use serde_json::Value;
+
+/// Far more than the limits of weir, in seconds. timeout(1) kills a weir that hangs.
+const TIMEOUT: &str = "60";
+
+/// Starts the program that has such memory; None if that is not permitted.
+fn start_unserved(test: &str, dir: &Path) -> Option<KillOnDrop> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush/unserved.c");
+    let program = dir.join("unserved");
+    let built =
+        Command::new("gcc").args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
+    if built.status().map_or(true, |status| !status.success()) {
+        skip(test, "gcc does not build its program");
+        return None;
+    }
+    let mut child: Child = Command::new(&program).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+    out.read_line(&mut line).expect("a line");
+    let running = KillOnDrop(child);
+    if line == "ready\n" {
+        return Some(running);
+    }
+    skip(test, "userfaultfd(2) is not permitted");
+    None
+}
+
+/// Runs weir until it ends or TIMEOUT is over.
+fn run_limited(dir: &Path, arguments: &[&str]) -> Output {
+    let weir = weir(dir, arguments);
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", TIMEOUT]).arg(weir.get_program()).args(weir.get_args()).current_dir(dir);
+    let output = command.output().expect("timeout(1)");
+    assert!(output.status.code().is_some_and(|code| code < 124), "{arguments:?} hangs: {}", output.status);
+    output
+}
+
+#[test]
+fn peek_and_flush_name_the_process() {
+    let dir = disk_dir();
+    let Some(process) = start_unserved("peek_and_flush_name_the_process", dir.path()) else { return };
+    let pid = process.0.id().to_string();
+    for verb in ["peek", "flush"] {
+        let output = run_limited(dir.path(), &[verb, &pid]);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{verb}: {errors}");
+        assert!(errors.contains(&format!("process {pid} (unserved) does not answer")), "{verb}: {errors}");
+    }
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+    assert!(status.contains("State:\tS"), "it is left running: {status}");
+}
+
+#[test]
+fn peek_shows_the_other_processes() {
+    let dir = disk_dir();
+    let Some(process) = start_unserved("peek_shows_the_other_processes", dir.path()) else { return };
+    let mut grep = Command::new("grep");
+    let grep = grep.arg("e").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("grep starts");
+    let mut other = KillOnDrop(grep);
+    other.0.stdin.as_mut().expect("a pipe").write_all(b"hello\n").expect("a line");
+    let pids = [process.0.id(), other.0.id()].map(|pid| pid.to_string());
+    let output = run_limited(dir.path(), &["peek", &pids[0], &pids[1]]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains(&format!("({})", pids[1])), "{}", text(&output.stdout));
+}
+
+#[test]
+fn top_shows_all_others() {
+    let dir = disk_dir();
+    let Some(process) = start_unserved("top_shows_all_others", dir.path()) else { return };
+    let pid = process.0.id();
+    let output = run_limited(dir.path(), &["top", "--once", "--quiet", "--json", "-"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let processes = document["processes"].as_array().expect("processes");
+    let one = processes.iter().find(|one| one["pid"] == pid).expect("the process");
+    assert_eq!((&one["unanswered"], &one["waiting"]), (&true.into(), &Value::Null), "{one:#}");
+    assert!(one["command"].as_str().is_some_and(|command| command.ends_with("unserved")), "{one:#}");
+    assert!(document["unanswered"].as_u64().is_some_and(|number| number >= 1));
+    assert!(processes.iter().any(|one| one["waiting"].is_array()), "other buffers are read");
+    let output = run_limited(dir.path(), &["top", "--once", "--pid", &pid.to_string()]);
+    let table = text(&output.stdout);
+    assert!(
+        table.contains(&format!("1 process did not answer, so its buffers are unknown: unserved {pid}")),
+        "{table}"
+    );
+}
