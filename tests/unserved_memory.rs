@@ -17,9 +17,9 @@ const TIMEOUT: &str = "60";
 fn start_unserved(test: &str, dir: &Path) -> Option<KillOnDrop> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush/unserved.c");
     let program = dir.join("unserved");
-    let built =
-        Command::new("gcc").args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
-    if built.status().map_or(true, |status| !status.success()) {
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
+    if compiler.status().map_or(true, |status| !status.success()) {
         skip(test, "gcc does not build its program");
         return None;
     }

@@ -48,7 +48,7 @@ pub enum DrainFailure {
     Ended,
     /// No walker knows its streams.
     Unknown,
-    /// Another obstacle.
+    /// The process may not be traced or read, does not answer, or a system call failed.
     Other,
 }
 

@@ -78,7 +78,7 @@ impl SurveyedProcess {
         Some(process)
     }
 
-    /// Reads the arguments. The name stands in for them if there are none, or they cannot be read.
+    /// Reads the arguments. Uses the name if there are none, or they cannot be read.
     fn read_command(&mut self, pid: u32, reader: &mut ProcessReader) {
         self.command.clone_from(&self.comm);
         if !self.is_shown() {

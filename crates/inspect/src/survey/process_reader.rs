@@ -37,7 +37,7 @@ enum Request {
     Buffers { pid: u32, image: ImageState, ended: Vec<u32> },
 }
 
-/// What the child must know about a process besides its PID.
+/// State of a process's image, which decides how the child searches for its streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ImageState {
     /// The parent, until the process calls execve(2).
