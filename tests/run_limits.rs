@@ -44,9 +44,10 @@ const RUST: &str = "fn main() { println!(\"hi\"); }\n";
 const BUF_WRITER: &str = "use std::io::Write;\nfn main() { let mut out = std::io::BufWriter::new(std::fs::File::create(\
     \"/dev/stdout\").unwrap()); writeln!(out, \"hi\").unwrap(); out.flush().unwrap(); }\n";
 
-/// Programs: name, file, source, compiler, and what `weir run -oL` does not reach.
-fn programs() -> Vec<(&'static str, &'static str, &'static str, &'static [&'static str], Option<&'static str>)>
-{
+/// A program: name, file, source, compiler, and what `weir run -oL` does not reach.
+type Program = (&'static str, &'static str, &'static str, &'static [&'static str], Option<&'static str>);
+
+fn programs() -> Vec<Program> {
     vec![
         ("c", "c.c", HELLO_C, &["cc"], None),
         ("cout", "cout.cc", COUT, &["g++"], None),
@@ -224,5 +225,9 @@ fn sizes_are_those_of_stdbuf() {
     let output = run(dir.path(), &["run", "-iL", "--", &program]);
     assert!(errors(&output).contains("meaningless"), "{}", errors(&output));
     let output = run(dir.path(), &["run", "-o1E", "--", &program]);
-    assert!(output.status.code() == Some(125) && errors(&output).contains("cannot be allocated"), "{}", errors(&output));
+    assert!(
+        output.status.code() == Some(125) && errors(&output).contains("cannot be allocated"),
+        "{}",
+        errors(&output)
+    );
 }
