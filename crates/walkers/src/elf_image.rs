@@ -13,10 +13,10 @@ use object::read::elf::ProgramHeader;
 use weir_model::trace::RuntimeId;
 use weir_sys::elf::{ElfFile, ElfSections};
 
-use crate::WalkerEntry;
 use crate::runtimes::FILES;
 use crate::runtimes::go::GoSections;
 use crate::runtimes::rust::layouts::{self, RustLayouts};
+use crate::{RuntimeEntry, WalkerEntry};
 
 /// The functions of the C library at which weir sets breakpoints.
 const FUNCTIONS: [&str; 2] = ["execve", "write"];
@@ -72,12 +72,16 @@ pub(crate) struct ElfImage {
     pub go: bool,
     /// Rust's compiler made the file, and it has debug information.
     pub rust: bool,
+    /// Rust's compiler made the file, and it has no debug information.
+    pub rust_without_types: bool,
     /// The sections of a Go program that lead to its streams.
     pub go_parts: Option<GoSections>,
     /// Memory layouts of a Rust program's streams; read on first use.
     layouts: OnceLock<Option<Arc<RustLayouts>>>,
     /// The file names a library of a runtime with a walker; searched on first use.
     names_runtime: OnceLock<bool>,
+    /// The runtimes without a walker that are linked into the file, or that it uses; searched on first use.
+    linked_runtimes: OnceLock<Vec<RuntimeId>>,
     symbols: Vec<ElfSymbol>,
 }
 
@@ -112,6 +116,11 @@ impl ElfImage {
     pub fn layouts(&self, path: &Path) -> Option<Arc<RustLayouts>> {
         let read = || layouts::of(File::open(path).ok()?).map(Arc::new);
         self.layouts.get_or_init(read).clone()
+    }
+
+    /// Tells whether a runtime whose buffers no walker reads is linked into the file. `path` is the path of this file.
+    pub fn links_runtime(&self, path: &Path, runtime: RuntimeId) -> bool {
+        self.linked_runtimes.get_or_init(|| linked_runtimes(path)).contains(&runtime)
     }
 
     /// Returns the difference between addresses in a process and the image's own, for the file's first page at
@@ -179,6 +188,15 @@ fn names_runtime(exe: &Path) -> bool {
     names.any(|name| memchr::memmem::find(&beginning, name.as_bytes()).is_some())
 }
 
+fn linked_runtimes(path: &Path) -> Vec<RuntimeId> {
+    let Some(elf) = ElfFile::open(path) else { return Vec::new() };
+    let Ok(sections) = elf.sections() else { return Vec::new() };
+    let linked = |runtime: &&&RuntimeEntry| {
+        runtime.unreadable_entry().is_some_and(|entry| (entry.is_linked_into)(&sections))
+    };
+    FILES.iter().filter(linked).map(|runtime| runtime.facts.id).collect()
+}
+
 /// Returns the start of the list of streams in a C library, or in a static executable that has its symbols.
 pub fn list_head(elf: &Path) -> Option<StreamListHead> {
     let image = image(elf)?;
@@ -242,7 +260,8 @@ fn read_own(elf: &ElfFile) -> object::Result<ElfImage> {
     let sections = elf.sections()?;
     image.go_parts = go_parts(&sections);
     image.go = image.go_parts.is_some() || sections.has(".gopclntab");
-    image.rust = is_rust(&sections);
+    let (rust, has_types) = (is_rust(&sections), sections.has(".debug_info"));
+    (image.rust, image.rust_without_types) = (rust && has_types, rust && !has_types);
     let (exported, all) =
         if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
     // An executable with a copy relocation of `stdout` defines the symbol too.
@@ -266,11 +285,10 @@ fn wanted(name: &[u8]) -> Option<&'static str> {
     KEPT.iter().find(is).copied().or_else(|| is_rust_stdout(name).then_some(RUST_STDOUT))
 }
 
-/// Tells whether the section with the compilers' names has Rust's, in a file with debug information.
+/// Tells whether the section with the compilers' names has Rust's.
 fn is_rust(sections: &ElfSections) -> bool {
     const COMMENT_MOST: u64 = 4096;
-    let has_types = sections.has(".debug_info");
-    let text = if has_types { sections.bytes(".comment", COMMENT_MOST) } else { None };
+    let text = sections.bytes(".comment", COMMENT_MOST);
     text.unwrap_or(&[]).windows(6).any(|part| part == b"rustc ")
 }
 

@@ -31,10 +31,10 @@ use weir_sys::memory::Memory;
 pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_head, needs_stops};
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use pending_bytes::{MemoryStore, PendingBytes};
-pub use process_images::{functions, unreadable, walkers, walkers_missing};
+pub use process_images::{functions, unreadable, unreadable_of_file, walkers, walkers_missing};
 pub use runtime_entry::{
-    BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry, compiled_runtime,
-    detect_runtime, runtime_of, runtimes,
+    BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry,
+    compiled_runtime, detect_runtime, runtime_of, runtimes,
 };
 pub use runtimes::glibc::GlibcStreams;
 

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_model::RuntimeId;
 use weir_sys::maps::{MappedRegion, MappingKind, regions};
 use weir_sys::memory::ProcessMemory;
 
 use crate::elf_image::{self, ElfImage};
-use crate::runtime_entry::{BufferAccess, runtimes};
+use crate::runtime_entry::{RuntimeEntry, runtimes};
 use crate::{Walker, c_library};
 
 /// Returns the walkers that fit the process; none if its memory is unknown or cannot be read.
@@ -18,14 +17,45 @@ pub fn walkers(pid: u32) -> Vec<Box<dyn Walker>> {
 
 /// Returns a sentence for each runtime in the process whose buffers cannot be read.
 pub fn walkers_missing(pid: u32) -> Vec<String> {
-    unreadable(pid).unwrap_or_default()
+    let buffers = unreadable(pid).unwrap_or_default().into_iter();
+    buffers.map(|buffers| format!("{buffers} (pid {pid}) cannot be read")).collect()
 }
 
-/// As [`walkers_missing`]; None if the process is gone or its mappings cannot be read.
+/// Returns the buffers of the process that no walker reads, each as the subject of a sentence: "Java's own buffers".
+/// Returns None if the process is gone or its mappings cannot be read.
 pub fn unreadable(pid: u32) -> Option<Vec<String>> {
     let process = ProcessImages::read(pid).filter(|process| !process.regions.is_empty())?;
-    Some(process.detect().into_unreadable())
+    let mut found = process.detect();
+    if process.executable.as_ref().is_some_and(|executable| !executable.foreign) {
+        process.add_unreadable(&mut found);
+    }
+    Some(found.into_unreadable())
 }
+
+/// As [`unreadable`], for a process that has executed this file and is gone. Libraries that it loaded do not count.
+pub fn unreadable_of_file(executable: &Path) -> Vec<String> {
+    let Some(image) = elf_image::image(executable) else { return Vec::new() };
+    let name = executable.file_name().unwrap_or_default().to_string_lossy();
+    let is_named =
+        |runtime: &&&RuntimeEntry| runtime.unreadable_entry().is_some_and(|entry| entry.names(&name));
+    let is_linked = |runtime: &&&RuntimeEntry| image.links_runtime(executable, runtime.facts.id);
+    let mut runtimes_of_file: Vec<_> = runtimes().iter().filter(is_named).collect();
+    if runtimes_of_file.is_empty() {
+        runtimes_of_file = runtimes().iter().filter(is_linked).collect();
+    }
+    let found = runtimes_of_file.into_iter().filter_map(|runtime| runtime.unreadable_entry());
+    let mut buffers: Vec<String> = found.map(|entry| entry.buffers.to_string()).collect();
+    if image.foreign {
+        buffers.push(FOREIGN.into());
+    }
+    if image.rust_without_types {
+        buffers.push(crate::runtimes::rust::WITHOUT_TYPES.into());
+    }
+    buffers
+}
+
+/// The buffers of a program for another architecture.
+const FOREIGN: &str = "the buffers of a program of 32 bits";
 
 /// Returns the addresses of functions of the C library in a process; None if it has no C library yet.
 pub fn functions<const N: usize>(pid: u32, names: [&str; N]) -> Option<[Option<u64>; N]> {
@@ -37,6 +67,17 @@ pub fn functions<const N: usize>(pid: u32, names: [&str; N]) -> Option<[Option<u
         (process.executable.clone()?, process.executable_start()?.start)
     };
     Some(names.map(|name| image.symbol_at(name, start)))
+}
+
+/// Tells whether a mapped file can be code that uses a runtime: an executable or a library, and not the C++ library
+/// itself, which contains every name that a program can use.
+fn is_program_code(region: &MappedRegion) -> bool {
+    let name = region.name();
+    let is_file = matches!(region.kind, MappingKind::File(_));
+    is_file
+        && !name.starts_with("libstdc++.")
+        && !name.starts_with("libc++.")
+        && !c_library::is_c_library(name)
 }
 
 /// The mappings of a process and the facts of the files behind them.
@@ -59,26 +100,37 @@ impl ProcessImages {
     }
 
     fn detect(&self) -> Detected {
-        let mut found = Detected { pid: self.pid, walkers: Vec::new(), unreadable: Vec::new() };
+        let mut found = Detected::default();
         match &self.executable {
             None => {}
-            Some(executable) if executable.foreign => found.add_unreadable(0, "a program of 32 bits"),
-            Some(_) => runtimes().iter().for_each(|runtime| match &runtime.buffers {
-                BufferAccess::Readable(walker) => (walker.detect)(self, &mut found),
-                BufferAccess::Unreadable { libraries } => {
-                    self.add_unreadable(runtime.facts.id, libraries, &mut found);
-                }
-                BufferAccess::NotOwn => {}
-            }),
+            Some(executable) if executable.foreign => found.add_unreadable_buffers(0, FOREIGN),
+            Some(_) => {
+                let walkers = runtimes().iter().filter_map(|runtime| runtime.walker_entry());
+                walkers.for_each(|walker| (walker.detect)(self, &mut found));
+            }
         }
         found
     }
 
-    fn add_unreadable(&self, runtime: RuntimeId, libraries: &[&str], found: &mut Detected) {
-        let is_known =
-            |region: &&MappedRegion| libraries.iter().any(|start| region.name().starts_with(start));
-        for region in self.starts().filter(is_known) {
-            found.add_unreadable(region.start, runtime.as_str());
+    /// Adds the runtimes without a walker: those with a file of their own, else those that are linked into the program. An
+    /// interpreter may be written in C++, but its programs use its own buffers.
+    fn add_unreadable(&self, found: &mut Detected) {
+        let entries = || runtimes().iter().filter_map(|runtime| Some((runtime, runtime.unreadable_entry()?)));
+        let mut named = false;
+        for (_, entry) in entries() {
+            if let Some(region) = self.starts().find(|region| entry.names(region.name())) {
+                found.add_unreadable_buffers(region.start, entry.buffers);
+                named = true;
+            }
+        }
+        for (runtime, entry) in entries().filter(|_| !named) {
+            let is_linked = |region: &&MappedRegion| {
+                let file = if is_program_code(region) { self.image_file(region) } else { None };
+                file.is_some_and(|(path, image)| image.links_runtime(&path, runtime.facts.id))
+            };
+            if let Some(region) = self.starts().find(is_linked) {
+                found.add_unreadable_buffers(region.start, entry.buffers);
+            }
         }
     }
 
@@ -100,12 +152,18 @@ impl ProcessImages {
     /// Returns the facts of a mapped file. In a container the path leads there from the process's root, else from
     /// ours. A deleted file is opened through its mapping, which needs privilege.
     pub fn image(&self, region: &MappedRegion) -> Option<Arc<ElfImage>> {
+        self.image_file(region).map(|(_, image)| image)
+    }
+
+    /// As [`Self::image`], with the path by which the file can be opened now.
+    fn image_file(&self, region: &MappedRegion) -> Option<(PathBuf, Arc<ElfImage>)> {
         let MappingKind::File(path) = &region.kind else { return None };
         let inside = Path::new(&format!("/proc/{}/root", self.pid)).join(path.strip_prefix("/").ok()?);
-        let mapping = format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end);
-        let by_path = elf_image::image_of(&inside, region.inode);
-        let by_path = by_path.or_else(|| elf_image::image_of(path, region.inode));
-        by_path.or_else(|| elf_image::image(Path::new(&mapping)))
+        let mapping =
+            PathBuf::from(format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end));
+        let by_path = |path: &Path| Some((path.to_owned(), elf_image::image_of(path, region.inode)?));
+        let by_mapping = || elf_image::image(&mapping).map(|image| (mapping.clone(), image));
+        by_path(&inside).or_else(|| by_path(path)).or_else(by_mapping)
     }
 
     /// Returns the executable, or the library whose name begins so, in which a runtime with this symbol is.
@@ -125,9 +183,9 @@ impl ProcessImages {
     }
 }
 
-/// The walkers of a process, and what is missing. Both are in the order of the images' addresses.
+/// The walkers of a process, and the buffers that none reads. Both are in the order of the images' addresses.
+#[derive(Default)]
 pub(crate) struct Detected {
-    pid: u32,
     walkers: Vec<(u64, Box<dyn Walker>)>,
     unreadable: Vec<(u64, String)>,
 }
@@ -138,9 +196,14 @@ impl Detected {
         self.walkers.push((start, walker));
     }
 
-    /// Adds a sentence about something in the image that begins at `start`.
-    pub fn add_unreadable(&mut self, start: u64, what: &str) {
-        self.unreadable.push((start, format!("{what} (pid {}): its buffers cannot be read", self.pid)));
+    /// Notes that the buffers of a program or runtime in the image that begins at `start` cannot be read.
+    pub fn add_unreadable(&mut self, start: u64, owner: &str) {
+        self.add_unreadable_buffers(start, &format!("the buffers of {owner}"));
+    }
+
+    /// Notes buffers in the image that begins at `start`, as the subject of a sentence.
+    pub fn add_unreadable_buffers(&mut self, start: u64, buffers: &str) {
+        self.unreadable.push((start, buffers.to_string()));
     }
 
     fn into_walkers(mut self) -> Vec<Box<dyn Walker>> {

@@ -46,9 +46,8 @@ pub enum ProgramDetection {
 pub enum BufferAccess {
     /// A walker reads the buffers.
     Readable(WalkerEntry),
-    /// No walker reads the buffers. A process that has mapped a file whose name begins with one of these has some.
-    #[allow(missing_docs)]
-    Unreadable { libraries: &'static [&'static str] },
+    /// No walker reads the buffers.
+    Unreadable(UnreadableEntry),
     /// The runtime has no buffers, or those of the C library.
     NotOwn,
 }
@@ -68,6 +67,26 @@ impl UnreachedBuffers {
     /// Tells whether an option, with its value, does not reach these buffers.
     pub fn concerns(&self, option: &str) -> bool {
         self.options.iter().any(|start| option.starts_with(start))
+    }
+}
+
+/// How the processes with buffers of a runtime are found that no walker reads.
+#[derive(Debug)]
+pub struct UnreadableEntry {
+    /// The buffers in a sentence, for example "Java's own buffers".
+    pub buffers: &'static str,
+    /// A process that has mapped a file of one of these names, with or without a version after it, has such buffers.
+    pub files: &'static [&'static str],
+    /// Tells whether an executable or library has such buffers, by its sections.
+    pub is_linked_into: fn(&ElfSections) -> bool,
+}
+
+impl UnreadableEntry {
+    /// Tells whether a mapped file has one of the names in `files`.
+    pub(crate) fn names(&self, file: &str) -> bool {
+        let is_version =
+            |rest: &str| !rest.starts_with(|next: char| next.is_alphabetic() || next == '_' || next == '-');
+        self.files.iter().any(|name| file.strip_prefix(name).is_some_and(is_version))
     }
 }
 
@@ -119,8 +138,27 @@ impl RuntimeEntry {
     pub(crate) fn walker_entry(&self) -> Option<&WalkerEntry> {
         match &self.buffers {
             BufferAccess::Readable(walker) => Some(walker),
-            BufferAccess::Unreadable { .. } | BufferAccess::NotOwn => None,
+            BufferAccess::Unreadable(_) | BufferAccess::NotOwn => None,
         }
+    }
+
+    /// Returns how processes with unreadable buffers of the runtime are found.
+    pub(crate) fn unreadable_entry(&self) -> Option<&UnreadableEntry> {
+        match &self.buffers {
+            BufferAccess::Unreadable(entry) => Some(entry),
+            BufferAccess::Readable(_) | BufferAccess::NotOwn => None,
+        }
+    }
+
+    /// Returns the entry of a runtime that `weir run` does not tell from C, and whose own buffers no walker reads.
+    pub(crate) const fn unreadable(
+        id: &'static str,
+        name: &'static str,
+        order: u32,
+        entry: UnreadableEntry,
+    ) -> Self {
+        let buffers = BufferAccess::Unreadable(entry);
+        Self { buffers, ..Self::stdio(id, name, order, ProgramDetection::Never) }
     }
 
     fn matches(&self, program_names: &[String], compiled: Option<RuntimeId>) -> bool {
@@ -172,6 +210,11 @@ pub fn runtime_of(executable: &str, called: &str, compiled: Option<RuntimeId>) -
         ProgramDetection::AnyProgram => detect_runtime(&[base(called)], None),
         _ => by_executable,
     }
+}
+
+/// Tells that no executable shows the runtime: it is in a library of its own.
+pub(crate) fn never_linked(_sections: &ElfSections) -> bool {
+    false
 }
 
 /// Tells whether a section of at most 64 MiB contains a word. A larger one would take too long to read at a start.

@@ -103,17 +103,17 @@ fn unknown_runtimes_are_reported() {
     wait_for_image(bare.0.id(), "/bare");
     assert_eq!(walkers(bare.0.id()).len(), 0);
     let said = walkers_missing(bare.0.id());
-    assert!(said.len() == 1 && said[0].starts_with("a static program"), "{said:?}");
+    assert!(said.len() == 1 && said[0].starts_with("the buffers of a static program"), "{said:?}");
     assert!(said[0].ends_with(&cannot("", &bare)), "{said:?}");
     wait_for_image(perl.0.id(), "libc.so");
-    assert_eq!(walkers_missing(perl.0.id()), [cannot("perl", &perl)], "no perl that is known");
+    assert_eq!(walkers_missing(perl.0.id()), [cannot("the buffers of perl", &perl)], "no perl that is known");
     wait_for_image(ruby.0.id(), "libc.so");
-    assert_eq!(walkers_missing(ruby.0.id()), [cannot("ruby of an unknown version", &ruby)]);
+    assert_eq!(walkers_missing(ruby.0.id()), [cannot("the buffers of ruby of an unknown version", &ruby)]);
     assert!(walkers(u32::MAX).is_empty() && walkers_missing(u32::MAX).is_empty(), "there is no such process");
 }
 
 fn cannot(what: &str, process: &Ending) -> String {
-    format!("{what} (pid {}): its buffers cannot be read", process.0.id())
+    format!("{what} (pid {}) cannot be read", process.0.id())
 }
 
 /// Waits until the new program is mapped, some time after its start.

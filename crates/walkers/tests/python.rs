@@ -94,6 +94,6 @@ fn one_that_is_too_old_is_said_to_be_so() {
     let dir = tempfile::tempdir().unwrap();
     let waiting = start(&python, &[], dir.path());
     assert!(python_streams(&waiting).is_empty());
-    let expected = format!("python 3.8 (pid {}): its buffers cannot be read", waiting.pid());
+    let expected = format!("the buffers of python 3.8 (pid {}) cannot be read", waiting.pid());
     assert_eq!(walkers_missing(waiting.pid()), [expected]);
 }

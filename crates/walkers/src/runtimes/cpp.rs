@@ -4,7 +4,7 @@ use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage
 use weir_sys::elf::ElfSections;
 
 use crate::runtime_entry::section_contains;
-use crate::{ProgramDetection, RuntimeEntry, UnreachedBuffers};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry};
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
@@ -31,6 +31,11 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             possible: can_have_file_buffers,
         },
     ],
+    buffers: BufferAccess::Unreadable(UnreadableEntry {
+        buffers: "C++ file buffers (std::ofstream)",
+        files: &[],
+        is_linked_into: has_file_buffers,
+    }),
     ..RuntimeEntry::stdio("cpp", "C++", 220, ProgramDetection::Executable(is_cpp))
 };
 
@@ -68,4 +73,17 @@ fn can_have_file_buffers(sections: &ElfSections) -> bool {
 /// Tells whether a dynamic symbol of the executable fits. True if the file does not tell.
 fn imports(sections: &ElfSections, is: impl FnMut(&[u8]) -> bool) -> bool {
     sections.any_symbol(true, is).unwrap_or(true)
+}
+
+/// The names in the symbols of a program that uses a file buffer. Other C++ programs write through the C library's
+/// stdout, whose buffer a walker reads.
+const FILE_BUFFERS: [&[u8]; 4] = [b"basic_ofstream", b"basic_fstream", b"stdio_filebuf", b"sync_with_stdio"];
+
+/// Tells whether a program uses an ofstream, or may give std::cout a buffer of its own. A static program contains the
+/// name of the type if it uses it.
+fn has_file_buffers(sections: &ElfSections) -> bool {
+    if is_linked_in(sections) {
+        return section_contains(sections, ".rodata", FILE_BUFFERS[0]);
+    }
+    is_cpp(sections) && FILE_BUFFERS.iter().any(|name| section_contains(sections, ".dynstr", name))
 }

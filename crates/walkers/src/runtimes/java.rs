@@ -3,11 +3,10 @@
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::hook::IgnoresEnvironment;
-use crate::runtime_entry::always_possible;
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers};
+use crate::runtime_entry::{always_possible, never_linked};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry};
 
-const NOT_NEEDED: RuntimeFix =
-    RuntimeFix::NotNeeded("System.out writes at once");
+const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded("System.out writes at once");
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
@@ -26,11 +25,17 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
                 "Java makes its calls itself: its streams cannot get another buffer from outside",
             ),
         },
-        limits: RuntimeLimits { coalesce: Some("Java has several threads: one could reveal what another has not written yet") },
+        limits: RuntimeLimits {
+            coalesce: Some("Java has several threads: one could reveal what another has not written yet"),
+        },
     },
     order: 70,
     detection: ProgramDetection::ProgramNames(&["java"]),
-    buffers: BufferAccess::Unreadable { libraries: &["libjvm.so"] },
+    buffers: BufferAccess::Unreadable(UnreadableEntry {
+        buffers: "Java's own buffers",
+        files: &["libjvm.so"],
+        is_linked_into: never_linked,
+    }),
     unreached: &[UnreachedBuffers {
         name: "a BufferedWriter or BufferedOutputStream",
         options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-order"],

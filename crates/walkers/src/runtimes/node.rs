@@ -3,12 +3,10 @@
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::hook::IgnoresEnvironment;
-use crate::runtime_entry::always_possible;
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers};
+use crate::runtime_entry::{always_possible, never_linked};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry};
 
-const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded(
-    "process.stdout writes to files and pipes at once",
-);
+const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded("process.stdout writes to files and pipes at once");
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
@@ -27,11 +25,17 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
                 "Node makes its calls itself: its streams cannot get another buffer from outside",
             ),
         },
-        limits: RuntimeLimits { coalesce: Some("Node has several threads: one could reveal what another has not written yet") },
+        limits: RuntimeLimits {
+            coalesce: Some("Node has several threads: one could reveal what another has not written yet"),
+        },
     },
     order: 60,
     detection: ProgramDetection::ProgramNames(&["node", "nodejs"]),
-    buffers: BufferAccess::NotOwn,
+    buffers: BufferAccess::Unreadable(UnreadableEntry {
+        buffers: "Node's own buffers",
+        files: &["node", "nodejs", "libnode.so"],
+        is_linked_into: never_linked,
+    }),
     unreached: &[UnreachedBuffers {
         name: "the queue of an fs.WriteStream",
         options: &["--rescue"],

@@ -3,7 +3,8 @@
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::hook::IgnoresEnvironment;
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
+use crate::runtime_entry::never_linked;
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreadableEntry};
 
 const NOT_NEEDED: RuntimeFix =
     RuntimeFix::NotNeeded("PHP writes at once on the command line, unless output_buffering is set");
@@ -31,7 +32,11 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     },
     order: 80,
     detection: ProgramDetection::ProgramNames(&["php"]),
-    buffers: BufferAccess::Unreadable { libraries: &["libphp"] },
+    buffers: BufferAccess::Unreadable(UnreadableEntry {
+        buffers: "PHP's own buffers",
+        files: &["php", "libphp"],
+        is_linked_into: never_linked,
+    }),
     unreached: &[],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,

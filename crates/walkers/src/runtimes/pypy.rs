@@ -2,9 +2,9 @@
 
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
+use crate::runtime_entry::{always_possible, never_linked};
 use crate::runtimes::cpython::{HOOK, IGNORES_ENVIRONMENT, LINE_BUFFERED, UNBUFFERED};
-use crate::runtime_entry::always_possible;
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry};
 
 const BY_LINES: RuntimeFix = RuntimeFix::HookSubstitute(
     "a sitecustomize makes sys.stdout line-buffered: PyPy's buffers cannot be read",
@@ -32,7 +32,11 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     },
     order: 20,
     detection: ProgramDetection::ProgramNames(&["pypy"]),
-    buffers: BufferAccess::NotOwn,
+    buffers: BufferAccess::Unreadable(UnreadableEntry {
+        buffers: "PyPy's own buffers",
+        files: &["pypy", "libpypy"],
+        is_linked_into: never_linked,
+    }),
     unreached: &[UnreachedBuffers {
         name: "a file that the program opens",
         options: &["--max-delay", "--rescue", "--fix-fork"],

@@ -101,15 +101,21 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
         found.add(region.start, Box::new(RustStdout { stdout }));
     }
     let path = format!("/proc/{}/exe", process.pid);
-    if executable.rust
-        && let Some(layouts) = executable.layouts(Path::new(&path))
-    {
-        found.add(
+    let layouts = if executable.rust { executable.layouts(Path::new(&path)) } else { None };
+    match layouts {
+        Some(layouts) => found.add(
             region.start,
             Box::new(RustBuffers { pid: process.pid, layouts, stdout, cache: RefCell::default() }),
-        );
+        ),
+        None if executable.rust || executable.rust_without_types => {
+            found.add_unreadable_buffers(region.start, WITHOUT_TYPES);
+        }
+        None => {}
     }
 }
+
+/// The buffers of a Rust program without debug information, whose types describe them.
+pub(crate) const WITHOUT_TYPES: &str = "the BufWriters of a Rust program without debug information";
 
 /// Size of `OnceLock<ReentrantLock<RefCell<LineWriter<StdoutRaw>>>>`.
 const STDOUT_BYTES: usize = 64;

@@ -1,0 +1,16 @@
+//! Fortran: libgfortran has a buffer for each unit. No walker reads them.
+
+use crate::runtime_entry::section_contains;
+use crate::{RuntimeEntry, UnreadableEntry};
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
+    "fortran",
+    "Fortran",
+    320,
+    UnreadableEntry {
+        buffers: "Fortran's own buffers",
+        files: &["libgfortran.so"],
+        // The name of the variable with the runtime's options.
+        is_linked_into: |sections| section_contains(sections, ".rodata", b"GFORTRAN_UNBUFFERED_ALL"),
+    },
+);
