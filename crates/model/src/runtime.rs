@@ -20,6 +20,7 @@ impl RuntimeId {
     pub const GLIBC: RuntimeId = RuntimeId::new("glibc");
     pub const GO: RuntimeId = RuntimeId::new("go");
     pub const LIBWEIR: RuntimeId = RuntimeId::new("libweir");
+    pub const MAWK: RuntimeId = RuntimeId::new("mawk");
     pub const MUSL: RuntimeId = RuntimeId::new("musl");
     pub const PERL: RuntimeId = RuntimeId::new("perl");
     pub const RUBY: RuntimeId = RuntimeId::new("ruby");

@@ -49,6 +49,14 @@ pub struct Buffer {
     pub found_by_search: bool,
 }
 
+impl Buffer {
+    /// Returns whether the process waits until this input buffer is full, and uses nothing in it before. The walkers of other
+    /// runtimes report read-ahead bytes that the program can use at once.
+    pub fn is_being_filled(&self) -> bool {
+        self.walker == RuntimeId::MAWK && self.unread_bytes > 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,5 +2,9 @@
 
 use crate::{ProgramDetection, RuntimeEntry};
 
-pub(crate) static RUNTIME: RuntimeEntry =
-    RuntimeEntry::stdio("grep", "grep", 120, ProgramDetection::ProgramNames(&["grep", "egrep", "fgrep", "zgrep"]));
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::stdio(
+    "grep",
+    "grep",
+    120,
+    ProgramDetection::ProgramNames(&["grep", "egrep", "fgrep", "zgrep"]),
+);

@@ -5,11 +5,11 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::maps::{MappedRegion, MappingKind, regions};
 use weir_sys::memory::Memory;
 
-use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
-use crate::stream_buffer::{self, StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
-use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     buffers: BufferAccess::Readable(WalkerEntry {
@@ -27,7 +27,8 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
         let executable = process.executable.as_ref().filter(|_| process.is_executable(region));
         executable.is_some_and(|image| image.symbol("weir_flush").is_some())
     };
-    let is_library = |region: &MappedRegion| region.name().starts_with("libweir") && region.name().contains(".so");
+    let is_library =
+        |region: &MappedRegion| region.name().starts_with("libweir") && region.name().contains(".so");
     if let Some(region) = process.starts().find(|region| is_library(region) || linked(region)) {
         found.add(region.start, Box::new(LibweirStreams { pid: process.pid }));
     }
@@ -87,7 +88,9 @@ impl Walker for LibweirStreams {
         let copies = starts.filter_map(|at| Some((at, structure(memory, at)?)));
         let streams = copies.filter(|(_, copy)| word(copy, 0) == STREAM_MAGIC);
         streams
-            .filter_map(|(at, copy)| read_stable(memory, at, copy, |stream| read(memory, at, stream, page, kept)))
+            .filter_map(|(at, copy)| {
+                read_stable(memory, at, copy, |stream| read(memory, at, stream, page, kept))
+            })
             .collect()
     }
 
@@ -146,7 +149,13 @@ pub(crate) fn read(
 /// Adds the stores that drain the stream as the library's timer does: the bytes count as drained, and the owner
 /// resets the offsets later. A known file position becomes unknown, and the library reads it again when needed.
 /// Streams with a ring, direct I/O, a spill file or a lock on the file have more state and get no stores.
-fn add_drain(memory: &dyn Memory, at: u64, page: u64, (drained, pending): (u64, u64), stream: &mut StreamBuffer) {
+fn add_drain(
+    memory: &dyn Memory,
+    at: u64,
+    page: u64,
+    (drained, pending): (u64, u64),
+    stream: &mut StreamBuffer,
+) {
     let own = at + page;
     let clear = |field: u64| memory.u64(own + field) == Some(0);
     let plain = memory.i32(own + OWN_LOCK_FILE).is_some_and(|flags| flags & 0xff == 0);

@@ -1,8 +1,21 @@
-//! mawk: writes through the C library's stdio.
+//! mawk: writes through the C library's stdio. It reads a pipe into a buffer of its own, and uses nothing in it before the
+//! buffer is full.
+//!
+//! The walker reads that buffer while mawk waits in read(2) for the rest of it. No symbol leads to the buffer: the heap
+//! is searched for mawk's description of the input file (`FIN` of fin.h), whose buffer must end exactly where that
+//! read(2) ends.
 
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
+use std::cell::Cell;
+use std::ops::ControlFlow;
 
-use crate::{ProgramDetection, RuntimeEntry};
+use weir_model::trace::Buffer;
+use weir_model::{Mode, Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
+use weir_sys::memory::Memory;
+use weir_sys::proc::{self, ThreadState};
+
+use crate::heap_search::blocks;
+use crate::stream_buffer::StreamBuffer;
+use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, Walker, WalkerEntry};
 
 /// mawk fills its input buffer before it processes the first line of a pipe, unless it is interactive.
 const INTERACTIVE: RuntimeFix = RuntimeFix::Options {
@@ -12,7 +25,7 @@ const INTERACTIVE: RuntimeFix = RuntimeFix::Options {
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
-        id: RuntimeId::new("mawk"),
+        id: RuntimeId::MAWK,
         name: "mawk",
         language: SourceLanguage::Awk,
         fixes: RuntimeFixes {
@@ -23,5 +36,159 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         },
         limits: RuntimeLimits { coalesce: None },
     },
+    buffers: BufferAccess::Readable(WalkerEntry { symbols: &[], own_symbols: &[], libraries: &[], detect }),
     ..RuntimeEntry::stdio("mawk", "mawk", 100, ProgramDetection::ProgramNames(&["mawk"]))
 };
+
+/// mawk's walker comes after that of the C library.
+const LAST: u64 = u64::MAX;
+
+fn detect(process: &ProcessImages, found: &mut Detected) {
+    let name = process.path.file_name().unwrap_or_default();
+    if name.to_string_lossy().starts_with("mawk") {
+        found.add(LAST, Box::new(MawkInput { pid: process.pid, file: Cell::new(0) }));
+    }
+}
+
+/// BUFFSZ of mawk's sizes.h.
+const BLOCK_BYTES: u64 = 4096;
+/// The largest input buffer: a record that does not fit makes mawk enlarge it.
+const BUFFER_MOST: u64 = 16 << 20;
+/// Size of `FIN` up to the number of blocks: descriptor, FILE (null unless interactive), buffer, next record, end of the
+/// bytes, number of blocks.
+const FILE_BYTES: usize = 44;
+/// The read-ahead bytes in a snapshot.
+const PREVIEW_BYTES: u64 = 64;
+
+/// The walker of mawk's input buffer.
+#[derive(Debug)]
+pub(crate) struct MawkInput {
+    pid: u32,
+    /// Address of the `FIN` that the last search found; 0: none.
+    file: Cell<u64>,
+}
+
+/// A read(2) in which mawk waits.
+#[derive(Debug, Clone, Copy)]
+struct WaitingRead {
+    fd: i32,
+    at: u64,
+    end: u64,
+}
+
+impl WaitingRead {
+    fn of(pid: u32) -> Option<WaitingRead> {
+        match proc::thread_state(pid) {
+            ThreadState::Waiting { number: libc::SYS_read, args: [fd, at, bytes, ..] } => {
+                Some(WaitingRead { fd: i32::try_from(fd).ok()?, at, end: at.checked_add(bytes)? })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the address of the buffer of which this call reads the rest, if the bytes are a `FIN` with it.
+    fn buffer(&self, file: &[u8; FILE_BYTES]) -> Option<u64> {
+        let word = |at: usize| u64::from_le_bytes(*file[at..].first_chunk().unwrap_or(&[0; 8]));
+        let half = |at: usize| u32::from_le_bytes(*file[at..].first_chunk().unwrap_or(&[0; 4]));
+        let (stdio, buffer, next, limit) = (word(8), word(16), word(24), word(32));
+        let bytes = u64::from(half(40)) * BLOCK_BYTES;
+        let inside = |address: u64| (buffer..=self.end).contains(&address);
+        let fits = half(0) as i32 == self.fd
+            && stdio == 0
+            && (BLOCK_BYTES..=BUFFER_MOST).contains(&bytes)
+            && buffer.checked_add(bytes) == Some(self.end);
+        (fits && inside(self.at) && inside(next) && inside(limit)).then_some(buffer)
+    }
+
+    fn buffer_of_file_at(&self, memory: &dyn Memory, file: u64) -> Option<u64> {
+        let bytes = memory.bytes(file, FILE_BYTES);
+        self.buffer(bytes.first_chunk()?)
+    }
+}
+
+impl MawkInput {
+    /// Returns the addresses of the description of the input file and of its buffer.
+    fn find(&self, memory: &dyn Memory, read: WaitingRead) -> Option<(u64, u64)> {
+        let known = self.file.get();
+        if let Some(buffer) = read.buffer_of_file_at(memory, known).filter(|_| known != 0) {
+            return Some((known, buffer));
+        }
+        let mut found = None;
+        blocks(self.pid, memory, |start, data| {
+            for at in (0..data.len().saturating_sub(FILE_BYTES - 1)).step_by(8) {
+                let buffer = data[at..].first_chunk().and_then(|file| read.buffer(file));
+                if let Some(buffer) = buffer {
+                    found = Some((start + at as u64, buffer));
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        self.file.set(found.map_or(0, |(file, _)| file));
+        found
+    }
+}
+
+impl Walker for MawkInput {
+    fn runtime(&self) -> RuntimeId {
+        RuntimeId::MAWK
+    }
+
+    fn read(&self, memory: &dyn Memory, _kept: u64) -> Vec<StreamBuffer> {
+        let Some(read) = WaitingRead::of(self.pid) else { return Vec::new() };
+        let Some((file, buffer)) = self.find(memory, read) else { return Vec::new() };
+        let unread_bytes = read.at - buffer;
+        vec![StreamBuffer::of(Buffer {
+            walker: RuntimeId::MAWK,
+            address: file,
+            fd: read.fd,
+            mode: Some(Mode::Full),
+            buffer_bytes: read.end - buffer,
+            pending_bytes: 0,
+            pending: Vec::new(),
+            unread_bytes,
+            unread: memory.bytes(buffer, unread_bytes.min(PREVIEW_BYTES) as usize),
+            found_by_search: true,
+        })]
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(MawkInput { pid: child, file: self.file.clone() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(words: [u64; 5], blocks: u32) -> [u8; FILE_BYTES] {
+        let mut bytes = [0; FILE_BYTES];
+        words
+            .iter()
+            .enumerate()
+            .for_each(|(at, word)| bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes()));
+        bytes[40..].copy_from_slice(&blocks.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_buffer_ends_where_the_read_ends() {
+        let read = WaitingRead { fd: 3, at: 0x5007, end: 0x6000 };
+        assert_eq!(read.buffer(&file([3, 0, 0x5000, 0x5000, 0x5000], 1)), Some(0x5000));
+        assert_eq!(read.buffer(&file([3, 0, 0x4000, 0x4ff9, 0x5000], 2)), Some(0x4000), "of two blocks");
+        for (words, blocks) in [
+            ([4, 0, 0x5000, 0x5000, 0x5000], 1),
+            ([3, 9, 0x5000, 0x5000, 0x5000], 1),
+            ([3, 0, 0x5008, 0x5008, 0x5008], 1),
+            ([3, 0, 0x5000, 0x4000, 0x5000], 1),
+            ([3, 0, 0x5000, 0x5000, 0x6001], 1),
+            ([3, 0, 0x5000, 0x5000, 0x5000], 0),
+            ([3, 0, u64::MAX, u64::MAX, u64::MAX], u32::MAX),
+            ([0; 5], 0),
+        ] {
+            assert_eq!(read.buffer(&file(words, blocks)), None, "{words:x?} {blocks}");
+        }
+        let before = WaitingRead { at: 0x4fff, ..read };
+        assert_eq!(before.buffer(&file([3, 0, 0x5000, 0x5000, 0x5000], 1)), None);
+    }
+}

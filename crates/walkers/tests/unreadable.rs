@@ -1,0 +1,102 @@
+//! Tests which buffers are said to be unreadable.
+
+mod support;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::ProcessMemory;
+use weir_walkers::{unreadable, unreadable_of_file, walkers};
+
+use support::{Waiting, compile_with, skip};
+
+const FILE_BUFFERS: &str = "C++ file buffers (std::ofstream)";
+
+/// Compiles and starts a C++ program, and returns its unreadable buffers by its process and by its file.
+fn of_cpp(test: &str, code: &str, flags: &[&str]) -> Option<(Vec<String>, Vec<String>)> {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("program.cpp");
+    let wait = "write(2, \".\", 1); pause();";
+    std::fs::write(&source, format!("#include <unistd.h>\n{}", code.replace("WAIT", wait))).unwrap();
+    let program = dir.path().join("program");
+    let program = compile_with(test, "c++", flags, source.to_str().unwrap(), &program)?;
+    let waiting = Waiting::start(&mut Command::new(&program));
+    Some((unreadable(waiting.pid()).expect("it waits"), unreadable_of_file(&program)))
+}
+
+#[test]
+fn only_programs_with_file_buffers_have_unreadable_ones() {
+    let test = "only_programs_with_file_buffers_have_unreadable_ones";
+    let file = "#include <fstream>\nint main() { std::ofstream f(\"/dev/null\"); f << 1; WAIT }";
+    let printf = "#include <cstdio>\n#include <string>\nint main() { std::string s(\"a\"); printf(\"%s\", s.c_str()); WAIT }";
+    let cout = "#include <iostream>\nint main() { std::cout << 1; WAIT }";
+    let own = "#include <iostream>\nint main() { std::ios::sync_with_stdio(false); std::cout << 1; WAIT }";
+    for (code, flags, expected) in [
+        (file, &["-O0"][..], &[FILE_BUFFERS][..]),
+        (file, &["-O2", "-s"], &[FILE_BUFFERS]),
+        (file, &["-O1", "-static", "-s"], &[FILE_BUFFERS]),
+        (own, &["-O2"], &[FILE_BUFFERS]),
+        (printf, &["-O2"], &[]),
+        (cout, &["-O2"], &[]),
+    ] {
+        let Some((of_process, of_file)) = of_cpp(test, code, flags) else { return };
+        assert_eq!(of_process, expected, "{flags:?} {code}");
+        assert_eq!(of_file, expected, "{flags:?} {code}");
+    }
+}
+
+#[test]
+fn a_plain_c_program_has_no_unreadable_buffers() {
+    assert!(unreadable_of_file(Path::new("/bin/cat")).is_empty());
+    assert!(unreadable_of_file(Path::new("/etc/passwd")).is_empty(), "no program");
+    assert_eq!(unreadable(u32::MAX), None, "no process");
+}
+
+#[test]
+fn an_interpreter_in_cpp_has_its_own_buffers_only() {
+    let node = Path::new("/usr/bin/node");
+    if !node.exists() {
+        return skip("an_interpreter_in_cpp_has_its_own_buffers_only", "there is no node");
+    }
+    let script = "process.stderr.write('.'); setTimeout(() => 0, 1e6)";
+    let waiting = Waiting::start(Command::new(node).args(["-e", script]));
+    assert_eq!(unreadable(waiting.pid()), Some(vec!["Node's own buffers".to_string()]));
+}
+
+/// Returns mawk's input buffer once it holds `bytes`.
+fn input_buffer(pid: u32, bytes: u64) -> Buffer {
+    let begun = Instant::now();
+    loop {
+        let walkers = walkers(pid);
+        let found = walkers.iter().filter(|walker| walker.runtime() == RuntimeId::MAWK);
+        let buffer = found.flat_map(|walker| walker.buffers(&ProcessMemory { pid })).next();
+        match buffer {
+            Some(buffer) if buffer.unread_bytes == bytes => return buffer,
+            other => assert!(begun.elapsed() < Duration::from_secs(20), "{other:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn lines_in_mawks_input_buffer() {
+    let mawk = Command::new("mawk").arg("{ print }").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let Ok(mut mawk) = mawk else { return skip("lines_in_mawks_input_buffer", "there is no mawk") };
+    let mut input = mawk.stdin.take().unwrap();
+    input.write_all(b"first\nsecond\n").unwrap();
+    let buffer = input_buffer(mawk.id(), 13);
+    assert_eq!(
+        (buffer.fd, buffer.buffer_bytes, buffer.unread.as_slice()),
+        (0, 4096, &b"first\nsecond\n"[..])
+    );
+    assert!(buffer.is_being_filled());
+    // Of the next 4200 bytes, 4083 fill the buffer; mawk uses its whole lines.
+    input.write_all(&b"0123456789ab\n".repeat(323)).unwrap();
+    let buffer = input_buffer(mawk.id(), 13 + 323 * 13 - 4096 / 13 * 13);
+    assert!(buffer.unread.starts_with(b"0123456789ab\n"), "{buffer:?}");
+    drop(input);
+    mawk.wait().unwrap();
+}
