@@ -12,6 +12,10 @@ use crate::text::{count, preview};
 /// The most seconds between a fork and the snapshot that was taken at it.
 const FORK_SNAPSHOT_S: f64 = 0.5;
 
+const EINTR: i64 = 4;
+/// The first of the kernel's own error numbers for calls that it restarts after a signal, if the process survives it.
+const ERESTARTSYS: i64 = 512;
+
 /// Bytes that were pending when a process or its image ended.
 pub(crate) struct LostBytes<'a> {
     pub rule: &'static Rule,
@@ -77,9 +81,13 @@ impl<'a> RuleContext<'a> {
             })
     }
 
-    /// Returns whether the last recorded write to a descriptor failed.
+    /// Returns whether the last recorded write to a descriptor failed. A write that a signal interrupted has not: the signal
+    /// may be the one that ends the process, or its thread.
     pub fn last_write_failed(&self, pid: u32, fd: i32) -> bool {
-        let is_write = |timed: &&TimedCall| timed.call.fd == fd && timed.call.op.writes();
+        let is_write = |timed: &&TimedCall| {
+            let call = timed.call;
+            call.fd == fd && call.op.writes() && !(call.result == -EINTR || call.result <= -ERESTARTSYS)
+        };
         self.calls(pid).iter().rfind(is_write).is_some_and(|timed| timed.call.result < 0)
     }
 

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 pub use output::RecorderOutput;
-use weir_model::trace::{Buffer, Event, EventKind, Image, IoTotals, Op, OpenFile, Process};
+use weir_model::trace::{Buffer, Event, EventKind, Image, IoTotals, Op, OpenFile, Process, SnapshotMoment};
 use weir_sys::proc;
 use weir_trace_api::{RawEvent, RawEventKind, RawFile};
 
@@ -179,7 +179,11 @@ impl Recorder {
     /// Adds a buffer snapshot, unless it is part of an earlier one.
     fn record_buffers(&mut self, pid: u32, tid: u32, at_s: f64, snapshot: EventKind) {
         let EventKind::Buffers { moment, buffers, files, .. } = &snapshot else { return };
-        if self.events.len() < EVENTS_MAX
+        // The threads that an execve(2) ends leave a snapshot each, and the last one counts.
+        let of_other_thread = *moment == SnapshotMoment::Exec && tid != pid;
+        if self.events.len() < EVENTS_MAX && of_other_thread {
+            self.push_event(at_s, pid, tid, snapshot);
+        } else if self.events.len() < EVENTS_MAX
             && !buffer_snapshots::join_snapshot(&mut self.events, pid, *moment, at_s, buffers, files)
         {
             self.push_event(at_s, pid, tid, snapshot);

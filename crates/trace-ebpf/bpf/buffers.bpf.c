@@ -14,6 +14,7 @@ enum {
 struct buffer_walk {
     u64 address; /* of the next FILE */
     u64 call_buffer;
+    u64 written_at, written_end; /* see struct process_state */
     u32 moment, call_fd;
     u32 found_call_fd;
     u32 pad; /* explicit, because older kernels reject uninitialized stack bytes */
@@ -62,6 +63,8 @@ static long walk_file(u32 i, void *context)
     struct stdio_file *f = &own->file;
     if ((f->flags & STDIO_MAGIC_MASK) != STDIO_MAGIC)
         return 1;
+    if (w->written_at >= f->write_base && w->written_at < f->write_ptr && w->written_end <= f->write_ptr)
+        f->write_base = w->written_end;
     u64 size = f->buf_end - f->buf_base, pending = 0, unread = 0;
     if (f->flags & STDIO_PUTTING && f->write_ptr > f->write_base && f->write_ptr - f->write_base <= size)
         pending = f->write_ptr - f->write_base;
@@ -84,6 +87,8 @@ GLOBAL_FUNCTION int walk_buffers(const struct process_state *process, u32 moment
     struct buffer_walk w = {.call_buffer = call_buffer, .moment = moment, .call_fd = call_fd};
     if (!process || process->walker != 1 || !process->list)
         return 0;
+    w.written_at = process->written_at;
+    w.written_end = process->written_end;
     if (bpf_probe_read_user(&w.address, sizeof w.address, (void *)process->list) == 0)
         bpf_loop(MAX_FILES, walk_file, &w, 0);
     return w.found_call_fd;

@@ -57,8 +57,10 @@ struct mm_struct {
 struct task_io_accounting {
     u64 rchar, wchar, syscr, syscw, read_bytes;
 } KERNEL_STRUCT;
+struct task_struct;
 struct signal_struct {
     int group_exit_code;
+    struct task_struct *group_exec_task; /* since Linux 5.16 */
 } KERNEL_STRUCT;
 struct sched_entity {
     u64 sum_exec_runtime;
@@ -85,10 +87,11 @@ struct linux_binprm {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-    unsigned long r10, r9, r8, dx, si, di, orig_ax;
+    unsigned long r10, r9, r8, ax, dx, si, di, orig_ax;
     unsigned short cs; /* wider on some kernels; the selector is its low half */
 } KERNEL_STRUCT;
 #define CALL_NUMBER(r) ((u32)(r)->orig_ax)
+#define CALL_RESULT(r) ((s64)(r)->ax)
 #define CALL_0(r) ((r)->di)
 #define CALL_1(r) ((r)->si)
 #define CALL_2(r) ((r)->dx)
@@ -109,6 +112,7 @@ struct pt_regs {
     int syscallno;
 } KERNEL_STRUCT;
 #define CALL_NUMBER(r) ((u32)(r)->syscallno)
+#define CALL_RESULT(r) ((s64)(r)->user_regs.regs[0])
 #define CALL_0(r) ((r)->orig_x0)
 #define CALL_1(r) ((r)->user_regs.regs[1])
 #define CALL_2(r) ((r)->user_regs.regs[2])

@@ -94,6 +94,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     flush_low_fds(process, pid, ALL_LOW_FDS);
     process->fd_bits[0] = process->fd_bits[1] = 0;
     process->list = process->walker = process->unbuffered_streams = 0;
+    process->written_at = process->written_end = 0;
     if (process->image == IMAGE_GATED)
         subtract_gate(process, task);
     process->image++;
@@ -146,6 +147,26 @@ static __always_inline void copy_totals(struct lifecycle_event *event, const str
     event->fetched_bytes = process->fetched_bytes;
 }
 
+/* A thread that a signal or another thread's execve(2) ends at the return of write(2) leaves the written bytes in its
+ * stream's buffer. They are not lost. */
+static __always_inline void note_last_write(struct process_state *process, struct task_struct *task)
+{
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    u32 nr = CALL_NUMBER(regs);
+    s64 result = CALL_RESULT(regs);
+    if (nr < SYSCALL_NUMBERS && classes[nr] == CLASS_WRITE && result > 0) {
+        process->written_at = CALL_1(regs);
+        process->written_end = process->written_at + result;
+    }
+}
+
+/* Whether a thread exits because another one has called execve(2). */
+static __always_inline int ends_by_exec(struct task_struct *task)
+{
+    struct signal_struct *signal = BPF_CORE_READ(task, signal);
+    return bpf_core_field_exists(signal->group_exec_task) && BPF_CORE_READ(signal, group_exec_task) != 0;
+}
+
 /* Runs at the exit of each thread; `group_dead`, an argument since Linux 6.16, marks the last one of the process. The memory
  * is still mapped. */
 SEC("tp_btf/sched_process_exit")
@@ -157,9 +178,14 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
     if (!process)
         return 0;
     add_thread(process, task);
+    note_last_write(process, task);
     bpf_map_delete_elem(&waits, &tid);
-    if (!group_dead)
+    if (!group_dead) {
+        /* These threads wrote on after before_exec(). What the last of them leaves is lost. */
+        if (ends_by_exec(task))
+            walk_buffers(process, MOMENT_EXEC, -1, 0);
         return 0;
+    }
     u32 status = BPF_CORE_READ(task, signal, group_exit_code);
     if (!status)
         status = BPF_CORE_READ(task, exit_code);

@@ -63,8 +63,11 @@ impl Decoder {
     /// Decodes one event and sends what results from it to `sink`. An exit is not sent: see [`exit_event`].
     pub fn decode(&mut self, bytes: &[u8], sink: &mut EventSink) -> ProcessChange {
         let Some(head) = shared_types::read::<EventHead>(bytes) else { return ProcessChange::Unchanged };
-        if head.kind != shared_types::KIND_BUFFER {
-            self.flush(head.tid, sink);
+        match head.kind {
+            shared_types::KIND_BUFFER => {}
+            // Every other thread has ended, and a thread that called execve(2) has got the TID of the first one.
+            shared_types::KIND_EXEC | shared_types::KIND_EXIT => self.flush_process(head.pid, sink),
+            _ => self.flush(head.tid, sink),
         }
         match head.kind {
             shared_types::KIND_BUFFER => self.add_buffer(bytes),
@@ -108,6 +111,14 @@ impl Decoder {
         snapshot.buffers.push(buffer(&event));
         let name = shared_types::text(&event.name);
         snapshot.files.extend(file(&event.file).map(|file| (event.head.fd, file, name)));
+    }
+
+    /// Sends the snapshots of all threads of a process, in order of time.
+    fn flush_process(&mut self, pid: u32, sink: &mut EventSink) {
+        let of_process = self.snapshots.iter().filter(|(_, snapshot)| snapshot.pid == pid);
+        let mut threads: Vec<(u64, u32)> = of_process.map(|(tid, snapshot)| (snapshot.ns, *tid)).collect();
+        threads.sort_unstable();
+        threads.into_iter().for_each(|(_, tid)| self.flush(tid, sink));
     }
 
     /// Sends the thread's snapshot, if there is one.
@@ -320,6 +331,29 @@ fn cpu_times(user_ns: u64, system_ns: u64, run_ns: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns a zeroed event of this kind.
+    fn event<T>(kind: u32, (pid, tid): (u32, u32), ns: u64) -> Vec<u8> {
+        let mut bytes =
+            [&ns.to_le_bytes()[..], &kind.to_le_bytes(), &pid.to_le_bytes(), &tid.to_le_bytes()].concat();
+        bytes.resize(size_of::<T>(), 0);
+        bytes
+    }
+
+    #[test]
+    fn an_execve_of_another_thread_does_not_hide_its_snapshot() {
+        let (mut decoder, mut sent) = (Decoder::default(), Vec::new());
+        let buffer = |tid, ns| event::<BufferEvent>(shared_types::KIND_BUFFER, (7, tid), ns);
+        let exec = event::<LifecycleEvent>(shared_types::KIND_EXEC, (7, 7), 4);
+        for bytes in
+            [buffer(9, 3), buffer(8, 2), event::<BufferEvent>(shared_types::KIND_BUFFER, (5, 5), 1), exec]
+        {
+            decoder.decode(&bytes, &mut |raw| {
+                sent.push((raw.ns, raw.pid, matches!(raw.kind, RawEventKind::Exec { .. })))
+            });
+        }
+        assert_eq!(sent, [(2, 7, false), (3, 7, false), (4, 7, true)], "that of process 5 is not complete");
+    }
 
     #[test]
     fn times_are_exact_in_sum_and_shared_by_ticks() {

@@ -212,6 +212,47 @@ fn bytes_pending_at_a_successful_exec_are_lost() {
 }
 
 #[test]
+fn other_threads_write_until_the_exec_ends_them() {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/out", File);
+    builder.snapshot(0.5, 1, SnapshotMoment::Exec, &[pending(1, LINE), pending(3, b"other\n")]);
+    // Another thread's write, which the end of the thread interrupts, with its sample.
+    builder.snapshot(0.5001, 1, SnapshotMoment::Sample, &[pending(1, b"")]);
+    builder.write(0.5001, 1, 1, file, b"").result = -512;
+    builder.exec(0.5004, 1, "sort");
+    assert_eq!(builder.findings("lost-at-exec").len(), 2);
+    let mut written = recording(1.0);
+    let file = written.file("/d/out", File);
+    written.snapshot(0.5, 1, SnapshotMoment::Exec, &[pending(1, LINE)]);
+    written.write(0.5001, 1, 1, file, LINE);
+    written.exec(0.5004, 1, "sort");
+    written.no_finding("lost-at-exec");
+    let mut left = recording(1.0);
+    let file = left.file("/d/out", File);
+    left.snapshot(0.5, 1, SnapshotMoment::Exec, &[pending(1, LINE)]);
+    left.write(0.5001, 1, 1, file, LINE);
+    left.snapshot(0.5002, 1, SnapshotMoment::Exec, &[pending(1, b"more\n")]);
+    left.exec(0.5004, 1, "sort");
+    assert_eq!(
+        left.finding("lost-at-exec").evidence["lost_bytes"],
+        5.0,
+        "at the end of the last other thread"
+    );
+}
+
+#[test]
+fn a_write_that_the_kill_interrupts_has_not_failed() {
+    for (result, lost) in [(-512, true), (-4, true), (-28, false)] {
+        let mut builder = recording(1.0);
+        let file = builder.file("pipe:[4]", Pipe);
+        builder.root().exit = Some(Exit::Signal(9));
+        builder.write(0.8, 1, 1, file, LINE).result = result;
+        builder.snapshot(0.9, 1, SnapshotMoment::Signal, &[pending(1, LINE)]);
+        assert_eq!(builder.findings("lost-at-kill").len(), usize::from(lost), "{result}");
+    }
+}
+
+#[test]
 fn an_exec_with_empty_buffers_loses_nothing() {
     let mut builder = recording(1.0);
     builder.snapshot(0.5, 1, SnapshotMoment::Exec, &[pending(1, b"")]);

@@ -1,0 +1,28 @@
+/* Four threads log into one FILE until the program is killed. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static FILE *log_file;
+
+static void *work(void *number)
+{
+    for (int i = 0;; i++) {
+        fprintf(log_file, "worker %ld: step %d\n", (long)number, i);
+        usleep(1000);
+    }
+    return 0;
+}
+
+int main(void)
+{
+    pthread_t thread;
+    if (!(log_file = fopen("log", "w")))
+        return 1;
+    for (long i = 0; i < 4; i++)
+        pthread_create(&thread, 0, work, (void *)i);
+    usleep(200000);
+    kill(getpid(), SIGKILL);
+    return 1;
+}
