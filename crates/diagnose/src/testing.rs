@@ -50,6 +50,7 @@ pub(crate) fn recording(elapsed_s: f64) -> RecordingBuilder {
         exit: Some(Exit::Code(0)),
         overhead: Overhead::default(),
         blind: Vec::new(),
+        unreadable: Vec::new(),
         prices: Prices::default(),
         processes: Vec::new(),
         files: Vec::new(),

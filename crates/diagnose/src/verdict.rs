@@ -46,6 +46,9 @@ pub(crate) fn verdict(context: &RuleContext, findings: &[Finding]) -> RunVerdict
 
 fn nothing_wrong(context: &RuleContext, findings: &[Finding]) -> RunVerdict {
     let streams = match context.known_stream_count() {
+        1.. if !context.recording.unreadable.is_empty() => {
+            format!("Nothing wrong in what could be seen; {}", unreadable_clause(context))
+        }
         0 if context.has_unattributed_calls() => {
             "Bytes were moved, but their streams were not recorded".to_string()
         }
@@ -59,6 +62,16 @@ fn nothing_wrong(context: &RuleContext, findings: &[Finding]) -> RunVerdict {
         count => format!("; {count} hints below."),
     };
     RunVerdict { text: streams + &hints, command: None }
+}
+
+/// Returns which buffers cannot be read, as a clause: bytes may be pending there.
+fn unreadable_clause(context: &RuleContext) -> String {
+    let names: Vec<&str> = context.recording.unreadable.iter().map(|one| one.buffers.as_str()).collect();
+    match names.as_slice() {
+        [one] => format!("{one} cannot be read"),
+        [one, other] => format!("{one} and {other} cannot be read"),
+        more => format!("{} and those of {} other runtimes cannot be read", more[0], more.len() - 1),
+    }
 }
 
 /// Returns the verdict on many small calls: their number and size, and the cost of all such findings of the process.

@@ -21,7 +21,7 @@ use weir_trace_ptrace::PtraceBackend;
 
 use crate::buffer_watch::BufferWatch;
 use crate::program_languages::ProgramLanguages;
-use crate::unreadable_buffers::UnreadableBuffers;
+use crate::unreadable_buffers::UnreadableSearch;
 
 /// Returns about what observing one call costs the program, nanoseconds. Measured with `make bench-trace`.
 fn observed_call_ns(backend: BackendKind) -> f64 {
@@ -139,7 +139,7 @@ fn run(
 struct Observation {
     recorder: Mutex<Recorder>,
     watch: Mutex<BufferWatch>,
-    unreadable: Mutex<UnreadableBuffers>,
+    unreadable: Mutex<UnreadableSearch>,
     languages: Mutex<ProgramLanguages>,
 }
 
@@ -188,8 +188,12 @@ impl Observation {
                 lock(&self.unreadable).begin(event.pid, Some(exe));
             }
             RawEventKind::Fork { child, .. } => lock(&self.watch).fork(event.pid, *child),
-            RawEventKind::Exit { .. } => lock(&self.watch).end(event.pid),
+            RawEventKind::Exit { .. } => {
+                lock(&self.watch).end(event.pid);
+                lock(&self.unreadable).end(event.pid);
+            }
             RawEventKind::Buffers { moment, buffers, .. } => {
+                lock(&self.unreadable).note_snapshot(event.pid, *moment);
                 lock(&self.watch).note(event.pid, *moment, buffers, event.ns);
             }
             _ => {}
@@ -203,7 +207,7 @@ impl Observation {
         let mut events = Vec::new();
         // Before the search for unreadable buffers, so that the snapshots are taken at `now_ns`.
         lock(&self.watch).tick(now_ns, &mut |event| events.push(event));
-        lock(&self.unreadable).check();
+        lock(&self.unreadable).check(now_ns);
         lock(&self.languages).check();
         events
     }
@@ -230,7 +234,9 @@ impl Observation {
             // Calls after the last sample of a process are missing, and a parent's totals include its children's.
             output.streams.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));
         }
-        let unobserved = unreadable.into_iter().chain(skipped_searches).collect();
+        let sentences =
+            unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
+        let unobserved = sentences.chain(skipped_searches).collect();
         Recording {
             command: command_words(&options.target),
             root: 0,
@@ -244,6 +250,7 @@ impl Observation {
             exit: report.exit,
             overhead: overhead(backend, &report),
             blind: blind_spots(backend, report.blind_spots, unobserved, &output),
+            unreadable,
             prices: options.prices,
             processes: output.processes,
             files: output.files,

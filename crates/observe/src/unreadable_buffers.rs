@@ -1,56 +1,142 @@
-//! Finds processes whose buffers no walker can read. Each image is checked once, soon after it starts.
+//! Finds processes whose buffers no walker can read. Each image is checked soon after it starts and once more later; the
+//! file of an executable is checked at the end if no process of it lived long enough.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::path::Path;
 
-use weir_walkers::unreadable;
+use weir_model::trace::{SnapshotMoment, UnreadableBuffers};
+use weir_sys::proc;
+use weir_sys::process_access::{self, AccessProblem};
+use weir_walkers::{needs_stops, unreadable, unreadable_of_file};
 
-/// Checks per tick. Most processes of a build end before their turn, and need none.
+/// Checks per tick. Most processes of a build end before their turn.
 const CHECKS_PER_TICK: usize = 8;
-/// After this many processes without unreadable buffers an executable is not checked again: a check reads all mappings,
-/// which takes 0.1 ms, and a build runs its compiler thousands of times. More than one, because a process may be
-/// checked before it has loaded its runtime.
+/// After this many processes an executable is not checked again: a check reads all mappings, which takes 0.1 ms, and a
+/// build runs its compiler thousands of times.
 const CHECKS_PER_EXECUTABLE: u32 = 3;
+/// The age at which a process is checked again: the launcher of Java maps the runtime some 10 ms after its start.
+const AGAIN_NS: u64 = 300_000_000;
+/// The most executables whose files are read at the end, which delays the report by less than a millisecond each.
+const FILES_MOST: usize = 32;
 
-/// The processes to check and the sentences found so far.
+/// The buffers of processes that ended before their memory was read.
+const ENDED_TOO_SOON: &str = "the buffers of processes that ended at once";
+
+/// The processes to check, and the unreadable buffers found so far.
 #[derive(Debug, Default)]
-pub(crate) struct UnreadableBuffers {
+pub(crate) struct UnreadableSearch {
     /// The PID and, where known, the path of the executable.
     unchecked: Vec<(u32, Option<String>)>,
-    /// How many processes of an executable had no unreadable buffer.
-    readable: HashMap<String, u32>,
-    sentences: BTreeSet<String>,
+    /// Processes in which a check found nothing, with the time of the next one, CLOCK_MONOTONIC.
+    unchecked_later: VecDeque<(u64, u32)>,
+    /// How many processes of an executable were checked.
+    checks: HashMap<String, u32>,
+    /// Processes that were not checked, by executable.
+    skipped: HashMap<String, Vec<u32>>,
+    /// The executable of each process that has not ended.
+    executables: HashMap<u32, String>,
+    /// Processes that were checked, or of which a snapshot was taken at their end.
+    read: HashSet<u32>,
+    /// Processes that ended unread, by executable.
+    ended_unread: HashMap<String, Vec<u32>>,
+    found: BTreeMap<String, BTreeSet<u32>>,
 }
 
-impl UnreadableBuffers {
+impl UnreadableSearch {
     /// Adds a process that starts to be observed, or has called execve(2).
     pub fn begin(&mut self, pid: u32, executable: Option<&str>) {
         self.unchecked.push((pid, executable.map(str::to_owned)));
-    }
-
-    /// Checks the youngest processes and drops the others.
-    pub fn check(&mut self) {
-        self.check_by(unreadable);
-    }
-
-    /// Checks with `sentences_of`, which returns a sentence for each unreadable buffer, or None if the process is gone.
-    fn check_by(&mut self, sentences_of: impl Fn(u32) -> Option<Vec<String>>) {
-        for (pid, executable) in self.unchecked.drain(..).rev().take(CHECKS_PER_TICK) {
-            let readable = executable.as_ref().and_then(|executable| self.readable.get(executable));
-            if readable.is_some_and(|&count| count >= CHECKS_PER_EXECUTABLE) {
-                continue;
-            }
-            let Some(sentences) = sentences_of(pid) else { continue };
-            if let Some(executable) = executable.filter(|_| sentences.is_empty()) {
-                *self.readable.entry(executable).or_default() += 1;
-            }
-            self.sentences.extend(sentences);
+        self.read.remove(&pid);
+        if let Some(executable) = executable {
+            self.executables.insert(pid, executable.to_owned());
         }
     }
 
-    /// Returns the sentences without duplicates.
-    pub fn finish(self) -> BTreeSet<String> {
-        self.sentences
+    /// Notes a buffer snapshot of a process.
+    pub fn note_snapshot(&mut self, pid: u32, moment: SnapshotMoment) {
+        if matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal) {
+            self.read.insert(pid);
+        }
     }
+
+    /// Notes the end of a process. The snapshot at its end, if there is one, came before.
+    pub fn end(&mut self, pid: u32) {
+        let executable = self.executables.remove(&pid);
+        if let Some(executable) = executable.filter(|_| !self.read.remove(&pid)) {
+            self.ended_unread.entry(executable).or_default().push(pid);
+        }
+    }
+
+    /// Checks the youngest processes and skips the others.
+    pub fn check(&mut self, now_ns: u64) {
+        self.check_by(now_ns, buffers_of);
+    }
+
+    /// Checks with `buffers_of`, which returns the unreadable buffers of a process, or None if the process is gone.
+    fn check_by(&mut self, now_ns: u64, buffers_of: impl Fn(u32) -> Option<Vec<String>>) {
+        while let Some((_, pid)) = self.unchecked_later.pop_front_if(|(due_ns, _)| *due_ns <= now_ns) {
+            buffers_of(pid).unwrap_or_default().into_iter().for_each(|one| self.add(one, pid));
+        }
+        let processes: Vec<_> = self.unchecked.drain(..).rev().collect();
+        for (number, (pid, executable)) in processes.into_iter().enumerate() {
+            let checks = executable.as_ref().and_then(|executable| self.checks.get(executable));
+            let known = checks.is_some_and(|&count| count >= CHECKS_PER_EXECUTABLE);
+            let buffers = if known || number >= CHECKS_PER_TICK { None } else { buffers_of(pid) };
+            match (buffers, executable) {
+                (Some(buffers), executable) => {
+                    self.read.insert(pid);
+                    if buffers.is_empty() {
+                        self.unchecked_later.push_back((now_ns + AGAIN_NS, pid));
+                    }
+                    executable.into_iter().for_each(|one| *self.checks.entry(one).or_default() += 1);
+                    buffers.into_iter().for_each(|one| self.add(one, pid));
+                }
+                (None, Some(executable)) => self.skipped.entry(executable).or_default().push(pid),
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn add(&mut self, buffers: String, pid: u32) {
+        self.found.entry(buffers).or_default().insert(pid);
+    }
+
+    /// Returns all unreadable buffers.
+    pub fn finish(self) -> Vec<UnreadableBuffers> {
+        self.finish_by(unreadable_of_file, needs_stops)
+    }
+
+    /// Finishes with `of_file`, which returns the unreadable buffers of a process with this executable, and with
+    /// `needs_stops`, which tells whether the buffers of such a process are read by stopping it.
+    fn finish_by(
+        mut self,
+        of_file: impl Fn(&Path) -> Vec<String>,
+        needs_stops: impl Fn(&Path) -> bool,
+    ) -> Vec<UnreadableBuffers> {
+        self.check_by(0, |_| None);
+        for (executable, pids) in std::mem::take(&mut self.skipped).into_iter().take(FILES_MOST) {
+            for buffers in of_file(Path::new(&executable)) {
+                pids.iter().for_each(|&pid| self.add(buffers.clone(), pid));
+            }
+        }
+        for (executable, pids) in std::mem::take(&mut self.ended_unread).into_iter().take(FILES_MOST) {
+            if needs_stops(Path::new(&executable)) {
+                pids.into_iter().for_each(|pid| self.add(ENDED_TOO_SOON.into(), pid));
+            }
+        }
+        let found = self.found.into_iter();
+        found.map(|(buffers, pids)| UnreadableBuffers { buffers, pids: pids.into_iter().collect() }).collect()
+    }
+}
+
+/// Returns the buffers of a process that cannot be read, for want of a walker or of the right to read its memory.
+fn buffers_of(pid: u32) -> Option<Vec<String>> {
+    unreadable(pid).or_else(|| match process_access::check(pid) {
+        Err(AccessProblem::Denied { .. }) => {
+            Some(vec![format!("the buffers of {}, which weir may not read,", proc::names(pid).1)])
+        }
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -60,39 +146,81 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_executable_without_unreadable_buffers_is_checked_three_times() {
-        let (mut unreadable, checked) = (UnreadableBuffers::default(), RefCell::new(Vec::new()));
+    fn an_executable_is_checked_three_times() {
+        let (mut search, checked) = (UnreadableSearch::default(), RefCell::new(Vec::new()));
         let of = |pid| {
             checked.borrow_mut().push(pid);
-            // Process 2 is gone; process 5 has an unreadable buffer.
-            (pid != 2).then(|| (pid == 5).then(|| "5".to_string()).into_iter().collect())
+            // Process 2 is gone; process 3 has an unreadable buffer.
+            (pid != 2).then(|| (pid == 3).then(|| "own".to_string()).into_iter().collect())
         };
         for pid in 1..=9 {
-            unreadable.begin(pid, Some("cc1"));
-            unreadable.check_by(of);
+            search.begin(pid, Some("cc1"));
+            search.check_by(0, of);
         }
-        assert_eq!(*checked.borrow(), [1, 2, 3, 4], "three processes existed and had none");
-        checked.borrow_mut().clear();
-        for pid in 5..=12 {
-            unreadable.begin(pid, Some("java"));
-            unreadable.begin(pid, None);
-            unreadable.check_by(of);
+        assert_eq!(*checked.borrow(), [1, 2, 3, 4], "three processes existed");
+        for pid in 10..=12 {
+            search.begin(pid, None);
+            search.check_by(0, of);
         }
-        assert_eq!(checked.borrow().iter().filter(|&&pid| pid == 5).count(), 2);
-        assert_eq!(checked.borrow().len(), 8 + 4, "every process of an unknown executable is checked");
-        assert_eq!(unreadable.finish().into_iter().collect::<Vec<_>>(), ["5"]);
+        assert_eq!(checked.borrow().len(), 4 + 3, "every process of an unknown executable is checked");
+        let found = search.finish_by(|_| vec!["own".into(), "more".into()], |_| false);
+        let pids =
+            |buffers: &str| found.iter().find(|one| one.buffers == buffers).map(|one| one.pids.clone());
+        assert_eq!(pids("more"), Some(vec![2, 5, 6, 7, 8, 9]), "those that were not checked have the file's");
+        assert_eq!(pids("own"), Some(vec![2, 3, 5, 6, 7, 8, 9]));
+    }
+
+    #[test]
+    fn a_process_is_checked_again_once_it_has_loaded_its_runtime() {
+        let mut search = UnreadableSearch::default();
+        search.begin(7, Some("java"));
+        search.check_by(0, |_| Some(Vec::new()));
+        search.check_by(AGAIN_NS - 1, |_| panic!("it is too early"));
+        search.check_by(AGAIN_NS, |_| Some(vec!["Java's own buffers".into()]));
+        search.check_by(9 * AGAIN_NS, |_| panic!("twice is enough"));
+        let found = search.finish_by(|_| Vec::new(), |_| false);
+        assert_eq!(found.iter().map(|one| one.pids.clone()).collect::<Vec<_>>(), [[7]]);
     }
 
     #[test]
     fn the_youngest_of_many_processes_are_checked() {
-        let (mut unreadable, checked) = (UnreadableBuffers::default(), RefCell::new(Vec::new()));
-        (1..=20).for_each(|pid| unreadable.begin(pid, None));
+        let (mut search, checked) = (UnreadableSearch::default(), RefCell::new(Vec::new()));
+        (1..=20).for_each(|pid| search.begin(pid, None));
         (0..2).for_each(|_| {
-            unreadable.check_by(|pid| {
+            search.check_by(0, |pid| {
                 checked.borrow_mut().push(pid);
                 Some(Vec::new())
             });
         });
         assert_eq!(*checked.borrow(), (13..=20).rev().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_checked_process_did_not_end_at_once() {
+        let mut search = UnreadableSearch::default();
+        search.begin(7, Some("static"));
+        search.check_by(0, |_| Some(Vec::new()));
+        search.end(7);
+        assert!(search.finish_by(|_| Vec::new(), |_| true).is_empty(), "it may have no buffers");
+    }
+
+    #[test]
+    fn a_process_that_ends_without_a_snapshot_was_not_read() {
+        let found = |with_snapshot: bool, stops: bool| {
+            let mut search = UnreadableSearch::default();
+            search.begin(7, Some("python3"));
+            if with_snapshot {
+                search.note_snapshot(7, SnapshotMoment::Exit);
+            }
+            search.end(7);
+            search
+                .finish_by(|_| Vec::new(), |_| stops)
+                .into_iter()
+                .flat_map(|one| one.pids)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(false, true), [7]);
+        assert!(found(true, true).is_empty(), "it was read");
+        assert!(found(false, false).is_empty(), "the kernel reads it");
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of all rules together: order, merging, the verdict, pipelines, and ordinary programs without findings.
 
-use weir_model::trace::{Exit, Histogram, Op, SnapshotMoment, StreamTable};
+use weir_model::trace::{Exit, Histogram, Op, SnapshotMoment, StreamTable, UnreadableBuffers};
 use weir_model::{Mode, Severity};
 
 use crate::testing::*;
@@ -49,6 +49,29 @@ fn a_clean_run_is_one_line() {
     let text = verdict(&builder.0, &found);
     assert_eq!((text.to_string().lines().count(), text.command), (1, None));
     assert!(text.text.starts_with("Nothing is wrong"));
+}
+
+#[test]
+fn nothing_is_wrong_only_if_all_buffers_could_be_read() {
+    let mut builder = recording(4.0);
+    let file = builder.file("/d/out", File);
+    builder.stream(1, 1, file, Out, 100, 65_536);
+    let mut unreadable = |buffers: &str| {
+        builder.0.unreadable.push(UnreadableBuffers { buffers: buffers.into(), pids: vec![1] });
+        verdict(&builder.0, &[]).text
+    };
+    assert_eq!(
+        unreadable("Java's own buffers"),
+        "Nothing wrong in what could be seen; Java's own buffers cannot be read."
+    );
+    assert_eq!(
+        unreadable("C++ file buffers (std::ofstream)"),
+        "Nothing wrong in what could be seen; Java's own buffers and C++ file buffers (std::ofstream) cannot be read."
+    );
+    assert_eq!(
+        unreadable("Node's own buffers"),
+        "Nothing wrong in what could be seen; Java's own buffers and those of 2 other runtimes cannot be read."
+    );
 }
 
 #[test]

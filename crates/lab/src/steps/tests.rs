@@ -35,6 +35,7 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
         exit: None,
         overhead: Default::default(),
         blind: Vec::new(),
+        unreadable: Vec::new(),
         prices: Prices::default(),
         processes: vec![
             process(811, vec![shell()]),

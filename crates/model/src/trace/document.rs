@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BackendKind, Exit, Histogram, OtherCalls, Overhead, Pipeline, Prices, Process, Recording, StreamTable,
-    TraceStream, trace_streams,
+    TraceStream, UnreadableBuffers, trace_streams,
 };
 use crate::{Direction, Finding, Mode, StreamKind, errno};
 
@@ -78,6 +78,9 @@ pub struct TraceDocument {
     pub processes: Vec<Process>,
     /// Sentences about events that the recording lacks.
     pub blind: Vec<String>,
+    /// Buffers that could not be read, so that bytes may be pending there unseen.
+    #[serde(default)]
+    pub unreadable: Vec<UnreadableBuffers>,
     /// Prices of calls and bytes on this machine.
     pub prices: Prices,
 }
@@ -192,6 +195,7 @@ impl TraceDocument {
             pipelines: result.pipelines.to_vec(),
             processes: recording.processes.clone(),
             blind: recording.blind.clone(),
+            unreadable: recording.unreadable.clone(),
             prices: recording.prices,
         }
     }

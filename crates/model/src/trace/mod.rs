@@ -14,6 +14,7 @@ mod prices;
 mod stream_counts;
 mod stream_table;
 mod trace_stream;
+mod unreadable_buffers;
 
 pub use crate::runtime::{RuntimeId, SourceLanguage};
 pub use buffer::{Buffer, SnapshotMoment};
@@ -27,6 +28,7 @@ pub use prices::Prices;
 pub use stream_counts::{Histogram, StreamCounts};
 pub use stream_table::{StreamSum, StreamTable};
 pub use trace_stream::{TraceStream, trace_streams};
+pub use unreadable_buffers::UnreadableBuffers;
 
 use foldhash::HashMap;
 
@@ -236,6 +238,9 @@ pub struct Recording {
     pub overhead: Overhead,
     /// Sentences about events that the recording lacks.
     pub blind: Vec<String>,
+    /// Buffers that could not be read, so that bytes may be pending there unseen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableBuffers>,
     /// Prices of calls and bytes on this machine.
     pub prices: Prices,
     /// Processes by start time.

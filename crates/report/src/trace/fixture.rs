@@ -59,6 +59,7 @@ fn recording(command: &[&str]) -> Recording {
         exit: Some(Exit::Code(0)),
         overhead: Overhead { startup_s: 0.041, watched_s: 3.0, ..Overhead::default() },
         blind: vec![],
+        unreadable: vec![],
         prices: Prices::default(),
         processes: vec![],
         files: vec![],
