@@ -161,8 +161,10 @@ pub fn ordinary(run: &OrdinaryRun) -> CaseResult {
     match traced {
         Ok((exit, findings)) => {
             check_status(&exit, 0, "run", &mut result);
-            let must_not =
-                |finding: &&Finding| finding.severity == Severity::High && !run.truths.contains(&finding.id);
+            let must_not = |finding: &&Finding| {
+                let high = finding.severity == Severity::High && !run.truths.contains(&finding.id);
+                high || run.never.contains(&finding.id)
+            };
             result.false_findings = findings.iter().filter(must_not).map(describe).collect();
         }
         Err(why) => result.wrong.push(why),

@@ -98,6 +98,9 @@ pub struct OrdinaryRun {
     /// Findings of severity high that are true of it.
     #[serde(default, rename = "true")]
     pub truths: Vec<FindingId>,
+    /// Findings that are untrue of it at any severity.
+    #[serde(default)]
+    pub never: Vec<FindingId>,
     /// The reason why these findings are true.
     pub why: Option<String>,
 }
@@ -146,7 +149,7 @@ pub fn ordinary() -> Vec<OrdinaryRun> {
     let read = |name: &&str| {
         let path = root().join(name);
         let runs = parse::<OrdinaryRuns>(&path).run;
-        runs.iter().flat_map(|run| &run.truths).for_each(|id| assert_known(id, &path));
+        runs.iter().flat_map(|run| run.truths.iter().chain(&run.never)).for_each(|id| assert_known(id, &path));
         runs
     };
     ["ordinary.toml", "packages.toml"].iter().flat_map(read).collect()

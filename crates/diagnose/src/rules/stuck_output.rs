@@ -11,6 +11,7 @@ use weir_model::{Direction, Finding, Severity};
 
 use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, same_prefix};
+use crate::rule::Supersedes::OnStream;
 use crate::run_advice::RunOption;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::{count, preview};
@@ -22,6 +23,7 @@ pub(crate) const RULE: Rule = Rule {
     position: 40,
     severity: SeverityRule::Effect { least: Severity::Warn, most: Severity::High },
     gain: GainKind::None,
+    supersedes: &[OnStream("held-output")],
     judge,
     ..Rule::DEFAULT
 };

@@ -5,6 +5,7 @@ mod copies;
 mod durability;
 mod errors;
 mod generated;
+mod held;
 mod loss;
 mod order;
 mod random;

@@ -23,7 +23,7 @@ int main(void)
         pthread_create(&threads[i], 0, work, (void *)i);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], 0);
-    fflush(log_file);
+    fflush(NULL);
     execlp("true", "true", (char *)0);
     return 1;
 }

@@ -1,0 +1,13 @@
+// A filter that flushes each line, and whose std::cout has a buffer of its own since sync_with_stdio(false).
+#include <iostream>
+#include <string>
+
+int main()
+{
+    std::ios::sync_with_stdio(false);
+    std::cin.tie(nullptr);
+    std::cout << std::unitbuf;
+    for (std::string line; std::getline(std::cin, line);)
+        std::cout << "seen " << line << '\n';
+    return std::cout.good() ? 0 : 1;
+}
