@@ -149,7 +149,9 @@ pub fn ordinary() -> Vec<OrdinaryRun> {
     let read = |name: &&str| {
         let path = root().join(name);
         let runs = parse::<OrdinaryRuns>(&path).run;
-        runs.iter().flat_map(|run| run.truths.iter().chain(&run.never)).for_each(|id| assert_known(id, &path));
+        runs.iter()
+            .flat_map(|run| run.truths.iter().chain(&run.never))
+            .for_each(|id| assert_known(id, &path));
         runs
     };
     ["ordinary.toml", "packages.toml"].iter().flat_map(read).collect()

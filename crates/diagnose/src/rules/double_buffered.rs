@@ -8,11 +8,11 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
-use crate::run_advice::shell_quoted;
 use crate::context::RuleContext;
 use crate::pass_through::PassThrough;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
+use crate::run_advice::shell_quoted;
 use crate::text::count;
 
 pub(crate) const RULE: Rule = Rule {

@@ -9,9 +9,9 @@ use weir_model::{Finding, Severity};
 
 use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
-use crate::run_advice::RunOption;
 use crate::rule::Supersedes::{OnPath, OnStream};
 use crate::rule::{GainKind, Rule, SeverityRule};
+use crate::run_advice::RunOption;
 use crate::text::{count, preview};
 
 pub(crate) const RULE: Rule = Rule {

@@ -7,9 +7,9 @@ use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, SourceLanguage};
 
 use crate::context::RuleContext;
-use crate::run_advice::RunOption;
 use crate::rule::Supersedes::OnPath;
 use crate::rule::{GainKind, Rule, SeverityRule};
+use crate::run_advice::RunOption;
 use crate::text::count;
 
 pub(crate) const RULE: Rule = Rule {

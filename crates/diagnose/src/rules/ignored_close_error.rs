@@ -80,7 +80,13 @@ fn finding(context: &RuleContext, first: TimedCall, failures: u64) -> Finding {
             no message.",
             errno_name(error)
         );
-        (Severity::High, why, context.code_fix(pid, first.at_s, (first.call.fd, first.call.file), CodeFix::CheckErrors).to_string())
+        (
+            Severity::High,
+            why,
+            context
+                .code_fix(pid, first.at_s, (first.call.fd, first.call.file), CodeFix::CheckErrors)
+                .to_string(),
+        )
     };
     let file = first.call.file.or_else(|| context.file_at(pid, fd, first.at_s));
     let finding = context.finding(&RULE, severity, pid, fd, file);

@@ -9,12 +9,12 @@
 use weir_model::{Finding, Severity, StreamKind};
 
 use crate::code_fix::CodeFix;
-use crate::run_advice::shell_quoted;
 use crate::context::RuleContext;
 use crate::power_cut::{PowerCutLoss, RenameHistory};
 use crate::renames::{RenamedFile, directory};
 use crate::rule::Supersedes::OnPath;
 use crate::rule::{GainKind, MergeKey, Rule, SeverityRule};
+use crate::run_advice::shell_quoted;
 use crate::text::count;
 
 pub(crate) const RULE: Rule = Rule {

@@ -11,8 +11,8 @@ use weir_model::{Finding, Severity, SourceLanguage};
 
 use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
-use crate::run_advice::RunOption;
 use crate::rule::{GainKind, Rule, SeverityRule};
+use crate::run_advice::RunOption;
 use crate::text::{count, preview};
 
 pub(crate) const RULE: Rule = Rule {
@@ -125,7 +125,8 @@ fn one_stream(
         flush => flush,
     };
     // Standard error writes each message directly.
-    let lines = if direct_fd == 2 && fd != 2 { format!(", or {}", code(CodeFix::WholeLines)) } else { String::new() };
+    let lines =
+        if direct_fd == 2 && fd != 2 { format!(", or {}", code(CodeFix::WholeLines)) } else { String::new() };
     format!("write everything through the one stream, or {flush} before each {direct}{lines}")
 }
 
@@ -149,12 +150,13 @@ fn finding(
         preview(&call.head)
     );
     let (option, code) = match by_itself {
-        true => {
-            (Some(RunOption::FixOrder), one_stream(context, snapshot, (buffer.fd, Some(file)), call.fd))
-        }
+        true => (Some(RunOption::FixOrder), one_stream(context, snapshot, (buffer.fd, Some(file)), call.fd)),
         false => {
             let object = (buffer.fd, Some(file));
-            (context.line_option(&[buffer.fd], file), context.code_fix(pid, snapshot.at_s, object, CodeFix::FlushBeforeFork).to_string())
+            (
+                context.line_option(&[buffer.fd], file),
+                context.code_fix(pid, snapshot.at_s, object, CodeFix::FlushBeforeFork).to_string(),
+            )
         }
     };
     // `weir run` keeps the order within one open file only.

@@ -12,8 +12,8 @@ use weir_model::{Direction, Finding, Severity};
 use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, same_prefix};
 use crate::rule::Supersedes::OnStream;
-use crate::run_advice::RunOption;
 use crate::rule::{GainKind, Rule, SeverityRule};
+use crate::run_advice::RunOption;
 use crate::text::{count, preview};
 
 pub(crate) const RULE: Rule = Rule {

@@ -14,9 +14,9 @@ use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::cost::BUFFER;
 use crate::rule::Supersedes::OnStream;
-use crate::tool_options::tool_option;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::{part, total};
+use crate::tool_options::tool_option;
 
 pub(crate) const RULE: Rule = Rule {
     id: "sync-tiny-writes",

@@ -7,7 +7,9 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
-use crate::call_patterns::{is_below_knee, is_line_by_line, is_synchronous, is_tiny, moving_calls, straddles_blocks};
+use crate::call_patterns::{
+    is_below_knee, is_line_by_line, is_synchronous, is_tiny, moving_calls, straddles_blocks,
+};
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::rule::Supersedes::OnStream;

@@ -136,8 +136,7 @@ fn mixed(
         part(torn, cut_calls(torn)),
         part(torn, moving_calls(torn))
     );
-    let lines =
-        context.code_fix(torn.pid, torn.first_s, (torn.fd, Some(torn.file)), CodeFix::WholeLines);
+    let lines = context.code_fix(torn.pid, torn.first_s, (torn.fd, Some(torn.file)), CodeFix::WholeLines);
     let code = format!("whole records in one write(2) each, with O_APPEND, in every writer: {lines}");
     let finding = context.finding(&RULE, Severity::High, torn.pid, torn.fd, Some(torn.file));
     let finding = finding.count("cut_calls", cut_calls(torn)).count("calls", moving_calls(torn));

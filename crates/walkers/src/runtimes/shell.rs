@@ -4,6 +4,10 @@ use weir_model::SourceLanguage;
 
 use crate::{ProgramDetection, RuntimeEntry};
 
-pub(crate) static RUNTIME: RuntimeEntry =
-    RuntimeEntry::stdio("shell", "shell", 150, ProgramDetection::ProgramNames(&["sh", "dash", "bash", "rbash", "mksh", "ksh", "zsh", "fish", "yash"]))
-        .of_language(SourceLanguage::Shell);
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::stdio(
+    "shell",
+    "shell",
+    150,
+    ProgramDetection::ProgramNames(&["sh", "dash", "bash", "rbash", "mksh", "ksh", "zsh", "fish", "yash"]),
+)
+.of_language(SourceLanguage::Shell);

@@ -2,9 +2,9 @@
 
 use weir_sys::memory::Memory;
 
-use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
-use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{int, structure, word};
+use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
+use crate::stream_buffer::StreamBuffer;
 
 /// Size of `buffered` in bufferedio.c, and offsets in it.
 const BUFFERED_BYTES: usize = 128;
@@ -27,7 +27,12 @@ const NONE: u64 = u64::MAX;
 
 /// Sets the stores that leave the text layer, if there is one, and the buffer below it as their flush does. Sets none
 /// if the flush would seek, in a file that is open for both and was read before.
-pub(super) fn add_drain(memory: &dyn Memory, buffered: Option<u64>, text: Option<u64>, stream: &mut StreamBuffer) {
+pub(super) fn add_drain(
+    memory: &dyn Memory,
+    buffered: Option<u64>,
+    text: Option<u64>,
+    stream: &mut StreamBuffer,
+) {
     (stream.drain_stores, stream.partial_stores, stream.locked) = Default::default();
     if let Some(at) = buffered {
         let Some(copy) = structure::<BUFFERED_BYTES>(memory, at) else { return };
@@ -77,6 +82,10 @@ fn add_writer_drain(at: u64, copy: &[u8; BUFFERED_BYTES], stream: &mut StreamBuf
     let is_read = int(copy, READABLE) != 0 && word(copy, READ_END) != NONE;
     stream.remainder_most = if is_read { 0 } else { word(copy, SIZE) };
     stream.partial_stores.push(PartialStore::new(word(copy, BUFFER), StoredValue::RemainingBytes));
-    stream.partial_stores.extend([RAW_POSITION, WRITE_POSITION].map(|at| PartialStore::new(field(at), StoredValue::Constant(0))));
-    stream.partial_stores.extend([POSITION, WRITE_END].map(|at| PartialStore::new(field(at), StoredValue::RemainingPlus(0))));
+    stream.partial_stores.extend(
+        [RAW_POSITION, WRITE_POSITION].map(|at| PartialStore::new(field(at), StoredValue::Constant(0))),
+    );
+    stream
+        .partial_stores
+        .extend([POSITION, WRITE_END].map(|at| PartialStore::new(field(at), StoredValue::RemainingPlus(0))));
 }

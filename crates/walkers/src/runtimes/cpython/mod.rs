@@ -6,8 +6,8 @@
 
 mod drain;
 mod layout;
-mod objects;
 mod object_search;
+mod objects;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -20,13 +20,16 @@ use weir_model::trace::RuntimeId;
 use weir_sys::maps::MappedRegion;
 use weir_sys::memory::Memory;
 
-use crate::elf_image::ElfImage;
-use crate::pending_bytes::{PendingBytes};
-use crate::stream_buffer::{self, StreamBuffer};
-use crate::copied_memory::BUFFER_MOST;
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
+use crate::copied_memory::BUFFER_MOST;
+use crate::elf_image::ElfImage;
+use crate::pending_bytes::PendingBytes;
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::{
+    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
+    RuntimeEntry, WalkerEntry,
+};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 
 pub(super) use layout::PythonLayout;
 use objects::{dict_get, module_dict};
@@ -47,7 +50,8 @@ pub(crate) const UNBUFFERED: RuntimeFix = RuntimeFix::Environment {
     variables: &[("PYTHONUNBUFFERED", "1")],
     effect: "PYTHONUNBUFFERED=1: each write goes out at once",
 };
-pub(crate) const LINE_BUFFERED: RuntimeFix = RuntimeFix::Hook("a sitecustomize makes sys.stdout line-buffered");
+pub(crate) const LINE_BUFFERED: RuntimeFix =
+    RuntimeFix::Hook("a sitecustomize makes sys.stdout line-buffered");
 /// `-E`, `-I` and `-S`, alone or among other letters.
 pub(crate) const IGNORES_ENVIRONMENT: IgnoresEnvironment =
     IgnoresEnvironment::OptionLetters { letters: &['E', 'I', 'S'], end: &["-c", "-m"] };
@@ -95,7 +99,8 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
             Ok(layout) => {
                 let runtime = image.symbol_at("_PyRuntime", region.start).unwrap_or(0);
                 let evaluator = image.function_at(EVALUATOR, region.start);
-                found.add(region.start, Box::new(PythonStreams::new(process.pid, runtime, layout, evaluator)));
+                found
+                    .add(region.start, Box::new(PythonStreams::new(process.pid, runtime, layout, evaluator)));
             }
             Err(name) => found.add_unreadable(region.start, &name),
         }
@@ -103,7 +108,11 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
 }
 
 /// Returns the layout of the interpreter in an image. Fails with the name of an unsupported version.
-pub(super) fn version(memory: &dyn Memory, image: &ElfImage, region: &MappedRegion) -> Result<PythonLayout, String> {
+pub(super) fn version(
+    memory: &dyn Memory,
+    image: &ElfImage,
+    region: &MappedRegion,
+) -> Result<PythonLayout, String> {
     let number = image.symbol_at("Py_Version", region.start).and_then(|at| memory.u64(at));
     let minor = match number {
         Some(number) if number >> 24 == 3 => u32::try_from(number >> 16 & 0xff).ok(),

@@ -7,8 +7,8 @@ use weir_sys::memory::Memory;
 
 use super::objects::TYPE;
 use super::streams::IoTypes;
-use crate::heap_search::blocks;
 use crate::copied_memory::word;
+use crate::heap_search::blocks;
 
 /// The alignment of Python's allocators.
 const ALIGN: usize = 16;

@@ -43,7 +43,12 @@ pub(super) fn module_dict(memory: &dyn Memory, module: u64) -> Option<u64> {
 }
 
 /// Returns the values of keys that are strings; None for a missing key.
-pub(super) fn dict_get(memory: &dyn Memory, layout: &PythonLayout, dict: u64, keys: &[&str]) -> Vec<Option<u64>> {
+pub(super) fn dict_get(
+    memory: &dyn Memory,
+    layout: &PythonLayout,
+    dict: u64,
+    keys: &[&str],
+) -> Vec<Option<u64>> {
     let mut found = vec![None; keys.len()];
     for (key, value) in entries(memory, layout, dict).unwrap_or_default() {
         let Some(text) = ascii(memory, layout, key) else { continue };
@@ -100,7 +105,12 @@ fn ascii(memory: &dyn Memory, layout: &PythonLayout, string: u64) -> Option<Vec<
 }
 
 /// Returns the characters of a string from `from` on in UTF-8.
-pub(super) fn text_from(memory: &dyn Memory, layout: &PythonLayout, string: u64, from: u64) -> Option<Vec<u8>> {
+pub(super) fn text_from(
+    memory: &dyn Memory,
+    layout: &PythonLayout,
+    string: u64,
+    from: u64,
+) -> Option<Vec<u8>> {
     let head: [u8; 40] = structure(memory, string)?;
     let state = state(layout, &head);
     let (width, ascii) = (u64::from(state >> 2 & 7), state & 0x40 != 0);
@@ -119,7 +129,12 @@ pub(super) fn text_from(memory: &dyn Memory, layout: &PythonLayout, string: u64,
 }
 
 /// Reads the pending text of a TextIOWrapper: bytes, an ASCII string, or a list of these.
-pub(super) fn pending_bytes(memory: &dyn Memory, layout: &PythonLayout, object: u64, most: u64) -> Option<Vec<u8>> {
+pub(super) fn pending_bytes(
+    memory: &dyn Memory,
+    layout: &PythonLayout,
+    object: u64,
+    most: u64,
+) -> Option<Vec<u8>> {
     let mut pieces = ChunkReader { memory, layout, data_at: HashMap::new() };
     if !is(memory, object, b"list") {
         return pieces.piece(object, most);

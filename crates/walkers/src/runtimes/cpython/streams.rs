@@ -9,8 +9,8 @@ use weir_sys::memory::Memory;
 use super::drain::add_drain;
 use super::layout::PythonLayout;
 use super::objects::{TYPE, pending_bytes, text_from, type_name};
-use crate::stream_buffer::{StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::stream_buffer::StreamBuffer;
 
 /// Size of the used part of `buffered` in bufferedio.c and `textio` in textio.c.
 const OBJECT_BYTES: usize = 152;
@@ -121,7 +121,8 @@ pub(super) fn streams(
             texts.push((at, copy));
         } else if kind.is_some() {
             found.extend(
-                read_stable(memory, at, copy, |copy| buffered(memory, types, at, copy, kept)).map(|one| (at, one)),
+                read_stable(memory, at, copy, |copy| buffered(memory, types, at, copy, kept))
+                    .map(|one| (at, one)),
             );
         }
         kind.is_some_and(|kind| kind != IoType::File)

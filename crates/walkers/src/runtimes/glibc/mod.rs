@@ -9,12 +9,14 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
-use crate::stream_buffer::{self, StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
-use crate::c_library;
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
+use crate::c_library;
+use crate::copied_memory::{
+    BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word,
+};
+use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry};
 
 /// Programs that no other runtime claims write through the C library's stdio.
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
@@ -149,7 +151,12 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
 }
 
 /// Adds the pending bytes of the wide buffer, the state of the lock, and the stores that drain both buffers.
-fn with_wide_buffer(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, buffer: Buffer) -> Option<StreamBuffer> {
+fn with_wide_buffer(
+    memory: &dyn Memory,
+    file: &[u8; FILE_BYTES],
+    kept: u64,
+    buffer: Buffer,
+) -> Option<StreamBuffer> {
     let mut stream = StreamBuffer::of(buffer);
     stream.watch_address = Some(stream.buffer.address.wrapping_add(WRITE_PTR as u64));
     if stream.buffer.pending_bytes > 0 {
@@ -177,14 +184,19 @@ fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
     stream.drain_stores.extend(reads.map(|field| MemoryStore::u64(at + field, base)));
     stream.drain_stores.extend([32, 40].map(|field| MemoryStore::u64(at + field, base)));
     stream.drain_stores.push(MemoryStore::u64(at + 48, if by_byte { base } else { end }));
-    stream.partial_stores.extend(reads.map(|field| PartialStore::new(at + field, StoredValue::WrittenPlus(write_base))));
+    stream
+        .partial_stores
+        .extend(reads.map(|field| PartialStore::new(at + field, StoredValue::WrittenPlus(write_base))));
     stream.partial_stores.push(PartialStore::new(at + 32, StoredValue::WrittenPlus(write_base)));
     // The known file position moves with the written bytes. With O_APPEND the position becomes unknown (-1).
     if offset as i64 >= 0 {
         let (at, appends) = (at + OFFSET as u64, word(file, 0) & APPENDING != 0);
         let moved = offset.wrapping_add(stream.buffer.pending_bytes);
         stream.drain_stores.push(MemoryStore::u64(at, if appends { u64::MAX } else { moved }));
-        stream.partial_stores.push(PartialStore::new(at, if appends { StoredValue::Constant(u64::MAX) } else { StoredValue::WrittenPlus(offset) }));
+        stream.partial_stores.push(PartialStore::new(
+            at,
+            if appends { StoredValue::Constant(u64::MAX) } else { StoredValue::WrittenPlus(offset) },
+        ));
     }
 }
 

@@ -3,9 +3,9 @@
 use weir_sys::memory::Memory;
 
 use super::{FILE_BYTES, LINE_BUFFERED, PUTTING, UNBUFFERED, WIDE_DATA, WRITE_BASE, WRITE_PTR};
-use crate::pending_bytes::{MemoryStore};
-use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, structure, word};
+use crate::pending_bytes::MemoryStore;
+use crate::stream_buffer::StreamBuffer;
 
 /// Size of the pointers at the start of `struct _IO_wide_data`, and the offset of `_IO_write_ptr` there.
 const WIDE_BYTES: usize = 64;
@@ -14,7 +14,12 @@ const WRITE_POINTER: u64 = 32;
 /// Adds the characters in the wide buffer: pending ones after the pending bytes, read-ahead ones before the
 /// read-ahead bytes. They are counted in UTF-8, the encoding of most locales. If only the beginning of a long text is
 /// read, its average size per character applies to the rest.
-pub(crate) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, stream: &mut StreamBuffer) -> Option<()> {
+pub(crate) fn add(
+    memory: &dyn Memory,
+    file: &[u8; FILE_BYTES],
+    kept: u64,
+    stream: &mut StreamBuffer,
+) -> Option<()> {
     let (at, putting) = (word(file, WIDE_DATA), word(file, 0) & PUTTING != 0);
     let data = structure::<WIDE_BYTES>(memory, at)?;
     let [read_ptr, read_end, _, write_base, write_ptr, _, base, end] =

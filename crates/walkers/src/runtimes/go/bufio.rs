@@ -5,8 +5,8 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::itabs::GoItabs;
-use crate::stream_buffer::{StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::stream_buffer::StreamBuffer;
 
 /// Type of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,8 +53,9 @@ impl BufioValidator<'_> {
     pub fn around(&self, at: u64, value: u64) -> impl Iterator<Item = (u64, BufioType)> {
         let writer = self.tables.writers.contains(&value).then_some(BufioType::Writer);
         let reads = self.tables.readers.contains(&value);
-        let kinds =
-            writer.into_iter().chain([BufioType::Reader, BufioType::Scanner].into_iter().filter(move |_| reads));
+        let kinds = writer
+            .into_iter()
+            .chain([BufioType::Reader, BufioType::Scanner].into_iter().filter(move |_| reads));
         kinds.filter_map(move |kind| Some((at.checked_sub(kind.interface())?, kind)))
     }
 

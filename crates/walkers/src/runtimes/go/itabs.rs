@@ -50,7 +50,10 @@ impl GoItabs {
         let tables: Vec<(u64, [u8; 16])> =
             words(&links).filter_map(|at| Some((at, structure(memory, at)?))).collect();
         let module = module(memory, parts, bias)?;
-        module.into_iter().filter(|base| *base != 0).find_map(|base| TypeNames { memory, base }.tables(&tables))
+        module
+            .into_iter()
+            .filter(|base| *base != 0)
+            .find_map(|base| TypeNames { memory, base }.tables(&tables))
     }
 
     /// Returns the range from the lowest to the highest itab. They are close to each other, so the range rules out

@@ -6,8 +6,8 @@
 //! in the middle of a write while all threads wait.
 
 mod bufio;
-mod stacks;
 mod itabs;
+mod stacks;
 #[cfg(test)]
 mod tests;
 
@@ -17,20 +17,23 @@ use std::collections::BTreeSet;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
+use crate::Walker;
 use crate::candidates::{self, StreamCandidate};
-use crate::open_descriptors::OpenDescriptors;
-use crate::heap_search::touched;
-use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::STREAMS_MOST;
+use crate::elf_image;
+use crate::heap_search::touched;
+use crate::open_descriptors::OpenDescriptors;
+use crate::runtime_entry::section_contains;
 use crate::search_cache::SearchCache;
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::{
+    BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry,
+    UnreachedBuffers, WalkerEntry,
+};
+use bufio::{BufioType, BufioValidator};
+pub(crate) use itabs::{GoItabs, GoSections};
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
-use crate::elf_image;
-use crate::runtime_entry::section_contains;
-use crate::{BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry};
-use crate::Walker;
-use bufio::{BufioValidator, BufioType};
-pub(crate) use itabs::{GoSections, GoItabs};
 
 const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded("os.Stdout has no buffer and writes at once");
 const IMPOSSIBLE: RuntimeFix = RuntimeFix::Impossible(
@@ -56,12 +59,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     },
     order: 200,
     detection: ProgramDetection::Executable(is_go),
-    buffers: BufferAccess::Readable(WalkerEntry {
-        symbols: &[],
-        own_symbols: &[],
-        libraries: &[],
-        detect,
-    }),
+    buffers: BufferAccess::Readable(WalkerEntry { symbols: &[], own_symbols: &[], libraries: &[], detect }),
     unreached: &[UnreachedBuffers {
         name: "a bufio.Writer",
         options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork", "--fix-order"],
@@ -130,13 +128,19 @@ impl GoStreams {
 }
 
 /// Returns the stream of an object, and whether the object was used.
-fn candidate(memory: &dyn Memory, validator: &BufioValidator, at: u64, kind: BufioType) -> Option<StreamCandidate> {
+fn candidate(
+    memory: &dyn Memory,
+    validator: &BufioValidator,
+    at: u64,
+    kind: BufioType,
+) -> Option<StreamCandidate> {
     let mut stream = validator.stream(at, kind)?;
     // The field n of a Writer.
     stream.watch_address = (kind == BufioType::Writer).then_some(at + 40);
     // The fields r, w and lastByte before the first read.
     let used = |field| memory.u64(at + field) != Some(0);
-    let untouched = kind == BufioType::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
+    let untouched =
+        kind == BufioType::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
     Some(StreamCandidate { at, untouched, stream })
 }
 

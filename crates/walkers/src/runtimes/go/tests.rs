@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use weir_sys::memory::Memory;
 
-use super::bufio::{BufioValidator, BufioType};
+use super::bufio::{BufioType, BufioValidator};
+use super::itabs::{GoItabs, GoSections};
 use super::stacks;
-use super::itabs::{GoSections, GoItabs};
 use crate::copied_memory::BUFFER_MOST;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
@@ -85,7 +85,10 @@ proptest! {
 #[test]
 fn a_list_of_tables_out_of_bounds_is_none() {
     let nothing: &dyn Memory = &TestMemory(Vec::new());
-    let parts =
-        GoSections { functions: 8, links: (u64::MAX - 7, u64::MAX), data: vec![(u64::MAX, u64::MAX), (0, 64)] };
+    let parts = GoSections {
+        functions: 8,
+        links: (u64::MAX - 7, u64::MAX),
+        data: vec![(u64::MAX, u64::MAX), (0, 64)],
+    };
     assert_eq!(GoItabs::of(nothing, &parts, u64::MAX / 2), None);
 }

@@ -3,7 +3,8 @@
 use weir_sys::memory::Memory;
 
 use super::{
-    BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, MuslStreams, NEXT, NO_WRITING, OpenFileList, PREV, READ, SEEK, WRITE, list,
+    BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, MuslStreams, NEXT, NO_WRITING, OpenFileList, PREV, READ, SEEK,
+    WRITE, list,
 };
 use crate::copied_memory::{BUFFER_MOST, int, structure, word};
 use crate::image_memory::ImageMemory;

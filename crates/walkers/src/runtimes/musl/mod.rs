@@ -8,11 +8,13 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::pending_bytes::{PartialStore, PendingBytes, MemoryStore, StoredValue};
-use crate::stream_buffer::{self, StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
+use crate::copied_memory::{
+    BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word,
+};
+use crate::pending_bytes::{MemoryStore, PartialStore, PendingBytes, StoredValue};
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry};
 
 /// [`crate::c_library`] detects musl together with glibc.
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
@@ -81,7 +83,9 @@ impl Walker for MuslStreams {
         let all: Vec<_> = standard.chain(others).collect();
         let plain = all.iter().find_map(|(_, file)| stderr_write(file));
         all.into_iter()
-            .filter_map(|(at, file)| read_stable(memory, at, file, |file| stream(memory, at, file, plain, kept)))
+            .filter_map(|(at, file)| {
+                read_stable(memory, at, file, |file| stream(memory, at, file, plain, kept))
+            })
             .collect()
     }
 
@@ -172,7 +176,8 @@ fn add_drain(at: u64, file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
     // A bit beside the thread number says that another thread waits for the lock.
     stream.lock_owner = u64::from(lock.max(0) as u32 & 0x3fff_ffff);
     stream.drain_stores = [WEND, WPOS, WBASE].map(|field| MemoryStore::u64(at + field as u64, 0)).to_vec();
-    stream.partial_stores = vec![PartialStore::new(at + WBASE as u64, StoredValue::WrittenPlus(word(file, WBASE)))];
+    stream.partial_stores =
+        vec![PartialStore::new(at + WBASE as u64, StoredValue::WrittenPlus(word(file, WBASE)))];
 }
 
 /// Returns the buffering mode; None for stdout before its first write, which decides it: until then `write` is a

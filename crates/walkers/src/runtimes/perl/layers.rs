@@ -5,10 +5,10 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::tables::{BASE_BYTES, HEAD, NEXT, TAB};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::elf_image::ElfImage;
-use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
-use crate::stream_buffer::{StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
+use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
+use crate::stream_buffer::StreamBuffer;
 
 /// Size of `PerlIOBuf` and offsets in it: the base, then buf, end, ptr, posn, bufsiz, oneword.
 const BUF_BYTES: usize = 80;
@@ -86,7 +86,8 @@ impl PerlLayers {
         let mut stream = StreamBuffer::unbuffered(RuntimeId::PERL, slot, fd);
         for (at, kind) in chain.into_iter().rev() {
             let copy = structure::<BUF_BYTES>(memory, at)?;
-            let one = read_stable(memory, at, copy, |layer| part(memory, (at, kind), layer, &stream.buffer, kept))?;
+            let one =
+                read_stable(memory, at, copy, |layer| part(memory, (at, kind), layer, &stream.buffer, kept))?;
             stream = joined(stream, one, int(&copy, FLAGS) as u32 & CAN_WRITE != 0, kept);
         }
         Some(stream)
@@ -167,7 +168,9 @@ fn add_drain(address: u64, layer: &[u8; BUF_BYTES], stream: &mut StreamBuffer) {
     let (buf, position) = (word(layer, BUF), word(layer, POSITION));
     let flags = int(layer, FLAGS) as u32 & !(READ | WRITTEN);
     stream.drain_stores = [END, PTR].map(|field| MemoryStore::u64(at(field), buf)).to_vec();
-    stream.drain_stores.push(MemoryStore::u64(at(POSITION), position.wrapping_add(stream.buffer.pending_bytes)));
+    stream
+        .drain_stores
+        .push(MemoryStore::u64(at(POSITION), position.wrapping_add(stream.buffer.pending_bytes)));
     stream.drain_stores.push(MemoryStore { address: at(FLAGS), bytes: flags.to_le_bytes().to_vec() });
     stream.partial_stores = vec![
         PartialStore::new(buf, StoredValue::RemainingBytes),
@@ -189,12 +192,15 @@ fn mode(flags: u32) -> Mode {
 /// Joins two layers: the pending bytes of the lower one come first, and its read-ahead bytes last. The upper layer
 /// has the buffer that fills up in writing, the lower one that in reading.
 fn joined(lower: StreamBuffer, upper: StreamBuffer, writes: bool, kept: u64) -> StreamBuffer {
-    let (drain_stores, partial_stores) = match (lower.buffer.pending_bytes > 0, upper.buffer.pending_bytes > 0) {
-        (true, true) if lower.drain_stores.is_empty() || upper.drain_stores.is_empty() => Default::default(),
-        (true, true) => ([lower.drain_stores, upper.drain_stores].concat(), Vec::new()),
-        (true, false) => (lower.drain_stores, lower.partial_stores),
-        (false, _) => (upper.drain_stores, upper.partial_stores),
-    };
+    let (drain_stores, partial_stores) =
+        match (lower.buffer.pending_bytes > 0, upper.buffer.pending_bytes > 0) {
+            (true, true) if lower.drain_stores.is_empty() || upper.drain_stores.is_empty() => {
+                Default::default()
+            }
+            (true, true) => ([lower.drain_stores, upper.drain_stores].concat(), Vec::new()),
+            (true, false) => (lower.drain_stores, lower.partial_stores),
+            (false, _) => (upper.drain_stores, upper.partial_stores),
+        };
     let (lower, upper) = (lower.buffer, upper.buffer);
     let first = |mut these: Vec<u8>, those: Vec<u8>, most: u64| {
         these.extend(those);

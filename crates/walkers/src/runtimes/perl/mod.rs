@@ -15,10 +15,13 @@ use std::collections::BTreeSet;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
-use crate::stream_buffer::{StreamBuffer};
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
+use crate::stream_buffer::StreamBuffer;
+use crate::{
+    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
+    RuntimeEntry, WalkerEntry,
+};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 
 pub(super) use layers::PerlLayers;
 

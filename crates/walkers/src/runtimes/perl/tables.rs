@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use weir_sys::memory::Memory;
 
-use crate::heap_search::blocks;
 use crate::copied_memory::{STREAMS_MOST, structure, word};
+use crate::heap_search::blocks;
 
 /// Size of `struct _PerlIO` of perliol.h, and offsets in it. A slot is such a structure, and each layer begins with
 /// one.

@@ -44,8 +44,11 @@ type HandleBytes = (i32, Vec<u8>, Vec<u8>);
 
 fn handles(words: &[u64], first: &[u64]) -> Vec<HandleBytes> {
     let perl = PerlHandles::new(u32::MAX, TABS);
-    let found =
-        stream_buffer::buffers(perl.read_tables(&TestMemory::of(words), &first.iter().copied().collect(), PENDING_KEPT));
+    let found = stream_buffer::buffers(perl.read_tables(
+        &TestMemory::of(words),
+        &first.iter().copied().collect(),
+        PENDING_KEPT,
+    ));
     found.into_iter().map(|one| (one.fd, one.pending, one.unread)).collect()
 }
 

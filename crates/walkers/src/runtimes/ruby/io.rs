@@ -5,9 +5,9 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::head;
-use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
-use crate::stream_buffer::{StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
+use crate::stream_buffer::StreamBuffer;
 
 /// In the flags of an object: the bits of the type, and the type of an IO.
 const TYPE: u64 = 0x1f;

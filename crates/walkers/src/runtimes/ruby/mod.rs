@@ -15,13 +15,16 @@ use std::sync::Arc;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
-use crate::heap_search::blocks;
-use crate::elf_image::ElfImage;
-use crate::stream_buffer::{StreamBuffer};
-use crate::copied_memory::word;
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
+use crate::copied_memory::word;
+use crate::elf_image::ElfImage;
+use crate::heap_search::blocks;
+use crate::stream_buffer::StreamBuffer;
+use crate::{
+    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
+    RuntimeEntry, WalkerEntry,
+};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 
 static HOOK: Hook = Hook {
     folder: "ruby",
@@ -53,7 +56,9 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             order: SYNC,
             other_streams: RuntimeFix::Impossible("Ruby buffers what it reads and opens itself"),
         },
-        limits: RuntimeLimits { coalesce: Some("Ruby handles SIGSYS, the signal by which calls would be intercepted") },
+        limits: RuntimeLimits {
+            coalesce: Some("Ruby handles SIGSYS, the signal by which calls would be intercepted"),
+        },
     },
     order: 30,
     detection: ProgramDetection::ProgramNames(&["ruby"]),
@@ -94,7 +99,12 @@ pub struct RubyStreams {
 
 impl RubyStreams {
     /// Makes the walker of the Ruby in an image. Fails with the name of an unsupported version.
-    pub(super) fn of(pid: u32, memory: &dyn Memory, image: &ElfImage, start: u64) -> Result<RubyStreams, String> {
+    pub(super) fn of(
+        pid: u32,
+        memory: &dyn Memory,
+        image: &ElfImage,
+        start: u64,
+    ) -> Result<RubyStreams, String> {
         let text = image.symbol_at("ruby_version", start).map(|at| memory.bytes(at, 16)).unwrap_or_default();
         let version =
             String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
@@ -122,7 +132,11 @@ impl Walker for RubyStreams {
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
-        Some(Box::new(RubyStreams { pid: child, standard: self.standard.clone(), objects: self.objects.clone() }))
+        Some(Box::new(RubyStreams {
+            pid: child,
+            standard: self.standard.clone(),
+            objects: self.objects.clone(),
+        }))
     }
 
     fn search_again(&self) {

@@ -13,16 +13,16 @@ use std::sync::Arc;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use super::validate::BufferValidator;
 use super::layouts::RustLayouts;
 use super::stacks;
+use super::validate::BufferValidator;
 use crate::Walker;
 use crate::candidates::{self, StreamCandidate};
-use crate::open_descriptors::OpenDescriptors;
-use crate::heap_search::touched;
-use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::STREAMS_MOST;
+use crate::heap_search::touched;
+use crate::open_descriptors::OpenDescriptors;
 use crate::search_cache::SearchCache;
+use crate::stream_buffer::{self, StreamBuffer};
 
 /// The walker of a program's own buffers.
 #[derive(Debug)]
@@ -72,7 +72,13 @@ impl Walker for RustBuffers {
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let descriptors = OpenDescriptors::of(self.pid);
         let open_for = |fd, writes| descriptors.open_for(fd, writes);
-        let validator = BufferValidator { memory, layouts: &self.layouts, stdout: self.stdout, open_for: &open_for, kept };
+        let validator = BufferValidator {
+            memory,
+            layouts: &self.layouts,
+            stdout: self.stdout,
+            open_for: &open_for,
+            kept,
+        };
         let unused = stacks::unused(self.pid);
         let is_used = |at: u64| !unused.iter().any(|(low, high)| (*low..*high).contains(&at));
         let mut cache = self.cache.borrow_mut();
@@ -83,7 +89,8 @@ impl Walker for RustBuffers {
         cache.record(&candidates_now);
         // Until the first write to the file the number of pending bytes only grows, so the smaller one is stale.
         let has_fewer = |one: &StreamCandidate, all: &[StreamCandidate]| {
-            let more = |other: &StreamCandidate| other.stream.buffer.pending_bytes > one.stream.buffer.pending_bytes;
+            let more =
+                |other: &StreamCandidate| other.stream.buffer.pending_bytes > one.stream.buffer.pending_bytes;
             all.iter().any(more) && descriptors.is_unwritten(one.stream.buffer.fd)
         };
         let is_stale = |one: &StreamCandidate, all: &[StreamCandidate]| {

@@ -4,28 +4,31 @@
 //! of 1024, which no other word there has, and as much mapped memory at its address.
 
 mod buffers;
-mod validate;
 pub(crate) mod layouts;
 mod stacks;
 #[cfg(test)]
 mod tests;
+mod validate;
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
 pub(crate) use buffers::RustBuffers;
 
-use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
-use crate::stream_buffer::{self, StreamBuffer};
+use crate::Walker;
 use crate::copied_memory::{read_content, read_stable, structure, word};
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
+use crate::elf_image;
+use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
+use crate::runtime_entry::section_contains;
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::{
+    BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry,
+    UnreachedBuffers, WalkerEntry,
+};
 use std::cell::RefCell;
 use std::path::Path;
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
-use crate::elf_image;
-use crate::runtime_entry::section_contains;
-use crate::{BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry};
-use crate::Walker;
 use weir_sys::memory::Memory;
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
@@ -36,7 +39,9 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         fixes: RuntimeFixes {
             unbuffered: RuntimeFix::Outside,
             line_buffered: RuntimeFix::NotNeeded("Rust's stdout writes each line"),
-            fully_buffered: RuntimeFix::Impossible("Rust's stdout always writes line by line: use --coalesce"),
+            fully_buffered: RuntimeFix::Impossible(
+                "Rust's stdout always writes line by line: use --coalesce",
+            ),
             max_delay: RuntimeFix::Outside,
             rescue: RuntimeFix::Outside,
             fork: RuntimeFix::Outside,
@@ -49,12 +54,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     },
     order: 210,
     detection: ProgramDetection::Executable(is_rust),
-    buffers: BufferAccess::Readable(WalkerEntry {
-        symbols: &[],
-        own_symbols: &[],
-        libraries: &[],
-        detect,
-    }),
+    buffers: BufferAccess::Readable(WalkerEntry { symbols: &[], own_symbols: &[], libraries: &[], detect }),
     unreached: &[
         UnreachedBuffers {
             name: "a BufWriter",
@@ -136,8 +136,9 @@ impl Walker for RustStdout {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let copy = structure::<STDOUT_BYTES>(memory, self.stdout);
-        let found =
-            copy.and_then(|copy| read_stable(memory, self.stdout, copy, |copy| self.read_stdout(memory, copy, kept)));
+        let found = copy.and_then(|copy| {
+            read_stable(memory, self.stdout, copy, |copy| self.read_stdout(memory, copy, kept))
+        });
         found.into_iter().collect()
     }
 
@@ -152,7 +153,12 @@ impl Walker for RustStdout {
 
 impl RustStdout {
     /// Returns the stream; None before its first use, and if no part or several parts look like the vector.
-    fn read_stdout(&self, memory: &dyn Memory, stdout: &[u8; STDOUT_BYTES], kept: u64) -> Option<StreamBuffer> {
+    fn read_stdout(
+        &self,
+        memory: &dyn Memory,
+        stdout: &[u8; STDOUT_BYTES],
+        kept: u64,
+    ) -> Option<StreamBuffer> {
         let vector = |at: &usize| {
             let [first, second, length] = [0, 8, 16].map(|field| word(stdout, at + field));
             let (capacity, data) = if first == CAPACITY { (first, second) } else { (second, first) };
@@ -181,7 +187,10 @@ impl RustStdout {
         let length_at = self.stdout + field as u64;
         stream.watch_address = Some(length_at);
         stream.drain_stores = vec![MemoryStore::u64(length_at, 0)];
-        stream.partial_stores = vec![PartialStore::new(data, StoredValue::RemainingBytes), PartialStore::new(length_at, StoredValue::RemainingPlus(0))];
+        stream.partial_stores = vec![
+            PartialStore::new(data, StoredValue::RemainingBytes),
+            PartialStore::new(length_at, StoredValue::RemainingPlus(0)),
+        ];
         Some(stream)
     }
 }

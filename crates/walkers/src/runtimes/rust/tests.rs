@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::validate::BufferValidator;
 use super::layouts::{BufferTarget, RustLayout, RustLayouts};
+use super::validate::BufferValidator;
 use crate::copied_memory::BUFFER_MOST;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
@@ -39,7 +39,8 @@ fn writer() -> Vec<u64> {
 fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {
     let (memory, layouts) = (TestMemory::of(words), RustLayouts { all: vec![WRITER], lines: false });
     let open_for = |fd, writes| [1, 3].contains(&fd) && writes;
-    let validator = BufferValidator { memory: &memory, layouts: &layouts, stdout: None, open_for: &open_for, kept: 100 };
+    let validator =
+        BufferValidator { memory: &memory, layouts: &layouts, stdout: None, open_for: &open_for, kept: 100 };
     validator.candidate(BASE, &WRITER).map(|one| (one.stream.buffer.fd, one.stream.buffer.pending))
 }
 

@@ -5,10 +5,10 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::STDOUT_BYTES;
-use super::layouts::{BufferTarget, RustLayout, RustLayouts, OBJECT_BYTES};
+use super::layouts::{BufferTarget, OBJECT_BYTES, RustLayout, RustLayouts};
 use crate::candidates::StreamCandidate;
-use crate::stream_buffer::{StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::stream_buffer::StreamBuffer;
 
 /// Default sizes of a BufWriter or BufReader, and of a LineWriter.
 const USUAL: u64 = 8192;
@@ -109,7 +109,8 @@ impl BufferValidator<'_> {
                 within.contains(&word(object, layout.inner_at)).then_some(1)?
             }
         };
-        let least = if layout.inner == BufferTarget::Stdout || layout.used.is_some() { 0 } else { OWNED_LEAST };
+        let least =
+            if layout.inner == BufferTarget::Stdout || layout.used.is_some() { 0 } else { OWNED_LEAST };
         (fd >= least && (self.open_for)(fd, layout.used.is_none())).then_some(fd)
     }
 

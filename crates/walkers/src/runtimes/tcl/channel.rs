@@ -6,9 +6,9 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
-use crate::stream_buffer::{StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
+use crate::stream_buffer::StreamBuffer;
 
 /// Size of `ChannelState` up to `nextCSPtr`, and offsets in it.
 const STATE_BYTES: usize = 224;
@@ -82,7 +82,8 @@ fn read(memory: &dyn Memory, at: u64, state: &[u8; STATE_BYTES], kept: u64) -> O
         let positions = |added: u64, removed: u64| added | removed << 32;
         stream.drain_stores = vec![MemoryStore::u64(last.at + ADDED as u64, positions(PADDING, PADDING))];
         let removed = memory.u64(last.at + REMOVED as u64)?;
-        stream.partial_stores = vec![PartialStore::new(last.at + REMOVED as u64, StoredValue::WrittenPlus(removed))];
+        stream.partial_stores =
+            vec![PartialStore::new(last.at + REMOVED as u64, StoredValue::WrittenPlus(removed))];
     }
     Some(stream)
 }

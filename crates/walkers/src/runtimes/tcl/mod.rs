@@ -15,13 +15,16 @@ use std::ops::ControlFlow;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
-use crate::heap_search::blocks;
-use crate::pending_bytes::{PendingBytes};
-use crate::stream_buffer::{self, StreamBuffer};
-use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int};
-use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
+use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int};
+use crate::heap_search::blocks;
+use crate::pending_bytes::PendingBytes;
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::{
+    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
+    RuntimeEntry, WalkerEntry,
+};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 
 static HOOK: Hook = Hook {
     folder: "tcl",
@@ -44,8 +47,12 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         language: SourceLanguage::Tcl,
         fixes: RuntimeFixes {
             unbuffered: UNBUFFERED,
-            line_buffered: RuntimeFix::Hook("TCL_LIBRARY leads to a file that sets -buffering line on stdout"),
-            fully_buffered: RuntimeFix::Hook("TCL_LIBRARY leads to a file that sets -buffering full on stdout"),
+            line_buffered: RuntimeFix::Hook(
+                "TCL_LIBRARY leads to a file that sets -buffering line on stdout",
+            ),
+            fully_buffered: RuntimeFix::Hook(
+                "TCL_LIBRARY leads to a file that sets -buffering full on stdout",
+            ),
             max_delay: UNBUFFERED_SUBSTITUTE,
             rescue: UNBUFFERED_SUBSTITUTE,
             fork: RuntimeFix::NotNeeded("Tcl has no fork"),

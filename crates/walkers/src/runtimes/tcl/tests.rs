@@ -39,7 +39,10 @@ fn words() -> Vec<u64> {
 }
 
 fn tcl() -> TclChannels {
-    TclChannels { pid: u32::MAX, threads: [at(THREAD)].into_iter().collect::<std::collections::BTreeSet<_>>().into() }
+    TclChannels {
+        pid: u32::MAX,
+        threads: [at(THREAD)].into_iter().collect::<std::collections::BTreeSet<_>>().into(),
+    }
 }
 
 fn pending(words: &[u64]) -> Vec<(i32, Vec<u8>)> {
@@ -55,7 +58,10 @@ fn a_channel() {
     let mut queued = words();
     queued[STATE + 13] = at(FIRST);
     assert_eq!(pending(&queued), [(7, b"123abc".to_vec())], "the queue comes first");
-    assert!(tcl().pending(&TestMemory::of(&queued))[0].drain_stores.is_empty(), "TclChannels goes on with the queue");
+    assert!(
+        tcl().pending(&TestMemory::of(&queued))[0].drain_stores.is_empty(),
+        "TclChannels goes on with the queue"
+    );
 }
 
 #[test]
