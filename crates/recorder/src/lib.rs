@@ -181,10 +181,9 @@ impl Recorder {
         let EventKind::Buffers { moment, buffers, files, .. } = &snapshot else { return };
         // The threads that an execve(2) ends leave a snapshot each, and the last one counts.
         let of_other_thread = *moment == SnapshotMoment::Exec && tid != pid;
-        if self.events.len() < EVENTS_MAX && of_other_thread {
-            self.push_event(at_s, pid, tid, snapshot);
-        } else if self.events.len() < EVENTS_MAX
-            && !buffer_snapshots::join_snapshot(&mut self.events, pid, *moment, at_s, buffers, files)
+        if self.events.len() < EVENTS_MAX
+            && (of_other_thread
+                || !buffer_snapshots::join_snapshot(&mut self.events, pid, *moment, at_s, buffers, files))
         {
             self.push_event(at_s, pid, tid, snapshot);
         }
