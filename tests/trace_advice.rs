@@ -187,6 +187,27 @@ fn a_command_that_refuses_the_option_is_not_offered_for_its_child() {
     }
 }
 
+/// `weir run` adds `-W interactive` to mawk only if mawk is the command itself.
+#[test]
+fn options_of_a_program_are_offered_only_for_the_command_itself() {
+    const NAME: &str = "options_of_a_program_are_offered_only_for_the_command_itself";
+    if !has("mawk") {
+        return skip(NAME, "mawk is not installed");
+    }
+    let dir = disk_dir();
+    let lines = "(for i in 1 2 3; do echo line; sleep .8; done)";
+    for (words, offered) in [("mawk '{print}'", true), ("sh -c \"mawk '{print}' | cat\"", false)] {
+        let script = format!("{lines} | {WEIR} trace --quiet --json t.json -- {words} | cat");
+        let output =
+            Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().expect("sh starts");
+        assert_eq!(text(&output.stdout), "line\nline\nline\n");
+        let findings = document(dir.path(), &text(&output.stderr));
+        let held = fix(only(&findings, "held-output"));
+        assert_eq!(held.contains("weir run --max-delay"), offered, "{words}: {held}");
+        assert!(held.contains("-W interactive") || offered, "{words}: {held}");
+    }
+}
+
 #[test]
 fn the_command_of_an_attached_process_changes_to_its_directory() {
     let dir = disk_dir();
