@@ -122,7 +122,10 @@ fn is_read_at_exec(weir: &Counts, strace: &Counts, processes: usize) -> bool {
     let reads = weir.read_calls.saturating_sub(strace.read_calls);
     let bytes = weir.read_bytes.saturating_sub(strace.read_bytes);
     let execs = reads / READS;
-    same_writes && reads % READS == 0 && (1..=processes as u64).contains(&execs) && bytes <= execs * BYTES_MOST
+    same_writes
+        && reads % READS == 0
+        && (1..=processes as u64).contains(&execs)
+        && bytes <= execs * BYTES_MOST
 }
 
 /// Returns the differences of one command's counts, each in a line.
