@@ -123,7 +123,7 @@ fn is_read_at_exec(weir: &Counts, strace: &Counts, processes: usize) -> bool {
     let bytes = weir.read_bytes.saturating_sub(strace.read_bytes);
     let execs = reads / READS;
     same_writes
-        && reads % READS == 0
+        && reads.is_multiple_of(READS)
         && (1..=processes as u64).contains(&execs)
         && bytes <= execs * BYTES_MOST
 }
