@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use weir_model::Size;
+use weir_model::bench::FROM_TO;
 use weir_sys::file_system::mount_of;
 
 use crate::error::{Error, Result};
@@ -14,9 +15,6 @@ use crate::loop_image::LoopImage;
 
 /// Free space required beside the files of a sample; an estimate for metadata and the journal.
 const MARGIN_BYTES: u64 = 1 << 20;
-
-/// Separates two directories or file systems in a name.
-const FROM_TO: &str = " → ";
 
 /// A work directory as the user requested it.
 #[derive(Debug, Clone, PartialEq, Eq)]

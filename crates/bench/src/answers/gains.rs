@@ -3,12 +3,9 @@
 use weir_model::bench::{BenchAnswer, BenchRow};
 use weir_model::{Knee, Size, estimate};
 
-use super::{Numbered, View, elapsed, figure, name, seconds};
+use super::{FIT_ERROR_MOST, Numbered, View, elapsed, figure, name, seconds};
 use crate::groups::observation;
 use crate::rows::ratio;
-
-/// Largest error of the cost model, as a share, for a sentence about what the calls cost.
-const FIT_ERROR_MOST: f64 = 0.25;
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     const QUESTION: &str = "Where do gains stop?";

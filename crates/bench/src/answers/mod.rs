@@ -35,6 +35,9 @@ pub fn answers(document: &BenchDocument) -> Vec<BenchAnswer> {
         .collect()
 }
 
+/// Largest error of the cost model, as a share, for a sentence about the price of a call.
+const FIT_ERROR_MOST: f64 = 0.25;
+
 /// A row with its number in the document.
 type Numbered<'a> = (usize, &'a BenchRow);
 
@@ -114,7 +117,12 @@ fn list_sizes(sizes: &[u64], all: &[u64]) -> String {
             few => parts.extend(few.iter().map(|size| Size(*size).to_string())),
         }
     }
-    match parts.as_slice() {
+    joined(&parts)
+}
+
+/// Joins texts: `a`, `a and b`, `a, b and c`.
+fn joined(parts: &[String]) -> String {
+    match parts {
         [] => String::new(),
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),

@@ -3,12 +3,11 @@
 use weir_model::duration::three_digits;
 use weir_model::{Size, estimate};
 
-use super::{Numbered, View, elapsed, figure, moving_calls, name, seconds, thousands};
+use super::{
+    FIT_ERROR_MOST, Numbered, View, elapsed, figure, joined, moving_calls, name, seconds, thousands,
+};
 use crate::rows::ratio;
 use weir_model::bench::BenchAnswer;
-
-/// Largest error of the cost model, as a share, for a price of one call.
-const FIT_ERROR_MOST: f64 = 0.25;
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let Some(record) = smallest_shared(view) else { return alone(view) };
@@ -48,20 +47,13 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
         ties => format!(
             "{} wins ({} {} with it)",
             name(first.1),
-            list(ties),
+            joined(ties),
             if ties.len() == 1 { "ties" } else { "tie" }
         ),
     };
     let text =
         format!("At {at} {wins}: {} takes {} its time{because}.", name(other.1), estimate::ratio(&ahead));
     view.answer(question, text, evidence)
-}
-
-fn list(names: &[String]) -> String {
-    match names {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        names => names.concat(),
-    }
 }
 
 /// Returns the smallest record that more than one row has.

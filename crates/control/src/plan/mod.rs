@@ -20,7 +20,6 @@ use weir_walkers::{RuntimeEntry, UnreachedBuffers, detect_runtime};
 
 use crate::preload::PreloadConfig;
 
-pub use effects::{OptionEffect, Reach};
 pub use environment::{EnvironmentChanges, InjectedFiles};
 pub use host_capabilities::HostCapabilities;
 use program::ResolvedProgram;

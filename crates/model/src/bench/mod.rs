@@ -82,6 +82,9 @@ pub struct Noise {
     pub wall: Option<f64>,
 }
 
+/// Separates the two directories and the two file systems of a copy from one directory to another, in [`GroupKey`].
+pub const FROM_TO: &str = " → ";
+
 /// Noise assumed for a run with too few A/A pairs: the wall-clock noise measured on a busy virtual machine.
 pub const UNKNOWN_NOISE: f64 = 0.10;
 

@@ -6,9 +6,6 @@ use weir_model::{CostModel, Knee, Size};
 
 use crate::number::whole_percent;
 
-/// Separates the two directories and the two file systems of a copy from one directory to another.
-pub(super) const FROM_TO: &str = " → ";
-
 /// Returns the parts of a group's title: workload, size, file system, cache, sync policy, advice.
 pub(super) fn parts(key: &GroupKey) -> [String; 6] {
     [

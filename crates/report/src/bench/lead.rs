@@ -1,7 +1,7 @@
 //! The most important sentence of a group.
 
 use weir_model::Size;
-use weir_model::bench::BenchRow;
+use weir_model::bench::{BenchRow, FROM_TO};
 use weir_model::estimate::{median_seconds, short_ratio};
 
 use super::labels;
@@ -14,7 +14,7 @@ const TIES_NAMED: usize = 2;
 /// Returns the sentence, made from the group's rows and its knee.
 pub(super) fn lead(section: &Section) -> Option<String> {
     let best = section.best()?.0;
-    if let Some((from, to)) = section.key().dir.split_once(labels::FROM_TO) {
+    if let Some((from, to)) = section.key().dir.split_once(FROM_TO) {
         return Some(of_two_directories(section, best, from, to));
     }
     match smallest(section) {

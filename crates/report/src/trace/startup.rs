@@ -10,6 +10,7 @@ use super::labels::{bytes, plural};
 use super::table::{MATTERS, is_found};
 use crate::block::Block;
 use crate::number::percent;
+use crate::text::list;
 
 /// Files that the C library reads by itself at the start of a program.
 const FILES: [&str; 4] = ["/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", "/etc/locale.alias"];
@@ -72,27 +73,18 @@ pub(super) fn line(folded: &[&TraceStream]) -> Option<Block> {
         ("locale files", folded.iter().any(|stream| is_locale(stream))),
         ("wrapper shells", folded.iter().any(|stream| !is_loader(stream) && !is_locale(stream))),
     ];
-    let kinds: Vec<&str> = kinds.iter().filter(|(_, any)| *any).map(|(name, _)| *name).collect();
+    let kinds: Vec<String> = kinds.iter().filter(|(_, any)| *any).map(|(name, _)| name.to_string()).collect();
     let sum = |of: fn(&TraceStream) -> u64| folded.iter().map(|stream| of(stream)).sum::<u64>();
     let share: f64 = folded.iter().map(|stream| stream.share).sum();
     Some(Block::Aside(format!(
         "start-up: {} of {}: {}, {}, {} % of the time (--all shows {})",
         plural(folded.len() as u64, "stream"),
-        listed(&kinds),
+        list(&kinds),
         plural(sum(|stream| stream.counts.calls), "call"),
         bytes(sum(|stream| stream.counts.bytes)),
         percent(share.min(1.0)),
         if folded.len() == 1 { "it" } else { "them" },
     )))
-}
-
-/// Returns `a`, `a and b`, or `a, b and c`.
-fn listed(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.to_string(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 fn is_read_file(stream: &TraceStream) -> bool {
