@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_sys::proc;
 use weir_trace_api::WorkingDirectory;
+
+/// Limit of directories that are compared with that of a process that has exited.
+const TRIED_MAX: usize = 64;
 
 /// The last known working directory by PID. A process may have exited by the time that its event is recorded.
 #[derive(Debug, Default)]
@@ -39,13 +42,27 @@ impl WorkingDirectories {
     fn get(&mut self, pid: u32, change: Option<WorkingDirectory>) -> Option<PathBuf> {
         let is_known = change == Some(WorkingDirectory::Unchanged) && self.0.contains_key(&pid);
         let now = if is_known { None } else { proc::directory(pid) };
-        match now {
-            Some(directory) => drop(self.0.insert(pid, directory)),
-            // The directory has changed and can no longer be read.
-            None if change == Some(WorkingDirectory::Changed) => drop(self.0.remove(&pid)),
-            None => {}
+        match (now, change) {
+            (Some(directory), _) => drop(self.0.insert(pid, directory)),
+            // The process is gone.
+            (None, Some(WorkingDirectory::Changed { dev, ino })) => match self.find(dev, ino) {
+                Some(directory) => drop(self.0.insert(pid, directory)),
+                None => drop(self.0.remove(&pid)),
+            },
+            (None, _) => {}
         }
         self.0.get(&pid).cloned()
+    }
+
+    /// Finds a directory by its inode among weir's own, in which a command starts, and those of other processes.
+    fn find(&self, dev: u64, ino: u64) -> Option<PathBuf> {
+        let own = std::env::current_dir().ok();
+        let mut tried = HashSet::new();
+        let known = own.iter().chain(self.0.values()).filter(|path| tried.insert(*path)).take(TRIED_MAX);
+        let is_same = |path: &&PathBuf| {
+            rustix::fs::stat(path.as_path()).is_ok_and(|now| (now.st_dev, now.st_ino) == (dev, ino))
+        };
+        known.into_iter().find(is_same).cloned()
     }
 
     /// Copies the parent's working directory to a child.
@@ -123,7 +140,14 @@ mod tests {
             Some("/usr/z"),
             "the parent's directory"
         );
-        assert_eq!(of_child(WorkingDirectory::Changed), Some(here), "an unknown directory");
+        let inode_of = |path: &str| {
+            let found = rustix::fs::stat(path).unwrap();
+            WorkingDirectory::Changed { dev: found.st_dev, ino: found.st_ino }
+        };
+        assert_eq!(of_child(inode_of("/usr")).as_deref(), Some("/usr/z"), "found by its inode");
+        assert_eq!(of_child(inode_of(".")).as_ref(), Some(&here), "weir's own, found by its inode");
+        assert_eq!(of_child(inode_of("/etc")), Some(here), "an unknown directory");
+        assert!(!directories.knows(NO_PID, Some(inode_of("/etc"))));
     }
 
     #[test]
@@ -132,7 +156,8 @@ mod tests {
         let mut own = |change| directories.absolute(std::process::id(), "x", change);
         assert_eq!(own(Some(WorkingDirectory::Unchanged)).as_deref(), Some("/d/x"));
         let here = std::env::current_dir().unwrap().join("x").to_string_lossy().into_owned();
-        assert_eq!(own(Some(WorkingDirectory::Changed)), Some(here));
+        let changed = WorkingDirectory::Changed { dev: 0, ino: 1 };
+        assert_eq!(own(Some(changed)), Some(here));
     }
 
     #[test]

@@ -153,7 +153,12 @@ pub enum WorkingDirectory {
     /// The directory is the same. Before the first such call, it is that of the parent process at its fork.
     Unchanged,
     /// The directory is a different one.
-    Changed,
+    Changed {
+        /// Device, as from stat(2).
+        dev: u64,
+        /// Inode number on that device.
+        ino: u64,
+    },
 }
 
 /// An open file as the kernel describes it.

@@ -150,7 +150,8 @@ struct call_event {
 
 struct path_call_event {
     struct call_event call;
-    unsigned long long moved; /* 1: the working directory differs from that of the previous event with this flag */
+    /* Inode and device of the working directory, if it differs from that of the previous event with these; else 0. */
+    unsigned long long directory_ino, directory_dev;
     char path[2][PATH_BYTES];
 };
 

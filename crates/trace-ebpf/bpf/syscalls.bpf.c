@@ -54,8 +54,8 @@ GLOBAL_FUNCTION int emit_call(const struct arguments *args, s64 result, u32 nr, 
 /* Flag: the working directory has changed since the previous path_call_event. */
 #define DIRECTORY_CHANGED 0x100
 
-/* Emits a call with its paths. Returns whether `moved` is set: one of the paths is relative and the working directory
- * has changed. weir is woken then, because it reads /proc/PID/cwd. */
+/* Emits a call with its paths. Returns whether it has the working directory's inode: one of the paths is relative and
+ * the directory has changed. weir is woken then, because it reads /proc/PID/cwd. */
 GLOBAL_FUNCTION int emit_path_call(const struct arguments *args, s64 result, u32 nr, u32 fd, u32 paths)
 {
     u32 first = paths & 7, second = paths >> 4 & 7;
@@ -63,15 +63,17 @@ GLOBAL_FUNCTION int emit_path_call(const struct arguments *args, s64 result, u32
     if (!args || !(event = reserve_for_call(sizeof *event)))
         return 0;
     fill_call(&event->call, args, result, nr, fd);
-    event->moved = 0;
-    event->path[0][0] = event->path[1][0] = 0;
+    event->directory_ino = event->directory_dev = event->path[0][0] = event->path[1][0] = 0;
     if (first < NO_PATH)
         bpf_probe_read_user_str(event->path[0], PATH_BYTES, (void *)args->at[first]);
     if (second < NO_PATH)
         bpf_probe_read_user_str(event->path[1], PATH_BYTES, (void *)args->at[second]);
     int relative = event->path[0][0] != '/' || (second < NO_PATH && event->path[1][0] != '/');
     int moved = paths & DIRECTORY_CHANGED && relative;
-    event->moved = moved;
+    if (moved) {
+        event->directory_ino = BPF_CORE_READ(working_directory(), d_inode, i_ino);
+        event->directory_dev = BPF_CORE_READ(working_directory(), d_inode, i_sb, s_dev);
+    }
     submit(event, moved);
     return moved;
 }
@@ -80,11 +82,10 @@ GLOBAL_FUNCTION int emit_path_call(const struct arguments *args, s64 result, u32
 static __always_inline void on_path_call(struct process_state *process, const struct arguments *args, s64 result,
                                          u32 nr, u32 fd, int from_cwd, u32 paths)
 {
-    struct task_struct *task = (void *)bpf_get_current_task();
     u64 directory = process->directory;
     tally(TALLY_PATH_CALLS);
     if (from_cwd) { /* with the inode number, because the kernel reuses a dentry's memory */
-        struct dentry *cwd = BPF_CORE_READ(task, fs, pwd.dentry);
+        struct dentry *cwd = working_directory();
         directory = (u64)cwd ^ BPF_CORE_READ(cwd, d_inode, i_ino);
     }
     if (directory != process->directory)

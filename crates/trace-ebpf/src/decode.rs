@@ -188,9 +188,9 @@ fn call(bytes: &[u8]) -> Vec<RawEventKind> {
     let paths = path_call.map_or_else(Vec::new, |event| {
         event.path.iter().map(|path| shared_types::text(path)).filter(|path| !path.is_empty()).collect()
     });
-    let directory = path_call.map(|event| match event.moved {
+    let directory = path_call.map(|event| match event.directory_ino {
         0 => WorkingDirectory::Unchanged,
-        _ => WorkingDirectory::Changed,
+        ino => WorkingDirectory::Changed { dev: device(event.directory_dev), ino },
     });
     let counted = event.counted != 0;
     let is_sync = matches!(op, Op::Fsync | Op::Fdatasync | Op::SyncFileRange);
