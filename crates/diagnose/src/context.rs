@@ -229,6 +229,11 @@ impl<'a> RuleContext<'a> {
         gaps.any(|&(since_s, until_s)| since_s < to_s && until_s > from_s)
     }
 
+    /// Returns whether a sampling gap of any process overlaps a span of time.
+    pub fn has_gap_of_any(&self, from_s: f64, to_s: f64) -> bool {
+        self.gaps.values().flatten().any(|&(since_s, until_s)| since_s < to_s && until_s > from_s)
+    }
+
     /// Returns the time of a process's fork, or of its start if the fork was not recorded.
     pub fn forked_at(&self, pid: u32) -> f64 {
         let started = || self.process(pid).map_or(0.0, |process| process.started_s);

@@ -31,7 +31,8 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 }
 
 fn applies(context: &RuleContext, renamed: &RenamedFile) -> bool {
-    let may_be_hidden = || context.has_gap(renamed.pid, renamed.at_s, context.ended_at(renamed.pid));
+    // Any process may sync the directory, such as the next command of a script.
+    let may_be_hidden = || context.has_gap_of_any(renamed.at_s, f64::INFINITY);
     renamed.synced
         && context.kind(renamed.file) == StreamKind::File
         && !context.directory_synced(renamed)

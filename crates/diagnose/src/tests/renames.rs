@@ -259,6 +259,11 @@ fn sampling_gaps_may_hide_a_sync() {
     let mut behind = replaced(true, None);
     behind.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
     behind.no_finding("missing-dir-sync");
+    // The next command of a script may sync the directory, after the renaming process has ended.
+    let mut next = replaced(true, None);
+    next.process(1, None, "mv").ended_s = Some(0.45);
+    next.event(0.5, 9, EventKind::Unwatched { until_s: 0.9 });
+    next.no_finding("missing-dir-sync");
 }
 
 #[test]
