@@ -126,9 +126,9 @@ print(blocked, stopped)
     for engine in engines() {
         let (output, document) =
             traced(dir.path(), &["--quiet", "--engine", engine], &["/usr/bin/python3", "syncer.py"]);
-        let seconds =
-            common::text(&output.stdout).split_whitespace().map(|word| word.parse().expect("seconds"));
-        let [blocked_s, stopped_s]: [f64; 2] = seconds.collect::<Vec<_>>().try_into().expect("two numbers");
+        let words = common::text(&output.stdout);
+        let seconds: Vec<f64> = words.split_whitespace().map(|word| word.parse().expect("seconds")).collect();
+        let &[blocked_s, stopped_s] = &seconds[..] else { panic!("{words}") };
         let found = finding(&document, "sync-every-write").expect("the finding");
         let cost_s = found["evidence"]["cost_s"].as_f64().expect("seconds");
         let least_s = 0.5 * (blocked_s - 2.0 * stopped_s);
