@@ -5,20 +5,31 @@ mod common;
 mod trace;
 
 use std::path::Path;
-use std::process::Command;
-use std::time::Instant;
+use std::process::Output;
 
-use common::{disk_dir, has, skip};
+use common::{disk_dir, skip, text};
 use serde_json::Value;
 use trace::{compile, engines, finding, list, path, traced};
 
-/// Writes lines to a file, with the flags in the first argument.
-const WRITER: &str = "import os, sys
-flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, sys.argv[1], 0)
-file = os.open('journal', flags)
-for number in range(600):
-    os.write(file, b'x' * 100)
+/// Defines `timed(CALL, SECONDS)`, which calls and appends the duration, and `bounds(BLOCKED, QUICK)`, which prints bounds of
+/// the seconds for which the blocking calls blocked. A quick call takes as long as weir stops the program at a call; what
+/// else a call takes longer than the shortest one may be the stops, while other programs run.
+const TIMED: &str = "import os, time
+def timed(call, seconds):
+    begin = time.monotonic()
+    call()
+    seconds.append(time.monotonic() - begin)
+def bounds(blocked, quick):
+    print(len(blocked) * (min(blocked) - 2 * min(quick)), sum(blocked))
 ";
+
+/// Returns the bounds that a program printed.
+fn bounds(output: &Output) -> (f64, f64) {
+    let words = text(&output.stdout);
+    let seconds: Vec<f64> = words.split_whitespace().map(|word| word.parse().expect("seconds")).collect();
+    let &[least_s, most_s] = &seconds[..] else { panic!("{words}") };
+    (least_s, most_s)
+}
 
 /// Returns the measured wait of the streams with this path and direction, in seconds.
 fn wait_s(document: &Value, end: &str, direction: &str) -> f64 {
@@ -28,35 +39,31 @@ fn wait_s(document: &Value, end: &str, direction: &str) -> f64 {
     streams.map(|stream| stream["wait_s"].as_f64().expect("measured")).sum()
 }
 
-fn seconds(dir: &Path, words: &[&str]) -> f64 {
-    let start = Instant::now();
-    let status = Command::new(words[0]).args(&words[1..]).current_dir(dir).status().expect("it starts");
-    assert!(status.success(), "{words:?}");
-    start.elapsed().as_secs_f64()
-}
-
 #[test]
-fn the_gain_of_synced_writes_is_what_the_device_takes_now() {
-    let python = "/usr/bin/python3";
-    if !Path::new(python).exists() {
-        return skip("the_gain_of_synced_writes_is_what_the_device_takes_now", "no python3");
+fn the_gain_of_synced_writes_is_the_time_for_which_they_block() {
+    if !Path::new("/usr/bin/python3").exists() {
+        return skip("the_gain_of_synced_writes_is_the_time_for_which_they_block", "no python3");
     }
     let dir = disk_dir();
-    let dir = dir.path();
-    std::fs::write(dir.join("writer.py"), WRITER).expect("the program");
+    let program = "file = os.open('journal', os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_SYNC)
+plain = os.open('plain', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+writes, quick = [], []
+for number in range(600):
+    timed(lambda: os.write(file, b'x' * 100), writes)
+    if number % 10 == 0: timed(lambda: os.write(plain, b'x'), quick)
+bounds(writes, quick)
+";
+    std::fs::write(dir.path().join("writer.py"), TIMED.to_string() + program).expect("the program");
     for engine in engines() {
-        // The gain is compared with the time of the traced run itself: other load changes the speed of the device.
-        let mut ratios = Vec::new();
-        for _round in 0..5 {
-            let (_, document) =
-                traced(dir, &["--quiet", "--engine", engine], &[python, "writer.py", "O_SYNC"]);
-            let found = finding(&document, "sync-tiny-writes");
-            let promised = found.and_then(|found| found["gain"]["elapsed_s"].as_f64()).unwrap_or(0.0);
-            let elapsed_s = document["elapsed_s"].as_f64().expect("a duration");
-            ratios.push(promised / (elapsed_s - seconds(dir, &[python, "writer.py", "-"])));
-        }
-        ratios.sort_by(f64::total_cmp);
-        assert!((0.5..=1.7).contains(&ratios[2]), "{engine}: promised gain / measured gain: {ratios:?}");
+        let (output, document) =
+            traced(dir.path(), &["--quiet", "--engine", engine], &["/usr/bin/python3", "writer.py"]);
+        let (least_s, most_s) = bounds(&output);
+        let found = finding(&document, "sync-tiny-writes").expect("the finding");
+        let gain_s = found["gain"]["elapsed_s"].as_f64().expect("a gain");
+        assert!(
+            (0.5 * least_s..1.1 * most_s).contains(&gain_s),
+            "{engine}: {gain_s} of {least_s} to {most_s}"
+        );
     }
 }
 
@@ -96,39 +103,35 @@ int main(void) {
     for engine in engines() {
         let (_, document) = traced(dir.path(), &["--quiet", "--engine", engine], &[path(&program)]);
         let waited_s = wait_s(&document, "/out", "out");
-        assert!(waited_s < 0.1, "{engine}: {waited_s} of at least 0.4 s asleep");
+        let elapsed_s = document["elapsed_s"].as_f64().expect("seconds");
+        assert!(
+            waited_s < elapsed_s / 3.0,
+            "{engine}: {waited_s} of {elapsed_s}, of which 0.4 s asleep or more"
+        );
     }
 }
 
 #[test]
 fn a_sync_takes_the_time_for_which_it_blocks() {
-    if !has("python3") {
+    if !Path::new("/usr/bin/python3").exists() {
         return skip("a_sync_takes_the_time_for_which_it_blocks", "no python3");
     }
     let dir = disk_dir();
-    // Computing between write and sync is no part of the sync. A write does not block: the shortest one takes as long as
-    // weir stops the program at a call. Longer stops, while other programs run, are no part of the sync either.
-    let program = "import os, time
-file = os.open('store', os.O_WRONLY | os.O_CREAT)
+    // Computing between write and sync is no part of the sync.
+    let program = "file = os.open('store', os.O_WRONLY | os.O_CREAT)
 writes, syncs = [], []
-def timed(call, times):
-    begin = time.monotonic()
-    call()
-    times.append(time.monotonic() - begin)
 for number in range(40):
     timed(lambda: os.write(file, b'x' * 100), writes)
     until = time.monotonic() + 0.01
     while time.monotonic() < until: pass
     timed(lambda: os.fsync(file), syncs)
-print(sum(syncs), len(syncs) * (min(syncs) - 2 * min(writes)))
+bounds(syncs, writes)
 ";
-    std::fs::write(dir.path().join("syncer.py"), program).expect("the program");
+    std::fs::write(dir.path().join("syncer.py"), TIMED.to_string() + program).expect("the program");
     for engine in engines() {
         let (output, document) =
             traced(dir.path(), &["--quiet", "--engine", engine], &["/usr/bin/python3", "syncer.py"]);
-        let words = common::text(&output.stdout);
-        let seconds: Vec<f64> = words.split_whitespace().map(|word| word.parse().expect("seconds")).collect();
-        let &[most_s, least_s] = &seconds[..] else { panic!("{words}") };
+        let (least_s, most_s) = bounds(&output);
         let found = finding(&document, "sync-every-write").expect("the finding");
         let cost_s = found["evidence"]["cost_s"].as_f64().expect("seconds");
         assert!(
