@@ -23,6 +23,10 @@ pub enum Program {
     Go,
     Rust,
     Commit,
+    /// `calls.c` with glibc's stdio.
+    CallsGlibc,
+    /// `calls.c` with weir/stdio.h.
+    CallsWeir,
 }
 
 /// The output of a contender: /dev/null, an existing file, or a new one.
@@ -116,6 +120,8 @@ impl Program {
             Self::Sfio => "sfio",
             Self::Go => "go",
             Self::Commit => "commit",
+            Self::CallsGlibc => "calls-glibc",
+            Self::CallsWeir => "calls-weir",
             Self::Rust => "",
         }
     }

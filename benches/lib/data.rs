@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use weir_bench::directory::{BenchDirectory, DirectoryRequest};
 
-use crate::contender::Entry;
+use crate::contender::{self, Entry, Program};
 use crate::{BoxError, rust_std, target_dir};
 
 /// A line with its newline.
@@ -97,6 +97,14 @@ impl Data {
                 let mut expected = Vec::new();
                 rust_std::formatted(&mut expected, entry.count)?;
                 fs::read(path)? == expected
+            }
+            "calls" => {
+                let reference = Entry { program: Program::CallsGlibc, ..entry.clone() };
+                let right = self.output().with_extension("right");
+                contender::run_on(&reference, &self.input(entry), &right, 0)?;
+                let same = same_files(path, &right)?;
+                fs::remove_file(&right)?;
+                same
             }
             _ => same_files(path, &self.input(entry))?,
         };

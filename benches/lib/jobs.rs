@@ -69,7 +69,15 @@ pub fn groups(data: &Data) -> Result<Vec<Group>, BoxError> {
     let default_buffer = Entry::new("default buffer", Program::Weir, "buffer", "default").out(Out::Over);
     let weir = contender::run(&default_buffer, data, 0)?.units as u64;
     let buffers = Buffers { weir, stdio: data.block_bytes()? };
-    Ok(vec![bytes(buffers), locked(buffers), lines_user(buffers), lines_elapsed(), formatted(), blocks()])
+    Ok(vec![
+        bytes(buffers),
+        locked(buffers),
+        lines_user(buffers),
+        lines_elapsed(),
+        formatted(),
+        calls(),
+        blocks(),
+    ])
 }
 
 const OURS: &str = "libweir";
@@ -270,6 +278,37 @@ fn formatted() -> Group {
     ];
     let title = "formatted lines: %s %d %f";
     Group { name: "formatted", title, unit: "line", budget_s: 15.0, entries, rows }
+}
+
+/// Returns the group of single calls: the same program compiled with glibc's stdio and with weir/stdio.h.
+fn calls() -> Group {
+    const COUNT: u64 = 500_000;
+    let fast = Requirement::TimesAsFast(1.5);
+    let equal = Requirement::NotSlowerThan(1.0);
+    let jobs = [
+        ("literal", "one call: printf of a literal text", fast),
+        ("string", "one call: fprintf of %s", fast),
+        ("integer", "one call: fprintf of %d", fast),
+        ("15 digits", "one call: fprintf of %.15g", equal),
+        ("17 digits", "one call: fprintf of %.17g", equal),
+        ("fputs", "one call: fputs of 4 to 11 bytes", equal),
+        ("fwrite", "one call: fwrite of 8 bytes", equal),
+    ];
+    let label = |who: &str, name: &str| format!("{who}, {name}");
+    let entry = |who: &str, program, name: &'static str| {
+        Entry::new(&label(who, name), program, "calls", name).count(COUNT)
+    };
+    let mut entries = Vec::new();
+    let mut rows = Vec::new();
+    for (name, title, requirement) in jobs {
+        entries.push(entry("weir/stdio.h", Program::CallsWeir, name));
+        entries.push(entry("glibc", Program::CallsGlibc, name));
+        rows.push(row(title, &label("weir/stdio.h", name), &label("glibc", name), Time::Cpu, requirement));
+    }
+    entries.push(entry("weir/stdio.h", Program::CallsWeir, "string").again());
+    rows.push(twice("A/A: fprintf of %s twice", "weir/stdio.h, string", Time::Cpu, 0.03));
+    let title = "single calls of stdio";
+    Group { name: "calls", title, unit: "call", budget_s: 20.0, entries, rows }
 }
 
 fn blocks() -> Group {

@@ -361,6 +361,7 @@ int weir_get_stats(weir_stream *s, struct weir_stats *stats);
 /* ---- inline fast paths --------------------------------------------------------------------------- */
 
 #if defined(__GNUC__)
+#define WEIR_INLINE static __inline__ /* also in C89 */
 #define WEIR_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WEIR_LOAD(p) __atomic_load_n(p, __ATOMIC_RELAXED)
 #define WEIR_PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
@@ -370,6 +371,7 @@ int weir_get_stats(weir_stream *s, struct weir_stats *stats);
 #define WEIR_STORE(p, v) (*(volatile uint64_t *)(p) = (v))
 #endif
 #else /* without atomics common to C and C++ all calls take the slow path */
+#define WEIR_INLINE static inline
 #define WEIR_LIKELY(x) 0
 #define WEIR_LOAD(p) (*(p))
 #define WEIR_STORE(p, v) (*(p) = (v))
@@ -388,7 +390,7 @@ int weir_get_stats(weir_stream *s, struct weir_stats *stats);
 #endif
 
 /* Appends one byte. Returns it as unsigned char, or -errno. */
-static inline int weir_putc(weir_stream *s, int c)
+WEIR_INLINE int weir_putc(weir_stream *s, int c)
 {
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->limit)) || (WEIR_ONE_THREAD() && at < WEIR_LOAD(&s->held_limit))) {
@@ -400,7 +402,7 @@ static inline int weir_putc(weir_stream *s, int c)
 }
 
 /* As weir_putc, for a thread that holds the lock, or does not share the stream. */
-static inline int weir_putc_unlocked(weir_stream *s, int c)
+WEIR_INLINE int weir_putc_unlocked(weir_stream *s, int c)
 {
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_limit))) {
@@ -412,7 +414,7 @@ static inline int weir_putc_unlocked(weir_stream *s, int c)
 }
 
 /* Returns the next byte, WEIR_EOF, or -errno: `while ((c = weir_getc(s)) >= 0)`. */
-static inline int weir_getc(weir_stream *s)
+WEIR_INLINE int weir_getc(weir_stream *s)
 {
     uint64_t at = WEIR_LOAD(&s->read);
     /* A plain load: the read limit of a shared stream is always 0, see weir__set_limits. */
@@ -423,7 +425,7 @@ static inline int weir_getc(weir_stream *s)
     return weir_getc_slow(s);
 }
 
-static inline int weir_getc_unlocked(weir_stream *s)
+WEIR_INLINE int weir_getc_unlocked(weir_stream *s)
 {
     uint64_t at = s->read; /* plain loads: no other thread stores `read` or its limit, nor does the timer */
     if (WEIR_LIKELY(at < s->held_read_limit)) {
@@ -434,7 +436,7 @@ static inline int weir_getc_unlocked(weir_stream *s)
 }
 
 /* Appends bytes. Returns how many were accepted (see weir_writev), or -errno with none accepted. */
-static inline ssize_t weir_write(weir_stream *s, const void *from, size_t bytes)
+WEIR_INLINE ssize_t weir_write(weir_stream *s, const void *from, size_t bytes)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->limit);
     if (WEIR_LIKELY(at < limit && bytes < limit - at && bytes < WEIR_LARGE)) {
@@ -448,7 +450,7 @@ static inline ssize_t weir_write(weir_stream *s, const void *from, size_t bytes)
 /* Returns the next line or record in place: sets *record to its address, which is valid until the next call
  * for the stream. It is not NUL-terminated. Returns its length including the separator (the last record may
  * have none), 0 at the end, or -errno. The buffer grows as needed, up to max_record_bytes. */
-static inline ssize_t weir_getrec(weir_stream *s, char **record)
+WEIR_INLINE ssize_t weir_getrec(weir_stream *s, char **record)
 {
     uint64_t at = WEIR_LOAD(&s->read), limit = WEIR_LOAD(&s->read_limit);
     if (WEIR_LIKELY(at < limit && s->separator >= 0)) {

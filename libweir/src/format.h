@@ -6,6 +6,7 @@
 #define WEIR_FORMAT_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -115,6 +116,16 @@ static inline struct weir__double weir__decompose(double value)
         return (struct weir__double){mantissa, 1 - 1075, (int)(bits >> 63), 1};
     return (struct weir__double){mantissa | hidden, (int)exponent - 1075, (int)(bits >> 63), 1};
 }
+
+/* digits * 10^(exponent - count + 1): `count` digits, of which the first has the exponent `exponent`. */
+struct weir__digits {
+    uint64_t digits;
+    int exponent;
+};
+enum { WEIR_DIGITS_MAX = 18 };
+/* Rounds a finite value's magnitude to `count` digits (1 to WEIR_DIGITS_MAX), to the nearest, ties to even. Returns
+ * false if it cannot: for some values of extreme size, and almost ties. 0 has only zeros, and the exponent 0. */
+bool weir__round_digits(struct weir__digits *digits, const struct weir__double *value, unsigned count);
 
 /* Writes inf, -inf, nan or -nan: at most 4 bytes. */
 static inline size_t weir__put_nonfinite(char *to, const struct weir__double *parts)

@@ -95,6 +95,8 @@ ssize_t weir_put_str(weir_stream *s, const char *string)
 /* Formats a text that does not fit the buffer in allocated memory. */
 static int print_long(weir_stream *s, size_t bytes, const char *format, va_list arguments)
 {
+    if (bytes > WEIR_BUFFER_MAX)
+        return -EMSGSIZE;
     char *text = malloc(bytes);
     if (!text)
         return -ENOMEM;

@@ -7,16 +7,6 @@
 /* Appends text up to the next '%' or the end. Returns its address. */
 static const char *put_literal(struct weir__text *text, const char *at)
 {
-    enum { SHORT = 16 }; /* most runs are shorter; calls of strchrnul(3) and memcpy(3) would take longer */
-    size_t left = weir__space_left(text), run = 0;
-    char *to = left ? text->to + text->length : NULL;
-    for (; run < SHORT && at[run] != '%' && at[run]; run++)
-        if (run < left)
-            to[run] = at[run];
-    text->length += run;
-    at += run;
-    if (run < SHORT)
-        return at;
     const char *end = strchrnul(at, '%');
     weir__append(text, at, (size_t)(end - at));
     return end;
@@ -55,9 +45,7 @@ static int put_floating(struct weir__text *text, const struct weir__spec *spec,
 {
     if (spec->size == WEIR_SIZE_LONG_DOUBLE)
         return weir__libc_long_double(text, spec, va_arg(arguments->list, long double));
-    if ((spec->conversion | 0x20) == 'f')
-        return weir__put_fixed(text, spec, va_arg(arguments->list, double));
-    return weir__libc_double(text, spec, va_arg(arguments->list, double));
+    return weir__put_double(text, spec, va_arg(arguments->list, double));
 }
 
 static int put_char(struct weir__text *text, const struct weir__spec *spec, struct weir__arguments *arguments)
@@ -141,7 +129,7 @@ static inline int put_next(struct weir__text *text, const char **at, struct weir
         byte = (char)va_arg(arguments->list, int);
         weir__append(text, &byte, 1);
         return 0;
-    case 'f': return weir__put_fixed(text, &plain_fixed, va_arg(arguments->list, double));
+    case 'f': return weir__put_double(text, &plain_fixed, va_arg(arguments->list, double));
     case '%':
         weir__append(text, "%", 1);
         return 0;
@@ -151,10 +139,12 @@ static inline int put_next(struct weir__text *text, const char **at, struct weir
     }
 }
 
-static int put_all(struct weir__text *text, const char *format, struct weir__arguments *arguments)
+/* Formats the rest of a text that may not fit. */
+static int put_rest(struct weir__text *text, const char *format, struct weir__arguments *arguments)
 {
     for (;;) {
-        format = put_literal(text, format);
+        if (*format)
+            format = put_literal(text, format);
         if (text->length > INT_MAX)
             return -EOVERFLOW;
         if (*format == '\0')
@@ -166,12 +156,94 @@ static int put_all(struct weir__text *text, const char *format, struct weir__arg
     }
 }
 
+/* The position in the format and in the text. Passed and returned by value, so that it stays in registers: a store
+ * to the text could change what a pointer refers to, as far as the compiler knows. */
+struct position {
+    const char *format;
+    char *to;
+};
+
+/* Copies text up to the next '%' or the end, or less if it does not fit before `end`. Most runs are so short that
+ * calls of strchrnul(3) and memcpy(3) take longer than the loop. */
+static inline struct position copy_literal(struct position at, const char *end)
+{
+    enum { SHORT = 3 };
+    for (int i = 0; i < SHORT && at.to < end; i++) {
+        if (*at.format == '%' || *at.format == '\0')
+            return at;
+        *at.to++ = *at.format++;
+    }
+    if (*at.format == '%' || *at.format == '\0')
+        return at;
+    const char *stop = strchrnul(at.format, '%');
+    size_t bytes = (size_t)(stop - at.format);
+    if (bytes > (size_t)(end - at.to))
+        return at;
+    memcpy(at.to, at.format, bytes);
+    return (struct position){stop, at.to + bytes};
+}
+
+/* Performs a frequent conversion without a call through `text`. Returns the unchanged position for all others.
+ * Requires room for an integer. */
+static inline struct position copy_conversion(struct position at, struct weir__arguments *arguments)
+{
+    switch (at.format[1]) {
+    case 'd':
+        at.to += weir__format_i64(at.to, va_arg(arguments->list, int));
+        break;
+    case 'u':
+        at.to += weir__format_u64(at.to, va_arg(arguments->list, unsigned));
+        break;
+    case 'c':
+        *at.to++ = (char)va_arg(arguments->list, int);
+        break;
+    case 'l':
+        if (at.format[2] != 'd')
+            return at;
+        at.to += weir__format_i64(at.to, va_arg(arguments->list, long));
+        at.format++;
+        break;
+    default: return at;
+    }
+    at.format += 2;
+    return at;
+}
+
+int weir__format_text(struct weir__text *text, const char *format, struct weir__arguments *arguments)
+{
+    if (text->room == 0)
+        return put_rest(text, format, arguments);
+    const char *end = text->to + text->room;
+    struct position at = {format, text->to};
+    for (;;) {
+        at = copy_literal(at, end);
+        if (*at.format == '%' && end - at.to >= WEIR_INT_BYTES) {
+            const char *before = at.format;
+            at = copy_conversion(at, arguments);
+            if (at.format != before)
+                continue;
+        }
+        text->length = (size_t)(at.to - text->to);
+        if (*at.format == '\0' && text->length <= INT_MAX)
+            return 0;
+        if (*at.format != '%')
+            return put_rest(text, at.format, arguments);
+        format = at.format + 1;
+        int result = put_next(text, &format, arguments);
+        if (result != 0)
+            return result;
+        if (text->length > text->room)
+            return put_rest(text, format, arguments);
+        at = (struct position){format, text->to + text->length};
+    }
+}
+
 ssize_t weir__vformat(char *to, size_t room, const char *format, va_list arguments)
 {
     struct weir__text text = {to, room, 0};
     struct weir__arguments copy, whole;
     va_copy(copy.list, arguments);
-    int result = put_all(&text, format, &copy);
+    int result = weir__format_text(&text, format, &copy);
     va_end(copy.list);
     if (result == WEIR_UNSUPPORTED) {
         text.length = 0;

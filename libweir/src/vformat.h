@@ -57,6 +57,12 @@ static inline void weir__append(struct weir__text *text, const void *from, size_
     text->length += bytes;
 }
 
+/* vformat.c */
+/* Appends the formatted text and uses up the arguments. Returns 0, -errno as weir__vformat, or WEIR_UNSUPPORTED. A
+ * function with its own `...` calls it before weir__vformat, which copies the va_list: copying one that was just
+ * made stalls the processor. */
+int weir__format_text(struct weir__text *text, const char *format, struct weir__arguments *arguments);
+
 /* vformat_spec.c */
 /* Parses a specification from behind the '%', takes the arguments of `*`, and moves *format behind it.
  * Returns -EINVAL for %n. */
@@ -71,7 +77,8 @@ void weir__put_unsigned(struct weir__text *text, const struct weir__spec *spec, 
 void weir__put_pointer(struct weir__text *text, const struct weir__spec *spec, const void *value);
 void weir__put_char(struct weir__text *text, const struct weir__spec *spec, int value);
 void weir__put_string(struct weir__text *text, const struct weir__spec *spec, const char *value);
-int weir__put_fixed(struct weir__text *text, const struct weir__spec *spec, double value);
+/* vformat_float.c; %a and what libweir cannot do is done by the C library */
+int weir__put_double(struct weir__text *text, const struct weir__spec *spec, double value);
 
 /* vformat_libc.c: conversions by the C library. Each returns 0 or -errno. */
 int weir__libc_double(struct weir__text *text, const struct weir__spec *spec, double value);

@@ -63,7 +63,7 @@ done
 
 # In strict C, without POSIX, a program may define getline.
 for compiler in gcc clang; do
-    for standard in c11 c17 gnu11 gnu17; do
+    for standard in c89 gnu89 c11 c17 gnu11 gnu17; do
         if ! works "$compiler" c; then
             skip "no working $compiler"
             continue
@@ -102,6 +102,59 @@ refused() { # WHAT CODE
 refused "a wide function" 'fputws(L"x", f);' no_wide_streams
 refused "another wide function" 'return (int)getwchar();' no_wide_streams
 refused "fwide" 'return fwide(f, 0);' no_wide_streams
-refused "assigning to stdout" 'stdout = f;' 'assign\|lvalue'
+refused "a wide function of glibc" '(void)getwc_unlocked(f);' no_wide_streams
+refused "a wide stream in memory" 'wchar_t *w; size_t n; (void)open_wmemstream(&w, &n);' no_wide_streams
 refused "a wrong conversion" 'printf("%%s", 1);' format
+
+# ---- weir/compat: a compiler option instead of a changed program ----
+
+compat=(-isystem ../include/weir/compat)
+
+# Other headers may come before and after <stdio.h>; their calls that would mix up the two kinds of FILE are refused.
+for order in before after; do
+    others='#include <pwd.h>\n#include <grp.h>\n#include <mntent.h>\n#include <malloc.h>\n#include <shadow.h>\n'
+    glibc='#include <argp.h>\n#include <printf.h>\n#include <obstack.h>\n#include <error.h>\n'
+    if [ $order = before ]; then code="$others$glibc#include <stdio.h>\n"; else code="#include <stdio.h>\n$others$glibc"; fi
+    code+='int main(void) { FILE *f = stdout; FILE **p = &stdout; %s return fputs("compat\\n", *p) == 1 && f ? 0 : 1; }\n'
+    for compiler in gcc clang; do
+        works "$compiler" c || continue
+        # shellcheck disable=SC2059
+        printf "$code" "" >"$work/compat.c"
+        if "$compiler" -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror "${flags[@]}" "${compat[@]}" "$work/compat.c" -o "$work/compat" \
+            "$build/libweir.a" -pthread -lm && [ "$("$work/compat")" = compat ] &&
+            nm "$work/compat" | grep weir_stdio >/dev/null; then
+            pass
+        else
+            fail "$compiler: weir/compat with other headers $order <stdio.h>"
+        fi
+        for call in 'getmntent(f);' 'setmntent("/etc/mtab", "r");' 'fgetpwent(f);' 'putgrent(0, f);' 'fgetspent(f);' \
+            'register_printf_function(0, 0, 0);' 'malloc_info(0, f);' 'argp_help(0, f, 0, 0);' \
+            'struct argp_state s; (void)s.out_stream;'; do
+            # shellcheck disable=SC2059
+            printf "$code" "$call" >"$work/compat.c"
+            if "$compiler" -w -D_GNU_SOURCE "${compat[@]}" -c "$work/compat.c" -o "$work/compat.o" 2>"$work/errors"; then
+                fail "$compiler: weir/compat: $call compiles"
+            elif grep -q "C library\|no member named" "$work/errors"; then
+                pass
+            else
+                fail "$compiler: weir/compat: $call: $(cat "$work/errors")"
+            fi
+        done
+    done
+done
+
+for compiler in g++ clang++; do
+    works "$compiler" c++ || continue
+    for first in string cstdio iostream pwd.h; do
+        printf '#include <%s>\n#include <string>\n#include <fstream>\n#include <cstdio>\n%s\n' "$first" \
+            'int main() { std::FILE *f = stdout; std::string s = "compat"; std::fprintf(f, "%s\n", s.c_str()); std::putchar(10); }' \
+            >"$work/compat.cc"
+        if "$compiler" -Wall -Wextra -Werror "${flags[@]}" "${compat[@]}" "$work/compat.cc" -o "$work/compat" "$build/libweir.a" \
+            -pthread -lm && [ "$("$work/compat")" = compat ] && nm "$work/compat" | grep weir_stdio_fprintf >/dev/null; then
+            pass
+        else
+            fail "$compiler: weir/compat with <$first> first"
+        fi
+    done
+done
 finish

@@ -7,14 +7,15 @@
  *
  *  1. stdin, stdout and stderr are libweir's streams. Output of other code to the C library's streams (a
  *     library compiled without this header, assert(3), warn(3), error(3), std::cout) has no defined order
- *     relative to this program's output, unless both sides flush. They cannot be assigned to
- *     (`stdout = f`): use freopen.
+ *     relative to this program's output, unless both sides flush.
  *  2. The names are macros. After `#undef getc` the name is the C library's function, which does not know
  *     these streams. Members cannot be named stdin, stdout or stderr. Headers whose functions take or return
  *     the C library's FILE (mntent.h, pwd.h, readline) must be included before this one; the compiler then
  *     reports wrong uses. So must C++ headers with members or functions of these names (printf, rewind);
  *     headers of the C++ standard library may follow.
- *  3. There are no wide streams: fgetwc, fputws, fwprintf and similar calls do not compile. %lc and %ls work.
+ *     With weir/compat (weir-stdio(7)) instead of this header the order does not matter.
+ *  3. There are no wide streams: fgetwc, fputws, fwprintf, open_wmemstream and similar calls do not compile. %lc
+ *     and %ls work.
  *  4. A child of fork(2) inherits the read-ahead bytes of streams opened for reading only, as in stdio. Pending
  *     bytes stay in the parent and are not written twice. A stream opened for writing or for both is empty in
  *     the child, except those of fmemopen and open_memstream, which are private memory. The exit of a child
@@ -63,11 +64,11 @@
 #if defined(__GNUC__)
 #define WEIR_STDIO_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
 #define WEIR_STDIO_SCANF(at, first) __attribute__((__format__(__scanf__, at, first)))
-#define WEIR_STDIO_REMEMBER(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define WEIR_STDIO_LOAD(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #else
 #define WEIR_STDIO_PRINTF(at, first)
 #define WEIR_STDIO_SCANF(at, first)
-#define WEIR_STDIO_REMEMBER(p, v) (*(p) = (v))
+#define WEIR_STDIO_LOAD(p) (*(p))
 #endif
 
 #ifdef __cplusplus
@@ -76,6 +77,9 @@ extern "C" {
 
 /* ---- opening, closing, buffering -------------------------------------------------------------------- */
 
+/* The variables stdin, stdout and stderr; NULL before their first use. */
+extern weir_stream *weir_stdio_files[3];
+/* Returns the variable of the descriptor `fd`. Opens the stream at the first call. */
 weir_stream *weir_stdio_standard(int fd);
 weir_stream *weir_stdio_fopen(const char *path, const char *mode);
 weir_stream *weir_stdio_fdopen(int fd, const char *mode);
@@ -154,19 +158,20 @@ int weir_stdio_fsetlocking(weir_stream *s, int type);
 
 /* ---- inline fast paths --------------------------------------------------------------------------- */
 
-/* Returns a standard stream, cached per translation unit: its address never changes. */
-static inline weir_stream *weir_stdio_known(int fd)
+/* Returns the variable stdin, stdout or stderr, which is never NULL when the function returns. */
+WEIR_INLINE weir_stream **weir_stdio_variable(int fd)
 {
-    static weir_stream *known[3];
-    weir_stream *s = WEIR_LOAD(&known[fd]);
-    if (WEIR_LIKELY(s != NULL))
-        return s;
-    s = weir_stdio_standard(fd);
-    WEIR_STDIO_REMEMBER(&known[fd], s);
-    return s;
+    if (!WEIR_LIKELY(WEIR_STDIO_LOAD(&weir_stdio_files[fd]) != NULL))
+        weir_stdio_standard(fd);
+    return &weir_stdio_files[fd];
+}
+WEIR_INLINE weir_stream *weir_stdio_known(int fd)
+{
+    weir_stream *s = WEIR_STDIO_LOAD(&weir_stdio_files[fd]);
+    return WEIR_LIKELY(s != NULL) ? s : weir_stdio_standard(fd);
 }
 
-static inline int weir_stdio_putc_unlocked(int c, weir_stream *s)
+WEIR_INLINE int weir_stdio_putc_unlocked(int c, weir_stream *s)
 {
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_limit))) {
@@ -177,7 +182,7 @@ static inline int weir_stdio_putc_unlocked(int c, weir_stream *s)
     return weir_stdio_putc_slow(c, s);
 }
 
-static inline int weir_stdio_getc_unlocked(weir_stream *s)
+WEIR_INLINE int weir_stdio_getc_unlocked(weir_stream *s)
 {
     uint64_t at = WEIR_LOAD(&s->read);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_read_limit))) {
@@ -187,18 +192,22 @@ static inline int weir_stdio_getc_unlocked(weir_stream *s)
     return weir_stdio_getc_slow(s);
 }
 
-static inline int weir_stdio_putc(int c, weir_stream *s)
+WEIR_INLINE int weir_stdio_putc(int c, weir_stream *s)
 {
     return WEIR_LIKELY(WEIR_ONE_THREAD()) ? weir_stdio_putc_unlocked(c, s) : weir_stdio_putc_slow(c, s);
 }
-static inline int weir_stdio_getc(weir_stream *s)
+WEIR_INLINE int weir_stdio_getc(weir_stream *s)
 {
     return WEIR_LIKELY(WEIR_ONE_THREAD()) ? weir_stdio_getc_unlocked(s) : weir_stdio_getc_slow(s);
 }
-static inline int weir_stdio_putchar(int c) { return weir_stdio_putc(c, weir_stdio_known(1)); }
-static inline int weir_stdio_putchar_unlocked(int c) { return weir_stdio_putc_unlocked(c, weir_stdio_known(1)); }
-static inline int weir_stdio_getchar(void) { return weir_stdio_getc(weir_stdio_known(0)); }
-static inline int weir_stdio_getchar_unlocked(void) { return weir_stdio_getc_unlocked(weir_stdio_known(0)); }
+WEIR_INLINE int weir_stdio_putchar(int c) { return weir_stdio_putc(c, weir_stdio_known(1)); }
+WEIR_INLINE int weir_stdio_putchar_unlocked(int c) { return weir_stdio_putc_unlocked(c, weir_stdio_known(1)); }
+WEIR_INLINE int weir_stdio_getchar(void) { return weir_stdio_getc(weir_stdio_known(0)); }
+WEIR_INLINE int weir_stdio_getchar_unlocked(void) { return weir_stdio_getc_unlocked(weir_stdio_known(0)); }
+
+#ifndef WEIR_STDIO_NO_NAMES
+#include "stdio_constant.h"
+#endif
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -13,9 +13,9 @@
 #undef stdout
 #undef stderr
 #define FILE weir_stream
-#define stdin weir_stdio_known(0)
-#define stdout weir_stdio_known(1)
-#define stderr weir_stdio_known(2)
+#define stdin (*weir_stdio_variable(0))
+#define stdout (*weir_stdio_variable(1))
+#define stderr (*weir_stdio_variable(2))
 
 /* C11 */
 #undef fopen
@@ -143,11 +143,11 @@
 #define open_memstream weir_stdio_open_memstream
 
 #ifdef __cplusplus /* functions, because a macro would also rename std::getline */
-static inline ssize_t getline(char **line, size_t *room, weir_stream *s)
+WEIR_INLINE ssize_t getline(char **line, size_t *room, weir_stream *s)
 {
     return weir_stdio_getline(line, room, s);
 }
-static inline ssize_t getdelim(char **line, size_t *room, int delimiter, weir_stream *s)
+WEIR_INLINE ssize_t getdelim(char **line, size_t *room, int delimiter, weir_stream *s)
 {
     return weir_stdio_getdelim(line, room, delimiter, s);
 }
@@ -279,6 +279,28 @@ extern int weir_stdio_has_no_wide_streams(void);
 #define fwscanf weir_stdio_has_no_wide_streams
 #define vwscanf weir_stdio_has_no_wide_streams
 #define vfwscanf weir_stdio_has_no_wide_streams
+#if WEIR_STDIO_LEVEL >= 2
+#undef open_wmemstream
+#define open_wmemstream weir_stdio_has_no_wide_streams
+#endif
+#if WEIR_STDIO_LEVEL >= 3
+#undef getwc_unlocked
+#undef fgetwc_unlocked
+#undef getwchar_unlocked
+#undef putwc_unlocked
+#undef fputwc_unlocked
+#undef putwchar_unlocked
+#undef fgetws_unlocked
+#undef fputws_unlocked
+#define getwc_unlocked weir_stdio_has_no_wide_streams
+#define fgetwc_unlocked weir_stdio_has_no_wide_streams
+#define getwchar_unlocked weir_stdio_has_no_wide_streams
+#define putwc_unlocked weir_stdio_has_no_wide_streams
+#define fputwc_unlocked weir_stdio_has_no_wide_streams
+#define putwchar_unlocked weir_stdio_has_no_wide_streams
+#define fgetws_unlocked weir_stdio_has_no_wide_streams
+#define fputws_unlocked weir_stdio_has_no_wide_streams
+#endif
 
 #ifdef __cplusplus /* std::printf and others; inline ones such as std::putchar included */
 namespace std
@@ -318,7 +340,7 @@ using ::weir_stdio_ferror;
 using ::weir_stdio_clearerr;
 using ::weir_stdio_putchar;
 using ::weir_stdio_getchar;
-} // namespace std
+} /* namespace std */
 #endif
 
 #endif /* WEIR_STDIO_NAMES_H */

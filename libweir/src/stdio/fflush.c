@@ -11,8 +11,10 @@ static int flush_held(weir_stream *s)
         result = weir__seek_back(s);
         weir__discard_read(s);
     }
-    if (result == 0)
+    if (result == 0) {
+        weir__stdio_publish_memstream(s);
         weir__state(s)->pos = -1;
+    }
     return result;
 }
 

@@ -104,11 +104,11 @@ static struct memory_file *memory_file_new(void *data, size_t bytes, const char 
     if (!memory)
         return NULL;
     *memory = (struct memory_file){.data = data, .room = bytes, .owned = !data, .append = first == 'a'};
-    if (!data && !(memory->data = calloc(1, bytes))) {
+    if (!data && !(memory->data = calloc(1, bytes + !bytes))) {
         free(memory);
         return NULL;
     }
-    if (first == 'w' && strchr(mode, '+'))
+    if (first == 'w' && strchr(mode, '+') && bytes > 0)
         memory->data[0] = '\0';
     memory->end = first == 'r' ? bytes : first == 'w' ? 0 : strnlen(memory->data, bytes);
     memory->position = first == 'a' ? memory->end : 0;
@@ -124,8 +124,6 @@ weir_stream *weir_stdio_fmemopen(void *data, size_t bytes, const char *mode)
         .close = memory_file_close,
     };
     weir_stream *s = NULL;
-    if (bytes == 0)
-        return weir__stdio_result(NULL, -EINVAL);
     struct memory_file *memory = memory_file_new(data, bytes, mode);
     if (!memory)
         return weir__stdio_result(NULL, -ENOMEM);

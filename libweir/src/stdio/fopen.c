@@ -17,6 +17,7 @@ int weir__stdio_parse_mode(struct weir__stdio_mode *mode, const char *string)
         mode->oflags |= O_CREAT | (first == 'w' ? O_TRUNC : O_APPEND) | (memchr(string, 'x', length) ? O_EXCL : 0);
     if (memchr(string, 'e', length))
         mode->oflags |= O_CLOEXEC;
+    mode->to_end = first == 'a' && !both;
     return 0;
 }
 
@@ -48,7 +49,7 @@ int weir__stdio_stream(weir_stream **s, int fd, const struct weir__stdio_mode *m
     int result = weir__open_fd(s, fd, mode->oflags, NULL, &options);
     if (result < 0)
         return result;
-    if (mode->oflags & O_APPEND && !mode->reads)
+    if (mode->to_end)
         weir__kernel.lseek(fd, 0, SEEK_END); /* ftell(3) must be right before the first write */
     tie_terminal(*s);
     return 0;
@@ -76,13 +77,12 @@ weir_stream *weir_stdio_fopen(const char *path, const char *string)
         weir__kernel.close(fd);
         return weir__stdio_result(NULL, result);
     }
-    if (weir__config(s)->regular && !weir__config(s)->append)
-        weir__state(s)->pos = 0;
     errno = before;
     return s;
 }
 
-/* Requires that the descriptor allows the mode. Sets O_APPEND and FD_CLOEXEC. */
+/* Requires that the descriptor allows the mode. Sets O_APPEND and FD_CLOEXEC. A descriptor that has O_APPEND already
+ * is not moved. */
 static int check_fd_mode(int fd, struct weir__stdio_mode *mode)
 {
     int64_t flags = WEIR_CALL(weir__kernel.fcntl(fd, F_GETFL, NULL));
@@ -96,6 +96,7 @@ static int check_fd_mode(int fd, struct weir__stdio_mode *mode)
     if (result >= 0 && mode->oflags & O_CLOEXEC)
         result = WEIR_CALL(weir__kernel.fcntl(fd, F_SETFD, (void *)(uintptr_t)FD_CLOEXEC));
     mode->oflags |= (int)flags & O_APPEND;
+    mode->to_end = mode->to_end && !(flags & O_APPEND);
     return result < 0 ? (int)result : 0;
 }
 

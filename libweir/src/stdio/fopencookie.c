@@ -14,7 +14,7 @@ static ssize_t cookie_read(void *context, void *to, size_t bytes)
     struct cookie *cookie = context;
     errno = 0;
     ssize_t got = cookie->functions.read ? cookie->functions.read(cookie->cookie, to, bytes) : 0;
-    return got < 0 ? error_of() : got;
+    return got < 0 ? error_of() : (size_t)got > bytes ? -EIO : got;
 }
 
 static ssize_t cookie_write(void *context, const void *from, size_t bytes)
@@ -24,7 +24,7 @@ static ssize_t cookie_write(void *context, const void *from, size_t bytes)
         return (ssize_t)bytes;
     errno = 0;
     ssize_t written = cookie->functions.write(cookie->cookie, from, bytes);
-    return written <= 0 ? error_of() : written;
+    return written <= 0 ? error_of() : (size_t)written > bytes ? (ssize_t)bytes : written;
 }
 
 static int64_t cookie_seek(void *context, int64_t offset, int whence)
@@ -32,7 +32,9 @@ static int64_t cookie_seek(void *context, int64_t offset, int whence)
     struct cookie *cookie = context;
     off_t position = (off_t)offset;
     errno = 0;
-    return cookie->functions.seek(cookie->cookie, &position, whence) < 0 ? error_of() : (int64_t)position;
+    if (cookie->functions.seek(cookie->cookie, &position, whence) < 0)
+        return error_of();
+    return position < 0 ? 0 : (int64_t)position; /* a function may leave a relative offset unchanged */
 }
 
 static int cookie_close(void *context)

@@ -41,6 +41,7 @@ weir_stream *weir_stdio_freopen(const char *path, const char *string, weir_strea
 {
     struct weir__stdio_mode mode;
     weir_stream *new_stream;
+    int before = errno;
     weir_lock(s);
     int number = weir__config(s)->fd;
     weir__stdio_close_flush(s);
@@ -50,6 +51,7 @@ weir_stream *weir_stdio_freopen(const char *path, const char *string, weir_strea
         result = open_new(&new_stream, path, number, &mode);
     if (result == 0) {
         weir__stdio_replace(s, new_stream, number >= 0);
+        errno = before; /* failures to write and to close the old file are not reported */
         return s;
     }
     if (weir__stdio_closed_stream(&new_stream) == 0)

@@ -108,7 +108,7 @@ int weir_stdio_vfscanf(weir_stream *s, const char *format, va_list arguments)
 
 int weir_stdio_vscanf(const char *format, va_list arguments)
 {
-    return weir_stdio_vfscanf(weir_stdio_standard(0), format, arguments);
+    return weir_stdio_vfscanf(weir_stdio_known(0), format, arguments);
 }
 
 int weir_stdio_fscanf(weir_stream *s, const char *format, ...)
@@ -124,7 +124,7 @@ int weir_stdio_scanf(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int result = weir_stdio_vfscanf(weir_stdio_standard(0), format, arguments);
+    int result = weir_stdio_vfscanf(weir_stdio_known(0), format, arguments);
     va_end(arguments);
     return result;
 }

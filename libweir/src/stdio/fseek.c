@@ -29,9 +29,17 @@ static int64_t tell_device(weir_stream *s)
     return position < 0 ? 0 : position;
 }
 
+/* The program may have moved the descriptor itself: after fopen(3), fflush(3), and whenever nothing is buffered. */
+static void forget_position(weir_stream *s)
+{
+    if (weir__unread(s) == 0 && weir__pending(s) == 0)
+        weir__state(s)->pos = -1;
+}
+
 static int seek_held(weir_stream *s, int64_t offset, int whence)
 {
     weir__stdio_take_errors(s);
+    forget_position(s);
     int64_t position = weir_seek(s, offset, whence);
     if (position == -ESPIPE && !weir__config(s)->seekable)
         position = seek_device(s, offset, whence);
@@ -56,6 +64,7 @@ int weir_stdio_fseeko(weir_stream *s, off_t offset, int whence)
 off_t weir_stdio_ftello(weir_stream *s)
 {
     weir__enter(s);
+    forget_position(s);
     int64_t position = weir_tell(s);
     if (position == -ESPIPE && !weir__config(s)->seekable)
         position = tell_device(s);

@@ -47,21 +47,23 @@ int weir_stdio_putc_slow(int c, weir_stream *s)
     return result;
 }
 
-/* Copies the bytes if they fit, the common case. */
-static size_t write_bytes(weir_stream *s, const void *from, size_t bytes)
+static WEIR_NOINLINE size_t write_locked(weir_stream *s, const void *from, size_t bytes)
 {
     weir__enter(s);
-    uint64_t at = WEIR_LOAD(&s->head.written), limit = s->held_limit;
     size_t accepted = bytes;
-    if (at < limit && bytes <= limit - at) {
-        memcpy((char *)(uintptr_t)at, from, bytes);
-        WEIR_PUBLISH(&s->head.written, at + bytes);
-    } else {
+    if (!weir__stdio_copy_in(s, from, bytes)) {
         struct iovec all = {(void *)(uintptr_t)from, bytes};
         accepted = weir__stdio_write(s, &all, 1);
     }
     weir__leave(s);
     return accepted;
+}
+
+static inline size_t write_bytes(weir_stream *s, const void *from, size_t bytes)
+{
+    if (WEIR_LIKELY(weir__one_thread() && weir__stdio_copy_in(s, from, bytes)))
+        return bytes;
+    return write_locked(s, from, bytes);
 }
 
 static int fail_overflow(weir_stream *s)
@@ -89,14 +91,26 @@ int weir_stdio_fputs(const char *string, weir_stream *s)
     return bytes == 0 || write_bytes(s, string, bytes) == bytes ? 1 : EOF;
 }
 
-int weir_stdio_puts(const char *string)
+static WEIR_NOINLINE int puts_locked(weir_stream *s, const char *string, size_t bytes)
 {
-    weir_stream *s = weir_stdio_standard(1);
-    struct iovec parts[2] = {{(void *)(uintptr_t)string, strlen(string)}, {(void *)(uintptr_t) "\n", 1}};
+    struct iovec parts[2] = {{(void *)(uintptr_t)string, bytes}, {(void *)(uintptr_t) "\n", 1}};
     weir__enter(s);
     size_t accepted = weir__stdio_write(s, parts, 2);
     weir__leave(s);
-    return accepted == parts[0].iov_len + 1 ? 1 : EOF;
+    return accepted == bytes + 1 ? 1 : EOF;
+}
+
+int weir_stdio_puts(const char *string)
+{
+    weir_stream *s = weir_stdio_known(1);
+    size_t bytes = strlen(string);
+    char *to;
+    if (!WEIR_LIKELY(weir__one_thread() && bytes < weir__stdio_open_room(s, &to)))
+        return puts_locked(s, string, bytes);
+    memcpy(to, string, bytes);
+    to[bytes] = '\n';
+    weir__stdio_publish(s, to + bytes + 1);
+    return 1;
 }
 
 int weir_stdio_putw(int word, weir_stream *s) { return weir_stdio_fwrite(&word, sizeof word, 1, s) == 1 ? 0 : EOF; }

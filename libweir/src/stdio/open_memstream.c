@@ -57,11 +57,19 @@ static int64_t memstream_seek(void *context, int64_t offset, int whence)
     return target;
 }
 
-/* Does not free the data, which is the caller's. */
+/* Does not free the data, which is the caller's. Stores its address and length again: the caller's variables may have
+ * other values meanwhile. */
 static int memstream_close(void *context)
 {
+    publish(context);
     free(context);
     return 0;
+}
+
+void weir__stdio_publish_memstream(weir_stream *s)
+{
+    if (weir__config(s)->callbacks.write == memstream_write)
+        publish(weir__config(s)->context);
 }
 
 static struct memstream *memstream_new(char **data, size_t *bytes)
@@ -91,10 +99,8 @@ weir_stream *weir_stdio_open_memstream(char **data, size_t *bytes)
     if (!memory)
         return weir__stdio_result(NULL, -ENOMEM);
     int result = weir__stdio_open_callbacks(&s, &callbacks, memory, "w", WEIR_FORK_KEEP);
-    if (result == 0) {
-        publish(memory);
+    if (result == 0)
         return s;
-    }
     free(memory->data);
     free(memory);
     return weir__stdio_result(NULL, result);

@@ -48,14 +48,22 @@ static int open_and_spawn(weir_stream **s, const char *command, const int ends[2
     return result;
 }
 
+/* As glibc: r or w, and perhaps e. */
+static int parse_mode(struct weir__stdio_mode *mode, const char *string)
+{
+    bool reads = strchr(string, 'r'), writes = strchr(string, 'w');
+    if (reads == writes || string[strspn(string, "rwe")] != '\0')
+        return -EINVAL;
+    *mode = (struct weir__stdio_mode){.oflags = (reads ? O_RDONLY : O_WRONLY), .reads = reads, .writes = writes};
+    return 0;
+}
+
 weir_stream *weir_stdio_popen(const char *command, const char *string)
 {
     struct weir__stdio_mode mode;
     weir_stream *s = NULL;
     int ends[2] = {-1, -1};
-    int result = weir__stdio_parse_mode(&mode, string);
-    if (result == 0 && (string[0] == 'a' || (mode.reads && mode.writes)))
-        result = -EINVAL;
+    int result = parse_mode(&mode, string);
     if (result == 0)
         result = make_pipe(ends, mode.reads);
     if (result < 0)

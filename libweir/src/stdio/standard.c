@@ -17,18 +17,21 @@ static void make_shared(weir_stream *s, int fd)
     weir_unlock(s);
 }
 
+weir_stream *weir_stdio_files[3];
+
+/* Keeps a value that the program has assigned meanwhile. */
 weir_stream *weir_stdio_standard(int fd)
 {
-    static _Atomic(weir_stream *) known[3];
-    weir_stream *s = atomic_load_explicit(&known[fd], memory_order_acquire);
+    weir_stream *s = __atomic_load_n(&weir_stdio_files[fd], __ATOMIC_ACQUIRE), *opened;
     if (WEIR_LIKELY(s != NULL))
         return s;
     int before = errno;
     weir__stdio_used = true;
-    s = fd == STDIN_FILENO ? weir_stdin() : fd == STDOUT_FILENO ? weir_stdout() : weir_stderr();
-    if (s) {
-        make_shared(s, fd);
-        atomic_store_explicit(&known[fd], s, memory_order_release);
+    opened = fd == STDIN_FILENO ? weir_stdin() : fd == STDOUT_FILENO ? weir_stdout() : weir_stderr();
+    if (opened) {
+        make_shared(opened, fd);
+        if (__atomic_compare_exchange_n(&weir_stdio_files[fd], &s, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            s = opened;
     }
     errno = before;
     return s;

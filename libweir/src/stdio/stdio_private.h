@@ -22,6 +22,29 @@
 #pragma GCC visibility pop
 #endif
 
+/* Returns how many bytes a caller that holds the lock may store at *to and publish, with nothing else to do. 0 has
+ * the reasons of a limit of 0 (private.h). The only thread of a process needs no lock for it. */
+static inline size_t weir__stdio_open_room(const weir_stream *s, char **to)
+{
+    uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->held_limit);
+    *to = (char *)(uintptr_t)at;
+    return at < limit ? (size_t)(limit - at) : 0;
+}
+static inline void weir__stdio_publish(weir_stream *s, const char *end)
+{
+    WEIR_PUBLISH(&s->head.written, (uint64_t)(uintptr_t)end);
+}
+/* Copies the bytes to the buffer. Returns false if there is no open room for them. */
+static inline bool weir__stdio_copy_in(weir_stream *s, const void *from, size_t bytes)
+{
+    char *to;
+    if (bytes > weir__stdio_open_room(s, &to))
+        return false;
+    memcpy(to, from, bytes);
+    weir__stdio_publish(s, to + bytes);
+    return true;
+}
+
 /* ferror.c; the caller holds the lock. `error` is a -errno. */
 int weir__stdio_fail(weir_stream *s, int64_t error);       /* sets errno and the indicator, returns EOF */
 int weir__stdio_fail_write(weir_stream *s, int64_t error); /* the same, and fclose(3) will report it */
@@ -38,6 +61,7 @@ int weir__stdio_fill(weir_stream *s); /* 1: there are unread bytes, 0: the end, 
 struct weir__stdio_mode {
     int oflags;
     bool reads, writes;
+    bool to_end; /* the descriptor's position is set to the end of the file */
 };
 /* Returns 0 or -EINVAL. */
 int weir__stdio_parse_mode(struct weir__stdio_mode *mode, const char *string);
@@ -55,8 +79,12 @@ int weir__stdio_open_callbacks(weir_stream **s, const struct weir_callbacks *cal
 /* Returns the target of lseek(2) in a file of `end` bytes, or -EINVAL. */
 int64_t weir__stdio_seek_target(int64_t offset, int whence, int64_t here, int64_t end);
 
-/* standard.c: opens an unregistered stream without a descriptor */
+/* standard.c */
+/* Opens an unregistered stream without a descriptor. */
 int weir__stdio_closed_stream(weir_stream **new_stream);
+
+/* open_memstream.c: stores the address and length in the caller's variables, if s is such a stream */
+void weir__stdio_publish_memstream(weir_stream *s);
 
 /* fclose.c */
 int weir__stdio_close_flush(weir_stream *s); /* flushes before a close; returns the first error so far */

@@ -5,7 +5,7 @@ import shlex
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NOT_FOR_PROGRAMS = {"WEIR_H", "WEIR_LIKELY", "WEIR_LOAD", "WEIR_PUBLISH", "WEIR_STORE",
-                    "WEIR_ONE_THREAD"}
+                    "WEIR_ONE_THREAD", "WEIR_INLINE"}
 
 
 def squeeze(text):
@@ -18,7 +18,7 @@ class Header:
     def __init__(self, path):
         text = re.sub(r"/\*.*?\*/", " ", path.read_text(), flags=re.S)
         result, end = r"((?:const )?\w[\w ]*?[ *]+)", r"(?:\s*[;{]|\s*#if)"
-        declaration = rf"^(?:static inline )?{result}(weir_\w+)(\([^;{{]*?\)){end}"
+        declaration = rf"^(?:WEIR_INLINE )?{result}(weir_\w+)(\([^;{{]*?\)){end}"
         self.functions = {name: squeeze(f"{result} {name}{arguments}")
                           for result, name, arguments in re.findall(declaration, text, re.M)}
         self.constants = set(re.findall(r"^\s*(WEIR_\w+)(?: =|,|\n\})", text, re.M))
