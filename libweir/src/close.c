@@ -12,6 +12,8 @@ int weir__close_sink(weir_stream *s)
         weir__uring_free(s);
     if (config->direct)
         weir__direct_free(s);
+    if (config->lock_file)
+        weir__file_lock_close(s);
     int result = config->keep_open || !config->sink->close ? 0 : config->sink->close(s);
     weir__remove_temporary(s);
     weir__peek_source_close(s);

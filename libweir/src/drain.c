@@ -110,53 +110,45 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
     }
 }
 
-/* Locks the whole file (F_OFD_SETLKW), so that several writers append in turns. */
-static int lock_file(weir_stream *s, short type)
-{
-    struct weir__config *config = weir__config(s);
-    struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
-    int64_t result;
-    do
-        result = WEIR_CALL(weir__kernel.fcntl(config->fd, F_OFD_SETLKW, &whole));
-    while (result == -EINTR);
-    return (int)result;
-}
-
-static int lock_at_end(weir_stream *s)
-{
-    struct weir__config *config = weir__config(s);
-    int result = lock_file(s, F_WRLCK);
-    if (result < 0 || !config->seekable || config->append)
-        return result;
-    int64_t end = WEIR_CALL(weir__kernel.lseek(config->fd, 0, SEEK_END));
-    if (end < 0)
-        lock_file(s, F_UNLCK);
-    return end < 0 ? (int)end : 0;
-}
-
 static int write_with_file_lock(weir_stream *s, uint64_t upto, const struct iovec *more, int count,
-                                size_t *more_done)
+                                size_t *more_done, bool wait)
 {
-    int result = lock_at_end(s);
+    int result = weir__file_lock(s, wait);
     if (result < 0)
-        return weir__fail(s, result);
+        return !wait && result == -EAGAIN ? result : weir__fail(s, result);
+    uint64_t drained = weir__drained(s);
+    size_t done = *more_done;
     weir__state(s)->pos = -1;
     result = write_loop(s, upto, more, count, more_done);
-    lock_file(s, F_UNLCK);
+    if (result < 0)
+        weir__file_take_back(s, drained, more, done, more_done);
+    weir__file_unlock(s);
     return result;
 }
 
-int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
+static int write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done,
+                     bool wait)
 {
     if (weir__state(s)->error)
         return weir__state(s)->error;
     if (upto <= weir__drained(s) && count == 0)
         return 0; /* a forked child that closes its copy must not release the lock of its parent */
     int cancel = weir__cancel_off();
-    int result = weir__config(s)->lock_file ? write_with_file_lock(s, upto, more, count, more_done)
+    int result = weir__config(s)->lock_file ? write_with_file_lock(s, upto, more, count, more_done, wait)
                                             : write_loop(s, upto, more, count, more_done);
     weir__cancel_restore(cancel);
     return result;
+}
+
+int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
+{
+    return write_out(s, upto, more, count, more_done, true);
+}
+
+int weir__write_out_now(weir_stream *s, uint64_t upto)
+{
+    size_t none = 0;
+    return write_out(s, upto, NULL, 0, &none, false);
 }
 
 void weir__reset(weir_stream *s)

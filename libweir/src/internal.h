@@ -75,6 +75,8 @@ void weir__registry_unlock(void);
 /* Writes the buffer up to `upto`, then the `count` entries of `more`. Adds the bytes written of `more` to
  * *more_done. */
 int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done);
+/* As weir__write_out of the buffer's bytes, but does not wait for the lock of the file: returns -EAGAIN. */
+int weir__write_out_now(weir_stream *s, uint64_t upto);
 /* Moves both offsets to 0. Requires that nothing is pending; never called by the timer. */
 void weir__reset(weir_stream *s);
 /* Writes all pending bytes and resets. */
@@ -89,6 +91,19 @@ int weir__fail(weir_stream *s, ssize_t error);
 uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t bytes);
 /* Writes what the mode and the durability require after an append at offset `from`. */
 int weir__after_append(weir_stream *s, uint64_t from);
+
+/* file_lock.c: WEIR_LOCK_FILE */
+/* Locks the whole file and moves the position to its end. Without `wait` returns -EAGAIN if another writer has
+ * the lock. */
+int weir__file_lock(weir_stream *s, bool wait);
+void weir__file_unlock(weir_stream *s);
+/* After a failed write, with the file locked: removes the bytes of an incomplete line or record from the end of
+ * the file; they are pending again, or not accepted. `drained` and `done`: the stream's and *more_done's values
+ * when the file was locked. */
+void weir__file_take_back(weir_stream *s, uint64_t drained, const struct iovec *more, size_t done,
+                          size_t *more_done);
+/* Closes the descriptor for the lock; a forked child must not keep its parent's. */
+void weir__file_lock_close(weir_stream *s);
 
 /* write.c, record.c, reserve.c: appending */
 /* Prepares the stream for an append. Returns 0 if it can accept bytes. */
@@ -204,6 +219,9 @@ int weir__spill_append_begin(weir_stream *s);
 void weir__spill_write_begin(weir_stream *s, uint64_t bytes, uint64_t total);
 /* After a write and the update of `drained`. `others`: bytes written that were not from the buffer. */
 void weir__spill_write_end(weir_stream *s, uint64_t others);
+/* Lowers `drained` to `drained` before the last `total` bytes of the file, which ends at `end`, are removed from
+ * it; `bytes` of them are from the buffer. A kill before or after the removal loses and repeats nothing. */
+void weir__spill_take_back(weir_stream *s, uint64_t drained, uint64_t bytes, uint64_t total, uint64_t end);
 /* During weir__reset: `bytes` is the offset that becomes 0. */
 void weir__spill_reset(weir_stream *s, uint64_t bytes);
 /* `keep`: leaves the file, with its pending bytes, to weir_recover. */

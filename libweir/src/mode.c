@@ -98,6 +98,7 @@ int weir_set_stale(weir_stream *s, unsigned stale_ms)
     __atomic_store_n(&config->stale_ms, stale_ms, __ATOMIC_RELAXED);
     config->locking = config->locking || stale_ms; /* never reset: the timer may still access the stream */
     weir__state(s)->armed = false;                 /* the next append arms it with the new delay */
+    weir__state(s)->deadline = weir__state(s)->quiet_ns = 0;
     int result = stale_ms && config->can_write && weir__pending(s) ? weir__stale_arm(s) : 0;
     weir__set_limits(s);
     weir__unlock(&weir__state(s)->lock);

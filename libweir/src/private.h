@@ -16,7 +16,7 @@
  * state->record_bytes bytes above `written` belong to a record that is not complete yet.
  *
  * STORES. Only the owner changes `written`: it publishes bytes, and weir__reset sets it to 0. Only
- * weir__write_out advances `drained`. weir__reset requires drained == written, so a published byte never
+ * weir__write_out advances `drained`, and lowers it if it takes back what it wrote (file_lock.c). weir__reset requires drained == written, so a published byte never
  * moves. It stores written = 0 before drained = 0: a reader between the two stores sees written < drained,
  * which means an empty buffer. The delay timer never resets.
  *
@@ -123,6 +123,8 @@ struct weir__state {
     struct weir__sync_groups groups;
     int64_t deadline;     /* ns of CLOCK_MONOTONIC: the timer's next check; see stale.c */
     unsigned idle_ticks;  /* consecutive checks of the timer that found nothing pending */
+    unsigned failed_locks; /* the timer's consecutive failed attempts to lock; only the timer uses it */
+    int64_t quiet_ns;     /* the delay before the timer's next check of a stream that is not armed */
     unsigned far_seeks;   /* consecutive seeks out of the read buffer */
     bool advised;         /* posix_fadvise(2) was called */
     _Atomic bool in_read; /* the lock's owner is blocked in a read; the stream is in a consistent state */
@@ -170,6 +172,8 @@ struct weir__config {
     bool stdio_failed;     /* the error indicator of stdio/ */
     int stdio_write_error; /* -errno of the first failed write of stdio/, until clearerr(3) */
     int child;             /* process of popen(3), or 0 */
+    int lock_fd;           /* file_lock.c: locks the file; -1: `fd` does. Valid if lock_pid is this process */
+    int lock_pid;          /* the process that opened lock_fd; 0: none */
 };
 
 extern size_t weir__page; /* bytes of a page; set by weir__process_init */

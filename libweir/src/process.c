@@ -58,6 +58,8 @@ static void after_fork_in_child(void)
     weir__globals->pid = (int)getpid();
     for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;) {
         struct weir__config *config = weir__config(s);
+        if (config->lock_file)
+            weir__file_lock_close(s);
         if (config->on_fork != WEIR_FORK_KEEP) {
             if (s->magic) /* MADV_WIPEONFORK failed, or an emulator ignored it */
                 weir__wipe(s);

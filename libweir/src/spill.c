@@ -293,6 +293,16 @@ void weir__spill_write_end(weir_stream *s, uint64_t others)
     WEIR_PUBLISH(&file->inflight.from, WEIR_SPILL_NONE);
 }
 
+void weir__spill_take_back(weir_stream *s, uint64_t drained, uint64_t bytes, uint64_t total, uint64_t end)
+{
+    struct weir__spill_file *file = weir__config(s)->spill->file;
+    WEIR_PUBLISH(&file->inflight.end, end - total);
+    WEIR_PUBLISH(&file->inflight.bytes, bytes);
+    WEIR_PUBLISH(&file->inflight.total, total);
+    WEIR_PUBLISH(&file->inflight.from, drained); /* not valid before `drained` has this value */
+    WEIR_PUBLISH(&file->head.drained, drained);
+}
+
 void weir__spill_reset(weir_stream *s, uint64_t bytes)
 {
     struct weir__spill_file *file = weir__config(s)->spill->file;

@@ -4,8 +4,9 @@
  * A stream with nothing pending is not armed: its limits are 0, so the next append takes the slow path,
  * which arms it (weir__stale_arm) and raises the limits. The timer then checks the stream once per period,
  * writes complete bytes, and disarms it after two checks with nothing pending. A thread that was preempted
- * between its load of the limit and its store of the offset may publish a byte after that; the timer
- * therefore checks every such stream once per second. */
+ * between its load of the limit and its store of the offset may publish a byte after that. The timer
+ * therefore goes on with its checks, each after twice the time of the one before, up to a second: such a byte
+ * waits about as long as its thread was stopped, but not longer than a second. */
 #include "private.h"
 
 #include <limits.h>
@@ -17,8 +18,9 @@
 
 #define MS INT64_C(1000000)
 #define HEARTBEAT (1000 * MS)
-#define RETRY_LOCKED (MS / 2)  /* retry delay: another thread has the lock */
-#define RETRY_BLOCKED (5 * MS) /* retry delay: the reader is slow */
+#define RETRY_LOCKED (MS / 2)  /* the first retry delays: another thread has the lock */
+#define SHORT_RETRIES 4        /* then each delay is twice the one before, up to the stream's period */
+#define RETRY_BLOCKED (5 * MS) /* retry delay: the reader is slow, or another process has locked the file */
 #define NEVER INT64_MAX
 
 static int64_t now(void)
@@ -31,7 +33,7 @@ static int64_t now(void)
 /* Shorter than the promised delay, to allow for the wake-up latency. */
 static int64_t period_of(const weir_stream *s)
 {
-    int64_t period = (int64_t)weir__config(s)->stale_ms * MS;
+    int64_t period = (int64_t)__atomic_load_n(&weir__config(s)->stale_ms, __ATOMIC_RELAXED) * MS;
     return period - (period / 4 < 2 * MS ? period / 4 : 2 * MS);
 }
 
@@ -64,20 +66,40 @@ static int64_t drain_stale(weir_stream *s, int64_t time)
     struct weir__state *state = weir__state(s);
     /* acquire: the bytes below the offset are visible */
     uint64_t upto = __atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE) - weir__head(s)->base;
-    size_t none = 0;
     int flight = weir__config(s)->uring ? weir__uring_resume(s) : 0;
     if (flight)
         return flight > 0 ? time + RETRY_BLOCKED : time + HEARTBEAT;
     while (weir__drained(s) < upto) {
         if (would_block(s))
             return time + RETRY_BLOCKED;
-        int result = weir__write_out(s, weir__drained(s) + nonblocking_part(s, upto), NULL, 0, &none);
+        int result = weir__write_out_now(s, weir__drained(s) + nonblocking_part(s, upto));
         if (result < 0)
             return result == -EAGAIN ? time + RETRY_BLOCKED : time + HEARTBEAT;
     }
     state->stats.stale_drains++;
     state->idle_ticks = 0;
     return state->deadline = time + period_of(s);
+}
+
+/* Returns the time of the next check of a stream that is not armed and has nothing pending. */
+static int64_t check_later(weir_stream *s, int64_t time)
+{
+    struct weir__state *state = weir__state(s);
+    if (time < state->deadline)
+        return state->deadline;
+    int64_t wait = state->quiet_ns ? state->quiet_ns * 2 : period_of(s);
+    state->quiet_ns = wait < HEARTBEAT ? wait : HEARTBEAT;
+    return state->deadline = time + state->quiet_ns;
+}
+
+/* Returns the delay before the next attempt to lock the stream. */
+static int64_t retry_delay(weir_stream *s)
+{
+    unsigned attempt = weir__state(s)->failed_locks++;
+    int64_t delay = RETRY_LOCKED, most = period_of(s);
+    for (unsigned i = SHORT_RETRIES; i <= attempt && delay < most; i++)
+        delay *= 2;
+    return attempt >= SHORT_RETRIES && delay > most ? most : delay;
 }
 
 /* Returns the time of the stream's next check. The caller holds the lock. */
@@ -91,12 +113,13 @@ static int64_t check_stream(weir_stream *s, int64_t time)
     if (weir__drained(s) < weir__written(s) || (weir__config(s)->uring && weir__uring_remaining(s, false)))
         return drain_stale(s, time);
     if (!state->armed)
-        return time + HEARTBEAT;
+        return check_later(s, time);
     if (++state->idle_ticks < 2)
         return state->deadline = time + period_of(s);
     state->armed = false;
     weir__set_limits(s);
-    return time + HEARTBEAT;
+    state->deadline = state->quiet_ns = 0;
+    return check_later(s, time);
 }
 
 /* Returns the next stream and protects it from weir__unregister until the next call. */
@@ -109,19 +132,26 @@ static weir_stream *next_for_timer(size_t *slot)
     return s;
 }
 
+/* Returns the time of the stream's next check. */
+static int64_t lock_and_check(weir_stream *s)
+{
+    struct weir__state *state = weir__state(s);
+    if (!__atomic_load_n(&weir__config(s)->stale_ms, __ATOMIC_RELAXED) || !weir__config(s)->sink->write)
+        return NEVER;
+    if (!weir__trylock(&state->lock))
+        return now() + retry_delay(s);
+    state->failed_locks = 0;
+    int64_t check_at = check_stream(s, now());
+    weir__unlock(&state->lock);
+    return check_at;
+}
+
 static int64_t check_all(void)
 {
     weir_stream *s;
     int64_t next = NEVER;
     for (size_t slot = 0; (s = next_for_timer(&slot)) != NULL;) {
-        int64_t check_at = NEVER;
-        if (__atomic_load_n(&weir__config(s)->stale_ms, __ATOMIC_RELAXED) && weir__config(s)->sink->write) {
-            check_at = now() + RETRY_LOCKED;
-            if (weir__trylock(&weir__state(s)->lock)) {
-                check_at = check_stream(s, now());
-                weir__unlock(&weir__state(s)->lock);
-            }
-        }
+        int64_t check_at = lock_and_check(s);
         next = check_at < next ? check_at : next;
     }
     atomic_store(&weir__globals->timer_stream, NULL);

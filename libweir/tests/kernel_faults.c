@@ -23,7 +23,7 @@ static const struct fake_fault faults[] = {
     {0, ALWAYS, EAGAIN, false, ON(WRITE) | ON(READ)},
     {0, 1, EIO, false, ON(WRITE) | ON(READ) | ON(LSEEK) | ON(FSTAT) | ON(FCNTL) | ON(FSYNC) | ON(FDATASYNC) | ON(CLOSE)},
     {0, ALWAYS, EIO, false, ON(WRITE) | ON(READ) | ON(LSEEK) | ON(FSYNC) | ON(FDATASYNC)},
-    {0, ALWAYS, ENOSPC, false, ON(WRITE) | ON(FSYNC) | ON(FDATASYNC)},
+    {0, ALWAYS, ENOSPC, false, ON(WRITE) | ON(FSYNC) | ON(FDATASYNC) | ON(FTRUNCATE)},
     {0, ALWAYS, EPIPE, false, ON(WRITE)},
     {0, ALWAYS, EDQUOT, false, ON(WRITE) | ON(CLOSE)},
     {0, 1, ENOMEM, false, ON(MMAP)},

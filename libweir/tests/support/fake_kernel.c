@@ -1,6 +1,7 @@
 /* fake_kernel.c: a table of system calls that work on files in memory, and in which a fault makes calls fail. */
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +25,7 @@ const char *fake_call_name(enum fake_call call)
     static const char *const names[FAKE_CALLS] = {
         "write", "read",   "lseek",  "fstat", "fcntl", "fsync", "fdatasync", "close",
         "open",  "rename", "unlink", "poll",  "mmap",  "pipe2", "tee",       "recv",
+        "ftruncate",
     };
     return names[call];
 }
@@ -169,7 +171,7 @@ static int fake_fcntl(int fd, int command, void *argument)
         return fake_oflags(fd);
     if (command == F_SETFL)
         fake_set_oflags(fd, (int)(intptr_t)argument);
-    if (command == F_OFD_SETLKW) {
+    if (command == F_OFD_SETLKW || command == F_OFD_SETLK) {
         f->locked = ((struct flock *)argument)->l_type != F_UNLCK;
         f->locks++;
     }
@@ -197,6 +199,21 @@ static int sync_call(enum fake_call call, int fd, int (*real_call)(int fd))
 static int fake_fsync(int fd) { return sync_call(FAKE_FSYNC, fd, real.fsync); }
 static int fake_fdatasync(int fd) { return sync_call(FAKE_FDATASYNC, fd, real.fdatasync); }
 
+static int fake_ftruncate(int fd, off_t bytes)
+{
+    if (!begin(FAKE_FTRUNCATE, fd, NULL))
+        return -1;
+    struct fake_file *f = fake_file_of(fd);
+    if (!f)
+        return (int)end(real.ftruncate(fd, bytes));
+    if (f->kind != FAKE_FILE || bytes < 0 || (size_t)bytes > f->size) {
+        errno = EINVAL;
+        return (int)end(-1);
+    }
+    f->size = (size_t)bytes;
+    return (int)end(0);
+}
+
 /* As close(2): releases the descriptor even if it fails. */
 static int fake_close(int fd)
 {
@@ -211,9 +228,15 @@ static int fake_close(int fd)
     return (int)end(result);
 }
 
+/* Opens a path. That of a fake descriptor in /proc gives a new descriptor for the same file. */
 static int fake_open_path(const char *path, int flags, mode_t permissions)
 {
-    return begin(FAKE_OPEN, -1, NULL) ? (int)end(real.open(path, flags, permissions)) : -1;
+    int fd = -1;
+    if (!begin(FAKE_OPEN, -1, NULL))
+        return -1;
+    if (sscanf(path, "/proc/self/fd/%d", &fd) == 1 && fake_file_of(fd))
+        return (int)end(fake_open(fake_file_of(fd), flags & (O_ACCMODE | O_APPEND)));
+    return (int)end(real.open(path, flags, permissions));
 }
 
 static int fake_rename(const char *from, const char *to)
@@ -293,6 +316,7 @@ void fake_install(void)
     weir__kernel.fcntl = fake_fcntl;
     weir__kernel.fsync = fake_fsync;
     weir__kernel.fdatasync = fake_fdatasync;
+    weir__kernel.ftruncate = fake_ftruncate;
     weir__kernel.fadvise = fake_fadvise;
     weir__kernel.rename = fake_rename;
     weir__kernel.unlink = fake_unlink;

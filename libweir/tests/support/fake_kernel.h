@@ -25,6 +25,7 @@ enum fake_call {
     FAKE_PIPE2,
     FAKE_TEE,
     FAKE_RECV,
+    FAKE_FTRUNCATE,
     FAKE_CALLS
 };
 
