@@ -14,21 +14,31 @@ static char *final_path(const char *path)
     return found || errno != ENOENT ? found : strdup(path);
 }
 
-/* Creates the temporary file in the same directory, for rename(2). The name is hidden and contains the
- * creator's pid. */
-static int create_temporary(const char *path, char **temporary)
+/* Creates a file with a hidden name, DIRECTORY/.NAME.weir-PID-N. */
+static int create_hidden(const char *path, const char *name, mode_t permissions, char *temporary, size_t room)
 {
     const char *slash = strrchr(path, '/');
-    int directory = slash ? (int)(slash - path + 1) : 0;
+    int directory = slash ? (int)(slash - path + 1) : 0, fd = -EEXIST;
+    for (int i = 0; i < ATTEMPTS && (fd == -EEXIST || fd == -EINTR); i++) {
+        snprintf(temporary, room, "%.*s%s%s.weir-%d-%d", directory, path, *name ? "." : "", name,
+                 (int)getpid(), i);
+        fd = (int)WEIR_CALL(
+            weir__kernel.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions));
+    }
+    return fd;
+}
+
+/* Creates the temporary file in the same directory, for rename(2). */
+static int create_temporary(const char *path, mode_t permissions, char **temporary)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t room = strlen(path) + 64;
     *temporary = malloc(room);
     if (!*temporary)
         return -ENOMEM;
-    int fd = -EEXIST;
-    for (int i = 0; i < ATTEMPTS && (fd == -EEXIST || fd == -EINTR); i++) {
-        snprintf(*temporary, room, "%.*s.%s.weir-%d-%d", directory, path, path + directory, (int)getpid(), i);
-        fd = (int)WEIR_CALL(weir__kernel.open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    }
+    int fd = create_hidden(path, name, permissions, *temporary, room);
+    if (fd == -ENAMETOOLONG) /* the name itself may be as long as the file system permits */
+        fd = create_hidden(path, "", permissions, *temporary, room);
     if (fd < 0) {
         free(*temporary);
         *temporary = NULL;
@@ -37,32 +47,60 @@ static int create_temporary(const char *path, char **temporary)
 }
 
 /* Copies the permissions of the replaced file, and its owner if permitted. */
-static int copy_attributes(int fd, const char *path)
+static int copy_attributes(int fd, const struct stat *old)
+{
+    mode_t mode = old->st_mode;
+    if (fchown(fd, old->st_uid, old->st_gid) != 0 && fchown(fd, (uid_t)-1, old->st_gid) != 0)
+        mode &= ~(mode_t)(S_ISUID | S_ISGID); /* do not grant set-user-ID rights to a different owner */
+    return (int)WEIR_CALL(fchmod(fd, mode & 07777));
+}
+
+/* Returns 1 with *old set, 0 if there is no file at `path`, or -errno. */
+static int find_old(const char *path, struct stat *old)
+{
+    if (stat(path, old) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    return S_ISREG(old->st_mode) ? 1 : -EINVAL;
+}
+
+static void discard(int fd, char *temporary)
+{
+    weir__kernel.unlink(temporary);
+    weir__kernel.close(fd);
+    free(temporary);
+}
+
+/* Creates the temporary file with the permissions and the owner of the replaced file. Until it has both, only
+ * this user may open it: a descriptor that another user got would show the new content. */
+static int make_temporary(const char *path, char **temporary)
 {
     struct stat old;
-    if (stat(path, &old) != 0)
-        return errno == ENOENT ? 0 : -errno;
-    if (!S_ISREG(old.st_mode))
-        return -EINVAL;
-    if (fchown(fd, old.st_uid, old.st_gid) != 0 && fchown(fd, (uid_t)-1, old.st_gid) != 0)
-        old.st_mode &=
-            ~(mode_t)(S_ISUID | S_ISGID); /* do not grant set-user-ID rights to a different owner */
-    return (int)WEIR_CALL(fchmod(fd, old.st_mode & 07777));
+    int exists = find_old(path, &old);
+    for (int i = 0; i < ATTEMPTS && exists >= 0; i++) {
+        int fd = create_temporary(path, exists ? 0600 : 0666, temporary);
+        if (fd < 0)
+            return fd;
+        int existed = exists;
+        exists = find_old(path, &old);
+        int result = exists <= 0 ? exists : existed ? copy_attributes(fd, &old) : -EAGAIN;
+        if (result == 0 && existed == exists)
+            return fd;
+        discard(fd, *temporary); /* another program created or removed the file: repeat */
+        if (result < 0 && result != -EAGAIN)
+            return result;
+    }
+    return exists < 0 ? exists : -EBUSY;
 }
 
 static int open_temporary(weir_stream **s, const char *path, const struct weir_options *options)
 {
     char *temporary;
-    int fd = create_temporary(path, &temporary);
+    int fd = make_temporary(path, &temporary);
     if (fd < 0)
         return fd;
-    int result = copy_attributes(fd, path);
-    if (result == 0)
-        result = weir_fdopen(s, fd, options);
+    int result = weir_fdopen(s, fd, options);
     if (result < 0) {
-        weir__kernel.unlink(temporary);
-        weir__kernel.close(fd);
-        free(temporary);
+        discard(fd, temporary);
         return result;
     }
     weir__config(*s)->temporary = temporary;

@@ -2,6 +2,7 @@
  * file is the old one or the whole new one, an error leaves no other file in the directory and no open descriptor. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,73 @@ static void through_a_link(void)
     unlink(link);
 }
 
+/* Applies to the open(2) of the temporary file. */
+static struct {
+    int (*open)(const char *path, int flags, mode_t permissions);
+    mode_t seen;        /* permissions at the creation; ~0: no file was created yet */
+    const char *appears; /* a file that another program creates before the temporary file; NULL: none */
+} spied;
+
+static int spy_open(const char *name, int flags, mode_t permissions)
+{
+    if (spied.appears && flags & O_CREAT)
+        close(open(spied.appears, O_WRONLY | O_CREAT, 0600));
+    int fd = spied.open(name, flags, permissions);
+    struct stat status;
+    if (flags & O_CREAT && fd >= 0 && fstat(fd, &status) == 0)
+        spied.seen = status.st_mode & 07777;
+    return fd;
+}
+
+/* A descriptor that another user opens before the temporary file has the permissions of the replaced file would show
+ * the new content. */
+static void nobody_else_may_open_it(void)
+{
+    check_begin("the temporary file of a private file is private from the start");
+    weir_stream *s = NULL;
+    struct stat status;
+    spied.open = weir__kernel.open;
+    weir__kernel.open = spy_open;
+    for (int appears = 0; appears < 2; appears++) {
+        set_up(!appears);
+        if (!appears)
+            chmod(path, 0600);
+        spied.appears = appears ? path : NULL;
+        spied.seen = ~(mode_t)0;
+        check(weir_open_replace(&s, path, NULL) == 0, "open_replace");
+        check(spied.seen == 0600, "it had the permissions %o", (unsigned)spied.seen);
+        weir_put_str(s, "secret");
+        check(weir_replace(s) == 0 && stat(path, &status) == 0 && (status.st_mode & 07777) == 0600 && status.st_size == 6,
+              "the new file has the permissions %o", (unsigned)status.st_mode);
+    }
+    spied.appears = NULL;
+    set_up(false);
+    mode_t mask = umask(027);
+    check(weir_open_replace(&s, path, NULL) == 0 && weir_replace(s) == 0, "a new file");
+    umask(mask);
+    check(stat(path, &status) == 0 && (status.st_mode & 07777) == 0640, "permissions %o", (unsigned)status.st_mode);
+    weir__kernel.open = spied.open;
+    check(count_files() == 1, "%u files are left", count_files());
+}
+
+static void longest_name(void)
+{
+    check_begin("a name as long as the file system permits");
+    char name[NAME_MAX + 1], whole[sizeof directory + sizeof name + 1];
+    for (int length = 230; length <= NAME_MAX; length++) {
+        memset(name, 'n', (size_t)length);
+        name[length] = '\0';
+        snprintf(whole, sizeof whole, "%s/%s", directory, name);
+        weir_stream *s = NULL;
+        int result = weir_open_replace(&s, whole, NULL);
+        if (check(result == 0, "%d bytes: open_replace returned %d", length, result))
+            check(weir_replace(s) == 0 && unlink(whole) == 0, "%d bytes: replace", length);
+    }
+    weir_stream *s = (weir_stream *)(uintptr_t)1;
+    snprintf(whole, sizeof whole, "%s/%sx", directory, name);
+    check(weir_open_replace(&s, whole, NULL) == -ENAMETOOLONG && !s, "a longer name");
+}
+
 static void opening_fails(void)
 {
     check_begin("weir_open with every call failing");
@@ -251,6 +319,8 @@ int main(void)
     closed_instead();
     in_order();
     through_a_link();
+    nobody_else_may_open_it();
+    longest_name();
     opening_fails();
     unlink(path);
     check_begin("no file is left");
