@@ -10,12 +10,16 @@
  * A destructor of another library may run later and wait for a thread that needs a stream. So that such a
  * program also ends, waiting threads release the locks after HOLD_MS (lock.c).
  *
- * EXEC. The same, except that the locks are released if the exec fails. */
+ * EXEC. The same, except that the locks are released if the exec fails.
+ *
+ * A STREAM OF ONE THREAD has no lock; it gets one when another thread ends the process (enter_unshared). Its own
+ * thread may still be in an inline call, which does not lock: the stream is flushed without a reset of its
+ * offsets, and read-ahead bytes that another thread may be reading are not given back. */
 #include "private.h"
 
 #include <unistd.h>
 
-enum { SLICE_MS = 5, HOLD_MS = 1000 };
+enum { SLICE_MS = 5, HOLD_MS = 1000, LEAST_MS = 20 };
 
 /* Returns false in a child of vfork(2): the stream is its parent's. */
 bool weir__belongs_to(const weir_stream *s, int pid)
@@ -47,10 +51,80 @@ bool weir__lock_unless_reading(weir_stream *s, int64_t end_ms, bool despite_pend
     return false;
 }
 
-bool weir__enter_for_flush(weir_stream *s)
+/* Locks a stream that only its own thread uses. That thread's calls begun before the membarrier are counted in
+ * in_call; later ones see `locking`. While in_read is set, the thread is blocked in a read, and waits for the lock
+ * before it goes on (end_read in fill.c). */
+static bool enter_unshared(weir_stream *s, int64_t end_ms)
 {
-    int64_t end = weir__now_ms() + WEIR__LOCK_TIMEOUT_MS;
-    return !weir__config(s)->locking || weir__lock_unless_reading(s, end, false);
+    struct weir__state *state = weir__state(s);
+    struct timespec moment = {0, 200000};
+    weir__set_locking(s);
+    if (!weir__lock_unless_reading(s, end_ms, false))
+        return false;
+    for (;;) {
+        weir__membarrier_all();
+        if (!atomic_load(&state->in_call) || atomic_load(&state->in_read))
+            return true;
+        if (weir__now_ms() >= end_ms)
+            break;
+        nanosleep(&moment, NULL);
+    }
+    weir__unlock(&state->lock);
+    return false;
+}
+
+bool weir__enter_for_flush(weir_stream *s, int64_t end_ms)
+{
+    int64_t least = weir__now_ms() + LEAST_MS;
+    end_ms = end_ms > least ? end_ms : least;
+    if (weir__config(s)->threads)
+        return weir__lock_unless_reading(s, end_ms, false);
+    if (!weir__one_thread())
+        return enter_unshared(s, end_ms);
+    weir__enter(s);
+    return true;
+}
+
+/* Not weir__leave: the stream's own thread may have a call open, in a read. */
+void weir__leave_after_flush(weir_stream *s)
+{
+    if (!weir__config(s)->threads && weir__one_thread())
+        weir__leave(s);
+    else
+        weir__unlock(&weir__state(s)->lock);
+}
+
+/* Returns whether another thread may be in an inline call. */
+static bool has_inline_calls(const weir_stream *s) { return !weir__config(s)->threads && !weir__one_thread(); }
+
+/* Returns whether another thread reads the stream and relies on its read buffer. */
+static bool is_read_elsewhere(const weir_stream *s)
+{
+    const struct weir__state *state = weir__state(s);
+    uintptr_t reader = atomic_load(&state->reader);
+    return has_inline_calls(s) && (atomic_load(&state->in_read) || (reader && reader != weir__this_thread()));
+}
+
+int weir__flush_in_place(weir_stream *s)
+{
+    struct weir__config *config = weir__config(s);
+    size_t none = 0;
+    if (!has_inline_calls(s))
+        return weir__flush_held(s);
+    int result = weir__publish_begun(s);
+    if (result == 0 && config->can_write && config->sink->write) {
+        /* acquire: the bytes below the offset are visible */
+        uint64_t upto = __atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE) - weir__head(s)->base;
+        result = weir__write_out(s, upto, NULL, 0, &none);
+        if (result == 0 && config->sink->finish)
+            result = config->sink->finish(s);
+    }
+    if (result == 0 && config->share && config->can_read && !is_read_elsewhere(s)) {
+        result = weir__seek_back(s);
+        if (result == 0 && config->seekable)
+            weir__discard_read(s);
+    }
+    return result;
 }
 
 /* Flushes and seeks back over read-ahead bytes, as fclose(3), so that the next program continues at the
@@ -59,8 +133,8 @@ static void flush_and_seek_back(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     bool is_copy = config->copied || config->pid != (int)getpid();
-    int result = weir__flush_held(s);
-    if (result == 0 && !is_copy && config->can_read && config->seekable && config->fd >= 0) {
+    int result = weir__flush_in_place(s);
+    if (result == 0 && !is_copy && config->can_read && config->seekable && config->fd >= 0 && !is_read_elsewhere(s)) {
         weir__seek_back(s);
         weir__discard_read(s);
     }
@@ -85,15 +159,18 @@ void weir__at_exit(void)
     int pid = (int)getpid();
     if (weir__globals->pid == pid) /* not in a child of vfork(2) */
         atomic_store(&weir__globals->exiting, true);
+    int64_t end = weir__now_ms() + WEIR__LOCK_TIMEOUT_MS;
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s))
+        if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s, end))
             continue;
         flush_and_seek_back(s);
         weir__remove_temporary(s);
         if (weir__config(s)->spill)
             weir__spill_exit(s);
         make_unbuffered(s);
-        weir__leave(s);
+        if (has_inline_calls(s))
+            weir__flush_in_place(s); /* bytes of inline calls that ended before the new limit */
+        weir__leave_after_flush(s);
     }
 }
 
@@ -108,10 +185,10 @@ __attribute__((destructor(101))) static void hold_streams(void)
     weir_stream *s;
     int64_t end = weir__now_ms() + WEIR__LOCK_TIMEOUT_MS;
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        const struct weir__config *config = weir__config(s);
-        bool shared = config->locking && config->pid == pid && s->magic == WEIR_STREAM_MAGIC;
-        if (shared && weir__lock_unless_reading(s, end, false))
-            weir__flush_held(s);
+        bool ours = weir__config(s)->pid == pid && s->magic == WEIR_STREAM_MAGIC;
+        bool locks = weir__locking(s) || !weir__one_thread();
+        if (ours && locks && weir__enter_for_flush(s, end))
+            weir__flush_in_place(s);
     }
     weir__timedlock(&globals->registry, NULL, WEIR__LOCK_TIMEOUT_MS);
     globals->hold_end_ms = weir__now_ms() + HOLD_MS;
@@ -128,8 +205,9 @@ static bool is_flushed_at_exec(const weir_stream *s)
 void weir__before_exec(void)
 {
     weir_stream *s;
+    int64_t end = weir__now_ms() + WEIR__LOCK_TIMEOUT_MS;
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!is_flushed_at_exec(s) || !weir__enter_for_flush(s))
+        if (!is_flushed_at_exec(s) || !weir__enter_for_flush(s, end))
             continue;
         flush_and_seek_back(s);
         if (weir__config(s)->spill)
@@ -142,8 +220,11 @@ void weir__after_exec(void)
 {
     weir_stream *s;
     int error = errno;
-    for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s))
-        if (is_flushed_at_exec(s) && atomic_load(&weir__state(s)->lock.owner) == weir__this_thread())
-            weir__leave(s);
+    for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
+        bool unlocked = weir__one_thread() && !weir__locking(s);
+        bool entered = unlocked || atomic_load(&weir__state(s)->lock.owner) == weir__this_thread();
+        if (is_flushed_at_exec(s) && entered)
+            weir__leave_after_flush(s);
+    }
     errno = error;
 }

@@ -81,6 +81,28 @@ static ssize_t read_sink(weir_stream *s, char *to, size_t bytes)
     return got;
 }
 
+static void begin_read(weir_stream *s)
+{
+    struct weir__state *state = weir__state(s);
+    atomic_store_explicit(&state->reader, weir__this_thread(), memory_order_relaxed);
+    atomic_store_explicit(&state->in_read, true, memory_order_release);
+}
+
+/* If another thread has begun to lock a stream that had no lock, it may use the stream while in_read is set: waits
+ * for it. See enter_unshared in ending.c. */
+static void end_read(weir_stream *s)
+{
+    struct weir__state *state = weir__state(s);
+    atomic_store_explicit(&state->in_read, false, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (WEIR_LIKELY(!atomic_load_explicit(&state->in_call, memory_order_relaxed) || !weir__locking(s)))
+        return;
+    atomic_store_explicit(&state->in_read, true, memory_order_release);
+    weir__lock(&state->lock, s);
+    atomic_store_explicit(&state->in_read, false, memory_order_relaxed);
+    weir__unlock(&state->lock);
+}
+
 /* Reads once. Repeats after EINTR. */
 static ssize_t read_loop(weir_stream *s, char *to, size_t bytes)
 {
@@ -90,9 +112,9 @@ static ssize_t read_loop(weir_stream *s, char *to, size_t bytes)
     ssize_t got;
     do {
         state->stats.reads++;
-        atomic_store_explicit(&state->in_read, true, memory_order_release);
+        begin_read(s);
         got = read_sink(s, to, bytes);
-        atomic_store_explicit(&state->in_read, false, memory_order_relaxed);
+        end_read(s);
         state->stats.interrupted += got == -EINTR;
     } while (got == -EINTR);
     if (got > 0) {

@@ -48,14 +48,27 @@ int weir_flush(weir_stream *s)
     return result;
 }
 
+/* Only its own thread may use a stream that threads do not share: while that one is blocked in a call, the stream is
+ * left alone, as at exit. */
+static int flush_unshared(weir_stream *s)
+{
+    if (!weir__enter_for_flush(s, weir__now_ms() + WEIR__LOCK_TIMEOUT_MS))
+        return weir__pending(s) ? -EAGAIN : 0;
+    int result = weir__flush_in_place(s);
+    weir__leave_after_flush(s);
+    return result;
+}
+
 int weir_flush_all(void)
 {
     weir_stream *s;
     int first = 0;
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!weir__config(s)->can_write && !weir__config(s)->share)
+        const struct weir__config *config = weir__config(s);
+        if (!config->can_write && !config->share)
             continue;
-        int result = weir_flush(s);
+        bool unshared = !config->threads && !weir__one_thread() && s->magic == WEIR_STREAM_MAGIC;
+        int result = unshared ? flush_unshared(s) : weir_flush(s);
         if (first == 0)
             first = result;
     }

@@ -175,16 +175,20 @@ extern struct weir__globals *weir__globals;
 int weir__process_init(void);
 
 /* ending.c: hooks of exit(3) and exec(3) */
-enum { WEIR__LOCK_TIMEOUT_MS = 1000 }; /* for a stream that another thread holds, at exit, exec and fork */
+enum { WEIR__LOCK_TIMEOUT_MS = 1000 }; /* for streams that other threads use, at exit, exec and fork, in all */
 void weir__at_exit(void);
 /* Flushes all streams and holds their locks until weir__after_exec, which a failed exec calls. */
 void weir__before_exec(void);
 void weir__after_exec(void);
 /* Returns whether the process `pid` may write the stream's pending bytes. */
 bool weir__belongs_to(const weir_stream *s, int pid);
-/* Locks the stream, as weir__enter. Returns false if that takes longer than WEIR__LOCK_TIMEOUT_MS, or if
- * nothing is pending and the owner is blocked in a read. */
-bool weir__enter_for_flush(weir_stream *s);
+/* Locks the stream of any thread; weir__leave_after_flush unlocks it. Returns false at `end_ms` of weir__now_ms, or if nothing
+ * is pending and the owner is blocked in a read. After `end_ms` waits a short time nevertheless. */
+bool weir__enter_for_flush(weir_stream *s, int64_t end_ms);
+void weir__leave_after_flush(weir_stream *s);
+/* As weir__flush_held, for a stream that weir__enter_for_flush has locked: its own thread may be in an inline call,
+ * which does not lock. Leaves the offsets where they are, as the timer does. */
+int weir__flush_in_place(weir_stream *s);
 /* Locks a stream that locks. Returns false at `end_ms` of weir__now_ms, or if the owner is blocked in a read and
  * nothing is pending; with `despite_pending` also if bytes are pending. */
 bool weir__lock_unless_reading(weir_stream *s, int64_t end_ms, bool despite_pending);

@@ -28,6 +28,17 @@ WEIR_COLD int weir__membarrier_register(void)
     return registered;
 }
 
+/* Without membarrier(2), in emulators and under seccomp filters, waits: a store is visible to other processors
+ * after nanoseconds, and a preempted thread has executed a barrier. */
+void weir__membarrier_all(void)
+{
+    struct timespec moment = {0, 2000000};
+    int barrier = atomic_load_explicit(&weir__membarrier, memory_order_relaxed);
+    if (barrier < 0 || (barrier == 0 && weir__membarrier_register() < 0) ||
+        syscall(SYS_membarrier, BARRIER_PRIVATE_EXPEDITED, 0, 0) != 0)
+        nanosleep(&moment, NULL);
+}
+
 /* Returns whether the process has one thread: the link count of this directory is 2 + threads. Without
  * /proc assumes one, as after fork(2). */
 static bool is_single_threaded(void)

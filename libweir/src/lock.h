@@ -42,6 +42,8 @@ extern _Atomic int weir__membarrier;
 bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms);
 int weir__lock_release_slow(struct weir__lock *lock, int result);
 int weir__membarrier_register(void);
+/* Returns after every other thread of the process has executed a memory barrier. */
+void weir__membarrier_all(void);
 int64_t weir__now_ms(void); /* of CLOCK_MONOTONIC */
 
 static inline uintptr_t weir__this_thread(void) { return (uintptr_t)&weir__thread_mark; }

@@ -92,16 +92,16 @@ int weir_set_stale(weir_stream *s, unsigned stale_ms)
 {
     struct weir__config *config = weir__config(s);
     weir__enter(s);
-    bool locked = config->locking;
-    if (!locked) /* from here on the timer may access the stream */
-        weir__lock(&weir__state(s)->lock, s);
+    weir__lock(&weir__state(s)->lock, s); /* from here on the timer may access the stream */
     __atomic_store_n(&config->stale_ms, stale_ms, __ATOMIC_RELAXED);
-    config->locking = config->locking || stale_ms; /* never reset: the timer may still access the stream */
-    weir__state(s)->armed = false;                 /* the next append arms it with the new delay */
+    if (stale_ms)
+        weir__set_locking(s);
+    weir__state(s)->armed = false; /* the next append arms it with the new delay */
     weir__state(s)->deadline = weir__state(s)->quiet_ns = 0;
     int result = stale_ms && config->can_write && weir__pending(s) ? weir__stale_arm(s) : 0;
     weir__set_limits(s);
     weir__unlock(&weir__state(s)->lock);
+    weir__leave(s);
     return result;
 }
 

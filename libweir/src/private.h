@@ -35,7 +35,11 @@
  * LOCKS. The registry's lock is taken before a stream's lock. If config->locking is set (threads share the
  * stream, or it has a delay), weir__enter locks the stream in every public call. A thread may hold a stream's
  * lock during a blocking system call, but never the registry's lock. The suffix _held marks functions whose
- * caller holds the stream's lock.
+ * caller holds the stream's lock, or is the only user of a stream without a lock.
+ *
+ * A stream that only its own thread uses has no lock, but exit, exec, fork and weir_flush_all in another
+ * thread flush it. Its calls are therefore counted in `in_call`. The other thread sets `locking`, for good,
+ * issues a membarrier(2), and waits until no call is running: every later call takes the lock (ending.c).
  *
  * FORK. In the child the state page is all zero: magic 0, limits 0, nothing pending, lock free. Every public
  * call begins with weir__enter, which detects magic 0 and initializes the state again from the configuration
@@ -107,7 +111,8 @@ struct weir__sink {
 struct weir__state {
     weir_stream s; /* first: a weir_stream pointer points to this structure */
     struct weir__lock lock;
-    bool locking;                    /* copy of config->locking, in this page for the fast path */
+    bool locking;                    /* copy of config->locking, in this page for each call */
+    _Atomic uint32_t in_call;        /* nested calls of the only user that have not locked; 0 with `threads` */
     _Atomic uint32_t refs;           /* threads that hold a reference from weir__ref_next */
     _Atomic uint32_t reinit_running; /* 1: a thread of the child runs weir__reinit */
     int error;                       /* -errno of the first failed write, until weir_clear; 0: none */
@@ -128,6 +133,7 @@ struct weir__state {
     unsigned far_seeks;   /* consecutive seeks out of the read buffer */
     bool advised;         /* posix_fadvise(2) was called */
     _Atomic bool in_read; /* the lock's owner is blocked in a read; the stream is in a consistent state */
+    _Atomic uintptr_t reader; /* the thread that has read into the read buffer, as in struct weir__lock; or 0 */
     struct weir_stats stats;
 };
 
@@ -242,18 +248,41 @@ static inline void weir__cancel_restore(int before)
         pthread_setcancelstate(before, NULL);
 }
 
-/* Begin and end every public call. */
+static inline bool weir__locking(const weir_stream *s)
+{
+    return __atomic_load_n(&weir__config(s)->locking, __ATOMIC_RELAXED);
+}
+/* From here on every call locks the stream. Never reset: another thread may still use it. */
+static inline void weir__set_locking(weir_stream *s)
+{
+    __atomic_store_n(&weir__config(s)->locking, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&weir__state(s)->locking, true, __ATOMIC_RELEASE);
+}
+
+/* Begin and end every public call. Without a lock, only the stream's user stores `in_call`. */
 static inline void weir__enter(weir_stream *s)
 {
     if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
         weir__reinit(s);
-    if (weir__config(s)->locking)
-        weir__lock(&weir__state(s)->lock, s);
+    struct weir__state *state = weir__state(s);
+    uint32_t calls = atomic_load_explicit(&state->in_call, memory_order_relaxed);
+    if (calls || !__atomic_load_n(&state->locking, __ATOMIC_RELAXED)) {
+        atomic_store_explicit(&state->in_call, calls + 1, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst); /* membarrier(2) of the other thread orders the processor */
+        if (WEIR_LIKELY(calls || !__atomic_load_n(&state->locking, __ATOMIC_RELAXED)))
+            return;
+        atomic_store_explicit(&state->in_call, 0, memory_order_release);
+    }
+    weir__lock(&state->lock, s);
 }
 static inline void weir__leave(weir_stream *s)
 {
-    if (weir__config(s)->locking)
-        weir__unlock(&weir__state(s)->lock);
+    struct weir__state *state = weir__state(s);
+    uint32_t calls = atomic_load_explicit(&state->in_call, memory_order_relaxed);
+    if (calls)
+        atomic_store_explicit(&state->in_call, calls - 1, memory_order_release);
+    else
+        weir__unlock(&state->lock);
 }
 
 #endif /* WEIR_PRIVATE_H */

@@ -33,13 +33,14 @@ static void before_fork(void)
 {
     weir_stream *s;
     int pid = (int)getpid();
+    int64_t end = weir__now_ms() + WEIR__LOCK_TIMEOUT_MS;
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         struct weir__config *config = weir__config(s);
         bool flushes = config->on_fork == WEIR_FORK_FLUSH || config->share;
-        if (!flushes || !weir__belongs_to(s, pid) || !weir__enter_for_flush(s))
+        if (!flushes || !weir__belongs_to(s, pid) || !weir__enter_for_flush(s, end))
             continue;
-        weir__flush_held(s);
-        weir__leave(s);
+        weir__flush_in_place(s);
+        weir__leave_after_flush(s);
     }
     weir__registry_lock();
     for_each_kept(lock_kept);
@@ -75,6 +76,7 @@ static void after_fork_in_child(void)
         weir__state(s)->refs = 0;
         memset(&weir__state(s)->groups, 0, sizeof weir__state(s)->groups);
         weir__state(s)->in_read = false;
+        weir__state(s)->in_call = 0;
         weir__state(s)->armed = false; /* the child has no timer thread */
         weir__set_limits(s);
     }

@@ -194,5 +194,6 @@ void weir__set_limits(weir_stream *s)
     if (s->read_limit != read_limit) /* no other thread may store it: weir_getc does not load it atomically */
         s->read_limit = read_limit;
     /* last: putc_locked loads it first, perhaps in another thread of a child that is in weir__reinit */
-    __atomic_store_n(&weir__state(s)->locking, config->locking, __ATOMIC_RELEASE);
+    if (weir__locking(s)) /* never resets it: another thread may have set it meanwhile, see ending.c */
+        __atomic_store_n(&weir__state(s)->locking, true, __ATOMIC_RELEASE);
 }

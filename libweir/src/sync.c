@@ -91,7 +91,8 @@ static void sync_sink(weir_stream *s, enum weir_durability level, int *file, int
 static int sync_as_leader(weir_stream *s, enum weir_durability level)
 {
     struct weir__state *state = weir__state(s);
-    bool release = weir__config(s)->locking && state->lock.depth == 0;
+    bool locked = weir__locking(s) && !atomic_load_explicit(&state->in_call, memory_order_relaxed);
+    bool release = locked && state->lock.depth == 0;
     unsigned group = weir__group_begin(s, !release);
     int result = weir__flush_published(s), file, directory;
     if (result < 0) {

@@ -194,8 +194,9 @@ static void random_kill(bool is_pipe, struct random *random)
         write_until_killed(s);
     }
     close(p[1]);
-    while (!shared->ready)
-        usleep(100);
+    for (int i = 0; !shared->ready && i < TIMEOUT_MS; i++)
+        usleep(1000);
+    check(shared->ready, "the owner has not opened its stream");
     usleep((useconds_t)random_below(random, 3000));
     kill(pid, SIGKILL);
     ssize_t bytes = is_pipe ? read_to_end(p[0]) : 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -251,6 +252,68 @@ static void flush_all_during_open_and_close(void)
     check(weir_flush_all() == 0, "flush_all");
 }
 
+/* ---- a stream of one thread ---- */
+
+static weir_stream *socket_stream;
+static int socket_ends[2];
+static _Atomic bool socket_ready;
+
+/* The reads return while the other thread flushes: the worker waits, and goes on with its call. */
+static void *ask(void *result)
+{
+    struct weir_options options = {.mode = WEIR_FULL, .flags = WEIR_KEEP_OPEN};
+    if (weir_fdopen(&socket_stream, socket_ends[0], &options) < 0)
+        abort();
+    socket_ready = true;
+    for (int i = 0; i < 200; i++) {
+        weir_putc(socket_stream, 'q');
+        int c = weir_getc(socket_stream);
+        *(int *)result += c == 'a';
+    }
+    return result;
+}
+
+static void *answer_each(void *unused)
+{
+    char byte;
+    for (int i = 0; i < 200; i++) {
+        if (write(socket_ends[1], "a", 1) != 1)
+            break;
+        if (i % 3 == 0)
+            sleep_seconds(0.0005);
+    }
+    for (int i = 0; i < 200 && read(socket_ends[1], &byte, 1) == 1; i++)
+        if (byte != 'q')
+            abort();
+    return unused;
+}
+
+static void flush_all_between_reads(void)
+{
+    check_begin("weir_flush_all while a worker reads and writes a socket");
+    pthread_t threads[2];
+    int answers = 0;
+    socket_ready = false;
+    check(socketpair(AF_UNIX, SOCK_STREAM, 0, socket_ends) == 0, "socketpair");
+    pthread_create(&threads[0], NULL, ask, &answers);
+    double limit = seconds_now() + 20;
+    for (; !(socket_ready && atomic_load(&weir__state(socket_stream)->in_read)) && seconds_now() < limit;)
+        sleep_seconds(0.001);
+    check(weir_flush_all() == 0 && weir__state(socket_stream)->in_call == 1, "the worker's call was ended");
+    check(weir__state(socket_stream)->lock.owner == 0, "the stream is still locked");
+    pthread_create(&threads[1], NULL, answer_each, NULL);
+    for (int i = 0; i < 200; i++)
+        check(weir_flush_all() == 0, "weir_flush_all");
+    pthread_join(threads[0], NULL);
+    check(weir_close(socket_stream) == 0, "close");
+    pthread_join(threads[1], NULL);
+    check(answers == 200, "%d answers", answers);
+    close(socket_ends[0]);
+    close(socket_ends[1]);
+}
+
+/* ---- exit ---- */
+
 static void *write_until_exit(void *argument)
 {
     char line[200];
@@ -311,6 +374,7 @@ int main(void)
     locks_nest(WEIR_THREADS);
     locks_nest(0);
     flush_all_during_open_and_close();
+    flush_all_between_reads();
     exit_during_writes();
     return check_finish("threads");
 }
