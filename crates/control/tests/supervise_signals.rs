@@ -108,3 +108,16 @@ fn a_command_outlives_weir() {
         until("it ends", || state(pid).is_none_or(|state| state == 'Z'));
     }
 }
+
+/// weir stops the program at each delay, and for each ignored signal. The program sees neither: its calls do not end, and
+/// its timeouts pass.
+#[test]
+fn stops_neither_end_calls_nor_delay_timeouts() {
+    let folder = folder();
+    let Some(program) = compile("supervise_signals", BUILDS[0], "timeouts.c", folder.path()) else { return };
+    for options in [&["--rescue"][..], &["--max-delay", "20"]] {
+        let mut command = supervised(options, &[text(&program)]);
+        let output = common::output(&mut command);
+        assert_eq!(output.status.code(), Some(0), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -134,6 +134,11 @@ pub fn has_deliverable_signal(tid: u32) -> bool {
     })
 }
 
+/// Returns whether a signal has no effect on a thread: it is ignored, or has no handler and is ignored by default.
+pub fn ignores(tid: u32, signal: i32) -> bool {
+    status(tid).is_some_and(|status| !has_effect(1 << (signal - 1), 0, status.sigign, status.sigcgt))
+}
+
 /// Returns whether one of the pending signals has an effect. The kernel queues ignored signals for a tracer; without one
 /// they do not exist, and interrupt no call.
 fn has_effect(pending: u64, blocked: u64, ignored: u64, caught: u64) -> bool {

@@ -181,7 +181,7 @@ impl Tracer<'_, '_> {
         }
     }
 
-    /// Repeats a call that failed with EINTR because of a requested stop. Returns true if it will be repeated, so the
+    /// Repeats a call that failed with EINTR because of a requested stop or an ignored signal. Returns true if it will be repeated, so the
     /// program does not see the failure.
     ///
     /// A thread may enter such a call between the check of its state and the stop. The call is not repeated if a signal is
@@ -196,7 +196,8 @@ impl Tracer<'_, '_> {
             return false;
         }
         if must_repeat {
-            registers::restart_syscall(tid);
+            let thread = self.threads.get_mut(&tid);
+            thread.into_iter().for_each(|thread| thread.repeated_call.repeat(tid));
         }
         // The kernel counts both the failed call and its repetition.
         if let (Some(op), Some(process)) = (syscalls::op(number), self.process(pid)) {

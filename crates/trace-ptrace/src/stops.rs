@@ -1,7 +1,7 @@
 //! Handles the stops of tracees (ptrace(2), "Stopped states") and resumes them.
 
 use weir_sys::clock::{now_ns, thread_cpu_ns};
-use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
+use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop, registers};
 use weir_sys::{proc, syscalls};
 use weir_trace_api::{RawCall, RawEventKind, breakpoint_traps};
 
@@ -41,6 +41,9 @@ impl Tracer<'_, '_> {
         }
         let pid = thread.pid;
         let was_requested = std::mem::take(&mut thread.interrupted);
+        // The kernel drops a request at the entry of a call, but still ends the call with EINTR. A second request brings a
+        // stop at which the call can be repeated.
+        thread.interrupted = was_requested && ptrace::at_syscall_entry(tid) && ptrace::interrupt(tid).is_ok();
         // Before its first gap, a process is charged CPU time instead of elapsed time, so a short program is recorded
         // completely, however busy the machine is.
         let is_start = self.processes.get(&pid).is_some_and(|process| process.gap_call_ns.is_none());
@@ -72,6 +75,10 @@ impl Tracer<'_, '_> {
         if signal == breakpoint_traps::SIGNAL && self.on_entry_breakpoint(tid, pid) {
             // The snapshot at the start comes once, so it is not charged to the process.
             return self.resume(tid, 0, now_ns());
+        }
+        // Without a tracer an ignored signal is not delivered and ends no call.
+        if registers::interrupted_syscall(tid).is_some() && proc::ignores(tid, signal) {
+            self.repeat_interrupted_call(pid, tid);
         }
         self.resume(tid, signal, now);
     }

@@ -7,6 +7,7 @@ use weir_sys::Error;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::proc::{self, ResourceUsage, ThreadState};
+use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, PtraceStop};
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
@@ -41,6 +42,7 @@ pub(super) struct PtracedThread {
     pub interrupted: bool,
     /// The number of calls in which the thread is not interrupted while it runs, because it made a fragile one lately.
     pub fragile_calls: u32,
+    pub repeated_call: RepeatedCall,
     /// Descriptor and size: writes of up to this size are never cut short by a stop.
     pub atomic_writes: Option<(u64, u64)>,
     /// When the thread was last resumed; 0: never.

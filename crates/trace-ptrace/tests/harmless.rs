@@ -243,3 +243,37 @@ fn a_killed_weir_leaves_its_command_unharmed() {
         assert_eq!(std::fs::metadata(&file).expect("a file").len(), 60_003);
     }
 }
+
+/// Without a tracer an ignored signal is not delivered: it ends no call, and delays no timeout.
+#[test]
+fn ignored_signals_end_no_call() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let source = r#"
+        #include <pthread.h>
+        #include <signal.h>
+        #include <sys/epoll.h>
+        #include <unistd.h>
+        static pthread_t waiting;
+        static void *urge(void *none) {
+            for (;;) if (usleep(5000) || pthread_kill(waiting, SIGURG)) _exit(2);
+            return none;
+        }
+        int main(void) {
+            struct epoll_event event;
+            pthread_t thread;
+            int set = epoll_create1(0);
+            waiting = pthread_self();
+            pthread_create(&thread, 0, urge, 0);
+            for (int n = 0; n < 10; n++) if (epoll_wait(set, &event, 1, 50) != 0) _exit(1);
+            _exit(0);
+        }"#;
+    let program = compile(dir.path(), "urged", source, &["-pthread"]);
+    for options in [exact(), TraceOptions::default()] {
+        let options = TraceOptions { limit: Some(Duration::from_secs(30)), ..options };
+        let run = trace(common::command(&[text(&program)]), &options).expect("a run");
+        assert_eq!(
+            run.exits().first().map(|(_, exit, _)| *exit),
+            Some(weir_model::trace::Exit::Code(0))
+        );
+    }
+}

@@ -8,11 +8,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use weir_sys::ptrace::registers;
+use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
 use weir_sys::{proc, syscalls};
 
 use super::blocked_call::BlockedCall;
-use crate::supervise::interruptible::restart_interrupted_call;
 
 /// The signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
@@ -118,7 +118,7 @@ impl<'t> StoppedThreads<'t> {
         };
         if event == EVENT_STOP && signal == libc::SIGTRAP && *state == StopState::Requested {
             // At once: weir may be killed before it resumes the thread.
-            restart_interrupted_call(tid);
+            RepeatedCall::default().repeat(tid);
         }
         let has_signal = event == 0 && !at_syscall;
         *state = StopState::Stopped {

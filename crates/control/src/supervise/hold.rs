@@ -3,7 +3,7 @@
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
-use super::interruptible::{can_interrupt, restart_interrupted_call};
+use super::interruptible::can_interrupt;
 use super::tracee::TraceeState;
 use super::tracees::Tracees;
 
@@ -86,7 +86,7 @@ impl Tracees {
             let requested = self.threads.get_mut(&tid).filter(|thread| thread.stop_requested && !queued);
             if let Some(thread) = requested.filter(|thread| thread.state == TraceeState::Stopped) {
                 thread.stop_requested = false;
-                restart_interrupted_call(tid);
+                thread.repeated_call.repeat(tid);
                 self.resume(tid, 0);
             }
         }

@@ -1,16 +1,15 @@
-//! Decides which blocking system calls a stop may interrupt unnoticed, and restarts interrupted calls.
+//! Decides which blocking system calls a stop may interrupt unnoticed.
 
 use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt::{Timeout, socket_timeout};
 use weir_model::trace::Op;
 use weir_sys::ptrace::interrupt::may_interrupt;
-use weir_sys::ptrace::registers;
 use weir_sys::{proc, syscalls};
 
 use super::tracee_file;
 
-/// The shortest timeout that may restart. A restarted timeout ends later by at most a fraction of the delay.
+/// The shortest timeout that may restart. A restarted timeout ends later, by less than it takes.
 const LONG_TIMEOUT_MS: i32 = 1000;
 
 /// Tells whether a thread can be stopped unnoticed. A thread that blocks in a write is left alone: its bytes are on
@@ -61,14 +60,5 @@ fn has_no_short_timeout(number: i64, args: &[u64; 6]) -> bool {
         // mq_timedreceive(2) has an absolute timeout, which a restart does not change.
         libc::SYS_semop | libc::SYS_msgrcv | libc::SYS_mq_timedreceive => true,
         _ => false,
-    }
-}
-
-/// Makes a call again that a requested stop ended with EINTR, unless a signal is pending.
-pub(crate) fn restart_interrupted_call(tid: u32) {
-    let Some((number, result)) = registers::interrupted_syscall(tid) else { return };
-    let interrupted = result == -i64::from(libc::EINTR) && syscalls::can_be_repeated(number);
-    if interrupted && !proc::has_deliverable_signal(tid) {
-        registers::restart_syscall(tid);
     }
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use weir_sys::clock::now_ns;
+use weir_sys::proc;
+use weir_sys::ptrace::repeat::has_interrupted_call;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
 use super::event_loop::Supervisor;
-use super::interruptible::restart_interrupted_call;
 use super::tracee::TraceeState;
 use crate::delay::skip;
 use crate::launch::signals;
@@ -26,21 +27,28 @@ impl Supervisor {
             return;
         };
         thread.state = TraceeState::Stopped;
-        let stop_requested = std::mem::take(&mut thread.stop_requested);
+        // The kernel reports a requested stop as whichever stop comes first, such as the exit of the interrupted call.
+        if std::mem::take(&mut thread.stop_requested) {
+            thread.repeated_call.repeat(tid);
+            // The kernel drops a request at the entry of a call, but still ends the call with EINTR. A second request brings
+            // a stop at which the call can be repeated.
+            thread.stop_requested = ptrace::at_syscall_entry(tid) && ptrace::interrupt(tid).is_ok();
+        }
         match (libc::WSTOPSIG(status), status >> 16) {
             (SYSCALL_STOP, 0) => self.on_syscall_stop(tid),
-            (signal, 0) => self.tracees.resume(tid, signal),
+            (signal, 0) => {
+                // Without a tracer an ignored signal is not delivered and ends no call.
+                if has_interrupted_call(tid) && proc::ignores(tid, signal) {
+                    thread.repeated_call.repeat(tid);
+                }
+                self.tracees.resume(tid, signal);
+            }
             (_, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE) => {
                 self.on_clone(tid, status >> 16);
             }
             (_, libc::PTRACE_EVENT_EXEC) => self.on_exec(tid),
             (_, libc::PTRACE_EVENT_EXIT) => self.on_exit(tid),
-            (libc::SIGTRAP, EVENT_STOP) => {
-                if stop_requested {
-                    restart_interrupted_call(tid);
-                }
-                self.tracees.resume(tid, 0);
-            }
+            (libc::SIGTRAP, EVENT_STOP) => self.tracees.resume(tid, 0),
             (signal, EVENT_STOP) => self.on_group_stop(tid, signal),
             _ => self.tracees.resume(tid, 0),
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_sys::clock::now_ns;
+use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_walkers::{Walker, walkers};
 
 use crate::delay::skip::SkippedCall;
@@ -31,6 +32,7 @@ pub(crate) struct TracedThread {
     pub state: TraceeState,
     /// PTRACE_INTERRUPT was sent, and its stop has not come.
     pub stop_requested: bool,
+    pub repeated_call: RepeatedCall,
     /// The thread has reached its exit stop.
     pub exiting: bool,
     /// The partly skipped call that the thread is in.

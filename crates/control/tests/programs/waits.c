@@ -25,7 +25,9 @@ static double now(void) {
 }
 
 static void end_call(const char *call) {
-    usleep(100000);
+    usleep(50000);
+    kill(getppid(), SIGURG); /* ignored by default: without a tracer it ends no call */
+    usleep(50000);
     if (strcmp(call, "accept") == 0) {
         int end = socket(AF_UNIX, SOCK_STREAM, 0);
         if (connect(end, (struct sockaddr *)&name, name_bytes) < 0) _exit(1);

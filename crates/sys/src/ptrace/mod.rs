@@ -5,6 +5,7 @@
 
 pub mod interrupt;
 pub mod registers;
+pub mod repeat;
 pub mod sockets;
 pub mod timer;
 
@@ -188,6 +189,11 @@ pub fn syscall_stop(tid: u32) -> SyscallStop {
         2 => SyscallStop::Exit { result: words[0] as i64 },
         _ => SyscallStop::Other,
     }
+}
+
+/// Returns whether a thread is stopped before its call, by PTRACE_SYSCALL or by a seccomp filter.
+pub fn at_syscall_entry(tid: u32) -> bool {
+    matches!(syscall_stop(tid), SyscallStop::Entry { .. } | SyscallStop::Filtered { .. })
 }
 
 /// Waits for the next stop of a tracee of the calling thread. Returns None if a signal interrupted the wait; fails with
