@@ -5,15 +5,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use weir_control::drain::{DrainTargets, DrainedProcess};
-use weir_model::duration;
 use weir_model::flush::{FlushDocument, FlushedProcess};
+use weir_model::{Size, duration};
 use weir_report::flush::{nothing_pending_line, pending_lines, written_lines};
 
 use crate::console;
 use crate::exit_status::{FAILED, USAGE};
 use crate::output::{OutputFiles, OutputOptions};
 use crate::signals::stop_flag_then_exit;
-use crate::values::{parse_nonzero_duration, parse_pid};
+use crate::values::{parse_nonzero_duration, parse_nonzero_size, parse_pid};
 
 /// Write the pending bytes of a running process now
 ///
@@ -42,6 +42,10 @@ pub struct Args {
     /// How long to retry if the program is inside a stream or the reader is slow
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
     wait: Duration,
+
+    /// Read at most so many pending bytes of each process at once
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_nonzero_size)]
+    limit: Size,
 
     #[command(flatten)]
     output: OutputOptions,
@@ -79,7 +83,7 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let targets = DrainTargets { pids: args.pids.clone(), descendants: args.children };
+    let targets = DrainTargets { pids: args.pids.clone(), descendants: args.children, most: args.limit.0 };
     let well = match args.every {
         Some(interval) => flush_every(args, &targets, interval, &stop),
         None => flush_once(args, &targets, files, &stop),

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use weir_model::Size;
 use weir_model::peek::{Peek, PeekDocument};
 use weir_report::peek::screen;
 use weir_sys::proc;
@@ -10,7 +11,7 @@ use weir_tui::style::stdout_style;
 use crate::console;
 use crate::exit_status::{FAILED, USAGE};
 use crate::output::OutputOptions;
-use crate::values::parse_pid;
+use crate::values::{parse_nonzero_size, parse_pid};
 
 /// Show what a running process has in its buffers
 ///
@@ -35,6 +36,10 @@ pub struct Args {
     /// Show all pending bytes, not only the first ones
     #[arg(long)]
     full: bool,
+
+    /// With --full, read at most so many bytes of each process
+    #[arg(long, value_name = "SIZE", requires = "full", default_value = "64M", value_parser = parse_nonzero_size)]
+    limit: Size,
 
     #[command(flatten)]
     output: OutputOptions,
@@ -87,7 +92,7 @@ fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
             if processes.iter().any(|process| process.pid == pid) {
                 continue;
             }
-            match weir_inspect::peek::peek(pid, args.full) {
+            match weir_inspect::peek::peek(pid, args.full, args.limit.0) {
                 Ok(peek) => processes.push(peek),
                 Err(error) if error.has_ended && pid != *named_pid => {}
                 Err(error) => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use weir_model::duration;
+use weir_model::{Size, duration};
 
 /// Parses a process ID, which is at least 1.
 pub fn parse_pid(text: &str) -> Result<u32, String> {
@@ -18,6 +18,14 @@ pub fn parse_nonzero_duration(text: &str) -> Result<Duration, String> {
     match duration::parse(text)? {
         Duration::ZERO => Err("0: use a longer time, such as 5s".into()),
         duration => Ok(duration),
+    }
+}
+
+/// Parses a size of at least 1 byte.
+pub fn parse_nonzero_size(text: &str) -> Result<Size, String> {
+    match text.parse::<Size>().map_err(|error| error.to_string())? {
+        Size(0) => Err("0 bytes: use at least 1 byte".into()),
+        size => Ok(size),
     }
 }
 

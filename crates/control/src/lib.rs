@@ -5,6 +5,7 @@
 pub mod coalesce;
 mod delay;
 pub mod drain;
+mod foreign_file;
 pub mod launch;
 pub mod plan;
 pub mod preload;

@@ -17,7 +17,7 @@ use weir_sys::open_files::{fdinfo, kind_at};
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::syscalls;
-use weir_walkers::{PendingBytes, Walker, walkers, walkers_missing};
+use weir_walkers::{StreamPreview, Walker, previews, walkers, walkers_missing};
 
 /// Time between two buffer snapshots if the first cannot tell the age of pending bytes.
 const AGE_CHECK_DELAY: Duration = Duration::from_millis(200);
@@ -26,7 +26,7 @@ const AGE_CHECK_DELAY: Duration = Duration::from_millis(200);
 const SNAPSHOTS_MAX: usize = 8;
 const SNAPSHOT_DELAY: Duration = Duration::from_micros(700);
 /// Bytes of a preview without `--full`.
-const PREVIEW_BYTES: usize = 256;
+const PREVIEW_BYTES: u64 = 256;
 
 /// The limits of a peek. A read of memory takes microseconds, and weir itself sleeps for 200 ms at most.
 const LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: None };
@@ -58,20 +58,22 @@ impl From<AccessProblem> for PeekProblem {
     }
 }
 
-/// Reads the buffers of a process. With `full` the previews have all pending bytes. Fails if the process is gone, may
-/// not be read, or does not answer.
-pub fn peek(pid: u32, full: bool) -> Result<Peek, PeekProblem> {
-    let read = |_: &AtomicBool| serde_json::to_vec(&read(pid, full)).unwrap_or_default();
+/// Reads the buffers of a process. With `full` the previews have all pending bytes, at most `most` of the process. Fails
+/// if the process is gone, may not be read, or does not answer.
+pub fn peek(pid: u32, full: bool, most: u64) -> Result<Peek, PeekProblem> {
+    let preview_bytes = if full { most } else { PREVIEW_BYTES };
+    let read = |_: &AtomicBool| serde_json::to_vec(&read(pid, (preview_bytes, most))).unwrap_or_default();
     let answer = answer_of(read, LIMITS, None).map_err(|_| PeekProblem::no_answer(pid))?;
     serde_json::from_slice(&answer).map_err(|_| PeekProblem::no_answer(pid))?
 }
 
-fn read(pid: u32, full: bool) -> Result<Peek, PeekProblem> {
+/// Reads at most so many bytes of one stream and of all.
+fn read(pid: u32, most: (u64, u64)) -> Result<Peek, PeekProblem> {
     process_access::check(pid)?;
-    let snapshot = PeekSnapshot::until_steady(pid);
+    let snapshot = PeekSnapshot::until_steady(pid, most);
     let idle = idle_s(pid);
     let (_, comm, command) = proc::names(pid);
-    let mut streams: Vec<PeekStream> = snapshot.streams(pid, full);
+    let mut streams: Vec<PeekStream> = snapshot.streams(pid);
     let since = match idle {
         Some(idle) if idle >= AGE_CHECK_DELAY.as_secs_f64() => Some(idle),
         _ => None,
@@ -98,51 +100,45 @@ fn read(pid: u32, full: bool) -> Result<Peek, PeekProblem> {
 struct PeekSnapshot {
     walkers: Vec<Box<dyn Walker>>,
     memory: ProcessMemory,
-    buffers: Vec<Buffer>,
-    pending: Vec<PendingBytes>,
+    /// In the order in which the program would write them at exit.
+    previews: Vec<StreamPreview>,
     writes_before: Option<u64>,
 }
 
 impl PeekSnapshot {
     /// Takes snapshots until one has pending bytes or the process sleeps: a walker rejects a stream that
     /// changes while it is read.
-    fn until_steady(pid: u32) -> PeekSnapshot {
-        let mut snapshot = PeekSnapshot::at(pid, walkers(pid));
+    fn until_steady(pid: u32, most: (u64, u64)) -> PeekSnapshot {
+        let mut snapshot = PeekSnapshot::at(pid, walkers(pid), most);
         for _ in 1..SNAPSHOTS_MAX {
-            if !snapshot.pending.is_empty() || !proc::is_running(pid) {
+            if snapshot.previews.iter().any(|one| one.buffer.pending_bytes > 0) || !proc::is_running(pid) {
                 break;
             }
             std::thread::sleep(SNAPSHOT_DELAY);
-            snapshot = PeekSnapshot::at(pid, snapshot.walkers);
+            snapshot = PeekSnapshot::at(pid, snapshot.walkers, most);
         }
         snapshot
     }
 
-    fn at(pid: u32, walkers: Vec<Box<dyn Walker>>) -> PeekSnapshot {
+    fn at(pid: u32, walkers: Vec<Box<dyn Walker>>, (each, all): (u64, u64)) -> PeekSnapshot {
         let memory = ProcessMemory { pid };
         let writes_before = write_calls(pid);
-        let buffers = walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect();
-        let pending = walkers.iter().flat_map(|walker| walker.pending(&memory)).collect();
-        PeekSnapshot { walkers, memory, buffers, pending, writes_before }
+        let previews = previews(&walkers, &memory, each, all);
+        PeekSnapshot { walkers, memory, previews, writes_before }
     }
 
-    fn streams(&self, pid: u32, full: bool) -> Vec<PeekStream> {
-        let pipe_ends = PipeEnds::of(pid, &self.buffers);
+    /// Returns the streams, those with pending bytes first, the others by descriptor.
+    fn streams(&self, pid: u32) -> Vec<PeekStream> {
+        let pipe_ends = PipeEnds::of(pid, &self.previews);
         let mut found: Vec<PeekStream> =
-            self.buffers.iter().map(|one| self.stream(pid, one, full, &pipe_ends)).collect();
-        let order = |fd: i32| self.pending.iter().position(|one| one.fd == fd).unwrap_or(usize::MAX);
-        found.sort_by_key(|one| (order(one.fd), one.fd));
+            self.previews.iter().map(|one| self.stream(pid, one, &pipe_ends)).collect();
+        found.sort_by_key(|one| if one.pending_bytes > 0 { (false, 0) } else { (true, one.fd) });
         found
     }
 
-    fn stream(&self, pid: u32, one: &Buffer, full: bool, pipe_ends: &PipeEnds) -> PeekStream {
-        let pending = self.pending.iter().find(|all| all.stream == one.address && all.fd == one.fd);
-        let all = pending.map_or(one.pending.as_slice(), |pending| &pending.bytes);
-        let shown = match (one.pending_bytes, full) {
-            (0, _) => one.unread.as_slice(),
-            (_, true) => all,
-            (_, false) => &all[..all.len().min(PREVIEW_BYTES)],
-        };
+    fn stream(&self, pid: u32, preview: &StreamPreview, pipe_ends: &PipeEnds) -> PeekStream {
+        let one = &preview.buffer;
+        let shown = if one.pending_bytes == 0 { one.unread.as_slice() } else { one.pending.as_slice() };
         let path = proc::descriptor(pid, one.fd).unwrap_or_default();
         PeekStream {
             walker: one.walker,
@@ -155,8 +151,8 @@ impl PeekSnapshot {
             pending_bytes: one.pending_bytes,
             since_s: None,
             unread_bytes: one.unread_bytes,
-            locked: pending.and_then(|pending| pending.locked),
-            can_be_flushed: pending.is_some_and(|pending| !pending.drain_stores.is_empty()),
+            locked: preview.locked.filter(|_| one.pending_bytes > 0),
+            can_be_flushed: preview.can_be_drained && one.pending_bytes > 0 && one.fd >= 0,
             found_by_search: one.found_by_search,
             preview: escaped(shown),
             preview_bytes: shown.len() as u64,
@@ -173,10 +169,12 @@ impl PeekSnapshot {
             return;
         }
         for stream in streams {
-            let before = self.buffers.iter().find(|one| one.fd == stream.fd && one.walker == stream.walker);
+            let mut buffers = self.previews.iter().map(|one| &one.buffer);
+            let before = buffers.find(|one| one.fd == stream.fd && one.walker == stream.walker);
             let same = |before: &Buffer| {
                 let after = again.iter().find(|one| one.address == before.address && one.fd == before.fd);
-                after.is_some_and(|after| after.pending.starts_with(&before.pending))
+                let compared = &before.pending[..before.pending.len().min(PREVIEW_BYTES as usize)];
+                after.is_some_and(|after| after.pending.starts_with(compared))
             };
             if stream.pending_bytes > 0 && before.is_some_and(same) {
                 stream.since_s = Some(AGE_CHECK_DELAY.as_secs_f64());
@@ -253,8 +251,8 @@ fn kind(pid: u32, fd: i32) -> StreamKind {
 struct PipeEnds(HashMap<String, Vec<(u32, bool)>>);
 
 impl PipeEnds {
-    fn of(pid: u32, buffers: &[Buffer]) -> PipeEnds {
-        let pipes = buffers.iter().filter_map(|one| proc::descriptor(pid, one.fd));
+    fn of(pid: u32, previews: &[StreamPreview]) -> PipeEnds {
+        let pipes = previews.iter().filter_map(|one| proc::descriptor(pid, one.buffer.fd));
         let mut pipe_ends: HashMap<String, Vec<(u32, bool)>> =
             pipes.filter(|path| path.starts_with("pipe:")).map(|path| (path, Vec::new())).collect();
         let others = if pipe_ends.is_empty() { Vec::new() } else { proc::numbers("/proc") };

@@ -22,6 +22,8 @@ use crate::{proc, process_stat};
 const CHECK: Duration = Duration::from_millis(10);
 /// The limit of [`Limits::blocked`] after a stop request: a user has asked to end.
 const BLOCKED_AFTER_STOP: Duration = Duration::from_millis(200);
+/// The time for which critical work may block: several times the limits of the calls that it makes.
+const CRITICAL_MOST: Duration = Duration::from_secs(10);
 /// The largest answer. A damaged length must not make the parent allocate more.
 const MAX_ANSWER_BYTES: usize = 1 << 30;
 
@@ -69,13 +71,20 @@ struct SharedFlags {
 /// The flags of the child that this process is; null in other processes.
 static OWN_FLAGS: AtomicPtr<SharedFlags> = AtomicPtr::new(null_mut());
 
-/// Does work during which the parent of an expendable child does not kill it. The work must not touch what can block.
+/// Does work during which the parent of an expendable child does not kill it, nor the parent's own death. The work must
+/// not touch what can block: after [`CRITICAL_MOST`] the child is killed all the same.
 pub fn critical<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the mapping exists until the process ends.
-    let flags = unsafe { OWN_FLAGS.load(Relaxed).as_ref() };
-    flags.inspect(|flags| flags.critical.store(true, Relaxed));
+    let Some(flags) = (unsafe { OWN_FLAGS.load(Relaxed).as_ref() }) else { return work() };
+    let die_with_parent = |signal: libc::c_int| {
+        // SAFETY: the call takes numbers.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
+    };
+    flags.critical.store(true, Relaxed);
+    die_with_parent(0);
     let result = work();
-    flags.inspect(|flags| flags.critical.store(false, Relaxed));
+    die_with_parent(libc::SIGKILL);
+    flags.critical.store(false, Relaxed);
     result
 }
 
@@ -148,7 +157,8 @@ impl ExpendableChild {
             }
             let blocked = if is_stopped() { limits.blocked.min(BLOCKED_AFTER_STOP) } else { limits.blocked };
             let problem = watch.check(Limits { blocked, ..limits });
-            if let Some(problem) = problem.filter(|_| !self.flags().critical.load(Relaxed)) {
+            let is_critical = self.flags().critical.load(Relaxed) && watch.blocked < CRITICAL_MOST;
+            if let Some(problem) = problem.filter(|_| !is_critical) {
                 return Err(problem);
             }
         }

@@ -18,6 +18,21 @@ pub fn mount_of(dir: &Path) -> (String, String) {
     found.map(|(_, fs, options)| (fs, options)).unwrap_or_else(|| (fs_by_magic(&real), String::new()))
 }
 
+/// Returns the user who mounted the FUSE file system of a device number (`st_dev`), whose server answers every call to its
+/// files; 0 for a mount that only root can make. Returns None if the mounts of process `pid` and of the caller do not have
+/// it.
+pub fn fuse_user(pid: u32, device: u64) -> Option<u32> {
+    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let of = |table: String| {
+        let line = table.lines().find(|line| line.split(' ').nth(2) == Some(&number))?.to_string();
+        let options = line.rsplit(' ').next()?;
+        let user = options.split(',').find_map(|option| option.strip_prefix("user_id="));
+        user.map_or(Some(0), |user| user.parse().ok())
+    };
+    let tables = [format!("/proc/{pid}/mountinfo"), "/proc/self/mountinfo".to_string()];
+    tables.into_iter().filter_map(|path| fs::read_to_string(path).ok()).find_map(of)
+}
+
 /// Returns the type by statfs(2). In a chroot whose root is no mount point, mountinfo has no line for it.
 fn fs_by_magic(dir: &Path) -> String {
     // linux/magic.h; zfs: its own source.

@@ -21,5 +21,7 @@ pub mod ptrace;
 pub mod seccomp;
 pub mod signals;
 pub mod syscalls;
+pub mod write_as;
+pub mod writer_identity;
 
 pub use error::{Error, errno_text};

@@ -1,5 +1,7 @@
 //! Reads the memory of another process. Callers must check every value: it may be torn, stale or hostile.
 
+use std::cell::Cell;
+
 /// Memory that can be read by address. Short reads are normal: a page may be unmapped.
 pub trait Memory {
     /// Reads the bytes at `address` into the start of `buffer`. Returns their number; 0 if none can be read.
@@ -24,6 +26,60 @@ pub trait Memory {
         data.truncate(got);
         data
     }
+
+    /// Returns the first `most` of the `bytes` bytes of a buffer's content; None if they cannot be read whole. Memory
+    /// with a budget returns fewer: see [`LimitedMemory`].
+    fn content(&self, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
+        let wanted = bytes.min(most) as usize;
+        let data = if wanted == 0 { Vec::new() } else { self.bytes(address, wanted) };
+        (data.len() == wanted).then_some(data)
+    }
+}
+
+/// Memory of which only a limited number of bytes of content is read. A hostile process can claim any number of bytes.
+pub struct LimitedMemory<'a> {
+    memory: &'a dyn Memory,
+    left: Cell<u64>,
+    content: LimitedContent,
+    is_partial: Cell<bool>,
+}
+
+/// What [`LimitedMemory`] returns of a content that exceeds the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitedContent {
+    /// No bytes, so that the budget is left for others.
+    WholeOrNothing,
+    /// The first bytes.
+    Prefix,
+}
+
+impl LimitedMemory<'_> {
+    /// Makes memory with a budget of `most` bytes.
+    pub fn new(memory: &dyn Memory, most: u64, content: LimitedContent) -> LimitedMemory<'_> {
+        LimitedMemory { memory, left: Cell::new(most), content, is_partial: Cell::new(false) }
+    }
+
+    /// Tells whether a content exceeded the budget.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial.get()
+    }
+}
+
+impl Memory for LimitedMemory<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
+        self.memory.read(address, buffer)
+    }
+
+    fn content(&self, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
+        let (wanted, left) = (bytes.min(most), self.left.get());
+        self.is_partial.set(self.is_partial.get() || wanted > left);
+        let allowed = match self.content {
+            LimitedContent::WholeOrNothing if wanted > left => 0,
+            _ => wanted.min(left),
+        };
+        self.left.set(left - allowed);
+        self.memory.content(address, bytes, allowed)
+    }
 }
 
 /// The memory of a process, read by process_vm_readv(2). A thread ID works as well.
@@ -41,5 +97,33 @@ impl Memory for ProcessMemory {
         // remote address and only reads there.
         let got = unsafe { libc::process_vm_readv(self.pid as libc::pid_t, &local, 1, &remote, 1, 0) };
         usize::try_from(got).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory of zeros at every address.
+    struct Zeros;
+
+    impl Memory for Zeros {
+        fn read(&self, _address: u64, buffer: &mut [u8]) -> usize {
+            buffer.fill(0);
+            buffer.len()
+        }
+    }
+
+    fn lengths(content: LimitedContent) -> (Vec<usize>, bool) {
+        let memory = LimitedMemory::new(&Zeros, 10, content);
+        let read = |(bytes, most)| memory.content(0, bytes, most).map_or(0, |content| content.len());
+        ([(4, 9), (9, 9), (3, 2), (5, 9)].into_iter().map(read).collect(), memory.is_partial())
+    }
+
+    #[test]
+    fn a_budget_is_for_all_contents_together() {
+        assert_eq!(lengths(LimitedContent::WholeOrNothing), (vec![4, 0, 2, 0], true));
+        assert_eq!(lengths(LimitedContent::Prefix), (vec![4, 6, 0, 0], true));
+        assert_eq!(Zeros.content(0, 1 << 40, 7).map(|content| content.len()), Some(7));
     }
 }

@@ -59,7 +59,5 @@ pub(crate) fn read_stable<const BYTES: usize>(
 
 /// Reads the first `most` of the `bytes` at an address; None if they are not mapped, so that the pointer was wrong.
 pub(crate) fn read_content(memory: &dyn Memory, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
-    let wanted = bytes.min(most) as usize;
-    let data = if wanted == 0 { Vec::new() } else { memory.bytes(address, wanted) };
-    (data.len() == wanted).then_some(data)
+    memory.content(address, bytes, most)
 }

@@ -55,7 +55,11 @@ impl ImageMemory {
 
     /// Copies the writable memory. The result reads the rest through `memory`.
     pub fn copy<'a>(&'a self, memory: &'a dyn Memory) -> ImageMemoryCopy<'a> {
-        let read = |(start, end): &(u64, u64)| (*start, memory.bytes(*start, (end - start) as usize));
+        /// More than the writable memory of any runtime. A hostile file can claim any size.
+        const COPIED_MOST: u64 = 16 << 20;
+        let read = |(start, end): &(u64, u64)| {
+            (*start, memory.bytes(*start, (end - start).min(COPIED_MOST) as usize))
+        };
         ImageMemoryCopy { area: self, memory, parts: self.writable.iter().map(read).collect() }
     }
 }

@@ -12,6 +12,7 @@ mod image_memory;
 mod open_descriptors;
 mod pending_bytes;
 mod process_images;
+mod process_streams;
 mod runtime_entry;
 mod search_cache;
 mod stream_buffer;
@@ -32,6 +33,7 @@ pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_h
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use pending_bytes::{MemoryStore, PendingBytes};
 pub use process_images::{functions, unreadable, unreadable_of_file, walkers, walkers_missing};
+pub use process_streams::{PENDING_MOST, PendingRead, StreamPreview, pending, previews};
 pub use runtime_entry::{
     BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry,
     compiled_runtime, detect_runtime, runtime_of, runtimes,
@@ -57,10 +59,16 @@ pub trait Walker: Send {
         stream_buffer::buffers(self.read(memory, PENDING_KEPT))
     }
 
+    /// As [`Walker::read`], in the order in which the runtime itself would write the streams at exit.
+    #[doc(hidden)] // `StreamBuffer` is private
+    fn read_in_exit_order(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+        self.read(memory, kept)
+    }
+
     /// Returns all pending bytes of each stream that has some, in the order in which the runtime itself would write
     /// them at exit. Leaves out streams whose bytes cannot be read.
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
-        stream_buffer::pending(self.read(memory, BUFFER_MOST))
+        stream_buffer::pending(self.read_in_exit_order(memory, BUFFER_MOST))
     }
 
     /// Returns the address, aligned to 8 bytes, of the word that changes at each write into this buffer. None if it is

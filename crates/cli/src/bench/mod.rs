@@ -24,7 +24,7 @@ use crate::exit_status::{FAILED, INTERRUPTED, USAGE};
 use crate::output::{OutputFiles, OutputOptions, TableFiles};
 use crate::progress::TerminalProgress;
 use crate::signals::stop_flag;
-use crate::values::{completed_words, parse_nonzero_duration};
+use crate::values::{completed_words, parse_nonzero_duration, parse_nonzero_size};
 
 /// Measure what buffering costs on this machine
 ///
@@ -52,7 +52,7 @@ pub struct Args {
 
     /// Bytes per call of the program: sizes such as 1,64,4K,1MiB; for log the length of a line [default:
     /// 1,2,4,…,1024,4096,16384,65536]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_size)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_nonzero_size)]
     records: Vec<Size>,
 
     /// User-space buffer of the methods that have one: sizes, or default
@@ -87,7 +87,7 @@ pub struct Args {
     fs: Vec<String>,
 
     /// Bytes of the whole job [default: 100MB, less on a machine with little memory; log 2MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_nonzero_size)]
     size: Option<Size>,
 
     /// Records per readv/writev call (method vector)
@@ -170,15 +170,8 @@ fn with_all(names: impl IntoIterator<Item = &'static str>) -> impl Iterator<Item
     names.into_iter().chain(["all"])
 }
 
-fn parse_size(text: &str) -> Result<Size, String> {
-    match text.parse::<Size>().map_err(|error| error.to_string())? {
-        Size(0) => Err("0 bytes: use at least 1 byte".into()),
-        size => Ok(size),
-    }
-}
-
 fn parse_buffer(text: &str) -> Result<Option<Size>, String> {
-    if text == "default" { Ok(None) } else { parse_size(text).map(Some) }
+    if text == "default" { Ok(None) } else { parse_nonzero_size(text).map(Some) }
 }
 
 impl Args {

@@ -6,19 +6,19 @@
 pub(crate) mod handler;
 mod layout;
 pub(crate) mod ticker;
-mod writer;
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 use weir_sys::proc;
 
+use crate::foreign_file::{ForeignFile, ForeignFileError};
 use layout::{ArenaMapping, ArenaRegion, SLOTS};
 
 /// The longest wait for a full pipe or socket at an exit: short for a user who waits for the command's end.
@@ -57,6 +57,8 @@ struct SlotAge {
 pub struct Arena {
     file: OwnedFd,
     map: ArenaMapping,
+    /// Device and inode of `file`.
+    identity: (u64, u64),
     delay_us: u64,
     ages: HashMap<usize, SlotAge>,
 }
@@ -70,7 +72,9 @@ impl Arena {
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let map = ArenaMapping::new(&file)?;
         map.header().initialize(std::process::id());
-        Ok(Arena { file, map, delay_us: delay.as_micros() as u64, ages: HashMap::new() })
+        let stat = rustix::fs::fstat(&file)?;
+        let identity = (stat.st_dev, stat.st_ino);
+        Ok(Arena { file, map, identity, delay_us: delay.as_micros() as u64, ages: HashMap::new() })
     }
 
     /// Returns the arena's path for [`crate::preload::PreloadConfig::coalesce`]. It is valid while weir lives.
@@ -88,9 +92,7 @@ impl Arena {
             region.complete(interrupted_call(pid, region));
             drained.returned += return_read_ahead(&process, region)?;
             if region.pending_len() > 0 {
-                let file = writer::open(&process, region.out_fd.load(Relaxed))?;
-                let most = writer::size_limit(pid, &file)?;
-                let (written, error) = writer::write(&file, region, most, EXIT_WRITE_TIMEOUT);
+                let (written, error) = write_pending(pid, region, EXIT_WRITE_TIMEOUT);
                 drained.written += written;
                 drained.left = error.map(|why| UnwrittenBytes {
                     fd: region.out_fd.load(Relaxed),
@@ -154,7 +156,10 @@ impl Arena {
         if region.lock.compare_exchange(0, own_pid, AcqRel, Relaxed).is_err() {
             return 0;
         }
-        let written = write_available(owner, region).unwrap_or(0);
+        let written = match maps_arena(owner, self.identity) {
+            true => write_pending(owner, region, Duration::ZERO).0,
+            false => 0,
+        };
         region.lock.store(0, Release);
         if region.pending_len() == 0 {
             self.ages.remove(&slot);
@@ -183,11 +188,43 @@ fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Writes as many bytes as fit now. The caller holds the region's lock.
-fn write_available(owner: u32, region: &ArenaRegion) -> io::Result<u64> {
-    let file = writer::open(&open_pidfd(owner)?, region.out_fd.load(Relaxed))?;
-    let most = writer::size_limit(owner, &file)?;
-    Ok(writer::write(&file, region, most, Duration::ZERO).0)
+/// Writes pending bytes of a region, and notes each piece at once. Waits for a reader until `timeout` is over. Returns the
+/// number of bytes written, and an error if bytes are left. The caller holds the region's lock, or its owner is dead.
+fn write_pending(owner: u32, region: &ArenaRegion, timeout: Duration) -> (u64, Option<io::Error>) {
+    const PAUSE: Duration = Duration::from_millis(1);
+    let file = match ForeignFile::open(owner, region.out_fd.load(Relaxed), &[]) {
+        Ok(file) => file,
+        Err(ForeignFileError::Open(error)) => return (0, Some(error)),
+        Err(error) => return (0, Some(io::Error::other(error))),
+    };
+    let (deadline, mut written) = (Instant::now() + timeout, 0);
+    loop {
+        let mut bytes = region.pending_bytes();
+        if bytes.is_empty() {
+            return (written, None);
+        }
+        bytes.truncate(region.out_limit.load(Relaxed).max(1) as usize);
+        let outcome = file.write_available(&bytes);
+        region.drained.fetch_add(outcome.written as u64, Release);
+        written += outcome.written as u64;
+        match outcome.error {
+            Some(error) => return (written, Some(error)),
+            None if outcome.written > 0 => {}
+            None if Instant::now() >= deadline => return (written, Some(rustix::io::Errno::AGAIN.into())),
+            None => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Tells whether a process maps the arena. Every process of the command can write any number into the table of owners; the
+/// bytes of one that does not take part must never go to another's descriptors.
+fn maps_arena(pid: u32, (device, inode): (u64, u64)) -> bool {
+    let wanted = format!("{:02x}:{:02x} {inode}", rustix::fs::major(device), rustix::fs::minor(device));
+    let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.split(|byte| *byte == b'\n').any(|line| {
+        let fields = line.split(|byte| *byte == b' ').skip(3).take(2);
+        fields.collect::<Vec<_>>().join(&b' ') == wanted.as_bytes()
+    })
 }
 
 /// Returns the read or write that the kernel has made for the region, and that the dying process could not note.

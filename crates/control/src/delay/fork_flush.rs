@@ -1,7 +1,6 @@
 //! `--fix-fork`: writes the bytes that are pending at a fork(2) once, before the parent or the child runs.
 
 use super::write_ahead::{ThreadActivity, forget_purged, thread_activity};
-use crate::supervise::tracee_file::TraceeFile;
 use crate::supervise::{LifecycleHandler, Tracees};
 
 pub(crate) struct ForkHandler;
@@ -32,10 +31,8 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
             continue;
         }
         let before = tracees.written_ahead.prefix_len(parent, one.stream, &one.bytes);
-        let file = TraceeFile::open(tid, one.fd).ok().filter(TraceeFile::allows_writing_ahead);
-        let Some(file) = file else { continue };
-        let written = before + file.write_available(&one.bytes[before..]).0;
-        tracees.written_ahead.total_bytes += (written - before) as u64;
+        let Some(file) = tracees.open_ahead(parent, tid, one.fd) else { continue };
+        let written = before + tracees.write_ahead(parent, &file, &one.bytes[before..]);
         for pid in [parent, child] {
             tracees.written_ahead.set(pid, one.stream, one.fd, &one.bytes[..written]);
         }

@@ -6,7 +6,6 @@ use weir_sys::syscalls;
 use weir_walkers::{MemoryStore, PendingBytes};
 
 use crate::supervise::Tracees;
-use crate::supervise::tracee_file::TraceeFile;
 
 /// The activity of a stopped process's threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,12 +56,8 @@ pub(crate) fn drain_stream(
 ) {
     let before = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
     let new = pending.bytes.get(before..most).unwrap_or_default();
-    let written = match TraceeFile::open(tid, pending.fd) {
-        // The program's own write meets a write error again.
-        Ok(file) if file.allows_writing_ahead() => before + file.write_available(new).0,
-        _ => before,
-    };
-    tracees.written_ahead.total_bytes += (written - before) as u64;
+    let file = if new.is_empty() { None } else { tracees.open_ahead(pid, tid, pending.fd) };
+    let written = before + file.map_or(0, |file| tracees.write_ahead(pid, &file, new));
     let stores =
         if empty && pending.locked != Some(true) { stores_without_prefix(pending, written) } else { None };
     if let Some(stores) = stores.filter(|_| written > 0)

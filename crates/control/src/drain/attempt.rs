@@ -14,8 +14,8 @@ use weir_walkers::{MemoryStore, PendingBytes};
 
 use super::blocked_call::BlockedCall;
 use super::stopped_threads::{StopError, StoppedThreads};
-use super::target_file::TargetFile;
 use super::{DrainError, DrainResult, Obstacle, PendingStream, ProcessDrain};
+use crate::foreign_file::{ForeignFile, ForeignFileError};
 
 /// Makes one attempt, and notes in `result` what it wrote and why bytes are left.
 pub(super) fn attempt(
@@ -26,11 +26,11 @@ pub(super) fn attempt(
 ) -> Result<(), DrainError> {
     let pid = drain.pid;
     let targets = target_files(pid, streams);
-    if let Some(why) = obstacle_before_stop(pid, &drain.pending(), &targets) {
+    if let Some(why) = obstacle_before_stop(pid, &drain.pending().streams, &targets) {
         note_obstacle(result, pid, streams, &why);
         return Ok(());
     }
-    match write_with_threads_stopped(drain, &targets, result)? {
+    match write_with_threads_stopped(drain, streams, &targets, result)? {
         Ok(()) => Ok(()),
         Err(StopError::NotNow(why)) => {
             note_obstacle(result, pid, streams, &why);
@@ -50,16 +50,34 @@ fn note_obstacle(result: &mut DrainResult, pid: u32, streams: &[PendingStream], 
     }
 }
 
+/// Notes the streams that exceed the limit of bytes.
+fn note_omitted(
+    result: &mut DrainResult,
+    pid: u32,
+    streams: &[PendingStream],
+    read: &[PendingBytes],
+    most: u64,
+) {
+    let is_read =
+        |one: &PendingStream| read.iter().any(|read| read.stream == one.address && read.fd == one.fd);
+    for one in streams.iter().filter(|one| !is_read(one)) {
+        let why = format!("more than {} are pending in the process: see --limit", weir_model::Size(most));
+        result.note(pid, one, 0, one.bytes, Some(Obstacle::permanent(why)));
+    }
+}
+
 /// Stops all threads in a thread of its own, whose end detaches from tracees that have not stopped.
 fn write_with_threads_stopped(
     drain: &mut ProcessDrain,
+    streams: &[PendingStream],
     targets: &[String],
     result: &mut DrainResult,
 ) -> Result<Result<(), StopError>, DrainError> {
     let pid = drain.pid;
     let write = || {
         let stopped = StoppedThreads::stop(pid, targets);
-        let written = stopped.map(|_stopped| write_streams(drain, targets, result));
+        let written =
+            stopped.map(|stopped| write_streams(drain, streams, targets, &stopped.in_calls(), result));
         // SAFETY: gettid returns a number and has no other effect.
         (unsafe { libc::gettid() }, written)
     };
@@ -126,23 +144,29 @@ fn lock_holder(pid: u32, holder: u64) -> Option<u32> {
     by_number.into_iter().chain(by_address).find(|tid| threads.contains(tid))
 }
 
-/// Writes and empties the streams. All threads are stopped.
+/// Writes and empties the streams. All threads are stopped; `threads` can make calls.
 fn write_streams(
     drain: &mut ProcessDrain,
+    streams: &[PendingStream],
     targets: &[String],
+    threads: &[u32],
     result: &mut DrainResult,
 ) -> Result<(), DrainError> {
     let pid = drain.pid;
     let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
     let memory = memory.map_err(|source| call_error(pid, "open of /proc/PID/mem", source))?;
-    for one in drain.pending() {
+    let pending = drain.pending();
+    if pending.is_partial {
+        note_omitted(result, pid, streams, &pending.streams, drain.most);
+    }
+    for one in pending.streams {
         let bytes = one.bytes.len() as u64;
         // The threads were not checked for a stream that is new since.
         if !proc::descriptor(pid, one.fd).is_some_and(|target| targets.contains(&target)) {
             continue;
         }
         let stream = PendingStream { walker: one.walker, address: one.stream, fd: one.fd, bytes };
-        match write_stream(pid, &memory, &one) {
+        match write_stream(pid, &memory, &one, threads) {
             Ok((written, obstacle)) => result.note(pid, &stream, written, bytes - written, obstacle),
             Err(obstacle) => result.note(pid, &stream, 0, bytes, Some(obstacle)),
         }
@@ -151,7 +175,12 @@ fn write_streams(
 }
 
 /// Writes one stream. Returns the number of bytes written, and the obstacle if bytes are left.
-fn write_stream(pid: u32, memory: &File, one: &PendingBytes) -> Result<(u64, Option<Obstacle>), Obstacle> {
+fn write_stream(
+    pid: u32,
+    memory: &File,
+    one: &PendingBytes,
+    threads: &[u32],
+) -> Result<(u64, Option<Obstacle>), Obstacle> {
     if one.locked == Some(true) {
         return Err(Obstacle::temporary(lock_text(pid, one)));
     }
@@ -159,7 +188,8 @@ fn write_stream(pid: u32, memory: &File, one: &PendingBytes) -> Result<(u64, Opt
         return Err(Obstacle::permanent("this stream cannot be emptied from outside"));
     }
     check_stores(memory, &one.drain_stores).map_err(|error| failed("its memory", &error))?;
-    let file = TargetFile::open(pid, one.fd).map_err(|error| failed("pidfd_getfd", &error))?;
+    let file = ForeignFile::open(pid, one.fd, threads)
+        .map_err(|error: ForeignFileError| Obstacle::permanent(error.to_string()))?;
     if !one.can_drain_partially() && !file.takes_whole(one.bytes.len()) {
         let why = "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late";
         return Err(Obstacle::temporary(why));
@@ -171,7 +201,7 @@ fn write_stream(pid: u32, memory: &File, one: &PendingBytes) -> Result<(u64, Opt
 /// Writes as many bytes as the file takes, and removes them from the stream.
 fn write_and_store(
     memory: &File,
-    file: &TargetFile,
+    file: &ForeignFile,
     one: &PendingBytes,
 ) -> Result<(u64, Option<Obstacle>), Obstacle> {
     let progress = file.write_available(&one.bytes);

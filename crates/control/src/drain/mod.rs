@@ -13,7 +13,6 @@ mod attempt;
 mod blocked_call;
 mod processes;
 mod stopped_threads;
-mod target_file;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -23,7 +22,7 @@ use weir_model::trace::RuntimeId;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::{errno_text, proc};
-use weir_walkers::{PendingBytes, Walker, walkers, walkers_missing};
+use weir_walkers::{PendingRead, Walker, walkers, walkers_missing};
 
 pub use processes::{DrainFailure, DrainTargets, DrainedProcess};
 
@@ -136,17 +135,19 @@ pub struct ProcessDrain {
     walkers: Vec<Box<dyn Walker>>,
     missing: Vec<String>,
     memory: ProcessMemory,
+    /// The number of pending bytes that are read at once.
+    most: u64,
 }
 
 impl ProcessDrain {
-    /// Searches the process's walkers.
-    pub fn new(pid: u32) -> Result<ProcessDrain, DrainError> {
+    /// Searches the process's walkers. At most `most` pending bytes of the process are read at once.
+    pub fn new(pid: u32, most: u64) -> Result<ProcessDrain, DrainError> {
         process_access::check(pid)?;
         let (walkers, missing) = (walkers(pid), walkers_missing(pid));
         if walkers.is_empty() {
             return Err(DrainError::Unknown { label: proc::label(pid), missing });
         }
-        Ok(ProcessDrain { pid, walkers, missing, memory: ProcessMemory { pid } })
+        Ok(ProcessDrain { pid, walkers, missing, memory: ProcessMemory { pid }, most })
     }
 
     /// Writes the pending bytes. Repeats the attempt until `wait` is over or `stop` is set. A process without pending
@@ -198,8 +199,8 @@ impl ProcessDrain {
         pending.map(stream).collect()
     }
 
-    fn pending(&self) -> Vec<PendingBytes> {
-        self.walkers.iter().flat_map(|walker| walker.pending(&self.memory)).collect()
+    fn pending(&self) -> PendingRead {
+        weir_walkers::pending(&self.walkers, &self.memory, self.most)
     }
 
     /// Reads again how many bytes are still pending: the program itself may have flushed a stream meanwhile.

@@ -28,6 +28,8 @@ pub struct DrainTargets {
     pub pids: Vec<u32>,
     /// Whether their descendants at the time of each drain are included.
     pub descendants: bool,
+    /// The number of pending bytes of each process that are read at once.
+    pub most: u64,
 }
 
 /// A process and the result of one drain.
@@ -53,9 +55,10 @@ pub enum DrainFailure {
 }
 
 impl DrainedProcess {
-    fn drain(pid: u32, named: bool, wait: Duration, stop: &AtomicBool) -> DrainedProcess {
-        let work =
-            |stop: &AtomicBool| serde_json::to_vec(&drain_directly(pid, wait, stop)).unwrap_or_default();
+    fn drain((pid, named): (u32, bool), most: u64, wait: Duration, stop: &AtomicBool) -> DrainedProcess {
+        let work = |stop: &AtomicBool| {
+            serde_json::to_vec(&drain_directly(pid, most, wait, stop)).unwrap_or_default()
+        };
         let answer = answer_of(work, LIMITS, Some(stop)).ok();
         let answer = answer.and_then(|answer| serde_json::from_slice::<DrainAnswer>(&answer).ok());
         match answer {
@@ -88,9 +91,9 @@ impl DrainedProcess {
 }
 
 /// Drains a process in this process.
-fn drain_directly(pid: u32, wait: Duration, stop: &AtomicBool) -> DrainAnswer {
+fn drain_directly(pid: u32, most: u64, wait: Duration, stop: &AtomicBool) -> DrainAnswer {
     let comm = proc::names(pid).1;
-    let (result, error) = match ProcessDrain::new(pid).and_then(|mut drain| drain.flush(wait, stop)) {
+    let (result, error) = match ProcessDrain::new(pid, most).and_then(|mut drain| drain.flush(wait, stop)) {
         Ok(result) => (result, None),
         Err(error) => (DrainResult::default(), Some(error)),
     };
@@ -112,7 +115,8 @@ impl DrainTargets {
         wait: Duration,
         stop: &'a AtomicBool,
     ) -> impl Iterator<Item = DrainedProcess> + 'a {
-        self.processes().into_iter().map(move |(pid, named)| DrainedProcess::drain(pid, named, wait, stop))
+        let processes = self.processes().into_iter();
+        processes.map(move |process| DrainedProcess::drain(process, self.most, wait, stop))
     }
 
     /// Drains the processes every `interval` until the named ones have ended or `stop` is set.

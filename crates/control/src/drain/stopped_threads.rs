@@ -80,6 +80,15 @@ impl<'t> StoppedThreads<'t> {
         }
     }
 
+    /// Returns the threads that can make system calls for weir, without a signal to deliver; the main thread first.
+    pub fn in_calls(&self) -> Vec<u32> {
+        let can = |state: &StopState| matches!(state, StopState::Stopped { signal: 0, call: Some(_), .. });
+        let mut tids: Vec<u32> =
+            self.threads.iter().filter(|(_, state)| can(state)).map(|(tid, _)| *tid).collect();
+        tids.sort_by_key(|tid| *tid != self.pid);
+        tids
+    }
+
     /// Attaches to threads that are not known yet. Returns whether there were any.
     fn interrupt_new_threads(&mut self) -> Result<bool, StopError> {
         let mut found = false;

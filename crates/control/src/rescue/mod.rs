@@ -33,7 +33,7 @@ use self::killed_thread::KilledThread;
 use self::replay::{Replay, ReplayState};
 #[cfg(target_arch = "x86_64")]
 use self::replay_process::ReplayedMemory;
-use crate::supervise::tracee_file::TraceeFile;
+use crate::foreign_file::{ForeignFile, ForeignFileError, WriteOutcome};
 use crate::supervise::{LifecycleHandler, Tracees};
 
 /// The time without progress after which a full pipe or terminal is given up and its bytes are saved.
@@ -65,7 +65,9 @@ pub(crate) struct UnwrittenStream {
 /// The write of one stream's bytes.
 struct RescueJob {
     rescued: RescuedBytes,
-    file: std::io::Result<TraceeFile>,
+    file: Result<ForeignFile, ForeignFileError>,
+    /// The owner of the bytes if the file does not take them.
+    owner: Option<save::Owner>,
     bytes: Vec<u8>,
     written: usize,
     last_progress_ns: u64,
@@ -176,7 +178,7 @@ pub(crate) fn start_replay(tracees: &Tracees, pid: u32, tid: u32) -> Option<Repl
 /// Returns the unwritten bytes of a CPython process by the memory that the replay of its killed thread leaves.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn replayed_streams(
-    tracees: &Tracees,
+    tracees: &mut Tracees,
     pid: u32,
     replayed: &ReplayedMemory,
 ) -> Vec<UnwrittenStream> {
@@ -209,33 +211,35 @@ impl RescueJob {
             exit: Exit::of_status(status),
             saved: None,
         };
-        let file = TraceeFile::open(tid, fd);
-        Some(RescueJob { rescued, file, bytes, written: 0, last_progress_ns: now_ns() })
+        // A thread in its exit stop makes no calls any more.
+        let file = ForeignFile::open(tid, fd, &[]);
+        let owner = save::owner_of(tid);
+        Some(RescueJob { rescued, file, owner, bytes, written: 0, last_progress_ns: now_ns() })
     }
 
     /// Writes or saves bytes. Returns whether the job is finished.
     fn advance(&mut self, tracees: &mut Tracees) -> bool {
         let why = match &self.file {
             Ok(file) => {
-                let (written, result) = file.write_available(&self.bytes[self.written..]);
+                let WriteOutcome { written, error, .. } = file.write_available(&self.bytes[self.written..]);
                 self.written += written;
                 if written > 0 {
                     self.last_progress_ns = now_ns();
                 }
-                match result {
-                    Ok(()) if self.written == self.bytes.len() => return true,
-                    Ok(()) if now_ns() < self.last_progress_ns + WRITE_TIMEOUT_NS => return false,
-                    Ok(()) => "it took no bytes for 5 s".to_string(),
-                    Err(error) if has_no_reader(self.rescued.exit, &error) => {
+                match error {
+                    None if self.written == self.bytes.len() => return true,
+                    None if now_ns() < self.last_progress_ns + WRITE_TIMEOUT_NS => return false,
+                    None => "it took no bytes for 5 s".to_string(),
+                    Some(error) if has_no_reader(self.rescued.exit, &error) => {
                         self.rescued.bytes = self.written as u64;
                         return true;
                     }
-                    Err(error) => weir_sys::error::errno_text(&error),
+                    Some(error) => weir_sys::error::errno_text(&error),
                 }
             }
-            Err(error) => format!("it could not be opened: {}", weir_sys::error::errno_text(error)),
+            Err(error) => error.to_string(),
         };
-        save::save_or_report(tracees, &mut self.rescued, &self.bytes[self.written..], why);
+        save::save_or_report(tracees, &mut self.rescued, self.owner, &self.bytes[self.written..], why);
         true
     }
 }

@@ -1,4 +1,5 @@
-//! Saves rescued bytes that their file did not take, with a report beside them.
+//! Saves rescued bytes that their file did not take, with a report beside them. Both files belong to the user of the dead
+//! process, and nobody else can read them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -6,12 +7,27 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use weir_model::run::{RescuedBytes, SavedFile};
+use weir_sys::writer_identity::WriterIdentity;
 
 use crate::supervise::Tracees;
 
+/// User and group ID of the owner of saved files.
+pub(crate) type Owner = (u32, u32);
+
+/// Returns the owner of the bytes of a thread; None if it is gone.
+pub(crate) fn owner_of(tid: u32) -> Option<Owner> {
+    WriterIdentity::of(tid).map(|identity| (identity.user_ids[1], identity.group_ids[1]))
+}
+
 /// Saves `bytes` in a file and notes it in `rescued`. Reports bytes that cannot be saved as a limitation.
-pub(crate) fn save_or_report(tracees: &mut Tracees, rescued: &mut RescuedBytes, bytes: &[u8], why: String) {
-    match save(tracees.save_in.as_deref(), bytes, rescued, &why) {
+pub(crate) fn save_or_report(
+    tracees: &mut Tracees,
+    rescued: &mut RescuedBytes,
+    owner: Option<Owner>,
+    bytes: &[u8],
+    why: String,
+) {
+    match save(tracees.save_in.as_deref(), bytes, owner, rescued, &why) {
         Ok(path) => rescued.saved = Some(SavedFile { path: path.to_string_lossy().into_owned(), why }),
         Err(error) => tracees.add_limitation(format!(
             "{} bytes of process {} ({}) for {} are lost: {why}; and they could not be saved: {}",
@@ -25,14 +41,20 @@ pub(crate) fn save_or_report(tracees: &mut Tracees, rescued: &mut RescuedBytes, 
 }
 
 /// Saves bytes and a report in `folder`, or else in the current directory or that for temporary files.
-fn save(folder: Option<&Path>, bytes: &[u8], rescued: &RescuedBytes, why: &str) -> io::Result<PathBuf> {
+fn save(
+    folder: Option<&Path>,
+    bytes: &[u8],
+    owner: Option<Owner>,
+    rescued: &RescuedBytes,
+    why: &str,
+) -> io::Result<PathBuf> {
     let folders = match folder {
         Some(folder) => vec![folder.to_path_buf()],
         None => vec![PathBuf::from("."), std::env::temp_dir()],
     };
     let mut failed = io::Error::from_raw_os_error(libc::ENOENT);
     for folder in folders {
-        match save_in(&folder, bytes, rescued, why) {
+        match save_in(&folder, bytes, owner, rescued, why) {
             Ok(path) => return Ok(path),
             Err(error) => failed = error,
         }
@@ -40,10 +62,15 @@ fn save(folder: Option<&Path>, bytes: &[u8], rescued: &RescuedBytes, why: &str) 
     Err(failed)
 }
 
-fn save_in(folder: &Path, bytes: &[u8], rescued: &RescuedBytes, why: &str) -> io::Result<PathBuf> {
-    let (path, mut file) = create_unique(folder, rescued)?;
+fn save_in(
+    folder: &Path,
+    bytes: &[u8],
+    owner: Option<Owner>,
+    rescued: &RescuedBytes,
+    why: &str,
+) -> io::Result<PathBuf> {
+    let (path, mut file, mut report) = create_unique(folder, rescued)?;
     file.write_all(bytes)?;
-    let report = path.with_extension("bin.txt");
     let text = format!(
         "{} bytes that process {} ({}) had not written when it ended ({:?}).\n\
          They belong to its descriptor {}, {}, which did not take them: {why}.\n",
@@ -54,19 +81,36 @@ fn save_in(folder: &Path, bytes: &[u8], rescued: &RescuedBytes, why: &str) -> io
         rescued.fd,
         rescued.path
     );
-    create_private(&report)?.write_all(text.as_bytes())?;
+    report.write_all(text.as_bytes())?;
+    // Last: the owner must not change what weir still writes.
+    for file in [&file, &report] {
+        give_to(file, owner)?;
+    }
     Ok(path)
 }
 
-/// Creates weir-rescue-PID-FD.bin, or weir-rescue-PID-FD-N.bin for another stream of the same descriptor.
-fn create_unique(folder: &Path, rescued: &RescuedBytes) -> io::Result<(PathBuf, File)> {
+/// Gives a file to the owner of its bytes. Only root can; otherwise the owner is weir's own user.
+fn give_to(file: &File, owner: Option<Owner>) -> io::Result<()> {
+    match owner.filter(|_| rustix::process::geteuid().is_root()) {
+        Some((user, group)) => std::os::unix::fs::fchown(file, Some(user), Some(group)),
+        None => Ok(()),
+    }
+}
+
+/// Creates weir-rescue-PID-FD.bin and its report, or weir-rescue-PID-FD-N.bin for another stream of the same descriptor.
+fn create_unique(folder: &Path, rescued: &RescuedBytes) -> io::Result<(PathBuf, File, File)> {
     let name = format!("weir-rescue-{}-{}", rescued.pid, rescued.fd);
     for number in 1..100 {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
         let path = folder.join(format!("{name}{number}.bin"));
-        match create_private(&path) {
+        let created = create_private(&path).and_then(|file| {
+            let report = create_private(&path.with_extension("bin.txt"));
+            // Another user may have taken the name of the report only.
+            report.inspect_err(|_| drop(std::fs::remove_file(&path))).map(|report| (file, report))
+        });
+        match created {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            created => return created.map(|file| (path, file)),
+            created => return created.map(|(file, report)| (path, file, report)),
         }
     }
     Err(io::Error::from_raw_os_error(libc::EEXIST))

@@ -7,7 +7,7 @@ use weir_model::trace::Op;
 use weir_sys::ptrace::interrupt::may_interrupt;
 use weir_sys::{proc, syscalls};
 
-use super::tracee_file;
+use crate::foreign_file;
 
 /// The shortest timeout that may restart. A restarted timeout ends later, by less than it takes.
 const LONG_TIMEOUT_MS: i32 = 1000;
@@ -44,7 +44,7 @@ fn restarts_unchanged(tid: u32, number: i64, args: &[u64; 6]) -> bool {
 /// Tells whether a descriptor is a socket without SO_RCVTIMEO.
 fn has_no_timeout(tid: u32, fd: i32) -> bool {
     let timeout = |file: OwnedFd| socket_timeout(file, Timeout::Recv).ok();
-    tracee_file::duplicate(tid, fd).ok().and_then(timeout) == Some(None)
+    foreign_file::duplicate(tid, fd).ok().and_then(timeout) == Some(None)
 }
 
 fn has_no_short_timeout(number: i64, args: &[u64; 6]) -> bool {

@@ -15,7 +15,6 @@ mod kill_test;
 mod lifecycle;
 mod stops;
 pub(crate) mod tracee;
-pub(crate) mod tracee_file;
 pub(crate) mod tracees;
 
 use std::path::PathBuf;

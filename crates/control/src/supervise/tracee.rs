@@ -54,6 +54,8 @@ pub(crate) struct TracedProcess {
     pub(super) image_started_ns: u64,
     /// The number of writes that were skipped completely or partly.
     pub skipped_writes: u64,
+    /// The number of writes that the process's own threads have made for weir.
+    pub foreign_writes: u64,
     pub(super) walkers: Vec<Box<dyn Walker>>,
     /// The number of ages in [`SEARCH_AGES_MS`] that the last walker search has passed, plus one; 0 before it.
     pub(super) search_stage: usize,
@@ -79,6 +81,7 @@ impl TracedProcess {
             vfork_parent: None,
             image_started_ns: now_ns(),
             skipped_writes: 0,
+            foreign_writes: 0,
             walkers: Vec::new(),
             search_stage: 0,
             search_age_ns: 0,

@@ -9,11 +9,12 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc;
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::timer::WaitTimer;
-use weir_sys::ptrace::{self, PtraceStop};
-use weir_walkers::{PendingBytes, Walker};
+use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
+use weir_walkers::{PENDING_MOST, PendingBytes, Walker};
 
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
+use crate::foreign_file::{ForeignFile, ForeignFileError};
 
 /// All traced processes and threads.
 pub struct Tracees {
@@ -86,9 +87,14 @@ impl Tracees {
     }
 
     /// Returns the pending bytes of a process's streams in `memory`, by the walkers that are known.
-    pub(crate) fn pending_in_memory(&self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
-        let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
-        walkers.flat_map(|walker| walker.pending(memory)).filter(|one| !one.found_by_search).collect()
+    pub(crate) fn pending_in_memory(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
+        let Some(process) = self.processes.get(&pid) else { return Vec::new() };
+        let pending = weir_walkers::pending(&process.walkers, memory, PENDING_MOST);
+        if pending.is_partial {
+            let text = "more than 64 MiB are pending in its streams: weir leaves out streams that do not fit";
+            self.add_limitation(format!("{}: {text}", proc::label(pid)));
+        }
+        pending.streams.into_iter().filter(|one| !one.found_by_search).collect()
     }
 
     /// Returns CPython's buffered writers that have a text layer, each with the text layer's address.
@@ -191,9 +197,50 @@ impl Tracees {
         self.threads.values().any(|thread| thread.pid == pid && thread.skipped_call.is_some())
     }
 
-    /// Returns the number of writes that the process has made from its own view, with the skipped ones.
+    /// Returns the number of writes that the process has made from its own view: with the skipped ones, and without
+    /// those that it has made for weir.
     pub(crate) fn write_count(&self, pid: u32) -> Option<u64> {
-        Some(proc::io(pid)?.write_calls + self.processes.get(&pid)?.skipped_writes)
+        let process = self.processes.get(&pid)?;
+        Some((proc::io(pid)?.write_calls + process.skipped_writes).wrapping_sub(process.foreign_writes))
+    }
+
+    /// Returns the threads of a process that [`Tracees::hold`] has stopped and that can make system calls for weir.
+    fn threads_in_calls(&self, pid: u32) -> Vec<u32> {
+        let process = self.processes.get(&pid);
+        let can = |tid: &&u32| {
+            let is_queued = self.deferred_stops.iter().any(|stop| stop.tid == **tid);
+            let thread = self.threads.get(tid).filter(|thread| thread.stop_requested && !thread.exiting);
+            thread.is_some_and(|thread| thread.state == TraceeState::Stopped) && !is_queued
+        };
+        process.into_iter().flat_map(|process| process.threads.iter().filter(can)).copied().collect()
+    }
+
+    /// Opens the file behind a descriptor of a process's thread `tid`, for a write ahead of the program. Notes a refusal
+    /// as a limitation; returns None then and if there is no such file.
+    pub(crate) fn open_ahead(&mut self, pid: u32, tid: u32, fd: i32) -> Option<ForeignFile> {
+        let file = ForeignFile::open(tid, fd, &self.threads_in_calls(pid));
+        if let Err(ForeignFileError::Refused(why)) = &file {
+            let path = proc::descriptor(tid, fd).unwrap_or_default();
+            self.add_limitation(format!(
+                "{}: its bytes for {path} are not written early: {why}",
+                proc::label(pid)
+            ));
+        }
+        file.ok().filter(ForeignFile::allows_writing_ahead)
+    }
+
+    /// Writes as many bytes as a file takes now. Returns their number. An error is ignored: the program's own write meets
+    /// it again.
+    pub(crate) fn write_ahead(&mut self, pid: u32, file: &ForeignFile, bytes: &[u8]) -> usize {
+        let outcome = file.write_available(bytes);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.foreign_writes += outcome.own_calls;
+        }
+        // A job control stop or the thread's death, during its own write.
+        let is_requested = |stop: &PtraceStop| stop.status >> 8 == libc::SIGTRAP | EVENT_STOP << 8;
+        self.deferred_stops.extend(outcome.stop.filter(|stop| !is_requested(stop)));
+        self.written_ahead.total_bytes += outcome.written as u64;
+        outcome.written
     }
 
     /// Returns the system call of each live thread of a stopped process; None for a thread in user mode.

@@ -4,6 +4,8 @@
 //! the function says so: the death is reported by the next [`wait`].
 
 pub mod interrupt;
+#[cfg(target_arch = "x86_64")]
+pub mod own_calls;
 pub mod registers;
 pub mod repeat;
 pub mod sockets;
@@ -221,6 +223,19 @@ pub fn wait_for(tid: u32) -> io::Result<Option<PtraceStop>> {
     }
     let error = io::Error::last_os_error();
     if error.raw_os_error() == Some(libc::EINTR) { Ok(None) } else { Err(error) }
+}
+
+/// Returns a stop of one tracee, or its end, if it has already occurred. Fails with ECHILD if the calling thread does not
+/// trace it.
+pub fn try_wait_for(tid: u32) -> io::Result<Option<PtraceStop>> {
+    let mut status = 0;
+    let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+    // SAFETY: the call fills an integer.
+    match unsafe { libc::waitpid(tid as libc::pid_t, &mut status, options) } {
+        0 => Ok(None),
+        got if got > 0 => Ok(Some(PtraceStop { tid, status })),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Returns a stop of a tracee of the calling thread that has already occurred, without waiting.

@@ -21,10 +21,8 @@ use weir_sys::maps::MappedRegion;
 use weir_sys::memory::Memory;
 
 use crate::Walker;
-use crate::copied_memory::BUFFER_MOST;
 use crate::elf_image::ElfImage;
-use crate::pending_bytes::PendingBytes;
-use crate::stream_buffer::{self, StreamBuffer};
+use crate::stream_buffer::StreamBuffer;
 use crate::{
     BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
     RuntimeEntry, WalkerEntry,
@@ -184,11 +182,11 @@ impl Walker for PythonStreams {
         streams::streams(memory, &self.layout, types, objects, kept)
     }
 
-    fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
-        let mut found = self.read(memory, BUFFER_MOST);
+    fn read_in_exit_order(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+        let mut found = self.read(memory, kept);
         // At exit, Python flushes sys.stdout and sys.stderr before it frees the other streams.
         found.sort_by_key(|one| !matches!(one.buffer.fd, 1 | 2));
-        stream_buffer::pending(found)
+        found
     }
 
     fn text_layers(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {

@@ -166,10 +166,10 @@ impl ChunkReader<'_> {
         let kind = head.get(TYPE as usize..).and_then(|rest| rest.first_chunk())?;
         let start = self.start(u64::from_le_bytes(*kind))?;
         let length = head.get(SIZE as usize..).and_then(|rest| rest.first_chunk())?;
-        let bytes = u64::from_le_bytes(*length).min(most) as usize;
-        match head.get(start as usize..).and_then(|rest| rest.get(..bytes)) {
+        let length = u64::from_le_bytes(*length);
+        match head.get(start as usize..).and_then(|rest| rest.get(..length.min(most) as usize)) {
             Some(data) => Some(data.to_vec()),
-            None => Some(self.memory.bytes(object.checked_add(start)?, bytes)),
+            None => self.memory.content(object.checked_add(start)?, length, most),
         }
     }
 

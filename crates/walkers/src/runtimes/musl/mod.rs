@@ -12,7 +12,7 @@ use crate::Walker;
 use crate::copied_memory::{
     BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word,
 };
-use crate::pending_bytes::{MemoryStore, PartialStore, PendingBytes, StoredValue};
+use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry};
 
@@ -89,11 +89,11 @@ impl Walker for MuslStreams {
             .collect()
     }
 
-    fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
-        let mut found = self.read(memory, BUFFER_MOST);
+    fn read_in_exit_order(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+        let mut found = self.read(memory, kept);
         // exit(3) flushes the files before the standard streams.
         found.sort_by_key(|one| self.standard.contains(&one.buffer.address));
-        stream_buffer::pending(found)
+        found
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {

@@ -118,9 +118,17 @@ impl Walker for TclChannels {
         states.filter_map(|state| channel::stream(memory, state, kept)).collect()
     }
 
+    fn read_in_exit_order(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+        let mut found = self.read(memory, kept);
+        // A stacked channel, such as a compressor, changes the bytes before they are written.
+        for one in found.iter_mut().filter(|one| channel::is_stacked(memory, one.buffer.address)) {
+            (one.drain_stores, one.partial_stores) = (Vec::new(), Vec::new());
+        }
+        found
+    }
+
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
         let found = self.read(memory, BUFFER_MOST);
-        // A stacked channel, such as a compressor, changes the bytes before they are written.
         let plain = |one: &StreamBuffer| !channel::is_stacked(memory, one.buffer.address);
         stream_buffer::pending(found.into_iter().filter(plain).collect())
     }

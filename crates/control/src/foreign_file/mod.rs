@@ -1,0 +1,242 @@
+//! The open file behind another process's descriptor. Every byte that weir writes for another process goes through here.
+//!
+//! The kernel judges some writes by their writer: a set-user-ID bit stays if the writer is root, a socket delivers the
+//! writer's user ID, a security module allows or denies. So weir writes itself only for a process of its own identity.
+//! For others a stopped thread of the process makes the write; if none can, a child with exactly that identity.
+
+mod sink;
+#[cfg(target_arch = "x86_64")]
+mod thread_write;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::Ordering::Relaxed;
+
+use rustix::fs::FileType;
+use rustix::io::{Errno, ReadWriteFlags};
+use weir_sys::errno_text;
+use weir_sys::ptrace::{PtraceStop, same_file};
+use weir_sys::write_as::{ChildCredentials, WriteProgress};
+use weir_sys::writer_identity::{WriterIdentity, has_seccomp_filter};
+
+use self::sink::Sink;
+
+/// A duplicate of another process's descriptor: the same open file with the same offset.
+#[derive(Debug)]
+pub(crate) struct ForeignFile {
+    file: OwnedFd,
+    sink: Sink,
+    writer: Writer,
+}
+
+/// The process that makes the write.
+#[derive(Debug)]
+enum Writer {
+    /// Weir itself, for a process of its own identity.
+    Weir,
+    /// The first of these stopped threads of the process that can, by its own descriptor; else a child of weir.
+    Other { tids: Vec<u32>, fd: i32, child: io::Result<ChildCredentials> },
+}
+
+/// The reason why weir does not write to a descriptor at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ForeignFileError {
+    /// The descriptor cannot be duplicated.
+    #[error("pidfd_getfd: {}", errno_text(.0))]
+    Open(#[from] io::Error),
+    /// The write could do what the process itself may not do. Holds the reason.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The result of a write.
+#[derive(Debug, Default)]
+pub(crate) struct WriteOutcome {
+    pub written: usize,
+    /// None if the file takes no more bytes now.
+    pub error: Option<io::Error>,
+    /// The writes that the kernel counts for the process.
+    pub own_calls: u64,
+    /// The stop in which a thread of the process is after its own write, if it wrote.
+    pub stop: Option<PtraceStop>,
+}
+
+impl ForeignFile {
+    /// Duplicates a descriptor of a thread, which may be in its exit stop. `stopped` are tracees of the calling thread
+    /// that are stopped as [`weir_sys::ptrace::own_calls`] needs it; the best first.
+    pub fn open(tid: u32, fd: i32, stopped: &[u32]) -> Result<ForeignFile, ForeignFileError> {
+        let file = duplicate(tid, fd).or_else(|error| own_duplicate(tid, fd).ok_or(error))?;
+        if let Some(why) = sink::refusal(tid, file.as_fd()) {
+            return Err(ForeignFileError::Refused(why));
+        }
+        let sink = Sink::of(tid, file.as_fd()).map_err(io::Error::from)?;
+        Ok(ForeignFile { sink, writer: writer(tid, fd, stopped)?, file })
+    }
+
+    /// Tells whether bytes may be written ahead of the program. In a file that is open for reading and writing the
+    /// program could notice it: the offset depends on what the program has flushed.
+    pub fn allows_writing_ahead(&self) -> bool {
+        !self.sink.read_write
+    }
+
+    /// Tells whether one write will probably take this many bytes, for a stream that cannot keep a part.
+    pub fn takes_whole(&self, bytes: usize) -> bool {
+        self.sink.takes_whole(self.file.as_fd(), bytes)
+    }
+
+    /// Writes as many bytes as the file takes now.
+    pub fn write_available(&self, bytes: &[u8]) -> WriteOutcome {
+        // A write that would bring nothing must not cost a stop or a child.
+        match self.sink.next_length(self.file.as_fd(), bytes.len()) {
+            Ok(0) => return WriteOutcome::default(),
+            Err(errno) => return WriteOutcome { error: Some(errno.into()), ..WriteOutcome::default() },
+            Ok(_) => {}
+        }
+        let (file, sink) = (self.file.as_fd(), &self.sink);
+        match &self.writer {
+            Writer::Weir => {
+                let mut written = 0;
+                let result = write_pieces(file, sink, bytes, |piece| written += piece);
+                WriteOutcome { written, error: result.err().map(io::Error::from), ..WriteOutcome::default() }
+            }
+            Writer::Other { tids, fd, child } => write_by_thread(tids, *fd, file, sink, bytes)
+                .unwrap_or_else(|| write_by_child(child, file, sink, bytes)),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+use thread_write::write as write_by_thread;
+
+/// Other architectures have no access to a thread's system calls.
+#[cfg(not(target_arch = "x86_64"))]
+fn write_by_thread(_: &[u32], _: i32, _: BorrowedFd, _: &Sink, _: &[u8]) -> Option<WriteOutcome> {
+    None
+}
+
+fn write_by_child(
+    child: &io::Result<ChildCredentials>,
+    file: BorrowedFd,
+    sink: &Sink,
+    bytes: &[u8],
+) -> WriteOutcome {
+    let failed = |error| WriteOutcome { error: Some(error), ..WriteOutcome::default() };
+    let child = match child {
+        Ok(child) => child,
+        Err(error) => return failed(io::Error::other(no_identity_text(error))),
+    };
+    let (written, result) = child.run(file, |file, progress| {
+        let note = |piece| {
+            progress.written.fetch_add(piece, Relaxed);
+        };
+        note_error(progress, write_pieces(file, sink, bytes, note));
+    });
+    WriteOutcome { written, ..result.err().map_or_else(WriteOutcome::default, failed) }
+}
+
+fn no_identity_text(error: &io::Error) -> String {
+    format!("weir cannot take the identity of the process: {}", errno_text(error))
+}
+
+/// Notes the errno of a failed write. Async-signal-safe.
+fn note_error(progress: &WriteProgress, result: rustix::io::Result<()>) {
+    if let Err(errno) = result {
+        progress.errno.store(errno.raw_os_error(), Relaxed);
+    }
+}
+
+/// Decides who writes for a thread. Fails if nobody can without a gain for the process.
+fn writer(tid: u32, fd: i32, stopped: &[u32]) -> Result<Writer, ForeignFileError> {
+    let gone = || io::Error::from_raw_os_error(libc::ESRCH);
+    let (own, identity) =
+        (WriterIdentity::own().ok_or_else(gone)?, WriterIdentity::of(tid).ok_or_else(gone)?);
+    if own == identity {
+        return Ok(Writer::Weir);
+    }
+    if has_seccomp_filter(tid) {
+        let why =
+            "the process has another identity than weir, and a seccomp filter: only its own write is safe";
+        return Err(ForeignFileError::Refused(why.into()));
+    }
+    match ChildCredentials::of(tid, identity, &own) {
+        Err(error) if stopped.is_empty() => Err(ForeignFileError::Refused(no_identity_text(&error))),
+        child => Ok(Writer::Other { tids: stopped.to_vec(), fd, child }),
+    }
+}
+
+/// Writes in pieces that do not wait for a reader, and calls `note` after each. Returns at the first piece that the file
+/// does not take. Async-signal-safe if `note` is.
+fn write_pieces(
+    file: BorrowedFd,
+    sink: &Sink,
+    bytes: &[u8],
+    mut note: impl FnMut(usize),
+) -> rustix::io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let length = sink.next_length(file, rest.len())?;
+        let written = match write_piece(file, sink.kind(), &rest[..length]) {
+            // Another writer has filled the pipe, or a timer has interrupted the write.
+            Err(Errno::INTR | Errno::AGAIN) | Ok(0) => break,
+            Ok(written) => written,
+            Err(errno) => return Err(errno),
+        };
+        note(written);
+        rest = &rest[written..];
+    }
+    Ok(())
+}
+
+fn write_piece(file: BorrowedFd, kind: FileType, piece: &[u8]) -> rustix::io::Result<usize> {
+    match kind {
+        _ if piece.is_empty() => Ok(0),
+        FileType::Socket => {
+            use rustix::net::{SendFlags, send};
+            send(file, piece, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+        }
+        FileType::Fifo => write_without_waiting(file, piece),
+        _ => rustix::io::write(file, piece),
+    }
+}
+
+/// Writes to a pipe with RWF_NOWAIT, because another writer may have filled it since the poll. A kernel without it for
+/// pipes gets a plain write.
+fn write_without_waiting(file: BorrowedFd, part: &[u8]) -> rustix::io::Result<usize> {
+    let vector = [io::IoSlice::new(part)];
+    match rustix::io::pwritev2(file, &vector, u64::MAX, ReadWriteFlags::NOWAIT) {
+        Err(Errno::OPNOTSUPP | Errno::SPIPE | Errno::INVAL) => rustix::io::write(file, part),
+        answer => answer,
+    }
+}
+
+/// Duplicates a descriptor of another process by pidfd_getfd(2).
+pub(crate) fn duplicate(tid: u32, fd: i32) -> io::Result<OwnedFd> {
+    // Since Linux 6.9 a pidfd can refer to a thread, which outlives its leader.
+    const PIDFD_THREAD: i32 = libc::O_EXCL;
+    let pidfd = pidfd_open(tid, 0).or_else(|_| pidfd_open(tid, PIDFD_THREAD))?;
+    // SAFETY: all arguments are numbers; the result is a new close-on-exec descriptor.
+    owned_fd(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })
+}
+
+fn pidfd_open(tid: u32, flags: i32) -> io::Result<OwnedFd> {
+    // SAFETY: all arguments are numbers; the result is a new close-on-exec descriptor.
+    owned_fd(unsafe { libc::syscall(libc::SYS_pidfd_open, tid as libc::pid_t, flags) })
+}
+
+fn owned_fd(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just created this descriptor for the caller.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
+}
+
+/// Duplicates the one of weir's standard descriptors that has the same open file.
+fn own_duplicate(tid: u32, fd: i32) -> Option<OwnedFd> {
+    let own = (0..3).find(|own| same_file((tid, fd), (std::process::id(), *own)))?;
+    // SAFETY: F_DUPFD_CLOEXEC creates a descriptor and changes no other.
+    owned_fd(unsafe { libc::fcntl(own, libc::F_DUPFD_CLOEXEC, 3) }.into()).ok()
+}
+
+#[cfg(test)]
+mod tests;

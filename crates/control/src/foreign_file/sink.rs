@@ -1,0 +1,138 @@
+//! What a descriptor refers to, and how many bytes one write may bring there.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs, tell};
+use rustix::io::Errno;
+use rustix::net::{SocketType, sockopt::socket_type};
+use weir_sys::file_system::fuse_user;
+use weir_sys::writer_identity::file_size_limit;
+
+/// PIPE_BUF (pipe(7)): a pipe that poll(2) reports as writable takes a write of this size whole.
+const PIPE_BUF: usize = 4096;
+/// The size of one write to a terminal: the kernel's WAKEUP_CHARS (n_tty.c), by which poll(2) reports room.
+const TERMINAL_BYTES: usize = 256;
+/// FUSE_SUPER_MAGIC of linux/magic.h.
+const FUSE: u32 = 0x6573_5546;
+/// File systems of the kernel's own state, by linux/magic.h: a write is a command, and the kernel judges its writer.
+const KERNEL_STATE: [(u32, &str); 13] = [
+    (0x9fa0, "procfs"),
+    (0x6265_6572, "sysfs"),
+    (0x6462_6720, "debugfs"),
+    (0x7472_6163, "tracefs"),
+    (0x7363_6673, "securityfs"),
+    (0x6265_6570, "configfs"),
+    (0x0027_e0eb, "cgroup"),
+    (0x6367_7270, "cgroup2"),
+    (0xcafe_4a11, "bpf"),
+    (0xf97c_ff8c, "selinuxfs"),
+    (0x4341_5d53, "smackfs"),
+    (0xde5e_81e4, "efivarfs"),
+    (0x4249_4e4d, "binfmt_misc"),
+];
+
+/// The kind of an open file, as far as a write depends on it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sink {
+    kind: FileType,
+    /// Each write to the socket is one message.
+    keeps_messages: bool,
+    /// The largest size to which the process may extend the file (RLIMIT_FSIZE); None if there is no limit.
+    size_limit: Option<u64>,
+    appends: bool,
+    pub read_write: bool,
+}
+
+/// Returns why weir never writes to an open file of process `pid`; None if it may.
+pub(super) fn refusal(pid: u32, file: BorrowedFd) -> Option<String> {
+    let magic = fstatfs(file).ok()?.f_type as u32;
+    if let Some((_, name)) = KERNEL_STATE.iter().find(|(number, _)| *number == magic) {
+        return Some(format!(
+            "it is a file of {name}, where a write is a command: the program itself must make it"
+        ));
+    }
+    if magic != FUSE {
+        return None;
+    }
+    let own = rustix::process::geteuid().as_raw();
+    match fuse_user(pid, fstat(file).ok()?.st_dev) {
+        Some(user) if user == 0 || user == own => None,
+        Some(user) => Some(format!("user {user} serves its file system (FUSE), and may never answer")),
+        None => Some("an unknown user serves its file system (FUSE), and may never answer".into()),
+    }
+}
+
+impl Sink {
+    /// Examines an open file of process `pid`.
+    pub fn of(pid: u32, file: BorrowedFd) -> rustix::io::Result<Sink> {
+        let kind = FileType::from_raw_mode(fstat(file)?.st_mode);
+        let flags = fcntl_getfl(file)?;
+        let is_message = || !socket_type(file).is_ok_and(|kind| kind == SocketType::STREAM);
+        let limits = [file_size_limit(pid), file_size_limit(0)].map(|limit| limit.map_or(0, |limit| limit.0));
+        let limit = limits.into_iter().min().filter(|limit| *limit != libc::RLIM_INFINITY);
+        Ok(Sink {
+            kind,
+            keeps_messages: kind == FileType::Socket && is_message(),
+            size_limit: limit.filter(|_| kind == FileType::RegularFile),
+            appends: flags.contains(OFlags::APPEND),
+            read_write: matches!(kind, FileType::RegularFile | FileType::BlockDevice)
+                && flags.contains(OFlags::RDWR),
+        })
+    }
+
+    /// As [`Sink::of`] for an own file, with a limit.
+    #[cfg(test)]
+    pub fn with_limit(file: BorrowedFd, limit: u64) -> rustix::io::Result<Sink> {
+        Ok(Sink { size_limit: Some(limit), ..Sink::of(std::process::id(), file)? })
+    }
+
+    pub fn kind(&self) -> FileType {
+        self.kind
+    }
+
+    /// Tells whether a write never waits for a reader.
+    fn never_waits(&self) -> bool {
+        matches!(self.kind, FileType::RegularFile | FileType::BlockDevice)
+    }
+
+    /// Tells whether one write will probably take this many bytes, for a stream that cannot keep a part.
+    pub fn takes_whole(&self, file: BorrowedFd, bytes: usize) -> bool {
+        if self.kind != FileType::Fifo {
+            return true;
+        }
+        let empty = || rustix::io::ioctl_fionread(file).is_ok_and(|waiting| waiting == 0);
+        let size = || rustix::pipe::fcntl_getpipe_size(file).unwrap_or(0);
+        bytes <= PIPE_BUF || empty() && size() >= bytes
+    }
+
+    /// Returns how many of the next `bytes` one write may bring without waiting; 0 if the file takes none now. Fails with
+    /// EPIPE if a pipe has no reader, and with EFBIG at the process's limit: a write would raise a signal.
+    /// Async-signal-safe.
+    pub fn next_length(&self, file: BorrowedFd, bytes: usize) -> rustix::io::Result<usize> {
+        if self.never_waits() {
+            return self.size_left(file).map(|left| left.map_or(bytes, |left| bytes.min(left)));
+        }
+        let mut wanted = [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::OUT)];
+        let ready = poll(&mut wanted, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        if self.kind == FileType::Fifo && wanted[0].revents().contains(PollFlags::ERR) {
+            return Err(Errno::PIPE);
+        }
+        let most = match self.kind {
+            FileType::Socket if self.keeps_messages => usize::MAX,
+            FileType::Socket | FileType::Fifo => PIPE_BUF,
+            _ => TERMINAL_BYTES,
+        };
+        Ok(if ready > 0 { bytes.min(most) } else { 0 })
+    }
+
+    /// Returns how many bytes the limit leaves; None without a limit. Fails with EFBIG at the limit.
+    fn size_left(&self, file: BorrowedFd) -> rustix::io::Result<Option<usize>> {
+        let Some(limit) = self.size_limit else { return Ok(None) };
+        let offset = if self.appends { fstat(file)?.st_size as u64 } else { tell(file)? };
+        match usize::try_from(limit.saturating_sub(offset)).unwrap_or(usize::MAX) {
+            0 => Err(Errno::FBIG),
+            left => Ok(Some(left)),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Tests of writes for other processes.
+
+use std::io::Read;
+
+use super::*;
+
+fn open_own(fd: i32) -> ForeignFile {
+    ForeignFile::open(std::process::id(), fd, &[]).expect("an own descriptor")
+}
+
+#[test]
+fn a_write_to_a_full_pipe_returns_at_once() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let file = open_own(writer.as_raw_fd());
+    assert!(file.takes_whole(60_000));
+    let progress = file.write_available(&[7; 100_000]);
+    assert!(
+        progress.error.is_none() && progress.written >= 4096 && progress.written < 100_000,
+        "{progress:?}"
+    );
+    assert!(!file.takes_whole(60_000) && file.write_available(b"more").written == 0);
+    let mut got = vec![0; progress.written];
+    reader.read_exact(&mut got).unwrap();
+    assert!(got.iter().all(|byte| *byte == 7));
+    drop(reader);
+    assert_eq!(file.write_available(b"x").error.unwrap().raw_os_error(), Some(libc::EPIPE));
+}
+
+#[test]
+fn the_duplicate_shares_the_offset() {
+    let mut temporary = tempfile::tempfile().unwrap();
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&temporary);
+    let file = open_own(fd);
+    assert_eq!(file.write_available(b"first ").written, 6);
+    std::io::Write::write_all(&mut temporary, b"second").unwrap();
+    std::io::Seek::rewind(&mut temporary).unwrap();
+    let mut text = String::new();
+    temporary.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "first second");
+    assert!(ForeignFile::open(std::process::id(), 9999, &[]).is_err());
+}
+
+#[test]
+fn commands_to_the_kernel_are_refused() {
+    for path in ["/proc/self/comm", "/proc/self/oom_score_adj"] {
+        let file = std::fs::File::options().write(true).open(path).expect(path);
+        let refused = ForeignFile::open(std::process::id(), file.as_raw_fd(), &[]);
+        assert!(
+            matches!(&refused, Err(ForeignFileError::Refused(why)) if why.contains("procfs")),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
+fn a_write_ends_at_the_limit_of_the_file_size() {
+    let file = tempfile::tempfile().expect("a file");
+    let sink = Sink::with_limit(file.as_fd(), 6).expect("a sink");
+    let mut written = 0;
+    let result = write_pieces(file.as_fd(), &sink, b"12345678", |piece| written += piece);
+    assert_eq!((written, result), (6, Err(Errno::FBIG)));
+}

@@ -1,0 +1,304 @@
+//! System calls that a stopped tracee makes for its tracer: the kernel judges them as the program's own.
+//!
+//! The thread gets other registers, runs from a system call's entry to its exit, and gets its registers back. Signals are
+//! blocked meanwhile. At the end the thread is in a stop like the first one, so its interrupted call restarts as before.
+//! If the tracer is killed in between, which takes some microseconds a call, the thread goes on with wrong registers.
+
+use std::time::{Duration, Instant};
+
+use libc::user_regs_struct as Registers;
+
+use super::{
+    EVENT_STOP, PtraceStop, SyscallStop, interrupt, ptrace, registers, resume, set_registers, syscall_stop,
+    try_wait_for,
+};
+use crate::memory::{Memory, ProcessMemory};
+use crate::syscalls;
+
+const PTRACE_GETSIGMASK: i64 = 0x420a;
+const PTRACE_SETSIGMASK: i64 = 0x420b;
+/// The signal of a system call stop with PTRACE_O_TRACESYSGOOD.
+const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
+/// The machine code of SYSCALL.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// The code segment of 64-bit programs on Linux (arch/x86/include/asm/segment.h).
+const USER_CODE_64: u64 = 0x33;
+/// The time after which a call that should not block is interrupted.
+const INTERRUPT_AFTER: Duration = Duration::from_secs(2);
+
+/// A stopped tracee that makes system calls. [`OwnCalls::end`] must follow; a drop does the same without an answer.
+pub struct OwnCalls {
+    tid: u32,
+    saved: Registers,
+    signal_mask: u64,
+    /// The address of a SYSCALL instruction.
+    instruction: u64,
+    /// The thread is at the entry of a call that it has not made.
+    at_entry: bool,
+    /// SIGSTOP cannot be blocked. It is sent again at the end.
+    held_signal: Option<i32>,
+    /// The stop at the thread's exit, or its end.
+    died: Option<PtraceStop>,
+    has_ended: bool,
+}
+
+/// The thread was killed. `result` is that of the call, if the kernel had finished it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Died {
+    pub result: Option<i64>,
+}
+
+impl OwnCalls {
+    /// Prepares a tracee that is in the stop of PTRACE_INTERRUPT inside of a system call, or at a system call's entry.
+    ///
+    /// Returns None for a thread in user mode, whose restartable sequence (rseq(2)) a call could break, and for a thread
+    /// whose last call was not made by a SYSCALL instruction.
+    pub fn begin(tid: u32) -> Option<OwnCalls> {
+        let mut saved = registers(tid)?;
+        let stop = syscall_stop(tid);
+        let at_entry = match stop {
+            SyscallStop::Entry { arch, number, .. } if !syscalls::is_foreign(arch, number) => true,
+            SyscallStop::Other => false,
+            _ => return None,
+        };
+        if saved.cs != USER_CODE_64 || (saved.orig_rax as i64) < 0 {
+            return None;
+        }
+        let memory = ProcessMemory { pid: tid };
+        // A call that will be made again has its instruction pointer at the instruction.
+        let candidates = [saved.rip.wrapping_sub(2), saved.rip];
+        let is_syscall = |address: &u64| memory.bytes(*address, SYSCALL.len()) == SYSCALL;
+        let instruction = candidates.into_iter().find(is_syscall)?;
+        let mut signal_mask = 0u64;
+        let size = size_of::<u64>();
+        ptrace(PTRACE_GETSIGMASK, tid, size, (&raw mut signal_mask) as usize).ok()?;
+        set_signal_mask(tid, u64::MAX);
+        if at_entry {
+            // The program's own call is made when the thread is resumed.
+            (saved.rip, saved.rax, saved.orig_rax) = (instruction, saved.orig_rax, u64::MAX);
+        }
+        Some(OwnCalls {
+            tid,
+            saved,
+            signal_mask,
+            instruction,
+            at_entry,
+            held_signal: None,
+            died: None,
+            has_ended: false,
+        })
+    }
+
+    /// Returns the thread that makes the calls.
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+
+    /// Makes a call and returns its result, a negative errno on failure. The call should not block; after two seconds it
+    /// is interrupted.
+    pub fn call(&mut self, number: i64, args: [u64; 6]) -> Result<i64, Died> {
+        if self.died.is_some() {
+            return Err(Died { result: None });
+        }
+        let mut call = self.saved;
+        [call.rdi, call.rsi, call.rdx, call.r10, call.r8, call.r9] = args;
+        if self.at_entry {
+            (call.rip, call.orig_rax, call.rax) =
+                (self.instruction + SYSCALL.len() as u64, number as u64, -i64::from(libc::ENOSYS) as u64);
+            set_registers(self.tid, &call);
+            self.at_entry = false;
+        } else {
+            (call.rip, call.rax, call.orig_rax) = (self.instruction, number as u64, u64::MAX);
+            set_registers(self.tid, &call);
+            self.run_to_syscall_stop(number)?;
+        }
+        self.run_to_syscall_stop(number)?;
+        Ok(registers(self.tid).map_or(-i64::from(libc::ESRCH), |registers| registers.rax as i64))
+    }
+
+    /// Gives the thread its registers and its signal mask back, and stops it as before. Returns the stop in which it is
+    /// then: that of PTRACE_INTERRUPT or of job control, or that of its death.
+    pub fn end(mut self) -> PtraceStop {
+        self.restore()
+    }
+
+    fn restore(&mut self) -> PtraceStop {
+        self.has_ended = true;
+        if let Some(stop) = self.died {
+            return stop;
+        }
+        set_registers(self.tid, &self.saved);
+        set_signal_mask(self.tid, self.signal_mask);
+        let _died = interrupt(self.tid);
+        resume(self.tid, false, 0);
+        let stop = self.wait(|status| status >> 16 == EVENT_STOP);
+        if let Some(signal) = self.held_signal {
+            // SAFETY: the call takes numbers; the thread is not reaped, so the number is its own.
+            unsafe { libc::syscall(libc::SYS_tkill, self.tid, signal) };
+        }
+        stop
+    }
+
+    /// Runs the thread to the next entry or exit of a system call.
+    fn run_to_syscall_stop(&mut self, number: i64) -> Result<(), Died> {
+        resume(self.tid, true, 0);
+        let stop = self.wait(|status| status >> 8 == SYSCALL_STOP);
+        if self.died.is_none() {
+            return Ok(());
+        }
+        let at_exit_stop = libc::WIFSTOPPED(stop.status);
+        let finished =
+            registers(self.tid).filter(|registers| at_exit_stop && registers.orig_rax as i64 == number);
+        // ENOSYS: the thread was killed at the entry.
+        let result = finished.map(|registers| registers.rax as i64).filter(|result| *result >= 0);
+        Err(Died { result })
+    }
+
+    /// Waits for a stop with a wanted status, or the thread's death. Other stops are passed.
+    fn wait(&mut self, wanted: impl Fn(i32) -> bool) -> PtraceStop {
+        const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+        let (started, mut pause, mut is_interrupted) = (Instant::now(), Duration::from_micros(5), false);
+        loop {
+            // A thread that is not there any more has ended.
+            let ended = PtraceStop { tid: self.tid, status: 0 };
+            let Some(stop) = try_wait_for(self.tid).unwrap_or(Some(ended)) else {
+                if started.elapsed() > INTERRUPT_AFTER && !is_interrupted {
+                    is_interrupted = interrupt(self.tid).is_ok();
+                }
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                continue;
+            };
+            let status = stop.status;
+            if !libc::WIFSTOPPED(status) || status >> 16 == libc::PTRACE_EVENT_EXIT {
+                self.died = Some(stop);
+                return stop;
+            }
+            if wanted(status) {
+                return stop;
+            }
+            if status >> 16 == 0 && libc::WSTOPSIG(status) != SYSCALL_STOP {
+                self.held_signal = Some(libc::WSTOPSIG(status));
+            }
+            resume(self.tid, true, 0);
+        }
+    }
+}
+
+impl Drop for OwnCalls {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.restore();
+        }
+    }
+}
+
+fn set_signal_mask(tid: u32, mask: u64) {
+    let _died = ptrace(PTRACE_SETSIGMASK, tid, size_of::<u64>(), (&raw const mask) as usize);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+    use crate::proc::{self, ThreadState};
+
+    /// Starts cat(1), and returns it stopped in its read.
+    fn stopped_cat() -> Child {
+        let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat");
+        let reads = |state| matches!(state, ThreadState::Waiting { number: libc::SYS_read, .. });
+        while !reads(proc::thread_state(child.id())) {
+            std::thread::yield_now();
+        }
+        super::super::seize(child.id()).expect("it may be traced");
+        interrupt(child.id()).expect("a stop");
+        wait_for_stop(child.id());
+        child
+    }
+
+    fn wait_for_stop(tid: u32) -> PtraceStop {
+        super::super::wait_for(tid).expect("a stop").expect("no signal")
+    }
+
+    /// Lets the program go on, and checks that it copies its input as if nothing had happened.
+    fn assert_it_goes_on(mut child: Child, before: &[u8]) {
+        super::super::detach(child.id(), 0);
+        child.stdin.take().expect("a pipe").write_all(b"input").expect("it reads");
+        let mut output = Vec::new();
+        child.stdout.take().expect("a pipe").read_to_end(&mut output).expect("its output");
+        assert_eq!((output, child.wait().expect("its end").code()), ([before, b"input"].concat(), Some(0)));
+    }
+
+    #[test]
+    fn a_blocked_thread_makes_calls_and_goes_on() {
+        let child = stopped_cat();
+        let mut calls = OwnCalls::begin(child.id()).expect("it is in read(2)");
+        assert_eq!(calls.call(libc::SYS_getpid, [0; 6]), Ok(child.id().into()));
+        let map = [0, 4096, 3, (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64, u64::MAX, 0];
+        let address = calls.call(libc::SYS_mmap, map).expect("it lives") as u64;
+        assert!(super::super::write_memory(child.id(), address, b"its own "));
+        assert_eq!(calls.call(libc::SYS_write, [1, address, 8, 0, 0, 0]), Ok(8));
+        assert_eq!(calls.call(libc::SYS_munmap, [address, 4096, 0, 0, 0, 0]), Ok(0));
+        assert_eq!(calls.end().status >> 16, EVENT_STOP);
+        assert_it_goes_on(child, b"its own ");
+    }
+
+    #[test]
+    fn a_call_at_its_entry_is_made_afterwards() {
+        let child = stopped_cat();
+        // The read is interrupted and made again, so the next stop is its entry.
+        resume(child.id(), true, 0);
+        wait_for_stop(child.id());
+        assert!(matches!(syscall_stop(child.id()), SyscallStop::Entry { .. }));
+        let mut calls = OwnCalls::begin(child.id()).expect("it enters read(2)");
+        assert_eq!(calls.call(libc::SYS_getpid, [0; 6]), Ok(child.id().into()));
+        assert_eq!(calls.call(libc::SYS_getppid, [0; 6]), Ok(std::process::id().into()));
+        calls.end();
+        assert_it_goes_on(child, b"");
+    }
+
+    #[test]
+    fn a_failed_write_sends_no_signal_yet() {
+        let child = stopped_cat();
+        let mut calls = OwnCalls::begin(child.id()).expect("it is in read(2)");
+        let bad = calls.call(libc::SYS_write, [999, 0, 1, 0, 0, 0]);
+        assert_eq!(bad, Ok(-i64::from(libc::EBADF)));
+        drop(calls);
+        assert_it_goes_on(child, b"");
+    }
+
+    #[test]
+    fn a_killed_thread_is_noticed() {
+        let mut child = stopped_cat();
+        let mut calls = OwnCalls::begin(child.id()).expect("it is in read(2)");
+        child.kill().expect("a signal");
+        assert!(calls.call(libc::SYS_getpid, [0; 6]).is_err());
+        let stop = calls.end();
+        assert!(!libc::WIFSTOPPED(stop.status) || stop.status >> 16 == libc::PTRACE_EVENT_EXIT);
+        resume(child.id(), false, 0);
+        child.wait().expect("its end");
+    }
+
+    #[test]
+    fn a_stop_signal_comes_after_the_call() {
+        let child = stopped_cat();
+        let mut calls = OwnCalls::begin(child.id()).expect("it is in read(2)");
+        // SAFETY: a signal to a child that has not been reaped.
+        unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGSTOP) };
+        assert_eq!(calls.call(libc::SYS_getpid, [0; 6]), Ok(child.id().into()));
+        calls.end();
+        super::super::detach(child.id(), 0);
+        while proc::status(child.id()).is_some_and(|status| !status.state.starts_with('T')) {
+            std::thread::yield_now();
+        }
+        // SAFETY: as above.
+        unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGCONT) };
+        let mut child = child;
+        child.stdin.take().map(|input| input.as_raw_fd());
+        assert_eq!(child.wait().expect("its end").code(), Some(0));
+    }
+}

@@ -1,0 +1,55 @@
+//! Reads the streams of one process with all its walkers, within one budget.
+
+use weir_model::trace::Buffer;
+use weir_sys::memory::{LimitedContent, LimitedMemory, Memory};
+
+use crate::{PendingBytes, Walker};
+
+/// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have.
+pub const PENDING_MOST: u64 = 64 << 20;
+
+/// The pending bytes of a process.
+#[derive(Debug, Default)]
+pub struct PendingRead {
+    /// The streams in the order in which the program would write them at exit.
+    pub streams: Vec<PendingBytes>,
+    /// Streams were left out, because the process claims more bytes than the limit.
+    pub is_partial: bool,
+}
+
+/// Reads all pending bytes of a process, at most `most`. Leaves out streams that do not fit, and those whose bytes cannot
+/// be read.
+pub fn pending(walkers: &[Box<dyn Walker>], memory: &dyn Memory, most: u64) -> PendingRead {
+    let memory = LimitedMemory::new(memory, most, LimitedContent::WholeOrNothing);
+    let streams = walkers.iter().flat_map(|walker| walker.pending(&memory)).collect();
+    PendingRead { streams, is_partial: memory.is_partial() }
+}
+
+/// The buffer of a stream with its first bytes.
+#[derive(Debug, Clone)]
+pub struct StreamPreview {
+    /// Holds the first pending bytes, and the number of all.
+    pub buffer: Buffer,
+    /// The fields of [`PendingBytes`].
+    pub locked: Option<bool>,
+    /// The stream can be emptied from outside.
+    pub can_be_drained: bool,
+}
+
+/// Reads all streams of a process, also empty ones, with at most `each` bytes of one stream and `most` of all. The order is
+/// that in which the program would write them at exit.
+pub fn previews(
+    walkers: &[Box<dyn Walker>],
+    memory: &dyn Memory,
+    each: u64,
+    most: u64,
+) -> Vec<StreamPreview> {
+    let memory = LimitedMemory::new(memory, most, LimitedContent::Prefix);
+    let streams = walkers.iter().flat_map(|walker| walker.read_in_exit_order(&memory, each));
+    let preview = |one: crate::stream_buffer::StreamBuffer| StreamPreview {
+        buffer: one.buffer,
+        locked: one.locked,
+        can_be_drained: !one.drain_stores.is_empty(),
+    };
+    streams.map(preview).collect()
+}
