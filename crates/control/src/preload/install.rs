@@ -3,12 +3,18 @@
 //! A folder is named for the hash of its files. Each use compares the files byte by byte. A new file is written
 //! under a temporary name and renamed, so parallel starts never see a part of it.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::StatVfsMountFlags;
+use rustix::fs::{
+    AtFlags, Mode, OFlags, Stat, StatVfsMountFlags, fstat, fstatvfs, mkdirat, open, openat, renameat,
+    unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
 
 /// Write permission of group and others.
 const OTHERS_WRITE: u32 = 0o022;
@@ -38,7 +44,7 @@ pub fn install(name: &str, files: Files) -> Result<PathBuf, InstallError> {
 
 /// Returns the candidate directories, best first. For root they are readable by children of other users.
 fn candidates() -> Vec<PathBuf> {
-    let user = rustix::process::geteuid();
+    let user = geteuid();
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let shared = format!("weir-{}", user.as_raw());
     let mut all: Vec<PathBuf> = Vec::new();
@@ -53,84 +59,144 @@ fn candidates() -> Vec<PathBuf> {
     all
 }
 
+/// Installs the files below a directory. All directories and files are opened relative to the descriptor of a directory that
+/// was checked, and the returned path has no symbolic links, so that it names what was checked.
 fn fill(directory: &Path, folder: &str, files: Files) -> Result<PathBuf, String> {
-    let path = directory.join(folder);
-    create_directory(directory).map_err(|error| format!("mkdir: {error}"))?;
-    check_owner_and_mode(directory)?;
+    let directory = CheckedDirectory::open(directory)?;
+    directory.check_last()?;
+    let folder = directory.child(folder)?;
     for (name, bytes) in files {
-        let file = path.join(name);
-        if holds(&file, bytes) {
-            continue;
+        let (parents, name) = name.rsplit_once('/').unwrap_or(("", name));
+        let mut parent = folder.again()?;
+        for name in parents.split('/').filter(|name| !name.is_empty()) {
+            parent = parent.child(name)?;
         }
-        let parent = file.parent().unwrap_or(&path);
-        create_directory(parent).map_err(|error| format!("mkdir: {error}"))?;
-        check_owner_and_mode(parent)?;
-        write(&file, bytes).map_err(|error| format!("{name}: {error}"))?;
-    }
-    Ok(path)
-}
-
-fn create_directory(directory: &Path) -> io::Result<()> {
-    if directory.is_dir() {
-        return Ok(());
-    }
-    DirBuilder::new().recursive(true).mode(0o755).create(directory)
-}
-
-/// Fails unless every folder of the path belongs to the user or root and no other user can replace it.
-fn check_owner_and_mode(directory: &Path) -> Result<(), String> {
-    let real = fs::canonicalize(directory).map_err(|error| error.to_string())?;
-    let user = rustix::process::geteuid().as_raw();
-    for folder in real.ancestors() {
-        let metadata = fs::symlink_metadata(folder).map_err(|error| error.to_string())?;
-        if metadata.uid() != 0 && metadata.uid() != user {
-            return Err(format!("{} belongs to another user", folder.display()));
-        }
-        // A sticky folder protects the folders in it, so only the last folder must not be writable for others.
-        let open = metadata.mode() & OTHERS_WRITE != 0;
-        if open && (metadata.mode() & STICKY == 0 || folder == real) {
-            return Err(format!("others can write into {}", folder.display()));
-        }
-        if user == 0 && metadata.mode() & EXECUTE_ALL != EXECUTE_ALL {
-            return Err(format!("other users' programs cannot reach {}", folder.display()));
+        if !parent.holds(name, bytes) {
+            parent.check_last()?;
+            parent.write(name, bytes).map_err(|error| format!("{name}: {error}"))?;
         }
     }
-    let mount = rustix::fs::statvfs(&real).map_err(|error| error.to_string())?;
-    if mount.f_flag.contains(StatVfsMountFlags::NOEXEC) {
-        return Err("it is mounted noexec".into());
-    }
-    Ok(())
+    folder.check_last()?;
+    Ok(folder.path)
 }
 
-/// Tells whether a file exists with these bytes, belongs to the user or root, and is not writable for others.
-fn holds(file: &Path, bytes: &[u8]) -> bool {
-    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    let Ok(mut open) = OpenOptions::new().read(true).custom_flags(flags).open(file) else { return false };
-    let user = rustix::process::geteuid().as_raw();
-    let trusted = open.metadata().is_ok_and(|metadata| {
-        metadata.is_file()
-            && (metadata.uid() == user || metadata.uid() == 0)
-            && metadata.mode() & OTHERS_WRITE == 0
-            && metadata.len() == bytes.len() as u64
-    });
-    let mut found = Vec::with_capacity(bytes.len() + 1);
-    trusted && open.read_to_end(&mut found).is_ok() && found == bytes
+/// A directory whose path has no symbolic links, and which no other user but root can replace.
+#[derive(Debug)]
+struct CheckedDirectory {
+    descriptor: OwnedFd,
+    path: PathBuf,
 }
 
-fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let temporary = file.with_file_name(format!(".{name}.{}", std::process::id()));
-    let _gone = fs::remove_file(&temporary);
-    let written = (|| {
-        let mut open: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        open.write_all(bytes)?;
-        open.set_permissions(Permissions::from_mode(0o555))?;
-        fs::rename(&temporary, file)
-    })();
-    if written.is_err() {
-        let _gone = fs::remove_file(&temporary);
+impl CheckedDirectory {
+    /// Opens a directory, and creates what is missing of it. Every directory of its path must belong to the user or root.
+    fn open(path: &Path) -> Result<CheckedDirectory, String> {
+        // A link may be replaced at any time. What counts is the path that it leads to now, which is checked below.
+        let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/"));
+        let missing = path.strip_prefix(existing).map_err(|error| error.to_string())?;
+        let real = fs::canonicalize(existing).map_err(|error| error.to_string())?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open("/", flags, Mode::empty()).map_err(|error| error.to_string())?;
+        let mut directory = CheckedDirectory { descriptor: root, path: "/".into() };
+        directory.check()?;
+        let names = real.strip_prefix("/").unwrap_or(&real).components().chain(missing.components());
+        for name in names {
+            directory = directory.child(name)?;
+        }
+        Ok(directory)
     }
-    written
+
+    fn again(&self) -> Result<CheckedDirectory, String> {
+        let descriptor = self.descriptor.try_clone().map_err(|error| error.to_string())?;
+        Ok(CheckedDirectory { descriptor, path: self.path.clone() })
+    }
+
+    /// Opens a directory in this one, and creates it if there is none. Fails for a symbolic link.
+    fn child(&self, name: impl AsRef<Path>) -> Result<CheckedDirectory, String> {
+        let (name, path) = (name.as_ref(), self.path.join(name.as_ref()));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || openat(&self.descriptor, name, flags, Mode::empty());
+        let opened = open().or_else(|errno| {
+            if errno != Errno::NOENT {
+                return Err(errno);
+            }
+            match mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => open(),
+                Err(errno) => Err(errno),
+            }
+        });
+        let descriptor = opened.map_err(|errno| format!("{}: {errno}", path.display()))?;
+        let directory = CheckedDirectory { descriptor, path };
+        directory.check()?;
+        Ok(directory)
+    }
+
+    /// Fails if another user can replace a directory in this one.
+    fn check(&self) -> Result<(), String> {
+        let (stat, path, user) = (self.stat()?, self.path.display(), geteuid().as_raw());
+        if stat.st_uid != 0 && stat.st_uid != user {
+            return Err(format!("{path} belongs to another user"));
+        }
+        // A sticky directory protects the directories in it.
+        if stat.st_mode & OTHERS_WRITE != 0 && stat.st_mode & STICKY == 0 {
+            return Err(format!("others can write into {path}"));
+        }
+        if user == 0 && stat.st_mode & EXECUTE_ALL != EXECUTE_ALL {
+            return Err(format!("other users' programs cannot reach {path}"));
+        }
+        Ok(())
+    }
+
+    /// Fails if another user can create a file in this directory, or no program can be loaded from it.
+    fn check_last(&self) -> Result<(), String> {
+        let stat = self.stat()?;
+        if stat.st_mode & OTHERS_WRITE != 0 {
+            return Err(format!("others can write into {}", self.path.display()));
+        }
+        let mount = fstatvfs(&self.descriptor).map_err(|errno| errno.to_string())?;
+        if mount.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+            return Err("it is mounted noexec".into());
+        }
+        Ok(())
+    }
+
+    fn stat(&self) -> Result<Stat, String> {
+        fstat(&self.descriptor).map_err(|errno| format!("{}: {errno}", self.path.display()))
+    }
+
+    /// Tells whether a file exists with these bytes, belongs to the user or root, and is not writable for others.
+    fn holds(&self, name: &str, bytes: &[u8]) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(&self.descriptor, name, flags, Mode::empty()) else { return false };
+        let file = File::from(file);
+        let user = geteuid().as_raw();
+        let trusted = file.metadata().is_ok_and(|metadata| {
+            metadata.is_file()
+                && (metadata.uid() == user || metadata.uid() == 0)
+                && metadata.mode() & OTHERS_WRITE == 0
+                && metadata.len() == bytes.len() as u64
+        });
+        let mut found = Vec::with_capacity(bytes.len() + 1);
+        trusted && file.take(bytes.len() as u64 + 1).read_to_end(&mut found).is_ok() && found == bytes
+    }
+
+    /// Writes a file under a temporary name and renames it.
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let temporary = format!(".{name}.{}", std::process::id());
+        let remove = || unlinkat(&self.descriptor, &temporary, AtFlags::empty()).is_ok();
+        remove();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let written = (|| {
+            let mut file = File::from(openat(&self.descriptor, &temporary, flags, Mode::RUSR | Mode::WUSR)?);
+            file.write_all(bytes)?;
+            file.set_permissions(Permissions::from_mode(0o555))?;
+            renameat(&self.descriptor, &temporary, &self.descriptor, name)?;
+            Ok(())
+        })();
+        if written.is_err() {
+            remove();
+        }
+        written
+    }
 }
 
 /// Returns the FNV-1a hash of names and contents. Only the folder's name depends on it.
@@ -169,27 +235,63 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o555);
     }
 
+    /// Returns a folder that weir may use; None if the source directory is open to other users.
+    fn own_folder() -> Option<tempfile::TempDir> {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        CheckedDirectory::open(dir.path()).is_ok().then_some(dir)
+    }
+
     #[test]
     fn a_folder_that_others_can_write_is_not_used() {
-        let dir = tempfile::tempdir().unwrap();
+        let Some(dir) = own_folder() else { return };
         let open = dir.path().join("open");
         fs::create_dir(&open).unwrap();
         for mode in [0o777, 0o775, 0o1777] {
             fs::set_permissions(&open, Permissions::from_mode(mode)).unwrap();
-            assert!(check_owner_and_mode(&open).is_err(), "{mode:o}");
+            let refused = fill(&open, "f", FILES);
+            assert!(refused.is_err_and(|why| why.contains("others can write")), "{mode:o}");
         }
     }
 
     #[test]
+    fn the_path_of_the_files_has_no_links() {
+        let Some(dir) = own_folder() else { return };
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        // The path was checked where the link leads to, and used through the link, which another user may replace.
+        let path = fill(&link.join("new"), "f", FILES).unwrap();
+        assert_eq!(path, fs::canonicalize(&real).unwrap().join("new/f"));
+        assert_eq!(fs::read(path.join("lib.so")).unwrap(), b"one");
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_folder_is_not_followed() {
+        let Some(dir) = own_folder() else { return };
+        let elsewhere = dir.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        for name in ["f", "g/deep"] {
+            let link = dir.path().join(name);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+            let folder = name.split('/').next().unwrap();
+            assert!(fill(dir.path(), folder, FILES).is_err(), "{name}");
+        }
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
+
+    #[test]
     fn a_file_that_others_can_write_is_not_used() {
-        let dir = tempfile::tempdir().unwrap();
+        let Some(dir) = own_folder() else { return };
+        let folder = CheckedDirectory::open(dir.path()).unwrap();
         let file = dir.path().join("f");
         fs::write(&file, b"x").unwrap();
         for (mode, used) in [(0o644, true), (0o666, false)] {
             fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            assert_eq!(holds(&file, b"x"), used);
+            assert_eq!(folder.holds("f", b"x"), used);
         }
         std::os::unix::fs::symlink(&file, dir.path().join("link")).unwrap();
-        assert!(!holds(&dir.path().join("link"), b"x"));
+        assert!(!folder.holds("link", b"x"));
     }
 }
