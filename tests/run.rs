@@ -324,3 +324,31 @@ fn a_cpython_killed_while_it_starts_dies_at_once() {
         assert!(cpu_ns < LIMIT_NS, "killed after {delay} s: {} ms of CPU time", cpu_ns / 1_000_000);
     }
 }
+
+#[test]
+fn a_result_that_cannot_be_written_does_not_change_the_status() {
+    let dir = disk_dir();
+    for (verb, options) in [("run", &["--rescue"][..]), ("trace", &["--quiet"])] {
+        let arguments = [&[verb], options, &["--json", "/dev/full", "--", "sh", "-c", "exit 3"]].concat();
+        let output = run(dir.path(), &arguments);
+        assert_eq!(output.status.code(), Some(3), "{verb}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("ENOSPC"), "{verb}: {}", text(&output.stderr));
+        let arguments = [&[verb], options, &["--json", "none/j", "--", "touch", "started"]].concat();
+        assert_eq!(run(dir.path(), &arguments).status.code(), Some(125), "{verb}");
+        assert!(!dir.path().join("started").exists(), "{verb}: checked before the start");
+    }
+}
+
+#[test]
+fn a_delay_is_written_as_a_size_is() {
+    let dir = disk_dir();
+    for (delay, why) in [
+        ("1e3", "write a number and a unit"),
+        ("18446744073709551615", "too large"),
+        ("-1", "must be positive"),
+    ] {
+        let output = run(dir.path(), &["run", &format!("--max-delay={delay}"), "--", "true"]);
+        assert_eq!(output.status.code(), Some(2), "{delay}");
+        assert!(text(&output.stderr).contains(why), "{delay}: {}", text(&output.stderr));
+    }
+}

@@ -92,8 +92,7 @@ impl<T: TableOptions> OutputOptions<T> {
     }
 }
 
-/// The open files of the output options. Each file is written at most once; a file that was created and never written
-/// is removed on drop.
+/// The files of the output options. Each file is written at most once.
 pub struct OutputFiles {
     json: Option<OutputFile>,
     csv: Option<OutputFile>,

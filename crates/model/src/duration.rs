@@ -2,15 +2,29 @@
 
 use std::time::Duration;
 
-/// Parses `200ms`, `5s`, `1m 30s`. A bare number is in seconds, as in sleep(1).
+/// The longest duration, in seconds: a century. A deadline after it can still be computed.
+const LONGEST_S: f64 = 3.2e9;
+
+/// Parses `200ms`, `5s`, `1m 30s`. A bare number is in seconds, as in sleep(1). As in sizes, a number has digits and at most
+/// one point: no sign, no exponent.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    if let Ok(seconds) = text.trim().parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds)
-            .map_err(|_| format!("'{text}' is not a duration: it must be positive"));
+    let trimmed = text.trim();
+    let too_long = || format!("'{text}' is too large for a duration: use at most 100 years");
+    let is_number = !trimmed.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if let Some(seconds) = trimmed.parse::<f64>().ok().filter(|_| is_number) {
+        let seconds = if seconds <= LONGEST_S { Duration::try_from_secs_f64(seconds).ok() } else { None };
+        return seconds.ok_or_else(too_long);
     }
-    humantime::parse_duration(text.trim()).map_err(|_| {
-        format!("'{text}' is not a duration: write a number and a unit, such as 200ms, 5s or 2m")
-    })
+    match humantime::parse_duration(trimmed) {
+        Ok(duration) if duration.as_secs_f64() <= LONGEST_S => Ok(duration),
+        Ok(_) | Err(humantime::DurationError::NumberOverflow) => Err(too_long()),
+        Err(_) if trimmed.strip_prefix('-').is_some_and(|rest| parse(rest).is_ok()) => {
+            Err(format!("'{text}' is not a duration: it must be positive"))
+        }
+        Err(_) => {
+            Err(format!("'{text}' is not a duration: write a number and a unit, such as 200ms, 5s or 2m"))
+        }
+    }
 }
 
 /// Returns seconds with three significant digits in a fitting unit: `1.25 s`, `340 ms`, `12.0 µs`.
@@ -51,6 +65,20 @@ mod tests {
         assert!(
             parse("-2").is_err() && parse("soon").is_err() && parse("").is_err() && parse("1e99").is_err()
         );
+    }
+
+    #[test]
+    fn a_number_is_written_as_in_a_size() {
+        for text in ["1e3", "+1", "inf", "nan", "0x10", "."] {
+            assert!(parse(text).is_err_and(|error| error.contains("write a number and a unit")), "{text}");
+        }
+        for text in ["18446744073709551615", "18446744073709551615s", "99999999999999999999ms", "1000y"] {
+            assert!(parse(text).is_err_and(|error| error.contains("too large")), "{text}: {:?}", parse(text));
+        }
+        for text in ["-1", "-200ms"] {
+            assert!(parse(text).is_err_and(|error| error.contains("must be positive")), "{text}");
+        }
+        assert_eq!(parse("0.5"), Ok(Duration::from_millis(500)));
     }
 
     #[test]

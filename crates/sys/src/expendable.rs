@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::process_cpu_ns;
+use crate::shared_memory::Shared;
 use crate::{proc, process_stat};
 
 /// The interval at which a silent child is examined: short for a user.
@@ -32,11 +33,8 @@ const MAX_ANSWER_BYTES: usize = 1 << 30;
 pub struct ExpendableChild {
     pid: u32,
     socket: UnixStream,
-    flags: *mut SharedFlags,
+    flags: Shared<SharedFlags>,
 }
-
-// SAFETY: `flags` points to a shared mapping of atomics, which this value owns.
-unsafe impl Send for ExpendableChild {}
 
 /// The time that a child may take for one answer.
 #[derive(Debug, Clone, Copy)]
@@ -76,10 +74,8 @@ static OWN_FLAGS: AtomicPtr<SharedFlags> = AtomicPtr::new(null_mut());
 pub fn critical<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the mapping exists until the process ends.
     let Some(flags) = (unsafe { OWN_FLAGS.load(Relaxed).as_ref() }) else { return work() };
-    let die_with_parent = |signal: libc::c_int| {
-        // SAFETY: the call takes numbers.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
-    };
+    // SAFETY: the call takes numbers.
+    let die_with_parent = |signal: libc::c_int| unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
     flags.critical.store(true, Relaxed);
     die_with_parent(0);
     let result = work();
@@ -118,17 +114,14 @@ impl ExpendableChild {
     /// must not need another thread of the parent. The child dies with the calling thread.
     pub fn start(serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>) -> io::Result<ExpendableChild> {
         let (socket, child_socket) = UnixStream::pair()?;
-        let flags = map_flags()?;
+        // SAFETY: zero bytes are valid atomics.
+        let flags = unsafe { Shared::<SharedFlags>::zeroed() }?;
         let parent = std::process::id();
         // SAFETY: the child calls `serve_requests`, which never returns.
         match unsafe { libc::fork() } {
-            0 => serve_requests(parent, child_socket, flags, serve),
+            0 => serve_requests(parent, child_socket, &flags, serve),
             pid if pid > 0 => Ok(ExpendableChild { pid: pid as u32, socket, flags }),
-            _ => {
-                let error = io::Error::last_os_error();
-                unmap_flags(flags);
-                Err(error)
-            }
+            _ => Err(io::Error::last_os_error()),
         }
     }
 
@@ -150,24 +143,19 @@ impl ExpendableChild {
         send(&mut self.socket, request).map_err(|_| NoAnswer::Ended)?;
         let (mut answer, mut wanted) = (Vec::new(), None);
         while wanted.is_none_or(|wanted| answer.len() < wanted) {
-            self.flags().stop.store(is_stopped(), Relaxed);
+            self.flags.stop.store(is_stopped(), Relaxed);
             if self.is_readable() {
                 receive_part(&mut self.socket, &mut answer, &mut wanted)?;
                 continue;
             }
             let blocked = if is_stopped() { limits.blocked.min(BLOCKED_AFTER_STOP) } else { limits.blocked };
             let problem = watch.check(Limits { blocked, ..limits });
-            let is_critical = self.flags().critical.load(Relaxed) && watch.blocked < CRITICAL_MOST;
+            let is_critical = self.flags.critical.load(Relaxed) && watch.blocked < CRITICAL_MOST;
             if let Some(problem) = problem.filter(|_| !is_critical) {
                 return Err(problem);
             }
         }
         Ok(answer)
-    }
-
-    fn flags(&self) -> &SharedFlags {
-        // SAFETY: the mapping exists until `self` is dropped.
-        unsafe { &*self.flags }
     }
 
     /// Waits for bytes of an answer, for one interval.
@@ -192,7 +180,6 @@ impl Drop for ExpendableChild {
             }
             std::thread::sleep(Duration::from_micros(500));
         }
-        unmap_flags(self.flags);
     }
 }
 
@@ -233,17 +220,15 @@ fn is_runnable(pid: u32) -> bool {
 fn serve_requests(
     parent: u32,
     mut socket: UnixStream,
-    flags: *mut SharedFlags,
+    flags: &Shared<SharedFlags>,
     mut serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>,
 ) -> ! {
     isolate(parent, &socket);
-    OWN_FLAGS.store(flags, Relaxed);
-    // SAFETY: the mapping exists until the process ends.
-    let stop = unsafe { &(*flags).stop };
+    OWN_FLAGS.store(flags.address(), Relaxed);
     // A panic must not unwind into the parent's frames.
     let _ended = catch_unwind(AssertUnwindSafe(|| {
         while let Some(request) = receive(&mut socket) {
-            if send(&mut socket, &serve(&request, stop)).is_err() {
+            if send(&mut socket, &serve(&request, &flags.stop)).is_err() {
                 break;
             }
         }
@@ -269,21 +254,6 @@ fn isolate(parent: u32, socket: &UnixStream) {
         libc::syscall(libc::SYS_close_range, 3, kept - 1, 0);
         libc::syscall(libc::SYS_close_range, kept + 1, u32::MAX, 0);
     }
-}
-
-fn map_flags() -> io::Result<*mut SharedFlags> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let sharing = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping; zero bytes are valid flags.
-    match unsafe { libc::mmap(null_mut(), size_of::<SharedFlags>(), protection, sharing, -1, 0) } {
-        libc::MAP_FAILED => Err(io::Error::last_os_error()),
-        mapping => Ok(mapping.cast()),
-    }
-}
-
-fn unmap_flags(flags: *mut SharedFlags) {
-    // SAFETY: the caller owns the mapping and does not use it any more.
-    unsafe { libc::munmap(flags.cast(), size_of::<SharedFlags>()) };
 }
 
 /// Sends a message: its length in 8 bytes, then its bytes.

@@ -19,6 +19,7 @@ pub mod process_access;
 pub mod process_stat;
 pub mod ptrace;
 pub mod seccomp;
+mod shared_memory;
 pub mod signals;
 pub mod syscalls;
 pub mod write_as;

@@ -44,12 +44,12 @@ pub struct LimitedMemory<'a> {
     is_partial: Cell<bool>,
 }
 
-/// What [`LimitedMemory`] returns of a content that exceeds the budget.
+/// The treatment of a content that exceeds the budget of [`LimitedMemory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitedContent {
-    /// No bytes, so that the budget is left for others.
+    /// Returns no bytes of it, so that the budget is left for others.
     WholeOrNothing,
-    /// The first bytes.
+    /// Returns as many of its first bytes as the budget still has.
     Prefix,
 }
 

@@ -11,12 +11,13 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::shared_memory::Shared;
 use crate::writer_identity::{FileSizeLimit, WriterIdentity, file_size_limit};
 
 /// The longest time of the child: its write waits for no reader, but a file system may not answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the child shows to its parent while it works, in memory that both share.
+/// The state of the child's work, in memory that it shares with its parent.
 #[derive(Debug, Default)]
 pub struct WriteProgress {
     /// The number of bytes written.
@@ -73,18 +74,18 @@ impl ChildCredentials {
         file: BorrowedFd,
         work: impl FnOnce(BorrowedFd, &WriteProgress),
     ) -> (usize, io::Result<()>) {
-        let progress = match SharedProgress::map() {
+        // SAFETY: zero bytes are valid atomics.
+        let progress = match unsafe { Shared::<WriteProgress>::zeroed() } {
             Ok(progress) => progress,
             Err(error) => return (0, Err(error)),
         };
         // SAFETY: the child makes only async-signal-safe calls, as the caller promises for `work`, and never returns.
         let pid = match unsafe { libc::fork() } {
             -1 => return (0, Err(io::Error::last_os_error())),
-            0 => self.run_in_child(file, progress.get(), work),
+            0 => self.run_in_child(file, &progress, work),
             pid => pid,
         };
         wait_or_kill(pid);
-        let progress = progress.get();
         let written = progress.written.load(Relaxed);
         let error = match progress.errno.load(Relaxed) {
             0 if progress.is_finished.load(Relaxed) => return (written, Ok(())),
@@ -214,33 +215,6 @@ fn wait_or_kill(pid: libc::pid_t) {
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-/// A mapping that parent and child share. Dropping it unmaps it in this process.
-struct SharedProgress(*mut WriteProgress);
-
-impl SharedProgress {
-    fn map() -> io::Result<SharedProgress> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let sharing = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping; zero bytes are a valid value.
-        match unsafe { libc::mmap(null_mut(), size_of::<WriteProgress>(), protection, sharing, -1, 0) } {
-            libc::MAP_FAILED => Err(io::Error::last_os_error()),
-            mapping => Ok(SharedProgress(mapping.cast())),
-        }
-    }
-
-    fn get(&self) -> &WriteProgress {
-        // SAFETY: the mapping exists until `self` is dropped, and holds atomics only.
-        unsafe { &*self.0 }
-    }
-}
-
-impl Drop for SharedProgress {
-    fn drop(&mut self) {
-        // SAFETY: `self` owns the mapping, and no reference outlives it.
-        unsafe { libc::munmap(self.0.cast(), size_of::<WriteProgress>()) };
     }
 }
 

@@ -137,7 +137,8 @@ Examples:
 Exit status: the command's own, or
   128+N  signal N ended the command
   2      wrong usage
-  125    weir failed, or an option cannot be honoured
+  125    weir failed, or an option cannot be honoured; if the command failed
+         too, its own status
   126    the command cannot be executed
   127    the command was not found";
 
@@ -226,6 +227,9 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
     let after_exit = report.after_exit();
     let outcome = launch::launch(&plan, after_exit, |problems| report.print_remarks(&plan, problems))?;
     report.print_outcome(&outcome);
-    report.write_json(&plan, Some(&outcome))?;
-    Ok(exit_status::after_command(Some(outcome.exit), false, false))
+    let written = report.write_json(&plan, Some(&outcome));
+    if let Err(failure) = &written {
+        eprintln_lossy!("weir: {}", failure.text);
+    }
+    Ok(exit_status::after_command(Some(outcome.exit), written.is_err(), false))
 }
