@@ -105,7 +105,7 @@ pub fn as_nobody(dir: &Path, arguments: &[&str]) -> Command {
 /// closed to other users.
 pub fn for_nobody() -> tempfile::TempDir {
     let dir = tempfile::Builder::new().prefix("weir-test-").tempdir_in("/var/tmp").expect("/var/tmp");
-    fs::copy(WEIR, dir.path().join("weir")).expect("a copy of weir");
+    copy_program(WEIR, &dir.path().join("weir"));
     fs::create_dir(dir.path().join("tmp")).expect("mkdir");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
     for path in [dir.path().into(), dir.path().join("tmp")] {
@@ -142,4 +142,11 @@ pub fn skip(test: &str, why: &str) {
         let file = OpenOptions::new().append(true).create(true).open(path);
         let _ = file.and_then(|mut file| writeln!(file, "{test}: {why}"));
     }
+}
+
+/// Copies a program by cp(1). A file that this process itself wrote may still be open in a child that another test has
+/// just forked; then execve(2) fails with ETXTBSY.
+pub fn copy_program(from: impl AsRef<std::ffi::OsStr>, to: &Path) {
+    let copied = Command::new("cp").arg("--").arg(from).arg(to).status().expect("cp");
+    assert!(copied.success(), "cp to {}", to.display());
 }

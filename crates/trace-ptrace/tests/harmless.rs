@@ -271,9 +271,6 @@ fn ignored_signals_end_no_call() {
     for options in [exact(), TraceOptions::default()] {
         let options = TraceOptions { limit: Some(Duration::from_secs(30)), ..options };
         let run = trace(common::command(&[text(&program)]), &options).expect("a run");
-        assert_eq!(
-            run.exits().first().map(|(_, exit, _)| *exit),
-            Some(weir_model::trace::Exit::Code(0))
-        );
+        assert_eq!(run.exits().first().map(|(_, exit, _)| *exit), Some(weir_model::trace::Exit::Code(0)));
     }
 }

@@ -143,3 +143,10 @@ pub fn python() -> String {
     let printed = command.output().expect("python3 runs").stdout;
     String::from_utf8(printed).expect("a path").trim().to_string()
 }
+
+/// Copies a program by cp(1). A file that this process itself wrote may still be open in a child that another test has
+/// just forked; then execve(2) fails with ETXTBSY.
+pub fn copy_program(from: impl AsRef<std::ffi::OsStr>, to: &Path) {
+    let copied = Command::new("cp").arg("--").arg(from).arg(to).status().expect("cp");
+    assert!(copied.success(), "cp to {}", to.display());
+}
