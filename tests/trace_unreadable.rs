@@ -21,7 +21,7 @@ fn verdict(engine: &str, dir: &Path, command: &[&str]) -> (String, Vec<String>) 
 }
 
 #[test]
-fn file_buffers_of_cpp() {
+fn file_buffers_of_libcxx() {
     let code = "#include <fstream>\n#include <csignal>\n#include <unistd.h>\n\
         int main(int words, char **word) {\n\
             std::ofstream log(\"log\");\n\
@@ -30,12 +30,23 @@ fn file_buffers_of_cpp() {
             if (words > 2) kill(getpid(), SIGKILL);\n\
         }\n";
     for_each_engine(|engine, dir| {
-        let Some(program) = compile_by("c++", dir, "log", code, &[]) else { return };
+        if !has_libcxx() {
+            return skip("file_buffers_of_libcxx", "there is no clang++ with libc++");
+        }
+        let Some(program) = compile_by("clang++", dir, "log", code, &["-stdlib=libc++"]) else { return };
         let program = path(&program);
         for command in [&[program][..], &[program, "silent"], &[program, "is", "killed"]] {
             assert_eq!(verdict(engine, dir, command).0, FILE_BUFFERS, "{engine} {command:?}");
         }
     });
+}
+
+/// Tells whether clang++ can compile with libc++.
+fn has_libcxx() -> bool {
+    let words = ["-stdlib=libc++", "-x", "c++", "-include", "fstream", "-fsyntax-only", "/dev/null"];
+    let mut command = std::process::Command::new("clang++");
+    let status = command.args(words).stderr(std::process::Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 #[test]
@@ -46,7 +57,9 @@ fn programs_whose_buffers_are_read() {
         let c =
             compile(dir, "plain", "#include <stdio.h>\nint main(void) { return puts(\"text\") < 0; }\n", &[]);
         let cpp = compile_by("c++", dir, "plaincpp", cpp, &[]);
-        for program in [c, cpp].into_iter().flatten() {
+        let file = "#include <fstream>\nint main() { std::ofstream(\"log\") << \"text\\n\"; }\n";
+        let file = compile_by("c++", dir, "filecpp", file, &[]);
+        for program in [c, cpp, file].into_iter().flatten() {
             let (verdict, buffers) = verdict(engine, dir, &[path(&program)]);
             assert!(verdict.starts_with("Nothing is wrong with "), "{engine} {program:?}: {verdict}");
             assert!(buffers.is_empty(), "{buffers:?}");

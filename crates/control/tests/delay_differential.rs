@@ -2,11 +2,14 @@
 
 mod common;
 
-use common::{BUILDS, assert_same, bare, compile, folder, output, supervised, text};
+use common::{BUILDS, CPP_BUILDS, assert_same, bare, compile, folder, output, supervised, text};
 
-/// Modes of restless.c (see there), and the lines of each.
+/// Modes of restless.c and restless.cc (see there), and the lines of each.
 const KINDS: [(&str, &str); 7] =
     [("p", "500"), ("w", "500"), ("f", "400"), ("s", "200"), ("2", "150"), ("t", "1000"), ("e", "150")];
+
+/// A further mode of restless.cc.
+const MOVES: (&str, &str) = ("m", "300");
 
 fn seeds() -> u64 {
     if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 12 } else { 1 }
@@ -14,9 +17,11 @@ fn seeds() -> u64 {
 
 fn check_build(build: common::Build, delay: &str) {
     let folder = folder();
-    let Some(program) = compile("delay_differential", build, "restless.c", folder.path()) else { return };
+    let is_cpp = build.compiler == "g++";
+    let source = if is_cpp { "restless.cc" } else { "restless.c" };
+    let Some(program) = compile("delay_differential", build, source, folder.path()) else { return };
     let file = folder.path().join("seek");
-    for (kind, lines) in KINDS {
+    for (kind, lines) in KINDS.into_iter().chain(is_cpp.then_some(MOVES)) {
         for seed in 1..=seeds() {
             let seed = seed.to_string();
             let words = |kind| [text(&program), kind, &seed, lines, text(&file)].map(str::to_string);
@@ -84,4 +89,20 @@ fn musl() {
 #[test]
 fn musl_stripped() {
     check_build(BUILDS[4], "1");
+}
+
+#[test]
+fn cpp() {
+    check_build(CPP_BUILDS[0], "1");
+    check_build(CPP_BUILDS[0], "20");
+}
+
+#[test]
+fn cpp_static() {
+    check_build(CPP_BUILDS[1], "1");
+}
+
+#[test]
+fn cpp_stripped() {
+    check_build(CPP_BUILDS[2], "1");
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{BUILDS, Build, compile, folder, supervised, text, until};
+use common::{BUILDS, Build, CPP_BUILDS, compile, folder, supervised, text, until};
 
 /// One run: the command, the kind of its output, and whether weir bounds the delay too.
 struct Case {
@@ -107,7 +107,8 @@ fn kill_at_many_moments(name: &str, program: Vec<String>) {
 
 fn kill_c_program(build: Build) {
     let folder = folder();
-    if let Some(program) = compile("rescue_kill", build, "numbers.c", folder.path()) {
+    let source = if build.compiler == "g++" { "numbers.cc" } else { "numbers.c" };
+    if let Some(program) = compile("rescue_kill", build, source, folder.path()) {
         kill_at_many_moments(build.name, vec![text(&program).to_string()]);
     }
 }
@@ -130,6 +131,16 @@ fn glibc_stripped() {
 #[test]
 fn musl() {
     kill_c_program(BUILDS[3]);
+}
+
+#[test]
+fn cpp() {
+    kill_c_program(CPP_BUILDS[0]);
+}
+
+#[test]
+fn cpp_stripped() {
+    kill_c_program(CPP_BUILDS[2]);
 }
 
 #[test]

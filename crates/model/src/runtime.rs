@@ -16,6 +16,7 @@ pub struct RuntimeId {
 /// The runtimes that code outside `weir-walkers` names.
 #[allow(missing_docs)]
 impl RuntimeId {
+    pub const CPP: RuntimeId = RuntimeId::new("cpp");
     pub const CPYTHON: RuntimeId = RuntimeId::new("cpython");
     pub const GLIBC: RuntimeId = RuntimeId::new("glibc");
     pub const GO: RuntimeId = RuntimeId::new("go");

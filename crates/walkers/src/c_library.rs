@@ -31,6 +31,23 @@ pub(crate) fn detect(process: &ProcessImages, found: &mut Detected) {
     }
 }
 
+/// Returns the streams of glibc in a process; None with another C library, and before it is loaded.
+pub(crate) fn glibc_streams(process: &ProcessImages) -> Option<GlibcStreams> {
+    let library = process.starts().find(|region| is_c_library(region.name()));
+    let (image, region) = match library {
+        Some(region) => (process.image(region)?, region),
+        None => (process.executable.clone()?, process.executable_start()?),
+    };
+    match image.symbol_at("_IO_list_all", region.start) {
+        Some(head) => Some(GlibcStreams::at(head)),
+        None if library.is_some() => None,
+        None => {
+            let area = ImageMemory::of(&process.regions, &process.path)?;
+            glibc::list_search::search(&process.memory, &area)
+        }
+    }
+}
+
 /// Tells whether a file of this name is a C library.
 pub(crate) fn is_c_library(name: &str) -> bool {
     let glibc = name.starts_with("libc.so.6") || name.starts_with("libc-2.");

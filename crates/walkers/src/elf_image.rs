@@ -14,6 +14,7 @@ use weir_model::trace::RuntimeId;
 use weir_sys::elf::{ElfFile, ElfSections};
 
 use crate::runtimes::FILES;
+use crate::runtimes::cpp;
 use crate::runtimes::go::GoSections;
 use crate::runtimes::rust::layouts::{self, RustLayouts};
 use crate::{RuntimeEntry, WalkerEntry};
@@ -82,6 +83,11 @@ pub(crate) struct ElfImage {
     names_runtime: OnceLock<bool>,
     /// The runtimes without a walker that are linked into the file, or that it uses; searched on first use.
     linked_runtimes: OnceLock<Vec<RuntimeId>>,
+    /// Addresses and sizes of the sections that can have C++ type information: constants that the loader relocates, and
+    /// in an executable at a fixed address all constants.
+    pub type_sections: Vec<(u64, u64)>,
+    /// Addresses of the name of libstdc++'s file buffer type; searched on first use.
+    file_buffer_names: OnceLock<Vec<u64>>,
     symbols: Vec<ElfSymbol>,
 }
 
@@ -121,6 +127,13 @@ impl ElfImage {
     /// Tells whether a runtime whose buffers no walker reads is linked into the file. `path` is the path of this file.
     pub fn links_runtime(&self, path: &Path, runtime: RuntimeId) -> bool {
         self.linked_runtimes.get_or_init(|| linked_runtimes(path)).contains(&runtime)
+    }
+
+    /// Returns the addresses of the name of libstdc++'s file buffer type, in the image's own addresses. The file
+    /// contains the name if it contains the library. `path` is the path of this file.
+    pub fn file_buffer_names(&self, path: &Path) -> &[u64] {
+        let read = || ElfFile::open(path).and_then(|elf| Some(cpp::type_names(&elf.sections().ok()?)));
+        self.file_buffer_names.get_or_init(|| read().unwrap_or_default())
     }
 
     /// Returns the difference between addresses in a process and the image's own, for the file's first page at
@@ -258,6 +271,8 @@ fn read_own(elf: &ElfFile) -> object::Result<ElfImage> {
     let code = segments.iter().find(|segment| segment.p_flags(LittleEndian).0 & PF_X.0 != 0);
     image.code = code.map_or(0, |segment| segment.p_vaddr(LittleEndian));
     let sections = elf.sections()?;
+    let with_types = if image.relative { &[".data.rel.ro"][..] } else { &[".data.rel.ro", ".rodata"] };
+    image.type_sections = with_types.iter().filter_map(|name| sections.address_and_size(name)).collect();
     image.go_parts = go_parts(&sections);
     image.go = image.go_parts.is_some() || sections.has(".gopclntab");
     let (rust, has_types) = (is_rust(&sections), sections.has(".debug_info"));

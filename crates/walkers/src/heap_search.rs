@@ -1,4 +1,4 @@
-//! Reads the memory that a program allocated, the heap and private memory without a file, block by block.
+//! Reads the memory in which a program has its objects, block by block.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -37,27 +37,47 @@ const OVERLAP: u64 = 64;
 
 /// As [`blocks`], but reads only pages that were ever used: a runtime may map far more than it uses. Each block
 /// contains the first bytes of the next one.
-pub(crate) fn touched(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &[u8])) {
+pub(crate) fn touched(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8])) {
+    let _complete = touched_part(pid, memory, 0, SEARCH_MOST, visit);
+}
+
+/// As [`touched`], for at most `most` bytes from an address on. Returns the address at which the next part begins;
+/// None after the last one.
+pub(crate) fn touched_part(
+    pid: u32,
+    memory: &dyn Memory,
+    from: u64,
+    most: u64,
+    mut visit: impl FnMut(u64, &[u8]),
+) -> Option<u64> {
     let page = rustix::param::page_size() as u64;
     let used = File::open(format!("/proc/{pid}/pagemap")).ok();
-    let (mut left, mut block) = (SEARCH_MOST, vec![0; (BLOCK + OVERLAP) as usize]);
+    let (mut left, mut block) = (most, vec![0; (BLOCK + OVERLAP) as usize]);
     let regions = regions(pid);
-    let likely = |one: &&MappedRegion| one.writable && one.private && one.kind.is_memory();
+    // The variables of an executable or library share pages with its file.
+    let has_objects = |kind: &MappingKind| kind.is_memory() || matches!(kind, MappingKind::File(_));
+    let likely =
+        |one: &&MappedRegion| one.writable && one.private && has_objects(&one.kind) && one.end > from;
     let mut mapped = MAPPED_MOST;
     for region in regions.iter().filter(likely) {
-        for at in (region.start..region.end).step_by(BLOCK as usize) {
+        for at in (region.start.max(from)..region.end).step_by(BLOCK as usize) {
             let bytes = BLOCK.min(region.end - at).min(mapped);
             mapped -= bytes;
             for (start, end) in runs(used.as_ref(), at, bytes, page) {
-                let got = memory.read(start, &mut block[..((end - start).min(left) + OVERLAP) as usize]);
+                let bytes = (end - start).min(left);
+                let got = memory.read(start, &mut block[..(bytes + OVERLAP) as usize]);
                 visit(start, &block[..got]);
-                left -= (end - start).min(left);
+                left -= bytes;
+                if left == 0 {
+                    return Some(start + bytes);
+                }
             }
-            if left == 0 || mapped == 0 {
-                return;
+            if mapped == 0 {
+                return None;
             }
         }
     }
+    None
 }
 
 /// Returns ranges of consecutive pages that are in memory or swapped out; all pages if that is not known.

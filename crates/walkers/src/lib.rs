@@ -31,7 +31,7 @@ use weir_sys::memory::Memory;
 
 pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_head, needs_stops};
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
-pub use pending_bytes::{MemoryStore, PendingBytes};
+pub use pending_bytes::{CountWord, MemoryStore, PendingBytes};
 pub use process_images::{functions, unreadable, unreadable_of_file, walkers, walkers_missing};
 pub use process_streams::{PENDING_MOST, PendingRead, StreamPreview, pending, previews};
 pub use runtime_entry::{

@@ -24,6 +24,12 @@ pub struct PendingBytes {
     pub(crate) partial_stores: Vec<PartialStore>,
     /// A search of the memory found the stream, as in [`weir_model::trace::Buffer::found_by_search`].
     pub found_by_search: bool,
+    /// Address of the bytes, if the runtime writes them from there: each of its writes of these bytes begins at their
+    /// first byte that is not written yet. The address distinguishes bytes that were written ahead from equal bytes
+    /// elsewhere, also while no walker finds the stream. None: unknown, or the runtime copies the bytes first.
+    pub data_address: Option<u64>,
+    /// The word in which the runtime notes that it has put or written bytes; None: unknown.
+    pub note: Option<CountWord>,
     /// The largest number of bytes that can remain in the stream: the room at the place where they must be.
     pub(crate) remainder_most: u64,
 }
@@ -49,6 +55,16 @@ impl PendingBytes {
     pub fn can_drain_partially(&self) -> bool {
         !self.partial_stores.is_empty() && self.remainder_most >= self.bytes.len() as u64
     }
+}
+
+/// A word of a stream that changes with the number of its pending bytes. The runtime changes it within some hundred
+/// instructions after the write(2) that has written the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountWord {
+    #[allow(missing_docs)]
+    pub address: u64,
+    /// The value that notes that all bytes were written.
+    pub when_written: u64,
 }
 
 /// Bytes to store into a process's memory.
@@ -107,6 +123,8 @@ mod tests {
             drain_stores: Vec::new(),
             partial_stores,
             found_by_search: false,
+            data_address: None,
+            note: None,
             remainder_most,
         }
     }

@@ -156,7 +156,7 @@ impl ProcessImages {
     }
 
     /// As [`Self::image`], with the path by which the file can be opened now.
-    fn image_file(&self, region: &MappedRegion) -> Option<(PathBuf, Arc<ElfImage>)> {
+    pub fn image_file(&self, region: &MappedRegion) -> Option<(PathBuf, Arc<ElfImage>)> {
         let MappingKind::File(path) = &region.kind else { return None };
         let inside = Path::new(&format!("/proc/{}/root", self.pid)).join(path.strip_prefix("/").ok()?);
         let mapping =

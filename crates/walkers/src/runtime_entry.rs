@@ -46,6 +46,8 @@ pub enum ProgramDetection {
 pub enum BufferAccess {
     /// A walker reads the buffers.
     Readable(WalkerEntry),
+    /// A walker reads the buffers of some programs. The entry recognises the others.
+    PartlyReadable(WalkerEntry, UnreadableEntry),
     /// No walker reads the buffers.
     Unreadable(UnreadableEntry),
     /// The runtime has no buffers, or those of the C library.
@@ -61,6 +63,8 @@ pub struct UnreachedBuffers {
     pub options: &'static [&'static str],
     /// Tells whether a program with this executable can have such buffers. True if the executable does not tell.
     pub possible: fn(&ElfSections) -> bool,
+    /// A walker reads and drains the buffers, so a short delay from outside substitutes for the modes none and line.
+    pub is_drained: bool,
 }
 
 impl UnreachedBuffers {
@@ -137,7 +141,7 @@ impl RuntimeEntry {
     /// Returns how the runtime's walkers are found; None if no walker reads its buffers.
     pub(crate) fn walker_entry(&self) -> Option<&WalkerEntry> {
         match &self.buffers {
-            BufferAccess::Readable(walker) => Some(walker),
+            BufferAccess::Readable(walker) | BufferAccess::PartlyReadable(walker, _) => Some(walker),
             BufferAccess::Unreadable(_) | BufferAccess::NotOwn => None,
         }
     }
@@ -145,7 +149,7 @@ impl RuntimeEntry {
     /// Returns how processes with unreadable buffers of the runtime are found.
     pub(crate) fn unreadable_entry(&self) -> Option<&UnreadableEntry> {
         match &self.buffers {
-            BufferAccess::Unreadable(entry) => Some(entry),
+            BufferAccess::Unreadable(entry) | BufferAccess::PartlyReadable(_, entry) => Some(entry),
             BufferAccess::Readable(_) | BufferAccess::NotOwn => None,
         }
     }
@@ -261,8 +265,7 @@ mod tests {
         ] {
             assert_eq!(detected(names, None), runtime, "{names:?}");
         }
-        for (compiled, runtime) in
-            [(RuntimeId::GO, "Go"), (RuntimeId::RUST, "Rust"), (RuntimeId::new("cpp"), "C++")]
+        for (compiled, runtime) in [(RuntimeId::GO, "Go"), (RuntimeId::RUST, "Rust"), (RuntimeId::CPP, "C++")]
         {
             assert_eq!(detected(&["prog"], Some(compiled)), runtime);
         }

@@ -3,7 +3,7 @@
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
-use crate::pending_bytes::{MemoryStore, PartialStore, PendingBytes};
+use crate::pending_bytes::{CountWord, MemoryStore, PartialStore, PendingBytes};
 
 /// A stream, and what is needed to drain it. The fields are those of [`PendingBytes`].
 #[derive(Debug, Clone)]
@@ -14,6 +14,8 @@ pub struct StreamBuffer {
     pub(crate) drain_stores: Vec<MemoryStore>,
     pub(crate) partial_stores: Vec<PartialStore>,
     pub(crate) remainder_most: u64,
+    pub(crate) data_address: Option<u64>,
+    pub(crate) note: Option<CountWord>,
     /// Address of the word that changes at each write into the buffer, if it is known.
     pub(crate) watch_address: Option<u64>,
 }
@@ -28,6 +30,8 @@ impl StreamBuffer {
             drain_stores: Vec::new(),
             partial_stores: Vec::new(),
             remainder_most: u64::MAX,
+            data_address: None,
+            note: None,
             watch_address: None,
         }
     }
@@ -64,6 +68,8 @@ impl StreamBuffer {
             partial_stores: self.partial_stores,
             remainder_most: self.remainder_most,
             found_by_search,
+            data_address: self.data_address,
+            note: self.note,
         })
     }
 }

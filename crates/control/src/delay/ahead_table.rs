@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use weir_walkers::PendingBytes;
+
 /// The bytes of one stream that are written although the stream still holds them.
 #[derive(Debug, Clone)]
 pub(crate) struct WrittenAhead {
@@ -10,6 +12,23 @@ pub(crate) struct WrittenAhead {
     pub fd: i32,
     /// The first pending bytes of the stream.
     pub bytes: Vec<u8>,
+    /// Address of these bytes, if the program writes them from there, see [`PendingBytes::data_address`].
+    pub data_address: Option<u64>,
+}
+
+impl WrittenAhead {
+    /// Returns the first `written` bytes of a stream.
+    pub fn of(pending: &PendingBytes, written: usize) -> WrittenAhead {
+        let PendingBytes { stream, fd, data_address, .. } = *pending;
+        WrittenAhead { stream, fd, bytes: pending.bytes[..written].to_vec(), data_address }
+    }
+
+    /// Returns the rest after the program has written `skipped` of the bytes.
+    pub fn without_first(mut self, skipped: usize) -> WrittenAhead {
+        self.bytes.drain(..skipped);
+        self.data_address = self.data_address.map(|address| address + skipped as u64);
+        self
+    }
 }
 
 /// The written-ahead bytes by the process that owns the memory.
@@ -36,11 +55,11 @@ impl AheadTable {
     }
 
     /// Sets the written first bytes of a stream. Empty bytes remove the stream.
-    pub fn set(&mut self, owner: u32, stream: u64, fd: i32, bytes: &[u8]) {
+    pub fn set(&mut self, owner: u32, written: WrittenAhead) {
         let streams = self.ahead.entry(owner).or_default();
-        streams.retain(|one| one.stream != stream);
-        if !bytes.is_empty() {
-            streams.push(WrittenAhead { stream, fd, bytes: bytes.to_vec() });
+        streams.retain(|one| one.stream != written.stream);
+        if !written.bytes.is_empty() {
+            streams.push(written);
         }
         if streams.is_empty() {
             self.ahead.remove(&owner);
@@ -57,9 +76,9 @@ impl AheadTable {
     }
 
     /// Keeps the streams that still hold their written bytes. The process must be stopped.
-    pub fn retain(&mut self, owner: u32, holds: impl Fn(u64, &[u8]) -> bool) {
+    pub fn retain(&mut self, owner: u32, holds: impl Fn(&WrittenAhead) -> bool) {
         if let Some(streams) = self.ahead.get_mut(&owner) {
-            streams.retain(|one| holds(one.stream, &one.bytes));
+            streams.retain(holds);
             if streams.is_empty() {
                 self.ahead.remove(&owner);
             }

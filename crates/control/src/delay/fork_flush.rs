@@ -1,5 +1,6 @@
 //! `--fix-fork`: writes the bytes that are pending at a fork(2) once, before the parent or the child runs.
 
+use super::ahead_table::WrittenAhead;
 use super::write_ahead::{ThreadActivity, forget_purged, thread_activity};
 use crate::supervise::{LifecycleHandler, Tracees};
 
@@ -20,7 +21,7 @@ impl LifecycleHandler for ForkHandler {
 fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
     let Some(tid) = tracees.live_thread(parent) else { return };
     let parent_pending = tracees.pending(parent, tid);
-    forget_purged(tracees, parent, &parent_pending);
+    forget_purged(tracees, parent, tid, &parent_pending);
     if thread_activity(tracees, parent) == ThreadActivity::Writing {
         return;
     }
@@ -34,7 +35,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
         let Some(file) = tracees.open_ahead(parent, tid, one.fd) else { continue };
         let written = before + tracees.write_ahead(parent, &file, &one.bytes[before..]);
         for pid in [parent, child] {
-            tracees.written_ahead.set(pid, one.stream, one.fd, &one.bytes[..written]);
+            tracees.written_ahead.set(pid, WrittenAhead::of(&one, written));
         }
     }
 }

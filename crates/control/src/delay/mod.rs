@@ -129,7 +129,7 @@ impl LifecycleHandler for DelayHandler {
 fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut HashMap<u64, PendingSnapshot>) {
     if tracees.hold(pid) {
         let pending = tracees.pending(pid, tid);
-        forget_purged(tracees, pid, &pending);
+        forget_purged(tracees, pid, tid, &pending);
         let activity = thread_activity(tracees, pid);
         for one in &pending {
             let snapshot =

@@ -64,7 +64,7 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
     let parts = write_parts(&memory, number, &args);
     let requested_bytes: u64 = parts.iter().map(|part| part.1).sum();
     let (ahead, skipped_bytes) = find_written_ahead(tracees, owner, tid, args[0] as i32, &memory, &parts)?;
-    tracees.written_ahead.set(owner, ahead.stream, ahead.fd, &ahead.bytes[skipped_bytes as usize..]);
+    tracees.written_ahead.set(owner, ahead.without_first(skipped_bytes as usize));
     if let Some(process) = tracees.processes.get_mut(&owner) {
         process.skipped_writes += 1;
     }
@@ -143,6 +143,10 @@ fn find_written_ahead(
 ) -> Option<(WrittenAhead, u64)> {
     for one in tracees.written_ahead.streams(owner) {
         if one.fd != fd && !same_file((tid, one.fd), (tid, fd)) {
+            continue;
+        }
+        let first_part = parts.iter().find(|part| part.1 > 0);
+        if one.data_address.is_some_and(|address| first_part.is_none_or(|part| part.0 != address)) {
             continue;
         }
         let first = first_bytes(memory, parts, one.bytes.len());

@@ -1,10 +1,12 @@
 //! Writes the pending bytes of a stopped process: out of the stream if that is safe, otherwise ahead of the program.
 
+use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
 use weir_sys::ptrace::registers::SyscallRegisters;
 use weir_sys::syscalls;
 use weir_walkers::{MemoryStore, PendingBytes};
 
+use super::ahead_table::WrittenAhead;
 use crate::supervise::Tracees;
 
 /// The activity of a stopped process's threads.
@@ -63,9 +65,9 @@ pub(crate) fn drain_stream(
     if let Some(stores) = stores.filter(|_| written > 0)
         && stores.iter().all(|store| ptrace::write_memory(tid, store.address, &store.bytes))
     {
-        return tracees.written_ahead.set(pid, pending.stream, pending.fd, &[]);
+        return tracees.written_ahead.set(pid, WrittenAhead::of(pending, 0));
     }
-    tracees.written_ahead.set(pid, pending.stream, pending.fd, &pending.bytes[..written]);
+    tracees.written_ahead.set(pid, WrittenAhead::of(pending, written));
 }
 
 /// Returns the memory changes that remove the first `len` bytes from a stream; None if its walker has none.
@@ -80,7 +82,7 @@ fn stores_without_prefix(pending: &PendingBytes, len: usize) -> Option<Vec<Memor
 pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
     if let (true, Some(tid)) = (tracees.hold(pid), tracees.live_thread(pid)) {
         let pending = tracees.pending(pid, tid);
-        forget_purged(tracees, pid, &pending);
+        forget_purged(tracees, pid, tid, &pending);
         if thread_activity(tracees, pid) == ThreadActivity::Blocked {
             for one in &pending {
                 let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
@@ -91,9 +93,20 @@ pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
     tracees.release(pid);
 }
 
-/// Forgets written-ahead bytes that the program has discarded, for example by fpurge(3).
-pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, pending: &[PendingBytes]) {
-    tracees.written_ahead.retain(pid, |stream, bytes| {
-        pending.iter().any(|one| one.stream == stream && one.bytes.starts_with(bytes))
+/// Forgets written-ahead bytes that the program has discarded, for example by fpurge(3). The process is stopped, and
+/// `pending` are its pending bytes, read through its thread `tid`.
+pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: &[PendingBytes]) {
+    let memory = ProcessMemory { pid: tid };
+    let streams = tracees.written_ahead.streams(pid);
+    let is_listed = |one: &WrittenAhead| pending.iter().any(|known| known.stream == one.stream);
+    let is_found = |one: &WrittenAhead| one.data_address.is_some() && !is_listed(one);
+    let empty = if streams.into_iter().any(is_found) { tracees.empty_streams(pid, tid) } else { Vec::new() };
+    tracees.written_ahead.retain(pid, |one| match pending.iter().find(|known| known.stream == one.stream) {
+        Some(known) => known.bytes.starts_with(&one.bytes),
+        // A search can miss a stream that still has the bytes. It has none of them if others are at their place, or if
+        // the stream was found and is empty.
+        None => one.data_address.is_some_and(|address| {
+            !empty.contains(&one.stream) && memory.bytes(address, one.bytes.len()) == one.bytes
+        }),
     });
 }

@@ -96,6 +96,12 @@ pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities)
     builder.finish()
 }
 
+/// Joins the names of buffers; None if there are none.
+fn joined_names<'a>(buffers: impl Iterator<Item = &'a &'static UnreachedBuffers>) -> Option<String> {
+    let names: Vec<&str> = buffers.map(|one| one.name).collect();
+    (!names.is_empty()).then(|| names.join(" or "))
+}
+
 impl Plan {
     /// Fails as execvp(3) if PATH has no such command, or if its file cannot be executed.
     pub fn check_command(&self) -> Result<(), weir_sys::Error> {
@@ -141,9 +147,11 @@ impl PlanBuilder<'_> {
     /// Adds a row. If it names no unreached buffers itself, it gets those of the runtime.
     fn row(&mut self, row: PlanRow) {
         let of_runtime = || {
-            let names = self.unreached.iter().filter(|one| one.concerns(&row.option)).map(|one| one.name);
-            let names: Vec<&str> = names.collect();
-            (!names.is_empty() && row.effect != Effect::Not).then(|| names.join(" or "))
+            let is_missed = |one: &&&UnreachedBuffers| {
+                one.concerns(&row.option) && !(one.is_drained && self.is_drained_soon(&row.option))
+            };
+            let names = joined_names(self.unreached.iter().filter(is_missed));
+            names.filter(|_| row.effect != Effect::Not)
         };
         let unreached = row.unreached.clone().or_else(of_runtime);
         self.plan.rows.push(row.without(unreached));
@@ -171,6 +179,18 @@ impl PlanBuilder<'_> {
     fn bound_delay(&mut self, delay: Duration) {
         let supervision = self.supervision();
         supervision.delay = Some(supervision.delay.map_or(delay, |other| other.min(delay)));
+    }
+
+    /// Returns the buffers that the library does not reach with this option and the supervisor drains.
+    fn drained_buffers(&self, option: &str) -> Option<String> {
+        joined_names(self.unreached.iter().filter(|one| one.is_drained && one.concerns(option)))
+    }
+
+    /// Tells whether the supervisor drains buffers so soon that this option seems to hold for them.
+    fn is_drained_soon(&self, option: &str) -> bool {
+        let delay = self.plan.supervision.as_ref().and_then(|supervision| supervision.delay);
+        let is_short = ["none", "line"].iter().any(|mode| option.ends_with(mode));
+        is_short && delay.is_some_and(|delay| delay <= SUBSTITUTE_DELAY)
     }
 
     /// Adds the last substitute, a terminal: the C library writes to it line by line.

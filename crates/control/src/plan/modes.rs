@@ -88,10 +88,26 @@ impl PlanBuilder<'_> {
             }
             (None, _) => {
                 let text = format!("setvbuf on {} before main, in its children too", stream.name());
-                self.row(PlanRow::honoured(option, Technique::Library, text));
+                let row = PlanRow::honoured(option, Technique::Library, text);
+                self.row_with_drained_buffers(row, mode);
             }
             (Some(why), BufferMode::Full(_)) => self.row(PlanRow::refused(option, why)),
             (Some(why), _) => self.short_delay_substitute(option, why),
+        }
+    }
+
+    /// Adds a row of the library. Buffers that only the supervisor reaches are drained soon, for a mode without a full
+    /// buffer.
+    fn row_with_drained_buffers(&mut self, row: PlanRow, mode: BufferMode) {
+        let drained = self.drained_buffers(&row.option).filter(|_| !matches!(mode, BufferMode::Full(_)));
+        match drained.filter(|_| self.not_traceable().is_none()) {
+            Some(buffers) => {
+                self.bound_delay(SUBSTITUTE_DELAY);
+                let text = format!("{buffers}: bytes older than 10 ms are written from outside");
+                let text = format!("{}; {text}", row.text);
+                self.row(PlanRow { text, ..row }.with_effect(Effect::StandIn));
+            }
+            None => self.row(row),
         }
     }
 
@@ -133,7 +149,8 @@ impl PlanBuilder<'_> {
         match (self.plan.runtime.facts.fixes.other_streams, self.not_preloadable()) {
             (RuntimeFix::Library, None) => {
                 let text = "setvbuf on streams that fopen, fdopen and freopen open on such a name";
-                self.row(PlanRow::honoured(&option, Technique::Library, text));
+                let row = PlanRow::honoured(&option, Technique::Library, text);
+                self.row_with_drained_buffers(row, mode);
             }
             (RuntimeFix::Library, Some(why)) => self.row(PlanRow::refused(&option, why)),
             (other, _) => self.apply(&option, other),

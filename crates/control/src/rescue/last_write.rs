@@ -23,7 +23,8 @@ impl LastWrite {
     /// Returns how many of the bytes at an address were written; None if the call did not write them.
     pub fn written_at(&self, address: u64, length: u64) -> Option<u64> {
         let LastWrite::InCall { parts, bytes, .. } = self else { return None };
-        let before = parts.first()?.0.checked_sub(address).filter(|before| *before < length)?;
+        let before =
+            parts.iter().find(|part| part.1 > 0)?.0.checked_sub(address).filter(|before| *before < length)?;
         Some((before + bytes).min(length))
     }
 }
@@ -54,6 +55,11 @@ pub(crate) fn written_len(tracees: &Tracees, pid: u32, tid: u32, pending: &Pendi
     let ahead = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
     let last_writes = tracees.processes.get(&pid).into_iter().flat_map(|process| &process.last_writes);
     let written = |last_write: &LastWrite| match last_write {
+        LastWrite::InCall { fd, .. } if *fd == pending.fd && pending.data_address.is_some() => {
+            let length = pending.bytes.len() as u64;
+            pending.data_address.and_then(|address| last_write.written_at(address, length)).unwrap_or(0)
+                as usize
+        }
         LastWrite::InCall { fd, parts, bytes } if *fd == pending.fd => {
             let first = skip::first_bytes(&memory, parts, pending.bytes.len());
             let same = !first.is_empty() && pending.bytes.starts_with(&first);

@@ -15,7 +15,11 @@ pub(crate) mod replay;
 mod replay_process;
 pub(crate) mod save;
 #[cfg(all(test, target_arch = "x86_64"))]
+mod single_step_c_test;
+#[cfg(all(test, target_arch = "x86_64"))]
 mod single_step_test;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod stream_replay;
 
 use std::collections::HashMap;
 
@@ -32,7 +36,9 @@ use self::killed_thread::KilledThread;
 #[cfg(target_arch = "x86_64")]
 use self::replay::{Replay, ReplayState};
 #[cfg(target_arch = "x86_64")]
-use self::replay_process::ReplayedMemory;
+use self::replay_process::{ReplayedMemory, ReplayedWrite};
+#[cfg(target_arch = "x86_64")]
+use self::stream_replay::StreamReplays;
 use crate::foreign_file::{ForeignFile, ForeignFileError, WriteOutcome};
 use crate::supervise::{LifecycleHandler, Tracees};
 
@@ -51,6 +57,9 @@ enum Rescue {
     /// Waits for the replay of the killed thread. Holds the pending bytes as the dead process's memory has them.
     #[cfg(target_arch = "x86_64")]
     Replaying(Replay, Vec<PendingBytes>),
+    /// Waits for the replays of killed threads of compiled code.
+    #[cfg(target_arch = "x86_64")]
+    ReplayingStreams(StreamReplays, Vec<PendingBytes>),
     Writing(Vec<RescueJob>),
 }
 
@@ -94,6 +103,10 @@ impl Rescue {
         if let Some(replay) = start_replay(tracees, pid, tid) {
             return Rescue::Replaying(replay, pending);
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(replays) = StreamReplays::start(tracees, pid, tid, &pending) {
+            return Rescue::ReplayingStreams(replays, pending);
+        }
         Rescue::Writing(jobs(pid, tid, status, unwritten_streams(tracees, pid, tid, pending)))
     }
 
@@ -111,6 +124,13 @@ impl Rescue {
                     None => unwritten_streams(tracees, pid, tid, pending),
                 };
                 jobs(pid, tid, status, unwritten)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Rescue::ReplayingStreams(mut replays, pending) => {
+                if !replays.poll(tid) {
+                    return Some(Rescue::ReplayingStreams(replays, pending));
+                }
+                jobs(pid, tid, status, unwritten_after(tracees, pid, tid, pending, &replays))
             }
             Rescue::Writing(jobs) => jobs,
         };
@@ -159,6 +179,25 @@ pub(crate) fn unwritten_streams(
     unwritten
 }
 
+/// As [`unwritten_streams`], with the results of replays.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn unwritten_after(
+    tracees: &Tracees,
+    pid: u32,
+    tid: u32,
+    pending: Vec<PendingBytes>,
+    replays: &StreamReplays,
+) -> Vec<UnwrittenStream> {
+    let mut unwritten = Vec::new();
+    for one in pending {
+        match replays.unwritten(tracees, pid, &one) {
+            Some(replayed) => unwritten.push(replayed),
+            None => unwritten.extend(unwritten_streams(tracees, pid, tid, vec![one])),
+        }
+    }
+    unwritten
+}
+
 /// Starts the replay of a CPython thread that was killed, if it may have been inside of a stream.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn start_replay(tracees: &Tracees, pid: u32, tid: u32) -> Option<Replay> {
@@ -185,7 +224,7 @@ pub(crate) fn replayed_streams(
     let pending = tracees.pending_in_memory(pid, replayed).into_iter();
     let mut unwritten: Vec<UnwrittenStream> =
         pending.map(|one| UnwrittenStream { stream: one.stream, fd: one.fd, bytes: one.bytes }).collect();
-    for (fd, bytes) in replayed.writes.iter().rev() {
+    for ReplayedWrite { fd, bytes, .. } in replayed.writes.iter().rev() {
         match unwritten.iter_mut().find(|one| one.fd == *fd) {
             Some(one) => drop(one.bytes.splice(0..0, bytes.iter().copied())),
             None => unwritten.push(UnwrittenStream { stream: 0, fd: *fd, bytes: bytes.clone() }),

@@ -1,10 +1,11 @@
-//! Replays a killed CPython thread in a new process until its streams are consistent.
+//! Replays a killed thread in a new process until its streams are consistent.
 //!
 //! A kill can come between any two instructions of a flush: after a write(2) that the buffer has not noted, or while
 //! bytes move from one layer to the next. Only the code itself can tell which bytes are written. So a new process gets
-//! the dead process's memory, block by block on first access, and the thread's registers. It runs until the thread
-//! reaches the interpreter's loop, whose instructions are replaced by breakpoints. No system call is made: writes are
-//! recorded, a few harmless calls are simulated, and any other call ends the replay.
+//! the dead process's memory, block by block on first access, and the thread's registers. A thread of CPython runs until
+//! it reaches the interpreter's loop, whose instructions are replaced by breakpoints. A thread of compiled code runs
+//! step by step until it changes the number of pending bytes of a stream: it then has noted its last write. No system
+//! call is made: writes are recorded, a few harmless calls are simulated, and any other call ends the replay.
 //!
 //! A thread that was not in a flush may compute for ever. The replay has a budget of CPU time, and it runs in a thread
 //! of its own, so that the supervisor serves other tracees meanwhile.
@@ -18,9 +19,11 @@ use weir_sys::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
 use weir_sys::ptrace::timer::WaitTimer;
+use weir_walkers::CountWord;
 
 use super::killed_thread::KilledThread;
-use super::replay_process::{ReplayProcess, ReplayStop, ReplayedMemory, SYSCALL};
+use super::replay_process::{ReplayProcess, ReplayStop, ReplayedMemory, ReplayedWrite, SYSCALL};
+use crate::delay::skip::parse_vector;
 
 /// The CPU time of a replay, with the thread that serves it. A replay of a flush takes 7 ms at most.
 pub(super) const BUDGET_NS: u64 = 40_000_000;
@@ -28,6 +31,31 @@ pub(super) const BUDGET_NS: u64 = 40_000_000;
 const CHECK_NS: u64 = 2_000_000;
 /// The time after which a replay is abandoned: it blocks in a read of the dead process's memory, or gets no processor.
 const ABANDON_NS: u64 = 1_000_000_000;
+
+/// The most instructions from a write(2) to the one that notes it, several times what libstdc++ needs.
+const STEPS_MOST: u32 = 2000;
+
+/// The number of a vector's parts that are examined; a file buffer writes two.
+const PARTS_MOST: usize = 64;
+
+/// A stream that a thread may have been flushing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamInFlush {
+    pub fd: i32,
+    pub note: CountWord,
+    /// Address of its pending bytes.
+    pub data_address: u64,
+}
+
+/// The end of a replay.
+#[derive(Clone)]
+enum ReplayGoal {
+    /// The thread reaches this code.
+    Code(Range<u64>),
+    /// The thread notes in one of these words that it has written all bytes of a stream, and does not begin to write
+    /// them.
+    Written(Vec<StreamInFlush>),
+}
 
 /// The largest CPU time of a replay that reached the interpreter.
 #[cfg(test)]
@@ -53,13 +81,25 @@ impl Replay {
         if interpreter_code.is_empty() || interpreter_code.contains(&next) {
             return None;
         }
+        Replay::start_to(tid, thread, ReplayGoal::Code(interpreter_code.clone()))
+    }
+
+    /// Starts the replay of a thread that may have written bytes of these streams without noting it. The replay fails
+    /// if it has not: the thread puts more bytes, begins to write them, or does neither soon. None if the thread is
+    /// about to make a call that a flush does not make.
+    pub fn start_in_flush(tid: u32, thread: &KilledThread, streams: Vec<StreamInFlush>) -> Option<Replay> {
+        Replay::start_to(tid, thread, ReplayGoal::Written(streams))
+    }
+
+    fn start_to(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<Replay> {
         let mut instruction = [0; 2];
+        let next = thread.instruction_pointer();
         let is_read = ProcessMemory { pid: tid }.read(next, &mut instruction) == instruction.len();
         if is_read && instruction == SYSCALL && !is_simulated(thread.register(0) as i64, thread.register(6)) {
             return None;
         }
-        let (thread, code) = (thread.clone(), interpreter_code.clone());
-        let run = move || run(tid, &thread, code);
+        let thread = thread.clone();
+        let run = move || run(tid, &thread, goal);
         let thread = std::thread::Builder::new().name("weir-replay".into()).spawn(run).ok()?;
         Some(Replay { thread, started_ns: now_ns() })
     }
@@ -76,22 +116,48 @@ impl Replay {
     }
 }
 
-/// Runs the thread until it reaches `interpreter_code`, and returns the memory that it leaves.
-fn run(tid: u32, thread: &KilledThread, interpreter_code: Range<u64>) -> Option<ReplayedMemory> {
+/// Runs the thread to its goal, and returns the memory that it leaves.
+fn run(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<ReplayedMemory> {
     let mut timer = WaitTimer::new().ok()?;
     timer.set(now_ns() + CHECK_NS);
-    let mut process = ReplayProcess::start(tid, interpreter_code)?;
+    let (code, streams) = match goal {
+        ReplayGoal::Code(code) => (code, Vec::new()),
+        ReplayGoal::Written(streams) => (0..0, streams),
+    };
+    let counts: Vec<Option<u64>> =
+        streams.iter().map(|one| ProcessMemory { pid: tid }.u64(one.note.address)).collect();
+    let mut process = ReplayProcess::start(tid, code)?;
     thread.store_in(process.pid()).then_some(())?;
-    let mut writes = Vec::new();
+    let (mut writes, mut steps) = (Vec::new(), 0);
     loop {
-        match process.run_to_stop(|pid| thread_cpu_ns() + process_cpu_ns(pid) < BUDGET_NS)? {
+        let goes_on = |pid| thread_cpu_ns() + process_cpu_ns(pid) < BUDGET_NS;
+        let stop = if streams.is_empty() { process.run_to_stop(goes_on)? } else { process.step(goes_on)? };
+        match stop {
             ReplayStop::Interpreter => {
                 #[cfg(test)]
                 LONGEST_NS.fetch_max(thread_cpu_ns() + process_cpu_ns(process.pid()), Relaxed);
-                return Some(process.into_memory(writes));
+                return Some(process.into_memory(writes, None));
             }
             ReplayStop::MissingPage(address) => process.load_block(address)?,
-            ReplayStop::Syscall => writes.extend(simulate_call(&process)?),
+            ReplayStop::Syscall => {
+                let write = simulate_call(&process)?;
+                let begins = |write: &ReplayedWrite| {
+                    streams.iter().any(|one| (one.fd, one.data_address) == (write.fd, write.address))
+                };
+                (!write.as_ref().is_some_and(begins)).then_some(())?;
+                writes.extend(write);
+            }
+            ReplayStop::Step => {
+                steps += 1;
+                (steps < STEPS_MOST).then_some(())?;
+                for (stream, before) in streams.iter().zip(&counts) {
+                    let now = process.word_of_thread(stream.note.address, *before);
+                    if now != *before {
+                        (now == Some(stream.note.when_written)).then_some(())?;
+                        return Some(process.into_memory(writes, Some(stream.note.address)));
+                    }
+                }
+            }
         }
     }
 }
@@ -101,7 +167,7 @@ fn is_simulated(number: i64, second_arg: u64) -> bool {
     match number {
         // The replay process has no other thread to wake.
         libc::SYS_futex => second_arg & 127 == libc::FUTEX_WAKE as u64,
-        libc::SYS_write | libc::SYS_clock_gettime => true,
+        libc::SYS_write | libc::SYS_writev | libc::SYS_clock_gettime => true,
         libc::SYS_madvise | libc::SYS_munmap | libc::SYS_rt_sigprocmask => true,
         _ => false,
     }
@@ -109,18 +175,25 @@ fn is_simulated(number: i64, second_arg: u64) -> bool {
 
 /// Sets the result of a system call without making it, and returns the bytes of a write; None for a call that a flush
 /// does not make.
-fn simulate_call(process: &ReplayProcess) -> Option<Option<(i32, Vec<u8>)>> {
+fn simulate_call(process: &ReplayProcess) -> Option<Option<ReplayedWrite>> {
     let mut registers = ptrace::registers(process.pid())?;
     let number = registers.orig_rax as i64;
     if !is_simulated(number, registers.rsi) {
         return None;
     }
     let (mut result, mut write) = (0, None);
-    if number == libc::SYS_write {
-        let length = usize::try_from(registers.rdx).ok().filter(|length| *length <= 1 << 30)?;
-        let bytes = process.bytes(registers.rsi, length);
-        (bytes.len() == length).then_some(())?;
-        (result, write) = (length as u64, Some((registers.rdi as i32, bytes)));
+    if matches!(number, libc::SYS_write | libc::SYS_writev) {
+        let parts = match number {
+            libc::SYS_write => vec![(registers.rsi, registers.rdx)],
+            _ => parse_vector(&process.bytes(registers.rsi, (registers.rdx as usize).min(PARTS_MOST) * 16)),
+        };
+        let length = parts.iter().map(|part| part.1).fold(0, u64::saturating_add);
+        (length <= 1 << 30).then_some(())?;
+        let bytes: Vec<u8> =
+            parts.iter().flat_map(|(address, bytes)| process.bytes(*address, *bytes as usize)).collect();
+        (bytes.len() as u64 == length).then_some(())?;
+        let address = parts.iter().find(|part| part.1 > 0).map_or(0, |part| part.0);
+        (result, write) = (length, Some(ReplayedWrite { fd: registers.rdi as i32, address, bytes }));
     } else if number == libc::SYS_clock_gettime {
         store_time(process.pid(), registers.rdi, registers.rsi)?;
     }

@@ -20,6 +20,8 @@ const BREAKPOINT: u8 = 0xcc;
 const USER_END: u64 = 0x7fff_ffff_f000;
 /// PTRACE_SYSEMU of asm/ptrace-abi.h: resumes to the next system call, which is not made.
 const PTRACE_SYSEMU: libc::c_uint = 31;
+/// As PTRACE_SYSEMU, for one instruction.
+const PTRACE_SYSEMU_SINGLESTEP: libc::c_uint = 32;
 /// The signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
 /// NT_X86_XSTATE: vector registers and other extended state (elf.h).
@@ -35,6 +37,8 @@ pub(super) enum ReplayStop {
     MissingPage(u64),
     /// It is about to make a system call.
     Syscall,
+    /// It has executed one instruction.
+    Step,
 }
 
 /// A process that executes a dead thread. Dropping it kills the process.
@@ -50,8 +54,18 @@ pub(super) struct ReplayProcess {
 pub(crate) struct ReplayedMemory {
     dead: ProcessMemory,
     pages: HashMap<u64, Vec<u8>>,
-    /// The writes that the replayed thread would have made: descriptor and bytes.
-    pub writes: Vec<(i32, Vec<u8>)>,
+    /// The writes that the replayed thread would have made.
+    pub writes: Vec<ReplayedWrite>,
+    /// Address of the word whose change ended the replay.
+    pub changed: Option<u64>,
+}
+
+/// A write that a replayed thread would have made.
+pub(crate) struct ReplayedWrite {
+    pub fd: i32,
+    /// Address of the first byte.
+    pub address: u64,
+    pub bytes: Vec<u8>,
 }
 
 impl ReplayProcess {
@@ -158,6 +172,26 @@ impl ReplayProcess {
         }
     }
 
+    /// Executes one instruction; otherwise as [`Self::run_to_stop`].
+    pub fn step(&self, goes_on: impl Fn(u32) -> bool) -> Option<ReplayStop> {
+        ptrace_request(PTRACE_SYSEMU_SINGLESTEP, self.pid(), 0, 0)?;
+        match wait_for_stop(self.pid(), goes_on)? {
+            SYSCALL_STOP => Some(ReplayStop::Syscall),
+            libc::SIGSEGV => fault_address(self.pid()).map(ReplayStop::MissingPage),
+            libc::SIGTRAP => Some(ReplayStop::Step),
+            _ => None,
+        }
+    }
+
+    /// Returns a word of the replayed thread's memory; `before` if the thread has not used the word's page.
+    pub fn word_of_thread(&self, address: u64, before: Option<u64>) -> Option<u64> {
+        let contains = |(first, length): &(u64, usize)| (*first..*first + *length as u64).contains(&address);
+        match self.blocks.iter().any(contains) {
+            true => ProcessMemory { pid: self.pid() }.u64(address),
+            false => before,
+        }
+    }
+
     /// Returns up to `bytes` bytes of the replayed thread's memory.
     pub fn bytes(&self, address: u64, bytes: usize) -> Vec<u8> {
         let replayed = ProcessMemory { pid: self.pid() };
@@ -180,7 +214,7 @@ impl ReplayProcess {
     }
 
     /// Copies the memory that the thread used, and kills the process.
-    pub fn into_memory(self, writes: Vec<(i32, Vec<u8>)>) -> ReplayedMemory {
+    pub fn into_memory(self, writes: Vec<ReplayedWrite>, changed: Option<u64>) -> ReplayedMemory {
         let replayed = ProcessMemory { pid: self.pid() };
         let mut pages = HashMap::new();
         for (start, length) in &self.blocks {
@@ -192,7 +226,7 @@ impl ReplayProcess {
                 |page: u64| page < self.interpreter_code.end && page + PAGE > self.interpreter_code.start;
             pages.extend(copied.filter(|(page, _)| !has_breakpoints(*page)));
         }
-        ReplayedMemory { dead: self.dead, pages, writes }
+        ReplayedMemory { dead: self.dead, pages, writes, changed }
     }
 }
 

@@ -17,6 +17,7 @@ use super::killed_thread::KilledThread;
 use super::last_write;
 use super::replay::{BUDGET_NS, LONGEST_NS, Replay, ReplayState};
 use super::replay_process::ReplayedMemory;
+use super::stream_replay::StreamReplays;
 use crate::supervise::event_loop::Supervisor;
 use crate::supervise::tracee::TraceeState;
 
@@ -41,7 +42,7 @@ struct SteppedProgram {
 }
 
 /// Returns the output of a program and the ends of its lines. `lines` holds counts and additional lengths.
-fn expected_output(same: bool, lines: &[(usize, usize)]) -> (Vec<u8>, Vec<usize>) {
+pub(super) fn expected_output(same: bool, lines: &[(usize, usize)]) -> (Vec<u8>, Vec<usize>) {
     let (mut text, mut ends) = (Vec::new(), vec![0]);
     for longer in lines.iter().flat_map(|(count, longer)| std::iter::repeat_n(longer, *count)) {
         let line = if same {
@@ -132,7 +133,15 @@ impl SteppedProgram {
         }
         let streams = match super::start_replay(tracees, pid, pid).and_then(replay_end) {
             Some(replayed) => super::replayed_streams(tracees, pid, &replayed),
-            None => super::unwritten_streams(tracees, pid, pid, pending),
+            None => match StreamReplays::start(tracees, pid, pid, &pending) {
+                Some(mut replays) => {
+                    while !replays.poll(pid) {
+                        std::thread::sleep(Duration::from_micros(100));
+                    }
+                    super::unwritten_after(tracees, pid, pid, pending, &replays)
+                }
+                None => super::unwritten_streams(tracees, pid, pid, pending),
+            },
         };
         let mut rescued = self.written[..self.written.len() - unwritten].to_vec();
         rescued.extend(streams.into_iter().filter(|one| one.fd == 1).flat_map(|one| one.bytes));
@@ -262,7 +271,7 @@ fn mapping(pid: u32, matches: impl Fn(&str) -> bool) -> Option<std::ops::Range<u
     Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
 }
 
-fn check_flushes(
+pub(super) fn check_flushes(
     command: Vec<OsString>,
     folder: &Path,
     to_pipe: bool,
@@ -288,7 +297,7 @@ fn interval_factor() -> u64 {
     }
 }
 
-fn program(name: &str) -> PathBuf {
+pub(super) fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
@@ -344,57 +353,8 @@ fn cpython_same() {
 }
 
 /// Notes a test that this machine cannot run.
-fn skip(why: &str) {
+pub(super) fn skip(why: &str) {
     let Some(path) = std::env::var_os("WEIR_SKIPS") else { return };
     let mut file = File::options().create(true).append(true).open(path).expect("the list of skips");
     writeln!(file, "single_step: {why}").expect("a line");
-}
-
-fn c_program(compiler: &[&str], same: bool, to_pipe: bool, mode: &str) {
-    const BUFFER: usize = 100;
-    let folder = tempfile::tempdir().expect("a directory");
-    let built = folder.path().join("flushes");
-    let mut command = Command::new(compiler[0]);
-    command.args(["-std=gnu11", "-O2", "-o"]).arg(&built).arg(program("flushes.c")).args(&compiler[1..]);
-    match command.status() {
-        Ok(status) => assert!(status.success(), "{command:?}"),
-        Err(why) => return skip(&format!("{}: {why}", compiler[0])),
-    }
-    let words = [
-        built.display().to_string(),
-        folder.path().join("counter").display().to_string(),
-        if same { "same" } else { "counted" }.to_string(),
-        BUFFER.to_string(),
-        mode.to_string(),
-    ];
-    let mut lines = vec![(114, 0)];
-    lines.extend((0..8).map(|each| (1, 3 * BUFFER + each)));
-    lines.push((2, 0));
-    check_flushes(
-        words.map(OsString::from).to_vec(),
-        folder.path(),
-        to_pipe,
-        1,
-        expected_output(same, &lines),
-    );
-}
-
-#[test]
-fn glibc_counted() {
-    c_program(&["gcc"], false, true, "full");
-}
-
-#[test]
-fn glibc_same() {
-    c_program(&["gcc"], true, false, "full");
-}
-
-#[test]
-fn glibc_lines() {
-    c_program(&["gcc", "-static"], false, true, "lines");
-}
-
-#[test]
-fn musl() {
-    c_program(&["musl-gcc"], false, true, "full");
 }

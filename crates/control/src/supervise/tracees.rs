@@ -97,6 +97,13 @@ impl Tracees {
         pending.streams.into_iter().filter(|one| !one.found_by_search).collect()
     }
 
+    /// Returns the streams of a process that a walker finds without pending bytes.
+    pub(crate) fn empty_streams(&self, pid: u32, tid: u32) -> Vec<u64> {
+        let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
+        let buffers = walkers.flat_map(|walker| walker.buffers(&ProcessMemory { pid: tid }));
+        buffers.filter(|buffer| buffer.pending_bytes == 0).map(|buffer| buffer.address).collect()
+    }
+
     /// Returns CPython's buffered writers that have a text layer, each with the text layer's address.
     pub(crate) fn python_text_streams(&self, pid: u32, tid: u32) -> Vec<(Buffer, u64)> {
         let memory = ProcessMemory { pid: tid };

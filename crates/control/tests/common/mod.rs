@@ -29,12 +29,14 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// Compiles tests/programs/`source`. Without the compiler it notes the skipped test and returns None.
+/// Compiles tests/programs/`source`, in C or C++. Without the compiler it notes the skipped test and returns None.
 pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<PathBuf> {
-    let program = folder.join(format!("{}-{}", source.trim_end_matches(".c"), build.name));
+    let (stem, language) = source.split_once('.').expect("a file name");
+    let standard = if language == "c" { "-std=gnu11" } else { "-std=gnu++17" };
+    let program = folder.join(format!("{stem}-{}", build.name));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let mut command = Command::new(build.compiler);
-    command.args(["-std=gnu11", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"]);
+    command.args([standard, "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"]);
     match command.arg(&program).arg(file).args(build.flags).status() {
         Ok(status) => assert!(status.success(), "{command:?}"),
         Err(why) => {
@@ -44,6 +46,13 @@ pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<
     }
     Some(program)
 }
+
+/// The kinds of C++ programs that the supervisor must work for.
+pub const CPP_BUILDS: [Build; 3] = [
+    Build { name: "libstdc++", compiler: "g++", flags: &[] },
+    Build { name: "libstdc++-static", compiler: "g++", flags: &["-static"] },
+    Build { name: "libstdc++-stripped", compiler: "g++", flags: &["-static", "-s"] },
+];
 
 /// Notes a test that this machine cannot run in the file $WEIR_SKIPS.
 pub fn skip(test: &str, why: &str) {

@@ -40,6 +40,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         name: "a BufferedWriter or BufferedOutputStream",
         options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-order"],
         possible: always_possible,
+        is_drained: false,
     }],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,

@@ -40,6 +40,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         name: "the queue of an fs.WriteStream",
         options: &["--rescue"],
         possible: always_possible,
+        is_drained: false,
     }],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,

@@ -41,6 +41,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         name: "a file that the program opens",
         options: &["--max-delay", "--rescue", "--fix-fork"],
         possible: always_possible,
+        is_drained: false,
     }],
     hook: Some(&HOOK),
     ignores_environment: IGNORES_ENVIRONMENT,

@@ -46,6 +46,7 @@ pub(crate) const VTABLE: usize = 216;
 
 const MAGIC: u64 = 0xfbad_0000;
 pub(crate) const UNBUFFERED: u64 = 0x2;
+const NO_WRITES: u64 = 0x8;
 const IN_BACKUP: u64 = 0x100;
 pub(crate) const LINE_BUFFERED: u64 = 0x200;
 pub(crate) const PUTTING: u64 = 0x800;
@@ -71,6 +72,15 @@ impl GlibcStreams {
     }
 }
 
+impl GlibcStreams {
+    /// Returns the addresses and copies of all streams.
+    pub(crate) fn files(&self, memory: &dyn Memory) -> Vec<(u64, [u8; FILE_BYTES])> {
+        let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
+        let complete = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
+        complete.max_by_key(Vec::len).unwrap_or_default()
+    }
+}
+
 impl Walker for GlibcStreams {
     fn runtime(&self) -> RuntimeId {
         RuntimeId::GLIBC
@@ -78,10 +88,7 @@ impl Walker for GlibcStreams {
 
     /// Reads the streams in the order of the list, in which exit(3) flushes them.
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
-        let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
-        let complete = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
-        let longest = complete.max_by_key(Vec::len).unwrap_or_default();
-        longest
+        self.files(memory)
             .into_iter()
             .filter_map(|(at, file)| read_stable(memory, at, file, |file| stream(memory, at, file, kept)))
             .collect()
@@ -111,6 +118,16 @@ pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES
 /// Tells whether a structure has the magic number of a FILE and a vtable.
 pub(crate) fn is_file(file: &[u8; FILE_BYTES]) -> bool {
     word(file, 0) & 0xffff_0000 == MAGIC && word(file, VTABLE) != 0
+}
+
+/// Tells whether a stream has no buffer: it was not used yet.
+pub(crate) fn is_unbuffered_yet(file: &[u8; FILE_BYTES]) -> bool {
+    word(file, 56) == 0
+}
+
+/// Tells whether a stream was opened for writing.
+pub(crate) fn is_writable(file: &[u8; FILE_BYTES]) -> bool {
+    word(file, 0) & NO_WRITES == 0
 }
 
 fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64) -> Option<StreamBuffer> {

@@ -64,6 +64,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         name: "a bufio.Writer",
         options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork", "--fix-order"],
         possible: has_bufio_writer,
+        is_drained: false,
     }],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,

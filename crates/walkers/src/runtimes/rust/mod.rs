@@ -60,11 +60,13 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             name: "a BufWriter",
             options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork"],
             possible: has_buf_writer,
+            is_drained: false,
         },
         UnreachedBuffers {
             name: "standard output, because the program has no symbols,",
             options: &["--stdout none", "--max-delay", "--rescue", "--fix-fork"],
             possible: hides_stdout,
+            is_drained: false,
         },
     ],
     hook: None,

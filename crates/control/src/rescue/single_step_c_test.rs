@@ -1,0 +1,96 @@
+//! As `single_step_test`, of programs in C and C++.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use super::single_step_test::{check_flushes, expected_output, program, skip};
+
+/// The check interval for C++, where each check is a replay.
+const CPP_CHECK_INTERVAL: u64 = 31;
+
+fn cpp_program(flags: &[&str], same: bool, to_pipe: bool) {
+    const BUFFER: usize = 100;
+    let folder = tempfile::tempdir().expect("a directory");
+    let built = folder.path().join("flushes");
+    let mut command = Command::new("g++");
+    command.args(["-O2", "-o"]).arg(&built).arg(program("flushes.cc")).args(flags);
+    match command.status() {
+        Ok(status) => assert!(status.success(), "{command:?}"),
+        Err(why) => return skip(&format!("g++: {why}")),
+    }
+    let words = [
+        built.display().to_string(),
+        folder.path().join("counter").display().to_string(),
+        if same { "same" } else { "counted" }.to_string(),
+        BUFFER.to_string(),
+    ];
+    let mut lines = vec![(114, 0)];
+    lines.extend((0..8).map(|each| (1, 3 * BUFFER + each)));
+    lines.push((2, 0));
+    let expected = expected_output(same, &lines);
+    check_flushes(words.map(OsString::from).to_vec(), folder.path(), to_pipe, CPP_CHECK_INTERVAL, expected);
+}
+
+#[test]
+fn cpp_counted() {
+    cpp_program(&[], false, true);
+}
+
+#[test]
+fn cpp_same() {
+    cpp_program(&[], true, false);
+}
+
+#[test]
+fn cpp_static() {
+    cpp_program(&["-static", "-s"], false, true);
+}
+
+fn c_program(compiler: &[&str], same: bool, to_pipe: bool, mode: &str) {
+    const BUFFER: usize = 100;
+    let folder = tempfile::tempdir().expect("a directory");
+    let built = folder.path().join("flushes");
+    let mut command = Command::new(compiler[0]);
+    command.args(["-std=gnu11", "-O2", "-o"]).arg(&built).arg(program("flushes.c")).args(&compiler[1..]);
+    match command.status() {
+        Ok(status) => assert!(status.success(), "{command:?}"),
+        Err(why) => return skip(&format!("{}: {why}", compiler[0])),
+    }
+    let words = [
+        built.display().to_string(),
+        folder.path().join("counter").display().to_string(),
+        if same { "same" } else { "counted" }.to_string(),
+        BUFFER.to_string(),
+        mode.to_string(),
+    ];
+    let mut lines = vec![(114, 0)];
+    lines.extend((0..8).map(|each| (1, 3 * BUFFER + each)));
+    lines.push((2, 0));
+    check_flushes(
+        words.map(OsString::from).to_vec(),
+        folder.path(),
+        to_pipe,
+        1,
+        expected_output(same, &lines),
+    );
+}
+
+#[test]
+fn glibc_counted() {
+    c_program(&["gcc"], false, true, "full");
+}
+
+#[test]
+fn glibc_same() {
+    c_program(&["gcc"], true, false, "full");
+}
+
+#[test]
+fn glibc_lines() {
+    c_program(&["gcc", "-static"], false, true, "lines");
+}
+
+#[test]
+fn musl() {
+    c_program(&["musl-gcc"], false, true, "full");
+}

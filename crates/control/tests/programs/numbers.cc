@@ -1,0 +1,32 @@
+// As numbers.c, through a file buffer of C++: prints numbered lines, with pauses if argv[2] is not 0, until it is
+// killed. The shared file argv[1] holds the number of complete lines.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+int main(int count, char **words) {
+    if (count < 3) return 2;
+    int file = open(words[1], O_RDWR);
+    void *shared = mmap(nullptr, 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file < 0 || shared == MAP_FAILED) return 3;
+    close(file);
+    volatile long *complete = static_cast<volatile long *>(shared);
+    std::ios::sync_with_stdio(false);
+    long every = atol(words[2]);
+    for (long number = 0;; number++) {
+        if (number % 97 == 0) {
+            std::cout << std::to_string(number) + " " + std::string(1500, 'x') + "\n";
+        } else if (number % 3) {
+            std::cout << number << " a line that ends here\n";
+        } else {
+            for (char one : std::to_string(number) + " by its characters\n") std::cout.put(one);
+        }
+        *complete = number + 1;
+        if (every && number % every == 0) usleep(200);
+        if (every && number % (37 * every) == 0) std::cout.flush();
+    }
+}

@@ -1,0 +1,116 @@
+//! What an executable shows about its C++ library and its file buffers, and the entry in the table of runtimes.
+
+use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
+use weir_sys::elf::ElfSections;
+
+use super::types::FILE_BUFFER_TYPE;
+use super::{UNREADABLE, detect};
+use crate::runtime_entry::section_contains;
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry};
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::CPP,
+        name: "C++",
+        language: SourceLanguage::Cpp,
+        fixes: RuntimeFixes::STDIO,
+        limits: RuntimeLimits { coalesce: None },
+    },
+    unreached: &[
+        UnreachedBuffers {
+            name: "std::cout after sync_with_stdio(false)",
+            options: &["--stdout", "--fix-order"],
+            possible: can_leave_stdio,
+            is_drained: true,
+        },
+        UnreachedBuffers {
+            name: "std::cin after sync_with_stdio(false)",
+            options: &["--stdin"],
+            possible: can_leave_stdio,
+            is_drained: false,
+        },
+        UnreachedBuffers {
+            name: "the file buffer of a std::ofstream",
+            options: &["--stdout", "--file"],
+            possible: |sections| can_have_file_buffers(sections) && !has_buffers_of_libcxx(sections),
+            is_drained: true,
+        },
+        UnreachedBuffers {
+            name: "the file buffer of a std::ofstream of libc++",
+            options: &["--stdout", "--file", "--max-delay", "--rescue", "--fix-fork"],
+            possible: has_buffers_of_libcxx,
+            is_drained: false,
+        },
+    ],
+    buffers: BufferAccess::PartlyReadable(
+        WalkerEntry {
+            symbols: &[FILE_BUFFER_TABLE],
+            own_symbols: &[FILE_BUFFER_TABLE],
+            libraries: &["libstdc++.so"],
+            detect,
+        },
+        UnreadableEntry { buffers: UNREADABLE, files: &[], is_linked_into: has_buffers_of_libcxx },
+    ),
+    ..RuntimeEntry::stdio("cpp", "C++", 220, ProgramDetection::Executable(is_cpp))
+};
+
+/// The virtual table of libstdc++'s file buffer. An executable defines it if it contains the library, or has a copy.
+const FILE_BUFFER_TABLE: &str = "_ZTVSt13basic_filebufIcSt11char_traitsIcEE";
+
+/// Returns the addresses of the name of libstdc++'s file buffer type in an ELF file.
+pub(crate) fn type_names(sections: &ElfSections) -> Vec<u64> {
+    const CONSTANTS_MOST: u64 = 64 << 20;
+    let name = [FILE_BUFFER_TYPE, b"\0"].concat();
+    let constants = sections.bytes(".rodata", CONSTANTS_MOST).unwrap_or_default();
+    let start = sections.address_and_size(".rodata").map_or(0, |(start, _)| start);
+    memchr::memmem::find_iter(constants, &name).map(|at| start + at as u64).collect()
+}
+
+fn is_cpp(sections: &ElfSections) -> bool {
+    let is_library = |name: &[u8]| name.starts_with(b"libstdc++.") || name.starts_with(b"libc++.");
+    sections.needed().is_some_and(|names| names.iter().any(|name| is_library(name))) || is_linked_in(sections)
+}
+
+/// Tells whether the executable contains libstdc++ itself, so that no import shows what the program uses.
+fn is_linked_in(sections: &ElfSections) -> bool {
+    let shared = |name: &&[u8]| name.starts_with(b"libstdc++.");
+    !sections.needed().is_some_and(|names| names.iter().any(shared))
+        && section_contains(sections, ".rodata", FILE_BUFFER_TYPE)
+}
+
+fn can_leave_stdio(sections: &ElfSections) -> bool {
+    // The streams of libc++ write through stdio always, and its function has a longer name.
+    is_linked_in(sections) || imports(sections, |name| name == b"_ZNSt8ios_base15sync_with_stdioEb")
+}
+
+fn can_have_file_buffers(sections: &ElfSections) -> bool {
+    let contains = |name: &[u8], word: &str| memchr::memmem::find(name, word.as_bytes()).is_some();
+    let writes = |name: &[u8]| contains(name, "basic_ofstream") || contains(name, "basic_fstream");
+    // With optimization a program uses the file buffer without its stream.
+    let own_buffer = || {
+        imports(sections, |name| contains(name, "basic_filebuf"))
+            && !imports(sections, |name| contains(name, "basic_ifstream"))
+    };
+    is_linked_in(sections) || imports(sections, writes) || own_buffer()
+}
+
+/// Tells whether a dynamic symbol of the executable fits. True if the file does not tell.
+fn imports(sections: &ElfSections, is: impl FnMut(&[u8]) -> bool) -> bool {
+    sections.any_symbol(true, is).unwrap_or(true)
+}
+
+/// The name of the file buffer in the type information of libc++, which a static program contains.
+const FILE_BUFFER_OF_LIBCXX: &[u8] = b"NSt3__113basic_filebufIcNS_11char_traitsIcEEEE";
+/// The names in the symbols of a program that writes through a file buffer of libc++.
+const WRITERS: [&[u8]; 2] = [b"basic_ofstream", b"basic_fstream"];
+
+/// Tells whether a program uses a file buffer of libc++, which no walker reads.
+fn has_buffers_of_libcxx(sections: &ElfSections) -> bool {
+    let has_name = |section: &str| WRITERS.iter().any(|name| section_contains(sections, section, name));
+    let needed = sections.needed();
+    let is_loaded = needed.is_some_and(|names| names.iter().any(|name| name.starts_with(b"libc++.")));
+    match is_loaded {
+        true => has_name(".dynstr"),
+        false => section_contains(sections, ".rodata", FILE_BUFFER_OF_LIBCXX) && has_name(".rodata"),
+    }
+}

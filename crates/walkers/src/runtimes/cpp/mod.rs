@@ -1,0 +1,198 @@
+//! C++ with libstdc++: the file buffers of std::ofstream and std::fstream, and of std::cout after
+//! sync_with_stdio(false). Before that, std::cout writes through the C library's stdout.
+//!
+//! No list leads to the file buffers. They are found by their virtual table pointers, and accepted if all fields and the
+//! FILE of the C library behind them agree. See [`filebuf`] for what makes it safe to read and drain them.
+
+mod executable;
+mod filebuf;
+mod search;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::maps::{MappedRegion, MappingKind, writable_ranges};
+use weir_sys::memory::Memory;
+
+use crate::copied_memory::{int, read_stable, structure, word};
+use crate::runtimes::glibc::{self, GlibcStreams};
+use crate::runtimes::musl;
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::{Detected, ProcessImages, Walker, c_library};
+
+pub(crate) use executable::{RUNTIME, type_names};
+use filebuf::OBJECT_BYTES;
+use search::{FileBufferSearch, Files};
+use types::{FileBufferTypes, is_plain_facet};
+
+/// The buffers of a program whose file buffers cannot be found.
+const UNREADABLE: &str = "C++ file buffers (std::ofstream)";
+
+/// Bounds the writable memory of the library or static executable that is read in each snapshot.
+const OWN_MOST: u64 = 1 << 20;
+
+fn detect(process: &ProcessImages, found: &mut Detected) {
+    let library = process.starts().find(|region| region.name().starts_with("libstdc++.so"));
+    let Some(region) = library.or_else(|| process.executable_start()) else { return };
+    let Some((path, image)) = process.image_file(region) else {
+        // The library was replaced since the program began.
+        return library.map_or((), |_| found.add_unreadable_buffers(region.start, UNREADABLE));
+    };
+    let names = image.file_buffer_names(&path);
+    if names.is_empty() {
+        return;
+    }
+    let bias = image.bias(region.start);
+    let names: Vec<u64> = names.iter().map(|name| name.wrapping_add(bias)).collect();
+    let sections_of = |region: &MappedRegion| {
+        let image = process.image(region);
+        let sections = image.iter().flat_map(|image| {
+            let bias = image.bias(region.start);
+            image.type_sections.iter().map(move |(start, bytes)| (start.wrapping_add(bias), *bytes))
+        });
+        sections.collect::<Vec<_>>()
+    };
+    // The executable may have copies of the library's types, and types of its own.
+    let images = [Some(region), process.executable_start()];
+    let sections: BTreeSet<(u64, u64)> = images.into_iter().flatten().flat_map(sections_of).collect();
+    let types = FileBufferTypes::find(&process.memory, &names, &sections.into_iter().collect::<Vec<_>>());
+    if types.tables.is_empty() {
+        return found.add_unreadable_buffers(region.start, UNREADABLE);
+    }
+    let MappingKind::File(mapped) = &region.kind else { return };
+    let own_memory = writable_ranges(&process.regions, mapped);
+    let own_bytes: u64 = own_memory.iter().map(|(start, end)| end - start).sum();
+    found.add(
+        region.start,
+        Box::new(CppStreams {
+            pid: process.pid,
+            types,
+            own_memory: if own_bytes <= OWN_MOST { own_memory } else { Vec::new() },
+            files: c_library::glibc_streams(process),
+            search: RefCell::default(),
+            facets: RefCell::default(),
+        }),
+    );
+}
+
+/// The walker of libstdc++'s file buffers.
+#[derive(Debug, Clone)]
+pub(crate) struct CppStreams {
+    pid: u32,
+    types: FileBufferTypes,
+    /// The writable memory of the library, which has the file buffers of the standard streams.
+    own_memory: Vec<(u64, u64)>,
+    /// The list of FILEs; None with another C library than glibc.
+    files: Option<GlibcStreams>,
+    search: RefCell<FileBufferSearch>,
+    /// Whether a facet changes bytes, by the address of its virtual table.
+    facets: RefCell<HashMap<u64, bool>>,
+}
+
+/// A file buffer that was read.
+struct FileBuffer {
+    /// Address of the object.
+    at: u64,
+    /// Address of its FILE.
+    file: u64,
+    stream: StreamBuffer,
+}
+
+impl CppStreams {
+    /// Returns the open file buffer at an address; None if there is none.
+    fn file_buffer(
+        &self,
+        memory: &dyn Memory,
+        at: u64,
+        files: Option<&Files>,
+        kept: u64,
+    ) -> Option<FileBuffer> {
+        let copy = structure::<OBJECT_BYTES>(memory, at)?;
+        let read = |object: &[u8; OBJECT_BYTES]| {
+            let is_one = self.types.contains(word(object, 0)) && filebuf::is_open(object);
+            let fd = if is_one { descriptor(memory, filebuf::c_file(object), files)? } else { return None };
+            let converts = || self.converts(memory, filebuf::codecvt(object));
+            filebuf::stream(memory, at, object, fd, converts, kept)
+        };
+        let stream = read_stable(memory, at, copy, read)?;
+        Some(FileBuffer { at, file: filebuf::c_file(&copy), stream })
+    }
+
+    /// Tells whether a facet can change the bytes that a file buffer writes. True if its type is unknown.
+    fn converts(&self, memory: &dyn Memory, facet: u64) -> bool {
+        let Some(table) = memory.u64(facet) else { return true };
+        *self.facets.borrow_mut().entry(table).or_insert_with(|| !is_plain_facet(memory, table))
+    }
+
+    /// Returns the addresses of the objects in the library's own memory.
+    fn own_objects(&self, memory: &dyn Memory) -> Vec<u64> {
+        let objects = |(start, end): &(u64, u64)| {
+            let bytes = memory.bytes(*start, (end - start) as usize);
+            let is_object = |index: &usize| self.types.contains(word(&bytes, 8 * index));
+            let found: Vec<u64> =
+                (0..bytes.len() / 8).filter(is_object).map(|index| start + 8 * index as u64).collect();
+            found
+        };
+        self.own_memory.iter().flat_map(objects).collect()
+    }
+}
+
+impl Walker for CppStreams {
+    fn runtime(&self) -> RuntimeId {
+        RuntimeId::CPP
+    }
+
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+        let files = self.files.as_ref().map(|files| files.files(memory));
+        let files = files.as_deref();
+        let one = |at: &u64, kept: u64| self.file_buffer(memory, *at, files, kept);
+        let mut search = self.search.borrow_mut();
+        search.objects.extend(self.own_objects(memory));
+        let mut found: Vec<FileBuffer> = search.objects.iter().filter_map(|at| one(at, kept)).collect();
+        let known: BTreeSet<u64> = found.iter().map(|one| one.file).collect();
+        if search.is_due(files, &known) {
+            // An object that was destroyed or moved is found again at its new address.
+            search.objects = found.iter().map(|one| one.at).collect();
+            search.search(self.pid, memory, |word| self.types.contains(word), |at| one(&at, 0).is_some());
+            found = search.objects.iter().filter_map(|at| one(at, kept)).collect();
+        }
+        without_copies(found)
+    }
+
+    fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        stream_buffer::watch_address(self.read(memory, 0), buffer)
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(CppStreams { pid: child, ..self.clone() }))
+    }
+
+    fn search_again(&self) {
+        self.search.borrow_mut().search_whole();
+    }
+}
+
+/// Returns the file buffers but those of which two objects claim the same buffer: then one of them is being moved.
+fn without_copies(found: Vec<FileBuffer>) -> Vec<StreamBuffer> {
+    let mut of_buffer: BTreeMap<u64, Vec<StreamBuffer>> = BTreeMap::new();
+    for one in found {
+        of_buffer.entry(one.stream.buffer.address).or_default().push(one.stream);
+    }
+    of_buffer.into_values().filter(|same| same.len() == 1).flatten().collect()
+}
+
+/// Returns the descriptor of a FILE that a file buffer uses; None if it is no open FILE.
+fn descriptor(memory: &dyn Memory, file: u64, files: Option<&Files>) -> Option<i32> {
+    let fd = match files {
+        Some(files) => {
+            let known = files.iter().find(|(at, _)| *at == file);
+            known.map(|(_, bytes)| int(bytes, glibc::FILENO))
+        }
+        None => memory.i32(file.checked_add(musl::FD as u64)?),
+    };
+    fd.filter(|fd| *fd >= 0)
+}

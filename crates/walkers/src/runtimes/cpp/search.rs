@@ -1,0 +1,122 @@
+//! When and where to search the memory for file buffers.
+//!
+//! Each open file buffer has a FILE of the C library, which has no buffer of its own. So the list of FILEs tells
+//! whether an unknown file buffer can exist: the memory is searched only then, in parts, and rarely again if the search
+//! finds none. The buffers of the standard streams are in the library's own memory, which is small.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use weir_sys::memory::Memory;
+
+use crate::copied_memory::{STREAMS_MOST, word};
+use crate::heap_search;
+use crate::runtimes::glibc;
+
+/// The part of the memory that is searched in one snapshot: about 3 ms. A snapshot may be taken of a stopped process.
+const PART_BYTES: u64 = 8 << 20;
+/// Bounds a search at a process's end and for a user, as other searches.
+const WHOLE_BYTES: u64 = 64 << 20;
+/// A search costs at most 1 % of the time: the next part is due after 100 times the duration of the last one.
+const PAUSE: u32 = 100;
+const PAUSE_LEAST: Duration = Duration::from_millis(20);
+/// The pause after a search that has not found the file buffer of a FILE, which doubles up to the longest.
+const RETRY: Duration = Duration::from_millis(40);
+const RETRY_LONGEST: Duration = Duration::from_secs(10);
+/// The streams that the C library itself has: standard input, output and error, at the end of its list.
+const STANDARD: usize = 3;
+
+/// The FILEs of a process.
+pub(super) type Files = [(u64, [u8; glibc::FILE_BYTES])];
+
+/// A FILE whose file buffer was searched: how often, and when to search again.
+#[derive(Debug, Clone, Copy)]
+struct Attempts {
+    count: u32,
+    next: Instant,
+}
+
+/// The addresses of file buffers, and the state of the search.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileBufferSearch {
+    pub objects: BTreeSet<u64>,
+    /// Where the search goes on; None: no search has begun.
+    from: Option<u64>,
+    next: Option<Instant>,
+    attempts: HashMap<u64, Attempts>,
+    /// The next snapshot searches all memory.
+    is_whole: bool,
+    is_first_done: bool,
+}
+
+impl FileBufferSearch {
+    pub fn search_whole(&mut self) {
+        self.is_whole = true;
+    }
+
+    /// Returns whether to search now. `known` has the FILEs of the known file buffers; `files` is None if the process's
+    /// FILEs are unknown, so that only the time counts.
+    pub fn is_due(&mut self, files: Option<&Files>, known: &BTreeSet<u64>) -> bool {
+        let now = Instant::now();
+        let is_whole = self.is_whole || !self.is_first_done;
+        if !is_whole && self.next.is_some_and(|next| now < next) {
+            return false;
+        }
+        let Some(files) = files else { return true };
+        // A read-only file is searched for a user only: nothing of it can be written too late.
+        let unknown = |file: &[u8; glibc::FILE_BYTES]| {
+            glibc::is_unbuffered_yet(file) && (is_whole || glibc::is_writable(file))
+        };
+        let own = files.iter().take(files.len().saturating_sub(STANDARD));
+        let unknown: BTreeSet<u64> =
+            own.filter(|(at, file)| !known.contains(at) && unknown(file)).map(|(at, _)| *at).collect();
+        self.attempts.retain(|at, _| unknown.contains(at));
+        let is_untried = |at: &u64| self.attempts.get(at).is_none_or(|attempts| attempts.next <= now);
+        let is_due = self.from.is_some() && !unknown.is_empty()
+            || unknown.iter().any(is_untried)
+            || is_whole && !unknown.is_empty();
+        if !is_due {
+            self.from = None;
+            (self.is_whole, self.is_first_done) = (false, true);
+            return false;
+        }
+        for at in unknown {
+            let begun = Attempts { count: 0, next: now };
+            let attempts = self.attempts.entry(at).or_insert(begun);
+            if attempts.next <= now {
+                let pause = (RETRY * (1 << attempts.count.min(16))).min(RETRY_LONGEST);
+                (attempts.count, attempts.next) = (attempts.count + 1, now + pause);
+            }
+        }
+        true
+    }
+
+    /// Searches the next part of the memory for words that `is_table` accepts, and adds the objects that `is_object`
+    /// accepts.
+    pub fn search(
+        &mut self,
+        pid: u32,
+        memory: &dyn Memory,
+        is_table: impl Fn(u64) -> bool,
+        is_object: impl Fn(u64) -> bool,
+    ) {
+        let begun = Instant::now();
+        let is_whole = std::mem::take(&mut self.is_whole) || !self.is_first_done;
+        let (from, most) = match is_whole {
+            true => (0, WHOLE_BYTES),
+            false => (self.from.unwrap_or(0), PART_BYTES),
+        };
+        let objects = &mut self.objects;
+        let rest = heap_search::touched_part(pid, memory, from, most, |start, data| {
+            for index in (0..data.len() / 8).filter(|index| is_table(word(data, 8 * index))) {
+                let at = start + 8 * index as u64;
+                if objects.len() < STREAMS_MOST && is_object(at) {
+                    objects.insert(at);
+                }
+            }
+        });
+        self.from = if is_whole { None } else { rest };
+        self.is_first_done = true;
+        self.next = Some(Instant::now() + (begun.elapsed() * PAUSE).max(PAUSE_LEAST));
+    }
+}
