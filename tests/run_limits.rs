@@ -63,7 +63,7 @@ fn programs() -> Vec<Program> {
         ("ofstream-O0", "ofstream.cc", OFSTREAM, &["g++"], Some("a std::ofstream")),
         ("ifstream", "ifstream.cc", IFSTREAM, &["g++", "-O2"], None),
         ("linked-in", "cout.cc", COUT, &["g++", "-static-libstdc++"], Some("std::cout after")),
-        ("static-cc", "cout.cc", COUT, &["g++", "-static"], Some("std::cout after")),
+        ("static-cc", "cout.cc", COUT, &["g++", "-static"], Some("it is linked statically")),
         ("go", "go.go", GO, &["go", "build"], None),
         ("bufio", "bufio.go", BUFIO, &["go", "build"], Some("a bufio.Writer")),
         ("bufio-stripped", "bufio.go", BUFIO, &["go", "build", "-ldflags=-s -w"], Some("a bufio.Writer")),
