@@ -182,7 +182,7 @@ pub(crate) fn unwritten_streams(
 /// As [`unwritten_streams`], with the results of replays.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn unwritten_after(
-    tracees: &Tracees,
+    tracees: &mut Tracees,
     pid: u32,
     tid: u32,
     pending: Vec<PendingBytes>,

@@ -74,7 +74,12 @@ impl StreamReplays {
     }
 
     /// Returns the unwritten bytes of a stream that a replayed thread was inside; None for another stream.
-    pub fn unwritten(&self, tracees: &Tracees, pid: u32, stream: &PendingBytes) -> Option<UnwrittenStream> {
+    pub fn unwritten(
+        &self,
+        tracees: &mut Tracees,
+        pid: u32,
+        stream: &PendingBytes,
+    ) -> Option<UnwrittenStream> {
         let note = stream.note?.address;
         let replayed = self.replayed.iter().find(|one| one.changed == Some(note))?;
         let written = replayed.writes.iter().filter(|write| write.fd == stream.fd);
