@@ -162,6 +162,7 @@ void weir__reset(weir_stream *s)
         if (config->spill)
             weir__spill_reset(s, bytes);
         WEIR_PUBLISH(&head->drained, 0);
+        atomic_thread_fence(memory_order_release); /* the next bytes are not visible before the offsets */
         if (config->uring)
             weir__uring_swap(s);
         if (record)

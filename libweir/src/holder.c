@@ -16,7 +16,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { POLL_MS = 100, FD_MAX = 65536, START_POLLS = 20000, START_POLL_NS = 50000 };
+enum { POLL_MS = 100, FD_MAX = 65536, START_POLLS = 100000, START_POLL_NS = 50000 };
 
 /* ---- in the holder ---- */
 

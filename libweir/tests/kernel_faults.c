@@ -129,7 +129,7 @@ static void check_after_fault(struct checked_stream *t, const struct fake_fault 
     if (fault->error != EAGAIN && call == FAKE_WRITE)
         check_sticky_error(t, fault->error);
     /* Faults of the library's own pipe are no errors: peek_source.c works without the pipe. */
-    bool is_own_pipe = fake_note_at(fault->at)->fd != t->fd;
+    bool is_own_pipe = fake_first_hit()->fd != t->fd;
     if (fault->error != EAGAIN && call == FAKE_READ && !is_own_pipe && weir_error(t->s) != -fault->error)
         checked_fail(t, "a read failed with %d, but weir_error returned %d", fault->error, weir_error(t->s));
     checked_remove_faults(t);
@@ -139,7 +139,7 @@ static void check_after_fault(struct checked_stream *t, const struct fake_fault 
  * the call was on another descriptor. */
 static bool close_must_report(const struct checked_stream *t, const struct fake_fault *fault)
 {
-    const struct fake_note *note = fake_note_at(fault->at);
+    const struct fake_note *note = fake_first_hit();
     return fault->error != ENOMEM && (!note || (note->call != FAKE_FCNTL && note->fd == t->fd));
 }
 
@@ -183,7 +183,7 @@ static uint64_t run(const struct scenario *c, const struct fake_fault *fault, un
         checked_step(&t, c->op[i], c->argument[i]);
         if (failed != FAKE_CALLS || !fake_hits() || !t.fault_is_visible)
             continue;
-        failed = fake_note_at(fault->at)->call;
+        failed = fake_first_hit()->call;
         check_after_fault(&t, fault, failed);
     }
     close_and_check(&t, fault);

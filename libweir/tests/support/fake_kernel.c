@@ -16,7 +16,7 @@ enum { NOTES = 4096 };
 static struct weir__kernel real;
 static bool installed;
 static struct fake_fault plan;
-static uint64_t calls, hits, calls_of[FAKE_CALLS];
+static uint64_t calls, hits, first_hit, calls_of[FAKE_CALLS];
 static struct fake_note notes[NOTES];
 static int failed_sync;
 
@@ -55,6 +55,8 @@ const struct fake_note *fake_note_at(uint64_t number)
     return &notes[number % NOTES];
 }
 
+const struct fake_note *fake_first_hit(void) { return hits ? fake_note_at(first_hit) : NULL; }
+
 /* Records a call and applies the fault, which may reduce *bytes. Returns false if the call fails, with errno set. */
 static bool begin(enum fake_call call, int fd, size_t *bytes)
 {
@@ -65,7 +67,8 @@ static bool begin(enum fake_call call, int fd, size_t *bytes)
         return true;
     if (plan.error == 0 && (!bytes || *bytes < 2))
         return true; /* a count of one byte cannot be shortened */
-    hits++;
+    if (hits++ == 0)
+        first_hit = calls;
     if (plan.error == 0) {
         *bytes = plan.one_byte ? 1 : *bytes / 2;
         return true;

@@ -81,6 +81,9 @@ void fake_set_position(int fd, int64_t position);
 void fake_plan(const struct fake_fault *fault);
 /* Returns how many calls the fault has hit. */
 uint64_t fake_hits(void);
+/* Returns the record of the first call that the fault has hit, or NULL. It may be behind the fault's number: the memory of
+ * closed streams is used again, so that a call of mmap(2) is missing when a scenario is repeated. */
+const struct fake_note *fake_first_hit(void);
 /* Restarts the numbers of calls at 1. */
 void fake_forget(void);
 /* Returns the errno of the last sync that the fault made fail, of a file or a directory, or 0. */
