@@ -22,11 +22,11 @@ use runner::workspace::{chown_all, missing, user};
 use tempfile::TempDir;
 use weir_diagnose::rules;
 
-/// The least recall. The aim is 0.95; other load on the machine hides a few findings, so the limit is lower.
-const LEAST_RECALL: f64 = 0.92;
+/// The least recall. Of a subset, one may be missed.
+const LEAST_RECALL: f64 = 0.98;
 
-/// The least share of advice that works. The aim is 0.95; other load delays a few runs, so the limit is lower.
-const LEAST_ADVICE: f64 = 0.9;
+/// The least share of advice that works.
+const LEAST_ADVICE: f64 = 0.95;
 
 /// Runs `judge` on every item, two at a time; the results keep the order.
 fn two_at_a_time<T: Sync>(items: &[T], judge: impl Fn(&T) -> CaseResult + Sync) -> Vec<CaseResult> {
@@ -113,9 +113,18 @@ fn case_properties(case: &LabelledCase) -> Vec<String> {
     [finding, case.language(), format!("{:?}", case.stdout)].into_iter().chain(gain).collect()
 }
 
-/// Returns the program that an ordinary run is about, the first word of its name.
-fn program_of(run: &OrdinaryRun) -> Vec<String> {
-    run.name.split([' ', ':', ',']).take(1).map(String::from).collect()
+/// Returns the properties of an ordinary run of which a quick campaign needs each at least once: what it needs beside C
+/// programs, each finding that it has or must not have, and whether it is a pipeline.
+fn run_properties(run: &OrdinaryRun) -> Vec<String> {
+    const LANGUAGES: &[&str] = &[
+        "gcc", "git", "go", "java", "lua5.4", "mksh", "node", "perl", "php", "python3", "ruby", "rustc",
+        "sh", "sqlite3", "tclsh",
+    ];
+    let languages = run.needs.iter().filter(|tool| LANGUAGES.contains(&tool.as_str())).cloned();
+    let findings = run.truths.iter().map(|id| format!("has {id}"));
+    let absent = run.never.iter().map(|id| format!("has no {id}"));
+    let pipeline = std::iter::once(format!("pipeline: {}", run.run.contains(" | ")));
+    languages.chain(findings).chain(absent).chain(pipeline).collect()
 }
 
 #[test]
@@ -129,29 +138,22 @@ fn trace_finds_what_is_there_and_nothing_else() {
         .collect();
     if std::env::var_os("WEIR_DIAGNOSIS").is_none() {
         campaign::choose("diagnosis", &mut asked, |case| case_properties(case));
-        campaign::choose("ordinary runs", &mut runs, |run| program_of(run));
+        campaign::choose("ordinary runs", &mut runs, |run| run_properties(run));
     }
     // Times are measured one case at a time.
     let (timed, quick): (Vec<_>, Vec<_>) = asked.into_iter().partition(|case| case.gain);
     let judged = two_at_a_time(&quick, |case| judge_case(case, None));
     let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
-    let mut ordinary = two_at_a_time(&runs, |run| judge_ordinary(run));
+    let ordinary = two_at_a_time(&runs, |run| judge_ordinary(run));
     // Fresh prices: what calls cost while the pairs are timed.
     let prices = tempfile::tempdir().expect("a directory");
     user().into_iter().for_each(|user| chown_all(prices.path(), user).expect("chown"));
     judged.extend(timed.into_iter().map(|case| (case, judge_case(case, Some(&prices)))));
-    // Failed ones run once more, alone: other load can hide the fault of a program that runs for a tenth of a second.
-    for (case, result) in judged.iter_mut().filter(|(_, result)| !result.is_well()) {
-        *result = judge_case(case, case.gain.then_some(&prices));
-    }
-    for (run, result) in runs.iter().zip(&mut ordinary).filter(|(_, result)| !result.is_clean()) {
-        *result = judge_ordinary(run);
-    }
     let score = Score { cases: judged, ordinary: runs.into_iter().zip(ordinary).collect() };
 
     say(&score.report());
     assert_eq!(score.wrong(), 0, "runs that went wrong, see above");
     assert_eq!(score.false_high(), 0, "false findings, see above");
     assert!(score.advice_share() >= LEAST_ADVICE || score.advice().0 == 0, "{}", score.report());
-    assert!(score.recall() >= LEAST_RECALL || score.cases.is_empty(), "{}", score.line());
+    assert!(score.recall() >= LEAST_RECALL || score.missed() <= 1, "{}", score.line());
 }

@@ -23,6 +23,8 @@ mod trace;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{disk_dir, has, skip, weir};
 use serde_json::Value;
@@ -165,18 +167,25 @@ fn counts_equal_those_of_strace_and_of_the_kernel() {
     if !has("strace") {
         return skip("counts_equal_those_of_strace_and_of_the_kernel", "no strace");
     }
-    let workspace = Workspace::new();
-    let lines = COMMANDS.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let wanted = std::env::var("WEIR_COUNTS").unwrap_or_default();
-    let mut compared = 0;
-    let mut wrong = Vec::new();
-    for line in lines.filter(|line| line.contains(&wanted)) {
-        let words: Vec<&str> = line.split(' ').map(|word| word.trim_matches('"')).collect();
-        if words[0].contains('/') || has(words[0]) {
-            compared += 1;
-            wrong.extend(compare(&workspace, &words));
+    let lines = COMMANDS.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let words = lines.map(|line| line.split(' ').map(|word| word.trim_matches('"')).collect::<Vec<_>>());
+    let installed = |words: &Vec<&str>| words[0].contains('/') || has(words[0]);
+    let commands: Vec<_> =
+        words.filter(|words| words.join(" ").contains(&wanted) && installed(words)).collect();
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let workspace = Workspace::new();
+                while let Some(words) = commands.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let differences = compare(&workspace, words);
+                    wrong.lock().expect("no panic").extend(differences);
+                }
+            });
         }
-    }
+    });
+    let wrong = wrong.into_inner().expect("no panic");
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(compared >= LEAST || !wanted.is_empty(), "only {compared} of the commands are installed");
+    assert!(commands.len() >= LEAST || !wanted.is_empty(), "only {} commands are installed", commands.len());
 }

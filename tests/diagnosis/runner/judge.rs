@@ -30,16 +30,6 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
-    /// Returns whether there are no false findings and no other problems.
-    pub fn is_clean(&self) -> bool {
-        self.false_findings.is_empty() && self.wrong.is_empty()
-    }
-
-    /// Returns whether the result is clean, the fault was found, and its advice works.
-    pub fn is_well(&self) -> bool {
-        self.shown && self.is_clean() && self.advice.iter().all(|one| one.failure.is_none())
-    }
-
     /// Returns one line for each problem.
     pub fn lines(&self, name: &str) -> String {
         let mut text = String::new();
