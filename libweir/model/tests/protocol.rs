@@ -171,7 +171,7 @@ fn hold(protocol: Protocol) {
     };
     stream.flush_at_exit(MAIN);
     let file = stream.hold(MAIN);
-    assert!(b"vvww".starts_with(&file) && file.len() % 2 == 0, "{file:?} of the file");
+    assert!(b"vvww".starts_with(&file) && file.len().is_multiple_of(2), "{file:?} of the file");
     worker.join().unwrap();
 }
 
