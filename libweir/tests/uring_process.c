@@ -139,20 +139,26 @@ static void in_child(void (*get)(struct blocked *t, int fd), void (*end)(struct 
 {
     struct blocked t;
     struct model got;
-    int status, fd = full_pipe(&t);
+    int status = -1, fd = full_pipe(&t), blocked[2];
+    char byte;
+    check(pipe2(blocked, O_CLOEXEC) == 0, "pipe");
     pid_t child = fork();
     if (child == 0) {
         close(t.reader);
         get(&t, fd);
-        if (check_wrong())
+        if (check_wrong() || write(blocked[1], "b", 1) != 1)
             _exit(8);
         end(&t);
         _exit(9);
     }
     close(fd);
+    close(blocked[1]);
+    check(read(blocked[0], &byte, 1) == 1, "the child's stream is blocked");
+    close(blocked[0]);
     sleep_seconds(0.1); /* lets the child reach the call that waits */
     read_all(t.reader, &got);
-    check(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", (unsigned)status);
+    check(waitpid(child, &status, 0) == child, "the child has ended");
+    check(status == 0, "the child ended with %x", (unsigned)status);
     for (int i = 0; i < BUFFER + BUFFER / 2; i++)
         model_write(&t.m, &(char){(char)('a' + i % 26)}, 1);
     compare(&got, &t.m);
