@@ -175,7 +175,7 @@ void weir__at_exit(void)
 }
 
 /* Runs after all other exit handlers and destructors of the program. Also flushes: a stream that weir__at_exit
- * could not lock may be free now. */
+ * could not lock may be free now, and other threads may have read ahead since. */
 __attribute__((destructor(101))) static void hold_streams(void)
 {
     struct weir__globals *globals = weir__globals;
@@ -188,7 +188,7 @@ __attribute__((destructor(101))) static void hold_streams(void)
         bool ours = weir__config(s)->pid == pid && s->magic == WEIR_STREAM_MAGIC;
         bool locks = weir__locking(s) || !weir__one_thread();
         if (ours && locks && weir__enter_for_flush(s, end))
-            weir__flush_in_place(s);
+            flush_and_seek_back(s);
     }
     weir__timedlock(&globals->registry, NULL, WEIR__LOCK_TIMEOUT_MS);
     globals->hold_end_ms = weir__now_ms() + HOLD_MS;

@@ -64,12 +64,15 @@ static void abandon_read(void *stream)
     weir__leave(s);
 }
 
+/* A read of a file ends soon: exit waits for it, and then gives the read-ahead bytes back. */
+static bool may_block(const struct weir__config *config) { return !config->regular && !config->block_device; }
+
 /* A read of a pipe, a socket, a terminal or a callback may never return; it can be cancelled. */
 static ssize_t read_sink(weir_stream *s, char *to, size_t bytes)
 {
     const struct weir__config *config = weir__config(s);
     ssize_t got;
-    if (config->regular || config->block_device) {
+    if (!may_block(config)) {
         int cancel = weir__cancel_off();
         got = config->sink->read(s, to, bytes);
         weir__cancel_restore(cancel);
@@ -85,7 +88,8 @@ static void begin_read(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
     atomic_store_explicit(&state->reader, weir__this_thread(), memory_order_relaxed);
-    atomic_store_explicit(&state->in_read, true, memory_order_release);
+    if (may_block(weir__config(s)))
+        atomic_store_explicit(&state->in_read, true, memory_order_release);
 }
 
 /* If another thread has begun to lock a stream that had no lock, it may use the stream while in_read is set: waits
@@ -93,6 +97,8 @@ static void begin_read(weir_stream *s)
 static void end_read(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
+    if (!may_block(weir__config(s)))
+        return;
     atomic_store_explicit(&state->in_read, false, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     if (WEIR_LIKELY(!atomic_load_explicit(&state->in_call, memory_order_relaxed) || !weir__locking(s)))

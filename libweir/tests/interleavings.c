@@ -1,0 +1,319 @@
+/* interleavings.c: a thread is stopped before and after every system call of every scenario, and at this moment the process
+ * exits, executes another program or forks, the thread is cancelled or gets a signal, another thread makes a call, or the
+ * timer's time has come. Each accepted line is then in the file once, whole and in order.
+ * --every=N: only every Nth system call (1). */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../src/private.h"
+#include "support/check.h"
+#include "support/stopping_kernel.h"
+
+enum event { EXIT, EXEC, FORK, CANCEL, SIGNAL, CALL, TIMER, EVENTS };
+static const char *const event_names[] = {"exit", "exec", "fork", "cancel", "signal", "call", "timer"};
+enum { LINES = 20, LINE = 8, GRACE_MS = 10 };
+
+struct scenario {
+    const char *name;
+    struct weir_options options;
+    bool by_putc;  /* only inline calls, then the timer or the close writes */
+    bool closes;   /* the thread closes the stream */
+    bool reads;
+};
+
+static const struct scenario scenarios[] = {
+    {"unbuffered", {.mode = WEIR_NONE, .flags = WEIR_THREADS}, false, false, false},
+    {"lines", {.mode = WEIR_LINE, .flags = WEIR_THREADS, .buffer_bytes = 20}, false, false, false},
+    {"a full buffer", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 20}, false, false, false},
+    {"records", {.mode = WEIR_RECORD, .flags = WEIR_THREADS, .buffer_bytes = 30}, false, false, false},
+    {"flushed at a fork", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 50, .on_fork = WEIR_FORK_FLUSH}, false, false, false},
+    {"synced records", {.mode = WEIR_RECORD, .flags = WEIR_THREADS, .durability = WEIR_DATA, .buffer_bytes = 30}, false, false, false},
+    {"a shared mapping", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .durability = WEIR_KILL, .buffer_bytes = 30}, false, false, false},
+    {"a locked file", {.mode = WEIR_LINE, .flags = WEIR_THREADS | WEIR_LOCK_FILE, .buffer_bytes = 20}, false, false, false},
+    {"a delay", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .stale_ms = 1, .buffer_bytes = 30}, false, false, false},
+    {"a delay and inline calls", {.mode = WEIR_FULL, .stale_ms = 1, .buffer_bytes = 30}, true, false, false},
+    {"a stream of one thread", {.mode = WEIR_FULL, .buffer_bytes = 20}, false, false, false},
+    {"a close", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 4096}, false, true, false},
+    {"a close of a stream of one thread", {.mode = WEIR_FULL, .durability = WEIR_WHOLE, .buffer_bytes = 4096}, false, true, false},
+    {"reading", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 20}, false, false, true},
+};
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+static const struct scenario *scenario;
+static enum event event;
+static weir_stream *stream;
+static int file_fd;
+static pthread_t worker;
+static _Atomic bool reached, done, closed;
+static struct shared { /* with the child that exits or executes another program */
+    _Atomic int accepted, others, at_stop;
+} *shared;
+
+/* ---- the thread that is stopped ---- */
+
+static void write_line(int number)
+{
+    char line[32], *to;
+    snprintf(line, sizeof line, "w%06d\n", number);
+    struct iovec parts[2] = {{line, 3}, {line + 3, LINE - 3}};
+    ssize_t result = -1;
+    switch (scenario->by_putc ? 4 : number % 5) {
+    case 0: result = weir_printf(stream, "%s", line); break;
+    case 1: result = weir_putrec(stream, line, LINE - 1); break;
+    case 2: result = weir_writev(stream, parts, 2); break;
+    case 3:
+        weir_lock(stream);
+        if (weir_reserve(stream, &to, LINE) >= LINE) {
+            memcpy(to, line, LINE);
+            result = weir_commit(stream, LINE);
+        }
+        weir_unlock(stream);
+        break;
+    default: result = weir_write(stream, line, LINE);
+    }
+    if (result >= 0)
+        shared->accepted++;
+}
+
+static void *run_worker(void *unused)
+{
+    char *record;
+    for (int i = 0; i < LINES; i++) {
+        if (scenario->reads && weir_getrec(stream, &record) == LINE)
+            shared->accepted++;
+        if (!scenario->reads)
+            write_line(i);
+        if (i % 7 == 6 && !scenario->reads && !scenario->by_putc)
+            weir_flush(stream);
+        if (i == 11 && scenario->options.durability >= WEIR_DATA)
+            weir_sync(stream, WEIR_WHOLE);
+        if (i % 8 == 3 && scenario->options.stale_ms)
+            sleep_seconds(0.003); /* for the timer's own calls */
+    }
+    if (scenario->closes) {
+        weir_close(stream);
+        closed = true;
+    }
+    return unused;
+}
+
+/* ---- the event ---- */
+
+static void on_signal(int number) { (void)number; }
+
+/* Runs in the stopped thread. The event may need a lock that this thread has: waits for a limited time. */
+static bool at_stop(void)
+{
+    shared->at_stop = shared->accepted;
+    if (event == SIGNAL) {
+        pthread_kill(pthread_self(), SIGUSR1);
+        return true;
+    }
+    reached = true;
+    double end = seconds_now() + GRACE_MS / 1000.0 / (event == TIMER ? 3 : 1);
+    while (!done && seconds_now() < end)
+        sleep_seconds(0.0001);
+    return false;
+}
+
+static void call_from_elsewhere(void)
+{
+    char *record;
+    if (scenario->reads) {
+        shared->others += weir_getrec(stream, &record) == LINE;
+    } else if (scenario->closes || !(scenario->options.flags & WEIR_THREADS)) {
+        weir_flush_all();
+    } else {
+        weir_putrec(stream, "mmmmmmm", LINE - 1);
+        shared->others++;
+        weir_flush(stream);
+    }
+}
+
+static void act(void)
+{
+    char *const arguments[] = {"true", NULL};
+    if (event == EXIT)
+        exit(0);
+    if (event == EXEC)
+        execv("/bin/true", arguments);
+    if (event == FORK) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0)
+            exit(0);
+        waitpid(child, &status, 0);
+    }
+    if (event == CANCEL)
+        pthread_cancel(worker);
+    if (event == CALL)
+        call_from_elsewhere();
+    done = true;
+}
+
+/* ---- a run ---- */
+
+static uint64_t ended_calls; /* the calls of a run without an event */
+
+/* The thread has left the stream unlocked. */
+static void close_unlocked(void)
+{
+    double end = seconds_now() + 20; /* the timer may have the lock for a moment */
+    while (weir_trylock(stream) != 0)
+        if (seconds_now() > end)
+            _exit(103);
+    weir_unlock(stream);
+    int result = weir_close(stream);
+    check(result == 0, "close returned %d", result);
+}
+
+/* A stream that survives a kill cannot read. */
+static int open_for_writing(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file_fd);
+    return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+}
+
+static void run_in_this_process(const struct stop *stop)
+{
+    reached = done = closed = false;
+    stopping_begin(stop);
+    struct weir_options options = scenario->options;
+    options.flags |= WEIR_KEEP_OPEN;
+    int fd = scenario->options.durability == WEIR_KILL ? open_for_writing() : file_fd;
+    if (weir_fdopen(&stream, fd, &options) < 0)
+        _exit(101);
+    if (pthread_create(&worker, NULL, run_worker, NULL) != 0)
+        _exit(102);
+    void *result = NULL;
+    for (double end = seconds_now() + 20; stop->at && !reached && seconds_now() < end;)
+        if (pthread_tryjoin_np(worker, &result) == 0)
+            break;
+        else
+            sleep_seconds(0.0001);
+    bool joined = stop->at && !reached;
+    if (reached)
+        act();
+    if (!joined)
+        pthread_join(worker, &result);
+    ended_calls = stopping_count();
+    if (!closed)
+        close_unlocked();
+    if (fd != file_fd)
+        close(fd);
+}
+
+static void set_up(void)
+{
+    char line[32];
+    file_fd = nameless_file();
+    memset(shared, 0, sizeof *shared);
+    fcntl(file_fd, F_SETFL, scenario->options.durability ? O_APPEND : 0);
+    for (int i = 0; i < 2 * LINES && scenario->reads; i++) {
+        snprintf(line, sizeof line, "w%06d\n", i);
+        check(pwrite(file_fd, line, LINE, i * LINE) == LINE, "pwrite");
+    }
+}
+
+static bool ends_process(void) { return event == EXIT || event == EXEC; }
+
+/* The file has the accepted lines in order; after an end of the process at least those accepted before it. */
+static void check_written(const char *where)
+{
+    char line[LINE + 1] = "", expected[32];
+    int mine = 0, others = 0;
+    ssize_t got;
+    for (off_t at = 0; (got = pread(file_fd, line, LINE, at)) > 0; at += LINE) {
+        snprintf(expected, sizeof expected, "w%06d\n", mine);
+        if (got == LINE && memcmp(line, "mmmmmmm\n", LINE) == 0)
+            others++;
+        else if (check(got == LINE && memcmp(line, expected, LINE) == 0, "%s: at byte %lld: \"%.*s\"", where, (long long)at,
+                       (int)got, line))
+            mine++;
+        else
+            break;
+    }
+    int least = ends_process() ? shared->at_stop : shared->accepted;
+    bool exact = !ends_process() && event != CANCEL;
+    check(mine >= least && (!exact || mine == least), "%s: %d lines, %d accepted", where, mine, least);
+    check(others == shared->others, "%s: %d lines of the other thread, not %d", where, others, (int)shared->others);
+}
+
+/* The position is that of the first line that no call has returned. */
+static void check_read(const char *where)
+{
+    off_t position = lseek(file_fd, 0, SEEK_CUR);
+    int lines = (int)(position / LINE), least = shared->accepted + shared->others;
+    check(position % LINE == 0 && lines >= least && lines <= least + 1, "%s: position %lld after %d lines", where,
+          (long long)position, least);
+}
+
+static void run(uint64_t at, bool after)
+{
+    struct stop stop = {at, after, at_stop};
+    char where[100];
+    set_up();
+    if (ends_process() && at) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            run_in_this_process(&stop);
+            _exit(check_wrong() != 0);
+        }
+        waitpid(child, &status, 0);
+        snprintf(where, sizeof where, "%s call %d", after ? "after" : "before", (int)at);
+        check(status == 0, "%s: the child ended with %x", where, (unsigned)status);
+    } else {
+        run_in_this_process(&stop);
+        const char *name = stopping_name();
+        snprintf(where, sizeof where, "%s call %d (%s)", after ? "after" : "before", (int)at, name ? name : "not made");
+    }
+    if (scenario->reads)
+        check_read(where);
+    else
+        check_written(where);
+    close(file_fd);
+}
+
+static uint64_t stops;
+
+static void every_call(uint64_t every)
+{
+    check_begin("%s: %s", scenario->name, event_names[event]);
+    if (CHECK_SANITIZED && (ends_process() || event == FORK)) {
+        check_skip("the sanitizer's own threads do not survive fork");
+        return;
+    }
+    run(0, false);
+    uint64_t calls = ended_calls;
+    for (uint64_t at = 1; at <= calls && check_wrong() < 5; at += every)
+        for (int after = 0; after < 2; after++, stops++)
+            run(at, after);
+}
+
+int main(int count, char **arguments)
+{
+    uint64_t every = check_option(count, arguments, "every", 1);
+    signal(SIGUSR1, on_signal);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    stopping_install();
+    for (int i = 0; i < SCENARIOS; i++)
+        for (int e = 0; e < EVENTS; e++) {
+            scenario = &scenarios[i];
+            event = (enum event)e;
+            alarm(300); /* ends the test if a call hangs */
+            every_call(every);
+        }
+    printf("%llu stops\n", (unsigned long long)stops);
+    return check_finish("interleavings");
+}

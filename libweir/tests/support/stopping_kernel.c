@@ -1,0 +1,114 @@
+/* stopping_kernel.c: wraps each entry of weir__kernel. */
+#include "stopping_kernel.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "../../src/kernel.h"
+
+static struct weir__kernel real;
+static struct stop stop;
+static _Atomic uint64_t calls;
+static _Atomic(const char *) stopped;
+static _Thread_local bool is_first;
+
+/* CANCELLABLE calls are cancellation points and fail with EINTR after a signal; PLAIN ones do neither. */
+enum kind { PLAIN, CANCELLABLE };
+
+/* Acts, without a cancellation if the call is no cancellation point. Keeps errno. */
+static bool act(const char *name, enum kind kind)
+{
+    int error = errno, before, unused;
+    stopped = name;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    bool interrupt = stop.action();
+    pthread_setcancelstate(before, &unused);
+    if (kind == CANCELLABLE)
+        pthread_testcancel();
+    errno = error;
+    return interrupt;
+}
+
+/* Counts a call. Returns true if it is to fail with EINTR. */
+static bool begin(const char *name, enum kind kind, uint64_t *number)
+{
+    *number = is_first ? 0 : atomic_fetch_add(&calls, 1) + 1;
+    return *number && *number == stop.at && !stop.after && act(name, kind) && kind == CANCELLABLE;
+}
+
+static void end(const char *name, enum kind kind, uint64_t number)
+{
+    if (number && number == stop.at && stop.after)
+        act(name, kind);
+}
+
+#define WRAP(type, name, kind, parameters, arguments)  \
+    static type wrap_##name parameters                 \
+    {                                                  \
+        uint64_t number;                               \
+        if (begin(#name, kind, &number)) {             \
+            errno = EINTR;                             \
+            return (type)-1;                           \
+        }                                              \
+        type result = real.name arguments;             \
+        end(#name, kind, number);                      \
+        return result;                                 \
+    }
+
+WRAP(int, open, CANCELLABLE, (const char *path, int flags, mode_t permissions), (path, flags, permissions))
+WRAP(int, close, PLAIN, (int fd), (fd))
+WRAP(ssize_t, read, CANCELLABLE, (int fd, void *to, size_t bytes), (fd, to, bytes))
+WRAP(ssize_t, pread, CANCELLABLE, (int fd, void *to, size_t bytes, off_t at), (fd, to, bytes, at))
+WRAP(ssize_t, write, CANCELLABLE, (int fd, const void *from, size_t bytes), (fd, from, bytes))
+WRAP(ssize_t, writev, CANCELLABLE, (int fd, const struct iovec *iov, int count), (fd, iov, count))
+WRAP(ssize_t, pwrite, CANCELLABLE, (int fd, const void *from, size_t bytes, off_t at), (fd, from, bytes, at))
+WRAP(off_t, lseek, PLAIN, (int fd, off_t offset, int whence), (fd, offset, whence))
+WRAP(int, fstat, PLAIN, (int fd, struct stat *status), (fd, status))
+WRAP(int, fcntl, CANCELLABLE, (int fd, int command, void *argument), (fd, command, argument))
+WRAP(int, fsync, CANCELLABLE, (int fd), (fd))
+WRAP(int, fdatasync, CANCELLABLE, (int fd), (fd))
+WRAP(int, ftruncate, PLAIN, (int fd, off_t bytes), (fd, bytes))
+WRAP(int, fadvise, PLAIN, (int fd, off_t offset, off_t bytes, int advice), (fd, offset, bytes, advice))
+WRAP(int, rename, PLAIN, (const char *from, const char *to), (from, to))
+WRAP(int, unlink, PLAIN, (const char *path), (path))
+WRAP(int, poll, PLAIN, (struct pollfd *fds, nfds_t count, int timeout_ms), (fds, count, timeout_ms))
+WRAP(void *, mmap, PLAIN, (void *address, size_t bytes, int protection, int flags, int fd, off_t offset),
+     (address, bytes, protection, flags, fd, offset))
+WRAP(int, munmap, PLAIN, (void *address, size_t bytes), (address, bytes))
+
+void stopping_install(void)
+{
+    real = weir__kernel;
+    weir__kernel.open = wrap_open;
+    weir__kernel.close = wrap_close;
+    weir__kernel.read = wrap_read;
+    weir__kernel.pread = wrap_pread;
+    weir__kernel.write = wrap_write;
+    weir__kernel.writev = wrap_writev;
+    weir__kernel.pwrite = wrap_pwrite;
+    weir__kernel.lseek = wrap_lseek;
+    weir__kernel.fstat = wrap_fstat;
+    weir__kernel.fcntl = wrap_fcntl;
+    weir__kernel.fsync = wrap_fsync;
+    weir__kernel.fdatasync = wrap_fdatasync;
+    weir__kernel.ftruncate = wrap_ftruncate;
+    weir__kernel.fadvise = wrap_fadvise;
+    weir__kernel.rename = wrap_rename;
+    weir__kernel.unlink = wrap_unlink;
+    weir__kernel.poll = wrap_poll;
+    weir__kernel.mmap = wrap_mmap;
+    weir__kernel.munmap = wrap_munmap;
+}
+
+void stopping_begin(const struct stop *next)
+{
+    is_first = true;
+    calls = 0;
+    stopped = NULL;
+    stop = *next;
+}
+
+uint64_t stopping_count(void) { return calls; }
+const char *stopping_name(void) { return stopped; }
