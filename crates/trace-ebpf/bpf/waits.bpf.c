@@ -69,6 +69,6 @@ int BPF_PROG(on_switch, int preempt, struct task_struct *from, struct task_struc
 {
     if (state & (TASK_INTERRUPTIBLE_ | TASK_UNINTERRUPTIBLE_))
         begin_wait();
-    end_wait((u32)BPF_CORE_READ(to, pid));
+    end_wait((u32)to->pid);
     return 0;
 }
