@@ -232,8 +232,14 @@ static size_t match_record(struct tally *t, const char *line, size_t left)
     return length;
 }
 
+static bool is_record(const struct tally *t, const char *line, size_t left)
+{
+    struct tally copy = *t;
+    return left == 0 || match_record(&copy, line, left) > 0;
+}
+
 /* Counts a torn record: the kill of a writer may end its write(2) in the middle of a record, once per writer. Returns
- * its length, or 0. */
+ * its length, or 0. The first bytes of the next record may equal the torn one's next bytes: ends where a record begins. */
 static size_t match_torn_record(struct tally *t, const char *line, size_t left)
 {
     size_t best = 0;
@@ -244,6 +250,10 @@ static size_t match_torn_record(struct tally *t, const char *line, size_t left)
             same++;
         best = same > best ? same : best;
     }
+    size_t end = best;
+    while (end > 0 && !is_record(t, line + end, left - end))
+        end--;
+    best = end > 0 ? end : best;
     t->repeated += best;
     return ++t->torn <= WRITERS ? best : 0;
 }
