@@ -125,12 +125,35 @@ fn the_standard_output_of_rust_is_flushed() {
     assert_eq!(program.out(), "one\ntwo end\n");
 }
 
+/// The ways to build the C++ program.
+const CPP_BUILDS: [(&str, &[&str]); 2] = [("g++", &["-O2"]), ("g++", &["-O2", "-static", "-s"])];
+
+#[test]
+fn a_file_buffer_of_cpp_is_written_once() {
+    for (compiler, flags) in CPP_BUILDS {
+        let Some(path) = built("a_file_buffer_of_cpp_is_written_once", compiler, flags, "buffers.cc") else {
+            return;
+        };
+        let mut program = Program::start(Command::new(&path).arg("read"));
+        let output = flush(&program, &[]);
+        let what = format!("{flags:?}: {}", text(&output.stderr));
+        assert!(output.status.success() && text(&output.stdout).contains("13 B written to"), "{what}");
+        assert_eq!(program.out(), "one\ntwo\nthree", "{what}");
+        let again = flush(&program, &[]);
+        assert!(again.status.success() && text(&again.stdout).contains("nothing is pending"), "{what}");
+        assert_eq!(program.end(), Some(0), "{what}");
+        assert_eq!(program.out(), "one\ntwo\nthree end\n", "{what}");
+    }
+}
+
 /// flush does not stop the program while it waits for a reader that does not read.
 #[test]
 fn a_full_pipe_takes_the_rest_at_the_next_flush() {
     let test = "a_full_pipe_takes_the_rest_at_the_next_flush";
-    for (compiler, flags) in builds() {
-        let Some(path) = built(test, compiler, flags, "waits.c") else { return };
+    let of_c = builds().into_iter().map(|(compiler, flags)| (compiler, flags, "waits.c"));
+    let of_cpp = CPP_BUILDS.into_iter().map(|(compiler, flags)| (compiler, flags, "buffers.cc"));
+    for (compiler, flags, source) in of_c.chain(of_cpp) {
+        let Some(path) = built(test, compiler, flags, source) else { return };
         let (mut reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(&[b'.'; 40_000]).unwrap();
         let program_end = writer.try_clone().unwrap();
@@ -170,6 +193,12 @@ fn each_line_is_written_once_when_flushed_at_random_times() {
         let Some(path) = built(test, compiler, flags, "lines.c") else { return };
         let mut command = Command::new(path);
         command.arg("400000");
+        commands.push((command, 400_000, 70));
+    }
+    for (compiler, flags) in CPP_BUILDS {
+        let Some(path) = built(test, compiler, flags, "buffers.cc") else { return };
+        let mut command = Command::new(path);
+        command.args(["lines", "400000"]);
         commands.push((command, 400_000, 70));
     }
     if has("python3") {

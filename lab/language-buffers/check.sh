@@ -23,10 +23,20 @@ try() {
     wait # for cat
     if [ -s output ]; then seen "$try_name, after a kill" there; else seen "$try_name, after a kill" lost; fi
 }
+# try_cpp SOURCE: the same for a C++ program.
+try_cpp() {
+    if command -v c++ >/dev/null; then
+        c++ -O1 -o cpp-line "../$1"
+        try C++ ./cpp-line
+    else
+        try C++ c++
+    fi
+}
 waits=1
 [ "$VERSION" = fixed ] && waits=10
 try C "$PROGRAM"
 if [ "$VERSION" = broken ]; then
+    try_cpp stuck.cc
     try Python "$(python3 -c 'import sys; print(sys.executable)')" -c 'import time; print("line"); time.sleep(60)'
     try Perl perl -e 'print "line\n"; sleep 60'
     try Ruby ruby -e 'puts "line"; sleep 60'
@@ -46,6 +56,7 @@ if [ "$VERSION" = broken ]; then
     fi
     try Java java -XX:-UsePerfData ../Line.java # no perf data: a kill would leave its file in /tmp
 else
+    try_cpp mended.cc
     try Python "$(python3 -c 'import sys; print(sys.executable)')" -u -c 'import time; print("line"); time.sleep(60)'
     try Perl perl -e '$| = 1; print "line\n"; sleep 60'
     try Ruby ruby -e '$stdout.sync = true; puts "line"; sleep 60'

@@ -96,6 +96,17 @@ pub trait Walker: Send {
         None
     }
 
+    /// Returns the addresses of the objects that a search has found.
+    fn found_objects(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Continues the search of a former walker of the same image, which has found these objects. From now on a snapshot
+    /// searches a part of the memory at most, until [`Walker::search_again`].
+    fn continue_search(&self, objects: Vec<u64>) {
+        let _ = objects;
+    }
+
     /// Forgets the addresses of streams, so that the next snapshot searches all memory, however long that takes.
     fn search_again(&self) {}
 }

@@ -118,7 +118,11 @@ impl TracedProcess {
     pub(super) fn search_walkers(&mut self, tid: u32) {
         self.search_age_ns = now_ns().saturating_sub(self.image_started_ns);
         self.search_stage = self.current_stage();
-        self.walkers = walkers(tid);
+        let former = std::mem::replace(&mut self.walkers, walkers(tid));
+        for walker in &self.walkers {
+            let same = former.iter().filter(|former| former.runtime() == walker.runtime());
+            walker.continue_search(same.flat_map(|former| former.found_objects()).collect());
+        }
     }
 
     fn current_stage(&self) -> usize {

@@ -1,9 +1,25 @@
 //! One `std::basic_filebuf<char>` of libstdc++ in memory.
 //!
-//! The layout is part of libstdc++'s ABI and the same since GCC 3.4. `[pbase, pptr)` are the pending bytes. A put stores
-//! its bytes first and moves `pptr` then, so all bytes before `pptr` are complete at every instruction. Only three
-//! operations reduce them: `overflow`, `xsputn` and those that call them write `[pbase, pptr)` with one write(2) or
-//! writev(2) that begins at `pbase`, and then set `pptr` and after it `pbase` to the beginning of the buffer.
+//! The layout is part of libstdc++'s ABI and the same since GCC 3.4. `[pbase, pptr)` are the pending bytes.
+//!
+//! Why no byte is written twice, lost or reordered:
+//!
+//! 1. A put (`sputc`, `basic_streambuf::xsputn`) stores its bytes first and moves `pptr` then. It does not use `pbase`. So
+//!    the bytes before `pptr` are complete at every instruction, and a change of `pbase` does not disturb a put.
+//! 2. Only `overflow` and the long case of `xsputn` write. They load `pbase` and `pptr`, write `[pbase, pptr)` by write(2)
+//!    or, with further bytes behind it, by writev(2), from `pbase` on, and then set `pptr` and after it `pbase` to the
+//!    beginning of the buffer. `sync`, seeks, `close` and reads call `overflow`; moves and swaps keep the buffer.
+//! 3. Bytes that weir writes ahead stay in the object. The program's next write of them begins at their address: weir
+//!    stops it at its entry and skips them. A write from another address is not changed.
+//! 4. Between the return of that write(2) and the change of `pptr` the bytes are written and still look pending. A thread
+//!    there is in user mode. `--max-delay` then writes nothing unless the process has made no write since an earlier
+//!    snapshot with the same bytes and the thread has run on since. Flush waits until the thread makes another call.
+//!    `--rescue` replays a killed thread up to the change of `pptr`.
+//! 5. A drain moves `pbase` while all threads block in calls other than writes, so none is between the steps of 2.
+//! 6. After a drain `pbase` is not the beginning of the buffer. Since `pptr` is set first, the state between the two
+//!    stores of 2 has `pptr` before `pbase`, which counts as no pending bytes.
+//!
+//! One case cannot be seen from outside, as with stdio: a signal handler that interrupts a thread in 4 and then blocks.
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};

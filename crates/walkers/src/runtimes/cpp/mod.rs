@@ -171,6 +171,14 @@ impl Walker for CppStreams {
         Some(Box::new(CppStreams { pid: child, ..self.clone() }))
     }
 
+    fn found_objects(&self) -> Vec<u64> {
+        self.search.borrow().objects.iter().copied().collect()
+    }
+
+    fn continue_search(&self, objects: Vec<u64>) {
+        self.search.borrow_mut().continue_with(objects);
+    }
+
     fn search_again(&self) {
         self.search.borrow_mut().search_whole();
     }

@@ -54,6 +54,12 @@ impl FileBufferSearch {
         self.is_whole = true;
     }
 
+    /// Adds objects that a former search has found, and searches in parts from now on.
+    pub fn continue_with(&mut self, objects: Vec<u64>) {
+        self.objects.extend(objects);
+        self.is_first_done = true;
+    }
+
     /// Returns whether to search now. `known` has the FILEs of the known file buffers; `files` is None if the process's
     /// FILEs are unknown, so that only the time counts.
     pub fn is_due(&mut self, files: Option<&Files>, known: &BTreeSet<u64>) -> bool {
