@@ -1,6 +1,6 @@
 //! When and where to search the memory for file buffers.
 //!
-//! Each open file buffer has a FILE of the C library, which has no buffer of its own. So the list of FILEs tells
+//! Each open file buffer has a FILE of the C library, through which no byte goes. So the list of FILEs tells
 //! whether an unknown file buffer can exist: the memory is searched only then, in parts, and rarely again if the search
 //! finds none. The buffers of the standard streams are in the library's own memory, which is small.
 
@@ -71,7 +71,7 @@ impl FileBufferSearch {
         let Some(files) = files else { return true };
         // A read-only file is searched for a user only: nothing of it can be written too late.
         let unknown = |file: &[u8; glibc::FILE_BYTES]| {
-            glibc::is_unbuffered_yet(file) && (is_whole || glibc::is_writable(file))
+            glibc::is_unused(file) && (is_whole || glibc::is_writable(file))
         };
         let own = files.iter().take(files.len().saturating_sub(STANDARD));
         let unknown: BTreeSet<u64> =

@@ -120,9 +120,10 @@ pub(crate) fn is_file(file: &[u8; FILE_BYTES]) -> bool {
     word(file, 0) & 0xffff_0000 == MAGIC && word(file, VTABLE) != 0
 }
 
-/// Tells whether a stream has no buffer: it was not used yet.
-pub(crate) fn is_unbuffered_yet(file: &[u8; FILE_BYTES]) -> bool {
-    word(file, 56) == 0
+/// Tells whether nothing was written or read through a stream yet. It may have a buffer from setvbuf(3).
+pub(crate) fn is_unused(file: &[u8; FILE_BYTES]) -> bool {
+    let [read_end, read_base] = [16, 24].map(|field| word(file, field));
+    word(file, 0) & PUTTING == 0 && read_end == read_base
 }
 
 /// Tells whether a stream was opened for writing.
