@@ -70,9 +70,8 @@ impl FileBufferSearch {
         }
         let Some(files) = files else { return true };
         // A read-only file is searched for a user only: nothing of it can be written too late.
-        let unknown = |file: &[u8; glibc::FILE_BYTES]| {
-            glibc::is_unused(file) && (is_whole || glibc::is_writable(file))
-        };
+        let unknown =
+            |file: &[u8; glibc::FILE_BYTES]| glibc::is_unused(file) && (is_whole || glibc::is_writable(file));
         let own = files.iter().take(files.len().saturating_sub(STANDARD));
         let unknown: BTreeSet<u64> =
             own.filter(|(at, file)| !known.contains(at) && unknown(file)).map(|(at, _)| *at).collect();
