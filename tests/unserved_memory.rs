@@ -6,6 +6,7 @@ mod common;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use common::{KillOnDrop, disk_dir, skip, text, weir};
 use serde_json::Value;
@@ -94,4 +95,76 @@ fn top_shows_all_others() {
         table.contains(&format!("1 process did not answer, so its buffers are unknown: unserved {pid}")),
         "{table}"
     );
+}
+
+/// Starts `weir VERB OPTIONS… -- ./unserved`; None if the program cannot have such memory.
+fn start_under(test: &str, dir: &Path, arguments: &[&str]) -> Option<(Child, String)> {
+    drop(start_unserved(test, dir)?);
+    let (mut command, out) = (weir(dir, arguments), dir.join("out"));
+    command.args(["--", "./unserved"]).current_dir(dir);
+    command.stdout(std::fs::File::create(&out).expect("a file")).stderr(Stdio::piped());
+    let weir = command.spawn().expect("it starts");
+    let mut child = String::new();
+    common::wait_for("the program is ready or stopped in its work", || {
+        let children = format!("/proc/{0}/task/{0}/children", weir.id());
+        child = std::fs::read_to_string(children).unwrap_or_default().trim().to_string();
+        let comm = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+        comm == "unserved\n"
+            && (arguments[0] == "trace" || std::fs::read(&out).is_ok_and(|out| out == b"ready\n"))
+    });
+    Some((weir, child))
+}
+
+/// Returns weir's output when it has ended, and fails if it hangs.
+fn output_of(mut weir: Child) -> Output {
+    let limit = Duration::from_secs(TIMEOUT.parse().expect("seconds"));
+    let began = Instant::now();
+    while weir.try_wait().expect("a child").is_none() {
+        if began.elapsed() > limit {
+            weir.kill().expect("a signal");
+            panic!("weir hangs");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    weir.wait_with_output().expect("its output")
+}
+
+#[test]
+fn run_detaches_and_passes_the_status_on() {
+    let dir = disk_dir();
+    for options in [&["run", "--max-delay", "20ms"][..], &["run", "--rescue"]] {
+        let test = "run_detaches_and_passes_the_status_on";
+        let Some((weir, child)) = start_under(test, dir.path(), options) else { return };
+        if options[1] == "--max-delay" {
+            // A detached process has no tracer.
+            let is_free = || {
+                let status = std::fs::read_to_string(format!("/proc/{child}/status")).expect("its status");
+                status.contains("TracerPid:\t0") && status.contains("State:\tS")
+            };
+            common::wait_for("the process is free", is_free);
+        }
+        assert!(Command::new("kill").args(["-KILL", &child]).status().expect("kill").success());
+        let output = output_of(weir);
+        let errors = text(&output.stderr);
+        assert!(
+            errors.contains(&format!("process {child} (unserved) does not answer")),
+            "{options:?}: {errors}"
+        );
+        assert_eq!(output.status.code(), Some(137), "{options:?}: {errors}");
+    }
+}
+
+#[test]
+fn trace_ends_with_the_command() {
+    let dir = disk_dir();
+    for engine in ["ptrace", "auto"] {
+        let arguments = ["trace", "--engine", engine];
+        let Some((weir, child)) = start_under("trace_ends_with_the_command", dir.path(), &arguments) else {
+            return;
+        };
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(Command::new("kill").args(["-TERM", &child]).status().expect("kill").success());
+        let output = output_of(weir);
+        assert_eq!(output.status.code(), Some(143), "{engine}: {}", text(&output.stderr));
+    }
 }

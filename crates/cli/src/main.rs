@@ -4,7 +4,8 @@
 /// and the exit status of the command that weir ran would be lost.
 macro_rules! eprintln_lossy {
     ($($line:tt)*) => {{
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($line)*)));
+        let line = weir_model::escaped_lines(&format!($($line)*));
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{line}\n"));
     }};
 }
 
@@ -91,6 +92,10 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == weir_bench::sample::CHILD_ARGUMENT) {
         return ExitCode::from(weir_bench::sample::child_main() as u8);
     }
+    if let Some(status) = weir_sys::hang_guard::waiter_main() {
+        return ExitCode::from(status);
+    }
+    weir_sys::hang_guard::allow(|sentence| eprintln_lossy!("weir: {sentence}"));
     match parse_verb() {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),

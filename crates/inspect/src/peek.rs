@@ -145,7 +145,7 @@ impl PeekSnapshot {
             fd: one.fd,
             kind: kind(pid, one.fd),
             peers: pipe_ends.peers(pid, &path),
-            path,
+            path: path.into(),
             mode: one.mode,
             buffer_bytes: one.buffer_bytes,
             pending_bytes: one.pending_bytes,

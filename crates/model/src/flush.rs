@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Untrusted;
 use crate::trace::RuntimeId;
 
 /// Value of [`FlushDocument::schema`].
@@ -30,7 +31,7 @@ impl FlushDocument {
 #[allow(missing_docs)]
 pub struct FlushedProcess {
     pub pid: u32,
-    pub comm: String,
+    pub comm: Untrusted,
     /// Streams that had pending bytes, in the order in which weir wrote them.
     pub streams: Vec<FlushedStream>,
     /// Buffers that weir cannot read, a sentence each.
@@ -45,7 +46,7 @@ pub struct FlushedStream {
     /// Descriptor of the stream.
     pub fd: i32,
     /// Target of the descriptor's link in /proc.
-    pub path: String,
+    pub path: Untrusted,
     /// Runtime that owns the buffer.
     pub walker: RuntimeId,
     /// Bytes that weir wrote.

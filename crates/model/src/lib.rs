@@ -20,6 +20,7 @@ pub mod stats;
 pub mod stream;
 pub mod top;
 pub mod trace;
+mod untrusted;
 
 pub use cost::{Cost, CostModel, Observation};
 pub use finding::{Finding, FindingId, Gain, Severity};
@@ -28,3 +29,4 @@ pub use runtime::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, S
 pub use size::Size;
 pub use stats::{Ratio, Summary};
 pub use stream::{Direction, Durability, Mode, StreamKind};
+pub use untrusted::{Untrusted, escaped_lines};

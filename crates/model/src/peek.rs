@@ -5,7 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::trace::RuntimeId;
-use crate::{Mode, StreamKind};
+use crate::untrusted::is_invisible;
+use crate::{Mode, StreamKind, Untrusted};
 
 /// Value of [`PeekDocument::schema`].
 pub const SCHEMA: &str = "weir-peek/1";
@@ -31,9 +32,9 @@ impl<'a> PeekDocument<'a> {
 #[allow(missing_docs)]
 pub struct Peek {
     pub pid: u32,
-    pub comm: String,
+    pub comm: Untrusted,
     /// Arguments, the program first.
-    pub command: Vec<String>,
+    pub command: Vec<Untrusted>,
     /// Number of threads in /proc/PID/task.
     pub threads: u64,
     /// State of the main thread.
@@ -73,7 +74,7 @@ pub struct PeekStream {
     /// Kind of file behind the descriptor.
     pub kind: StreamKind,
     /// Target of the descriptor's link in /proc.
-    pub path: String,
+    pub path: Untrusted,
     /// Processes at the other end of a pipe.
     pub peers: Vec<PipePeer>,
     /// Buffering mode; `None` before the first use.
@@ -103,7 +104,7 @@ pub struct PeekStream {
 #[allow(missing_docs)]
 pub struct PipePeer {
     pub pid: u32,
-    pub comm: String,
+    pub comm: Untrusted,
 }
 
 /// Returns bytes as text on one line with escapes as in C. Invalid UTF-8, control characters and invisible characters
@@ -131,11 +132,6 @@ pub fn escaped(bytes: &[u8]) -> String {
         chunk.invalid().iter().for_each(|byte| text += &format!("\\x{byte:02x}"));
     }
     text
-}
-
-/// Returns whether a character is invisible and changes how its neighbours are shown.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Untrusted;
 use crate::trace::Exit;
 
 /// Value of [`RunDocument::schema`].
@@ -150,11 +151,11 @@ pub struct RescuedBytes {
     /// PID of the dead process.
     pub pid: u32,
     /// Name of the process.
-    pub comm: String,
+    pub comm: Untrusted,
     /// Descriptor of the stream.
     pub fd: i32,
     /// Target of the descriptor's link in /proc.
-    pub path: String,
+    pub path: Untrusted,
     /// Number of bytes that weir wrote.
     pub bytes: u64,
     /// Exit of the process.

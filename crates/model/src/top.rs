@@ -5,6 +5,7 @@
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use crate::Untrusted;
 use crate::trace::RuntimeId;
 
 /// Value of [`TopDocument::schema`].
@@ -58,9 +59,9 @@ pub struct TopDocument<'a> {
 pub struct ProcessActivity {
     pub pid: u32,
     pub uid: u32,
-    pub comm: String,
+    pub comm: Untrusted,
     /// Command line; `comm` for a process without one.
-    pub command: String,
+    pub command: Untrusted,
     /// The process belongs to another user, so its calls and buffers cannot be read.
     pub foreign: bool,
     /// A read of the process's memory blocks or takes too long, so its buffers, and perhaps its command line, are
@@ -95,7 +96,7 @@ pub struct PendingStream {
     /// Descriptor of the stream.
     pub fd: i32,
     /// Target of the descriptor's link in /proc; empty if it is closed or unreadable.
-    pub path: String,
+    pub path: Untrusted,
     /// Number of pending bytes.
     pub pending_bytes: u64,
     /// Seconds since weir first saw the bytes pending.
@@ -193,7 +194,7 @@ mod tests {
         let waiting = |pending_bytes, waits_s| PendingStream {
             walker: RuntimeId::GLIBC,
             fd: 1,
-            path: String::new(),
+            path: Untrusted::default(),
             pending_bytes,
             waits_s,
             from_before: false,

@@ -115,7 +115,7 @@ fn complete_arguments(image: &mut Image, read: impl FnOnce() -> Vec<String>) {
 
 /// Reads the image of a process from /proc. Fields are empty where /proc has no answer.
 fn image_of(pid: u32) -> Image {
-    let (exe, comm, argv) = proc::names(pid);
+    let (exe, comm, argv) = proc::recorded_names(pid);
     let directory = proc::directory(pid).map(|path| path.to_string_lossy().into_owned());
     Image { exe, comm, argv, directory, ..Image::default() }
 }

@@ -9,6 +9,7 @@ pub mod elf;
 pub mod error;
 pub mod expendable;
 pub mod file_system;
+pub mod hang_guard;
 pub mod inherited;
 pub mod launch;
 pub mod maps;

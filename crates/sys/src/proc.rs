@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use procfs::process::{Process, Status, Syscall};
+use weir_model::Untrusted;
 use weir_model::trace::IoTotals;
 
 use crate::elf::ElfFile;
@@ -86,17 +87,25 @@ pub fn process_of(tid: u32) -> Option<u32> {
 }
 
 /// Returns the executable path, the name and the arguments of a process; empty where /proc does not show them.
-pub fn names(pid: u32) -> (String, String, Vec<String>) {
+pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
     let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let exe = fs::read_link(format!("/proc/{pid}/exe"));
     let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    (exe, String::from_utf8_lossy(&read("comm")).trim_end().to_string(), split_nul(&read("cmdline")))
+    let arguments = split_nul(&read("cmdline")).into_iter().map(Untrusted::from).collect();
+    (exe.into(), comm(pid), arguments)
+}
+
+/// As [`names`], for a recording.
+pub fn recorded_names(pid: u32) -> (String, String, Vec<String>) {
+    let (exe, comm, arguments) = names(pid);
+    let arguments = arguments.into_iter().map(Untrusted::into_recorded).collect();
+    (exe.into_recorded(), comm.into_recorded(), arguments)
 }
 
 /// Returns the name of a process; empty if it has ended. Unlike [`names`], this reads no memory of the process.
-pub fn comm(pid: u32) -> String {
+pub fn comm(pid: u32) -> Untrusted {
     let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    String::from_utf8_lossy(&comm).trim_end().to_string()
+    String::from_utf8_lossy(&comm).trim_end().into()
 }
 
 /// Splits a list of NUL-terminated strings.
@@ -108,10 +117,10 @@ pub fn split_nul(bytes: &[u8]) -> Vec<String> {
     strings.map(|string| String::from_utf8_lossy(string).into_owned()).collect()
 }
 
-/// Returns "process PID (NAME)", or "process PID" if the name cannot be read.
+/// Returns "process PID (NAME)" with escapes, or "process PID" if the name cannot be read.
 pub fn label(pid: u32) -> String {
     match process(pid).and_then(|process| process.stat().ok()) {
-        Some(stat) => format!("process {pid} ({})", stat.comm),
+        Some(stat) => format!("process {pid} ({})", Untrusted::from(stat.comm)),
         None => format!("process {pid}"),
     }
 }
@@ -336,15 +345,13 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        while !names(child.id()).0.contains("sh") || names(child.id()).2.len() != 5 {
+        while !names(child.id()).0.exact().contains("sh") || names(child.id()).2.len() != 5 {
             std::thread::yield_now(); // until the child has called execve(2)
         }
         let (exe, comm, arguments) = names(child.id());
-        assert!(exe.starts_with('/'), "{exe}");
-        assert_eq!(
-            (comm.as_str(), arguments),
-            ("sh", ["sh", "-c", "read line", "", "last"].map(String::from).to_vec())
-        );
+        assert!(exe.exact().starts_with('/'), "{exe}");
+        let expected = ["sh", "-c", "read line", "", "last"].map(Untrusted::from).to_vec();
+        assert_eq!((comm.exact(), arguments), ("sh", expected));
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(names(child.id()), Default::default());

@@ -153,6 +153,8 @@ fn run(
         max_delay: supervision.delay,
         fix_fork: supervision.fix_fork,
         save_in: None,
+        // The relay of the terminals must live as long as the command.
+        may_detach: !plan.terminal,
     };
     before_start(&supervise::limitations(&gated, &options));
     Ok(supervise::supervise(gated, &options, handlers)?)

@@ -245,7 +245,7 @@ impl RescueJob {
             pid,
             comm: proc::names(tid).1,
             fd,
-            path: target,
+            path: target.into(),
             bytes: bytes.len() as u64,
             exit: Exit::of_status(status),
             saved: None,

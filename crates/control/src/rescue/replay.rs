@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use weir_sys::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
+use weir_sys::hang_guard::ABANDONED_THREAD;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
 use weir_sys::ptrace::timer::WaitTimer;
@@ -100,7 +101,7 @@ impl Replay {
         }
         let thread = thread.clone();
         let run = move || run(tid, &thread, goal);
-        let thread = std::thread::Builder::new().name("weir-replay".into()).spawn(run).ok()?;
+        let thread = std::thread::Builder::new().name(ABANDONED_THREAD.into()).spawn(run).ok()?;
         Some(Replay { thread, started_ns: now_ns() })
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
+use weir_model::Untrusted;
 use weir_model::run::RescuedBytes;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::{Memory, ProcessMemory};
@@ -227,7 +228,7 @@ impl Tracees {
     pub(crate) fn open_ahead(&mut self, pid: u32, tid: u32, fd: i32) -> Option<ForeignFile> {
         let file = ForeignFile::open(tid, fd, &self.threads_in_calls(pid));
         if let Err(ForeignFileError::Refused(why)) = &file {
-            let path = proc::descriptor(tid, fd).unwrap_or_default();
+            let path = Untrusted::from(proc::descriptor(tid, fd).unwrap_or_default());
             self.add_limitation(format!(
                 "{}: its bytes for {path} are not written early: {why}",
                 proc::label(pid)

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
+use weir_model::Untrusted;
 use weir_model::top::{CallRate, ProcessActivity};
 use weir_model::trace::IoTotals;
 use weir_sys::proc;
@@ -27,8 +28,8 @@ pub(super) struct SurveyedProcess {
     io_file: OpenProcFile,
     stat: ProcessStat,
     uid: u32,
-    comm: String,
-    command: String,
+    comm: Untrusted,
+    command: Untrusted,
     foreign: bool,
     at: Instant,
     counters: Option<IoTotals>,
@@ -85,7 +86,7 @@ impl SurveyedProcess {
             return;
         }
         match reader.command(pid) {
-            Reading::Answer(command) if !command.is_empty() => self.command = command,
+            Reading::Answer(command) if !command.is_empty() => self.command = command.into(),
             Reading::Answer(_) => {}
             Reading::NoAnswer => self.streams.set_unanswered(),
             Reading::OutOfTime => self.streams.leave_out(),
@@ -197,11 +198,11 @@ impl SurveyedProcess {
     }
 }
 
-fn read_stat(file: &OpenProcFile) -> Option<(ProcessStat, String)> {
+fn read_stat(file: &OpenProcFile) -> Option<(ProcessStat, Untrusted)> {
     let mut text = [0; MAX_STAT_BYTES];
     let got = file.read(&mut text).ok()?;
     let text = text.get(..got)?;
-    Some((process_stat::parse(text)?, String::from_utf8_lossy(process_stat::name(text)?).into_owned()))
+    Some((process_stat::parse(text)?, (*String::from_utf8_lossy(process_stat::name(text)?)).into()))
 }
 
 fn read_io(file: &OpenProcFile) -> io::Result<IoTotals> {

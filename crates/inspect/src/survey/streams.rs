@@ -101,7 +101,7 @@ impl PendingStreams {
         let waiting = |stream: &KnownStream| PendingStream {
             walker: stream.walker,
             fd: stream.fd,
-            path: stream.path.clone(),
+            path: stream.path.as_str().into(),
             pending_bytes: stream.bytes,
             waits_s: (self.now_s - stream.since_s).max(0.0),
             from_before: stream.from_before,
@@ -170,7 +170,7 @@ mod tests {
             streams.update(found, *now_s, |fd| Some(format!("/{fd}")));
         }
         let waiting = streams.waiting().unwrap();
-        assert!(waiting.iter().all(|one| (one.fd, one.path.as_str()) == (1, "/1")));
+        assert!(waiting.iter().all(|one| (one.fd, one.path.exact()) == (1, "/1")));
         waiting.iter().map(|one| (one.pending_bytes, one.waits_s, one.from_before)).collect()
     }
 

@@ -15,9 +15,9 @@ pub(super) fn waiting(stream: &PeekStream) -> String {
 /// Returns the target of a stream: `pipe → tee 4712`, `/tmp/out`.
 pub(super) fn target(stream: &PeekStream) -> String {
     let name = match stream.kind {
-        StreamKind::Pipe if stream.path.starts_with("pipe:") => "pipe".into(),
+        StreamKind::Pipe if stream.path.exact().starts_with("pipe:") => "pipe".into(),
         StreamKind::Socket => "socket".into(),
-        _ => stream.path.clone(),
+        _ => stream.path.to_string(),
     };
     let sign = if stream.pending_bytes > 0 { '→' } else { '←' };
     match stream.peers.as_slice() {
@@ -90,8 +90,8 @@ pub(super) fn state(peek: &Peek) -> String {
 
 /// Returns the command with shell quotes.
 pub(super) fn command(peek: &Peek) -> String {
-    let words: Vec<String> = peek.command.iter().map(|word| quoted(word)).collect();
-    if words.is_empty() { peek.comm.clone() } else { words.join(" ") }
+    let words: Vec<String> = peek.command.iter().map(|word| quoted(&word.to_string())).collect();
+    if words.is_empty() { peek.comm.to_string() } else { words.join(" ") }
 }
 
 fn quoted(word: &str) -> String {

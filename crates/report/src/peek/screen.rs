@@ -246,7 +246,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
         long.streams[0].path = "/var/lib/a-very-long-directory/with/many/parts/and-a-name.log".into();
         long.streams[0].peers.clear();
         long.streams[0].preview = "Q".repeat(256);
-        long.command.push("y".repeat(100));
+        long.command.push("y".repeat(100).into());
         for style in [Style::default(), Style { unicode: false, ..Style::default() }] {
             for line in screen(&[long.clone()], false, &style).lines() {
                 assert!(width(line) <= 80, "{line}");

@@ -1,6 +1,7 @@
 //! Cells of a process, shared by the live screen and the table.
 
 use weir_model::Size;
+use weir_model::Untrusted;
 use weir_model::top::{CallRate, PendingStream, ProcessActivity};
 
 use crate::number::{ABSENT, count, percent};
@@ -76,10 +77,10 @@ pub(super) fn location(one: &ProcessActivity) -> String {
 }
 
 /// Returns a path; for a pipe or socket only its kind, without the inode number.
-pub(super) fn path(path: &str) -> &str {
-    match path.split_once(":[") {
-        Some((kind, _)) if !path.starts_with('/') => kind,
-        _ => path,
+pub(super) fn path(path: &Untrusted) -> String {
+    match path.exact().split_once(":[") {
+        Some((kind, _)) if !path.exact().starts_with('/') => Untrusted::from(kind).to_string(),
+        _ => path.to_string(),
     }
 }
 

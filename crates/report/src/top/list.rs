@@ -51,7 +51,7 @@ const COLUMNS: [ListColumn; 11] = [
         sort: None,
         from: 0,
         kind: Kind::Words,
-        text: |one| one.command.clone(),
+        text: |one| one.command.to_string(),
     },
     number("TINY/s", 6, Some(Sort::Tiny), 80, tiny),
     number("READ/s", 6, Some(Sort::Reads), 0, |one| calls(one.reads)),

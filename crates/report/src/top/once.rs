@@ -63,7 +63,7 @@ fn row(one: &ProcessActivity) -> TableRow {
     let much = if one.tiny_calls_s() >= MUCH { Emphasis::Strong } else { Emphasis::Plain };
     let cells = vec![
         TableCell::from(number).marked(mark),
-        one.comm.clone().into(),
+        one.comm.to_string().into(),
         TableCell::new(tiny(one), much),
         TableCell::new(calls(one.reads), much),
         TableCell::new(calls(one.writes), much),

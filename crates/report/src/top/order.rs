@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use weir_model::Untrusted;
 use weir_model::top::{ProcessActivity, Survey};
 
 /// Sort order of processes: largest first, except for `Size` and `Pid`.
@@ -108,7 +109,7 @@ impl Selection {
 }
 
 fn has(one: &ProcessActivity, wanted: &str) -> bool {
-    let is_in = |text: &str| text.to_lowercase().contains(wanted);
+    let is_in = |text: &Untrusted| text.exact().to_lowercase().contains(wanted);
     wanted.is_empty()
         || is_in(&one.command)
         || is_in(&one.comm)

@@ -167,7 +167,7 @@ fn a_name_cannot_steer_the_terminal() {
     let plain = Style { unicode: false, ..Style::default() };
     let selection = Selection { sort: Sort::Pid, ..Selection::default() };
     let text = lines(&TopView { style: plain, ..view(&survey, &selection, 9) }, 120, 24).join("\n");
-    assert!(text.contains("evil?[2J?name") && text.is_ascii(), "{text}");
+    assert!(text.contains(r"evil\x1b[2J\xc2\x9bname") && text.is_ascii(), "{text}");
 }
 
 #[test]

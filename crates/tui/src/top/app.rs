@@ -194,7 +194,7 @@ impl App {
 
     fn flush_question(&self, pid: u32) -> String {
         let process = self.survey.processes.iter().find(|process| process.pid == pid);
-        let comm = process.map_or("process", |process| &process.comm);
+        let comm = process.map_or("process".to_string(), |process| process.comm.to_string());
         format!("Write the pending bytes of {comm} {pid} now?")
     }
 }

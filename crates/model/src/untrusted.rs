@@ -1,0 +1,150 @@
+//! Text that another process chose: its name, its arguments, the paths of its files.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Text of another process. It is displayed on one line, with escapes for control characters and invisible characters,
+/// because a terminal would obey them. In JSON it is exact.
+///
+/// The type gives no access as `str` but by [`Untrusted::exact`], so that unescaped text does not get to a screen by
+/// mistake.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Untrusted(String);
+
+impl Untrusted {
+    /// Returns the text as the process has it, to compare or to open it. Never display it.
+    pub fn exact(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the text as the process has it, for a recording: its screens clean every text that they show.
+    pub fn into_recorded(self) -> String {
+        self.0
+    }
+
+    /// Tells whether there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Returns whether a character is invisible and changes how its neighbours are shown.
+pub(crate) fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Writes text on one line with escapes for control characters and invisible characters.
+fn write_escaped(text: &str, out: &mut impl fmt::Write) -> fmt::Result {
+    for letter in text.chars() {
+        match letter {
+            '\n' => out.write_str("\\n")?,
+            '\t' => out.write_str("\\t")?,
+            '\r' => out.write_str("\\r")?,
+            _ if letter.is_control() || is_invisible(letter) => {
+                let mut encoded = [0; 4];
+                letter.encode_utf8(&mut encoded).bytes().try_for_each(|byte| write!(out, "\\x{byte:02x}"))?;
+            }
+            _ => out.write_char(letter)?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns text with escapes, but with its newlines: for a message of several lines that may quote other processes.
+pub fn escaped_lines(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            escaped.push('\n');
+        }
+        // Writing to a String does not fail.
+        let _written = write_escaped(line, &mut escaped);
+    }
+    escaped
+}
+
+impl fmt::Display for Untrusted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut escaped = String::with_capacity(self.0.len());
+        write_escaped(&self.0, &mut escaped)?;
+        out.pad(&escaped)
+    }
+}
+
+impl fmt::Debug for Untrusted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:?}", self.0)
+    }
+}
+
+impl From<String> for Untrusted {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for Untrusted {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl PartialEq<str> for Untrusted {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for Untrusted {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+/// Unescaped text does not get to a screen:
+///
+/// ```compile_fail
+/// let name = weir_model::Untrusted::from("name");
+/// let text: &str = &name;
+/// ```
+///
+/// ```compile_fail
+/// let name = weir_model::Untrusted::from("name");
+/// let text: String = name.into();
+/// ```
+///
+/// ```compile_fail
+/// let name = weir_model::Untrusted::from("name");
+/// print!("{}", std::path::Path::new(&name).display());
+/// ```
+///
+/// ```
+/// let name = weir_model::Untrusted::from("name");
+/// assert_eq!((name.to_string(), name.exact()), ("name".to_string(), "name"));
+/// ```
+#[cfg(doctest)]
+pub struct ExamplesOfUntrusted;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_no_control_character() {
+        let name = Untrusted::from("a\u{1b}[31m\r\n\t\u{9b}\u{202e}ü\\");
+        assert_eq!(name.to_string(), r"a\x1b[31m\r\n\t\xc2\x9b\xe2\x80\xaeü\");
+        assert_eq!(format!("{:>3}|{:<3}", Untrusted::from("a"), Untrusted::from("b")), "  a|b  ");
+        assert!(!format!("{name:?}").contains('\u{1b}'));
+        assert_eq!(escaped_lines("a\u{7}\nb"), "a\\x07\nb");
+    }
+
+    #[test]
+    fn json_has_the_exact_text() {
+        let name = Untrusted::from("a\u{1b}\u{202e}");
+        let json = serde_json::to_string(&name).expect("JSON");
+        assert_eq!(json, serde_json::to_string(name.exact()).expect("JSON"));
+        assert_eq!(serde_json::from_str::<Untrusted>(&json).expect("text"), name);
+    }
+}

@@ -1,0 +1,208 @@
+//! Frees weir from a read of another process that never returns.
+//!
+//! A tracer reads the memory of its tracees itself, and hangs if a page is unserved (userfaultfd(2), FUSE). Its tracees
+//! would then stay stopped for ever. A guard notices the hang and executes weir again, as a program that only waits for
+//! the command. That ends the tracer thread, which detaches from all tracees: they run on.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::Duration;
+
+use crate::expendable::no_answer_text;
+
+/// The first argument of a weir that only waits: [`waiter_main`].
+const WAITER_ARGUMENT: &str = "--weir-wait-for";
+/// The interval between two looks at the guarded thread.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// The number of intervals after which a read of memory hangs. It takes microseconds.
+const MEMORY_INTERVALS: u32 = 5;
+/// The number of intervals after which another call on a foreign file hangs. A slow disk needs less.
+const FILE_INTERVALS: u32 = 20;
+
+/// The name of threads whose owner does not wait for them for ever: the replay of `weir run --rescue`.
+pub const ABANDONED_THREAD: &str = "weir-replay";
+
+static REPORT: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Allows guards in this program, whose `main` must call [`waiter_main`] first. `report` prints a sentence for the user.
+pub fn allow(report: fn(&str)) {
+    let _allowed_before = REPORT.set(report);
+}
+
+/// Watches the threads of this process until it is dropped.
+pub struct HangGuard {
+    has_ended: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+impl HangGuard {
+    /// Starts a guard of all threads, which trace `command`, a child of this process, or a process that is none. Returns
+    /// None if this program does not allow guards or cannot start a thread.
+    pub fn start(command: Option<u32>) -> Option<HangGuard> {
+        let report = *REPORT.get()?;
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&has_ended);
+        let watch = move || {
+            if let Some(call) = wait_for_hang(&seen) {
+                abandon(&call, command, report);
+            }
+        };
+        let thread = std::thread::Builder::new().name("weir-guard".into()).spawn(watch).ok()?;
+        Some(HangGuard { has_ended, thread: thread.thread().clone() })
+    }
+}
+
+impl Drop for HangGuard {
+    fn drop(&mut self) {
+        self.has_ended.store(true, Relaxed);
+        self.thread.unpark();
+    }
+}
+
+/// A call in which a thread blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct BlockingCall {
+    /// The line of /proc/PID/task/TID/syscall, with arguments and stack pointer.
+    line: String,
+    cpu_ns: String,
+}
+
+impl BlockingCall {
+    /// Returns the call of a thread of this process; None if the thread runs, or its caller abandons it by itself.
+    fn of(tid: u32) -> Option<BlockingCall> {
+        let read = |name| fs::read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
+        let line = read("syscall").filter(|line| !line.starts_with("running"))?;
+        if read("comm").is_some_and(|name| name.trim_end() == ABANDONED_THREAD) {
+            return None;
+        }
+        let cpu_ns = read("schedstat")?.split(' ').next()?.to_string();
+        Some(BlockingCall { line, cpu_ns })
+    }
+
+    /// Returns the number of the call; -1 for a page fault.
+    fn number(&self) -> i64 {
+        self.line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
+    fn first_argument(&self) -> Option<u32> {
+        let argument = self.line.split_whitespace().nth(1)?.strip_prefix("0x")?;
+        u32::from_str_radix(argument, 16).ok()
+    }
+
+    /// Returns the number of intervals after which the call hangs; None if it may block for ever.
+    fn intervals(&self) -> Option<u32> {
+        let is_file =
+            |fd: u32| fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|link| link.is_absolute());
+        match self.number() {
+            -1 | libc::SYS_process_vm_readv | libc::SYS_process_vm_writev | libc::SYS_ptrace => {
+                Some(MEMORY_INTERVALS)
+            }
+            libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_readlinkat => {
+                Some(FILE_INTERVALS)
+            }
+            libc::SYS_read | libc::SYS_pread64 => {
+                self.first_argument().filter(|fd| is_file(*fd)).map(|_| FILE_INTERVALS)
+            }
+            _ => None,
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let is_read = matches!(self.number(), libc::SYS_process_vm_readv | libc::SYS_process_vm_writev);
+        match self.first_argument().filter(|_| is_read) {
+            Some(pid) => no_answer_text(pid),
+            None => "a read of a file of another process does not return".into(),
+        }
+    }
+}
+
+/// Returns the call in which a thread hangs; None if the guard has ended.
+fn wait_for_hang(has_ended: &AtomicBool) -> Option<BlockingCall> {
+    let mut before: HashMap<u32, (BlockingCall, u32)> = HashMap::new();
+    loop {
+        std::thread::park_timeout(INTERVAL);
+        if has_ended.load(Relaxed) {
+            return None;
+        }
+        let mut now = HashMap::new();
+        for tid in crate::proc::threads(std::process::id()) {
+            let Some(call) = BlockingCall::of(tid) else { continue };
+            let same = before.get(&tid).filter(|(before, _)| *before == call);
+            let intervals = same.map_or(0, |(_, intervals)| intervals + 1);
+            if call.intervals().is_some_and(|most| intervals >= most) {
+                return Some(call);
+            }
+            now.insert(tid, (call, intervals));
+        }
+        before = now;
+    }
+}
+
+/// Reports the hang, and executes the waiter or ends this process.
+fn abandon(call: &BlockingCall, command: Option<u32>, report: fn(&str)) {
+    /// The status for a failure of weir, as that of env(1).
+    const WEIR_FAILED: i32 = 125;
+    let detaches = "weir detaches from all processes and gives no further result";
+    report(&format!("{}; {detaches}", call.sentence()));
+    let Some(command) = command else {
+        // SAFETY: ends all threads. Exit handlers could wait for the thread that hangs.
+        unsafe { libc::_exit(WEIR_FAILED) };
+    };
+    let words =
+        ["weir", WAITER_ARGUMENT, &command.to_string()].map(|word| CString::new(word).unwrap_or_default());
+    let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    // SAFETY: `pointers` ends with a null pointer, and its strings live as long as `words`.
+    unsafe {
+        libc::execv(c"/proc/self/exe".as_ptr(), pointers.as_ptr());
+        libc::_exit(WEIR_FAILED);
+    }
+}
+
+/// Waits for the command if this process is a waiter. Returns the command's status, and None in other processes.
+pub fn waiter_main() -> Option<u8> {
+    let mut arguments = std::env::args().skip(1);
+    let is_waiter = arguments.next().is_some_and(|argument| argument == WAITER_ARGUMENT);
+    let command = arguments.next().filter(|_| is_waiter)?.parse::<libc::pid_t>().ok()?;
+    // SAFETY: SIG_IGN calls no code. The terminal sends these signals to the command too, whose end counts.
+    unsafe {
+        libc::signal(libc::SIGINT, libc::SIG_IGN);
+        libc::signal(libc::SIGQUIT, libc::SIG_IGN);
+    }
+    let status = crate::launch::reap(command as u32) as i32;
+    Some(match libc::WIFSIGNALED(status) {
+        true => (128 + libc::WTERMSIG(status)) as u8,
+        false => libc::WEXITSTATUS(status) as u8,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(line: &str) -> BlockingCall {
+        BlockingCall { line: line.into(), cpu_ns: String::new() }
+    }
+
+    #[test]
+    fn only_calls_on_other_processes_hang() {
+        let readv = format!("{} 0x2a 0x1 0x1 0x7f 0x1 0x0 0x7ffe 0x7f1\n", libc::SYS_process_vm_readv);
+        assert_eq!(
+            (call(&readv).intervals(), call(&readv).first_argument()),
+            (Some(MEMORY_INTERVALS), Some(42))
+        );
+        assert_eq!(call("-1 0x7ffe 0x7f1\n").intervals(), Some(MEMORY_INTERVALS));
+        let wait = format!("{} 0xffffffff 0x7f 0x40000000 0x0 0x0 0x0 0x7ffe 0x7f1\n", libc::SYS_wait4);
+        assert_eq!(call(&wait).intervals(), None);
+        let (reader, _writer) = std::io::pipe().expect("a pipe");
+        let pipe = format!("{} {:#x} 0x7f", libc::SYS_read, std::os::fd::AsRawFd::as_raw_fd(&reader));
+        assert_eq!(call(&pipe).intervals(), None, "a pipe may block");
+        let null = fs::File::open("/dev/null").expect("a file");
+        let file = format!("{} {:#x} 0x7f", libc::SYS_read, std::os::fd::AsRawFd::as_raw_fd(&null));
+        assert_eq!(call(&file).intervals(), Some(FILE_INTERVALS));
+    }
+}
