@@ -112,7 +112,7 @@ struct weir__state {
     weir_stream s; /* first: a weir_stream pointer points to this structure */
     struct weir__lock lock;
     bool locking;                    /* copy of config->locking, in this page for each call */
-    _Atomic uint32_t in_call;        /* nested calls of the only user that have not locked; 0 with `threads` */
+    _Atomic uint16_t in_call;        /* nested calls of the only user that have not locked; 0 with `threads` */
     _Atomic uint32_t refs;           /* threads that hold a reference from weir__ref_next */
     _Atomic uint32_t reinit_running; /* 1: a thread of the child runs weir__reinit */
     int error;                       /* -errno of the first failed write, until weir_clear; 0: none */
@@ -265,9 +265,9 @@ static inline void weir__enter(weir_stream *s)
     if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
         weir__reinit(s);
     struct weir__state *state = weir__state(s);
-    uint32_t calls = atomic_load_explicit(&state->in_call, memory_order_relaxed);
+    uint16_t calls = atomic_load_explicit(&state->in_call, memory_order_relaxed);
     if (calls || !__atomic_load_n(&state->locking, __ATOMIC_RELAXED)) {
-        atomic_store_explicit(&state->in_call, calls + 1, memory_order_relaxed);
+        atomic_store_explicit(&state->in_call, (uint16_t)(calls + 1), memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst); /* membarrier(2) of the other thread orders the processor */
         if (WEIR_LIKELY(calls || !__atomic_load_n(&state->locking, __ATOMIC_RELAXED)))
             return;
@@ -278,9 +278,9 @@ static inline void weir__enter(weir_stream *s)
 static inline void weir__leave(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
-    uint32_t calls = atomic_load_explicit(&state->in_call, memory_order_relaxed);
+    uint16_t calls = atomic_load_explicit(&state->in_call, memory_order_relaxed);
     if (calls)
-        atomic_store_explicit(&state->in_call, calls - 1, memory_order_release);
+        atomic_store_explicit(&state->in_call, (uint16_t)(calls - 1), memory_order_release);
     else
         weir__unlock(&state->lock);
 }

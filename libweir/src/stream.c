@@ -10,6 +10,15 @@ size_t weir__page;
 static size_t round_to_page(size_t bytes) { return (bytes + weir__page - 1) & ~(weir__page - 1); }
 static size_t all_bytes(void) { return weir__page + round_to_page(sizeof(struct weir__config)); }
 
+/* crates/walkers/src/runtimes/libweir.rs has these offsets */
+_Static_assert(offsetof(struct weir__state, lock) == 128 && offsetof(struct weir__state, error) == 156 &&
+                   offsetof(struct weir__state, pos) == 176,
+               "offsets in struct weir__state");
+_Static_assert(offsetof(struct weir__config, fd) == 56 && offsetof(struct weir__config, lock_file) == 76 &&
+                   offsetof(struct weir__config, mode) == 80 && offsetof(struct weir__config, spill) == 208 &&
+                   offsetof(struct weir__config, direct) == 224 && offsetof(struct weir__config, uring) == 232,
+               "offsets in struct weir__config");
+
 /* weir__config() is one page behind the stream */
 _Static_assert(sizeof(struct weir__state) <= 4096, "the hot part fits the smallest page");
 
