@@ -1,7 +1,16 @@
 /* stdio_conformance.c: cases in which weir/stdio.h once differed from glibc; the expected values are glibc's. */
+#include <sys/resource.h>
+
 #include <weir/stdio.h>
 
 #include "stdio/check.h"
+
+/* The sanitizers reserve terabytes of addresses. */
+#if defined(__SANITIZE_ADDRESS__) || WITH_TSAN
+#define LIMITS_MEMORY 0
+#else
+#define LIMITS_MEMORY 1
+#endif
 
 /* ---- the position of a descriptor that the program moves itself ---- */
 
@@ -77,6 +86,22 @@ static void test_long_text(void)
     expect_equal(fprintf(f, "%1073741830d%s", 1, "abc"), -1);
     expect_equal(errno, ENOSPC);
     fclose(f);
+}
+
+static void test_no_memory(void)
+{
+    begin("a long text without memory for it");
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit limit = {256 << 20, 256 << 20};
+        FILE *f = fopen("/dev/null", "w");
+        if (setrlimit(RLIMIT_AS, &limit) != 0)
+            _exit(77);
+        _exit(fprintf(f, "%500000000d", 1) != 500000000 || fclose(f) != 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    expect_equal(status, 0);
 }
 
 /* ---- streams in memory ---- */
@@ -197,6 +222,34 @@ static void test_careless_cookie(void)
     expect(cookie_seeks > 0);
 }
 
+/* ---- musl's additions to stdio_ext.h ---- */
+
+static void test_read_ahead(void)
+{
+    begin("the unread bytes, as gnulib sees them");
+    const char *path = in_directory("ahead");
+    size_t bytes = 99;
+    put_file(path, "0123456789");
+    FILE *f = fopen(path, "r");
+    expect_equal(__freadahead(f), 0);
+    expect(__freadptr(f, &bytes) == NULL);
+    expect_equal(bytes, 0);
+    expect_equal(getc(f), '0');
+    expect_equal(__freadahead(f), 9);
+    const char *next = __freadptr(f, &bytes);
+    expect_equal(bytes, 9);
+    expect(next && memcmp(next, "123456789", 9) == 0);
+    __freadptrinc(f, 4);
+    expect_equal(getc(f), '5');
+    expect_equal(ftell(f), 6);
+    expect_equal(ferror(f), 0);
+    __fseterr(f);
+    expect(ferror(f));
+    clearerr(f);
+    expect_equal(ferror(f), 0);
+    fclose(f);
+}
+
 /* ---- freopen ---- */
 
 static void test_failed_freopen(void)
@@ -234,10 +287,13 @@ int main(void)
     test_moved_descriptor();
     test_fdopen_position();
     test_long_text();
+    if (LIMITS_MEMORY)
+        test_no_memory();
     test_memstream_variables();
     test_no_memory_bytes();
     test_popen_modes();
     test_careless_cookie();
+    test_read_ahead();
     test_failed_freopen();
     remove_directory();
     return finish("stdio_conformance");

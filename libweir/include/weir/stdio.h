@@ -155,6 +155,11 @@ int weir_stdio_fwriting(weir_stream *s);
 int weir_stdio_flbf(weir_stream *s);
 void weir_stdio_flushlbf(void);
 int weir_stdio_fsetlocking(weir_stream *s, int type);
+/* musl's additions: unread bytes, their address (NULL if there are none), consuming them; setting the indicator */
+size_t weir_stdio_freadahead(weir_stream *s);
+const char *weir_stdio_freadptr(weir_stream *s, size_t *bytes);
+void weir_stdio_freadptrinc(weir_stream *s, size_t bytes);
+void weir_stdio_fseterr(weir_stream *s);
 
 /* ---- inline fast paths --------------------------------------------------------------------------- */
 

@@ -165,7 +165,6 @@ WEIR_INLINE ssize_t getdelim(char **line, size_t *room, int delimiter, weir_stre
 #undef setlinebuf
 #undef getw
 #undef putw
-#undef fpurge
 #undef fgetc_unlocked
 #undef fputc_unlocked
 #undef fgets_unlocked
@@ -187,7 +186,6 @@ WEIR_INLINE ssize_t getdelim(char **line, size_t *room, int delimiter, weir_stre
 #define setlinebuf weir_stdio_setlinebuf
 #define getw weir_stdio_getw
 #define putw weir_stdio_putw
-#define fpurge weir_stdio_fpurge
 #define fgetc_unlocked weir_stdio_getc_unlocked
 #define fputc_unlocked weir_stdio_putc_unlocked
 #define fgets_unlocked weir_stdio_fgets
@@ -235,6 +233,14 @@ WEIR_INLINE ssize_t getdelim(char **line, size_t *room, int delimiter, weir_stre
 #define __fwriting weir_stdio_fwriting
 #define __flbf weir_stdio_flbf
 #define __fsetlocking weir_stdio_fsetlocking
+#undef __freadahead
+#undef __freadptr
+#undef __freadptrinc
+#undef __fseterr
+#define __freadahead weir_stdio_freadahead
+#define __freadptr weir_stdio_freadptr
+#define __freadptrinc weir_stdio_freadptrinc
+#define __fseterr weir_stdio_fseterr
 
 /* Wide streams are not supported: a call is a compile-time error instead of a crash. */
 #if defined(__GNUC__)

@@ -27,7 +27,8 @@ static ssize_t write_part(void *stream, const char *from, size_t bytes)
     return (ssize_t)weir__stdio_write(stream, &all, 1); /* 0 is an error */
 }
 
-/* Formats by the C library, a part at a time: a text that is longer than the largest buffer. */
+/* Formats by the C library, a part at a time: a text that is longer than the largest buffer, or for
+ * which there is no memory. */
 static int print_in_parts(weir_stream *s, const char *format, va_list arguments)
 {
     static const cookie_io_functions_t functions = {.write = write_part};
@@ -71,7 +72,7 @@ static int print_held(weir_stream *s, const char *format, va_list arguments)
         result = weir_vprintf(s, format, arguments);
     if (result == -EINVAL)
         result = print_by_libc(s, format, arguments);
-    else if (result == -EMSGSIZE)
+    else if (result == -EMSGSIZE || result == -ENOMEM)
         result = print_in_parts(s, format, arguments);
     if (result >= 0 && weir__state(s)->error) /* accepted, but its write failed */
         result = weir__state(s)->error;

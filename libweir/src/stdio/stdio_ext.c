@@ -50,6 +50,25 @@ int weir_stdio_fwriting(weir_stream *s)
 int weir_stdio_flbf(weir_stream *s) { return weir_get_mode(s) == WEIR_LINE; }
 void weir_stdio_flushlbf(void) { weir_flush_all(); }
 
+/* ---- musl's additions to stdio_ext.h, which gnulib uses ---- */
+
+size_t weir_stdio_freadahead(weir_stream *s) { return (size_t)weir__unread(s); }
+
+const char *weir_stdio_freadptr(weir_stream *s, size_t *bytes)
+{
+    *bytes = (size_t)weir__unread(s);
+    return *bytes ? weir__next(s) : NULL;
+}
+
+void weir_stdio_freadptrinc(weir_stream *s, size_t bytes) { WEIR_STORE(&s->read, s->read + bytes); }
+
+void weir_stdio_fseterr(weir_stream *s)
+{
+    weir__enter(s);
+    weir__config(s)->stdio_failed = true;
+    weir__leave(s);
+}
+
 /* Always locks: an uncontended lock is cheap. */
 int weir_stdio_fsetlocking(weir_stream *s, int type)
 {
