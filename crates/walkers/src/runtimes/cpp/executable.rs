@@ -60,6 +60,10 @@ const FILE_BUFFER_TABLE: &str = "_ZTVSt13basic_filebufIcSt11char_traitsIcEE";
 /// Returns the addresses of the name of libstdc++'s file buffer type in an ELF file.
 pub(crate) fn type_names(sections: &ElfSections) -> Vec<u64> {
     const CONSTANTS_MOST: u64 = 64 << 20;
+    // libstdc++ has exception tables; most programs in C have none.
+    if !sections.has(".gcc_except_table") {
+        return Vec::new();
+    }
     let name = [FILE_BUFFER_TYPE, b"\0"].concat();
     let constants = sections.bytes(".rodata", CONSTANTS_MOST).unwrap_or_default();
     let start = sections.address_and_size(".rodata").map_or(0, |(start, _)| start);

@@ -59,9 +59,14 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     // The executable may have copies of the library's types, and types of its own.
     let images = [Some(region), process.executable_start()];
     let sections: BTreeSet<(u64, u64)> = images.into_iter().flatten().flat_map(sections_of).collect();
-    let types = FileBufferTypes::find(&process.memory, &names, &sections.into_iter().collect::<Vec<_>>());
+    let sections: Vec<(u64, u64)> = sections.into_iter().collect();
+    let types = FileBufferTypes::find(&process.memory, &names, &sections);
     if types.tables.is_empty() {
-        return found.add_unreadable_buffers(region.start, UNREADABLE);
+        // Before the loader has relocated the library, its types have no names and tables yet.
+        if is_relocated(&process.regions, &sections) {
+            found.add_unreadable_buffers(region.start, UNREADABLE);
+        }
+        return;
     }
     let MappingKind::File(mapped) = &region.kind else { return };
     let own_memory = writable_ranges(&process.regions, mapped);
@@ -77,6 +82,13 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
             facets: RefCell::default(),
         }),
     );
+}
+
+/// Tells whether the loader has finished with the sections: it then makes them read-only.
+fn is_relocated(regions: &[MappedRegion], sections: &[(u64, u64)]) -> bool {
+    let is_in = |region: &MappedRegion, start: u64| (region.start..region.end).contains(&start);
+    let of = |(start, _): &(u64, u64)| regions.iter().find(|region| is_in(region, *start));
+    sections.iter().all(|section| of(section).is_some_and(|region| !region.writable))
 }
 
 /// The walker of libstdc++'s file buffers.

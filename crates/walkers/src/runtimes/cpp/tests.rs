@@ -3,6 +3,9 @@
 use proptest::prelude::*;
 use weir_model::Mode;
 
+use super::is_relocated;
+use weir_sys::maps::{MappedRegion, MappingKind};
+
 use super::filebuf::{self, FILE, OBJECT_BYTES, PBASE, PPTR};
 use super::types::{FILE_BUFFER_TYPE, FileBufferTypes, is_plain_facet};
 use crate::pending_bytes::MemoryStore;
@@ -157,6 +160,25 @@ fn derived_types_without_functions_of_their_own_are_found() {
     assert_eq!(find(&with_types(true).0), [word(12)], "one that overrides sync()");
     assert_eq!(FileBufferTypes::find(&memory, &[0], &[(BASE, 480)]).tables, Vec::<u64>::new());
     assert_eq!(FileBufferTypes::find(&memory, &[name], &[(BASE, u64::MAX)]).tables, Vec::<u64>::new());
+}
+
+#[test]
+fn a_library_that_is_being_loaded_is_not_unreadable() {
+    let region = |start, writable| MappedRegion {
+        start,
+        end: start + 0x1000,
+        writable,
+        executable: false,
+        private: true,
+        offset: 0,
+        inode: 1,
+        kind: MappingKind::Anonymous,
+    };
+    let sections = [(0x1100, 0x20), (0x3000, 0x40)];
+    assert!(!is_relocated(&[region(0x1000, true), region(0x3000, true)], &sections));
+    assert!(!is_relocated(&[region(0x1000, false), region(0x3000, true)], &sections));
+    assert!(!is_relocated(&[region(0x1000, false)], &sections), "a part is not mapped");
+    assert!(is_relocated(&[region(0x1000, false), region(0x3000, false)], &sections));
 }
 
 proptest! {
