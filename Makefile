@@ -51,6 +51,9 @@ differential: deps-run ## libweir compared with glibc's stdio on two million ran
 fuzz: deps-run ## libFuzzer on libweir's streams, with clang (3 minutes; FUZZ_SECONDS=)
 	@$(MAKE) --no-print-directory -j2 -C libweir fuzz
 
+drop-in: deps-run libweir ## programs and tests of other projects, built with weir/stdio.h and with glibc's (20 minutes)
+	@libweir/drop-in/run
+
 lint: deps-lint ## formatting, clippy, C and shell warnings, dependencies, file lengths, generated files
 	@scripts/lint
 
@@ -100,5 +103,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall check test test-all test-campaigns differential fuzz lint generate fmt \
+.PHONY: help run build libweir install uninstall check test test-all test-campaigns differential fuzz drop-in lint generate fmt \
 	bench-harness bench-lib bench-trace bench-run clean deps deps-run deps-test deps-lint deps-bench
