@@ -10,6 +10,7 @@ mod thread_write;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::fs::FileType;
@@ -148,9 +149,11 @@ fn note_error(progress: &WriteProgress, result: rustix::io::Result<()>) {
 /// Decides who writes for a thread. Fails if nobody can without a gain for the process.
 fn writer(tid: u32, fd: i32, stopped: &[u32]) -> Result<Writer, ForeignFileError> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
-    let (own, identity) =
-        (WriterIdentity::own().ok_or_else(gone)?, WriterIdentity::of(tid).ok_or_else(gone)?);
-    if own == identity {
+    // Weir never changes its own identity.
+    static OWN: OnceLock<Option<WriterIdentity>> = OnceLock::new();
+    let own = OWN.get_or_init(WriterIdentity::own).as_ref().ok_or_else(gone)?;
+    let identity = WriterIdentity::of(tid).ok_or_else(gone)?;
+    if *own == identity {
         return Ok(Writer::Weir);
     }
     if has_seccomp_filter(tid) {
@@ -158,7 +161,7 @@ fn writer(tid: u32, fd: i32, stopped: &[u32]) -> Result<Writer, ForeignFileError
             "the process has another identity than weir, and a seccomp filter: only its own write is safe";
         return Err(ForeignFileError::Refused(why.into()));
     }
-    match ChildCredentials::of(tid, identity, &own) {
+    match ChildCredentials::of(tid, identity, own) {
         Err(error) if stopped.is_empty() => Err(ForeignFileError::Refused(no_identity_text(&error))),
         child => Ok(Writer::Other { tids: stopped.to_vec(), fd, child }),
     }

@@ -63,18 +63,23 @@ pub(super) fn refusal(pid: u32, file: BorrowedFd) -> Option<String> {
     }
 }
 
+/// Returns the smaller one of the limits of a process and of weir; None if there is none.
+fn size_limit(pid: u32) -> Option<u64> {
+    let limits = [file_size_limit(pid), file_size_limit(0)].map(|limit| limit.map_or(0, |limit| limit.0));
+    limits.into_iter().min().filter(|limit| *limit != libc::RLIM_INFINITY)
+}
+
 impl Sink {
     /// Examines an open file of process `pid`.
     pub fn of(pid: u32, file: BorrowedFd) -> rustix::io::Result<Sink> {
         let kind = FileType::from_raw_mode(fstat(file)?.st_mode);
         let flags = fcntl_getfl(file)?;
         let is_message = || !socket_type(file).is_ok_and(|kind| kind == SocketType::STREAM);
-        let limits = [file_size_limit(pid), file_size_limit(0)].map(|limit| limit.map_or(0, |limit| limit.0));
-        let limit = limits.into_iter().min().filter(|limit| *limit != libc::RLIM_INFINITY);
+        let size_limit = if kind == FileType::RegularFile { size_limit(pid) } else { None };
         Ok(Sink {
             kind,
             keeps_messages: kind == FileType::Socket && is_message(),
-            size_limit: limit.filter(|_| kind == FileType::RegularFile),
+            size_limit,
             appends: flags.contains(OFlags::APPEND),
             read_write: matches!(kind, FileType::RegularFile | FileType::BlockDevice)
                 && flags.contains(OFlags::RDWR),
