@@ -106,3 +106,17 @@ fn cpp_static() {
 fn cpp_stripped() {
     check_build(CPP_BUILDS[2], "1");
 }
+
+/// A stream that weir leaves out because the process has more pending bytes than it reads still has its written-ahead bytes.
+#[test]
+fn more_pending_bytes_than_weir_reads() {
+    let folder = folder();
+    let Some(program) = compile("more_pending_bytes", BUILDS[0], "large.c", folder.path()) else { return };
+    let names = ["one", "two"].map(|name| folder.path().join(name));
+    let words = [text(&program), text(&names[0]), text(&names[1])];
+    let contents = || names.each_ref().map(|name| std::fs::read(name).expect("a file"));
+    assert!(output(&mut bare(&words)).status.success());
+    let wanted = contents();
+    assert!(output(&mut supervised(&["--max-delay", "20"], &words)).status.success());
+    contents().iter().zip(&wanted).for_each(|(got, wanted)| assert_same("a file", wanted, got));
+}

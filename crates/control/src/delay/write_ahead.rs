@@ -97,12 +97,14 @@ pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
 /// `pending` are its pending bytes, read through its thread `tid`.
 pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: &[PendingBytes]) {
     let memory = ProcessMemory { pid: tid };
+    let partly_read = tracees.is_partly_read(pid);
     let streams = tracees.written_ahead.streams(pid);
     let is_listed = |one: &WrittenAhead| pending.iter().any(|known| known.stream == one.stream);
     let is_found = |one: &WrittenAhead| one.data_address.is_some() && !is_listed(one);
     let empty = if streams.into_iter().any(is_found) { tracees.empty_streams(pid, tid) } else { Vec::new() };
     tracees.written_ahead.retain(pid, |one| match pending.iter().find(|known| known.stream == one.stream) {
         Some(known) => known.bytes.starts_with(&one.bytes),
+        None if partly_read => true,
         // A search can miss a stream that still has the bytes. It has none of them if others are at their place, or if
         // the stream was found and is empty.
         None => one.data_address.is_some_and(|address| {
