@@ -43,7 +43,8 @@
  * 17. freopen with a NULL path reopens the file through /proc/self/fd; a mode of w truncates it.
  * 18. fmemopen and open_memstream update the memory, and open_memstream its length, at fflush, fclose, a seek
  *     or a full buffer, as POSIX says. The memory of open_memstream is larger than its length.
- * 19. Each call locks the stream while the process has several threads, including those named *_unlocked,
+ * 19. After a failed freopen every call fails with EBADF, and fclose returns EOF, also for a stream in memory.
+ * 20. Each call locks the stream while the process has several threads, including those named *_unlocked,
  *     except for single bytes. With musl the lock is taken in every process.
  */
 #ifndef WEIR_STDIO_H

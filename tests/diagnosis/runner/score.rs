@@ -23,11 +23,6 @@ impl Score<'_> {
         self.shown() as f64 / self.cases.len().max(1) as f64
     }
 
-    /// Returns the number of cases that did not show their finding.
-    pub fn missed(&self) -> usize {
-        self.cases.len() - self.shown()
-    }
-
     fn results(&self) -> impl Iterator<Item = &CaseResult> {
         let cases = self.cases.iter().map(|(_, result)| result);
         cases.chain(self.ordinary.iter().map(|(_, result)| result))
