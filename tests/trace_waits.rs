@@ -39,6 +39,12 @@ fn wait_s(document: &Value, end: &str, direction: &str) -> f64 {
     streams.map(|stream| stream["wait_s"].as_f64().expect("measured")).sum()
 }
 
+/// Returns how much more than the program's own time an engine may report. ptrace times a sample of the calls, each with
+/// weir's stops in it, and counts the others.
+fn slack(engine: &str) -> f64 {
+    if engine == "ptrace" { 5.0 } else { 1.1 }
+}
+
 #[test]
 fn the_gain_of_synced_writes_is_the_time_for_which_they_block() {
     if !Path::new("/usr/bin/python3").exists() {
@@ -61,7 +67,7 @@ bounds(writes, quick)
         let found = finding(&document, "sync-tiny-writes").expect("the finding");
         let gain_s = found["gain"]["elapsed_s"].as_f64().expect("a gain");
         assert!(
-            (0.5 * least_s..1.1 * most_s).contains(&gain_s),
+            (0.5 * least_s..slack(engine) * most_s).contains(&gain_s),
             "{engine}: {gain_s} of {least_s} to {most_s}"
         );
     }
@@ -122,7 +128,7 @@ fn a_sync_takes_the_time_for_which_it_blocks() {
 writes, syncs = [], []
 for number in range(40):
     timed(lambda: os.write(file, b'x' * 100), writes)
-    until = time.monotonic() + 0.01
+    until = time.monotonic() + 0.001
     while time.monotonic() < until: pass
     timed(lambda: os.fsync(file), syncs)
 bounds(syncs, writes)
@@ -135,7 +141,7 @@ bounds(syncs, writes)
         let found = finding(&document, "sync-every-write").expect("the finding");
         let cost_s = found["evidence"]["cost_s"].as_f64().expect("seconds");
         assert!(
-            (0.5 * least_s..1.1 * most_s).contains(&cost_s),
+            (0.5 * least_s..slack(engine) * most_s).contains(&cost_s),
             "{engine}: {cost_s} of {least_s} to {most_s}"
         );
     }
