@@ -97,7 +97,7 @@ pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
 /// `pending` are its pending bytes, read through its thread `tid`.
 pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: &[PendingBytes]) {
     let memory = ProcessMemory { pid: tid };
-    let partly_read = tracees.is_partly_read(pid);
+    let partly_read = tracees.processes.get(&pid).is_some_and(|process| process.partly_read);
     let streams = tracees.written_ahead.streams(pid);
     let is_listed = |one: &WrittenAhead| pending.iter().any(|known| known.stream == one.stream);
     let is_found = |one: &WrittenAhead| one.data_address.is_some() && !is_listed(one);

@@ -57,6 +57,8 @@ pub(crate) struct TracedProcess {
     /// The number of writes that the process's own threads have made for weir.
     pub foreign_writes: u64,
     pub(super) walkers: Vec<Box<dyn Walker>>,
+    /// The last read of the pending bytes left out streams, because there are more bytes than weir reads.
+    pub partly_read: bool,
     /// The number of ages in [`SEARCH_AGES_MS`] that the last walker search has passed, plus one; 0 before it.
     pub(super) search_stage: usize,
     /// The age of the image at the last walker search.
@@ -83,6 +85,7 @@ impl TracedProcess {
             skipped_writes: 0,
             foreign_writes: 0,
             walkers: Vec::new(),
+            partly_read: false,
             search_stage: 0,
             search_age_ns: 0,
             last_writes: Vec::new(),

@@ -1,6 +1,6 @@
 //! The traced processes and threads, and the pending bytes of their streams.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
 use weir_model::Untrusted;
@@ -27,8 +27,6 @@ pub struct Tracees {
     /// Stops that came during a wait for another thread.
     pub(crate) deferred_stops: VecDeque<PtraceStop>,
     pub(crate) written_ahead: AheadTable,
-    /// Processes with streams that the last read left out, because more bytes are pending than weir reads.
-    partly_read: HashSet<u32>,
     pub(crate) rescued: Vec<RescuedBytes>,
     pub(crate) limitations: BTreeSet<String>,
     pub(crate) save_in: Option<PathBuf>,
@@ -44,7 +42,6 @@ impl Tracees {
             early_stops: HashMap::new(),
             deferred_stops: VecDeque::new(),
             written_ahead: AheadTable::default(),
-            partly_read: HashSet::new(),
             rescued: Vec::new(),
             limitations: BTreeSet::new(),
             save_in,
@@ -92,20 +89,14 @@ impl Tracees {
 
     /// Returns the pending bytes of a process's streams in `memory`, by the walkers that are known.
     pub(crate) fn pending_in_memory(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
-        let Some(process) = self.processes.get(&pid) else { return Vec::new() };
+        let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
         let pending = weir_walkers::pending(&process.walkers, memory, PENDING_MOST);
-        self.partly_read.remove(&pid);
+        process.partly_read = pending.is_partial;
         if pending.is_partial {
-            self.partly_read.insert(pid);
             let text = "more than 64 MiB are pending in its streams: weir leaves out streams that do not fit";
             self.add_limitation(format!("{}: {text}", proc::label(pid)));
         }
         pending.streams.into_iter().filter(|one| !one.found_by_search).collect()
-    }
-
-    /// Tells whether the last read of a process's pending bytes left out streams.
-    pub(crate) fn is_partly_read(&self, pid: u32) -> bool {
-        self.partly_read.contains(&pid)
     }
 
     /// Returns the streams of a process that a walker finds without pending bytes.

@@ -1,7 +1,7 @@
 //! Repeats a call that a stop or an ignored signal ended with EINTR, without making its timeout endless.
 
 use crate::clock::now_ns;
-use crate::ptrace::registers;
+use crate::ptrace::registers::{self, SyscallRegisters};
 use crate::{proc, syscalls};
 
 const EINTR: i64 = -(libc::EINTR as i64);
@@ -20,20 +20,22 @@ struct TimedCall {
     last_ns: u64,
 }
 
+/// Returns the call that a stopped thread has just left with EINTR, if it can be made again.
+fn interrupted_call(tid: u32) -> Option<SyscallRegisters> {
+    registers::current_syscall(tid)
+        .filter(|call| call.result == EINTR && syscalls::can_be_repeated(call.number))
+}
+
 /// Returns whether a stopped thread has just left a call with EINTR that can be made again.
 pub fn has_interrupted_call(tid: u32) -> bool {
-    registers::interrupted_syscall(tid)
-        .is_some_and(|(number, result)| result == EINTR && syscalls::can_be_repeated(number))
+    interrupted_call(tid).is_some()
 }
 
 impl RepeatedCall {
     /// Makes a stopped thread repeat the call that the stop or an ignored signal ended with EINTR, unless another signal
     /// is pending. A call whose timeout has passed meanwhile returns 0 instead, as at a timeout.
     pub fn repeat(&mut self, tid: u32) {
-        if !has_interrupted_call(tid) || proc::has_deliverable_signal(tid) {
-            return;
-        }
-        let Some(call) = registers::current_syscall(tid) else { return };
+        let Some(call) = interrupted_call(tid).filter(|_| !proc::has_deliverable_signal(tid)) else { return };
         if self.has_timed_out(call.number, &call.args, now_ns()) {
             registers::set_result(tid, &call.args, 0);
         } else {
