@@ -10,11 +10,8 @@ mod runner;
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use common::{campaign, is_root, skip};
+use common::{campaign, concurrent, is_root, skip};
 use runner::judge::{self, CaseResult};
 use runner::score::Score;
 use runner::set::{LabelledCase, OrdinaryRun, cases, ordinary};
@@ -28,28 +25,6 @@ const LEAST_RECALL: f64 = 0.92;
 
 /// The least share of advice that works. The aim is 0.95; other load delays a few runs, so the limit is lower.
 const LEAST_ADVICE: f64 = 0.9;
-
-/// Runs `judge` on every item, two at a time; the results keep the order.
-fn two_at_a_time<T: Sync>(items: &[T], judge: impl Fn(&T) -> CaseResult + Sync) -> Vec<CaseResult> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some((at, item)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    items.get(at).map(|item| (at, item))
-                } {
-                    let result = judge(item);
-                    done.lock().expect("no judge panics").push((at, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().expect("no judge panics");
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
-}
 
 /// Prints to standard output directly, because cargo test hides the output of println! in tests that pass.
 fn say(text: &str) {
@@ -143,9 +118,9 @@ fn trace_finds_what_is_there_and_nothing_else() {
     }
     // Times are measured one case at a time.
     let (timed, quick): (Vec<_>, Vec<_>) = asked.into_iter().partition(|case| case.gain);
-    let judged = two_at_a_time(&quick, |case| judge_case(case, None));
+    let judged = concurrent::for_each(2, &quick, |case| judge_case(case, None));
     let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
-    let ordinary = two_at_a_time(&runs, |run| judge_ordinary(run));
+    let ordinary = concurrent::for_each(2, &runs, |run| judge_ordinary(run));
     // Fresh prices: what calls cost while the pairs are timed.
     let prices = tempfile::tempdir().expect("a directory");
     user().into_iter().for_each(|user| chown_all(prices.path(), user).expect("chown"));

@@ -8,11 +8,8 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use common::{campaign, disk_dir, names, run, text};
+use common::{campaign, concurrent, disk_dir, names, run, text};
 use serde_json::Value;
 
 /// Returns tests/solutions, which has one folder per exercise.
@@ -98,17 +95,7 @@ fn every_sample_fails_the_stated_requirements() {
         samples.sort_by_key(|sample| std::cmp::Reverse(sample.fails.len()));
         campaign::choose("lab check", &mut samples, properties);
     }
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(sample) = samples.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    wrong.lock().expect("no judge panics").extend(judge(sample));
-                }
-            });
-        }
-    });
-    let wrong = wrong.into_inner().expect("no judge panics");
+    let wrong: Vec<String> = concurrent::for_each(2, &samples, judge).into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{} of {} samples:\n{}", wrong.len(), samples.len(), wrong.join("\n"));
 }
 

@@ -7,11 +7,8 @@ mod common;
 mod runner;
 
 use std::io::Write;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use common::{campaign, disk_dir, skip};
+use common::{campaign, concurrent, disk_dir, skip};
 use runner::set::{Cell, cells};
 use runner::watch::run;
 use runner::{Arrival, Tool};
@@ -21,27 +18,6 @@ const CONCURRENT: usize = 12;
 /// Number of repetitions, alone, of a cell in which weir is worse than a rival: a busy machine delays every tool.
 const REPETITIONS: usize = 3;
 const TOOLS: [Tool; 4] = [Tool::Bare, Tool::Stdbuf, Tool::Unbuffer, Tool::Weir];
-
-/// Calls `of` with every item, [`CONCURRENT`] at a time, and returns the results in the order of the items.
-fn run_all<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..CONCURRENT {
-            scope.spawn(|| {
-                while let Some((at, item)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    items.get(at).map(|item| (at, item))
-                } {
-                    let result = of(item);
-                    done.lock().expect("no run panics").push((at, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().expect("no run panics");
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
-}
 
 /// Returns true if weir, the last of the row, does worse than a rival.
 fn is_worse(row: &[Arrival]) -> bool {
@@ -72,7 +48,7 @@ fn weir_is_in_no_cell_worse_than_stdbuf_or_unbuffer() {
         });
     }
     let runs: Vec<(&Cell, Tool)> = cells.iter().flat_map(|cell| TOOLS.map(|tool| (cell, tool))).collect();
-    let results = run_all(&runs, |(cell, tool)| run(cell, *tool));
+    let results = concurrent::for_each(CONCURRENT, &runs, |(cell, tool)| run(cell, *tool));
     let mut rows: Vec<(Cell, Vec<Arrival>)> =
         cells.iter().cloned().zip(results.chunks(TOOLS.len()).map(<[Arrival]>::to_vec)).collect();
     for (cell, row) in &mut rows {

@@ -21,12 +21,10 @@ mod common;
 mod trace;
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{disk_dir, has, skip, weir};
+use common::{concurrent, disk_dir, has, skip, weir};
 use serde_json::Value;
 use trace::{document, engines, list};
 
@@ -77,10 +75,10 @@ impl Workspace {
         Self { root }
     }
 
-    fn fresh(&self) -> PathBuf {
-        let work = self.root.path().join("work");
-        let _absent = fs::remove_dir_all(&work);
-        let copied = Command::new("cp").arg("-a").arg(self.root.path().join("template")).arg(&work).status();
+    fn fresh(&self) -> tempfile::TempDir {
+        let work = tempfile::tempdir_in(&self.root).expect("mkdir");
+        let template = self.root.path().join("template/.");
+        let copied = Command::new("cp").arg("-a").arg(template).arg(work.path()).status();
         assert!(copied.expect("cp").success());
         work
     }
@@ -133,10 +131,10 @@ fn is_read_at_exec(weir: &Counts, strace: &Counts, processes: usize) -> bool {
 /// Returns the differences of one command's counts, each in a line.
 fn compare(workspace: &Workspace, words: &[&str]) -> Vec<String> {
     let line = words.join(" ");
-    let strace = by_strace::run(&workspace.fresh(), words);
+    let strace = by_strace::run(workspace.fresh().path(), words);
     let mut wrong = Vec::new();
     if strace.processes == 1 {
-        let mut kernel = by_proc::run(&workspace.fresh(), words);
+        let mut kernel = by_proc::run(workspace.fresh().path(), words);
         if strace.reads_volatile {
             (kernel.read_calls, kernel.read_bytes) = (strace.in_proc.read_calls, strace.in_proc.read_bytes);
         }
@@ -148,7 +146,7 @@ fn compare(workspace: &Workspace, words: &[&str]) -> Vec<String> {
         for exact in [false, true] {
             let options: &[&str] =
                 if exact { &["--engine", engine, "--exact"] } else { &["--engine", engine] };
-            let (weir, document) = by_weir(&workspace.fresh(), options, words);
+            let (weir, document) = by_weir(workspace.fresh().path(), options, words);
             let may_count_execs = engine == "ptrace" && !exact && document["exact"] != true;
             let explained = may_count_execs && is_read_at_exec(&weir, &strace.all, strace.processes);
             if weir != strace.all && !explained {
@@ -173,19 +171,8 @@ fn counts_equal_those_of_strace_and_of_the_kernel() {
     let installed = |words: &Vec<&str>| words[0].contains('/') || has(words[0]);
     let commands: Vec<_> =
         words.filter(|words| words.join(" ").contains(&wanted) && installed(words)).collect();
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let workspace = Workspace::new();
-                while let Some(words) = commands.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let differences = compare(&workspace, words);
-                    wrong.lock().expect("no panic").extend(differences);
-                }
-            });
-        }
-    });
-    let wrong = wrong.into_inner().expect("no panic");
+    let workspace = Workspace::new();
+    let wrong = concurrent::for_each(2, &commands, |words| compare(&workspace, words)).concat();
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
     assert!(commands.len() >= LEAST || !wanted.is_empty(), "only {} commands are installed", commands.len());
 }

@@ -9,6 +9,7 @@ use std::process::Output;
 
 use common::{disk_dir, skip, text};
 use serde_json::Value;
+use tempfile::TempDir;
 use trace::{compile, engines, finding, list, path, traced};
 
 /// Defines `timed(CALL, SECONDS)`, which calls and appends the duration, and `bounds(BLOCKED, QUICK)`, which prints bounds of
@@ -45,6 +46,22 @@ fn slack(engine: &str) -> f64 {
     if engine == "ptrace" { 5.0 } else { 1.1 }
 }
 
+/// Checks with each engine that the figure `seconds` of a finding is the time for which the program's calls blocked.
+fn assert_seconds_blocked(dir: &TempDir, program: &str, id: &str, seconds: &str) {
+    std::fs::write(dir.path().join("program.py"), TIMED.to_string() + program).expect("the program");
+    for engine in engines() {
+        let (output, document) =
+            traced(dir.path(), &["--quiet", "--engine", engine], &["/usr/bin/python3", "program.py"]);
+        let (least_s, most_s) = bounds(&output);
+        let found = finding(&document, id).expect("the finding");
+        let found_s = found.pointer(seconds).and_then(Value::as_f64).expect("seconds");
+        assert!(
+            (0.5 * least_s..slack(engine) * most_s).contains(&found_s),
+            "{engine}: {found_s} of {least_s} to {most_s}"
+        );
+    }
+}
+
 #[test]
 fn the_gain_of_synced_writes_is_the_time_for_which_they_block() {
     if !Path::new("/usr/bin/python3").exists() {
@@ -59,18 +76,7 @@ for number in range(600):
     if number % 10 == 0: timed(lambda: os.write(plain, b'x'), quick)
 bounds(writes, quick)
 ";
-    std::fs::write(dir.path().join("writer.py"), TIMED.to_string() + program).expect("the program");
-    for engine in engines() {
-        let (output, document) =
-            traced(dir.path(), &["--quiet", "--engine", engine], &["/usr/bin/python3", "writer.py"]);
-        let (least_s, most_s) = bounds(&output);
-        let found = finding(&document, "sync-tiny-writes").expect("the finding");
-        let gain_s = found["gain"]["elapsed_s"].as_f64().expect("a gain");
-        assert!(
-            (0.5 * least_s..slack(engine) * most_s).contains(&gain_s),
-            "{engine}: {gain_s} of {least_s} to {most_s}"
-        );
-    }
+    assert_seconds_blocked(&dir, program, "sync-tiny-writes", "/gain/elapsed_s");
 }
 
 #[test]
@@ -133,16 +139,5 @@ for number in range(40):
     timed(lambda: os.fsync(file), syncs)
 bounds(syncs, writes)
 ";
-    std::fs::write(dir.path().join("syncer.py"), TIMED.to_string() + program).expect("the program");
-    for engine in engines() {
-        let (output, document) =
-            traced(dir.path(), &["--quiet", "--engine", engine], &["/usr/bin/python3", "syncer.py"]);
-        let (least_s, most_s) = bounds(&output);
-        let found = finding(&document, "sync-every-write").expect("the finding");
-        let cost_s = found["evidence"]["cost_s"].as_f64().expect("seconds");
-        assert!(
-            (0.5 * least_s..slack(engine) * most_s).contains(&cost_s),
-            "{engine}: {cost_s} of {least_s} to {most_s}"
-        );
-    }
+    assert_seconds_blocked(&dir, program, "sync-every-write", "/evidence/cost_s");
 }

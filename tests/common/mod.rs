@@ -2,6 +2,7 @@
 #![allow(dead_code)] // not every test binary uses everything
 
 pub mod campaign;
+pub mod concurrent;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
