@@ -174,7 +174,7 @@ fn rows_of_a_file_system_that_cannot_be_mounted_say_why() {
             std::fs::set_permissions(open.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
                 .unwrap();
             let binary = open.path().join("weir");
-            common::copy_program(common::WEIR, &binary);
+            common::programs::copy_program(common::WEIR, &binary);
             let unprivileged = |arguments: &[&str]| {
                 let mut command = Command::new("setpriv");
                 command.args(["--reuid=65534", "--clear-groups"]).arg(&binary).args(arguments);

@@ -138,7 +138,7 @@ fn other_users_processes_are_marked() {
     }
     let (dir, holder) = (tempfile::tempdir().unwrap(), start_pending_grep());
     let program = dir.path().join("weir");
-    common::copy_program(WEIR, &program);
+    common::programs::copy_program(WEIR, &program);
     assert!(Command::new("chmod").arg("755").arg(dir.path()).arg(&program).status().unwrap().success());
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).current_dir("/");

@@ -357,7 +357,7 @@ fn call_sites_need_no_privilege() {
     fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("chmod");
     let program = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
     let binary = dir.path().join("weir");
-    common::copy_program(common::WEIR, &binary);
+    common::programs::copy_program(common::WEIR, &binary);
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--clear-groups", "--inh-caps=-all"]).arg(&binary);
     command.args(["trace", "-q", "--json", "-", "--"]).arg(&program).current_dir(dir.path());

@@ -299,7 +299,7 @@ fn without_privilege_another_engine_is_used_with_a_reason() {
     }
     let dir = tempfile::tempdir().unwrap(); // reachable for the user nobody
     let binary = dir.path().join("weir");
-    common::copy_program(WEIR, &binary);
+    common::programs::copy_program(WEIR, &binary);
     Command::new("chmod").arg("0777").arg(dir.path()).status().unwrap();
     let nobody =
         ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];

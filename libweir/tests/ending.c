@@ -89,12 +89,6 @@ static void start(int threads, void *(*work)(void *))
             _exit(102);
 }
 
-static off_t size_of(int fd)
-{
-    struct stat status;
-    return fstat(fd, &status) == 0 ? status.st_size : -1;
-}
-
 /* Runs `process` in a child, checks that its file consists of whole lines, and returns their number. */
 static off_t count_whole_lines(void (*process)(enum end end), enum end end)
 {

@@ -67,12 +67,6 @@ static void end_by(enum end end)
     _exit(status != 0); /* fork(3) has flushed the stream */
 }
 
-static off_t size_of(int fd)
-{
-    struct stat status;
-    return fstat(fd, &status) == 0 ? status.st_size : -1;
-}
-
 /* Runs `process` in a child. The file must then have lines with the numbers from 0 on, each once; the last one may be
  * incomplete if `torn`. Returns the number of whole lines. */
 static off_t count_lines(void (*process)(enum end end), enum end end, bool torn)

@@ -32,12 +32,6 @@ static weir_stream *open_pipe(int ends[2], unsigned stale_ms)
     return s;
 }
 
-static off_t size_of(int fd)
-{
-    struct stat status;
-    return fstat(fd, &status) == 0 ? status.st_size : -1;
-}
-
 /* ---- a file that another process has locked ---- */
 
 static bool lock_file(int fd, short type)

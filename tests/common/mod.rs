@@ -3,6 +3,7 @@
 
 pub mod campaign;
 pub mod concurrent;
+pub mod programs;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -106,7 +107,7 @@ pub fn as_nobody(dir: &Path, arguments: &[&str]) -> Command {
 /// closed to other users.
 pub fn for_nobody() -> tempfile::TempDir {
     let dir = tempfile::Builder::new().prefix("weir-test-").tempdir_in("/var/tmp").expect("/var/tmp");
-    copy_program(WEIR, &dir.path().join("weir"));
+    programs::copy_program(WEIR, &dir.path().join("weir"));
     fs::create_dir(dir.path().join("tmp")).expect("mkdir");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
     for path in [dir.path().into(), dir.path().join("tmp")] {
@@ -143,11 +144,4 @@ pub fn skip(test: &str, why: &str) {
         let file = OpenOptions::new().append(true).create(true).open(path);
         let _ = file.and_then(|mut file| writeln!(file, "{test}: {why}"));
     }
-}
-
-/// Copies a program by cp(1). A file that this process itself wrote may still be open in a child that another test has
-/// just forked; then execve(2) fails with ETXTBSY.
-pub fn copy_program(from: impl AsRef<std::ffi::OsStr>, to: &Path) {
-    let copied = Command::new("cp").arg("--").arg(from).arg(to).status().expect("cp");
-    assert!(copied.success(), "cp to {}", to.display());
 }

@@ -28,8 +28,8 @@ fn a_child_that_loses_its_privilege_is_named() {
         |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("a mode");
     with_mode(folder.path(), 0o755);
     let (weir, program) = (folder.path().join("supervise"), folder.path().join("who"));
-    common::copy_program(supervisor(), &weir);
-    common::copy_program("/usr/bin/id", &program);
+    common::programs::copy_program(supervisor(), &weir);
+    common::programs::copy_program("/usr/bin/id", &program);
     with_mode(&weir, 0o755);
     with_mode(&program, 0o4755);
     let got = as_nobody(&weir, &program);

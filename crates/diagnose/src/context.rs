@@ -225,13 +225,13 @@ impl<'a> RuleContext<'a> {
 
     /// Returns whether a sampling gap of a process overlaps a span of time: calls may be missing from the recording.
     pub fn has_gap(&self, pid: u32, from_s: f64, to_s: f64) -> bool {
-        let mut gaps = [pid, 0].into_iter().filter_map(|pid| self.gaps.get(&pid)).flatten();
-        gaps.any(|&(since_s, until_s)| since_s < to_s && until_s > from_s)
+        let gaps = [pid, 0].into_iter().filter_map(|pid| self.gaps.get(&pid)).flatten();
+        any_overlaps(gaps, from_s, to_s)
     }
 
     /// Returns whether a sampling gap of any process overlaps a span of time.
     pub fn has_gap_of_any(&self, from_s: f64, to_s: f64) -> bool {
-        self.gaps.values().flatten().any(|&(since_s, until_s)| since_s < to_s && until_s > from_s)
+        any_overlaps(self.gaps.values().flatten(), from_s, to_s)
     }
 
     /// Returns the time of a process's fork, or of its start if the fork was not recorded.
@@ -295,4 +295,9 @@ fn is_fifo(file: &OpenFile) -> bool {
 pub(crate) fn same_prefix(one: &[u8], other: &[u8]) -> bool {
     let common = one.len().min(other.len());
     common > 0 && one[..common] == other[..common]
+}
+
+/// Returns whether one of the spans (from, to) overlaps another span.
+fn any_overlaps<'a>(mut spans: impl Iterator<Item = &'a (f64, f64)>, from_s: f64, to_s: f64) -> bool {
+    spans.any(|&(since_s, until_s)| since_s < to_s && until_s > from_s)
 }

@@ -115,7 +115,7 @@ fn as_nobody(program: &Path) -> std::process::Output {
     let own = std::env::current_exe().expect("a path");
     let example = own.ancestors().nth(2).expect("the target directory").join("examples/raw_events");
     let weir = program.with_file_name("weir");
-    common::copy_program(example, &weir);
+    common::programs::copy_program(example, &weir);
     let script = format!("exec {} -q {}", weir.display(), program.display());
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", &script]);

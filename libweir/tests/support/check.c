@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -124,6 +125,12 @@ int nameless_file(void)
         abort();
     unlink(name);
     return fd;
+}
+
+off_t size_of(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 ? status.st_size : -1;
 }
 
 void in_threads(int count, void *(*work)(void *number))

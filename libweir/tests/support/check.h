@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #if defined(__GNUC__)
 #define CHECK_PRINTF(at) __attribute__((format(printf, at, at + 1)))
@@ -48,6 +49,8 @@ uint64_t random_below(struct random *r, uint64_t limit);
 
 /* Returns a descriptor of a new unlinked file, on tmpfs if possible. */
 int nameless_file(void);
+/* Returns the size of an open file, or -1 on failure. */
+off_t size_of(int fd);
 /* Runs `work` in `count` threads, at most 64, with the numbers 0 to count - 1; returns when all have ended. */
 void in_threads(int count, void *(*work)(void *number));
 

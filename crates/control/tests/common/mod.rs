@@ -1,6 +1,9 @@
 //! Helpers of the supervisor's tests: programs, and runs under the example `supervise`.
 #![allow(dead_code)] // not every test binary uses everything
 
+#[path = "../../../../tests/common/programs.rs"]
+pub mod programs;
+
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -151,11 +154,4 @@ pub fn python() -> String {
     command.args(["-c", "import sys; print(sys.executable)"]).env_remove("PYTHONUNBUFFERED");
     let printed = command.output().expect("python3 runs").stdout;
     String::from_utf8(printed).expect("a path").trim().to_string()
-}
-
-/// Copies a program by cp(1). A file that this process itself wrote may still be open in a child that another test has
-/// just forked; then execve(2) fails with ETXTBSY.
-pub fn copy_program(from: impl AsRef<std::ffi::OsStr>, to: &Path) {
-    let copied = Command::new("cp").arg("--").arg(from).arg(to).status().expect("cp");
-    assert!(copied.success(), "cp to {}", to.display());
 }

@@ -1,6 +1,9 @@
 //! Shared by the tests: runs the ptrace backend on a small program and keeps all of its events.
 #![allow(dead_code)] // each test binary uses a part
 
+#[path = "../../../../tests/common/programs.rs"]
+pub mod programs;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -184,11 +187,4 @@ pub fn skip(name: &str, why: &str) {
 
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("a plain name")
-}
-
-/// Copies a program by cp(1). A file that this process itself wrote may still be open in a child that another test has
-/// just forked; then execve(2) fails with ETXTBSY.
-pub fn copy_program(from: impl AsRef<std::ffi::OsStr>, to: &Path) {
-    let copied = Command::new("cp").arg("--").arg(from).arg(to).status().expect("cp");
-    assert!(copied.success(), "cp to {}", to.display());
 }

@@ -1,0 +1,12 @@
+//! Programs that a test makes. Also for the tests of other crates, which name this file by its path.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+/// Copies a program by cp(1). A file that this process itself wrote may still be open in a child that another test has
+/// just forked; then execve(2) fails with ETXTBSY.
+pub fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
+    let copied = Command::new("cp").arg("--").arg(from).arg(to).status().expect("cp");
+    assert!(copied.success(), "cp to {}", to.display());
+}
