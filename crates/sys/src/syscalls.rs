@@ -43,6 +43,10 @@ pub fn is_foreign(arch: u32, number: u64) -> bool {
     arch != NATIVE_ARCH || (cfg!(target_arch = "x86_64") && number != u64::MAX && number & X32_BIT != 0)
 }
 
+/// The results by which the kernel restarts an interrupted call, -ERESTART_RESTARTBLOCK to -ERESTARTSYS of the kernel's
+/// include/linux/errno.h. Only a tracer sees them.
+pub const RESTART_CODES: std::ops::RangeInclusive<i64> = -516..=-512;
+
 /// Returns whether the kernel restarts this call by itself when a tracer stops the blocked thread (signal(7),
 /// "Interruption of system calls"). Other calls fail with EINTR (epoll_wait, semop, rt_sigtimedwait, socket calls with a
 /// timeout) or return a partial result.

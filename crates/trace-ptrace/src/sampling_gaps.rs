@@ -188,11 +188,9 @@ impl Tracer<'_, '_> {
     /// pending, which would have interrupted it as well.
     pub(super) fn repeat_interrupted_call(&mut self, pid: u32, tid: u32) -> bool {
         const EINTR: i64 = -(libc::EINTR as i64);
-        /// -ERESTART_RESTARTBLOCK to -ERESTARTSYS of the kernel's include/linux/errno.h.
-        const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
         let Some((number, result)) = registers::interrupted_syscall(tid) else { return false };
         let must_repeat = result == EINTR && syscalls::can_be_repeated(number);
-        if !(must_repeat || RESTARTS.contains(&result)) || proc::has_deliverable_signal(tid) {
+        if !(must_repeat || syscalls::RESTART_CODES.contains(&result)) || proc::has_deliverable_signal(tid) {
             return false;
         }
         if must_repeat {

@@ -135,7 +135,7 @@ fn replaces(tid: u32, op: Op, args: &[u64; 6], paths: &[String]) -> Option<bool>
 
 /// Converts the kernel's restart codes to EINTR. The program sees EINTR, or the kernel restarts the call.
 fn visible_result(result: i64) -> i64 {
-    if (-516..=-512).contains(&result) { -i64::from(libc::EINTR) } else { result }
+    if syscalls::RESTART_CODES.contains(&result) { -i64::from(libc::EINTR) } else { result }
 }
 
 /// Reads the buffers of a vector or message from the thread's memory.

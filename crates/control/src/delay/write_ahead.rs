@@ -43,7 +43,7 @@ pub(crate) fn thread_activity(tracees: &Tracees, pid: u32) -> ThreadActivity {
 
 /// Tells whether a call blocked when the stop came: its result is EINTR or one of the kernel's restart codes.
 fn is_interrupted(call: &SyscallRegisters) -> bool {
-    (-516..=-512).contains(&call.result) || call.result == -i64::from(libc::EINTR)
+    syscalls::RESTART_CODES.contains(&call.result) || call.result == -i64::from(libc::EINTR)
 }
 
 /// Writes the first `most` pending bytes of a stream, as many as its file takes now. With `empty` they are removed

@@ -4,8 +4,8 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use weir_sys::ptrace;
 use weir_sys::ptrace::own_calls::{Died, OwnCalls};
+use weir_sys::{ptrace, syscalls};
 
 use super::WriteOutcome;
 use super::sink::Sink;
@@ -111,15 +111,13 @@ impl ThreadWriter {
 
     /// Notes the result of a write. Returns false if it was the last one.
     fn note(&mut self, result: i64) -> Result<bool, Died> {
-        /// The codes of linux/errno.h by which the kernel restarts an interrupted call.
-        const RESTART: std::ops::RangeInclusive<i64> = -516..=-512;
         match result {
             1.. => {
                 self.outcome.written += result as usize;
                 return Ok(true);
             }
             0 => return Ok(false),
-            restart if RESTART.contains(&restart) => return Ok(false),
+            restart if syscalls::RESTART_CODES.contains(&restart) => return Ok(false),
             _ => {}
         }
         match errno(result) {

@@ -2,6 +2,7 @@
 
 use libc::user_regs_struct as Registers;
 use weir_sys::ptrace;
+use weir_sys::syscalls;
 
 use super::replay_process::{extended_state, set_extended_state};
 
@@ -21,7 +22,7 @@ impl KilledThread {
         if matches!(number, libc::SYS_exit | libc::SYS_exit_group | libc::SYS_execve) {
             return None;
         }
-        let not_made = matches!(result, -516..=-512) || result == -i64::from(libc::ENOSYS);
+        let not_made = syscalls::RESTART_CODES.contains(&result) || result == -i64::from(libc::ENOSYS);
         if number >= 0 && (not_made || result == -i64::from(libc::EINTR)) {
             registers.rip = registers.rip.wrapping_sub(2);
             registers.rax = number as u64;

@@ -70,9 +70,7 @@ impl GlibcStreams {
     pub(crate) fn one_of(heads: Vec<u64>, must: u64) -> GlibcStreams {
         GlibcStreams { heads, must: Some(must) }
     }
-}
 
-impl GlibcStreams {
     /// Returns the addresses and copies of all streams.
     pub(crate) fn files(&self, memory: &dyn Memory) -> Vec<(u64, [u8; FILE_BYTES])> {
         let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
