@@ -102,8 +102,8 @@ fn start_under(test: &str, dir: &Path, arguments: &[&str]) -> Option<(Child, Str
     drop(start_unserved(test, dir)?);
     let (mut command, out) = (weir(dir, arguments), dir.join("out"));
     command.args(["--", "./unserved"]).current_dir(dir);
-    command.stdout(std::fs::File::create(&out).expect("a file")).stderr(Stdio::piped());
-    let weir = command.spawn().expect("it starts");
+    command.stdin(Stdio::piped()).stdout(std::fs::File::create(&out).expect("a file"));
+    let weir = command.stderr(Stdio::piped()).spawn().expect("it starts");
     let mut child = String::new();
     common::wait_for("the program is ready or stopped in its work", || {
         let children = format!("/proc/{0}/task/{0}/children", weir.id());
@@ -115,8 +115,16 @@ fn start_under(test: &str, dir: &Path, arguments: &[&str]) -> Option<(Child, Str
     Some((weir, child))
 }
 
-/// Returns weir's output when it has ended, and fails if it hangs.
-fn output_of(mut weir: Child) -> Output {
+/// Waits until a process has no tracer: weir has detached.
+fn wait_until_free(pid: &str) {
+    common::wait_for("the process is free", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+        status.contains("TracerPid:\t0") && status.contains("State:\tS")
+    });
+}
+
+/// Waits until weir has ended, and fails if it hangs.
+fn wait_for_end(weir: &mut Child) {
     let limit = Duration::from_secs(TIMEOUT.parse().expect("seconds"));
     let began = Instant::now();
     while weir.try_wait().expect("a child").is_none() {
@@ -126,6 +134,11 @@ fn output_of(mut weir: Child) -> Output {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Returns weir's output when it has ended, and fails if it hangs.
+fn output_of(mut weir: Child) -> Output {
+    wait_for_end(&mut weir);
     weir.wait_with_output().expect("its output")
 }
 
@@ -136,12 +149,7 @@ fn run_detaches_and_passes_the_status_on() {
         let test = "run_detaches_and_passes_the_status_on";
         let Some((weir, child)) = start_under(test, dir.path(), options) else { return };
         if options[1] == "--max-delay" {
-            // A detached process has no tracer.
-            let is_free = || {
-                let status = std::fs::read_to_string(format!("/proc/{child}/status")).expect("its status");
-                status.contains("TracerPid:\t0") && status.contains("State:\tS")
-            };
-            common::wait_for("the process is free", is_free);
+            wait_until_free(&child);
         }
         assert!(Command::new("kill").args(["-KILL", &child]).status().expect("kill").success());
         let output = output_of(weir);
@@ -167,4 +175,45 @@ fn trace_ends_with_the_command() {
         let output = output_of(weir);
         assert_eq!(output.status.code(), Some(143), "{engine}: {}", text(&output.stderr));
     }
+}
+
+#[test]
+fn the_output_of_a_terminal_is_copied_after_weir_has_detached() {
+    let dir = disk_dir();
+    let test = "the_output_of_a_terminal_is_copied_after_weir_has_detached";
+    let options = ["run", "--pty", "--max-delay", "20ms"];
+    let Some((mut weir, child)) = start_under(test, dir.path(), &options) else { return };
+    wait_until_free(&child);
+    weir.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
+    let output = output_of(weir);
+    let errors = text(&output.stderr);
+    assert!(errors.contains(&format!("process {child} (unserved) does not answer")), "{errors}");
+    assert_eq!(output.status.code(), Some(7), "{errors}");
+    assert_eq!(std::fs::read(dir.path().join("out")).expect("its output"), b"ready\nagain\n");
+}
+
+#[test]
+fn the_second_interrupt_ends_a_weir_that_has_detached() {
+    let dir = disk_dir();
+    let test = "the_second_interrupt_ends_a_weir_that_has_detached";
+    let options = ["run", "--pty", "--max-delay", "20ms"];
+    let Some((mut weir, child)) = start_under(test, dir.path(), &options) else { return };
+    wait_until_free(&child);
+    let proc_file = |name: &str| {
+        std::fs::read_to_string(format!("/proc/{}/{name}", weir.id())).expect("weir still waits")
+    };
+    let interrupt = || {
+        assert!(Command::new("kill").args(["-INT", &weir.id().to_string()]).status().expect("kill").success())
+    };
+    common::wait_for("weir only waits", || proc_file("cmdline").contains("--weir-wait-for"));
+    interrupt();
+    let is_pending = |line: &str| line.starts_with("ShdPnd:") && !line.ends_with("0000000000000000");
+    common::wait_for("the first signal arrives", || !proc_file("status").lines().any(is_pending));
+    interrupt();
+    let mut input = weir.stdin.take().expect("a pipe");
+    wait_for_end(&mut weir);
+    assert_eq!(weir.wait().expect("its status").code(), Some(130));
+    input.write_all(b"\n").expect("the command still reads");
+    let out = dir.path().join("out");
+    common::wait_for("its output", || std::fs::read(&out).expect("output") == b"ready\nagain\n");
 }

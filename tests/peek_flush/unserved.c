@@ -1,7 +1,9 @@
-/* Has a stream whose buffer is in memory of userfaultfd(2) that no program serves, and waits. */
+/* Has a stream whose buffer is in memory of userfaultfd(2) that no program serves, and waits. A line of input makes it
+ * print "again" and end with status 7. It ignores SIGINT. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -26,8 +28,14 @@ int main(void)
     stream->_IO_buf_base = stream->_IO_write_base = memory;
     stream->_IO_write_ptr = memory + PENDING;
     stream->_IO_buf_end = stream->_IO_write_end = memory + BYTES;
+    signal(SIGINT, SIG_IGN);
     puts("ready");
     fflush(stdout);
+    if (getchar() != EOF) {
+        puts("again");
+        fflush(stdout);
+        _exit(7);
+    }
     for (;;)
         pause();
 }

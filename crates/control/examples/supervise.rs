@@ -37,7 +37,7 @@ fn run(command: &[OsString], options: &SuperviseOptions) -> Result<ExitCode, Box
     for sentence in limitations(&gated, options) {
         eprintln!("supervise: {sentence}");
     }
-    let outcome = supervise(gated, options, Vec::new())?;
+    let outcome = supervise(gated, options, Vec::new(), None)?;
     if std::env::var_os("SUPERVISE_OUTCOME").is_some() {
         eprintln!("{outcome:?}");
     }

@@ -52,7 +52,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
     let zero_ns = now_ns();
     let command = matches!(options.target, TraceTarget::Command(_)).then_some(pid);
     let mut observation = Observation::new(zero_ns, backend.kind(), options, command);
-    let _guard = HangGuard::start(command);
+    let _guard = HangGuard::start(command, None);
     let report = match run(&mut *backend, options, &observation) {
         // A process that may not be traced can still be read about in /proc.
         Err(Error::Process { source, .. })

@@ -7,12 +7,16 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs;
+use std::os::fd::{FromRawFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
+use crate::companion::{self, Companion};
 use crate::expendable::no_answer_text;
+use crate::signals;
 
 /// The first argument of a weir that only waits: [`waiter_main`].
 const WAITER_ARGUMENT: &str = "--weir-wait-for";
@@ -40,15 +44,17 @@ pub struct HangGuard {
 }
 
 impl HangGuard {
-    /// Starts a guard of all threads, which trace `command`, a child of this process, or a process that is none. Returns
-    /// None if this program does not allow guards or cannot start a thread.
-    pub fn start(command: Option<u32>) -> Option<HangGuard> {
+    /// Starts a guard of all threads, which trace `command`, a child of this process, or a process that is none. A weir
+    /// that only waits for the command also waits for `companion`, which must live as long as the guard. Returns None if
+    /// this program does not allow guards or cannot start a thread.
+    pub fn start(command: Option<u32>, companion: Option<&Companion>) -> Option<HangGuard> {
         let report = *REPORT.get()?;
         let has_ended = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&has_ended);
+        let companion = companion.map(Companion::socket);
         let watch = move || {
             if let Some(call) = wait_for_hang(&seen) {
-                abandon(&call, command, report);
+                abandon(&call, command, companion, report);
             }
         };
         let thread = std::thread::Builder::new().name("weir-guard".into()).spawn(watch).ok()?;
@@ -101,9 +107,16 @@ impl BlockingCall {
             -1 | libc::SYS_process_vm_readv | libc::SYS_process_vm_writev | libc::SYS_ptrace => {
                 Some(MEMORY_INTERVALS)
             }
-            libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_readlinkat => {
-                Some(FILE_INTERVALS)
-            }
+            libc::SYS_openat
+            | libc::SYS_newfstatat
+            | libc::SYS_fstat
+            | libc::SYS_statx
+            | libc::SYS_statfs
+            | libc::SYS_fstatfs
+            | libc::SYS_faccessat
+            | libc::SYS_faccessat2
+            | libc::SYS_getdents64
+            | libc::SYS_readlinkat => Some(FILE_INTERVALS),
             libc::SYS_read | libc::SYS_pread64 => {
                 self.first_argument().filter(|fd| is_file(*fd)).map(|_| FILE_INTERVALS)
             }
@@ -143,7 +156,7 @@ fn wait_for_hang(has_ended: &AtomicBool) -> Option<BlockingCall> {
 }
 
 /// Reports the hang, and executes the waiter or ends this process.
-fn abandon(call: &BlockingCall, command: Option<u32>, report: fn(&str)) {
+fn abandon(call: &BlockingCall, command: Option<u32>, companion: Option<RawFd>, report: fn(&str)) {
     /// The status for a failure of weir, as that of env(1).
     const WEIR_FAILED: i32 = 125;
     let detaches = "weir detaches from all processes and gives no further result";
@@ -152,28 +165,42 @@ fn abandon(call: &BlockingCall, command: Option<u32>, report: fn(&str)) {
         // SAFETY: ends all threads. Exit handlers could wait for the thread that hangs.
         unsafe { libc::_exit(WEIR_FAILED) };
     };
-    let words =
-        ["weir", WAITER_ARGUMENT, &command.to_string()].map(|word| CString::new(word).unwrap_or_default());
+    signals::block_forwarded(libc::SIG_BLOCK);
+    let numbers = [command.to_string(), signals::interrupts().to_string()];
+    let socket = companion.map(|fd| fd.to_string());
+    let words = ["weir", WAITER_ARGUMENT].into_iter().chain(numbers.iter().map(String::as_str));
+    let words: Vec<_> =
+        words.chain(socket.as_deref()).map(|word| CString::new(word).unwrap_or_default()).collect();
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    // SAFETY: `pointers` ends with a null pointer, and its strings live as long as `words`.
+    // SAFETY: the descriptor is open as long as the guard. `pointers` ends with a null pointer, and its strings live as
+    // long as `words`.
     unsafe {
+        if let Some(fd) = companion {
+            libc::fcntl(fd, libc::F_SETFD, 0);
+        }
         libc::execv(c"/proc/self/exe".as_ptr(), pointers.as_ptr());
         libc::_exit(WEIR_FAILED);
     }
 }
 
-/// Waits for the command if this process is a waiter. Returns the command's status, and None in other processes.
+/// Waits for the command if this process is a waiter. Returns the command's status, and None in other processes. The
+/// second SIGINT ends the waiter: the command may ignore it.
 pub fn waiter_main() -> Option<u8> {
     let mut arguments = std::env::args().skip(1);
     let is_waiter = arguments.next().is_some_and(|argument| argument == WAITER_ARGUMENT);
-    let command = arguments.next().filter(|_| is_waiter)?.parse::<libc::pid_t>().ok()?;
-    // SAFETY: SIG_IGN calls no code. The terminal sends these signals to the command too, whose end counts.
-    unsafe {
-        libc::signal(libc::SIGINT, libc::SIG_IGN);
-        libc::signal(libc::SIGQUIT, libc::SIG_IGN);
+    let mut number = || arguments.next().filter(|_| is_waiter)?.parse::<RawFd>().ok();
+    let command = u32::try_from(number()?).ok()?;
+    signals::end_at_second_interrupt(u32::try_from(number()?).ok()?);
+    // SAFETY: `abandon` passes the number of a descriptor that no other object of this program owns.
+    let companion = number().map(|fd| unsafe { UnixStream::from_raw_fd(fd) });
+    let forwarding = signals::forward(command, &signals::FORWARDED);
+    signals::block_forwarded(libc::SIG_UNBLOCK);
+    let status = crate::launch::reap(command) as i32;
+    drop(forwarding);
+    if let Some(companion) = companion {
+        companion::finish(companion);
     }
-    let status = crate::launch::reap(command as u32) as i32;
     Some(match libc::WIFSIGNALED(status) {
         true => (128 + libc::WTERMSIG(status)) as u8,
         false => libc::WEXITSTATUS(status) as u8,

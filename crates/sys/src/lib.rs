@@ -5,6 +5,7 @@ pub mod breakpoint;
 pub mod clock;
 pub mod code_pages;
 pub mod command;
+pub mod companion;
 pub mod elf;
 pub mod error;
 pub mod expendable;

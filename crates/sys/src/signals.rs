@@ -1,9 +1,13 @@
 //! Forwards signals that weir receives to its command. A terminal sends its signals to both, so these are not forwarded.
 
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 
 /// The PID of the command; 0: none.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
+/// The number of SIGINTs that [`forward_signal`] has handled.
+static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+/// The second SIGINT ends weir.
+static ENDS_AT_SECOND: AtomicBool = AtomicBool::new(false);
 
 /// The signals that users and supervisors send to a program, as opposed to faults and timers.
 pub const FORWARDED: [i32; 6] =
@@ -15,10 +19,13 @@ pub const FORWARDED: [i32; 6] =
 pub struct SignalForwarding(Vec<(i32, libc::sigaction)>);
 
 extern "C" fn forward_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid siginfo_t; kill(2) and errno may be used in a handler (signal-safety(7)).
+    // SAFETY: the kernel passes a valid siginfo_t; kill(2), _exit(2) and errno may be used in a handler (signal-safety(7)).
     unsafe {
         let errno = *libc::__errno_location();
         let command = COMMAND.load(Relaxed);
+        if signal == libc::SIGINT && INTERRUPTS.fetch_add(1, Relaxed) >= 1 && ENDS_AT_SECOND.load(Relaxed) {
+            libc::_exit(128 + libc::SIGINT);
+        }
         // si_code > 0: sent by the kernel, for example for a terminal, to the whole process group.
         if (*info).si_code <= 0 && command > 0 {
             libc::kill(command, signal);
@@ -45,6 +52,30 @@ pub fn forward(pid: u32, signals: &[i32]) -> SignalForwarding {
         }
     }
     SignalForwarding(before)
+}
+
+/// Blocks or unblocks the forwarded signals in the calling thread, so that none gets lost while it executes weir again.
+pub(crate) fn block_forwarded(how: libc::c_int) {
+    // SAFETY: zeroed is a valid set, which the calls fill and read.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in FORWARDED {
+            libc::sigaddset(&mut set, signal);
+        }
+        libc::pthread_sigmask(how, &set, std::ptr::null_mut());
+    }
+}
+
+/// Returns the number of SIGINTs that were handled while signals were forwarded.
+pub(crate) fn interrupts() -> u32 {
+    INTERRUPTS.load(Relaxed)
+}
+
+/// Lets the second SIGINT end weir while signals are forwarded; `before` of them came already.
+pub(crate) fn end_at_second_interrupt(before: u32) {
+    INTERRUPTS.store(before, Relaxed);
+    ENDS_AT_SECOND.store(true, Relaxed);
 }
 
 impl Drop for SignalForwarding {

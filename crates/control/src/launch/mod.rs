@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use weir_model::run::RunOutcome;
+use weir_sys::companion::Companion;
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::launch;
 
@@ -76,7 +77,7 @@ pub fn launch(
     if plan.terminal {
         run_in_terminals(plan, arena, output_after, before_start)
     } else {
-        run(plan, launch::start(&plan.command)?, arena, output_after, before_start)
+        run(plan, launch::start(&plan.command)?, None, arena, output_after, before_start)
     }
 }
 
@@ -124,10 +125,11 @@ fn apply(changes: EnvironmentChanges) {
     }
 }
 
-/// Releases the started command from its gate and waits until it has ended.
+/// Releases the started command from its gate and waits until it has ended. `relay` copies its output.
 fn run(
     plan: &Plan,
     gated: launch::GatedCommand,
+    relay: Option<&Companion>,
     arena: Option<Arena>,
     output_after: OutputAfterExit,
     before_start: impl FnOnce(&[String]),
@@ -153,11 +155,9 @@ fn run(
         max_delay: supervision.delay,
         fix_fork: supervision.fix_fork,
         save_in: None,
-        // The relay of the terminals must live as long as the command.
-        may_detach: !plan.terminal,
     };
     before_start(&supervise::limitations(&gated, &options));
-    Ok(supervise::supervise(gated, &options, handlers)?)
+    Ok(supervise::supervise(gated, &options, handlers, relay)?)
 }
 
 /// As [`run`], with terminals as standard output and standard error. Returns when all their output is relayed.
@@ -168,11 +168,11 @@ fn run_in_terminals(
     before_start: impl FnOnce(&[String]),
 ) -> Result<RunOutcome, LaunchError> {
     let terminals = Terminals::open().map_err(LaunchError::Terminal)?;
-    let (gated, relay) =
-        terminals.replace_during(|| launch::start(&plan.command)).map_err(LaunchError::Terminal)?;
+    let start = || launch::start(&plan.command);
+    let (gated, output) = terminals.replace_during(start).map_err(LaunchError::Terminal)?;
     let gated = gated?;
-    relay.set_writer(gated.pid);
-    let outcome = run(plan, gated, arena, output_after, before_start);
+    let relay = output.relay(gated.pid).map_err(LaunchError::Terminal)?;
+    let outcome = run(plan, gated, Some(&relay), arena, output_after, before_start);
     relay.finish();
     outcome
 }

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-pub use relay::Relay;
+pub use relay::TerminalOutput;
 
 /// Both ends of a pseudoterminal.
 struct PtyPair {
@@ -58,8 +58,8 @@ impl Terminals {
     }
 
     /// Runs `start` with the terminals as descriptors 1 and 2, which its child inherits, and restores the
-    /// descriptors. Returns the result of `start` and the relay of the terminals' output.
-    pub fn replace_during<T>(self, start: impl FnOnce() -> T) -> io::Result<(T, Relay)> {
+    /// descriptors. Returns the result of `start` and the terminals' output.
+    pub fn replace_during<T>(self, start: impl FnOnce() -> T) -> io::Result<(T, TerminalOutput)> {
         let [out, error] = &self.slaves;
         rustix::stdio::dup2_stdout(out)?;
         rustix::stdio::dup2_stderr(error)?;
@@ -68,6 +68,6 @@ impl Terminals {
         rustix::stdio::dup2_stderr(&self.own[1])?;
         let Terminals { slaves, masters, own } = self;
         drop(slaves);
-        Ok((started, Relay::start(masters, own)?))
+        Ok((started, TerminalOutput::new(masters, own)))
     }
 }

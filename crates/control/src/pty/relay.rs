@@ -2,15 +2,17 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use weir_sys::companion::Companion;
 
 use super::size;
 
@@ -19,64 +21,73 @@ const CHUNK: usize = 1 << 16;
 /// The interval at which the window size and the program's end are checked: short for a user who resizes a window.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// One thread for each stream, so that a blocked reader of one stream does not block the other.
-pub struct Relay {
-    threads: Vec<JoinHandle<Option<RelayLane>>>,
-    /// The command has ended.
-    ended: Arc<AtomicBool>,
-    /// The process that gets SIGPIPE.
-    pid: Arc<AtomicU32>,
+/// The output of a program's terminals, in raw bytes.
+pub struct TerminalOutput {
+    masters: [OwnedFd; 2],
+    /// Duplicates of weir's standard output and standard error.
+    own: [File; 2],
 }
 
+/// Copies one stream. Each has a thread, so that a blocked reader of one stream does not block the other.
 struct RelayLane {
     from: File,
     to: File,
     own: Arc<[File; 2]>,
+    /// Weir needs no more output: the command has ended, or weir has.
     ended: Arc<AtomicBool>,
-    pid: Arc<AtomicU32>,
+    /// The process that gets SIGPIPE when weir's own output has no reader. None: it had ended before the start.
+    writer: Arc<Option<OwnedFd>>,
 }
 
-impl Relay {
-    pub(super) fn start(masters: [OwnedFd; 2], own: [File; 2]) -> io::Result<Relay> {
-        let (ended, pid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
-        let own = Arc::new(own);
-        let mut threads = Vec::new();
-        for (number, from) in masters.into_iter().enumerate() {
-            let lane = RelayLane {
-                from: File::from(from),
-                to: own[number].try_clone()?,
-                own: Arc::clone(&own),
-                ended: Arc::clone(&ended),
-                pid: Arc::clone(&pid),
-            };
-            threads.push(thread::Builder::new().name("weir-pty".into()).spawn(move || lane.run())?);
-        }
-        Ok(Relay { threads, ended, pid })
+impl TerminalOutput {
+    pub(super) fn new(masters: [OwnedFd; 2], own: [File; 2]) -> TerminalOutput {
+        TerminalOutput { masters, own }
     }
 
-    /// Sets the process that gets SIGPIPE when weir's own output has no reader.
-    pub fn set_writer(&self, pid: u32) {
-        self.pid.store(pid, SeqCst);
+    /// Starts a process that copies the output of command `pid`, which is a child of this process. The process has done
+    /// its work when all output of the ended command is copied, and goes on while a background process holds a terminal,
+    /// as a pipe would stay open for it. It outlives a weir that is killed or detaches. This process must have one thread.
+    pub fn relay(self, pid: u32) -> io::Result<Companion> {
+        let writer = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let TerminalOutput { masters, own } = self;
+        let kept: Vec<_> = masters
+            .iter()
+            .map(AsRawFd::as_raw_fd)
+            .chain(own.iter().map(AsRawFd::as_raw_fd))
+            .chain(writer.as_ref().map(AsRawFd::as_raw_fd))
+            .collect();
+        Companion::start(&kept, move |socket| copy_all(masters, own, writer, socket))
     }
+}
 
-    /// Waits until all output is copied. If a background process still holds a terminal, a forked child continues
-    /// to copy its output, as a pipe would stay open for it.
-    pub fn finish(self) {
-        self.ended.store(true, SeqCst);
-        let open: Vec<RelayLane> = self.threads.into_iter().filter_map(|one| one.join().ok()?).collect();
-        if open.is_empty() {
-            return;
-        }
-        self.ended.store(false, SeqCst);
-        // SAFETY: the relay's threads have ended, so none holds an allocator lock; the child ends with `_exit` and
-        // never returns.
-        if unsafe { libc::fork() } == 0 {
-            let threads: Vec<_> = open.into_iter().map(|lane| thread::spawn(move || lane.run())).collect();
-            threads.into_iter().for_each(|one| drop(one.join()));
-            // SAFETY: ends the child without running the parent's exit handlers.
-            unsafe { libc::_exit(0) }
-        }
-    }
+/// Copies until the terminals close. Closes `weir` when its peer has ended or needs no more work, and all output before
+/// that is copied.
+fn copy_all(masters: [OwnedFd; 2], own: [File; 2], writer: Option<OwnedFd>, mut weir: UnixStream) {
+    let (ended, own, writer) = (Arc::new(AtomicBool::new(false)), Arc::new(own), Arc::new(writer));
+    let lane = |(number, from): (usize, OwnedFd)| {
+        Some(RelayLane {
+            from: File::from(from),
+            to: own[number].try_clone().ok()?,
+            own: Arc::clone(&own),
+            ended: Arc::clone(&ended),
+            writer: Arc::clone(&writer),
+        })
+    };
+    let lanes: Vec<RelayLane> = masters.into_iter().enumerate().filter_map(lane).collect();
+    // The lanes are the only owners: the reader of weir's output sees its end when they have ended.
+    drop((own, writer));
+    let start =
+        |lanes: Vec<RelayLane>| lanes.into_iter().map(|lane| thread::spawn(move || lane.run())).collect();
+    let join = |threads: Vec<JoinHandle<Option<RelayLane>>>| {
+        threads.into_iter().filter_map(|one| one.join().ok()?).collect::<Vec<_>>()
+    };
+    let threads: Vec<_> = start(lanes);
+    let _end = weir.read(&mut [0]);
+    ended.store(true, SeqCst);
+    let open = join(threads);
+    drop(weir);
+    ended.store(false, SeqCst);
+    join(start(open));
 }
 
 impl RelayLane {
@@ -144,8 +155,8 @@ impl RelayLane {
 
     /// Sends the SIGPIPE that the program would get from a pipe without readers.
     fn send_sigpipe(&self) {
-        if let Some(pid) = Pid::from_raw(self.pid.load(SeqCst) as i32) {
-            let _ended = kill_process(pid, Signal::PIPE);
+        if let Some(writer) = self.writer.as_ref() {
+            let _ended = pidfd_send_signal(writer, Signal::PIPE);
         }
     }
 }

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_model::run::RunOutcome;
+use weir_sys::companion::Companion;
 use weir_sys::hang_guard::HangGuard;
 use weir_sys::launch::GatedCommand;
 use weir_sys::ptrace::registers;
@@ -45,8 +46,6 @@ pub struct SuperviseOptions {
     pub fix_fork: bool,
     /// The folder for rescued bytes that their file does not take; None: the current directory, then $TMPDIR.
     pub save_in: Option<PathBuf>,
-    /// If a read of a process hangs, weir may stop supervising and only wait for the command.
-    pub may_detach: bool,
 }
 
 /// The reason why a command could not be supervised.
@@ -70,19 +69,21 @@ pub fn limitations(gated: &GatedCommand, options: &SuperviseOptions) -> Vec<Stri
     sentences
 }
 
-/// Supervises the command until it has ended. `handlers` run before the supervisor's own handlers.
+/// Supervises the command until it has ended. `handlers` run before the supervisor's own handlers. If a read of a process
+/// hangs, weir stops supervising and only waits for the command and for `companion`.
 pub fn supervise(
     gated: GatedCommand,
     options: &SuperviseOptions,
     handlers: Vec<Box<dyn LifecycleHandler + Send>>,
+    companion: Option<&Companion>,
 ) -> Result<RunOutcome, SuperviseError> {
     let forwarding = signals::forward(gated.pid);
     let handlers = with_own_handlers(options, handlers);
-    let (save_in, may_detach) = (options.save_in.clone(), options.may_detach);
+    let save_in = options.save_in.clone();
+    let _guard = HangGuard::start(Some(gated.pid), companion);
     let supervise = move || {
         // SAFETY: gettid returns a number and has no other effect.
         let task = unsafe { libc::gettid() };
-        let _guard = if may_detach { HangGuard::start(Some(gated.pid)) } else { None };
         (task, event_loop::run(gated, handlers, save_in))
     };
     // The end of a tracer thread detaches all its tracees without stopping them, so the supervisor is a thread.

@@ -1,0 +1,90 @@
+//! A process beside weir that works on when weir ends or executes another program.
+//!
+//! It is no child of weir, so a wait for any child does not see it. Weir and it share a socket: the end of weir's side
+//! tells the companion that weir needs no more work, the end of the companion's side that all work is done.
+
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::signals::FORWARDED;
+
+/// A companion process. Dropping it asks for the end of the work, and does not wait.
+#[derive(Debug)]
+pub struct Companion(UnixStream);
+
+impl Companion {
+    /// Forks a companion that calls `work` with its side of the socket, and ends then. It keeps the descriptors `kept` and
+    /// its side of the socket; its standard descriptors are /dev/null. It ignores the signals of users and terminals,
+    /// because they also reach the process group of weir. The calling process must have one thread. Fails if no socket or
+    /// process can be created.
+    pub fn start(kept: &[RawFd], work: impl FnOnce(UnixStream)) -> io::Result<Companion> {
+        let (own, other) = UnixStream::pair()?;
+        // SAFETY: this process has one thread, so no lock is held in the child, which never returns from this block.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                // SAFETY: as above. The parent of the companion ends at once.
+                match unsafe { libc::fork() } {
+                    0 => run(kept, other, work),
+                    // SAFETY: runs no exit handlers of weir.
+                    pid => unsafe { libc::_exit((pid < 0).into()) },
+                }
+            }
+            pid => {
+                let mut status = 0;
+                // SAFETY: the child is not reaped, and the status goes to this frame.
+                while unsafe { libc::waitpid(pid, &mut status, 0) } < 0
+                    && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+                {}
+                if status == 0 { Ok(Companion(own)) } else { Err(io::Error::from_raw_os_error(libc::EAGAIN)) }
+            }
+        }
+    }
+
+    /// Tells the companion that weir needs no more work, and waits until the present work is done.
+    pub fn finish(self) {
+        finish(self.0);
+    }
+
+    /// Returns weir's side of the socket, for a program that weir executes: [`finish`].
+    pub fn socket(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// As [`Companion::finish`], with weir's side of the socket.
+pub(crate) fn finish(mut socket: UnixStream) {
+    let _gone = socket.shutdown(Shutdown::Write);
+    let _ended = socket.read_to_end(&mut Vec::new());
+}
+
+fn run(kept: &[RawFd], socket: UnixStream, work: impl FnOnce(UnixStream)) -> ! {
+    let mut fds: Vec<RawFd> = kept.iter().copied().chain([socket.as_raw_fd()]).collect();
+    fds.sort_unstable();
+    // SAFETY: all calls take numbers or a static string; SIG_IGN calls no code. No object of this process uses another
+    // descriptor from here on.
+    unsafe {
+        for signal in FORWARDED.into_iter().chain([libc::SIGTSTP, libc::SIGTTOU, libc::SIGPIPE]) {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for fd in 0..3 {
+            libc::dup2(null, fd);
+        }
+        let mut first = 3;
+        for fd in fds {
+            if fd > first {
+                libc::syscall(libc::SYS_close_range, first, fd - 1, 0);
+            }
+            first = fd + 1;
+        }
+        libc::syscall(libc::SYS_close_range, first, u32::MAX, 0);
+    }
+    // A panic must not unwind into the parent's frames.
+    let _ended = catch_unwind(AssertUnwindSafe(|| work(socket)));
+    // SAFETY: ends the process without the exit handlers of weir.
+    unsafe { libc::_exit(0) }
+}
