@@ -38,6 +38,18 @@ static void numbers(void) {
     check(span_same(span_of("ab"), span_of("ab")) && !span_same(span_of("ab"), span_of("abc")), "same spans");
 }
 
+/* Copies between heap memory of the exact size, so that the sanitizer finds a byte too many. */
+static void copies(void) {
+    for (size_t n = 0; n < 40; n++) {
+        char *from = malloc(n + 1), *to = malloc(n + 1);
+        for (size_t i = 0; i < n; i++) from[i] = (char)(i + 1);
+        to[n] = 'e';
+        check(text_put(to, from, n) == to + n && !memcmp(to, from, n) && to[n] == 'e', "copies");
+        free(from);
+        free(to);
+    }
+}
+
 /* Parses a heap copy of the exact size, so that the sanitizer finds a read past its end. */
 static int parse(struct config *into, const char *text) {
     char *copy = strdup(text);
@@ -82,6 +94,7 @@ static void garbage(void) { /* no input may crash the parser */
 int main(void) {
     patterns();
     numbers();
+    copies();
     lines();
     garbage();
     puts(wrong ? "failed" : "passed");
