@@ -34,6 +34,7 @@ impl RuleContext<'_> {
             fix: String::new(),
             command: None,
             gain: None,
+            command_gain: None,
             wrote: None,
         })
     }
@@ -73,6 +74,12 @@ impl FindingBuilder {
         if gain.elapsed_s.is_finite() {
             self.0.gain = Some(gain);
         }
+        self
+    }
+
+    /// Sets what the `weir run` command saves. A gain that is not a number is left out.
+    pub fn command_gain(mut self, gain: Option<Gain>) -> Self {
+        self.0.command_gain = gain.filter(|gain| gain.elapsed_s.is_finite());
         self
     }
 

@@ -72,7 +72,12 @@ fn merge_processes(context: &RuleContext, found: Vec<Finding>) -> Vec<Finding> {
 /// Returns the worst finding of a group, with the number of the others and the gain of all.
 fn merge_group(context: &RuleContext, group: Vec<Finding>) -> Option<Finding> {
     let others = group.len() as u64 - 1;
-    let gains: Vec<Gain> = group.iter().filter_map(|finding| finding.gain).collect();
+    let sum = |gain: fn(&Finding) -> Option<Gain>| {
+        let gains = || group.iter().filter_map(gain);
+        let elapsed_s = gains().map(|gain| gain.elapsed_s).sum::<f64>().min(context.run_s());
+        Gain { elapsed_s, calls: gains().map(|gain| gain.calls).sum() }
+    };
+    let (gain, command_gain) = (sum(|finding| finding.gain), sum(|finding| finding.command_gain));
     let cost =
         |finding: &Finding| (finding.severity, finding.gain.map_or(0, |gain| (gain.elapsed_s * 1e9) as u64));
     let mut worst = group.into_iter().max_by_key(cost)?;
@@ -81,10 +86,7 @@ fn merge_group(context: &RuleContext, group: Vec<Finding>) -> Option<Finding> {
     }
     worst.evidence.insert("more".into(), others as f64);
     worst.why += &format!(" The same happened {} more time{}.", others, if others == 1 { "" } else { "s" });
-    if let Some(gain) = &mut worst.gain {
-        let sum: f64 = gains.iter().map(|gain| gain.elapsed_s).sum();
-        *gain =
-            Gain { elapsed_s: sum.min(context.run_s()), calls: gains.iter().map(|gain| gain.calls).sum() };
-    }
+    worst.gain = worst.gain.map(|_| gain);
+    worst.command_gain = worst.command_gain.map(|_| command_gain);
     Some(worst)
 }

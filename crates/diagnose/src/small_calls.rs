@@ -69,8 +69,13 @@ pub(crate) fn finding(
             (context.coalesce_command(stream), format!("blocks of {knee}: {}", code()))
         }
     };
+    let (command, command_gain) = command.unzip();
     let finding = context.finding(rule, severity, stream.pid, stream.fd, Some(stream.file));
-    let finding = finding.gain(gain).count("calls", stream.calls).count("bytes", stream.bytes);
+    let finding = finding
+        .gain(gain)
+        .command_gain(command_gain)
+        .count("calls", stream.calls)
+        .count("bytes", stream.bytes);
     let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("share", share);
     let finding = finding.figure("own_s", context.around_calls_s(stream));
     let finding = finding.figure("cost_s", context.total_s(stream));

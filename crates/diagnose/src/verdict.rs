@@ -90,7 +90,12 @@ fn small_calls(
         same_process.iter().map(|finding| seconds(finding)).sum::<f64>().min(context.run_s())
     };
     let cost_s = sum(&|finding| finding.evidence.get("cost_s").copied().unwrap_or(0.0));
-    let saved_s = sum(&|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s));
+    // The verdict ends with the command, if there is one.
+    let gain = |finding: &Finding| match &worst.command {
+        Some(_) => finding.command_gain.or(finding.gain),
+        None => finding.gain,
+    };
+    let saved_s = sum(&|finding| gain(finding).map_or(0.0, |gain| gain.elapsed_s));
     let calls = describe_calls(context, worst, direction, by_line);
     let (mut text, command) = (calls + &cost(context, worst.pid, cost_s, saved_s), worst.command.clone());
     if command.is_none() {

@@ -88,6 +88,9 @@ pub struct Finding {
     pub command: Option<String>,
     /// Savings of the fix, if they can be estimated.
     pub gain: Option<Gain>,
+    /// Savings of `command`, if they are estimated apart from those of a change of the code.
+    #[serde(default)]
+    pub command_gain: Option<Gain>,
     /// Call site that wrote the pending or lost bytes, if known.
     #[serde(default)]
     pub wrote: Option<CallSite>,

@@ -56,6 +56,15 @@ pub fn promised(case: &LabelledCase, findings: &[Finding]) -> f64 {
         .sum()
 }
 
+/// As [`promised`], for the printed `weir run` command.
+fn promised_by_command(case: &LabelledCase, findings: &[Finding]) -> f64 {
+    let of_command = |finding: &Finding| {
+        let gain = finding.command_gain.or(finding.gain).filter(|_| finding.command.is_some());
+        Finding { gain, ..finding.clone() }
+    };
+    promised(case, &findings.iter().map(of_command).collect::<Vec<_>>())
+}
+
 /// Returns whether the pair differs by CPU time. Waiting for a device, a terminal or another process is no CPU time.
 fn is_cpu_time(case: &LabelledCase) -> bool {
     case.rule().gain != GainKind::WaitTime
@@ -68,12 +77,14 @@ pub fn measure(
     prices: &TempDir,
     result: &mut CaseResult,
 ) -> Result<GainPair, String> {
-    let (mut predicted, mut measured, mut advised) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut predicted, mut measured) = (Vec::new(), Vec::new());
+    let (mut advised, mut promised_s) = (Vec::new(), Vec::new());
     let cpu = is_cpu_time(case);
     let mut command = None;
     loop {
         let (_, findings) = trace(broken, &case.run, &streams(broken, case), Some(prices))?;
         predicted.push(promised(case, &findings));
+        promised_s.push(promised_by_command(case, &findings));
         let gathers = |finding: &&Finding| finding.id == case.finding && finding.command.is_some();
         command = command.or_else(|| findings.iter().find(gathers)?.command.clone());
         let slow = run_untraced(case, broken, &case.run, case.exit, result)?;
@@ -88,16 +99,17 @@ pub fn measure(
         let enough = measured.len() >= ROUNDS && (pair.agrees() || !pair.counts());
         if enough || measured.len() >= MOST_ROUNDS {
             if let Some(command) = command.filter(|_| pair.counts()) {
-                note_advised(result, &command, predicted_s, median(&advised));
+                note_advised(result, &command, median(&promised_s), median(&advised));
             }
             return Ok(pair);
         }
     }
 }
 
-/// Notes whether the printed command gains what the finding promises. A command may gain more.
+/// Notes whether the printed command gains what the finding promises for it.
 fn note_advised(result: &mut CaseResult, command: &str, promised_s: f64, gained_s: f64) {
-    let kept = gained_s * 1.5 >= promised_s;
+    let too_small = promised_s.max(gained_s) < LEAST_GAIN_S;
+    let kept = too_small || (1.0 / 1.5..=1.5).contains(&(promised_s / gained_s));
     let failure = (!kept).then(|| format!("gains {gained_s:.2} s and not {promised_s:.2} s"));
     result.advice.push(AdviceResult { advice: format!("time of {command}"), failure });
 }

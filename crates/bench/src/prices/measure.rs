@@ -130,6 +130,7 @@ impl Bench {
             again_byte_ns,
             sync_ns: 0.0,
             buffered_byte_ns: buffered_byte_ns(block),
+            ..gathered(block)
         })
     }
 }
@@ -165,6 +166,45 @@ fn buffered_byte_ns(block: &[u8]) -> f64 {
     ns / block.len() as f64
 }
 
+/// Memory into which a library gathers writes.
+struct Gathered {
+    bytes: Vec<u8>,
+    used: usize,
+    calls: u64,
+}
+
+/// Does what the library of `weir run --coalesce` does for a tiny write(2) (native/preload/calls.c): a test of the size and
+/// of the room, a copy, and the count of calls and bytes. Not inlined, because it is a call to another object there.
+#[inline(never)]
+fn gather(into: &mut Gathered, piece: &[u8]) {
+    if into.used + piece.len() > into.bytes.len() {
+        into.used = 0;
+    }
+    into.bytes[into.used..][..piece.len()].copy_from_slice(piece);
+    into.used += piece.len();
+    into.calls += 1;
+}
+
+/// Returns prices of which only those of gathered calls are measured.
+fn gathered(block: &[u8]) -> Prices {
+    const PIECE: usize = 512;
+    let mut into = Gathered { bytes: vec![0; BLOCK], used: 0, calls: 0 };
+    let mut call_ns = |bytes: usize| {
+        let start_ns = processor_ns();
+        for _ in 0..CALLS {
+            black_box(gather as fn(&mut Gathered, &[u8]))(&mut into, black_box(&block[..bytes]));
+        }
+        (processor_ns() - start_ns) / f64::from(CALLS)
+    };
+    let (one, piece) = (call_ns(1), call_ns(PIECE));
+    black_box(&into.calls);
+    Prices {
+        gathered_call_ns: one.max(0.001),
+        copied_byte_ns: ((piece - one) / (PIECE - 1) as f64).max(0.001),
+        ..Prices::default()
+    }
+}
+
 /// Fails if a call moved fewer bytes than wanted: its time is then not that of the wanted call.
 fn done(moved: usize, wanted: usize) -> io::Result<()> {
     if moved == wanted { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
@@ -184,6 +224,8 @@ mod tests {
         assert!(prices.byte_ns > 0.0 && prices.buffered_byte_ns > 0.0, "{prices:?}");
         assert!(prices.page_write_ns > prices.file_write_ns, "{prices:?}");
         assert!(prices.again_byte_ns > 0.0 && prices.again_byte_ns < prices.call_ns, "{prices:?}");
+        assert!(prices.gathered_call_ns < prices.call_ns, "{prices:?}");
+        assert!(prices.copied_byte_ns > 0.0 && prices.copied_byte_ns < prices.gathered_call_ns, "{prices:?}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file has no name");
     }
 

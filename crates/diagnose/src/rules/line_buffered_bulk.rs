@@ -82,5 +82,6 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("share", share);
     let finding = finding.figure("own_s", context.around_calls_s(stream));
     let finding = finding.figure("cost_s", context.total_s(stream));
-    Some(finding.build_with_command(why, context.coalesce_command(stream), code))
+    let (command, command_gain) = context.coalesce_command(stream).unzip();
+    Some(finding.command_gain(command_gain).build_with_command(why, command, code))
 }

@@ -53,6 +53,12 @@ prices! {
     sync_ns: 600_000.0,
     /// One byte through a user-space buffer (unlocked stdio).
     buffered_byte_ns: 3.0,
+    /// A write of one byte that a library takes in place of the kernel, and gathers. 0 in recordings of older versions.
+    #[serde(default)]
+    gathered_call_ns: 4.0,
+    /// One byte of a gathered piece, which is copied. 0 in recordings of older versions.
+    #[serde(default)]
+    copied_byte_ns: 0.06,
 }
 
 impl Prices {

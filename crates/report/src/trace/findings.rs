@@ -28,7 +28,7 @@ fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> blo
     }
     let at_s = finding.evidence.get("at_s").copied();
     facts.extend(fix(&finding.fix, finding.command.as_deref()));
-    facts.extend(finding.gain.and_then(gain).map(|text| ("gain", text)));
+    facts.extend(gains(finding).map(|text| ("gain", text)));
     block::FindingBlock {
         severity: finding.severity,
         name: finding.id.to_string(),
@@ -63,6 +63,14 @@ fn fix(text: &str, command: Option<&str>) -> Vec<(&'static str, String)> {
         }
     }
     facts
+}
+
+/// Returns the gain of a finding: that of the command first, if it is another one.
+fn gains(finding: &Finding) -> Option<String> {
+    match (finding.command_gain.and_then(gain), finding.gain.and_then(gain)) {
+        (Some(command), Some(code)) if command != code => Some(format!("{command}; in code {code}")),
+        (command, code) => command.or(code),
+    }
 }
 
 fn gain(gain: Gain) -> Option<String> {

@@ -145,6 +145,7 @@ fn tiny_writes() -> Finding {
             .into(),
         command: Some("weir run --coalesce -- ./tr2u a w".into()),
         gain: Some(Gain { elapsed_s: 2.84, calls: 4_999_923 }),
+        command_gain: Some(Gain { elapsed_s: 2.72, calls: 4_999_910 }),
         wrote: None,
     }
 }
@@ -221,6 +222,7 @@ fn pipeline_findings() -> Vec<Finding> {
         fix: fix.into(),
         command: None,
         gain: None,
+        command_gain: None,
         wrote: None,
     };
     vec![
