@@ -18,7 +18,7 @@ use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 use weir_sys::proc;
 
-use crate::foreign_file::{ForeignFile, ForeignFileError};
+use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 use layout::{ArenaMapping, ArenaRegion, SLOTS};
 
 /// The longest wait for a full pipe or socket at an exit: short for a user who waits for the command's end.
@@ -192,7 +192,8 @@ fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
 /// number of bytes written, and an error if bytes are left. The caller holds the region's lock, or its owner is dead.
 fn write_pending(owner: u32, region: &ArenaRegion, timeout: Duration) -> (u64, Option<io::Error>) {
     const PAUSE: Duration = Duration::from_millis(1);
-    let file = match ForeignFile::open(owner, region.out_fd.load(Relaxed), &[]) {
+    let thread = TargetThread::new(owner);
+    let file = match ForeignFile::open(&thread, region.out_fd.load(Relaxed), &[]) {
         Ok(file) => file,
         Err(ForeignFileError::Open(error)) => return (0, Some(error)),
         Err(error) => return (0, Some(io::Error::other(error))),

@@ -2,6 +2,7 @@
 
 use super::ahead_table::WrittenAhead;
 use super::write_ahead::{ThreadActivity, forget_purged, thread_activity};
+use crate::foreign_file::TargetThread;
 use crate::supervise::{LifecycleHandler, Tracees};
 
 pub(crate) struct ForkHandler;
@@ -25,6 +26,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
     if thread_activity(tracees, parent) == ThreadActivity::Writing {
         return;
     }
+    let thread = TargetThread::new(tid);
     for one in tracees.pending(child, child) {
         let common = parent_pending.iter().any(|own| own.stream == one.stream && own.bytes == one.bytes);
         // Another thread may be changing a locked stream. Its bytes are left to the program, which doubles them.
@@ -32,7 +34,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
             continue;
         }
         let before = tracees.written_ahead.prefix_len(parent, one.stream, &one.bytes);
-        let Some(file) = tracees.open_ahead(parent, tid, one.fd) else { continue };
+        let Some(file) = tracees.open_ahead(parent, &thread, one.fd) else { continue };
         let written = before + tracees.write_ahead(parent, &file, &one.bytes[before..]);
         for pid in [parent, child] {
             tracees.written_ahead.set(pid, WrittenAhead::of(&one, written));

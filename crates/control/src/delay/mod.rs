@@ -19,6 +19,7 @@ use std::time::Duration;
 use weir_sys::proc;
 use weir_walkers::PendingBytes;
 
+use crate::foreign_file::TargetThread;
 use crate::supervise::{LifecycleHandler, Tracees};
 use write_ahead::{ThreadActivity, drain_stream, forget_purged, reclaim_written_ahead, thread_activity};
 
@@ -130,7 +131,7 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
     if tracees.hold(pid) {
         let pending = tracees.pending(pid, tid);
         forget_purged(tracees, pid, tid, &pending);
-        let activity = thread_activity(tracees, pid);
+        let (activity, thread) = (thread_activity(tracees, pid), TargetThread::new(tid));
         for one in &pending {
             let snapshot =
                 snapshots.get_mut(&one.stream).filter(|before| one.bytes.starts_with(&before.bytes));
@@ -146,7 +147,7 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
                     continue;
                 }
             };
-            drain_stream(tracees, pid, tid, one, most, activity == ThreadActivity::Blocked);
+            drain_stream(tracees, pid, &thread, one, most, activity == ThreadActivity::Blocked);
             snapshots.remove(&one.stream);
         }
     }

@@ -7,6 +7,7 @@ use weir_sys::syscalls;
 use weir_walkers::{MemoryStore, PendingBytes};
 
 use super::ahead_table::WrittenAhead;
+use crate::foreign_file::TargetThread;
 use crate::supervise::Tracees;
 
 /// The activity of a stopped process's threads.
@@ -51,19 +52,19 @@ fn is_interrupted(call: &SyscallRegisters) -> bool {
 pub(crate) fn drain_stream(
     tracees: &mut Tracees,
     pid: u32,
-    tid: u32,
+    thread: &TargetThread,
     pending: &PendingBytes,
     most: usize,
     empty: bool,
 ) {
     let before = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
     let new = pending.bytes.get(before..most).unwrap_or_default();
-    let file = if new.is_empty() { None } else { tracees.open_ahead(pid, tid, pending.fd) };
+    let file = if new.is_empty() { None } else { tracees.open_ahead(pid, thread, pending.fd) };
     let written = before + file.map_or(0, |file| tracees.write_ahead(pid, &file, new));
     let stores =
         if empty && pending.locked != Some(true) { stores_without_prefix(pending, written) } else { None };
     if let Some(stores) = stores.filter(|_| written > 0)
-        && stores.iter().all(|store| ptrace::write_memory(tid, store.address, &store.bytes))
+        && stores.iter().all(|store| ptrace::write_memory(thread.tid, store.address, &store.bytes))
     {
         return tracees.written_ahead.set(pid, WrittenAhead::of(pending, 0));
     }
@@ -84,9 +85,10 @@ pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
         let pending = tracees.pending(pid, tid);
         forget_purged(tracees, pid, tid, &pending);
         if thread_activity(tracees, pid) == ThreadActivity::Blocked {
+            let thread = TargetThread::new(tid);
             for one in &pending {
                 let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
-                drain_stream(tracees, pid, tid, one, ahead, true);
+                drain_stream(tracees, pid, &thread, one, ahead, true);
             }
         }
     }

@@ -15,7 +15,7 @@ use weir_walkers::{MemoryStore, PendingBytes};
 use super::blocked_call::BlockedCall;
 use super::stopped_threads::{StopError, StoppedThreads};
 use super::{DrainError, DrainResult, Obstacle, PendingStream, ProcessDrain};
-use crate::foreign_file::{ForeignFile, ForeignFileError};
+use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 
 /// Makes one attempt, and notes in `result` what it wrote and why bytes are left.
 pub(super) fn attempt(
@@ -159,6 +159,7 @@ fn write_streams(
     if pending.is_partial {
         note_omitted(result, pid, streams, &pending.streams, drain.most);
     }
+    let thread = TargetThread::new(pid);
     for one in pending.streams {
         let bytes = one.bytes.len() as u64;
         // The threads were not checked for a stream that is new since.
@@ -166,7 +167,7 @@ fn write_streams(
             continue;
         }
         let stream = PendingStream { walker: one.walker, address: one.stream, fd: one.fd, bytes };
-        match write_stream(pid, &memory, &one, threads) {
+        match write_stream(&thread, &memory, &one, threads) {
             Ok((written, obstacle)) => result.note(pid, &stream, written, bytes - written, obstacle),
             Err(obstacle) => result.note(pid, &stream, 0, bytes, Some(obstacle)),
         }
@@ -176,19 +177,19 @@ fn write_streams(
 
 /// Writes one stream. Returns the number of bytes written, and the obstacle if bytes are left.
 fn write_stream(
-    pid: u32,
+    thread: &TargetThread,
     memory: &File,
     one: &PendingBytes,
     threads: &[u32],
 ) -> Result<(u64, Option<Obstacle>), Obstacle> {
     if one.locked == Some(true) {
-        return Err(Obstacle::temporary(lock_text(pid, one)));
+        return Err(Obstacle::temporary(lock_text(thread.tid, one)));
     }
     if one.drain_stores.is_empty() {
         return Err(Obstacle::permanent("this stream cannot be emptied from outside"));
     }
     check_stores(memory, &one.drain_stores).map_err(|error| failed("its memory", &error))?;
-    let file = ForeignFile::open(pid, one.fd, threads)
+    let file = ForeignFile::open(thread, one.fd, threads)
         .map_err(|error: ForeignFileError| Obstacle::permanent(error.to_string()))?;
     if !one.can_drain_partially() && !file.takes_whole(one.bytes.len()) {
         let why = "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late";

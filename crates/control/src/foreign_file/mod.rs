@@ -8,6 +8,7 @@ mod sink;
 #[cfg(target_arch = "x86_64")]
 mod thread_write;
 
+use std::cell::OnceCell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
@@ -21,6 +22,25 @@ use weir_sys::write_as::{ChildCredentials, WriteProgress};
 use weir_sys::writer_identity::{WriterIdentity, has_seccomp_filter};
 
 use self::sink::Sink;
+
+/// A thread whose descriptors weir writes to, and its identity, which is read once. The thread must not run while this
+/// exists, because it could take another identity.
+#[derive(Debug)]
+pub(crate) struct TargetThread {
+    pub tid: u32,
+    /// None if the thread has ended.
+    identity: OnceCell<Option<WriterIdentity>>,
+}
+
+impl TargetThread {
+    pub fn new(tid: u32) -> TargetThread {
+        TargetThread { tid, identity: OnceCell::new() }
+    }
+
+    fn identity(&self) -> Option<&WriterIdentity> {
+        self.identity.get_or_init(|| WriterIdentity::of(self.tid)).as_ref()
+    }
+}
 
 /// A duplicate of another process's descriptor: the same open file with the same offset.
 #[derive(Debug)]
@@ -65,13 +85,14 @@ pub(crate) struct WriteOutcome {
 impl ForeignFile {
     /// Duplicates a descriptor of a thread, which may be in its exit stop. `stopped` are tracees of the calling thread
     /// that are stopped as [`weir_sys::ptrace::own_calls`] needs it; the best first.
-    pub fn open(tid: u32, fd: i32, stopped: &[u32]) -> Result<ForeignFile, ForeignFileError> {
+    pub fn open(thread: &TargetThread, fd: i32, stopped: &[u32]) -> Result<ForeignFile, ForeignFileError> {
+        let tid = thread.tid;
         let file = duplicate(tid, fd).or_else(|error| own_duplicate(tid, fd).ok_or(error))?;
         if let Some(why) = sink::refusal(tid, file.as_fd()) {
             return Err(ForeignFileError::Refused(why));
         }
         let sink = Sink::of(tid, file.as_fd()).map_err(io::Error::from)?;
-        Ok(ForeignFile { sink, writer: writer(tid, fd, stopped)?, file })
+        Ok(ForeignFile { sink, writer: writer(thread, fd, stopped)?, file })
     }
 
     /// Tells whether bytes may be written ahead of the program. In a file that is open for reading and writing the
@@ -147,21 +168,21 @@ fn note_error(progress: &WriteProgress, result: rustix::io::Result<()>) {
 }
 
 /// Decides who writes for a thread. Fails if nobody can without a gain for the process.
-fn writer(tid: u32, fd: i32, stopped: &[u32]) -> Result<Writer, ForeignFileError> {
+fn writer(thread: &TargetThread, fd: i32, stopped: &[u32]) -> Result<Writer, ForeignFileError> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
     // Weir never changes its own identity.
     static OWN: OnceLock<Option<WriterIdentity>> = OnceLock::new();
     let own = OWN.get_or_init(WriterIdentity::own).as_ref().ok_or_else(gone)?;
-    let identity = WriterIdentity::of(tid).ok_or_else(gone)?;
-    if *own == identity {
+    let identity = thread.identity().ok_or_else(gone)?;
+    if own == identity {
         return Ok(Writer::Weir);
     }
-    if has_seccomp_filter(tid) {
+    if has_seccomp_filter(thread.tid) {
         let why =
             "the process has another identity than weir, and a seccomp filter: only its own write is safe";
         return Err(ForeignFileError::Refused(why.into()));
     }
-    match ChildCredentials::of(tid, identity, own) {
+    match ChildCredentials::of(thread.tid, identity.clone(), own) {
         Err(error) if stopped.is_empty() => Err(ForeignFileError::Refused(no_identity_text(&error))),
         child => Ok(Writer::Other { tids: stopped.to_vec(), fd, child }),
     }

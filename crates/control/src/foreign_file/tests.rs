@@ -5,7 +5,7 @@ use std::io::Read;
 use super::*;
 
 fn open_own(fd: i32) -> ForeignFile {
-    ForeignFile::open(std::process::id(), fd, &[]).expect("an own descriptor")
+    ForeignFile::open(&TargetThread::new(std::process::id()), fd, &[]).expect("an own descriptor")
 }
 
 #[test]
@@ -37,14 +37,28 @@ fn the_duplicate_shares_the_offset() {
     let mut text = String::new();
     temporary.read_to_string(&mut text).unwrap();
     assert_eq!(text, "first second");
-    assert!(ForeignFile::open(std::process::id(), 9999, &[]).is_err());
+    assert!(ForeignFile::open(&TargetThread::new(std::process::id()), 9999, &[]).is_err());
+}
+
+#[test]
+fn all_files_of_a_thread_share_one_look_at_its_identity() {
+    let own = WriterIdentity::own().expect("an identity");
+    let other = WriterIdentity { groups: [&own.groups[..], &[4_000_000_000]].concat(), ..own.clone() };
+    for (identity, is_own) in [(own, true), (other, false)] {
+        let thread = TargetThread::new(std::process::id());
+        thread.identity.set(Some(identity)).expect("no identity yet");
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let file = ForeignFile::open(&thread, writer.as_raw_fd(), &[std::process::id()]).expect("a file");
+        assert_eq!(matches!(file.writer, Writer::Weir), is_own, "{file:?}");
+    }
 }
 
 #[test]
 fn commands_to_the_kernel_are_refused() {
     for path in ["/proc/self/comm", "/proc/self/oom_score_adj"] {
         let file = std::fs::File::options().write(true).open(path).expect(path);
-        let refused = ForeignFile::open(std::process::id(), file.as_raw_fd(), &[]);
+        let thread = TargetThread::new(std::process::id());
+        let refused = ForeignFile::open(&thread, file.as_raw_fd(), &[]);
         assert!(
             matches!(&refused, Err(ForeignFileError::Refused(why)) if why.contains("procfs")),
             "{refused:?}"

@@ -39,7 +39,7 @@ use self::replay::{Replay, ReplayState};
 use self::replay_process::{ReplayedMemory, ReplayedWrite};
 #[cfg(target_arch = "x86_64")]
 use self::stream_replay::StreamReplays;
-use crate::foreign_file::{ForeignFile, ForeignFileError, WriteOutcome};
+use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread, WriteOutcome};
 use crate::supervise::{LifecycleHandler, Tracees};
 
 /// The time without progress after which a full pipe or terminal is given up and its bytes are saved.
@@ -148,7 +148,8 @@ impl Rescue {
 }
 
 fn jobs(pid: u32, tid: u32, status: i32, unwritten: Vec<UnwrittenStream>) -> Vec<RescueJob> {
-    unwritten.into_iter().filter_map(|one| RescueJob::new(pid, tid, status, one.fd, one.bytes)).collect()
+    let thread = TargetThread::new(tid);
+    unwritten.into_iter().filter_map(|one| RescueJob::new(pid, &thread, status, one.fd, one.bytes)).collect()
 }
 
 /// Returns the unwritten bytes of a process whose threads are all in their exit stop or reaped, by its memory and
@@ -239,7 +240,8 @@ pub(crate) fn replayed_streams(
 
 impl RescueJob {
     /// Makes a job; None if there are no bytes, or the program has closed the descriptor.
-    fn new(pid: u32, tid: u32, status: i32, fd: i32, bytes: Vec<u8>) -> Option<RescueJob> {
+    fn new(pid: u32, thread: &TargetThread, status: i32, fd: i32, bytes: Vec<u8>) -> Option<RescueJob> {
+        let tid = thread.tid;
         let target = proc::descriptor(tid, fd).filter(|_| !bytes.is_empty())?;
         let rescued = RescuedBytes {
             pid,
@@ -251,7 +253,7 @@ impl RescueJob {
             saved: None,
         };
         // A thread in its exit stop makes no calls any more.
-        let file = ForeignFile::open(tid, fd, &[]);
+        let file = ForeignFile::open(thread, fd, &[]);
         let owner = save::owner_of(tid);
         Some(RescueJob { rescued, file, owner, bytes, written: 0, last_progress_ns: now_ns() })
     }

@@ -15,7 +15,7 @@ use weir_walkers::{PENDING_MOST, PendingBytes, Walker};
 
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
-use crate::foreign_file::{ForeignFile, ForeignFileError};
+use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 
 /// All traced processes and threads.
 pub struct Tracees {
@@ -224,12 +224,12 @@ impl Tracees {
         process.into_iter().flat_map(|process| process.threads.iter().filter(can)).copied().collect()
     }
 
-    /// Opens the file behind a descriptor of a process's thread `tid`, for a write ahead of the program. Notes a refusal
+    /// Opens the file behind a descriptor of a thread of a stopped process, for a write ahead of the program. Notes a refusal
     /// as a limitation; returns None then and if there is no such file.
-    pub(crate) fn open_ahead(&mut self, pid: u32, tid: u32, fd: i32) -> Option<ForeignFile> {
-        let file = ForeignFile::open(tid, fd, &self.threads_in_calls(pid));
+    pub(crate) fn open_ahead(&mut self, pid: u32, thread: &TargetThread, fd: i32) -> Option<ForeignFile> {
+        let file = ForeignFile::open(thread, fd, &self.threads_in_calls(pid));
         if let Err(ForeignFileError::Refused(why)) = &file {
-            let path = Untrusted::from(proc::descriptor(tid, fd).unwrap_or_default());
+            let path = Untrusted::from(proc::descriptor(thread.tid, fd).unwrap_or_default());
             self.add_limitation(format!(
                 "{}: its bytes for {path} are not written early: {why}",
                 proc::label(pid)
