@@ -1,7 +1,21 @@
 //! File systems and their mounts.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// Opens a regular file for reading, by a path that another process chose. Fails with InvalidInput for another kind of
+/// file, without opening it: to open a FIFO may block for ever, and to open a device may start it (a watchdog).
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // O_PATH finds the file and does not open it.
+    let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
+    if !found.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+}
 
 /// Returns the type and the mount options of the file system that holds `dir`, from /proc/self/mountinfo (proc(5)).
 pub fn mount_of(dir: &Path) -> (String, String) {
@@ -19,8 +33,8 @@ pub fn mount_of(dir: &Path) -> (String, String) {
 }
 
 /// Returns the user who mounted the FUSE file system of a device number (`st_dev`), whose server answers every call to its
-/// files; 0 for a mount that only root can make. Returns None if the mounts of process `pid` and of the caller do not have
-/// it.
+/// files; 0 for a mount that only root can make. Returns None if the mounts of the caller do not have it, nor those of
+/// process `pid` in the same user namespace: another namespace counts its users differently.
 pub fn fuse_user(pid: u32, device: u64) -> Option<u32> {
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     let of = |table: String| {
@@ -29,8 +43,16 @@ pub fn fuse_user(pid: u32, device: u64) -> Option<u32> {
         let user = options.split(',').find_map(|option| option.strip_prefix("user_id="));
         user.map_or(Some(0), |user| user.parse().ok())
     };
-    let tables = [format!("/proc/{pid}/mountinfo"), "/proc/self/mountinfo".to_string()];
-    tables.into_iter().filter_map(|path| fs::read_to_string(path).ok()).find_map(of)
+    let table = |process: &str| fs::read_to_string(format!("/proc/{process}/mountinfo")).ok();
+    let namespace = |process: &str| {
+        fs::metadata(format!("/proc/{process}/ns/user"))
+            .map(|namespace| (namespace.dev(), namespace.ino()))
+            .ok()
+    };
+    let other = pid.to_string();
+    let is_comparable = || namespace("self").is_some_and(|own| namespace(&other) == Some(own));
+    let in_other = || table(&other).filter(|_| is_comparable()).and_then(of);
+    table("self").and_then(of).or_else(in_other)
 }
 
 /// Returns the type by statfs(2). In a chroot whose root is no mount point, mountinfo has no line for it.
@@ -73,6 +95,45 @@ fn parse_mount(line: &str) -> Option<(PathBuf, String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn only_a_regular_file_is_opened() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [fifo, link, file] = ["fifo", "link", "file"].map(|name| dir.path().join(name));
+        assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+        std::os::unix::fs::symlink("/dev/null", &link).expect("a link");
+        fs::write(&file, "text").expect("a file");
+        for path in [&fifo, &link, &dir.path().to_path_buf()] {
+            assert_eq!(open_regular(path).expect_err("refused").kind(), io::ErrorKind::InvalidInput);
+        }
+        assert_eq!(io::read_to_string(open_regular(&file).expect("a file")).expect("text"), "text");
+    }
+
+    /// Mounts a FUSE file system as root of a user namespace, and prints its device number.
+    const MOUNT: &str = "exec 5<>/dev/fuse && mount -i -t fuse -o fd=5,rootmode=40000,user_id=0,group_id=0 x /mnt \
+                         && grep ' /mnt ' /proc/self/mountinfo | cut -d' ' -f3; read line";
+
+    #[test]
+    fn root_of_a_user_namespace_is_not_root() {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", MOUNT]);
+        let unshare = unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // Not every machine permits such namespaces.
+        let Ok(mut child) = unshare.spawn() else { return };
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        if let Some((major, minor)) = line.trim().split_once(':') {
+            let number = |text: &str| text.parse::<u32>().expect("a number");
+            let device = rustix::fs::makedev(number(major), number(minor));
+            let table = fs::read_to_string(format!("/proc/{}/mountinfo", child.id())).expect("mounts");
+            assert!(table.contains("user_id=0"), "{table}");
+            assert_eq!(fuse_user(child.id(), device), None);
+        }
+        drop(child.stdin.take());
+        child.wait().expect("its end");
+    }
 
     #[test]
     fn a_line_of_mountinfo_is_parsed() {

@@ -8,6 +8,7 @@ pub mod command;
 pub mod companion;
 pub mod elf;
 pub mod error;
+pub mod executable;
 pub mod expendable;
 pub mod file_system;
 pub mod hang_guard;

@@ -69,7 +69,9 @@ pub fn text(pid: u32) -> Vec<u8> {
 
 /// Parses the text of /proc/PID/maps. Returns the mappings in order of address.
 pub fn parse_regions(text: &[u8]) -> Vec<MappedRegion> {
-    MemoryMaps::from_buf_read(text).into_iter().flatten().map(region).collect()
+    // One file name that is no UTF-8 must not hide the other mappings.
+    let text = String::from_utf8_lossy(text);
+    MemoryMaps::from_buf_read(text.as_bytes()).into_iter().flatten().map(region).collect()
 }
 
 fn region(map: procfs::process::MemoryMap) -> MappedRegion {
@@ -113,4 +115,16 @@ pub fn writable_ranges(regions: &[MappedRegion], path: &std::path::Path) -> Vec<
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_text_hides_no_mapping() {
+        let text = b"1000-2000 r-xp 00000000 00:20 7 /tmp/\xff\xfe\n2000-3000 rw-p 00000000 00:00 0 [heap]\n";
+        let kinds: Vec<_> = parse_regions(text).into_iter().map(|region| region.kind).collect();
+        assert_eq!(kinds, [MappingKind::File("/tmp/\u{fffd}\u{fffd}".into()), MappingKind::Heap]);
+    }
 }

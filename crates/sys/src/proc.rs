@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::PathBuf;
 
-use procfs::process::{Process, Status, Syscall};
+use procfs::process::{Process, Stat, Status, Syscall};
+use procfs::{FromBufRead, FromRead};
 use weir_model::Untrusted;
 use weir_model::trace::IoTotals;
 
-use crate::elf::ElfFile;
-use crate::syscalls;
+use crate::{process_stat, syscalls};
 
 /// The resources that a process has used since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,8 +26,25 @@ pub struct ResourceUsage {
     pub fetched_bytes: Option<u64>,
 }
 
+/// The most bytes of arguments that are read: the kernel's limit for a stack of 8 MiB (execve(2)). A program can move its
+/// arguments to a mapping of any size (PR_SET_MM_MAP).
+const ARGUMENT_BYTES_MOST: u64 = 2 << 20;
+
 fn process(pid: u32) -> Option<Process> {
     Process::new(pid as i32).ok()
+}
+
+/// Reads a file of /proc/PID as text. A name in it may have any bytes; those that are no UTF-8 are replaced.
+fn text(pid: u32, file: &str) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/{file}")).ok()?;
+    Some(
+        String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    )
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    Stat::from_read(text(pid, "stat")?.as_bytes()).ok()
 }
 
 /// Reads the counters of /proc/PID/io. They include those of reaped children.
@@ -54,7 +71,7 @@ pub fn own_io(pid: u32) -> Option<IoTotals> {
 
 /// Returns the CPU time of all threads in user mode and in the kernel, in nanoseconds. Its resolution is one tick.
 pub fn cpu_times_ns(pid: u32) -> Option<(u64, u64)> {
-    let stat = process(pid)?.stat().ok()?;
+    let stat = stat(pid)?;
     let tick_ns = 1_000_000_000 / procfs::ticks_per_second();
     Some((stat.utime * tick_ns, stat.stime * tick_ns))
 }
@@ -88,10 +105,13 @@ pub fn process_of(tid: u32) -> Option<u32> {
 
 /// Returns the executable path, the name and the arguments of a process; empty where /proc does not show them.
 pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
-    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let mut arguments = Vec::new();
+    let file = fs::File::open(format!("/proc/{pid}/cmdline"));
+    // If the process ends meanwhile, the part that was read is still correct.
+    let _read = file.and_then(|file| file.take(ARGUMENT_BYTES_MOST).read_to_end(&mut arguments));
     let exe = fs::read_link(format!("/proc/{pid}/exe"));
     let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let arguments = split_nul(&read("cmdline")).into_iter().map(Untrusted::from).collect();
+    let arguments = split_nul(&arguments).into_iter().map(Untrusted::from).collect();
     (exe.into(), comm(pid), arguments)
 }
 
@@ -119,7 +139,7 @@ pub fn split_nul(bytes: &[u8]) -> Vec<String> {
 
 /// Returns "process PID (NAME)" with escapes, or "process PID" if the name cannot be read.
 pub fn label(pid: u32) -> String {
-    match process(pid).and_then(|process| process.stat().ok()) {
+    match stat(pid) {
         Some(stat) => format!("process {pid} ({})", Untrusted::from(stat.comm)),
         None => format!("process {pid}"),
     }
@@ -127,12 +147,12 @@ pub fn label(pid: u32) -> String {
 
 /// Reads /proc/PID/status of a process or thread.
 pub fn status(tid: u32) -> Option<Status> {
-    process(tid)?.status().ok()
+    Status::from_buf_read(text(tid, "status")?.as_bytes()).ok()
 }
 
 /// Returns the number of the processor on which a thread runs or last ran.
 pub fn last_processor(tid: u32) -> Option<usize> {
-    process(tid)?.stat().ok()?.processor?.try_into().ok()
+    stat(tid)?.processor?.try_into().ok()
 }
 
 /// Returns whether the thread has a pending signal that it neither blocks nor ignores. A thread that has ended counts as
@@ -195,9 +215,9 @@ pub fn children(pid: u32) -> Vec<u32> {
 /// Returns the process and its descendants; the process itself first, parents before their children.
 pub fn with_descendants(pid: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for process in procfs::process::all_processes().into_iter().flatten().flatten() {
-        if let Ok(stat) = process.stat() {
-            children.entry(stat.ppid as u32).or_default().push(stat.pid as u32);
+    for process in numbers("/proc") {
+        if let Some(stat) = process_stat::read(process) {
+            children.entry(stat.parent).or_default().push(process);
         }
     }
     let mut found = vec![pid];
@@ -272,41 +292,29 @@ pub fn descriptors(pid: u32) -> Vec<i32> {
     numbers(&format!("/proc/{pid}/fd")).into_iter().filter_map(|fd| i32::try_from(fd).ok()).collect()
 }
 
-/// Returns whether the executable of a process is for another architecture than weir's, such as 32-bit x86.
-pub fn is_foreign(pid: u32) -> bool {
-    file_is_foreign(Path::new(&format!("/proc/{pid}/exe")))
-}
-
-/// Returns whether an executable file is for another architecture than weir's.
-pub fn file_is_foreign(path: &Path) -> bool {
-    ElfFile::open(path).is_some_and(|elf| elf.is_foreign() || elf.is_native().is_ok_and(|own| !own))
-}
-
-/// Returns whether a process runs without the privilege of its set-user-ID or set-group-ID executable. The kernel denies
-/// it if the tracer is unprivileged (ptrace(2)) or no_new_privs is set (PR_SET_NO_NEW_PRIVS(2const)).
-pub fn loses_privilege(pid: u32) -> bool {
-    let is_restricted = || status(pid).is_some_and(|status| status.nonewprivs == Some(1));
-    let exe = format!("/proc/{pid}/exe");
-    file_loses_privilege(Path::new(&exe)) || gives_privilege(Path::new(&exe)) && is_restricted()
-}
-
-/// Returns whether an executable file would run without its set-user-ID or set-group-ID privilege under weir.
-pub fn file_loses_privilege(path: &Path) -> bool {
-    !rustix::process::geteuid().is_root() && gives_privilege(path)
-}
-
-/// Returns whether an executable file is set-user-ID or set-group-ID to another user or group than weir's.
-fn gives_privilege(path: &Path) -> bool {
-    let Ok(exe) = fs::metadata(path) else { return false };
-    let owner = exe.mode() & libc::S_ISUID != 0 && exe.uid() != rustix::process::geteuid().as_raw();
-    let group = exe.mode() & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
-        && exe.gid() != rustix::process::getegid().as_raw();
-    owner || group
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_does_not_hide_behind_its_name() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let named = move || {
+            // SAFETY: the string ends with NUL.
+            unsafe { libc::prctl(libc::PR_SET_NAME, c"\xff)(\n".as_ptr()) };
+            // SAFETY: gettid returns a number and has no other effect.
+            sender.send(unsafe { libc::gettid() } as u32).expect("a receiver");
+            wait.recv().expect_err("the other end is dropped");
+        };
+        let thread = std::thread::spawn(named);
+        let tid = receiver.recv().expect("a number");
+        assert_eq!(status(tid).map(|status| status.tgid as u32), Some(std::process::id()));
+        assert!(!is_dead(tid) && last_processor(tid).is_some());
+        assert_eq!(label(tid), format!("process {tid} (\u{fffd})(\\n)"));
+        drop(end);
+        thread.join().expect("its end");
+    }
 
     #[test]
     fn ignored_signals_have_no_effect() {

@@ -1,6 +1,6 @@
 //! Checks whether the memory of a process can be read.
 
-use crate::proc;
+use crate::{executable, proc};
 
 /// The reason why the memory of a process cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +62,7 @@ pub fn check(pid: u32) -> Result<(), AccessProblem> {
         Err(_) => return Err(AccessProblem::Denied { label: label(), why: denied(status.euid) }),
         Ok(_) => {}
     }
-    if proc::is_foreign(pid) { Err(AccessProblem::Foreign(label())) } else { Ok(()) }
+    if executable::is_foreign(pid) { Err(AccessProblem::Foreign(label())) } else { Ok(()) }
 }
 
 /// Returns the likely reason of a denied access and a remedy.

@@ -1,7 +1,6 @@
 //! The reads that the kernel itself does at execve(2) and counts for the process in /proc/PID/io: the headers and program
 //! headers of the executable, of its loader, and of the interpreters of scripts.
 
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -12,6 +11,7 @@ use object::read::elf::ProgramHeader;
 use object::{LittleEndian, elf};
 use weir_model::trace::IoTotals;
 use weir_sys::elf::{ElfFile, ElfSegment};
+use weir_sys::file_system::open_regular;
 
 /// BINPRM_BUF_SIZE of linux/binfmts.h.
 const HEAD_BYTES: u64 = 256;
@@ -56,7 +56,7 @@ impl ImageReads {
             return Some(*reads);
         }
         let mut head = Vec::new();
-        File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+        open_regular(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
         let own = reads([head.len() as u64]);
         let rest = match interpreter(&head) {
             Some(next) => self.of_file(next, scripts.checked_sub(1)?)?,

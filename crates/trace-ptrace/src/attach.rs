@@ -2,7 +2,7 @@
 
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
-use weir_sys::{Error, proc, ptrace};
+use weir_sys::{Error, executable, proc, ptrace};
 use weir_trace_api::RawEventKind;
 
 use super::tracer::{PtracedProcess, PtracedThread, Tracer};
@@ -41,7 +41,7 @@ impl Tracer<'_, '_> {
         self.processes.insert(pid, PtracedProcess::new(None, now));
         self.seize_threads(pid)?;
         let comm = proc::label(pid);
-        if proc::is_foreign(pid) {
+        if executable::is_foreign(pid) {
             self.make_foreign(pid, &comm);
         }
         let totals = self.process(pid).and_then(|process| process.account.read(pid)).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_model::Untrusted;
 use weir_model::trace::{Exit, SnapshotMoment};
 use weir_sys::clock::now_ns;
-use weir_sys::{proc, ptrace, syscalls};
+use weir_sys::{executable, proc, ptrace, syscalls};
 use weir_trace_api::RawEventKind;
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_walkers::begins_with_streams;
@@ -151,13 +151,13 @@ impl Tracer<'_, '_> {
         }
         let (exe, comm, argv) = proc::recorded_names(pid);
         let label = format!("process {pid} ({})", Untrusted::from(comm.as_str()));
-        if proc::loses_privilege(pid) {
+        if executable::loses_privilege(pid) {
             let reason =
                 "is set-user-ID: it runs without that privilege while weir, which has none, watches it";
             self.blind_spots.insert(format!("{label} {reason}"));
         }
         self.emit(now, pid, pid, RawEventKind::Exec { exe, comm, argv });
-        if proc::is_foreign(pid) {
+        if executable::is_foreign(pid) {
             self.make_foreign(pid, &label);
             self.begin_gap(pid, now);
         }

@@ -12,6 +12,7 @@ use object::elf::{PF_X, PT_LOAD};
 use object::read::elf::ProgramHeader;
 use weir_model::trace::RuntimeId;
 use weir_sys::elf::{ElfFile, ElfSections};
+use weir_sys::file_system::open_regular;
 
 use crate::runtimes::FILES;
 use crate::runtimes::cpp;
@@ -120,7 +121,7 @@ impl ElfImage {
 
     /// Returns the memory layouts of the streams of a Rust program. `path` is the path of this file.
     pub fn layouts(&self, path: &Path) -> Option<Arc<RustLayouts>> {
-        let read = || layouts::of(File::open(path).ok()?).map(Arc::new);
+        let read = || layouts::of(open_regular(path).ok()?).map(Arc::new);
         self.layouts.get_or_init(read).clone()
     }
 
@@ -193,7 +194,7 @@ fn walkers() -> impl Iterator<Item = &'static WalkerEntry> {
 fn names_runtime(exe: &Path) -> bool {
     const SEARCH_MOST: u64 = 1 << 16;
     let mut beginning = Vec::new();
-    let read = File::open(exe).map(|file| std::io::Read::take(file, SEARCH_MOST));
+    let read = open_regular(exe).map(|file| std::io::Read::take(file, SEARCH_MOST));
     let Ok(_bytes) = read.and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut beginning)) else {
         return false;
     };
@@ -240,8 +241,8 @@ pub(crate) fn image_of(path: &Path, inode: u64) -> Option<Arc<ElfImage>> {
 }
 
 fn image_if(path: &Path, fits: impl Fn(u64) -> bool) -> Option<Arc<ElfImage>> {
-    let file = File::open(path).ok()?;
-    let about = file.metadata().ok().filter(|about| about.is_file() && fits(about.ino()))?;
+    let file = open_regular(path).ok()?;
+    let about = file.metadata().ok().filter(|about| fits(about.ino()))?;
     let key = (about.dev(), about.ino(), about.mtime(), about.mtime_nsec(), about.size());
     known(key).get_or_init(|| read(file).map(Arc::new)).clone()
 }

@@ -1,13 +1,14 @@
 //! Resolves a command: its file along PATH, the interpreters of its `#!` lines, and its ELF executable.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use weir_sys::command::find;
+use weir_sys::file_system::open_regular;
 
 use crate::plan::executable::{self, ExecutableFacts};
 
@@ -91,7 +92,7 @@ fn base(path: &Path) -> String {
 /// Returns the interpreter of a script. For `#!/usr/bin/env NAME` that is NAME.
 fn interpreter(path: &Path) -> Option<OsString> {
     let mut line = Vec::new();
-    File::open(path).ok()?.take(LINE_MOST).read_to_end(&mut line).ok()?;
+    open_regular(path).ok()?.take(LINE_MOST).read_to_end(&mut line).ok()?;
     let line = line.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let first = words.next()?;

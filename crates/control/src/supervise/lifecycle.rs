@@ -3,8 +3,8 @@
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
-use weir_sys::proc;
 use weir_sys::ptrace::{self, registers};
+use weir_sys::{executable, proc};
 
 use super::event_loop::{DeferredExit, Supervisor};
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
@@ -118,11 +118,11 @@ impl Supervisor {
 
     fn note_image_limitations(&mut self, pid: u32) {
         let label = || proc::label(pid);
-        if proc::is_foreign(pid) {
+        if executable::is_foreign(pid) {
             let sentence = format!("{} is a 32-bit program: its streams cannot be read", label());
             self.tracees.add_limitation(sentence);
         }
-        if proc::loses_privilege(pid) {
+        if executable::loses_privilege(pid) {
             self.tracees.add_limitation(format!(
                 "{} is set-user-ID or set-group-ID and ran without that privilege, because its tracer has none: run \
                  weir as root, or this program outside of weir",
@@ -212,12 +212,12 @@ fn killed_thread(
 /// Returns a sentence if the command's file shows that supervision limits it.
 pub(super) fn limitation(gated: &GatedCommand) -> Option<String> {
     let path = gated.executable()?;
-    if proc::file_loses_privilege(&path) {
+    if executable::file_loses_privilege(&path) {
         return Some(format!(
             "{} is set-user-ID or set-group-ID and loses that privilege under a tracer: run weir as root",
             path.display()
         ));
     }
-    proc::file_is_foreign(&path)
+    executable::file_is_foreign(&path)
         .then(|| format!("{} is a 32-bit program: its streams cannot be read", path.display()))
 }

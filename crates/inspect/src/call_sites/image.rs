@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindSection};
 use weir_sys::elf::{ElfFile, ElfSections, MappedSegment};
+use weir_sys::file_system::open_regular;
 use weir_sys::maps::{MappedRegion, MappingKind};
 
 use super::symbols::Symbols;
@@ -76,8 +77,8 @@ impl ImageCache {
 fn open(pid: u32, path: &Path, inode: u64) -> Option<File> {
     let inside = path.strip_prefix("/").map(|path| Path::new(&format!("/proc/{pid}/root")).join(path));
     let paths = [Some(path.to_path_buf()), inside.ok()];
-    let same = |file: &File| file.metadata().is_ok_and(|about| about.is_file() && about.ino() == inode);
-    paths.into_iter().flatten().filter_map(|path| File::open(path).ok()).find(same)
+    let same = |file: &File| file.metadata().is_ok_and(|about| about.ino() == inode);
+    paths.into_iter().flatten().filter_map(|path| open_regular(&path).ok()).find(same)
 }
 
 impl CodeImage {

@@ -13,6 +13,8 @@ use object::{LittleEndian, ReadRef, elf};
 
 use gnu_hash::ExportedSymbols;
 
+use crate::file_system::open_regular;
+
 type Header = elf::FileHeader64<LittleEndian>;
 type Data<'data> = &'data ReadCache<File>;
 type Symbol = elf::Sym64<LittleEndian>;
@@ -57,9 +59,9 @@ pub struct ElfSections<'data> {
 }
 
 impl ElfFile {
-    /// Opens a file. Returns None if it cannot be read or is no ELF file.
+    /// Opens a regular file. Returns None if it cannot be read or is no ELF file.
     pub fn open(path: &Path) -> Option<Self> {
-        Self::from_file(File::open(path).ok()?)
+        Self::from_file(open_regular(path).ok()?)
     }
 
     /// Reads the ELF identification of an open file. Returns None if it is no ELF file.

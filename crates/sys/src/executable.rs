@@ -1,0 +1,40 @@
+//! The executable of a process, or the file of a future one: its architecture and its privilege.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::elf::ElfFile;
+use crate::proc;
+
+/// Returns whether the executable of a process is for another architecture than weir's, such as 32-bit x86.
+pub fn is_foreign(pid: u32) -> bool {
+    file_is_foreign(Path::new(&format!("/proc/{pid}/exe")))
+}
+
+/// Returns whether an executable file is for another architecture than weir's.
+pub fn file_is_foreign(path: &Path) -> bool {
+    ElfFile::open(path).is_some_and(|elf| elf.is_foreign() || elf.is_native().is_ok_and(|own| !own))
+}
+
+/// Returns whether a process runs without the privilege of its set-user-ID or set-group-ID executable. The kernel denies
+/// it if the tracer is unprivileged (ptrace(2)) or no_new_privs is set (PR_SET_NO_NEW_PRIVS(2const)).
+pub fn loses_privilege(pid: u32) -> bool {
+    let is_restricted = || proc::status(pid).is_some_and(|status| status.nonewprivs == Some(1));
+    let exe = format!("/proc/{pid}/exe");
+    file_loses_privilege(Path::new(&exe)) || gives_privilege(Path::new(&exe)) && is_restricted()
+}
+
+/// Returns whether an executable file would run without its set-user-ID or set-group-ID privilege under weir.
+pub fn file_loses_privilege(path: &Path) -> bool {
+    !rustix::process::geteuid().is_root() && gives_privilege(path)
+}
+
+/// Returns whether an executable file is set-user-ID or set-group-ID to another user or group than weir's.
+fn gives_privilege(path: &Path) -> bool {
+    let Ok(exe) = fs::metadata(path) else { return false };
+    let owner = exe.mode() & libc::S_ISUID != 0 && exe.uid() != rustix::process::geteuid().as_raw();
+    let group = exe.mode() & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
+        && exe.gid() != rustix::process::getegid().as_raw();
+    owner || group
+}
