@@ -54,6 +54,10 @@ fuzz: deps-run ## libFuzzer on libweir's streams, with clang (3 minutes; FUZZ_SE
 drop-in: deps-run libweir ## programs and tests of other projects, built with weir/stdio.h and with glibc's (20 minutes)
 	@libweir/drop-in/run
 
+bench-drop-in: deps-bench libweir ## the time of these programs, built with weir/stdio.h and with glibc's (5 minutes)
+	@DROP_IN_BUILD_ONLY=1 libweir/drop-in/run bc gawk jq lua54 m4 mawk sed sqlite zlib
+	@libweir/drop-in/bench
+
 lint: deps-lint ## formatting, clippy, C and shell warnings, dependencies, file lengths, generated files
 	@scripts/lint
 
@@ -104,4 +108,4 @@ $(WEIR):
 
 .NOTPARALLEL:
 .PHONY: help run build libweir install uninstall check test test-all test-campaigns differential fuzz drop-in lint generate fmt \
-	bench-harness bench-lib bench-trace bench-run clean deps deps-run deps-test deps-lint deps-bench
+	bench-harness bench-lib bench-drop-in bench-trace bench-run clean deps deps-run deps-test deps-lint deps-bench

@@ -18,6 +18,18 @@ uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t by
     return end ? (uint64_t)(end - from) + 1 : bytes;
 }
 
+/* Appends bytes to `vector`, which has `used` entries, or extends its last entry if they follow it in memory. Returns
+ * the number of entries. */
+static int add_entry(struct iovec *vector, int used, char *from, size_t bytes)
+{
+    if (used && (char *)vector[used - 1].iov_base + vector[used - 1].iov_len == from) {
+        vector[used - 1].iov_len += bytes;
+        return used;
+    }
+    vector[used] = (struct iovec){from, bytes};
+    return used + 1;
+}
+
 /* Collects the remaining bytes in `vector`, the buffer's first. Returns the number of entries. */
 static int gather(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t skip,
                   struct iovec *vector)
@@ -30,7 +42,7 @@ static int gather(weir_stream *s, uint64_t upto, const struct iovec *more, int c
         uint64_t bytes = upto - drained;
         if (config->is_pipe && config->mode == WEIR_RECORD)
             bytes = weir__whole_records(s, from, bytes);
-        vector[used++] = (struct iovec){from, bytes};
+        used = add_entry(vector, used, from, bytes);
         if (config->is_pipe && config->mode == WEIR_RECORD)
             return used;
     }
@@ -39,7 +51,7 @@ static int gather(weir_stream *s, uint64_t upto, const struct iovec *more, int c
             skip -= more[i].iov_len;
             continue;
         }
-        vector[used++] = (struct iovec){(char *)more[i].iov_base + skip, more[i].iov_len - skip};
+        used = add_entry(vector, used, (char *)more[i].iov_base + skip, more[i].iov_len - skip);
         skip = 0;
     }
     return used;
@@ -84,10 +96,13 @@ int weir__fail(weir_stream *s, ssize_t error)
     return (int)error;
 }
 
-static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
+static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done,
+                      bool wait)
 {
     struct weir__state *state = weir__state(s);
     struct weir__config *config = weir__config(s);
+    ssize_t (*write)(weir_stream *, const struct iovec *, int) =
+        wait || !config->sink->write_now ? config->sink->write : config->sink->write_now;
     struct iovec vector[count < MAX_IOV ? count + 1 : MAX_IOV];
     for (;;) {
         int used = gather(s, upto, more, count, *more_done, vector);
@@ -100,7 +115,7 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
             weir__spill_write_begin(
                 s, requested < upto - weir__drained(s) ? requested : upto - weir__drained(s), requested);
         state->stats.writes++;
-        ssize_t written = config->sink->write(s, vector, used);
+        ssize_t written = write(s, vector, used);
         if (written > 0)
             account_write(s, upto, (uint64_t)written, requested, more_done);
         else if (written == -EINTR)
@@ -119,7 +134,7 @@ static int write_with_file_lock(weir_stream *s, uint64_t upto, const struct iove
     uint64_t drained = weir__drained(s);
     size_t done = *more_done;
     weir__state(s)->pos = -1;
-    result = write_loop(s, upto, more, count, more_done);
+    result = write_loop(s, upto, more, count, more_done, wait);
     if (result < 0)
         weir__file_take_back(s, drained, more, done, more_done);
     weir__file_unlock(s);
@@ -135,7 +150,7 @@ static int write_out(weir_stream *s, uint64_t upto, const struct iovec *more, in
         return 0; /* a forked child that closes its copy must not release the lock of its parent */
     int cancel = weir__cancel_off();
     int result = weir__config(s)->lock_file ? write_with_file_lock(s, upto, more, count, more_done, wait)
-                                            : write_loop(s, upto, more, count, more_done);
+                                            : write_loop(s, upto, more, count, more_done, wait);
     weir__cancel_restore(cancel);
     return result;
 }

@@ -10,7 +10,6 @@
  * Therefore the part is removed before the file is unlocked. */
 #include "private.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 void weir__file_lock_close(weir_stream *s)
@@ -24,15 +23,7 @@ void weir__file_lock_close(weir_stream *s)
 /* A second descriptor for a FIFO would keep its reader from seeing the end. */
 static int open_again(const struct weir__config *config)
 {
-    char path[32];
-    int fd;
-    if (!config->regular && !config->block_device)
-        return -1;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", config->fd);
-    do
-        fd = (int)WEIR_CALL(weir__kernel.open(path, O_WRONLY | O_CLOEXEC, 0));
-    while (fd == -EINTR);
-    return fd;
+    return config->regular || config->block_device ? weir__fd_reopen(config->fd, 0) : -1;
 }
 
 static int lock_descriptor(weir_stream *s)

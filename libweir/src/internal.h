@@ -75,7 +75,8 @@ void weir__registry_unlock(void);
 /* Writes the buffer up to `upto`, then the `count` entries of `more`. Adds the bytes written of `more` to
  * *more_done. */
 int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done);
-/* As weir__write_out of the buffer's bytes, but does not wait for the lock of the file: returns -EAGAIN. */
+/* As weir__write_out of the buffer's bytes, but waits neither for the lock of the file nor for the reader of a pipe or
+ * socket: returns -EAGAIN. */
 int weir__write_out_now(weir_stream *s, uint64_t upto);
 /* Moves both offsets to 0. Requires that nothing is pending; never called by the timer. */
 void weir__reset(weir_stream *s);
@@ -136,6 +137,7 @@ void weir__discard_read(weir_stream *s);
  * descriptor is not seekable. */
 int weir__seek_back(weir_stream *s);
 int weir__getc_held(weir_stream *s);
+int weir__ungetc_held(weir_stream *s, int c);
 /* Returns fewer than `bytes` only at the end or before an error. `to` NULL: discards the bytes. */
 ssize_t weir__read_held(weir_stream *s, char *to, size_t bytes);
 /* Returns how many of `bytes` are in the buffer; fewer only at the end or before an error. */
@@ -239,6 +241,9 @@ void weir__spill_exec(weir_stream *s);
 extern const struct weir__sink weir__sink_fd, weir__sink_callbacks, weir__sink_memory, weir__sink_direct,
     weir__sink_uring;
 ssize_t weir__fd_write(weir_stream *s, const struct iovec *iov, int count);
+ssize_t weir__fd_write_now(weir_stream *s, const struct iovec *iov, int count);
+/* Opens the descriptor's file a second time, for writing. Returns the new descriptor or -errno. */
+int weir__fd_reopen(int fd, int flags);
 ssize_t weir__fd_read(weir_stream *s, void *to, size_t bytes);
 int64_t weir__fd_seek(weir_stream *s, int64_t offset, int whence);
 int weir__fd_sync(weir_stream *s, enum weir_durability level);

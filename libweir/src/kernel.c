@@ -59,6 +59,7 @@ struct weir__kernel weir__kernel = {
     .pipe2 = pipe2,
     .tee = tee,
     .recv = recv,
+    .sendmsg = sendmsg,
     .lseek = lseek,
     .fstat = call_fstat,
     .statx = call_statx,

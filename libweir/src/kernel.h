@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -25,6 +26,7 @@ struct weir__kernel {
     int (*pipe2)(int fds[2], int flags);
     ssize_t (*tee)(int from, int to, size_t bytes, unsigned flags);
     ssize_t (*recv)(int fd, void *to, size_t bytes, int flags);
+    ssize_t (*sendmsg)(int fd, const struct msghdr *message, int flags);
     off_t (*lseek)(int fd, off_t offset, int whence);
     int (*fstat)(int fd, struct stat *status);
     int (*statx)(int fd, const char *path, int flags, unsigned mask, void *status); /* the kernel's struct */

@@ -97,6 +97,8 @@ struct weir__uring;  /* sink_uring.c: a WEIR_URING stream */
  * does not have. */
 struct weir__sink {
     ssize_t (*write)(weir_stream *s, const struct iovec *iov, int count);
+    /* As `write`, for the delay timer: returns -EAGAIN if it would block. NULL: `write` does not block. */
+    ssize_t (*write_now)(weir_stream *s, const struct iovec *iov, int count);
     ssize_t (*read)(weir_stream *s, void *to, size_t bytes);
     int64_t (*seek)(weir_stream *s, int64_t offset, int whence);
     int (*sync)(weir_stream *s, enum weir_durability level);

@@ -176,7 +176,7 @@ static int make_pushback_room(weir_stream *s)
     return weir__grow_read(s, unread + 1, capacity ? capacity : 1);
 }
 
-static int ungetc_held(weir_stream *s, int c)
+int weir__ungetc_held(weir_stream *s, int c)
 {
     struct weir__config *config = weir__config(s);
     struct weir__state *state = weir__state(s);
@@ -184,11 +184,12 @@ static int ungetc_held(weir_stream *s, int c)
         return -EBADF;
     if (c < 0)
         return -EINVAL;
+    bool changed = state->eof; /* the limits */
     if (config->can_write && config->seekable && !state->reading) {
         int result = weir__flush_held(s);
         if (result < 0)
             return result;
-        state->reading = true;
+        state->reading = changed = true;
     }
     bool same = s->read > weir__read_start(s) && s->read <= s->held_read_limit &&
                 (unsigned char)weir__next(s)[-1] == (unsigned char)c;
@@ -197,18 +198,19 @@ static int ungetc_held(weir_stream *s, int c)
         if (result < 0)
             return result;
         weir__next(s)[-1] = (char)c;
-        state->pushed_back = true;
+        state->pushed_back = changed = true;
     }
     WEIR_STORE(&s->read, s->read - 1);
     state->eof = false;
-    weir__set_limits(s);
+    if (changed)
+        weir__set_limits(s);
     return (unsigned char)c;
 }
 
 int weir_ungetc(weir_stream *s, int c)
 {
     weir__enter(s);
-    int result = ungetc_held(s, c);
+    int result = weir__ungetc_held(s, c);
     weir__leave(s);
     return result;
 }

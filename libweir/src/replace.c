@@ -148,7 +148,7 @@ static int commit(weir_stream *s)
     return weir__sync_directory(config->path);
 }
 
-int weir_replace(weir_stream *s)
+static int replace_and_close(weir_stream *s)
 {
     weir__enter(s);
     int result = weir__has_temporary(s) ? commit(s) : -EINVAL;
@@ -157,4 +157,13 @@ int weir_replace(weir_stream *s)
         return result;
     int closed = weir_close(s);
     return result < 0 ? result : closed;
+}
+
+/* A cancellation between the rename and the close would leave the stream locked. */
+int weir_replace(weir_stream *s)
+{
+    int cancel = weir__cancel_off();
+    int result = replace_and_close(s);
+    weir__cancel_restore(cancel);
+    return result;
 }

@@ -1,12 +1,72 @@
 /* sink_fd.c: streams over descriptors. */
 #include "private.h"
 
+#include <stdio.h>
+#include <sys/socket.h>
+
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x00000008
+#endif
+
 ssize_t weir__fd_write(weir_stream *s, const struct iovec *iov, int count)
 {
     int fd = weir__config(s)->fd;
     if (count == 1) /* write(2) has less overhead than writev(2) */
         return WEIR_CALL(weir__kernel.write(fd, iov->iov_base, iov->iov_len));
     return WEIR_CALL(weir__kernel.writev(fd, iov, count));
+}
+
+int weir__fd_reopen(int fd, int flags)
+{
+    char path[32];
+    int again;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    do
+        again = (int)WEIR_CALL(weir__kernel.open(path, O_WRONLY | O_CLOEXEC | flags, 0));
+    while (again == -EINTR);
+    return again;
+}
+
+/* The program may have replaced the descriptor by another file since the stream was opened. */
+static bool is_still_pipe(int fd)
+{
+    struct stat status;
+    return weir__kernel.fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+/* Writes to a pipe of a kernel without RWF_NOWAIT for pipes. A second open file has its own O_NONBLOCK; it is
+ * closed at once, because it keeps the reader from seeing the end. */
+static ssize_t write_reopened(weir_stream *s, const struct iovec *iov, int count)
+{
+    int again = weir__fd_reopen(weir__config(s)->fd, O_NONBLOCK);
+    ssize_t result = -EBADF;
+    if (again >= 0 && is_still_pipe(again))
+        result = WEIR_CALL(weir__kernel.writev(again, iov, count));
+    else /* without /proc, or permission, or a reader */
+        result = weir__fd_write(s, iov, count);
+    if (again >= 0)
+        weir__kernel.close(again);
+    return result;
+}
+
+static ssize_t write_pipe_now(weir_stream *s, const struct iovec *iov, int count)
+{
+    int fd = weir__config(s)->fd;
+    ssize_t result = WEIR_CALL(weir__kernel.pwritev2(fd, iov, count, -1, RWF_NOWAIT));
+    if (result == -EOPNOTSUPP || result == -EINVAL || result == -ENOSYS || result == -EPERM) /* before Linux 6.4 */
+        return write_reopened(s, iov, count);
+    return result == -EAGAIN && !is_still_pipe(fd) ? weir__fd_write(s, iov, count) : result;
+}
+
+/* Other files: the timer asks a terminal by poll(2) before; regular files do not wait for a reader. */
+ssize_t weir__fd_write_now(weir_stream *s, const struct iovec *iov, int count)
+{
+    const struct weir__config *config = weir__config(s);
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (unsigned)count};
+    if (config->is_pipe)
+        return write_pipe_now(s, iov, count);
+    ssize_t result = config->is_socket ? WEIR_CALL(weir__kernel.sendmsg(config->fd, &message, MSG_DONTWAIT)) : -ENOTSOCK;
+    return result == -ENOTSOCK ? weir__fd_write(s, iov, count) : result;
 }
 
 ssize_t weir__fd_read(weir_stream *s, void *to, size_t bytes)
@@ -38,6 +98,7 @@ int weir__fd_close(weir_stream *s)
 
 const struct weir__sink weir__sink_fd = {
     .write = weir__fd_write,
+    .write_now = weir__fd_write_now,
     .read = weir__fd_read,
     .seek = weir__fd_seek,
     .sync = weir__fd_sync,

@@ -290,6 +290,12 @@ static ssize_t uring_write(weir_stream *s, const struct iovec *iov, int count)
     return weir__fd_write(s, iov, count);
 }
 
+static ssize_t uring_write_now(weir_stream *s, const struct iovec *iov, int count)
+{
+    int result = complete_write(s); /* the timer has seen that no bytes remain */
+    return result < 0 ? result : weir__fd_write_now(s, iov, count);
+}
+
 void weir__uring_allow_async(struct weir__uring *uring, bool async_allowed) { uring->async = async_allowed; }
 
 void weir__uring_swap(weir_stream *s)
@@ -327,6 +333,7 @@ static int64_t uring_seek(weir_stream *s, int64_t offset, int whence)
 
 const struct weir__sink weir__sink_uring = {
     .write = uring_write,
+    .write_now = uring_write_now,
     .read = weir__fd_read,
     .seek = uring_seek,
     .sync = weir__fd_sync,

@@ -1,6 +1,7 @@
 /* interleavings.c: a thread is stopped before and after every system call of every scenario, and at this moment the process
  * exits, executes another program or forks, the thread is cancelled or gets a signal, another thread makes a call, or the
- * timer's time has come. Each accepted line is then in the file once, whole and in order.
+ * timer's time has come. Each accepted line is then in the file or pipe once, whole and in order. A replaced file has the
+ * old content or all lines, and no temporary file stays.
  * --every=N: only every Nth system call (1). */
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,10 +17,12 @@
 #include "../src/private.h"
 #include "support/check.h"
 #include "support/stopping_kernel.h"
+#include "support/target.h"
+#include "support/test_dirs.h"
 
 enum event { EXIT, EXEC, FORK, CANCEL, SIGNAL, CALL, TIMER, EVENTS };
 static const char *const event_names[] = {"exit", "exec", "fork", "cancel", "signal", "call", "timer"};
-enum { LINES = 20, LINE = 8, GRACE_MS = 10 };
+enum { LINES = 20, LINE = 8, LONG_LINE = 1000, GRACE_MS = 10 };
 
 struct scenario {
     const char *name;
@@ -27,23 +30,47 @@ struct scenario {
     bool by_putc;  /* only inline calls, then the timer or the close writes */
     bool closes;   /* the thread closes the stream */
     bool reads;
+    enum target_kind kind;
 };
 
 static const struct scenario scenarios[] = {
-    {"unbuffered", {.mode = WEIR_NONE, .flags = WEIR_THREADS}, false, false, false},
-    {"lines", {.mode = WEIR_LINE, .flags = WEIR_THREADS, .buffer_bytes = 20}, false, false, false},
-    {"a full buffer", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 20}, false, false, false},
-    {"records", {.mode = WEIR_RECORD, .flags = WEIR_THREADS, .buffer_bytes = 30}, false, false, false},
-    {"flushed at a fork", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 50, .on_fork = WEIR_FORK_FLUSH}, false, false, false},
-    {"synced records", {.mode = WEIR_RECORD, .flags = WEIR_THREADS, .durability = WEIR_DATA, .buffer_bytes = 30}, false, false, false},
-    {"a shared mapping", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .durability = WEIR_KILL, .buffer_bytes = 30}, false, false, false},
-    {"a locked file", {.mode = WEIR_LINE, .flags = WEIR_THREADS | WEIR_LOCK_FILE, .buffer_bytes = 20}, false, false, false},
-    {"a delay", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .stale_ms = 1, .buffer_bytes = 30}, false, false, false},
-    {"a delay and inline calls", {.mode = WEIR_FULL, .stale_ms = 1, .buffer_bytes = 30}, true, false, false},
-    {"a stream of one thread", {.mode = WEIR_FULL, .buffer_bytes = 20}, false, false, false},
-    {"a close", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 4096}, false, true, false},
-    {"a close of a stream of one thread", {.mode = WEIR_FULL, .durability = WEIR_WHOLE, .buffer_bytes = 4096}, false, true, false},
-    {"reading", {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 20}, false, false, true},
+    {.name = "unbuffered", .options = {.mode = WEIR_NONE, .flags = WEIR_THREADS}},
+    {.name = "lines", .options = {.mode = WEIR_LINE, .flags = WEIR_THREADS, .buffer_bytes = 20}},
+    {.name = "a full buffer", .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 20}},
+    {.name = "records", .options = {.mode = WEIR_RECORD, .flags = WEIR_THREADS, .buffer_bytes = 30}},
+    {.name = "flushed at a fork",
+     .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 50, .on_fork = WEIR_FORK_FLUSH}},
+    {.name = "synced records",
+     .options = {.mode = WEIR_RECORD, .flags = WEIR_THREADS, .durability = WEIR_DATA, .buffer_bytes = 30}},
+    {.name = "a shared mapping",
+     .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .durability = WEIR_KILL, .buffer_bytes = 30}},
+    {.name = "a locked file", .options = {.mode = WEIR_LINE, .flags = WEIR_THREADS | WEIR_LOCK_FILE, .buffer_bytes = 20}},
+    {.name = "a delay", .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .stale_ms = 1, .buffer_bytes = 30}},
+    {.name = "a delay and inline calls", .options = {.mode = WEIR_FULL, .stale_ms = 1, .buffer_bytes = 30}, .by_putc = true},
+    {.name = "a stream of one thread", .options = {.mode = WEIR_FULL, .buffer_bytes = 20}},
+    {.name = "a close", .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 4096}, .closes = true},
+    {.name = "a close of a stream of one thread",
+     .options = {.mode = WEIR_FULL, .durability = WEIR_WHOLE, .buffer_bytes = 4096}, .closes = true},
+    {.name = "reading", .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 20}, .reads = true},
+    {.name = "a pipe", .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 30}, .kind = A_PIPE},
+    {.name = "lines to a pipe", .options = {.mode = WEIR_LINE, .buffer_bytes = 20}, .kind = A_PIPE, .closes = true},
+    {.name = "records to a pipe",
+     .options = {.mode = WEIR_RECORD, .flags = WEIR_THREADS, .buffer_bytes = 30}, .kind = A_PIPE},
+    {.name = "a pipe and a delay",
+     .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .stale_ms = 1, .buffer_bytes = 30}, .kind = A_PIPE},
+    {.name = "io_uring", .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS | WEIR_URING, .buffer_bytes = 30}},
+    {.name = "io_uring to a pipe and a delay",
+     .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS | WEIR_URING, .stale_ms = 1, .buffer_bytes = 30}, .kind = A_PIPE},
+    {.name = "a close with io_uring",
+     .options = {.mode = WEIR_FULL, .flags = WEIR_URING, .buffer_bytes = 30}, .closes = true},
+    {.name = "direct writes",
+     .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS | WEIR_DIRECT, .buffer_bytes = 4096}, .kind = ON_A_DISK},
+    {.name = "a close after direct writes",
+     .options = {.mode = WEIR_FULL, .flags = WEIR_DIRECT, .buffer_bytes = 4096}, .kind = ON_A_DISK, .closes = true},
+    {.name = "a replaced file",
+     .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 30}, .kind = REPLACED, .closes = true},
+    {.name = "a replaced file of one thread",
+     .options = {.mode = WEIR_LINE, .buffer_bytes = 20}, .kind = REPLACED, .closes = true},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
@@ -51,33 +78,45 @@ static const struct scenario *scenario;
 static enum event event;
 static weir_stream *stream;
 static int file_fd;
+static size_t line_bytes;
 static pthread_t worker;
 static _Atomic bool reached, done, closed;
 static struct shared { /* with the child that exits or executes another program */
     _Atomic int accepted, others, at_stop;
+    _Atomic bool replaced;
 } *shared;
 
 /* ---- the thread that is stopped ---- */
 
+/* Makes a line of `line_bytes` bytes: a letter, a number, and the letter again. */
+static const char *make_line(char *line, char letter, int number)
+{
+    snprintf(line, LONG_LINE + 1, "%c%06d", letter, number);
+    memset(line + LINE - 1, letter, line_bytes - LINE + 1);
+    line[line_bytes - 1] = '\n';
+    line[line_bytes] = '\0';
+    return line;
+}
+
 static void write_line(int number)
 {
-    char line[32], *to;
-    snprintf(line, sizeof line, "w%06d\n", number);
-    struct iovec parts[2] = {{line, 3}, {line + 3, LINE - 3}};
+    char line[LONG_LINE + 1], *to;
+    make_line(line, 'w', number);
+    struct iovec parts[2] = {{line, 3}, {line + 3, line_bytes - 3}};
     ssize_t result = -1;
     switch (scenario->by_putc ? 4 : number % 5) {
     case 0: result = weir_printf(stream, "%s", line); break;
-    case 1: result = weir_putrec(stream, line, LINE - 1); break;
+    case 1: result = weir_putrec(stream, line, line_bytes - 1); break;
     case 2: result = weir_writev(stream, parts, 2); break;
     case 3:
         weir_lock(stream);
-        if (weir_reserve(stream, &to, LINE) >= LINE) {
-            memcpy(to, line, LINE);
-            result = weir_commit(stream, LINE);
+        if (weir_reserve(stream, &to, line_bytes) >= (ssize_t)line_bytes) {
+            memcpy(to, line, line_bytes);
+            result = weir_commit(stream, line_bytes);
         }
         weir_unlock(stream);
         break;
-    default: result = weir_write(stream, line, LINE);
+    default: result = weir_write(stream, line, line_bytes);
     }
     if (result >= 0)
         shared->accepted++;
@@ -99,8 +138,9 @@ static void *run_worker(void *unused)
             sleep_seconds(0.003); /* for the timer's own calls */
     }
     if (scenario->closes) {
-        weir_close(stream);
+        int result = scenario->kind == REPLACED ? weir_replace(stream) : weir_close(stream);
         closed = true;
+        shared->replaced = scenario->kind == REPLACED && result == 0;
     }
     return unused;
 }
@@ -126,13 +166,13 @@ static bool at_stop(void)
 
 static void call_from_elsewhere(void)
 {
-    char *record;
+    char *record, line[LONG_LINE + 1];
     if (scenario->reads) {
         shared->others += weir_getrec(stream, &record) == LINE;
     } else if (scenario->closes || !(scenario->options.flags & WEIR_THREADS)) {
         weir_flush_all();
     } else {
-        weir_putrec(stream, "mmmmmmm", LINE - 1);
+        weir_putrec(stream, make_line(line, 'm', 0), line_bytes - 1);
         shared->others++;
         weir_flush(stream);
     }
@@ -175,22 +215,32 @@ static void close_unlocked(void)
     check(result == 0, "close returned %d", result);
 }
 
-/* A stream that survives a kill cannot read. */
-static int open_for_writing(void)
+/* A stream that survives a kill, writes directly or with io_uring cannot read. */
+static bool only_writes(void)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file_fd);
-    return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    return scenario->options.durability == WEIR_KILL || scenario->options.flags & (WEIR_DIRECT | WEIR_URING);
+}
+
+static int open_stream(int *fd)
+{
+    char again[64];
+    struct weir_options options = scenario->options;
+    *fd = file_fd;
+    if (scenario->kind == REPLACED)
+        return weir_open_replace(&stream, target_path(), &options);
+    options.flags |= WEIR_KEEP_OPEN;
+    snprintf(again, sizeof again, "/proc/self/fd/%d", file_fd);
+    if (only_writes())
+        *fd = open(again, O_WRONLY | O_CLOEXEC | (options.durability ? O_APPEND : 0));
+    return weir_fdopen(&stream, *fd, &options);
 }
 
 static void run_in_this_process(const struct stop *stop)
 {
     reached = done = closed = false;
     stopping_begin(stop);
-    struct weir_options options = scenario->options;
-    options.flags |= WEIR_KEEP_OPEN;
-    int fd = scenario->options.durability == WEIR_KILL ? open_for_writing() : file_fd;
-    if (weir_fdopen(&stream, fd, &options) < 0)
+    int fd;
+    if (open_stream(&fd) < 0)
         _exit(101);
     if (pthread_create(&worker, NULL, run_worker, NULL) != 0)
         _exit(102);
@@ -215,7 +265,8 @@ static void run_in_this_process(const struct stop *stop)
 static void set_up(void)
 {
     char line[32];
-    file_fd = nameless_file();
+    line_bytes = scenario->options.flags & WEIR_DIRECT ? LONG_LINE : LINE;
+    file_fd = target_open(scenario->kind);
     memset(shared, 0, sizeof *shared);
     fcntl(file_fd, F_SETFL, scenario->options.durability ? O_APPEND : 0);
     for (int i = 0; i < 2 * LINES && scenario->reads; i++) {
@@ -226,18 +277,30 @@ static void set_up(void)
 
 static bool ends_process(void) { return event == EXIT || event == EXEC; }
 
+/* The path has the old file or one with all lines. Returns true for the latter. */
+static bool check_replaced(const char *where)
+{
+    int entries = target_temporaries(event == EXEC); /* exec(3) leaves them, see weir_open_replace(3) */
+    check(entries == 0 || event == EXEC, "%s: %d temporary files are left", where, entries);
+    bool is_old = target_is_old();
+    check(is_old ? !shared->replaced : shared->accepted == LINES, "%s: the %s file, %d lines accepted", where,
+          is_old ? "old" : "new", (int)shared->accepted);
+    return !is_old;
+}
+
 /* The file has the accepted lines in order; after an end of the process at least those accepted before it. */
 static void check_written(const char *where)
 {
-    char line[LINE + 1] = "", expected[32];
+    char line[LONG_LINE + 1] = "", expected[LONG_LINE + 1], other[LONG_LINE + 1];
     int mine = 0, others = 0;
-    ssize_t got;
-    for (off_t at = 0; (got = pread(file_fd, line, LINE, at)) > 0; at += LINE) {
-        snprintf(expected, sizeof expected, "w%06d\n", mine);
-        if (got == LINE && memcmp(line, "mmmmmmm\n", LINE) == 0)
+    ssize_t got, whole = (ssize_t)line_bytes;
+    make_line(other, 'm', 0);
+    for (off_t at = 0; (got = pread(file_fd, line, line_bytes, at)) > 0; at += whole) {
+        make_line(expected, 'w', mine);
+        if (got == whole && memcmp(line, other, line_bytes) == 0)
             others++;
-        else if (check(got == LINE && memcmp(line, expected, LINE) == 0, "%s: at byte %lld: \"%.*s\"", where, (long long)at,
-                       (int)got, line))
+        else if (check(got == whole && memcmp(line, expected, line_bytes) == 0, "%s: at byte %lld: \"%.*s\"", where,
+                       (long long)at, (int)got, line))
             mine++;
         else
             break;
@@ -278,9 +341,10 @@ static void run(uint64_t at, bool after)
         const char *name = stopping_name();
         snprintf(where, sizeof where, "%s call %d (%s)", after ? "after" : "before", (int)at, name ? name : "not made");
     }
+    file_fd = target_file(file_fd);
     if (scenario->reads)
         check_read(where);
-    else
+    else if (scenario->kind != REPLACED || check_replaced(where))
         check_written(where);
     close(file_fd);
 }
@@ -292,6 +356,10 @@ static void every_call(uint64_t every)
     check_begin("%s: %s", scenario->name, event_names[event]);
     if (CHECK_SANITIZED && (ends_process() || event == FORK)) {
         check_skip("the sanitizer's own threads do not survive fork");
+        return;
+    }
+    if (scenario->options.flags & WEIR_DIRECT && !supports_direct_io(target_directory())) {
+        check_skip("no direct writes in the directory for temporary files");
         return;
     }
     run(0, false);
@@ -306,6 +374,7 @@ int main(int count, char **arguments)
     uint64_t every = check_option(count, arguments, "every", 1);
     signal(SIGUSR1, on_signal);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    target_prepare();
     stopping_install();
     for (int i = 0; i < SCENARIOS; i++)
         for (int e = 0; e < EVENTS; e++) {

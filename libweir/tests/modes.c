@@ -219,6 +219,39 @@ static void mode_changes(void)
     WROTE("3");
 }
 
+static int writev_calls;
+static ssize_t (*fake_writev)(int fd, const struct iovec *iov, int count);
+
+static ssize_t count_writev(int fd, const struct iovec *iov, int count)
+{
+    writev_calls++;
+    return fake_writev(fd, iov, count);
+}
+
+static void end_of_a_line(void)
+{
+    check_begin("the end of a line goes out with the pending bytes, in one write(2), or is not accepted");
+    weir_stream *s = begin(FAKE_FILE, O_WRONLY, (struct weir_options){.mode = WEIR_LINE, .buffer_bytes = 8});
+    fake_writev = weir__kernel.writev;
+    weir__kernel.writev = count_writev;
+    weir_put_str(s, "abc"), weir_putc(s, '\n'), WROTE("abc\n");
+    weir_put_str(s, "de"), weir_write(s, "f\ng", 3), WROTE("def\n");
+    check(writev_calls == 0, "%d calls of writev", writev_calls);
+    weir_put_str(s, "1234567"), weir_write(s, "8\n", 2), WROTE("g12345678\n");
+    check(writev_calls == 1, "%d calls of writev without room", writev_calls);
+    weir_put_str(s, "xyz");
+    file.space = file.size + 3;
+    check(weir_putc(s, '\n') == -ENOSPC, "putc on a full disk");
+    check(memcmp(file.bytes + file.size - 3, "xyz", 3) == 0, "the pending bytes are not written");
+    file.space = 0;
+    weir_clear(s);
+    fake_forget();
+    check(weir_flush(s) == 0, "flush"), WROTE("");
+    weir_putc(s, '\n'), WROTE("\n");
+    weir__kernel.writev = fake_writev;
+    check(weir_close(s) == 0, "close");
+}
+
 /* ---- sizes and memory ---- */
 
 static void sizes(void)
@@ -300,6 +333,7 @@ int main(void)
     records_on_a_pipe();
     automatic_mode();
     mode_changes();
+    end_of_a_line();
     sizes();
     default_sizes();
     callers_memory();

@@ -34,7 +34,7 @@ int weir_stdio_ungetc(int c, weir_stream *s)
         return EOF;
     weir__enter(s);
     weir__stdio_take_errors(s);
-    int result = weir_ungetc(s, (unsigned char)c);
+    int result = weir__ungetc_held(s, (unsigned char)c);
     if (result < 0)
         result = weir__stdio_fail(s, result);
     weir__leave(s);

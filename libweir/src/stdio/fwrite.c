@@ -28,20 +28,45 @@ size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count)
     return (size_t)accepted;
 }
 
+/* Appends a byte that does not end a line to a line-buffered stream, which has no open limit. Returns false if
+ * something else is to be done. */
+static bool append_in_line(weir_stream *s, int c)
+{
+    const struct weir__config *config = weir__config(s);
+    const struct weir__state *state = weir__state(s);
+    if (config->mode != WEIR_LINE || (unsigned char)c == config->separator || config->spill || state->reading ||
+        state->error || state->read_error || !config->can_write || (config->stale_ms && !state->armed) ||
+        weir__room(s) == 0)
+        return false;
+    config->buffer[weir__written(s)] = (char)c;
+    weir__publish(s, 1);
+    return true;
+}
+
+/* Appends a byte, with all that the mode requires. Returns -errno on failure. */
+static int append_byte(weir_stream *s, int c)
+{
+    int result = weir__stdio_start_writing(s);
+    if (result < 0 || weir__config(s)->mode != WEIR_LINE)
+        return result < 0 ? result : weir_putc_held(s, c);
+    char byte = (char)c;
+    return (int)weir__write_held(s, &byte, 1);
+}
+
 int weir_stdio_putc_slow(int c, weir_stream *s)
 {
+    if (weir__one_thread() && s->magic == WEIR_STREAM_MAGIC && append_in_line(s, c))
+        return (unsigned char)c;
     weir__enter(s);
     uint64_t at = WEIR_LOAD(&s->head.written);
     int result = (unsigned char)c;
     if (at < s->held_limit) {
         *(char *)(uintptr_t)at = (char)c;
         WEIR_PUBLISH(&s->head.written, at + 1);
-    } else {
-        result = weir__stdio_start_writing(s);
-        if (result == 0)
-            result = weir_putc_held(s, c);
-        if (result < 0)
-            result = weir__stdio_fail_write(s, result);
+    } else if (!append_in_line(s, c)) {
+        int appended = append_byte(s, c);
+        if (appended < 0)
+            result = weir__stdio_fail_write(s, appended);
     }
     weir__leave(s);
     return result;

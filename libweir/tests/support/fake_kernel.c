@@ -123,6 +123,36 @@ static ssize_t fake_pwrite(int fd, const void *from, size_t bytes, off_t offset)
     return end(fake_put(fd, &all, 1, bytes, &offset));
 }
 
+/* Of a pipe or socket, which take everything. */
+static ssize_t fake_write_now(int fd, const struct iovec *iov, int count, ssize_t (*call)(int, const struct iovec *, int))
+{
+    size_t bytes = length_of(iov, count);
+    if (!begin(FAKE_WRITE, fd, &bytes))
+        return -1;
+    return end(fake_file_of(fd) ? fake_put(fd, iov, count, bytes, NULL) : call(fd, iov, count));
+}
+
+static ssize_t real_nowait(int fd, const struct iovec *iov, int count) { return real.pwritev2(fd, iov, count, -1, 8); }
+
+static ssize_t fake_pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
+{
+    if (offset >= 0)
+        return real.pwritev2(fd, iov, count, offset, flags);
+    return fake_write_now(fd, iov, count, real_nowait);
+}
+
+static ssize_t real_send(int fd, const struct iovec *iov, int count)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (unsigned)count};
+    return real.sendmsg(fd, &message, MSG_DONTWAIT);
+}
+
+static ssize_t fake_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    (void)flags;
+    return fake_write_now(fd, message->msg_iov, (int)message->msg_iovlen, real_send);
+}
+
 static ssize_t fake_read(int fd, void *to, size_t bytes)
 {
     if (!begin(FAKE_READ, fd, &bytes))
@@ -314,6 +344,8 @@ void fake_install(void)
     weir__kernel.write = fake_write;
     weir__kernel.writev = fake_writev;
     weir__kernel.pwrite = fake_pwrite;
+    weir__kernel.pwritev2 = fake_pwritev2;
+    weir__kernel.sendmsg = fake_sendmsg;
     weir__kernel.lseek = fake_lseek;
     weir__kernel.fstat = fake_fstat;
     weir__kernel.fcntl = fake_fcntl;

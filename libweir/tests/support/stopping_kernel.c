@@ -64,6 +64,10 @@ WRAP(ssize_t, pread, CANCELLABLE, (int fd, void *to, size_t bytes, off_t at), (f
 WRAP(ssize_t, write, CANCELLABLE, (int fd, const void *from, size_t bytes), (fd, from, bytes))
 WRAP(ssize_t, writev, CANCELLABLE, (int fd, const struct iovec *iov, int count), (fd, iov, count))
 WRAP(ssize_t, pwrite, CANCELLABLE, (int fd, const void *from, size_t bytes, off_t at), (fd, from, bytes, at))
+WRAP(ssize_t, pwritev2, CANCELLABLE, (int fd, const struct iovec *iov, int count, off_t at, int flags),
+     (fd, iov, count, at, flags))
+WRAP(int, uring_setup, PLAIN, (unsigned entries, void *parameters), (entries, parameters))
+WRAP(int, uring_enter, CANCELLABLE, (int fd, unsigned submit, unsigned complete, unsigned flags), (fd, submit, complete, flags))
 WRAP(off_t, lseek, PLAIN, (int fd, off_t offset, int whence), (fd, offset, whence))
 WRAP(int, fstat, PLAIN, (int fd, struct stat *status), (fd, status))
 WRAP(int, fcntl, CANCELLABLE, (int fd, int command, void *argument), (fd, command, argument))
@@ -88,6 +92,9 @@ void stopping_install(void)
     weir__kernel.write = wrap_write;
     weir__kernel.writev = wrap_writev;
     weir__kernel.pwrite = wrap_pwrite;
+    weir__kernel.pwritev2 = wrap_pwritev2;
+    weir__kernel.uring_setup = wrap_uring_setup;
+    weir__kernel.uring_enter = wrap_uring_enter;
     weir__kernel.lseek = wrap_lseek;
     weir__kernel.fstat = wrap_fstat;
     weir__kernel.fcntl = wrap_fcntl;

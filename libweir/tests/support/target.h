@@ -1,0 +1,23 @@
+/* target.h: what a test of streams writes to: a file in memory or on a disk, a pipe, or a path whose file is replaced. */
+#ifndef WEIR_TESTS_TARGET_H
+#define WEIR_TESTS_TARGET_H
+
+#include <stdbool.h>
+
+enum target_kind { A_FILE, ON_A_DISK, A_PIPE, REPLACED };
+
+/* Makes the directory; call it once, first. */
+void target_prepare(void);
+const char *target_directory(void);
+/* Of ON_A_DISK and REPLACED. */
+const char *target_path(void);
+/* Makes a new target and returns a descriptor for it. The file of REPLACED is "old\n". */
+int target_open(enum target_kind kind);
+/* After all writers have ended: closes the descriptor and returns one for a file with what was written, or with what the
+ * path has now. */
+int target_file(int fd);
+bool target_is_old(void);
+/* Counts the temporary files beside the path. */
+int target_temporaries(bool remove);
+
+#endif /* WEIR_TESTS_TARGET_H */
