@@ -40,10 +40,10 @@ fn wait_s(document: &Value, end: &str, direction: &str) -> f64 {
     streams.map(|stream| stream["wait_s"].as_f64().expect("measured")).sum()
 }
 
-/// Returns how much more than the program's own time an engine may report. ptrace times a sample of the calls, each with
-/// weir's stops in it, and counts the others.
+/// Returns how much more than the program's own time an engine may report. ptrace times a sample of the calls, from whose
+/// times it subtracts the usual delay of its stops, and counts the others.
 fn slack(engine: &str) -> f64 {
-    if engine == "ptrace" { 5.0 } else { 1.1 }
+    if engine == "ptrace" { 1.5 } else { 1.1 }
 }
 
 /// Checks with each engine that the figure `seconds` of a finding is the time for which the program's calls blocked.

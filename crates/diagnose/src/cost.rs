@@ -157,9 +157,10 @@ impl RuleContext<'_> {
         (stream.last_s - stream.first_s).clamp(0.0, self.recording.elapsed_s.max(0.0))
     }
 
-    /// Returns the severity of wasted seconds, or None if they are not worth reporting.
-    pub fn severity(&self, wasted_s: f64) -> Option<Severity> {
-        let share = self.share(wasted_s);
+    /// Returns the severity of seconds that a process wastes, or None if they are not worth reporting. It does not depend on
+    /// the load by others.
+    pub fn severity(&self, pid: u32, wasted_s: f64) -> Option<Severity> {
+        let share = self.share_when_idle(pid, wasted_s);
         match () {
             () if !wasted_s.is_finite() => None,
             () if share >= 0.30 && wasted_s >= 0.1 => Some(Severity::High),

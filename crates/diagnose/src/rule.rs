@@ -116,8 +116,8 @@ impl Rule {
     }
 
     /// Returns the severity of a fault that wastes this many seconds, or None if it is not worth reporting.
-    pub(crate) fn severity_of(&self, context: &RuleContext, wasted_s: f64) -> Option<Severity> {
-        context.severity(wasted_s).map(|severity| severity.min(self.most()))
+    pub(crate) fn severity_of(&self, context: &RuleContext, pid: u32, wasted_s: f64) -> Option<Severity> {
+        context.severity(pid, wasted_s).map(|severity| severity.min(self.most()))
     }
 
     /// Returns the highest severity that the rule reports.

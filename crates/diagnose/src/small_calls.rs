@@ -42,7 +42,7 @@ pub(crate) fn finding(
     if option.is_some() {
         add_sources(context, stream, &mut gain);
     }
-    let severity = rule.severity_of(context, gain.elapsed_s.min(context.calls_s(stream)))?;
+    let severity = rule.severity_of(context, stream.pid, gain.elapsed_s.min(context.calls_s(stream)))?;
     let tiny = is_tiny(stream);
     if !tiny
         && (severity < Severity::Warn || context.share_when_idle(stream.pid, gain.elapsed_s) < LEAST_SHARE)
@@ -50,7 +50,7 @@ pub(crate) fn finding(
         return None;
     }
     let share = context.share(context.calls_s(stream));
-    let peer = context.slowed_peer(stream).filter(|peer| context.severity(peer.saved_s).is_some());
+    let peer = context.slowed_peer(stream).filter(|peer| context.severity(peer.pid, peer.saved_s).is_some());
     let why = format!(
         "{} {verb} {} bytes with {} calls, {:.1} bytes each: these calls take about {:.0} % of the run{}.",
         context.name(stream.pid),

@@ -13,6 +13,7 @@
 //! kills them if the tracer is killed.
 
 mod attach;
+mod blocked_time;
 mod io_account;
 mod lifecycle;
 mod other_tracers;

@@ -23,7 +23,7 @@ impl Tracer<'_, '_> {
     /// Handles a stop and resumes the thread. Returns the time at which its process needs attention, if any.
     pub(super) fn on_stop(&mut self, stop: PtraceStop) -> Option<u64> {
         let now = now_ns();
-        let PtraceStop { tid, status } = stop;
+        let PtraceStop { tid, status, cpu_ns } = stop;
         if !libc::WIFSTOPPED(status) {
             self.on_thread_end(tid, status, now);
             return None;
@@ -32,6 +32,8 @@ impl Tracer<'_, '_> {
             self.early.insert(tid, (stop, now));
             return Some(now);
         };
+        let before_ns = std::mem::replace(&mut thread.cpu_ns, cpu_ns);
+        thread.resumed_cpu_ns = (before_ns > 0).then(|| cpu_ns.saturating_sub(before_ns));
         if thread.syscall_stops && thread.resumed_ns > 0 {
             self.stop_cost.record_round_trip(now.saturating_sub(thread.resumed_ns));
         }
@@ -116,6 +118,7 @@ impl Tracer<'_, '_> {
                 (thread.inside, thread.returned_ns) = (None, None);
             }
             thread.resumed_ns = now_ns();
+            thread.to_syscall = to_syscall;
         }
         ptrace::resume(tid, to_syscall, signal);
     }
@@ -128,6 +131,7 @@ impl Tracer<'_, '_> {
         }
         match stop {
             SyscallStop::Entry { arch, number, args } => {
+                self.record_delay(tid, now);
                 if self.on_syscall_entry(tid, arch, number, args, now) {
                     return;
                 }
@@ -215,15 +219,38 @@ impl Tracer<'_, '_> {
         self.emit(now, pid, tid, RawEventKind::Call(call));
     }
 
-    /// Returns for how long a call that moves bytes blocked: the time from its entry to its exit, without that of the stop.
-    /// Returns 0 for a time in which the call may have worked.
-    fn blocked_ns(&self, tid: u32, call: &EnteredCall, now: u64) -> Option<u64> {
+    /// Returns the time from the last resumption of a thread to its stop at `now` without its CPU time; None if that is unknown,
+    /// as with several threads.
+    fn resumed_idle_ns(&self, tid: u32, now: u64) -> Option<f64> {
+        let thread = self.threads.get(&tid)?;
+        let is_alone = self.processes.get(&thread.pid).is_some_and(|process| !process.threaded);
+        let cpu_ns = thread.resumed_cpu_ns.filter(|_| is_alone && thread.resumed_ns > 0)?;
+        Some(now.saturating_sub(thread.resumed_ns) as f64 - cpu_ns as f64)
+    }
+
+    /// Records the delay of a stop at the entry of a call, if no call that does not stop came before it.
+    fn record_delay(&mut self, tid: u32, now: u64) {
+        if self.threads.get(&tid).is_some_and(|thread| thread.to_syscall)
+            && let Some(ns) = self.resumed_idle_ns(tid, now)
+        {
+            self.stop_delay.record(ns);
+        }
+    }
+
+    /// Returns for how long a call that moves bytes blocked: the time from its entry to its exit, without its CPU time and the
+    /// delay of the stop. If these are unknown, returns 0 for a time in which the call may have worked.
+    fn blocked_ns(&mut self, tid: u32, call: &EnteredCall, now: u64) -> Option<u64> {
         if !(call.op.reads() || call.op.writes()) {
             return None;
         }
+        let idle_ns = self.resumed_idle_ns(tid, now);
         let resumed_ns = self.threads.get(&tid).map_or(now, |thread| thread.resumed_ns);
-        let beyond_ns = now.saturating_sub(resumed_ns) as f64 - self.stop_cost.stop_ns(0);
-        Some(if beyond_ns >= LEAST_BLOCKED_NS { beyond_ns as u64 } else { 0 })
+        let thread = self.threads.get_mut(&tid);
+        let blocked = idle_ns.zip(thread).map(|(ns, thread)| self.stop_delay.blocked_ns(ns, &mut thread.ahead));
+        blocked.flatten().or_else(|| {
+            let beyond_ns = now.saturating_sub(resumed_ns) as f64 - self.stop_cost.stop_ns(0);
+            Some(if beyond_ns >= LEAST_BLOCKED_NS { beyond_ns as u64 } else { 0 })
+        })
     }
 
     /// Marks a process as foreign: its system call numbers are unknown, so only its totals are recorded.

@@ -14,6 +14,7 @@ use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_trace_api::{BackendReport, RawEvent, RawEventKind, TraceHooks, TraceOptions, TraceRoot};
 
 use super::{not_started, unusable};
+use crate::blocked_time::{AheadOfDelay, StopDelay};
 use crate::io_account::IoAccount;
 use crate::overhead_budget::{ProcessBudget, SharedBudget, StopCost};
 use crate::scheduling_delay::SchedulingDelay;
@@ -47,6 +48,13 @@ pub(super) struct PtracedThread {
     pub atomic_writes: Option<(u64, u64)>,
     /// When the thread was last resumed; 0: never.
     pub resumed_ns: u64,
+    /// It was resumed to the entry or exit of its next call.
+    pub to_syscall: bool,
+    /// The CPU time of its process at its last stop; 0: unknown.
+    pub cpu_ns: u64,
+    /// The CPU time of its process from its last resumption to its current stop.
+    pub resumed_cpu_ns: Option<u64>,
+    pub ahead: AheadOfDelay,
     /// When its last counted call in this sampling window returned.
     pub returned_ns: Option<u64>,
     /// The exit status, after the exit stop.
@@ -149,6 +157,7 @@ pub(super) struct Tracer<'h, 'c> {
     /// Stops of children whose parent's clone stop was not received yet, by thread ID, with their time.
     pub early: HashMap<u32, (PtraceStop, u64)>,
     pub stop_cost: StopCost,
+    pub stop_delay: StopDelay,
     pub shared_budget: SharedBudget,
     pub delay: SchedulingDelay,
     /// The tracer's CPU time when it received the current stop, if the stop is charged by CPU time.
@@ -185,6 +194,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             processes: HashMap::new(),
             early: HashMap::new(),
             stop_cost: StopCost::default(),
+            stop_delay: StopDelay::default(),
             shared_budget: SharedBudget::new(now_ns()),
             delay: SchedulingDelay::new(),
             cpu_at_stop_ns: None,

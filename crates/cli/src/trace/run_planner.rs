@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use weir_control::plan::program::ResolvedProgram;
 use weir_control::plan::{self, HostCapabilities, Plan};
 use weir_diagnose::{PlannedRun, RunOption, RunPlanner, RunProposal};
-use weir_model::run::{Effect, Technique};
+use weir_model::run::Effect;
 use weir_model::trace::Image;
 
 use crate::run::parse_request;
@@ -57,9 +57,8 @@ impl HostPlanner {
         let directory = image.directory.as_deref().map(Path::new);
         let Some(of_program) = self.plan_of(&own.command, directory, option) else { return false };
         let is_command = of_command.program.path.as_deref().is_some_and(|path| starts(path, &image.exe));
-        // weir adds options to its own command only, not to a program that a shell starts.
-        let needs_options = of_program.rows.iter().any(|row| row.technique == Technique::Option);
-        of_command.refusals().is_empty() && (is_command || !needs_options) && helps(&of_program, option)
+        let holds = is_command || of_program.holds_for_children();
+        of_command.refusals().is_empty() && holds && helps(&of_program, option)
     }
 }
 

@@ -107,7 +107,7 @@ impl<'t> StoppedThreads<'t> {
     }
 
     fn on_stop(&mut self, stop: PtraceStop) {
-        let PtraceStop { tid, status } = stop;
+        let PtraceStop { tid, status, .. } = stop;
         if !libc::WIFSTOPPED(status) {
             self.threads.remove(&tid);
             return;

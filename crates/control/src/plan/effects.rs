@@ -1,10 +1,15 @@
 //! The options of a plan that are honoured in part or not at all, in sentences.
 
-use weir_model::run::{Effect, PlanRow};
+use weir_model::run::{Effect, PlanRow, Technique};
 
 use super::Plan;
 
 impl Plan {
+    /// Returns whether the plan also holds for a program that a command starts: weir adds options to its own command only.
+    pub fn holds_for_children(&self) -> bool {
+        self.rows.iter().all(|row| row.technique != Technique::Option)
+    }
+
     /// Returns a sentence for each option that cannot be honoured.
     pub fn refusals(&self) -> Vec<String> {
         let rows = self.rows.iter().filter(|row| row.effect == Effect::Not);

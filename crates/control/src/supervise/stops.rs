@@ -18,7 +18,7 @@ const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
 impl Supervisor {
     /// Handles a stop and resumes the thread.
     pub(crate) fn on_stop(&mut self, stop: PtraceStop) {
-        let PtraceStop { tid, status } = stop;
+        let PtraceStop { tid, status, .. } = stop;
         if !libc::WIFSTOPPED(status) {
             return self.on_reaped(tid, status);
         }

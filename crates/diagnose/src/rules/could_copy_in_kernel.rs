@@ -78,8 +78,8 @@ fn finding(context: &RuleContext, copies: &[PassThrough]) -> Option<Finding> {
     let calls: u64 = copies.iter().map(|copy| copy.input.calls + copy.output.calls).sum();
     let saved_s = context.cap_to_cpu(pid, copies.iter().map(|copy| saved_s(context, copy)).sum());
     let hint_s = context.cap_to_cpu(pid, copies.iter().map(|copy| hint_s(context, copy)).sum());
-    let hint = context.severity(hint_s).map(|_| Severity::Info);
-    let severity = RULE.severity_of(context, saved_s).max(hint)?;
+    let hint = context.severity(pid, hint_s).map(|_| Severity::Info);
+    let severity = RULE.severity_of(context, pid, saved_s).max(hint)?;
     let exact = copies.iter().all(|copy| !copy.input.estimated && !copy.output.estimated);
     let why = format!(
         "{} read {} bytes and wrote them unchanged, with {} calls.",

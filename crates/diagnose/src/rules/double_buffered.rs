@@ -86,7 +86,7 @@ fn path(context: &RuleContext, file: u32) -> String {
 
 fn finding(context: &RuleContext, copy: PassThrough, peer: u32, cost_s: f64, fix: String) -> Option<Finding> {
     let (input, output) = (copy.input, copy.output);
-    let severity = RULE.severity_of(context, cost_s)?;
+    let severity = RULE.severity_of(context, input.pid, cost_s)?;
     let why = format!(
         "{} only copies {} between a file and the pipe of {}: each byte crosses two more buffers.",
         context.name(input.pid),

@@ -60,7 +60,7 @@ fn is_shared_log(context: &RuleContext, stream: &StreamCounts) -> bool {
 
 fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let gain = context.gathering_gain(stream);
-    let mut severity = RULE.severity_of(context, gain.elapsed_s.min(context.calls_s(stream)))?;
+    let mut severity = RULE.severity_of(context, stream.pid, gain.elapsed_s.min(context.calls_s(stream)))?;
     if is_shared_log(context, stream) {
         severity = Severity::Info;
     }

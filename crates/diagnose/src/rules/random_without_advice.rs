@@ -73,11 +73,11 @@ fn fetched(context: &RuleContext, stream: &StreamCounts) -> (u64, f64) {
 
 fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let span_s = context.span_s(stream);
-    context.severity(span_s)?;
+    context.severity(stream.pid, span_s)?;
     let (fetched, unneeded) = fetched(context, stream);
     let waited_s = context.stream_waited_s(stream);
     let wasted_s = waited_s * unneeded;
-    let severity = RULE.severity_of(context, wasted_s).unwrap_or(Severity::Info);
+    let severity = RULE.severity_of(context, stream.pid, wasted_s).unwrap_or(Severity::Info);
     let read_ahead = match unneeded > 0.1 {
         true => format!(": it read ahead and fetched {} from the device", Size(fetched)),
         false => String::new(),

@@ -42,8 +42,8 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let calls_s = context.cap_to_cpu(stream.pid, stream.zeros as f64 * call_ns / 1e9);
     // The loop around the calls uses CPU time as well.
     let loop_s = context.cpu_s(stream.pid).map_or(calls_s, |cpu_s| cpu_s.min(span_s).max(calls_s));
-    let of_loop = RULE.severity_of(context, loop_s).unwrap_or(Severity::Info);
-    let severity = RULE.severity_of(context, calls_s)?.max(of_loop);
+    let of_loop = RULE.severity_of(context, stream.pid, loop_s).unwrap_or(Severity::Info);
+    let severity = RULE.severity_of(context, stream.pid, calls_s)?.max(of_loop);
     let why = format!(
         "{} read {} times at the end of its input, {:.0} times a second, and wasted {} of CPU time.",
         context.name(stream.pid),

@@ -44,7 +44,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let around_s = context.around_part_s(stream, calls_s).min(calls_s * AROUND_MOST);
     let cost_s = context.cap_to_cpu(pid, calls_s + around_s);
     let saved_s = cost_s * (1.0 - file_bytes as f64 / stream.bytes as f64);
-    let mut severity = RULE.severity_of(context, saved_s.min(calls_s))?;
+    let mut severity = RULE.severity_of(context, pid, saved_s.min(calls_s))?;
     if file.opened_by != Some(pid) {
         severity = severity.min(Severity::Warn);
     }

@@ -100,7 +100,7 @@ fn finding(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) 
         return None;
     }
     let saved_s = saved_s(context, writer, reader, capacity);
-    let severity = RULE.severity_of(context, saved_s)?;
+    let severity = RULE.severity_of(context, writer.pid, saved_s)?;
     let why = format!(
         "{} hands {} at a time to {} through a pipe that holds {}: each waits while the other works.",
         context.name(writer.pid),

@@ -142,12 +142,12 @@ fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> 
     let all_s = file.cost_s + beside.iter().map(|other| other.cost_s).sum::<f64>();
     let cost_s = all_s.min(file.span_s());
     let saved_s = cost_s * (1.0 - 1.0 / file.syncs as f64);
-    let mut severity = RULE.severity_of(context, saved_s)?;
+    let stream = file.streams.iter().max_by_key(|stream| stream.bytes)?;
+    let mut severity = RULE.severity_of(context, stream.pid, saved_s)?;
     let mean_bytes = file.bytes as f64 / file.writes.max(1) as f64;
     if mean_bytes >= BLOCK {
         severity = severity.min(Severity::Warn);
     }
-    let stream = file.streams.iter().max_by_key(|stream| stream.bytes)?;
     let exact = file.streams.iter().all(|stream| stream.exact);
     let why = format!(
         "{} called fsync {} times for {} writes of {mean_bytes:.0} bytes{}: it waits for the device for about {} of {}.",

@@ -76,7 +76,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
         elapsed_s: cost_s * (1.0 - needed as f64 / calls as f64).max(0.0),
         calls: calls.saturating_sub(needed),
     };
-    let mut severity = RULE.severity_of(context, gain.elapsed_s)?;
+    let mut severity = RULE.severity_of(context, stream.pid, gain.elapsed_s)?;
     if stream.mean_bytes() >= BLOCK {
         severity = severity.min(Severity::Warn);
     }

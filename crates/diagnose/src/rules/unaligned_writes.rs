@@ -35,10 +35,10 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let file = context.file(stream.file)?;
     let span_s = context.span_s(stream);
-    context.severity(span_s)?;
+    context.severity(stream.pid, span_s)?;
     let waited_s = context.stream_waited_s(stream);
     let cpu_s = context.cpu_s(stream.pid).unwrap_or(span_s);
-    let waits = waited_s * 2.0 >= cpu_s && context.severity(waited_s) >= Some(Severity::Warn);
+    let waits = waited_s * 2.0 >= cpu_s && context.severity(stream.pid, waited_s) >= Some(Severity::Warn);
     let severity = if waits { RULE.most() } else { Severity::Info };
     let why = format!(
         "{} of {} writes of {}, {:.0} bytes each, begin or end within a block of {BLOCK}: the kernel must \

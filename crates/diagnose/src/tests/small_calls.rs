@@ -1,8 +1,9 @@
 //! Tests of the rules tiny-writes, tiny-reads, line-buffered-bulk, terminal-bulk and read-after-eof-spin.
 
-use weir_model::Severity::*;
+use weir_model::Severity::{self, *};
 
 use weir_model::StreamKind;
+use weir_model::trace::StreamCounts;
 
 use crate::testing::*;
 
@@ -335,6 +336,48 @@ fn much_terminal_output_is_at_most_a_warning() {
     let terminal = little.file("/dev/pts/3", Terminal);
     little.stream(1, 1, terminal, Out, 30_000, 34);
     little.no_finding("terminal-bulk");
+}
+
+#[test]
+fn output_of_unknown_streams_counts_for_terminal_bulk_up_to_a_half() {
+    let found = |known: u64, unknown: u64| {
+        let mut builder = recording(1.0);
+        let terminal = builder.file("/dev/pts/3", Terminal);
+        builder.stream(1, 1, terminal, Out, known, 34);
+        let other = builder.file(StreamCounts::UNKNOWN_PATH, StreamKind::Other);
+        builder.stream(1, StreamCounts::UNKNOWN, other, Out, unknown, 34);
+        builder.root().user_s = 0.1;
+        builder.findings("terminal-bulk").len()
+    };
+    assert_eq!((found(20_000, 0), found(20_000, 12_000), found(12_000, 40_000)), (0, 1, 0));
+}
+
+/// Returns the severities of tiny writes and of reads after seeks for a process that waited for a processor for a time.
+fn severities_when_queued(queued_s: f64) -> (Severity, Severity) {
+    let severity = |stream: &dyn Fn(&mut RecordingBuilder), id: &str| {
+        let mut builder = recording(0.5 + queued_s);
+        stream(&mut builder);
+        (builder.root().user_s, builder.root().system_s) = (0.1, 0.3);
+        builder.root().queued_s = Some(queued_s);
+        builder.severity(id)
+    };
+    let tiny = |builder: &mut RecordingBuilder| {
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, 300_000, 1);
+    };
+    let seeking = |builder: &mut RecordingBuilder| {
+        let file = builder.file("/d/table", File);
+        builder.open_file(file).size_bytes = Some(4_800_000);
+        let stream = builder.stream(1, 3, file, In, 400_000, 4096);
+        (stream.jumps, stream.seeks, stream.again_bytes) = (399_982, 399_982, 1_634_000_000);
+    };
+    (severity(&tiny, "tiny-writes"), severity(&seeking, "seek-and-reread"))
+}
+
+#[test]
+fn the_load_by_others_does_not_change_a_severity() {
+    assert_eq!(severities_when_queued(0.0), (High, High));
+    assert_eq!(severities_when_queued(9.0), (High, High));
 }
 
 #[test]

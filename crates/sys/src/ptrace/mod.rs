@@ -37,6 +37,8 @@ pub struct PtraceStop {
     pub tid: u32,
     /// The status of waitpid(2).
     pub status: i32,
+    /// The CPU time of the thread's process and of the children that it has waited for, in nanoseconds; 0 if unknown.
+    pub cpu_ns: u64,
 }
 
 /// The kind of a system call stop. `arch` is an AUDIT_ARCH_ value of linux/audit.h.
@@ -198,52 +200,54 @@ pub fn at_syscall_entry(tid: u32) -> bool {
     matches!(syscall_stop(tid), SyscallStop::Entry { .. } | SyscallStop::Filtered { .. })
 }
 
+/// Calls wait4(2) for the tracees of the calling thread. Returns None without a stop; `tid` is -1 for every tracee.
+fn wait4(tid: i32, options: i32) -> io::Result<Option<PtraceStop>> {
+    let mut status = 0;
+    // __WNOTHREAD: other threads of this process may wait for children of their own.
+    let options = options | libc::__WALL | libc::__WNOTHREAD;
+    // SAFETY: a struct of integers, for which all zeros are valid; the call fills it and an integer.
+    let (got, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::wait4(tid, &mut status, options, &mut usage), usage)
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    let cpu_ns = ns(usage.ru_utime) + ns(usage.ru_stime);
+    match got {
+        0 => Ok(None),
+        got if got > 0 => Ok(Some(PtraceStop { tid: got as u32, status, cpu_ns })),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Converts the interruption of a wait by a signal to None.
+fn unless_interrupted(waited: io::Result<Option<PtraceStop>>) -> io::Result<Option<PtraceStop>> {
+    match waited {
+        Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(None),
+        waited => waited,
+    }
+}
+
 /// Waits for the next stop of a tracee of the calling thread. Returns None if a signal interrupted the wait; fails with
 /// ECHILD if the thread has no tracees.
 pub fn wait() -> io::Result<Option<PtraceStop>> {
-    let mut status = 0;
-    // __WNOTHREAD: other threads of this process may wait for children of their own.
-    // SAFETY: the call fills an integer.
-    let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
-    if tid > 0 {
-        return Ok(Some(PtraceStop { tid: tid as u32, status }));
-    }
-    let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::EINTR) { Ok(None) } else { Err(error) }
+    unless_interrupted(wait4(-1, 0))
 }
 
 /// Waits for the next stop of one tracee. Returns None if a signal interrupted the wait; fails with ECHILD if the calling
 /// thread does not trace it.
 pub fn wait_for(tid: u32) -> io::Result<Option<PtraceStop>> {
-    let mut status = 0;
-    // SAFETY: the call fills an integer.
-    let got = unsafe { libc::waitpid(tid as libc::pid_t, &mut status, libc::__WALL | libc::__WNOTHREAD) };
-    if got > 0 {
-        return Ok(Some(PtraceStop { tid, status }));
-    }
-    let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::EINTR) { Ok(None) } else { Err(error) }
+    unless_interrupted(wait4(tid as i32, 0))
 }
 
 /// Returns a stop of one tracee, or its end, if it has already occurred. Fails with ECHILD if the calling thread does not
 /// trace it.
 pub fn try_wait_for(tid: u32) -> io::Result<Option<PtraceStop>> {
-    let mut status = 0;
-    let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
-    // SAFETY: the call fills an integer.
-    match unsafe { libc::waitpid(tid as libc::pid_t, &mut status, options) } {
-        0 => Ok(None),
-        got if got > 0 => Ok(Some(PtraceStop { tid, status })),
-        _ => Err(io::Error::last_os_error()),
-    }
+    wait4(tid as i32, libc::WNOHANG)
 }
 
 /// Returns a stop of a tracee of the calling thread that has already occurred, without waiting.
 pub fn try_wait() -> Option<PtraceStop> {
-    let mut status = 0;
-    // SAFETY: the call fills an integer.
-    let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
-    (tid > 0).then_some(PtraceStop { tid: tid as u32, status })
+    wait4(-1, libc::WNOHANG).ok().flatten()
 }
 
 /// Returns whether a tracee has a stop that was not waited for yet. The stop is not consumed.

@@ -161,7 +161,7 @@ impl OwnCalls {
         let (started, mut pause, mut is_interrupted) = (Instant::now(), Duration::from_micros(5), false);
         loop {
             // A thread that is not there any more has ended.
-            let ended = PtraceStop { tid: self.tid, status: 0 };
+            let ended = PtraceStop { tid: self.tid, status: 0, cpu_ns: 0 };
             let Some(stop) = try_wait_for(self.tid).unwrap_or(Some(ended)) else {
                 if started.elapsed() > INTERRUPT_AFTER && !is_interrupted {
                     is_interrupted = interrupt(self.tid).is_ok();
