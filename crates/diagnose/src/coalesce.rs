@@ -98,7 +98,12 @@ impl RuleContext<'_> {
         let others = self.streams_of(stream.pid).iter().filter(|other| {
             (other.fd, other.file, other.direction) != (stream.fd, stream.file, stream.direction)
         });
-        let transfers: u64 = others.filter(|other| !gathered_too(other)).map(|other| other.calls).sum();
+        let meanwhile = |other: &&StreamCounts| {
+            let overlap_s = stream.last_s.min(other.last_s) - stream.first_s.max(other.first_s);
+            let share = overlap_s / (other.last_s - other.first_s).max(1e-9);
+            (other.calls as f64 * share.clamp(0.0, 1.0)) as u64
+        };
+        let transfers: u64 = others.filter(|other| !gathered_too(other)).map(meanwhile).sum();
         let silent = self.recording.other_calls.iter().filter(|other| other.pid == stream.pid);
         let silent: u64 = silent.map(|other| other.calls).sum();
         (transfers + silent + stream.syncs).saturating_sub(START_CALLS).min(stream.calls)

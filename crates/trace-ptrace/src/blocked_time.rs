@@ -7,11 +7,11 @@
 /// The number of times of which the mean delay is taken, the latest with the most weight.
 const TIMES: f64 = 64.0;
 
-/// The most that one time adds to the mean: a few scheduling periods. A major page fault takes longer.
-const MOST_DELAY_NS: f64 = 10_000_000.0;
+/// The most that one time adds to the mean: a scheduling period. A major page fault takes longer.
+const MOST_DELAY_NS: f64 = 3_000_000.0;
 
 /// The most by which calls may have been quicker than the mean delay.
-const MOST_AHEAD_NS: f64 = 5_000_000.0;
+const MOST_AHEAD_NS: f64 = 3_000_000.0;
 
 /// The mean delay of a stop.
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,6 +80,6 @@ mod tests {
         let (mut delay, mut ahead) = (StopDelay::default(), AheadOfDelay::default());
         delay.record(1e6);
         (0..1000).for_each(|_| assert_eq!(delay.blocked_ns(0.0, &mut ahead), Some(0)));
-        assert_eq!(delay.blocked_ns(1e9, &mut ahead), Some(994_000_000));
+        assert_eq!(delay.blocked_ns(1e9, &mut ahead), Some(996_000_000));
     }
 }

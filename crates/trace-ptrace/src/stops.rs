@@ -246,7 +246,8 @@ impl Tracer<'_, '_> {
         let idle_ns = self.resumed_idle_ns(tid, now);
         let resumed_ns = self.threads.get(&tid).map_or(now, |thread| thread.resumed_ns);
         let thread = self.threads.get_mut(&tid);
-        let blocked = idle_ns.zip(thread).map(|(ns, thread)| self.stop_delay.blocked_ns(ns, &mut thread.ahead));
+        let blocked =
+            idle_ns.zip(thread).map(|(ns, thread)| self.stop_delay.blocked_ns(ns, &mut thread.ahead));
         blocked.flatten().or_else(|| {
             let beyond_ns = now.saturating_sub(resumed_ns) as f64 - self.stop_cost.stop_ns(0);
             Some(if beyond_ns >= LEAST_BLOCKED_NS { beyond_ns as u64 } else { 0 })

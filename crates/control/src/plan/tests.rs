@@ -84,6 +84,10 @@ fn mawk_gets_its_option_once_and_only_for_a_pipe() {
         return; // mawk is not installed; tests/run_matrix.rs reports it
     }
     assert_eq!(plan_for("mawk 1", lines()).command, options);
+    assert!(
+        !plan_for("mawk 1", lines()).holds_for_children()
+            && plan_for("cut -c1", lines()).holds_for_children()
+    );
     assert_eq!(plan_for("mawk -W interactive 1", lines()).command, options);
     let whole = HostCapabilities { stdin_is_file: true, ..HostCapabilities::default() };
     let delay = RunRequest { max_delay: Some(Duration::from_millis(5)), ..RunRequest::default() };

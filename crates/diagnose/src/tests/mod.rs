@@ -1,11 +1,13 @@
 //! Tests of each rule: a program with the fault, its fixed twin, and the limits between them.
 
 mod advice;
+mod coalesce;
 mod copies;
 mod durability;
 mod errors;
 mod generated;
 mod held;
+mod load;
 mod loss;
 mod order;
 mod random;

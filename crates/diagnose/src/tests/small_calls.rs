@@ -1,6 +1,6 @@
 //! Tests of the rules tiny-writes, tiny-reads, line-buffered-bulk, terminal-bulk and read-after-eof-spin.
 
-use weir_model::Severity::{self, *};
+use weir_model::Severity::*;
 
 use weir_model::StreamKind;
 use weir_model::trace::StreamCounts;
@@ -352,34 +352,6 @@ fn output_of_unknown_streams_counts_for_terminal_bulk_up_to_a_half() {
     assert_eq!((found(20_000, 0), found(20_000, 12_000), found(12_000, 40_000)), (0, 1, 0));
 }
 
-/// Returns the severities of tiny writes and of reads after seeks for a process that waited for a processor for a time.
-fn severities_when_queued(queued_s: f64) -> (Severity, Severity) {
-    let severity = |stream: &dyn Fn(&mut RecordingBuilder), id: &str| {
-        let mut builder = recording(0.5 + queued_s);
-        stream(&mut builder);
-        (builder.root().user_s, builder.root().system_s) = (0.1, 0.3);
-        builder.root().queued_s = Some(queued_s);
-        builder.severity(id)
-    };
-    let tiny = |builder: &mut RecordingBuilder| {
-        let file = builder.file("/d/out", File);
-        builder.stream(1, 1, file, Out, 300_000, 1);
-    };
-    let seeking = |builder: &mut RecordingBuilder| {
-        let file = builder.file("/d/table", File);
-        builder.open_file(file).size_bytes = Some(4_800_000);
-        let stream = builder.stream(1, 3, file, In, 400_000, 4096);
-        (stream.jumps, stream.seeks, stream.again_bytes) = (399_982, 399_982, 1_634_000_000);
-    };
-    (severity(&tiny, "tiny-writes"), severity(&seeking, "seek-and-reread"))
-}
-
-#[test]
-fn the_load_by_others_does_not_change_a_severity() {
-    assert_eq!(severities_when_queued(0.0), (High, High));
-    assert_eq!(severities_when_queued(9.0), (High, High));
-}
-
 #[test]
 fn reads_at_end_of_file_are_a_spin_only_without_pauses() {
     let mut builder = recording(0.8);
@@ -397,47 +369,4 @@ fn reads_at_end_of_file_are_a_spin_only_without_pauses() {
     let log = reader.file("/d/app.log", File);
     reader.stream(1, 3, log, In, 1_500_000, 10).zeros = 500_000;
     reader.no_finding("read-after-eof-spin");
-}
-
-/// The figures of an archiver that writes 120 MB in blocks of 512 bytes, on the machine of the default prices: its calls take
-/// 0.26 s, `weir run --coalesce` saves 0.19 s of it and blocks of 64 KiB save 0.21 s.
-#[test]
-fn a_command_promises_less_than_the_code_because_interception_costs() {
-    let mut builder = recording(0.3);
-    let (input, file) = (builder.file("/d/in", File), builder.file("/d/out", File));
-    builder.stream(1, 1, file, Out, 234_375, 512);
-    builder.stream(1, 0, input, In, 1_832, 65_536);
-    let gains = |builder: &RecordingBuilder| {
-        let finding = builder.finding("tiny-writes");
-        (finding.gain.unwrap(), finding.command_gain)
-    };
-    let (code, command) = gains(&builder);
-    let command = command.unwrap();
-    assert!(
-        command.elapsed_s < 0.95 * code.elapsed_s && command.elapsed_s > 0.7 * code.elapsed_s,
-        "{command:?}"
-    );
-    assert!(command.calls < code.calls && command.calls > 220_000, "{command:?}");
-    // An intercepted call that cost half of a call to the kernel would save half.
-    builder.0.prices.gathered_call_ns = builder.0.prices.file_write_ns / 2.0;
-    let dear = gains(&builder).1.unwrap();
-    assert!(dear.elapsed_s < 0.6 * command.elapsed_s, "{dear:?}");
-    builder.0.prices.gathered_call_ns = builder.0.prices.file_write_ns * 2.0;
-    assert_eq!(
-        (gains(&builder).1, builder.finding("tiny-writes").command),
-        (None, None),
-        "it would cost more"
-    );
-}
-
-#[test]
-fn nothing_is_gathered_between_other_calls() {
-    let run = |seeks: u64| {
-        let mut builder = recording(0.3);
-        let (input, file) = (builder.file("/d/in", File), builder.file("/d/out", File));
-        builder.stream(1, 1, file, Out, 234_375, 16);
-        builder.stream(1, 0, input, In, seeks, 4096);
-        builder.finding("tiny-writes").command.is_some()
-    };
-    assert!(run(900) && !run(100_000));
 }
