@@ -324,3 +324,54 @@ fn without_privilege_another_engine_is_used_with_a_reason() {
     );
     assert_eq!(bytes_of(&seen, "/out", "out"), 6);
 }
+
+/// A loop over the lines of standard input that starts cat for each of them by posix_spawn(3).
+const SPAWNING_LOOP: &str = "#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    char line[100], *argv[] = {\"cat\", 0};
+    pid_t child;
+    setvbuf(stdin, 0, _IONBF, 0);
+    while (fgets(line, sizeof line, stdin)) {
+        if (posix_spawn(&child, \"/bin/cat\", 0, 0, argv, environ)) return 1;
+        waitpid(child, 0, 0);
+    }
+    return 0;
+}";
+
+#[test]
+fn a_spawned_program_that_eats_the_input_of_a_loop_is_found() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    fs::write(dir.join("hosts"), "a\nb\nc\nd\n").expect("the input");
+    for (name, flags) in [("dynamic", &[][..]), ("static", &["-static"])] {
+        let Some(program) = compile(dir, name, SPAWNING_LOOP, flags) else {
+            skip("a_spawned_program_that_eats_the_input_of_a_loop_is_found", &format!("no {name} program"));
+            continue;
+        };
+        for engine in engines() {
+            let seen = trace(dir, engine, &format!("{} < hosts > out", path(&program)));
+            let found = finding(&seen, "eaten-stdin").unwrap_or_else(|| panic!("{name}, {engine}: {seen:#}"));
+            assert_eq!(found["evidence"]["eaten_bytes"], 6.0, "{name}, {engine}");
+            assert_eq!(
+                found["command"].is_null(),
+                name == "static",
+                "the library is loaded into dynamic ones"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_child_that_opens_the_file_of_a_loop_again_eats_nothing() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    fs::write(dir.join("hosts"), "a\nb\nc\nd\n").expect("the input");
+    for engine in engines() {
+        let seen = trace(dir, engine, "while read host; do wc -l < hosts; done < hosts > out");
+        assert_eq!(fs::read_to_string(dir.join("out")).expect("its output"), "4\n4\n4\n4\n", "{engine}");
+        assert!(finding(&seen, "eaten-stdin").is_none(), "{engine}: {seen:#}");
+    }
+}
