@@ -104,6 +104,15 @@ refused "another wide function" 'return (int)getwchar();' no_wide_streams
 refused "fwide" 'return fwide(f, 0);' no_wide_streams
 refused "a wide function of glibc" '(void)getwc_unlocked(f);' no_wide_streams
 refused "a wide stream in memory" 'wchar_t *w; size_t n; (void)open_wmemstream(&w, &n);' no_wide_streams
+# gawk has such a function.
+unused='static void __attribute__((unused)) unused(FILE *f, const wchar_t *s) { putwc(*s, f); }'
+# shellcheck disable=SC2059
+if printf '#include <stdio.h>\n#include <wchar.h>\n%s\nint main(void) { return 0; }\n' "$unused" |
+    gcc -O2 -isystem ../include/weir/compat -x c -c -o "$work/unused.o" - 2>"$work/errors"; then
+    pass
+else
+    fail "an unused function with a wide call: $(cat "$work/errors")"
+fi
 refused "a wrong conversion" 'printf("%%s", 1);' format
 
 # ---- weir/compat: a compiler option instead of a changed program ----

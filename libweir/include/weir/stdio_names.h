@@ -244,9 +244,21 @@ WEIR_INLINE ssize_t getdelim(char **line, size_t *room, int delimiter, weir_stre
 
 /* Wide streams are not supported: a call is a compile-time error instead of a crash. */
 #if defined(__GNUC__)
-extern int weir_stdio_has_no_wide_streams(void) __attribute__((error("<weir/stdio.h> has no wide streams")));
+#define WEIR_STDIO_ERROR(text) __attribute__((error(text)))
 #else
-extern int weir_stdio_has_no_wide_streams(void);
+#define WEIR_STDIO_ERROR(text)
+#endif
+/* Without a prototype it accepts any arguments: a static function that calls it and is not used, as gawk has one,
+ * compiles with optimization. */
+#if defined(__cplusplus)
+extern int weir_stdio_has_no_wide_streams(...) WEIR_STDIO_ERROR("<weir/stdio.h> has no wide streams");
+#elif defined(__clang__) || !defined(__GNUC__) || (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
+extern int weir_stdio_has_no_wide_streams(void) WEIR_STDIO_ERROR("<weir/stdio.h> has no wide streams");
+#else
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+extern int weir_stdio_has_no_wide_streams() WEIR_STDIO_ERROR("<weir/stdio.h> has no wide streams");
+#pragma GCC diagnostic pop
 #endif
 /* from wchar.h */
 #undef fwide
