@@ -14,6 +14,9 @@ long calls_read(int fd, void *to, size_t n);
 /* glibc_stdio.c: lets glibc's stdio call calls_write and calls_read. */
 void glibc_stdio_start(void);
 
+/* lookup.c: returns the first function of this name in the objects behind this library, or null. */
+void *lookup_next(const char *name);
+
 /* order.c: flushes the stdio streams of a descriptor before the program's own write to it, if order=1. */
 void order_flush(int fd);
 

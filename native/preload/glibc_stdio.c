@@ -7,8 +7,6 @@
 #include "gather.h"
 
 #if WEIR_HAS_DISPATCH
-#include <linux/elf.h>
-
 #include "functions.h"
 #include "libc.h"
 
@@ -59,14 +57,6 @@ static long stream_read(struct file *file, void *to, long n) {
     if (stream->flags2 & NOT_CANCELLED) return _IO_file_read(file, to, n);
     return calls_read(stream->fd, to, (size_t)n);
 }
-
-struct object { /* the first fields of dl_phdr_info */
-    uintptr_t base;
-    const char *name;
-    const Elf64_Phdr *headers;
-    uint16_t count;
-};
-WEAK int dl_iterate_phdr(int (*each)(struct object *, size_t, void *), void *with);
 
 struct table_entry {
     uintptr_t address;

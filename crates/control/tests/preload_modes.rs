@@ -131,17 +131,28 @@ fn children_do_not_read_a_private_input() {
     assert_eq!(packets(&program, "child-input", &config, input()).concat(), "then\n");
 }
 
-#[test]
-fn pure_parts_pass_the_sanitizers() {
+/// Builds the program tests/NAME.c of the library with some of the library's files, and runs it.
+fn runs_in_c(name: &str, arguments: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/preload");
     let dir = directory();
     let built = Command::new("cc")
-        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-fsanitize=address,undefined"])
-        .args(["-fno-sanitize-recover", "tests/core.c", "config.c", "text.c", "-o"])
-        .arg(dir.path().join("core"))
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", &format!("tests/{name}.c")])
+        .args(arguments)
+        .arg("-o")
+        .arg(dir.path().join(name))
         .current_dir(source)
         .status();
     assert!(built.unwrap().success());
-    let ran = Command::new(dir.path().join("core")).output().unwrap();
+    let ran = Command::new(dir.path().join(name)).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()));
+}
+
+#[test]
+fn pure_parts_pass_the_sanitizers() {
+    runs_in_c("core", &["config.c", "text.c", "-fsanitize=address,undefined", "-fno-sanitize-recover"]);
+}
+
+#[test]
+fn functions_are_found_without_dlsym() {
+    runs_in_c("lookup", &["lookup.c", "-ldl", "-pthread"]);
 }

@@ -13,30 +13,17 @@ const BLOCK: u64 = 256 << 10;
 /// The largest mapped size for which the kernel is asked which pages were used.
 const MAPPED_MOST: u64 = 4 << 30;
 
-/// Calls `visit` with each page-aligned block and its address until `visit` breaks.
-pub(crate) fn blocks(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) {
-    let (mut left, mut block) = (SEARCH_MOST, vec![0; BLOCK as usize]);
-    let regions = regions(pid);
-    let likely = |place: &MappingKind| matches!(place, MappingKind::Heap | MappingKind::Anonymous);
-    for region in regions.iter().filter(|one| one.writable && one.private && likely(&one.kind)) {
-        let mut at = region.start;
-        while at < region.end && left > 0 {
-            let bytes = BLOCK.min(region.end - at).min(left);
-            let got = memory.read(at, &mut block[..bytes as usize]);
-            if visit(at, &block[..got]).is_break() {
-                return;
-            }
-            at += bytes;
-            left -= bytes;
-        }
-    }
-}
-
-/// The overlap of two blocks in [`touched`]: an object across the end of a block is complete in one of them.
+/// The overlap of two blocks: an object across the end of a block is complete in one of them.
 const OVERLAP: u64 = 64;
 
-/// As [`blocks`], but reads only pages that were ever used: a runtime may map far more than it uses. Each block
-/// contains the first bytes of the next one.
+/// Calls `visit` with each block of heap memory and its address until `visit` breaks. Reads only pages that were ever
+/// used: a runtime may map far more than it uses. Each block contains the first bytes of the next one.
+pub(crate) fn blocks(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) {
+    let is_heap = |kind: &MappingKind| matches!(kind, MappingKind::Heap | MappingKind::Anonymous);
+    let _complete = used_blocks(pid, memory, (0, SEARCH_MOST), is_heap, visit);
+}
+
+/// As [`blocks`], but also reads stacks and the variables of executables and libraries.
 pub(crate) fn touched(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8])) {
     let _complete = touched_part(pid, memory, 0, SEARCH_MOST, visit);
 }
@@ -50,12 +37,27 @@ pub(crate) fn touched_part(
     most: u64,
     mut visit: impl FnMut(u64, &[u8]),
 ) -> Option<u64> {
+    // The variables of an executable or library share pages with its file.
+    let has_objects = |kind: &MappingKind| kind.is_memory() || matches!(kind, MappingKind::File(_));
+    used_blocks(pid, memory, (from, most), has_objects, |start, data| {
+        visit(start, data);
+        ControlFlow::Continue(())
+    })
+}
+
+/// Calls `visit` with blocks of used pages, in writable private mappings of some kinds, from an address on, of at most
+/// `most` bytes. Returns the address at which the next part begins; None after the last one, and if `visit` breaks.
+fn used_blocks(
+    pid: u32,
+    memory: &dyn Memory,
+    (from, most): (u64, u64),
+    has_objects: impl Fn(&MappingKind) -> bool,
+    mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
+) -> Option<u64> {
     let page = rustix::param::page_size() as u64;
     let used = File::open(format!("/proc/{pid}/pagemap")).ok();
     let (mut left, mut block) = (most, vec![0; (BLOCK + OVERLAP) as usize]);
     let regions = regions(pid);
-    // The variables of an executable or library share pages with its file.
-    let has_objects = |kind: &MappingKind| kind.is_memory() || matches!(kind, MappingKind::File(_));
     let likely =
         |one: &&MappedRegion| one.writable && one.private && has_objects(&one.kind) && one.end > from;
     let mut mapped = MAPPED_MOST;
@@ -66,7 +68,9 @@ pub(crate) fn touched_part(
             for (start, end) in runs(used.as_ref(), at, bytes, page) {
                 let bytes = (end - start).min(left);
                 let got = memory.read(start, &mut block[..(bytes + OVERLAP) as usize]);
-                visit(start, &block[..got]);
+                if visit(start, &block[..got]).is_break() {
+                    return None;
+                }
                 left -= bytes;
                 if left == 0 {
                     return Some(start + bytes);
@@ -98,4 +102,25 @@ fn runs(used: Option<&File>, at: u64, bytes: u64, page: u64) -> Vec<(u64, u64)> 
         }
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_sys::memory::ProcessMemory;
+
+    use super::*;
+
+    #[test]
+    fn memory_that_was_only_mapped_hides_nothing() {
+        let unused = || Vec::<u8>::with_capacity(2 * SEARCH_MOST as usize);
+        // One of them is at lower addresses than the used bytes, whichever way the kernel maps.
+        let (before, used, after) = (unused(), vec![7u8; 1 << 20], unused());
+        let (pid, wanted) = (std::process::id(), used[1 << 19..].as_ptr() as u64);
+        let mut is_visited = false;
+        blocks(pid, &ProcessMemory { pid }, |start, data| {
+            is_visited |= (start..start + data.len() as u64).contains(&wanted);
+            ControlFlow::Continue(())
+        });
+        assert!(is_visited && before.is_empty() && after.is_empty());
+    }
 }

@@ -18,9 +18,9 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/stream
 
 fn has_ruby(test: &str) -> bool {
     let found = Command::new("ruby").arg("--version").output();
-    let known = found.is_ok_and(|found| found.stdout.starts_with(b"ruby 3.1."));
+    let known = found.is_ok_and(|found| found.stdout.starts_with(b"ruby "));
     if !known {
-        skip(test, "there is no ruby 3.1");
+        skip(test, "there is no ruby");
     }
     known
 }

@@ -1,4 +1,4 @@
-//! Memory layouts of CPython by version. Between 3.9 and 3.14 the io objects differ in one size only.
+//! Memory layouts of CPython by version. Between 3.9 and 3.15 the io objects differ in one size only.
 
 use weir_sys::memory::Memory;
 
@@ -16,8 +16,8 @@ pub(crate) struct PythonLayout {
     pub compact: u64,
     /// The keys of a dictionary store their sizes as powers of two (3.11).
     pub log2_keys: bool,
-    /// First bit of a string's state (3.14 has 16 bits for `interned`, which had 2).
-    pub state_shift: u32,
+    /// A string's state can begin with 16 bits for `interned` instead of 2, as in the first releases of 3.14.
+    pub wide_interned: bool,
 }
 
 const UP_TO_3_10: PythonLayout = PythonLayout {
@@ -27,7 +27,7 @@ const UP_TO_3_10: PythonLayout = PythonLayout {
     ascii: 48,
     compact: 72,
     log2_keys: false,
-    state_shift: 0,
+    wide_interned: false,
 };
 const OF_3_11: PythonLayout = PythonLayout { head: 40, modules: 888, log2_keys: true, ..UP_TO_3_10 };
 const OF_3_12: PythonLayout = PythonLayout {
@@ -37,7 +37,7 @@ const OF_3_12: PythonLayout = PythonLayout {
     ascii: 40,
     compact: 56,
     log2_keys: true,
-    state_shift: 0,
+    wide_interned: false,
 };
 
 /// "xdebugpy": the magic number of the table of offsets at the start of _PyRuntime.
@@ -51,7 +51,9 @@ impl PythonLayout {
             11 => Some(OF_3_11),
             12 => Some(OF_3_12),
             13 => PythonLayout::read_offsets(memory, runtime, 88),
-            14 => Some(PythonLayout { state_shift: 14, ..PythonLayout::read_offsets(memory, runtime, 96)? }),
+            14 | 15 => {
+                Some(PythonLayout { wide_interned: true, ..PythonLayout::read_offsets(memory, runtime, 96)? })
+            }
             _ => None,
         }
     }

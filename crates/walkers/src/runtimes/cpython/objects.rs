@@ -92,8 +92,11 @@ fn entries(memory: &dyn Memory, layout: &PythonLayout, dict: u64) -> Option<Vec<
     )
 }
 
+/// Returns the state of a string as with 2 bits for `interned`. A kind is never 0, so only 16 bits for `interned` leave
+/// bits 2 to 15 empty.
 fn state(layout: &PythonLayout, string: &[u8; 40]) -> u32 {
-    (word(string, STRING_STATE) as u32) >> layout.state_shift
+    let state = word(string, STRING_STATE) as u32;
+    if layout.wide_interned && state & 0xfffc == 0 { state >> 14 } else { state }
 }
 
 /// Returns the text of a short ASCII string; None for other objects.

@@ -55,6 +55,21 @@ proptest! {
 }
 
 #[test]
+fn states_of_strings() {
+    let of_3_12 = PythonLayout::of(&TestMemory(Vec::new()), 12, 0).expect("a supported version");
+    let of_3_14 = PythonLayout { wide_interned: true, ..of_3_12 };
+    // A compact ASCII string, interned; 3.14.0 stores 16 bits for that, 3.14.10 again 2 bits.
+    for (layout, state) in [(of_3_12, 0x65), (of_3_14, 0x65), (of_3_14, 1 | 0x19 << 16)] {
+        let mut words = vec![0; 20];
+        (words[1], words[2], words[4]) = (BASE + 80, 3, state);
+        words[5] = u64::from_le_bytes(*b"abcdefgh");
+        (words[13], words[14]) = (BASE + 112, u64::from_le_bytes(*b"str\0\0\0\0\0"));
+        let found = text_from(&TestMemory::of(&words), &layout, BASE, 1);
+        assert_eq!(found.as_deref(), Some(&b"bc"[..]), "{state:#x}");
+    }
+}
+
+#[test]
 fn versions_by_name() {
     let names = ["python3.9", "libpython3.10.so.1.0", "python3.11-dbg", "python3", "python3.x", "python2.7"];
     assert_eq!(names.map(named_version), [Some(9), Some(10), Some(11), None, None, None]);

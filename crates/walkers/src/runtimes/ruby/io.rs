@@ -1,10 +1,11 @@
-//! One IO object of Ruby 3.1: `struct RFile`, and the `rb_io_t` that it points to.
+//! One IO object of Ruby: `struct RFile`, and the `rb_io_t` that it points to.
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::head;
+use super::layout::RubyLayout;
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::StreamBuffer;
@@ -12,60 +13,88 @@ use crate::stream_buffer::StreamBuffer;
 /// In the flags of an object: the bits of the type, and the type of an IO.
 const TYPE: u64 = 0x1f;
 const T_FILE: u64 = 0x0b;
-/// No flag uses a higher bit.
-const FLAGS_MOST: u64 = u32::MAX as u64;
 
-/// Size of `rb_io_t` up to `write_lock`, and offsets in it. Its buffers are packed structures of 20 bytes.
-const IO_BYTES: usize = 200;
-const SELF: usize = 0;
-const FD: usize = 16;
-const MODE: usize = 20;
-const WRITTEN: usize = 48;
-const READ: usize = 68;
-const DECODED: usize = 136;
-const LOCK: usize = 192;
+/// Size of `rb_io_t` from `stdio_file` to `write_lock`, and offsets from `stdio_file`. Its buffers are packed structures
+/// of 20 bytes.
+const IO_BYTES: usize = 192;
+const FD: usize = 8;
+const MODE: usize = 12;
+const WRITTEN: usize = 40;
+const READ: usize = 60;
+const DECODED: usize = 128;
+const LOCK: usize = 184;
 
 /// Offsets in `rb_io_buffer_t`.
 const OFFSET: usize = 8;
 const LENGTH: usize = 12;
 const CAPACITY: usize = 16;
 
-/// Bits of `mode`: FMODE_SYNC, FMODE_TTY.
+/// Bits of `mode`: FMODE_READABLE or FMODE_WRITABLE, FMODE_SYNC, FMODE_TTY.
+const OPENED: i32 = 0x3;
 const SYNC: i32 = 0x8;
 const TERMINAL: i32 = 0x10;
 
-/// Offset of a mutex object's data, whose first word is the fiber that holds the mutex.
+/// Offsets in `struct RTypedData`: the flags of the data, and the data or the pointer to it. The first word of a mutex
+/// is the fiber or thread that holds it.
+const DATA_FLAGS: u64 = 24;
 const DATA: u64 = 32;
+/// The bit of DATA_FLAGS that the data is inside the object (TYPED_DATA_EMBEDDED, since 3.3).
+const EMBEDDED: u64 = 2;
 
-/// Tells whether an object of type T_FILE can have these flags.
-pub(super) fn may_be_flags(flags: u64) -> bool {
-    flags & TYPE == T_FILE && flags <= FLAGS_MOST
+/// Offset of the superclass in `struct RClass` of Ruby 2.7, and a bound for damaged chains of superclasses.
+const SUPERCLASS: u64 = 16;
+const ANCESTORS_MOST: usize = 64;
+
+/// The layout of a Ruby and the address of its class IO; 0 if that is unknown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IoClass {
+    pub layout: &'static RubyLayout,
+    pub address: u64,
 }
 
-/// Tells whether an object of type T_FILE can begin with these bytes.
-pub(super) fn may_be(bytes: &[u8]) -> bool {
-    let [flags, class, fptr] = head(bytes);
-    let pointer = |at: u64| at > u64::from(u16::MAX) && at.is_multiple_of(8) && at < 1 << 56;
-    may_be_flags(flags) && pointer(class) && pointer(fptr)
+impl IoClass {
+    /// Tells whether an object of type T_FILE can have these flags.
+    pub fn may_be_flags(&self, flags: u64) -> bool {
+        flags & TYPE == T_FILE && flags <= self.layout.flags_most
+    }
+
+    /// Tells whether an object of type T_FILE can begin with these bytes.
+    pub fn may_be(&self, bytes: &[u8]) -> bool {
+        let [flags, class, fptr] = head(bytes);
+        let pointer = |at: u64| at > u64::from(u16::MAX) && at.is_multiple_of(8) && at < 1 << 56;
+        self.may_be_flags(flags) && pointer(class) && pointer(fptr)
+    }
+
+    /// Returns the address of the rb_io_t of an object; None if the object is no IO or was never opened.
+    pub fn fptr(&self, memory: &dyn Memory, object: u64) -> Option<u64> {
+        let bytes: [u8; 24] = structure(memory, object).filter(|bytes| self.may_be(bytes))?;
+        let [_, class, fptr] = head(&bytes);
+        let is_io = match self.layout.has_self() {
+            true => memory.u64(fptr) == Some(object),
+            false => self.is_ancestor_of(memory, class),
+        };
+        is_io.then_some(fptr)
+    }
+
+    /// Tells whether this class is the other one or an ancestor of it.
+    fn is_ancestor_of(&self, memory: &dyn Memory, class: u64) -> bool {
+        let superclass = |class: &u64| memory.u64(class.checked_add(SUPERCLASS)?);
+        let mut ancestors = std::iter::successors(Some(class), superclass).take(ANCESTORS_MOST);
+        self.address != 0 && ancestors.any(|one| one == self.address)
+    }
+
+    /// Reads the stream of an IO object; None if it is closed.
+    pub fn stream(&self, memory: &dyn Memory, object: u64, kept: u64) -> Option<StreamBuffer> {
+        let at = self.fptr(memory, object)?.checked_add(self.layout.before as u64)?;
+        let copy = structure::<IO_BYTES>(memory, at)?;
+        read_stable(memory, at, copy, |io| read(memory, object, at, io, kept))
+    }
 }
 
-/// Returns the address of the rb_io_t of an object; None if the object is no IO or was never opened.
-pub(super) fn fptr(memory: &dyn Memory, object: u64) -> Option<u64> {
-    let bytes: [u8; 24] = structure(memory, object).filter(|bytes| may_be(bytes))?;
-    let [_, _, fptr] = head(&bytes);
-    (memory.u64(fptr) == Some(object)).then_some(fptr)
-}
-
-/// Reads the stream of an IO object; None if it is closed.
-pub(super) fn stream(memory: &dyn Memory, object: u64, kept: u64) -> Option<StreamBuffer> {
-    let at = fptr(memory, object)?;
-    let copy = structure::<IO_BYTES>(memory, at)?;
-    read_stable(memory, at, copy, |io| read(memory, object, at, io, kept))
-}
-
+/// Reads a stream from the copy of its rb_io_t, which is at `at` without the pointer to the object.
 fn read(memory: &dyn Memory, object: u64, at: u64, io: &[u8; IO_BYTES], kept: u64) -> Option<StreamBuffer> {
     let fd = int(io, FD);
-    if word(io, SELF) != object || fd < 0 {
+    if fd < 0 || int(io, MODE) & OPENED == 0 {
         return None;
     }
     let written = part(io, WRITTEN)?;
@@ -127,7 +156,11 @@ fn lock(memory: &dyn Memory, mutex: u64) -> (Option<bool>, u64) {
     if mutex == 0 {
         return (Some(false), 0);
     }
-    let data = mutex.checked_add(DATA).and_then(|at| memory.u64(at));
-    let fiber = data.and_then(|data| memory.u64(data));
-    (fiber.map(|fiber| fiber != 0), fiber.unwrap_or(0))
+    let field = |offset: u64| mutex.checked_add(offset).and_then(|at| memory.u64(at));
+    let is_embedded = field(DATA_FLAGS).is_some_and(|flags| flags & EMBEDDED != 0);
+    let owner = match is_embedded {
+        true => field(DATA),
+        false => field(DATA).and_then(|data| memory.u64(data)),
+    };
+    (owner.map(|owner| owner != 0), owner.unwrap_or(0))
 }

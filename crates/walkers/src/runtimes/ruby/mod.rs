@@ -1,9 +1,10 @@
-//! Ruby 3.1: the buffers of its IO objects. RUBYOPT loads a hook.
+//! Ruby 2.7 to 3.4: the buffers of its IO objects. RUBYOPT loads a hook.
 //!
-//! Symbols lead to the standard streams only. Every other IO is an object of type T_FILE on Ruby's heap, whose
-//! rb_io_t points back to the object, so a search of the heap finds it.
+//! Symbols lead to the standard streams only. Every other IO is an object of type T_FILE on Ruby's heap, so a search of
+//! the heap finds it. In Ruby 3 its rb_io_t points back to the object; in Ruby 2.7 its class must inherit from IO.
 
 mod io;
+mod layout;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,8 @@ use std::sync::Arc;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
+use self::io::IoClass;
+use self::layout::RubyLayout;
 use crate::Walker;
 use crate::copied_memory::word;
 use crate::elf_image::ElfImage;
@@ -50,7 +53,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             max_delay: RuntimeFix::Hook("RUBYOPT loads a file with a thread that flushes STDOUT"),
             rescue: RuntimeFix::HookSubstitute(
                 "RUBYOPT loads a thread that flushes STDOUT every 10 ms; the bytes pending at the end are rescued in \
-                 Ruby 3.1, and lost in other versions, whose buffers weir cannot read",
+                 Ruby 2.7 to 3.4, and lost in other versions, whose buffers weir cannot read",
             ),
             fork: RuntimeFix::NotNeeded("Ruby itself flushes STDOUT before a fork"),
             order: SYNC,
@@ -63,7 +66,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     order: 30,
     detection: ProgramDetection::ProgramNames(&["ruby"]),
     buffers: BufferAccess::Readable(WalkerEntry {
-        symbols: &["ruby_version", "rb_stdin", "rb_stdout", "rb_stderr"],
+        symbols: &["ruby_version", "rb_stdin", "rb_stdout", "rb_stderr", IO_CLASS],
         own_symbols: &["ruby_version"],
         libraries: &["libruby"],
         detect,
@@ -86,6 +89,8 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
 
 /// The symbols of the standard streams.
 const STANDARD: [&str; 3] = ["rb_stdout", "rb_stderr", "rb_stdin"];
+/// The variable that points to the class IO.
+const IO_CLASS: &str = "rb_cIO";
 
 /// The walker of Ruby.
 #[derive(Debug)]
@@ -93,6 +98,9 @@ pub struct RubyStreams {
     pid: u32,
     /// Addresses of the variables that point to the standard streams.
     standard: Vec<u64>,
+    layout: &'static RubyLayout,
+    /// Address of the variable that points to the class IO; 0 without such a symbol.
+    io_class: u64,
     /// The objects that the last search found; None before the first search.
     objects: RefCell<Option<BTreeSet<u64>>>,
 }
@@ -108,12 +116,17 @@ impl RubyStreams {
         let text = image.symbol_at("ruby_version", start).map(|at| memory.bytes(at, 16)).unwrap_or_default();
         let version =
             String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
-        if !version.starts_with("3.1.") {
+        let Some(layout) = RubyLayout::of(&version) else {
             let name = if version.is_empty() { "of an unknown version" } else { &version };
             return Err(format!("ruby {name}"));
-        }
+        };
         let standard = STANDARD.iter().filter_map(|name| image.symbol_at(name, start)).collect();
-        Ok(RubyStreams { pid, standard, objects: RefCell::default() })
+        let io_class = image.symbol_at(IO_CLASS, start).unwrap_or(0);
+        Ok(RubyStreams { pid, standard, layout, io_class, objects: RefCell::default() })
+    }
+
+    fn class(&self, memory: &dyn Memory) -> IoClass {
+        IoClass { layout: self.layout, address: memory.u64(self.io_class).unwrap_or(0) }
     }
 }
 
@@ -124,17 +137,19 @@ impl Walker for RubyStreams {
 
     /// Reads the streams by address, the order in which Ruby finalizes its objects.
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
-        let mut objects = self.objects.borrow_mut();
-        let known = objects.get_or_insert_with(|| search(self.pid, memory));
+        let (class, mut objects) = (self.class(memory), self.objects.borrow_mut());
+        let known = objects.get_or_insert_with(|| search(self.pid, memory, class));
         known.extend(self.standard.iter().filter_map(|at| memory.u64(*at)));
-        known.retain(|object| io::fptr(memory, *object).is_some());
-        known.iter().filter_map(|object| io::stream(memory, *object, kept)).collect()
+        known.retain(|object| class.fptr(memory, *object).is_some());
+        known.iter().filter_map(|object| class.stream(memory, *object, kept)).collect()
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
         Some(Box::new(RubyStreams {
             pid: child,
             standard: self.standard.clone(),
+            layout: self.layout,
+            io_class: self.io_class,
             objects: self.objects.clone(),
         }))
     }
@@ -145,10 +160,10 @@ impl Walker for RubyStreams {
 }
 
 /// Returns the addresses of all IO objects.
-fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
+fn search(pid: u32, memory: &dyn Memory, class: IoClass) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     blocks(pid, memory, |start, data| {
-        let likely = candidates(start, data).filter(|object| io::fptr(memory, *object).is_some());
+        let likely = candidates(class, start, data).filter(|object| class.fptr(memory, *object).is_some());
         found.extend(likely);
         ControlFlow::Continue(())
     });
@@ -156,11 +171,11 @@ fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
 }
 
 /// Returns the addresses at which an object of type T_FILE can begin.
-fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
+fn candidates(class: IoClass, start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
     let words = data.as_chunks::<8>().0.iter().enumerate();
     // The first word rules out most addresses, so it is checked alone first.
-    let likely = words.filter(|(_, bytes)| io::may_be_flags(u64::from_le_bytes(**bytes)));
-    let complete = likely.filter(|(index, _)| io::may_be(&data[8 * index..]));
+    let likely = words.filter(move |(_, bytes)| class.may_be_flags(u64::from_le_bytes(**bytes)));
+    let complete = likely.filter(move |(index, _)| class.may_be(&data[8 * index..]));
     complete.map(move |(index, _)| start + 8 * index as u64)
 }
 

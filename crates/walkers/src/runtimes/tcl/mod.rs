@@ -1,10 +1,11 @@
-//! Tcl 8.6: the buffers of its channels. TCL_LIBRARY loads a hook.
+//! Tcl 8.6 and 9: the buffers of its channels. TCL_LIBRARY loads a hook.
 //!
 //! Every thread has a list of its channels, and no symbol leads to it. Next to the head of the list are the three
 //! standard channels, each with a mark that it is initialized, so a search of the heap finds the heads. The search
 //! accepts a head only if the list consists of channels that point back to their states.
 
 mod channel;
+mod layout;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use std::ops::ControlFlow;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
+use self::layout::{THREAD_BYTES, TclLayout};
 use crate::Walker;
 use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int};
 use crate::heap_search::blocks;
@@ -66,7 +68,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     buffers: BufferAccess::Readable(WalkerEntry {
         symbols: &[],
         own_symbols: &[],
-        libraries: &["libtcl8."],
+        libraries: &["libtcl8.", "libtcl9."],
         detect,
     }),
     unreached: &[],
@@ -76,30 +78,49 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
 
 fn detect(process: &ProcessImages, found: &mut Detected) {
     for region in process.starts().filter(|region| region.name().starts_with("libtcl")) {
-        if region.name().starts_with("libtcl8.6") {
-            found.add(region.start, Box::new(TclChannels::new(process.pid)));
+        let layouts = TclLayout::of_library(region.name());
+        if !layouts.is_empty() {
+            found.add(region.start, Box::new(TclChannels::new(process.pid, layouts)));
         } else if region.name().contains(".so") {
             found.add_unreadable(region.start, "tcl of an unknown version");
         }
     }
 }
 
-/// Size of the beginning of `ThreadSpecificData` of tclIO.c: handlers, the list, each standard channel and its mark.
-const THREAD_BYTES: usize = 64;
+/// Offset of the list of channels in `ThreadSpecificData`, behind the handlers.
 const LIST: usize = 8;
-const MARKS: [usize; 3] = [24, 40, 56];
 
 /// The walker of Tcl.
 #[derive(Debug)]
 pub struct TclChannels {
     pid: u32,
-    /// Addresses of the threads' data that the last search found. New channels appear in the same lists.
-    threads: RefCell<BTreeSet<u64>>,
+    /// The layouts that this library can have.
+    layouts: &'static [TclLayout],
+    /// Addresses of the threads' data that the last search found, with the index of the layout. New channels appear in
+    /// the same lists.
+    threads: RefCell<BTreeSet<(u64, usize)>>,
 }
 
 impl TclChannels {
-    pub(super) fn new(pid: u32) -> TclChannels {
-        TclChannels { pid, threads: RefCell::default() }
+    fn new(pid: u32, layouts: &'static [TclLayout]) -> TclChannels {
+        TclChannels { pid, layouts, threads: RefCell::default() }
+    }
+
+    /// Reads the streams, each with the mark that another channel is stacked on it.
+    fn read_channels(&self, memory: &dyn Memory, kept: u64) -> Vec<(StreamBuffer, bool)> {
+        let mut threads = self.threads.borrow_mut();
+        threads.retain(|(thread, layout)| !channels(memory, &self.layouts[*layout], *thread).is_empty());
+        if threads.is_empty() {
+            *threads = search(self.pid, memory, self.layouts);
+        }
+        let streams = threads.iter().flat_map(|(thread, layout)| {
+            let layout = &self.layouts[*layout];
+            channels(memory, layout, *thread).into_iter().filter_map(|state| {
+                let is_stacked = channel::is_stacked(memory, layout, state);
+                Some((channel::stream(memory, layout, state, kept)?, is_stacked))
+            })
+        });
+        streams.collect()
     }
 }
 
@@ -109,32 +130,25 @@ impl Walker for TclChannels {
     }
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
-        let mut threads = self.threads.borrow_mut();
-        threads.retain(|thread| !channels(memory, *thread).is_empty());
-        if threads.is_empty() {
-            *threads = search(self.pid, memory);
-        }
-        let states = threads.iter().flat_map(|thread| channels(memory, *thread));
-        states.filter_map(|state| channel::stream(memory, state, kept)).collect()
+        self.read_channels(memory, kept).into_iter().map(|(stream, _)| stream).collect()
     }
 
     fn read_in_exit_order(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
-        let mut found = self.read(memory, kept);
+        let mut found = self.read_channels(memory, kept);
         // A stacked channel, such as a compressor, changes the bytes before they are written.
-        for one in found.iter_mut().filter(|one| channel::is_stacked(memory, one.buffer.address)) {
+        for (one, _) in found.iter_mut().filter(|(_, is_stacked)| *is_stacked) {
             (one.drain_stores, one.partial_stores) = (Vec::new(), Vec::new());
         }
-        found
+        found.into_iter().map(|(stream, _)| stream).collect()
     }
 
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
-        let found = self.read(memory, BUFFER_MOST);
-        let plain = |one: &StreamBuffer| !channel::is_stacked(memory, one.buffer.address);
-        stream_buffer::pending(found.into_iter().filter(plain).collect())
+        let found = self.read_channels(memory, BUFFER_MOST).into_iter();
+        stream_buffer::pending(found.filter(|(_, is_stacked)| !is_stacked).map(|(one, _)| one).collect())
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
-        Some(Box::new(TclChannels { pid: child, threads: self.threads.clone() }))
+        Some(Box::new(TclChannels { pid: child, layouts: self.layouts, threads: self.threads.clone() }))
     }
 
     fn search_again(&self) {
@@ -142,23 +156,27 @@ impl Walker for TclChannels {
     }
 }
 
-/// Returns the addresses of the data of all threads that have channels.
-fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
+/// Returns the addresses of the data of all threads that have channels, each with the index of its layout.
+fn search(pid: u32, memory: &dyn Memory, layouts: &[TclLayout]) -> BTreeSet<(u64, usize)> {
     let mut found = BTreeSet::new();
     blocks(pid, memory, |start, data| {
-        found.extend(candidates(start, data).filter(|thread| !channels(memory, *thread).is_empty()));
+        for (index, layout) in layouts.iter().enumerate() {
+            let likely = candidates(layout, start, data);
+            let threads = likely.filter(|thread| !channels(memory, layout, *thread).is_empty());
+            found.extend(threads.map(|thread| (thread, index)));
+        }
         ControlFlow::Continue(())
     });
     found
 }
 
 /// Returns the addresses at which a list pointer and three marks can be a thread's data.
-fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
-    let is_mark = |bytes: &[u8; 8]| matches!(int(bytes, 0), 1 | -1);
+fn candidates(layout: &TclLayout, start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
+    let is_mark = |mark: i32| matches!(mark, 1 | -1);
     let words = data.as_chunks::<8>().0.windows(THREAD_BYTES / 8).enumerate();
     let fits = move |(_, words): &(usize, &[[u8; 8]])| {
         let list = u64::from_le_bytes(words[LIST / 8]);
-        MARKS.iter().all(|mark| is_mark(&words[mark / 8]))
+        layout.marks.iter().all(|mark| is_mark(int(&words[mark / 8], mark % 8)))
             && list > u64::from(u16::MAX)
             && list.is_multiple_of(8)
     };
@@ -167,11 +185,11 @@ fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
 
 /// Returns the states of a thread's channels, newest first, the order in which Tcl closes them. Empty if this is no
 /// list of channels.
-fn channels(memory: &dyn Memory, thread: u64) -> Vec<u64> {
+fn channels(memory: &dyn Memory, layout: &TclLayout, thread: u64) -> Vec<u64> {
     let (mut found, mut visited) = (Vec::new(), BTreeSet::new());
     let mut at = thread.checked_add(LIST as u64).and_then(|at| memory.u64(at)).unwrap_or(0);
     while at != 0 && found.len() < STREAMS_MOST && visited.insert(at) {
-        let Some(next) = channel::next(memory, at) else { break };
+        let Some(next) = channel::next(memory, layout, at) else { break };
         found.push(at);
         at = next;
     }

@@ -1,7 +1,11 @@
 //! Tests on memory with Tcl's structures, also damaged ones.
 
-use proptest::prelude::*;
+use std::collections::BTreeSet;
 
+use proptest::prelude::*;
+use weir_model::Mode;
+
+use super::layout::TclLayout;
 use super::{TclChannels, candidates, channel, channels};
 use crate::Walker;
 use crate::copied_memory::BUFFER_MOST;
@@ -21,47 +25,93 @@ fn at(index: usize) -> u64 {
     BASE + 8 * index as u64
 }
 
-/// Returns a channel of descriptor 7 with "abc" in the buffer that is being filled.
+/// Returns a channel of descriptor 7 with "abc" in the buffer that is being filled, as Tcl 8.6.13 lays it out.
 fn words() -> Vec<u64> {
+    words_of(&of_8_6()[0])
+}
+
+fn words_of(layout: &TclLayout) -> Vec<u64> {
     let mut words = vec![0; 130];
     words[THREAD + 1] = at(STATE);
-    (words[THREAD + 3], words[THREAD + 5], words[THREAD + 7]) = (1, 1, 1);
+    for mark in layout.marks {
+        words[THREAD + mark / 8] |= 1 << (8 * (mark % 8));
+    }
     (words[STATE + 12], words[STATE + 21]) = (at(SECOND), 4096);
-    (words[STATE + 25], words[STATE + 26]) = (at(CHANNEL), at(CHANNEL));
+    (words[STATE + layout.top / 8], words[STATE + layout.bottom() / 8]) = (at(CHANNEL), at(CHANNEL));
     words[CHANNEL..CHANNEL + 3].copy_from_slice(&[at(STATE), at(FILE), at(TYPE)]);
     words[FILE..FILE + 2].copy_from_slice(&[at(CHANNEL), 7]);
     (words[TYPE], words[NAME]) = (at(NAME), u64::from_le_bytes(*b"file\0\0\0\0"));
     for (buffer, text) in [(FIRST, b"12345678"), (SECOND, b"abcdefgh")] {
-        words[buffer..buffer + 3].copy_from_slice(&[1 | 19 << 32, 16 | 40 << 32, 0]);
-        words[buffer + 5] = u64::from_le_bytes(*text);
+        match layout.wide {
+            false => words[buffer..buffer + 3].copy_from_slice(&[1 | 19 << 32, 16 | 40 << 32, 0]),
+            true => words[buffer..buffer + 5].copy_from_slice(&[1, 19, 16, 40, 0]),
+        }
+        // Behind the head and 16 unused bytes.
+        words[buffer + layout.head_bytes() / 8 + 2] = u64::from_le_bytes(*text);
     }
     words
 }
 
+fn of_8_6() -> &'static [TclLayout] {
+    TclLayout::of_library("libtcl8.6.so")
+}
+
+fn all_layouts() -> impl Iterator<Item = &'static TclLayout> {
+    of_8_6().iter().chain(TclLayout::of_library("libtcl9.0.so"))
+}
+
 fn tcl() -> TclChannels {
-    TclChannels {
-        pid: u32::MAX,
-        threads: [at(THREAD)].into_iter().collect::<std::collections::BTreeSet<_>>().into(),
-    }
+    tcl_of(&of_8_6()[0])
+}
+
+fn tcl_of(layout: &'static TclLayout) -> TclChannels {
+    let layouts = std::slice::from_ref(layout);
+    let threads: BTreeSet<(u64, usize)> = [(at(THREAD), 0)].into();
+    TclChannels { pid: u32::MAX, layouts, threads: threads.into() }
 }
 
 fn pending(words: &[u64]) -> Vec<(i32, Vec<u8>)> {
-    tcl().pending(&TestMemory::of(words)).into_iter().map(|one| (one.fd, one.bytes)).collect()
+    pending_of(&of_8_6()[0], words)
+}
+
+fn pending_of(layout: &'static TclLayout, words: &[u64]) -> Vec<(i32, Vec<u8>)> {
+    let found = tcl_of(layout).pending(&TestMemory::of(words));
+    found.into_iter().map(|one| (one.fd, one.bytes)).collect()
 }
 
 #[test]
-fn a_channel() {
-    let memory = TestMemory::of(&words());
-    assert_eq!(candidates(BASE, &memory.0).collect::<Vec<_>>(), [at(THREAD)]);
-    assert_eq!(channels(&memory, at(THREAD)), [at(STATE)]);
-    assert_eq!(pending(&words()), [(7, b"abc".to_vec())]);
-    let mut queued = words();
-    queued[STATE + 13] = at(FIRST);
-    assert_eq!(pending(&queued), [(7, b"123abc".to_vec())], "the queue comes first");
-    assert!(
-        tcl().pending(&TestMemory::of(&queued))[0].drain_stores.is_empty(),
-        "TclChannels goes on with the queue"
-    );
+fn a_channel_of_each_version() {
+    for layout in all_layouts() {
+        let memory = TestMemory::of(&words_of(layout));
+        assert_eq!(candidates(layout, BASE, &memory.0).collect::<Vec<_>>(), [at(THREAD)], "{layout:?}");
+        assert_eq!(channels(&memory, layout, at(THREAD)), [at(STATE)], "{layout:?}");
+        assert_eq!(pending_of(layout, &words_of(layout)), [(7, b"abc".to_vec())], "{layout:?}");
+        let others = all_layouts().filter(|one| one.top != layout.top);
+        for other in others {
+            assert!(channels(&memory, other, at(THREAD)).is_empty(), "{layout:?} as {other:?}");
+        }
+        let mut queued = words_of(layout);
+        queued[STATE + 13] = at(FIRST);
+        assert_eq!(pending_of(layout, &queued), [(7, b"123abc".to_vec())], "the queue comes first");
+        let found = tcl_of(layout).pending(&TestMemory::of(&queued));
+        assert!(found[0].drain_stores.is_empty(), "Tcl goes on with the queue");
+    }
+    for name in ["libtcl8.5.so", "libtcl8.7.so", "libtclx8.6.so", "libtcl.so"] {
+        assert_eq!(TclLayout::of_library(name), [], "{name}");
+    }
+}
+
+#[test]
+fn modes() {
+    for layout in all_layouts() {
+        let flags = [(0, Mode::Full), (layout.by_line, Mode::Line), (layout.unbuffered(), Mode::None)];
+        for (flags, mode) in flags {
+            let mut words = words_of(layout);
+            words[STATE + 1] = flags as u64;
+            let found = tcl_of(layout).buffers(&TestMemory::of(&words));
+            assert_eq!(found[0].mode, Some(mode), "{layout:?}");
+        }
+    }
 }
 
 #[test]
@@ -80,18 +130,29 @@ fn descriptors_by_type() {
 }
 
 #[test]
+fn a_socket_of_tcl_9() {
+    let layout = &TclLayout::of_library("libtcl9.1.so")[0];
+    let mut words = words_of(layout);
+    words[NAME] = u64::from_le_bytes(*b"tcp\0\0\0\0\0");
+    words[FILE + 1..FILE + 4].copy_from_slice(&[0, 0, 9]);
+    assert_eq!(pending_of(layout, &words), [(9, b"abc".to_vec())]);
+}
+
+#[test]
 fn drained_as_tcl_flushes() {
-    let mut memory = TestMemory::of(&words());
-    let one = tcl().pending(&memory).remove(0);
-    let mut put = |stores: Vec<crate::MemoryStore>| {
-        for store in stores {
-            let start = (store.address - BASE) as usize;
-            memory.0[start..start + store.bytes.len()].copy_from_slice(&store.bytes);
-        }
-        tcl().pending(&memory).into_iter().map(|one| one.bytes).collect::<Vec<_>>()
-    };
-    assert_eq!(put(one.partial_drain(2).unwrap()), [b"c".to_vec()]);
-    assert_eq!(put(one.drain_stores), Vec::<Vec<u8>>::new());
+    for layout in all_layouts() {
+        let mut memory = TestMemory::of(&words_of(layout));
+        let one = tcl_of(layout).pending(&memory).remove(0);
+        let mut put = |stores: Vec<crate::MemoryStore>| {
+            for store in stores {
+                let start = (store.address - BASE) as usize;
+                memory.0[start..start + store.bytes.len()].copy_from_slice(&store.bytes);
+            }
+            tcl_of(layout).pending(&memory).into_iter().map(|one| one.bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(put(one.partial_drain(2).unwrap()), [b"c".to_vec()], "{layout:?}");
+        assert_eq!(put(one.drain_stores), Vec::<Vec<u8>>::new(), "{layout:?}");
+    }
 }
 
 #[test]
@@ -119,7 +180,7 @@ fn damaged_structures_are_left_out() {
 fn a_list_in_a_ring_ends() {
     let mut words = words();
     words[STATE + 27] = at(STATE);
-    assert_eq!(channels(&TestMemory::of(&words), at(THREAD)), [at(STATE)]);
+    assert_eq!(channels(&TestMemory::of(&words), &of_8_6()[0], at(THREAD)), [at(STATE)]);
 }
 
 #[test]
@@ -141,14 +202,16 @@ proptest! {
             words[300 + state / 40 * 8] = at(state);
         }
         let memory = TestMemory::of(&words);
-        for state in (BASE..BASE + 8 * 420).step_by(8) {
-            channels(&memory, state);
-            channel::is_stacked(&memory, state);
-            if let Some(one) = channel::stream(&memory, state, BUFFER_MOST) {
-                prop_assert!(one.buffer.fd >= 0 && one.buffer.unread.len() <= 64);
-                prop_assert_eq!(one.buffer.pending.len() as u64, one.buffer.pending_bytes);
+        for layout in all_layouts() {
+            for state in (BASE..BASE + 8 * 420).step_by(8) {
+                channels(&memory, layout, state);
+                channel::is_stacked(&memory, layout, state);
+                if let Some(one) = channel::stream(&memory, layout, state, BUFFER_MOST) {
+                    prop_assert!(one.buffer.fd >= 0 && one.buffer.unread.len() <= 64);
+                    prop_assert_eq!(one.buffer.pending.len() as u64, one.buffer.pending_bytes);
+                }
             }
+            candidates(layout, BASE, &memory.0).for_each(drop);
         }
-        candidates(BASE, &memory.0).for_each(drop);
     }
 }

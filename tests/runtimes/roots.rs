@@ -1,0 +1,86 @@
+//! Root directories of Debian releases. mmdebstrap(1) makes them in the target directory, where they stay.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A release, and the packages of its root directory. A word in `more` with a colon is `SUITE:PACKAGE`, from another suite.
+pub struct Release {
+    pub suite: &'static str,
+    pub packages: &'static [&'static str],
+    /// A suite whose packages the release gets too.
+    pub more: Option<&'static str>,
+}
+
+/// The packages of every release.
+const COMMON: &[&str] = &[
+    "base-files",
+    "bash",
+    "coreutils",
+    "dash",
+    "procps",
+    "perl-base",
+    "libc6-dev",
+    "gcc",
+    "g++",
+    "python3",
+    "ruby",
+    "musl-dev",
+    "musl-tools",
+    "pypy3",
+];
+
+pub const RELEASES: &[Release] = &[
+    Release { suite: "bullseye", packages: &["lua5.3", "tcl8.6"], more: None },
+    Release { suite: "bookworm", packages: &["lua5.4", "tcl8.6"], more: None },
+    Release { suite: "trixie", packages: &["lua5.4", "tcl8.6", "tcl9.0"], more: None },
+    Release {
+        suite: "sid",
+        packages: &["lua5.4", "tcl8.6", "tcl9.0", "tcl9.1", "python3.13", "python3.15", "ruby3.4"],
+        more: Some("experimental"),
+    },
+];
+
+/// Returns the root directory of a release, which it makes if it does not exist. Fails with the reason.
+pub fn root(release: &Release, folder: &Path) -> Result<PathBuf, String> {
+    let (root, unfinished) = (folder.join(release.suite), folder.join(format!("{}.new", release.suite)));
+    if root.exists() {
+        return Ok(root);
+    }
+    let _ = fs::remove_dir_all(&unfinished);
+    fs::create_dir_all(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+    let packages = [COMMON, release.packages].concat().join(",");
+    let mut command = Command::new("mmdebstrap");
+    command.args(["--variant=extract", "--quiet", "--include", &packages, release.suite]).arg(&unfinished);
+    if let Some(more) = release.more {
+        let mirror = mirror().ok_or("apt's sources name no mirror")?;
+        command.args([release.suite, more].map(|suite| format!("deb {mirror} {suite} main")));
+    }
+    let output = command.output().map_err(|why| format!("mmdebstrap: {why}"))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let why = text.lines().find(|line| line.starts_with("E:")).unwrap_or("mmdebstrap failed").to_owned();
+        let _ = fs::remove_dir_all(&unfinished);
+        return Err(why);
+    }
+    for name in ["proc", "dev", "sys", "tmp", "run"] {
+        fs::create_dir_all(unfinished.join(name)).map_err(|why| format!("mkdir {name}: {why}"))?;
+    }
+    fs::rename(&unfinished, &root).map_err(|why| format!("rename: {why}"))?;
+    Ok(root)
+}
+
+/// Returns the address from which apt gets the packages of this machine.
+fn mirror() -> Option<String> {
+    let folder =
+        fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten().map(|file| file.path());
+    let files = folder.chain([PathBuf::from("/etc/apt/sources.list")]);
+    let texts = files.filter_map(|file| fs::read_to_string(file).ok());
+    texts.into_iter().find_map(|text| {
+        let lines = text.lines().filter(|line| line.starts_with("deb ") || line.starts_with("URIs:"));
+        let mut words = lines.flat_map(str::split_whitespace);
+        words
+            .find(|word| word.contains("://") && word.trim_end_matches('/').ends_with("/debian"))
+            .map(str::to_owned)
+    })
+}
