@@ -52,12 +52,14 @@ const fn compiler(
 
 const GLIBC: &str = "/lib/$(uname -m)-linux-gnu/libc.so.6";
 const MUSL: &str = "/lib/ld-musl-$(uname -m).so.1 2>&1";
+/// The folder of libc.so in releases whose /lib is not /usr/lib. Without it libc.a is linked.
+const MUSL_DYNAMIC: &[&str] = &["-O2", "-L/lib/x86_64-linux-musl", "-L/lib/aarch64-linux-musl"];
 const TCL: &str = "echo 'puts [info patchlevel]' | ";
 
 const RUNTIMES: &[Runtime] = &[
     compiler("glibc", "gcc", GLIBC, "program.c", &["-O2"]),
     compiler("glibc, static", "gcc", GLIBC, "program.c", &["-O2", "-static"]),
-    compiler("musl", "musl-gcc", MUSL, "program.c", &["-O2"]),
+    compiler("musl", "musl-gcc", MUSL, "program.c", MUSL_DYNAMIC),
     compiler("musl, static", "musl-gcc", MUSL, "program.c", &["-O2", "-static"]),
     compiler("libstdc++", "g++", "g++ -dumpfullversion", "program.cc", &["-O2"]),
     compiler("libstdc++, static", "g++", "g++ -dumpfullversion", "program.cc", &["-O2", "-static"]),
@@ -109,7 +111,8 @@ fn version(root: &Path, runtime: &Runtime) -> String {
     let text = common::text(&output.stdout);
     let is_version =
         |word: &&str| word.starts_with(|first: char| first.is_ascii_digit()) && word.contains('.');
-    let words = text.split(|letter: char| letter.is_whitespace() || matches!(letter, '(' | ')' | ','));
+    let words =
+        text.split(|letter: char| letter.is_whitespace() || matches!(letter, '(' | ')' | ',' | '-' | '+'));
     let mut versions = words.map(|word| word.trim_end_matches('.')).filter(is_version);
     versions.next().unwrap_or("unknown").into()
 }
@@ -122,7 +125,12 @@ fn command(root: &Path, runtime: &Runtime, dir: &str) -> Vec<String> {
     let Some(options) = runtime.compiles else { return vec![runtime.program.into(), source] };
     let program = format!("{dir}/program");
     let mut compiler = inside(root, dir);
-    let output = compiler.arg(runtime.program).args(options).args(["-o", &program, &source]).output();
+    // musl-gcc calls cc, which only the configuration of a package would make.
+    let output = compiler
+        .args(["env", "REALGCC=gcc", runtime.program])
+        .args(options)
+        .args(["-o", &program, &source])
+        .output();
     let output = output.expect("unshare starts");
     assert!(output.status.success(), "{} {options:?}: {}", runtime.program, common::text(&output.stderr));
     vec![program]
