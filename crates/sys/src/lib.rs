@@ -22,6 +22,7 @@ pub mod process_access;
 pub mod process_stat;
 pub mod ptrace;
 pub mod seccomp;
+pub mod seccomp_copy;
 mod shared_memory;
 pub mod signals;
 pub mod syscalls;

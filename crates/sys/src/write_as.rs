@@ -7,10 +7,10 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::seccomp_copy::SeccompCopy;
 use crate::shared_memory::Shared;
 use crate::writer_identity::{FileSizeLimit, WriterIdentity, file_size_limit};
 
@@ -39,6 +39,8 @@ pub struct ChildCredentials {
     changes_groups: bool,
     /// None if the user namespace is the caller's own.
     user_namespace: Option<File>,
+    /// The filters that judge the child's calls, and the number that the file's descriptor has for them.
+    filters: Option<(SeccompCopy, RawFd)>,
 }
 
 impl ChildCredentials {
@@ -61,7 +63,13 @@ impl ChildCredentials {
             file_size: (limit.0.min(hard), hard),
             changes_groups,
             user_namespace,
+            filters: None,
         })
+    }
+
+    /// Lets these filters judge the child's calls. Its file then has the descriptor `fd`.
+    pub fn with_filters(self, filters: SeccompCopy, fd: RawFd) -> ChildCredentials {
+        ChildCredentials { filters: Some((filters, fd)), ..self }
     }
 
     /// Runs `work` on `file` in a child with these credentials. Returns the number of bytes that it wrote. Fails if the
@@ -85,11 +93,12 @@ impl ChildCredentials {
             0 => self.run_in_child(file, &progress, work),
             pid => pid,
         };
-        wait_or_kill(pid);
+        let status = wait_or_kill(pid);
+        let is_refused = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSYS;
         let written = progress.written.load(Relaxed);
         let error = match progress.errno.load(Relaxed) {
             0 if progress.is_finished.load(Relaxed) => return (written, Ok(())),
-            0 if progress.is_set_up.load(Relaxed) => libc::ETIMEDOUT,
+            0 if progress.is_set_up.load(Relaxed) && !is_refused => libc::ETIMEDOUT,
             0 => libc::EPERM,
             errno => errno,
         };
@@ -104,7 +113,26 @@ impl ChildCredentials {
     ) -> ! {
         close_others(file.as_raw_fd(), self.user_namespace.as_ref().map(|file| file.as_raw_fd()));
         match self.take() {
+            // SAFETY: the calls take numbers. The descriptor that is replaced, if any, is used by nobody.
+            0 if self
+                .filters
+                .as_ref()
+                .is_some_and(|(_, fd)| unsafe { libc::dup2(file.as_raw_fd(), *fd) } < 0) =>
+            {
+                progress.errno.store(libc::EBADF, Relaxed);
+            }
             0 => {
+                let file = match &self.filters {
+                    // SAFETY: `dup2` has opened the descriptor, and this process never closes it.
+                    Some((_, fd)) => unsafe { BorrowedFd::borrow_raw(*fd) },
+                    None => file,
+                };
+                let errno = self.filters.as_ref().map_or(0, |(filters, _)| filters.install());
+                if errno != 0 {
+                    progress.errno.store(errno, Relaxed);
+                    // SAFETY: ends the child without the parent's exit handlers.
+                    unsafe { libc::_exit(0) }
+                }
                 progress.is_set_up.store(true, Relaxed);
                 work(file, progress);
                 progress.is_finished.store(true, Relaxed);
@@ -197,14 +225,16 @@ fn close_others(file: RawFd, other: Option<RawFd>) {
     close(high + 1, u32::MAX);
 }
 
-/// Waits for the child, and kills it when its time is over. A child that cannot even be killed is left alone.
-fn wait_or_kill(pid: libc::pid_t) {
+/// Waits for the child, and kills it when its time is over. A child that cannot even be killed is left alone. Returns the wait
+/// status; 0 without one.
+fn wait_or_kill(pid: libc::pid_t) -> i32 {
     const LONGEST_PAUSE: Duration = Duration::from_millis(2);
     /// The time for which a killed child may take to end.
     const GRACE: Duration = Duration::from_millis(50);
     let (started, mut pause, mut is_killed) = (Instant::now(), Duration::from_micros(20), false);
-    // SAFETY: the calls take numbers and a null pointer; the child is not reaped, so the number is its own.
-    while unsafe { libc::waitpid(pid, null_mut(), libc::WNOHANG | libc::__WALL) } == 0 {
+    let mut status = 0;
+    // SAFETY: the calls take numbers and a pointer to this frame; the child is not reaped, so the number is its own.
+    while unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::__WALL) } == 0 {
         if started.elapsed() > TIMEOUT && !is_killed {
             // SAFETY: as above.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -216,6 +246,7 @@ fn wait_or_kill(pid: libc::pid_t) {
         std::thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+    status
 }
 
 #[cfg(test)]

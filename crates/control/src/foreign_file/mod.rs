@@ -18,6 +18,7 @@ use rustix::fs::FileType;
 use rustix::io::{Errno, ReadWriteFlags};
 use weir_sys::errno_text;
 use weir_sys::ptrace::{PtraceStop, same_file};
+use weir_sys::seccomp_copy::SeccompCopy;
 use weir_sys::write_as::{ChildCredentials, WriteProgress};
 use weir_sys::writer_identity::{WriterIdentity, has_seccomp_filter};
 
@@ -57,6 +58,8 @@ enum Writer {
     Weir,
     /// The first of these stopped threads of the process that can, by its own descriptor; else a child of weir.
     Other { tids: Vec<u32>, fd: i32, child: io::Result<ChildCredentials> },
+    /// A child of weir under the seccomp filters of the process, which could kill a thread for the calls of weir.
+    Filtered(ChildCredentials),
 }
 
 /// The reason why weir does not write to a descriptor at all.
@@ -123,6 +126,7 @@ impl ForeignFile {
             }
             Writer::Other { tids, fd, child } => write_by_thread(tids, *fd, file, sink, bytes)
                 .unwrap_or_else(|| write_by_child(child, file, sink, bytes)),
+            Writer::Filtered(child) => write_under_filters(child, file, sink, bytes),
         }
     }
 }
@@ -156,6 +160,35 @@ fn write_by_child(
     WriteOutcome { written, ..result.err().map_or_else(WriteOutcome::default, failed) }
 }
 
+/// Writes in pieces, each by one plain write(2) of a child: a filter may refuse all other calls.
+fn write_under_filters(
+    child: &ChildCredentials,
+    file: BorrowedFd,
+    sink: &Sink,
+    bytes: &[u8],
+) -> WriteOutcome {
+    let mut outcome = WriteOutcome::default();
+    while outcome.written < bytes.len() {
+        let rest = &bytes[outcome.written..];
+        let piece = match sink.next_length(file, rest.len()) {
+            Ok(0) => break,
+            Ok(length) => &rest[..length],
+            Err(errno) => return WriteOutcome { error: Some(errno.into()), ..outcome },
+        };
+        let (written, result) = child.run(file, |file, progress| {
+            let note = |written| progress.written.store(written, Relaxed);
+            note_error(progress, rustix::io::write(file, piece).map(note));
+        });
+        outcome.written += written;
+        match result {
+            Err(error) => return WriteOutcome { error: Some(error), ..outcome },
+            Ok(()) if written == 0 => break,
+            Ok(()) => {}
+        }
+    }
+    outcome
+}
+
 fn no_identity_text(error: &io::Error) -> String {
     format!("weir cannot take the identity of the process: {}", errno_text(error))
 }
@@ -178,9 +211,15 @@ fn writer(thread: &TargetThread, fd: i32, stopped: &[u32]) -> Result<Writer, For
         return Ok(Writer::Weir);
     }
     if has_seccomp_filter(thread.tid) {
-        let why =
-            "the process has another identity than weir, and a seccomp filter: only its own write is safe";
-        return Err(ForeignFileError::Refused(why.into()));
+        let child = SeccompCopy::of(thread.tid).and_then(|filters| {
+            Ok(ChildCredentials::of(thread.tid, identity.clone(), own)?.with_filters(filters, fd))
+        });
+        return child.map(Writer::Filtered).map_err(|error| {
+            ForeignFileError::Refused(format!(
+                "the process has another identity than weir, and a seccomp filter that weir cannot take: {}",
+                errno_text(&error)
+            ))
+        });
     }
     match ChildCredentials::of(thread.tid, identity.clone(), own) {
         Err(error) if stopped.is_empty() => Err(ForeignFileError::Refused(no_identity_text(&error))),

@@ -74,6 +74,16 @@ fn ptrace(request: i64, tid: u32, address: usize, data: usize) -> io::Result<i64
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer as i64) }
 }
 
+/// Returns a seccomp filter of a stopped tracee by its number, from the newest (PTRACE_SECCOMP_GET_FILTER); an instruction is
+/// a struct sock_filter of 8 bytes. Fails with ENOENT if there is none.
+pub(crate) fn seccomp_filter(tid: u32, number: usize) -> io::Result<Vec<[u8; 8]>> {
+    const GET_FILTER: i64 = 0x420c;
+    let length = ptrace(GET_FILTER, tid, number, 0)?;
+    let mut filter = vec![[0; 8]; length as usize];
+    ptrace(GET_FILTER, tid, number, filter.as_mut_ptr() as usize)?;
+    Ok(filter)
+}
+
 /// Makes the calling thread the tracer of a thread, without stopping it (PTRACE_SEIZE).
 ///
 /// Fails with EPERM if the thread has another tracer or may not be traced, and with ESRCH if it has ended.
