@@ -15,6 +15,7 @@ mod dist;
 mod exit_status;
 mod flush;
 mod lab;
+mod log;
 mod output;
 mod output_file;
 mod peek;
@@ -46,6 +47,7 @@ Examples:
   weir run -- ./program                write all bytes within 100 ms, fast
   weir peek 4711                       show the buffers of a running process
   weir flush 4711                      write its buffers now
+  weir log -o all.log --listen unix:s  collect whole records from many writers
   weir top                             list tiny calls and pending bytes, live
 
 Exit status:
@@ -60,6 +62,7 @@ enum Verb {
     Bench(Box<bench::Args>),
     Trace(Box<trace::Args>),
     Lab(lab::Args),
+    Log(Box<log::Args>),
     Run(Box<run::Args>),
     Peek(peek::Args),
     Flush(flush::Args),
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
         Verb::Lab(args) => lab::run(&args),
+        Verb::Log(args) => log::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Peek(args) => peek::run(&args),
         Verb::Flush(args) => flush::run(&args),

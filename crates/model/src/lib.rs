@@ -12,6 +12,7 @@ pub mod flush;
 pub mod knee;
 pub mod lab;
 pub mod number;
+pub mod log;
 pub mod peek;
 pub mod run;
 pub mod runtime;

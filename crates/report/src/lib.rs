@@ -12,6 +12,7 @@ pub mod csv;
 pub mod flush;
 pub mod json;
 pub mod lab;
+pub mod log;
 pub mod markdown;
 pub mod number;
 pub mod peek;

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod code_pages;
 pub mod command;
 pub mod companion;
+pub mod datagram;
 pub mod elf;
 pub mod error;
 pub mod executable;

@@ -1,0 +1,82 @@
+//! `weir log check`: counts the whole, torn and interleaved records of a log.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use weir_collect::Framing;
+use weir_collect::check::{CheckOptions, check};
+use weir_tui::style::stdout_style;
+
+use super::options::parse_regex;
+use crate::console;
+use crate::exit_status::{FAILED, USAGE};
+use crate::output::OutputOptions;
+
+/// Count the whole, torn and interleaved records of a log, by writer, and show where it is damaged
+///
+/// Without --pattern and --uniform a record is whole if it ends, and torn if it contains NUL bytes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help("Write the counts as JSON (schema weir-log-check/1); - is standard output")))]
+pub struct Args {
+    /// The log
+    #[arg(value_name = "FILE")]
+    log: PathBuf,
+
+    /// How records end, as for weir log
+    #[arg(long, value_name = "FORM", default_value = "newline")]
+    record: Framing,
+
+    /// What a whole record looks like. (?<writer>…) names its writer, (?<number>…) its number
+    #[arg(long, value_name = "REGEX", value_parser = parse_regex)]
+    pattern: Option<regex::bytes::Regex>,
+
+    /// Each record consists of one byte, repeated, which is its writer
+    #[arg(long, conflicts_with = "pattern")]
+    uniform: bool,
+
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir log check all.log
+  weir log check out --record len:9999 --uniform
+  weir log check web.log --pattern '(?<writer>web\\d+)\\[\\d+\\]: #(?<number>\\d+) .*'
+
+Exit status:
+  0  every record is whole, and no number is missing or came again
+  1  records are damaged or missing, or the log cannot be read
+  2  wrong usage";
+
+/// Runs `weir log check` and returns the exit status.
+pub fn run(args: &Args) -> ExitCode {
+    let mut files = match args.output.open() {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln_lossy!("weir: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let options = CheckOptions { framing: args.record, pattern: args.pattern.clone(), uniform: args.uniform };
+    let document = match check(&args.log, &options) {
+        Ok(document) => document,
+        Err(error) => {
+            eprintln_lossy!("weir: {error}");
+            return ExitCode::from(FAILED);
+        }
+    };
+    let printed = match files.shows_screen() {
+        true => console::print_screen(&weir_report::log::check_screen(&document, &stdout_style())),
+        false => Ok(()),
+    };
+    match printed.and_then(|()| files.write_json(&document)) {
+        Ok(()) if document.is_good() => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::from(FAILED),
+        Err(error) => {
+            eprintln_lossy!("weir: {error}");
+            ExitCode::from(FAILED)
+        }
+    }
+}

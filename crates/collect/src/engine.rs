@@ -1,0 +1,503 @@
+//! The event loop: waits for sources, signals and syncs, and ends in order.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::fs::Timespec;
+use rustix::io::Errno;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use slab::Slab;
+
+use crate::error::{Error, io_error};
+use crate::intake::{Collector, IntakeCounts};
+use crate::options::{Options, Overflow, SyncPolicy};
+use crate::sink::{Sink, SinkOptions};
+use crate::source::{self, Progress, Source};
+use crate::stamp::Receipt;
+use crate::status::{ControlSocket, StatusInput};
+use crate::summary::Summary;
+
+/// The numbers of events that are no source in the outer set.
+const SIGNALS: u64 = 0;
+const SYNCED: u64 = 1;
+const SOURCES: u64 = 2;
+const CONTROL: u64 = 3;
+
+/// The most events that one wait returns.
+const EVENTS: usize = 512;
+
+/// A source in the loop.
+struct Entry {
+    source: Box<dyn Source>,
+    /// The source's descriptor is in the inner set.
+    polled: bool,
+}
+
+/// The collector while it runs.
+pub struct Engine {
+    collector: Collector,
+    sources: Slab<Entry>,
+    /// The sources that are no connections.
+    others: Vec<usize>,
+    /// Signals, syncs, the control socket, and the inner set.
+    outer: OwnedFd,
+    /// The descriptors of the sources. It is not polled while the log cannot be written.
+    inner: OwnedFd,
+    inner_polled: bool,
+    signals: [(i32, UnixStream); 3],
+    control: Option<ControlSocket>,
+    connections: usize,
+    started: Instant,
+    ending: Option<Instant>,
+}
+
+impl Engine {
+    /// Opens the log and all sources.
+    ///
+    /// # Errors
+    /// Something cannot be opened: the sentence names it and says what to do.
+    pub fn open(options: Options) -> Result<Self, Error> {
+        raise_file_limit();
+        let sink = Sink::open(SinkOptions::of(&options))?;
+        let epoll = || epoll::create(CreateFlags::CLOEXEC).map_err(|errno| epoll_error("create", errno));
+        let (outer, inner) = (epoll()?, epoll()?);
+        let signals = [signal_pipe(SIGHUP)?, signal_pipe(SIGTERM)?, signal_pipe(SIGINT)?];
+        let specs = options.sources.clone();
+        let control = options.output.as_deref().and_then(ControlSocket::open);
+        let collector = Collector::new(options, sink);
+        let mut engine = Self {
+            collector,
+            sources: Slab::new(),
+            others: Vec::new(),
+            outer,
+            inner,
+            inner_polled: true,
+            signals,
+            control,
+            connections: 0,
+            started: Instant::now(),
+            ending: None,
+        };
+        engine.watch_outer()?;
+        for spec in &specs {
+            for source in source::open(spec, &engine.collector.options)? {
+                engine.add(source)?;
+            }
+        }
+        Ok(engine)
+    }
+
+    fn watch_outer(&self) -> Result<(), Error> {
+        let add = |fd: rustix::fd::BorrowedFd, number| {
+            epoll::add(&self.outer, fd, EventData::new_u64(number), EventFlags::IN).map_err(|errno| epoll_error("add to", errno))
+        };
+        for (_, pipe) in &self.signals {
+            add(pipe.as_fd(), SIGNALS)?;
+        }
+        add(self.collector.sink.sync_event().as_fd(), SYNCED)?;
+        if let Some(control) = &self.control {
+            add(control.as_fd(), CONTROL)?;
+        }
+        add(self.inner.as_fd(), SOURCES)
+    }
+
+    fn add(&mut self, source: Box<dyn Source>) -> Result<(), Error> {
+        let is_connection = source.is_connection();
+        let number = self.sources.insert(Entry { source, polled: false });
+        match is_connection {
+            true => self.connections += 1,
+            false => self.others.push(number),
+        }
+        self.poll(number)
+    }
+
+    /// Adds the descriptor of a source to the inner set, or removes it, as the source wants.
+    fn poll(&mut self, number: usize) -> Result<(), Error> {
+        let entry = &mut self.sources[number];
+        if let Some(fd) = entry.source.poll_fd()
+            && !entry.polled
+        {
+            epoll::add(&self.inner, fd, EventData::new_u64(number as u64), EventFlags::IN)
+                .map_err(|errno| epoll_error("add to", errno))?;
+            entry.polled = true;
+        }
+        Ok(())
+    }
+
+    /// Returns the messages for the user so far.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        let mut messages = self.collector.sink.take_messages();
+        messages.append(&mut self.collector.messages);
+        messages
+    }
+
+    /// Runs until all sources have ended, or a signal ends it. `report` gets sentences for the user.
+    ///
+    /// # Errors
+    /// The log could not be written at the end, or a sync failed.
+    pub fn run(mut self, report: &mut dyn FnMut(&str)) -> (Summary, Result<(), Error>) {
+        crate::notify::ready();
+        let result = loop {
+            for message in self.take_messages() {
+                report(&message);
+            }
+            if self.is_over() {
+                break Ok(());
+            }
+            if let Err(error) = self.turn() {
+                break Err(error);
+            }
+        };
+        self.close(report, result)
+    }
+
+    fn is_over(&self) -> bool {
+        let ended = self.sources.is_empty();
+        ended || self.ending.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// One turn of the loop: waits, reads each ready source once, and ends the batch.
+    fn turn(&mut self) -> Result<(), Error> {
+        self.set_inner_polled()?;
+        let mut buffer = [MaybeUninit::<epoll::Event>::uninit(); 16];
+        let timeout = self.timeout();
+        let events: Vec<u64> = match epoll::wait(&self.outer, &mut buffer, timeout.as_ref()) {
+            Ok((events, _)) => events.iter().map(|event| event.data.u64()).collect(),
+            Err(Errno::INTR) => Vec::new(),
+            Err(errno) => return Err(epoll_error("wait for", errno)),
+        };
+        let stalled = self.collector.sink.is_stalled();
+        self.collector.time = Receipt::now();
+        for event in &events {
+            match *event {
+                SIGNALS => self.on_signals(),
+                SYNCED => self.on_synced(),
+                CONTROL => self.on_control(),
+                _ => {}
+            }
+        }
+        if events.contains(&SOURCES) {
+            self.read_ready()?;
+        }
+        self.read_always_ready()?;
+        let now = Instant::now();
+        self.on_time(now)?;
+        self.collector.sink.end_batch(now);
+        if stalled && !self.collector.sink.is_stalled() {
+            self.resume_all()?;
+            self.collector.sink.end_batch(now);
+        }
+        let waits = self.others.iter().any(|&number| self.sources[number].source.delays_end());
+        if self.ending.is_some() && events.is_empty() && !waits {
+            self.finish_all();
+        }
+        Ok(())
+    }
+
+    /// While the log cannot be written, sources are not read, unless their records may be dropped.
+    fn reads_sources(&self) -> bool {
+        !self.collector.sink.is_stalled() || self.collector.options.overflow != Overflow::Block
+    }
+
+    fn set_inner_polled(&mut self) -> Result<(), Error> {
+        let wanted = self.reads_sources();
+        if wanted == self.inner_polled {
+            return Ok(());
+        }
+        self.inner_polled = wanted;
+        let data = EventData::new_u64(SOURCES);
+        let changed = if wanted {
+            epoll::add(&self.outer, &self.inner, data, EventFlags::IN)
+        } else {
+            epoll::delete(&self.outer, &self.inner)
+        };
+        changed.map_err(|errno| epoll_error("change", errno))
+    }
+
+    /// Returns the sources that may have a deadline. Connections have one only with some options, and there are many.
+    fn timed(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+        match (self.collector.options.idle, &self.collector.options.multiline) {
+            (None, None) => Box::new(self.others.iter().copied()),
+            _ => Box::new(self.sources.iter().map(|(number, _)| number)),
+        }
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        let always_ready = self.reads_sources() && self.others.iter().any(|&number| self.sources[number].source.is_always_ready());
+        let wait = if always_ready {
+            Some(Duration::ZERO)
+        } else {
+            let now = Instant::now();
+            let options = &self.collector.options;
+            let deadlines = self.timed().filter_map(|number| self.sources[number].source.deadline(options));
+            let deadlines = deadlines.chain(self.collector.sink.deadline());
+            let ending = self.ending.map(|end| end.min(now + QUIET));
+            deadlines.chain(ending).min().map(|at| at.saturating_duration_since(now))
+        };
+        wait.map(|wait| Timespec {
+            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(wait.subsec_nanos()),
+        })
+    }
+
+    fn read_ready(&mut self) -> Result<(), Error> {
+        let mut buffer = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
+        let events: Vec<usize> = match epoll::wait(&self.inner, &mut buffer, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+            Ok((events, _)) => events.iter().map(|event| event.data.u64() as usize).collect(),
+            Err(Errno::INTR) => return Ok(()),
+            Err(errno) => return Err(epoll_error("wait for", errno)),
+        };
+        events.into_iter().try_for_each(|number| self.read(number))
+    }
+
+    fn read_always_ready(&mut self) -> Result<(), Error> {
+        if !self.reads_sources() {
+            return Ok(());
+        }
+        let ready = self.others.iter().copied().filter(|&number| self.sources[number].source.is_always_ready());
+        let ready: Vec<usize> = ready.collect();
+        ready.into_iter().try_for_each(|number| self.read(number))
+    }
+
+    fn read(&mut self, number: usize) -> Result<(), Error> {
+        if !self.sources.contains(number) || !self.reads_sources() {
+            return Ok(());
+        }
+        let mut added = Vec::new();
+        let progress = self.sources[number].source.read(&mut self.collector, &mut added);
+        self.after(number, progress)?;
+        self.add_all(added)
+    }
+
+    fn add_all(&mut self, added: Vec<Box<dyn Source>>) -> Result<(), Error> {
+        for source in added {
+            if source.is_connection() && self.connections >= self.collector.options.max_connections {
+                let most = self.collector.options.max_connections;
+                self.collector.messages.push(format!("a connection is refused: there are {most} (--max-connections)"));
+                continue;
+            }
+            self.add(source)?;
+        }
+        Ok(())
+    }
+
+    fn after(&mut self, number: usize, progress: Progress) -> Result<(), Error> {
+        match progress {
+            Progress::Open => {
+                let wants_poll = self.sources[number].source.poll_fd().is_some();
+                if wants_poll != self.sources[number].polled {
+                    self.unpoll_if_unwanted(number);
+                    self.poll(number)?;
+                }
+            }
+            // A descriptor at its end would be ready for ever.
+            Progress::Finishing => self.stop_polling(number),
+            Progress::Ended => self.remove(number),
+        }
+        Ok(())
+    }
+
+    fn unpoll_if_unwanted(&mut self, number: usize) {
+        if self.sources[number].polled && self.sources[number].source.poll_fd().is_none() {
+            self.sources[number].polled = false;
+        }
+    }
+
+    fn stop_polling(&mut self, number: usize) {
+        let entry = &mut self.sources[number];
+        if entry.polled && let Some(fd) = entry.source.poll_fd() {
+            let _ = epoll::delete(&self.inner, fd);
+        }
+        // It stays marked, so that it is not added again.
+        entry.polled = true;
+    }
+
+    fn remove(&mut self, number: usize) {
+        let entry = self.sources.remove(number);
+        if let Some(fd) = entry.source.poll_fd() {
+            let _ = epoll::delete(&self.inner, fd);
+        }
+        match entry.source.is_connection() {
+            true => self.connections -= 1,
+            false => self.others.retain(|&other| other != number),
+        }
+        if let Some(intake) = entry.source.intake() {
+            self.collector.add_ended(intake.counts);
+        }
+    }
+
+    fn on_time(&mut self, now: Instant) -> Result<(), Error> {
+        self.collector.sink.on_time(now);
+        if !self.reads_sources() {
+            return Ok(());
+        }
+        let options = &self.collector.options;
+        let is_due = |&number: &usize| self.sources[number].source.deadline(options).is_some_and(|at| at <= now);
+        let due: Vec<usize> = self.timed().filter(is_due).collect();
+        for number in due {
+            let mut added = Vec::new();
+            self.sources[number].source.on_time(now, &mut self.collector, &mut added);
+            self.after(number, Progress::Open)?;
+            self.add_all(added)?;
+        }
+        Ok(())
+    }
+
+    /// All sources go on after the log could not be written.
+    fn resume_all(&mut self) -> Result<(), Error> {
+        let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
+        for number in numbers {
+            let progress = self.sources[number].source.resume(&mut self.collector);
+            self.after(number, progress)?;
+        }
+        Ok(())
+    }
+
+    fn on_synced(&mut self) {
+        let Some(done) = self.collector.sink.sync_done(Instant::now()) else { return };
+        if done.result.is_ok() {
+            self.acknowledge(done.records);
+        }
+    }
+
+    fn acknowledge(&mut self, records: u64) {
+        if !self.collector.options.ack {
+            return;
+        }
+        let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
+        for number in numbers {
+            let source = &mut self.sources[number].source;
+            source.on_synced(records);
+            let finished = source.resume(&mut self.collector);
+            if finished == Progress::Ended {
+                self.remove(number);
+            }
+        }
+    }
+
+    fn on_control(&mut self) {
+        let Some(control) = &self.control else { return };
+        let sources = self.sources.iter().filter_map(|(_, entry)| entry.source.intake());
+        let input = StatusInput {
+            sink: &self.collector.sink,
+            ended: self.collector.ended,
+            connections: self.connections,
+            elapsed: self.started.elapsed(),
+        };
+        control.answer(&input, sources);
+    }
+
+    fn on_signals(&mut self) {
+        for index in 0..self.signals.len() {
+            let (signal, pipe) = &mut self.signals[index];
+            let signal = *signal;
+            let mut bytes = [0; 64];
+            let received = std::io::Read::read(pipe, &mut bytes).is_ok_and(|count| count > 0);
+            match (received, signal) {
+                (false, _) => {}
+                (true, SIGHUP) => self.collector.sink.on_hangup(),
+                (true, _) => self.begin_end(),
+            }
+        }
+    }
+
+    /// The collector ends: what was sent is read for as long as it comes without a pause.
+    fn begin_end(&mut self) {
+        if self.ending.is_some() {
+            return;
+        }
+        crate::notify::stopping();
+        self.ending = Some(Instant::now() + self.collector.options.drain);
+        for (_, entry) in &mut self.sources {
+            entry.source.begin_end();
+        }
+    }
+
+    /// No source had anything more: ends them.
+    fn finish_all(&mut self) {
+        let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
+        for number in numbers {
+            if self.sources[number].source.finish(&mut self.collector) == Progress::Ended {
+                self.remove(number);
+            }
+        }
+    }
+
+    fn close(mut self, report: &mut dyn FnMut(&str), result: Result<(), Error>) -> (Summary, Result<(), Error>) {
+        self.finish_all();
+        let mut totals = self.collector.ended;
+        let mut left = 0;
+        for (_, entry) in &self.sources {
+            if let Some(intake) = entry.source.intake() {
+                totals.add(intake.counts);
+                left += intake.held_bytes() as u64;
+            }
+        }
+        let acks = self.collector.options.ack && self.collector.options.sync != SyncPolicy::None;
+        if acks && self.collector.sink.sync_now() {
+            self.acknowledge(self.collector.sink.counts().records);
+        }
+        let closed = self.collector.sink.close();
+        for message in self.collector.messages.iter().chain(&closed.messages) {
+            report(message);
+        }
+        let summary = Summary::new(&closed, totals, self.started.elapsed(), self.collector.command_status);
+        let lost = (left > 0).then(|| Err(Error::text(format!("{left} bytes of the sources are not in the log"))));
+        (summary, result.and(closed.result).and(lost.unwrap_or(Ok(()))))
+    }
+}
+
+/// While the collector ends: how long a pause shows that senders have sent everything.
+const QUIET: Duration = Duration::from_millis(50);
+
+impl SinkOptions {
+    fn of(options: &Options) -> Self {
+        Self {
+            path: options.output.clone(),
+            flush: options.flush,
+            sync: options.sync,
+            buffer_bytes: options.buffer_bytes,
+            rotation: options.rotation,
+            framing: crate::format::Formatter::new(options.format, options.framing, options.fields).log_framing(),
+            torn: options.torn,
+        }
+    }
+}
+
+fn epoll_error(action: &str, errno: Errno) -> Error {
+    Error::call("epoll", action, &io_error(errno), "raise the limit of open files (ulimit -n)")
+}
+
+/// Returns a pipe that gets a byte at each signal.
+fn signal_pipe(signal: i32) -> Result<(i32, UnixStream), Error> {
+    let failed = |error: std::io::Error| Error::call("sigaction", "a signal handler", &error, "raise the limit of open files");
+    let (read, write) = UnixStream::pair().map_err(failed)?;
+    read.set_nonblocking(true).map_err(failed)?;
+    write.set_nonblocking(true).map_err(failed)?;
+    signal_hook::low_level::pipe::register(signal, write).map_err(failed)?;
+    Ok((signal, read))
+}
+
+/// Allows as many open files as the hard limit, because each connection needs one.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+impl From<IntakeCounts> for weir_model::log::LogCounts {
+    fn from(counts: IntakeCounts) -> Self {
+        Self {
+            records: counts.records,
+            bytes: counts.bytes,
+            dropped: counts.dropped,
+            refused: counts.refused,
+            unfinished: counts.unfinished,
+            split: counts.split,
+            cut: counts.cut,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Errors, as sentences for the user: the call, the file, the errno and what to do.
+
+use std::io;
+
+use rustix::io::Errno;
+
+/// An error of the collector.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+impl Error {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the error of a system call on something with a name.
+    pub(crate) fn call(call: &str, name: &str, error: &io::Error, advice: &str) -> Self {
+        Self(format!("{call} {name}: {}; {advice}", weir_sys::errno_text(error)))
+    }
+
+    pub(crate) fn write(name: &str, error: &io::Error, lost: u64) -> Self {
+        Self(format!("write {name}: {}; {lost} accepted bytes are not in the log", weir_sys::errno_text(error)))
+    }
+}
+
+/// Returns an errno as the standard library's error.
+pub(crate) fn io_error(errno: Errno) -> io::Error {
+    io::Error::from_raw_os_error(errno.raw_os_error())
+}

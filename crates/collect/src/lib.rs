@@ -1,0 +1,31 @@
+//! Collects records from many sources into one log, each record whole: the engine of `weir log`.
+//!
+//! Bytes go from a [`source`] through its intake, which divides them into records, to the sink, which writes whole records to a
+//! stream of libweir. One thread does this with epoll(7). Syncs and the finishing of rotated files have threads of their own.
+
+pub mod check;
+mod engine;
+mod error;
+mod format;
+mod framing;
+mod intake;
+mod loss;
+mod multiline;
+mod notify;
+mod options;
+mod sink;
+mod source;
+mod stamp;
+mod status;
+mod summary;
+
+pub use engine::Engine;
+pub use error::Error;
+pub use format::{Fields, Format};
+pub use framing::{Framing, Oversize};
+pub use loss::loss_sentence;
+pub use options::{Flush, Options, Overflow, SourceSpec, SyncPolicy};
+pub use sink::{Compression, Retention, RotationPolicy, TornTail};
+pub use stamp::Stamp;
+pub use status::ask;
+pub use summary::Summary;

@@ -1,0 +1,175 @@
+//! What `weir log` is asked to do.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::format::{Fields, Format};
+use crate::framing::{Framing, Oversize};
+use crate::sink::{RotationPolicy, TornTail};
+
+/// When received records are written to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// Each record with a write(2) of its own.
+    None,
+    /// At once, the records that are there with one write(2).
+    Line,
+    /// When the buffer is full, and at the end.
+    Full,
+    /// When the oldest record is this old, or the buffer is full.
+    Within(Duration),
+}
+
+/// When the log is synced, so that records survive a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// Never; the kernel writes within about 30 seconds (vm.dirty_expire_centisecs).
+    None,
+    /// This long after a record.
+    Interval(Duration),
+    /// After so many bytes.
+    Bytes(u64),
+    /// After each record; records that arrive during a sync share the next one.
+    Record,
+}
+
+/// What happens to records of a source while the log cannot be written and the source's memory is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// The source is not read: its sender waits.
+    #[default]
+    Block,
+    /// The oldest records in memory are dropped and counted.
+    DropOldest,
+    /// The new records are dropped and counted.
+    DropNewest,
+}
+
+/// Where records come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceSpec {
+    /// Standard input.
+    Stdin,
+    /// A stream socket: each connection is a source.
+    UnixStream(PathBuf),
+    /// A datagram socket: each datagram is a record.
+    UnixDatagram(PathBuf),
+    /// A socket of sequenced packets: each packet is a record.
+    UnixSeqpacket(PathBuf),
+    /// TCP without encryption: each connection is a source.
+    Tcp(SocketAddr),
+    /// UDP: each datagram is a record.
+    Udp(SocketAddr),
+    /// A FIFO, which is created if it does not exist.
+    Fifo(PathBuf),
+    /// Files that grow, by name or pattern.
+    Follow(String),
+    /// Standard output and standard error of a command.
+    Command {
+        /// The program and its arguments.
+        arguments: Vec<std::ffi::OsString>,
+        /// The name of the source.
+        name: String,
+    },
+    /// The content of a file, at each interval.
+    ReadEvery(PathBuf, Duration),
+    /// The output of a shell command, at each interval.
+    RunEvery(String, Duration),
+}
+
+impl FromStr for SourceSpec {
+    type Err = String;
+
+    /// Parses the address of `--listen`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = "unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:HOST:PORT, udp:HOST:PORT or fifo:PATH";
+        let (kind, value) = text.split_once(':').ok_or_else(|| format!("'{text}' is no address: use {known}"))?;
+        if value.is_empty() {
+            return Err(format!("'{text}' names nothing: use {known}"));
+        }
+        match kind {
+            "unix" => Ok(SourceSpec::UnixStream(value.into())),
+            "unix-dgram" => Ok(SourceSpec::UnixDatagram(value.into())),
+            "unix-seqpacket" => Ok(SourceSpec::UnixSeqpacket(value.into())),
+            "fifo" => Ok(SourceSpec::Fifo(value.into())),
+            "tcp" => parse_address(value).map(SourceSpec::Tcp),
+            "udp" => parse_address(value).map(SourceSpec::Udp),
+            _ => Err(format!("'{kind}' is not a kind of socket: use {known}")),
+        }
+    }
+}
+
+/// Parses HOST:PORT, or PORT on the loopback interface.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    use std::net::{Ipv4Addr, ToSocketAddrs};
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    let mut addresses = text.to_socket_addrs().map_err(|error| format!("'{text}': {error}: use HOST:PORT or PORT"))?;
+    addresses.next().ok_or_else(|| format!("'{text}' has no address"))
+}
+
+/// Everything that a collector needs to know.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The log; `None` is standard output.
+    pub output: Option<PathBuf>,
+    /// Where records come from; at least one.
+    pub sources: Vec<SourceSpec>,
+    /// How streams are divided into records.
+    pub framing: Framing,
+    /// A line that matches begins a record; other lines continue it.
+    pub multiline: Option<regex::bytes::Regex>,
+    /// The longest record in bytes.
+    pub max_record_bytes: usize,
+    /// What happens to longer ones.
+    pub oversize: Oversize,
+    /// The form of the log.
+    pub format: Format,
+    /// What a line of the log contains.
+    pub fields: Fields,
+    /// When records are written.
+    pub flush: Flush,
+    /// When the log is synced.
+    pub sync: SyncPolicy,
+    /// The buffer of the log in bytes.
+    pub buffer_bytes: usize,
+    /// When the log is rotated.
+    pub rotation: RotationPolicy,
+    /// What happens to a torn record at the end of an existing log.
+    pub torn: TornTail,
+    /// Whether each connection gets the number of its records that are durable, after each sync.
+    pub ack: bool,
+    /// What happens when memory is full.
+    pub overflow: Overflow,
+    /// The memory for each source in bytes, while the log cannot be written.
+    pub memory_bytes: usize,
+    /// The most connections at a time.
+    pub max_connections: usize,
+    /// A source that sends nothing for so long gets its unfinished record written.
+    pub idle: Option<Duration>,
+    /// The mode of sockets and FIFOs.
+    pub socket_mode: u32,
+    /// How long the end may take: reading what senders have sent, and writing it.
+    pub drain: Duration,
+    /// Where the positions in followed files are kept.
+    pub state: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_parsed() {
+        assert_eq!("unix:a/b".parse(), Ok(SourceSpec::UnixStream("a/b".into())));
+        assert_eq!("fifo:x:y".parse(), Ok(SourceSpec::Fifo("x:y".into())));
+        assert_eq!("tcp:514".parse(), Ok(SourceSpec::Tcp("127.0.0.1:514".parse().expect("an address"))));
+        assert_eq!("udp:[::1]:514".parse(), Ok(SourceSpec::Udp("[::1]:514".parse().expect("an address"))));
+        for text in ["", "unix:", "path", "http:80", "tcp:host", "tcp:1.2.3.4:99999"] {
+            assert!(text.parse::<SourceSpec>().is_err(), "{text}");
+        }
+    }
+}

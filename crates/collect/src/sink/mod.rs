@@ -1,0 +1,501 @@
+//! The log: one file, which gets whole records only.
+//!
+//! Bytes that the file system does not take (ENOSPC, EIO, EROFS) stay in memory; the sink then accepts no more records, and
+//! tries again at growing intervals. Nothing is written twice: the stream knows what the kernel has accepted.
+
+mod log_file;
+mod log_name;
+mod rotation;
+mod syncer;
+mod tail;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fd::OwnedFd;
+
+pub use rotation::{Compression, Retention, RotationPolicy};
+pub use tail::TornTail;
+
+pub(crate) use syncer::SyncDone;
+
+use crate::error::Error;
+use crate::framing::Framing;
+use crate::options::{Flush, SyncPolicy};
+use log_file::LogFile;
+use rotation::Rotator;
+use syncer::Syncer;
+
+/// What a sink needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct SinkOptions {
+    /// The log; `None` is standard output.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) flush: Flush,
+    pub(crate) sync: SyncPolicy,
+    pub(crate) buffer_bytes: usize,
+    pub(crate) rotation: RotationPolicy,
+    pub(crate) framing: Framing,
+    pub(crate) torn: TornTail,
+}
+
+/// Why the sink accepts no records at the moment.
+#[derive(Debug)]
+struct Stall {
+    retry_at: Instant,
+    delay: Duration,
+}
+
+/// The first and the longest interval between two attempts to write.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// How often the sink looks whether the path still leads to its file.
+const PATH_CHECK: Duration = Duration::from_secs(1);
+
+/// The counts of a sink since its start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SinkCounts {
+    pub(crate) records: u64,
+    pub(crate) bytes: u64,
+    pub(crate) syncs: u64,
+    pub(crate) rotations: u64,
+    pub(crate) stalls: u64,
+}
+
+/// The log and its policies.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    options: SinkOptions,
+    file: LogFile,
+    /// Bytes that were accepted, and that the stream did not take.
+    rest: Vec<u8>,
+    /// The last record in the log has no delimiter yet.
+    open_record: bool,
+    stall: Option<Stall>,
+    /// When the pending bytes have to be written ([`Flush::Within`]).
+    flush_at: Option<Instant>,
+    syncer: Syncer,
+    sync_at: Option<Instant>,
+    /// Bytes since the last request to sync.
+    unsynced: u64,
+    /// Files that were rotated since, which the next sync covers too.
+    rotated: Vec<Arc<OwnedFd>>,
+    sync_failed: Option<String>,
+    last_sync: Option<Instant>,
+    durable_records: u64,
+    rotator: Rotator,
+    checked_path: Instant,
+    counts: SinkCounts,
+    messages: Vec<String>,
+}
+
+/// The sink accepts no records now.
+#[derive(Debug)]
+pub(crate) struct Stalled;
+
+impl Sink {
+    /// Opens the log, and repairs its end. `wake` is made readable when a sync has ended.
+    pub(crate) fn open(options: SinkOptions) -> Result<Self, Error> {
+        let mut messages = Vec::new();
+        let (file, open_record) = LogFile::open(&options, &mut messages)?;
+        let rotator = Rotator::new(&options, &mut messages)?;
+        Ok(Self {
+            file,
+            rest: Vec::new(),
+            open_record,
+            stall: None,
+            flush_at: None,
+            syncer: Syncer::start()?,
+            sync_at: None,
+            unsynced: 0,
+            rotated: Vec::new(),
+            sync_failed: None,
+            last_sync: None,
+            durable_records: 0,
+            rotator,
+            checked_path: Instant::now(),
+            counts: SinkCounts::default(),
+            messages,
+            options,
+        })
+    }
+
+    /// Returns the descriptor that is readable when a sync has ended.
+    pub(crate) fn sync_event(&self) -> &OwnedFd {
+        self.syncer.event()
+    }
+
+    pub(crate) fn counts(&self) -> SinkCounts {
+        self.counts
+    }
+
+    /// Returns the bytes that were accepted and not written.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.file.pending() as u64 + self.rest.len() as u64
+    }
+
+    pub(crate) fn last_sync(&self) -> Option<Instant> {
+        self.last_sync
+    }
+
+    /// Returns how many records of the log are durable.
+    pub(crate) fn durable_records(&self) -> u64 {
+        self.durable_records
+    }
+
+    /// Returns the error that made the last sync fail. The kernel reports it once, so it is final for this file.
+    pub(crate) fn sync_error(&self) -> Option<&str> {
+        self.sync_failed.as_deref()
+    }
+
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stall.is_some()
+    }
+
+    /// Returns the messages for the user since the last call.
+    pub(crate) fn take_messages(&mut self) -> Vec<String> {
+        let mut messages = std::mem::take(&mut self.messages);
+        messages.append(&mut self.rotator.take_messages());
+        messages
+    }
+
+    /// Returns how many bytes the current file can take before it is rotated by size.
+    pub(crate) fn room(&self) -> usize {
+        let Some(limit) = self.options.rotation.bytes else { return usize::MAX };
+        match limit.saturating_sub(self.file.bytes()) {
+            0 => usize::try_from(limit).unwrap_or(usize::MAX),
+            room => usize::try_from(room).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Accepts whole records, all or none of them.
+    pub(crate) fn append(&mut self, bytes: &[u8], records: usize) -> Result<(), Stalled> {
+        if self.stall.is_some() {
+            return Err(Stalled);
+        }
+        let delimiter = if self.open_record { self.delimiter() } else { &[] };
+        self.rotate_before(bytes.len() + delimiter.len());
+        if self.options.flush == Flush::None || self.file.room() < bytes.len() + delimiter.len() {
+            self.flush();
+            if self.stall.is_some() {
+                return Err(Stalled);
+            }
+        }
+        self.open_record = false;
+        if !delimiter.is_empty() {
+            self.put(delimiter);
+        }
+        self.put(bytes);
+        self.counts.records += records as u64;
+        self.counts.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Accepts the last record of a source, which has no delimiter. It gets one when another record follows.
+    pub(crate) fn append_unfinished(&mut self, bytes: &[u8]) -> Result<(), Stalled> {
+        self.append(bytes, 1)?;
+        self.open_record = true;
+        Ok(())
+    }
+
+    fn delimiter(&self) -> &'static [u8] {
+        const BYTES: [u8; 256] = {
+            let mut bytes = [0; 256];
+            let mut byte = 0;
+            while byte < 256 {
+                bytes[byte] = byte as u8;
+                byte += 1;
+            }
+            bytes
+        };
+        match self.options.framing {
+            Framing::Delimiter(byte) => &BYTES[usize::from(byte)..=usize::from(byte)],
+            _ => &[],
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.unsynced += bytes.len() as u64;
+        if self.stall.is_some() {
+            self.rest.extend_from_slice(bytes);
+            return;
+        }
+        let (accepted, result) = self.file.write(bytes);
+        self.rest.extend_from_slice(&bytes[accepted..]);
+        if let Err(error) = result {
+            self.set_stall(&error);
+        }
+    }
+
+    /// Ends a batch of records: writes it, unless the policy allows it to wait.
+    pub(crate) fn end_batch(&mut self, now: Instant) {
+        match self.options.flush {
+            Flush::None | Flush::Line => self.flush(),
+            Flush::Full => {}
+            Flush::Within(bound) => {
+                if self.pending_bytes() > 0 && self.flush_at.is_none() {
+                    self.flush_at = Some(now + bound);
+                }
+            }
+        }
+        self.schedule_sync(now);
+    }
+
+    /// Writes all accepted bytes, or stalls.
+    pub(crate) fn flush(&mut self) {
+        self.flush_at = None;
+        if self.pending_bytes() == 0 {
+            return;
+        }
+        self.check_path(false);
+        match self.write_all_pending() {
+            Ok(()) => {
+                if self.stall.take().is_some() {
+                    self.messages.push(format!("{}: writing again; nothing was lost", self.file.name()));
+                }
+            }
+            Err(error) => self.set_stall(&error),
+        }
+    }
+
+    fn write_all_pending(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        while !self.rest.is_empty() {
+            let (accepted, result) = self.file.write(&self.rest);
+            self.rest.drain(..accepted);
+            result?;
+            self.file.flush()?;
+        }
+        Ok(())
+    }
+
+    fn set_stall(&mut self, error: &io::Error) {
+        let now = Instant::now();
+        let delay = match &self.stall {
+            Some(stall) => (stall.delay * 2).min(RETRY.1),
+            None => {
+                self.counts.stalls += 1;
+                let advice = advice_for(error);
+                self.messages.push(format!(
+                    "write {}: {}: the sources are not read until it works again, {} bytes are kept in memory; {advice}",
+                    self.file.name(), weir_sys::errno_text(error), self.pending_bytes(),
+                ));
+                RETRY.0
+            }
+        };
+        self.stall = Some(Stall { retry_at: now + delay, delay });
+    }
+
+    /// Returns when [`Sink::on_time`] has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let retry_at = self.stall.as_ref().map(|stall| stall.retry_at);
+        let rotate_at = self.options.rotation.interval.filter(|_| self.file.bytes() > 0);
+        let rotate_at = rotate_at.map(|interval| self.file.since() + interval);
+        [retry_at, self.flush_at, self.sync_at, rotate_at].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_time(&mut self, now: Instant) {
+        if self.stall.as_ref().is_some_and(|stall| stall.retry_at <= now)
+            || self.flush_at.is_some_and(|at| at <= now)
+        {
+            self.flush();
+        }
+        if self.sync_at.is_some_and(|at| at <= now) {
+            self.sync_at = None;
+            self.request_sync();
+        }
+        if let Some(interval) = self.options.rotation.interval
+            && self.file.bytes() > 0
+            && self.file.since() + interval <= now
+        {
+            self.rotate();
+        }
+    }
+
+    fn schedule_sync(&mut self, now: Instant) {
+        match self.options.sync {
+            SyncPolicy::None => {}
+            SyncPolicy::Interval(interval) => {
+                if self.unsynced > 0 && self.sync_at.is_none() {
+                    self.sync_at = Some(now + interval);
+                }
+            }
+            SyncPolicy::Bytes(bytes) => {
+                if self.unsynced >= bytes {
+                    self.request_sync();
+                }
+            }
+            SyncPolicy::Record => {
+                if self.unsynced > 0 {
+                    self.request_sync();
+                }
+            }
+        }
+    }
+
+    /// Requests a sync of all that was accepted. While a sync runs, the next one gathers (group commit).
+    pub(crate) fn request_sync(&mut self) {
+        if self.syncer.is_busy() || self.sync_failed.is_some() {
+            return;
+        }
+        self.flush();
+        if self.stall.is_none()
+            && let Some(fd) = self.file.sync_fd()
+        {
+            self.unsynced = 0;
+            self.counts.syncs += 1;
+            let mut files = std::mem::take(&mut self.rotated);
+            files.push(fd);
+            self.syncer.request(files, self.counts.records);
+        }
+    }
+
+    /// Writes and syncs everything now, and waits for it. Returns whether it is durable.
+    pub(crate) fn sync_now(&mut self) -> bool {
+        let _ = self.syncer.wait();
+        self.flush();
+        if self.stall.is_some() || self.sync_failed.is_some() {
+            return false;
+        }
+        let mut files = std::mem::take(&mut self.rotated);
+        files.extend(self.file.sync_fd());
+        self.counts.syncs += 1;
+        self.unsynced = 0;
+        self.syncer.request(files, self.counts.records);
+        let Some(done) = self.syncer.wait() else { return false };
+        self.note_sync(&done, Instant::now());
+        done.result.is_ok()
+    }
+
+    /// Takes the result of a sync: how many records of the log it covers.
+    pub(crate) fn sync_done(&mut self, now: Instant) -> Option<SyncDone> {
+        let done = self.syncer.take_done()?;
+        self.note_sync(&done, now);
+        self.schedule_sync(now);
+        Some(done)
+    }
+
+    fn note_sync(&mut self, done: &SyncDone, now: Instant) {
+        match &done.result {
+            Ok(()) => {
+                self.last_sync = Some(now);
+                self.durable_records = done.records;
+            }
+            Err(error) => {
+                let text = format!(
+                    "fdatasync {}: {}: the device may have lost records; no more syncs are promised",
+                    self.file.name(), weir_sys::errno_text(error)
+                );
+                self.messages.push(text.clone());
+                self.sync_failed = Some(text);
+            }
+        }
+    }
+
+    /// SIGHUP: reopens the log if another program has renamed or removed it, else rotates.
+    pub(crate) fn on_hangup(&mut self) {
+        self.flush();
+        if !self.check_path(true) {
+            self.rotate();
+        }
+    }
+
+    /// Opens the log anew if its path no longer leads to the open file. Returns whether it did.
+    fn check_path(&mut self, now: bool) -> bool {
+        if !now && self.checked_path.elapsed() < PATH_CHECK {
+            return false;
+        }
+        self.checked_path = Instant::now();
+        if self.file.is_at_path() {
+            return false;
+        }
+        // Accepted bytes belong to the renamed file, as far as it takes them.
+        if self.write_all_pending().is_err() {
+            return false;
+        }
+        match LogFile::open(&self.options, &mut self.messages) {
+            Ok((file, open_record)) => {
+                self.remember_unsynced();
+                self.file = file;
+                self.open_record = open_record;
+                true
+            }
+            Err(error) => {
+                self.messages.push(format!("{error}: still writing to the renamed file"));
+                false
+            }
+        }
+    }
+
+    /// Keeps the file for the next sync, because another file takes its place.
+    fn remember_unsynced(&mut self) {
+        if self.options.sync != SyncPolicy::None && self.unsynced > 0 {
+            self.rotated.extend(self.file.sync_fd());
+        }
+    }
+
+    fn rotate_before(&mut self, bytes: usize) {
+        if let Some(limit) = self.options.rotation.bytes
+            && self.file.bytes() > 0
+            && self.file.bytes() + bytes as u64 > limit
+        {
+            self.rotate();
+        }
+    }
+
+    /// Begins a new file. After an error the old one goes on.
+    fn rotate(&mut self) {
+        self.flush();
+        if self.stall.is_some() || self.file.bytes() == 0 {
+            return;
+        }
+        match self.rotator.rotate(&self.file, &self.options) {
+            Ok(file) => {
+                self.remember_unsynced();
+                self.file = file;
+                self.open_record = false;
+                self.counts.rotations += 1;
+            }
+            Err(error) => self.messages.push(format!("{error}: the log goes on without rotation")),
+        }
+    }
+
+    /// Writes and syncs all accepted bytes, and waits for the finished files.
+    pub(crate) fn close(mut self) -> ClosedSink {
+        let result = self.write_all_pending();
+        let pending_bytes = self.pending_bytes();
+        let mut result = result.map_err(|error| Error::write(self.file.name(), &error, pending_bytes));
+        if result.is_ok() && self.options.sync != SyncPolicy::None && self.sync_failed.is_none() {
+            self.counts.syncs += 1;
+            result = self.file.sync();
+        }
+        if let (Ok(()), Some(text)) = (&result, &self.sync_failed) {
+            result = Err(Error::text(text.clone()));
+        }
+        self.rotator.finish();
+        let messages = self.take_messages();
+        ClosedSink { counts: self.counts, pending_bytes, sync_error: self.sync_failed, messages, result }
+    }
+}
+
+/// What a sink has done.
+#[derive(Debug)]
+pub(crate) struct ClosedSink {
+    pub(crate) counts: SinkCounts,
+    /// Accepted bytes that could not be written.
+    pub(crate) pending_bytes: u64,
+    pub(crate) sync_error: Option<String>,
+    pub(crate) messages: Vec<String>,
+    pub(crate) result: Result<(), Error>,
+}
+
+fn advice_for(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space on the file system",
+        io::ErrorKind::ReadOnlyFilesystem => "mount the file system writable",
+        _ => "check the device (dmesg)",
+    }
+}

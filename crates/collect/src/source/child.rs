@@ -1,0 +1,87 @@
+//! A command: its standard output and standard error are two sources, its end is a third one.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, Stdio};
+
+use rustix::fd::BorrowedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use super::reader::Reader;
+use super::{Progress, Source};
+use crate::error::{Error, io_error};
+use crate::intake::{Collector, Intake};
+use crate::options::Options;
+
+/// A running command.
+struct RunningCommand {
+    child: Child,
+    end: OwnedFd,
+    sets_status: bool,
+}
+
+/// Starts a command, whose status becomes that of the collector.
+pub(super) fn start(arguments: &[OsString], name: &str, options: &Options) -> Result<Vec<Box<dyn Source>>, Error> {
+    let mut command = Command::new(arguments.first().ok_or_else(|| Error::text("the command has no name"))?);
+    command.args(&arguments[1..]);
+    spawn(command, name, options, true)
+}
+
+/// Starts a command with both outputs in pipes.
+pub(super) fn spawn(mut command: Command, name: &str, options: &Options, sets_status: bool) -> Result<Vec<Box<dyn Source>>, Error> {
+    let failed = |error: &std::io::Error| Error::call("exec", name, error, "check the name and the permissions of the command");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| failed(&error))?;
+    let pid = Pid::from_child(&child);
+    let end = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(&io_error(errno)))?;
+    let pipes: [Option<OwnedFd>; 2] = [child.stdout.take().map(Into::into), child.stderr.take().map(Into::into)];
+    let mut sources: Vec<Box<dyn Source>> = Vec::new();
+    for (pipe, suffix) in pipes.into_iter().flatten().zip(["", ".err"]) {
+        // weir's end of the pipe is an open file of its own, so the command does not see O_NONBLOCK.
+        rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| failed(&io_error(errno)))?;
+        let _ = rustix::pipe::fcntl_setpipe_size(&pipe, 1 << 20);
+        sources.push(Reader::of_pipe(pipe, format!("{name}{suffix}"), options));
+    }
+    sources.push(Box::new(RunningCommand { child, end, sets_status }));
+    Ok(sources)
+}
+
+impl Source for RunningCommand {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.end.as_fd())
+    }
+
+    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+        match self.child.try_wait() {
+            Ok(None) => Progress::Open,
+            Ok(Some(status)) => {
+                if self.sets_status {
+                    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+                    collector.command_status = Some(code);
+                }
+                Progress::Ended
+            }
+            Err(_) => Progress::Ended,
+        }
+    }
+
+    fn resume(&mut self, _collector: &mut Collector) -> Progress {
+        Progress::Open
+    }
+
+    fn delays_end(&self) -> bool {
+        true
+    }
+
+    fn begin_end(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+    }
+
+    fn finish(&mut self, collector: &mut Collector) -> Progress {
+        self.read(collector, &mut Vec::new())
+    }
+
+    fn intake(&self) -> Option<&Intake> {
+        None
+    }
+}

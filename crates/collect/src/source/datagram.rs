@@ -1,0 +1,169 @@
+//! Sockets of which each message is a record: datagrams, and connections of sequenced packets.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+
+use super::listener::base_name;
+use super::socket_path::{OwnName, bind_socket};
+use super::{Progress, Source};
+use crate::error::{Error, io_error};
+use crate::format::Peer;
+use crate::framing::{Framing, Mark};
+use crate::intake::{Collector, Intake};
+use crate::options::Options;
+
+/// A source of messages.
+pub(super) struct PacketSource {
+    socket: OwnedFd,
+    intake: Intake,
+    buffer: Vec<u8>,
+    /// A message that the log did not take yet, and its mark.
+    held: Option<(Vec<u8>, Option<Mark>, Option<Peer>)>,
+    is_connection: bool,
+    ended: bool,
+    /// The kernel's count of dropped datagrams at the last message.
+    kernel_drops: Option<u32>,
+    _name: Option<OwnName>,
+}
+
+/// The most messages that one read takes.
+const MESSAGES: usize = 256;
+
+/// The receive buffer that a UDP socket asks for; the kernel caps it (net.core.rmem_max).
+const UDP_BUFFER: usize = 8 << 20;
+
+pub(super) fn unix(path: &Path, options: &Options) -> Result<Box<dyn Source>, Error> {
+    let (socket, name) = bind_socket(path, SocketType::DGRAM, options.socket_mode)?;
+    let failed = |errno| Error::call("setsockopt", &path.display().to_string(), &io_error(errno), "use another kind of socket");
+    sockopt::set_socket_passcred(&socket, true).map_err(failed)?;
+    Ok(Box::new(PacketSource::new(socket, base_name(path), None, Some(name), options)))
+}
+
+pub(super) fn udp(address: SocketAddr, options: &Options) -> Result<Box<dyn Source>, Error> {
+    let name = format!("udp:{address}");
+    let failed = |errno| Error::call("bind", &name, &io_error(errno), "choose another port or address");
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None).map_err(failed)?;
+    let _ = sockopt::set_socket_recv_buffer_size(&socket, UDP_BUFFER);
+    weir_sys::datagram::report_drops(socket.as_fd())
+        .map_err(|error| Error::call("setsockopt", &name, &error, "use another kind of socket"))?;
+    bind(&socket, &address).map_err(failed)?;
+    Ok(Box::new(PacketSource::new(socket, name, None, None, options)))
+}
+
+impl PacketSource {
+    fn new(socket: OwnedFd, name: String, peer: Option<Peer>, own_name: Option<OwnName>, options: &Options) -> Self {
+        Self {
+            socket,
+            intake: Intake::new(name, peer, options),
+            // One byte more than the maximum shows that a message is too long.
+            buffer: vec![0; options.max_record_bytes.min(1 << 20) + 1],
+            held: None,
+            is_connection: false,
+            ended: false,
+            kernel_drops: None,
+            _name: own_name,
+        }
+    }
+
+    /// Returns a connection of sequenced packets.
+    pub(super) fn of_connection(fd: OwnedFd, name: String, peer: Option<Peer>, options: &Options) -> Box<dyn Source> {
+        Box::new(Self { is_connection: true, ..Self::new(fd, name, peer, None, options) })
+    }
+
+    fn receive_one(&mut self, collector: &mut Collector) -> Result<bool, Errno> {
+        let received = weir_sys::datagram::receive(self.socket.as_fd(), &mut self.buffer);
+        let message = received.map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(0)))?;
+        if message.bytes == 0 && self.is_connection {
+            return Ok(false);
+        }
+        self.count_kernel_drops(message.dropped, collector);
+        let most = self.buffer.len() - 1;
+        let mark = (message.truncated || message.bytes > most).then_some(Mark::Cut);
+        let mut bytes = &self.buffer[..message.bytes.min(most)];
+        if let Framing::Delimiter(delimiter) = collector.options.framing {
+            // Senders of lines often add the delimiter, which the log adds too.
+            bytes = bytes.strip_suffix(&[delimiter]).unwrap_or(bytes);
+        }
+        self.intake.counts.bytes += message.bytes as u64;
+        let peer = message.credentials.map(|(pid, uid)| Peer { pid, uid });
+        if peer.is_some() {
+            self.intake.set_peer(peer);
+        }
+        if collector.put_record(&mut self.intake, bytes, mark).is_err() {
+            self.held = Some((bytes.to_vec(), mark, peer));
+        }
+        Ok(true)
+    }
+
+    fn count_kernel_drops(&mut self, total: Option<u32>, collector: &mut Collector) {
+        let Some(total) = total else { return };
+        let lost = total.wrapping_sub(self.kernel_drops.replace(total).unwrap_or(0));
+        if lost > 0 {
+            self.intake.counts.dropped += u64::from(lost);
+            let text = format!("weir: {lost} records of {} dropped by the kernel", self.intake.name);
+            collector.put_notice(&text);
+            collector.messages.push(text);
+        }
+    }
+}
+
+impl Source for PacketSource {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn is_connection(&self) -> bool {
+        self.is_connection
+    }
+
+    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+        for _ in 0..MESSAGES {
+            if self.held.is_some() {
+                break;
+            }
+            match self.receive_one(collector) {
+                Ok(true) | Err(Errno::INTR) => {}
+                Ok(false) => {
+                    self.ended = true;
+                    break;
+                }
+                Err(Errno::AGAIN) => break,
+                Err(errno) => {
+                    collector.messages.push(format!("recvmsg {}: {errno}: the source ends here", self.intake.name));
+                    self.ended = true;
+                    break;
+                }
+            }
+        }
+        self.resume(collector)
+    }
+
+    fn resume(&mut self, collector: &mut Collector) -> Progress {
+        if let Some((bytes, mark, peer)) = self.held.take() {
+            self.intake.set_peer(peer);
+            if collector.put_record(&mut self.intake, &bytes, mark).is_err() {
+                self.held = Some((bytes, mark, peer));
+            }
+        }
+        match (self.ended, self.held.is_some()) {
+            (false, _) => Progress::Open,
+            (true, true) => Progress::Finishing,
+            (true, false) => Progress::Ended,
+        }
+    }
+
+    fn finish(&mut self, collector: &mut Collector) -> Progress {
+        self.ended = true;
+        self.resume(collector)
+    }
+
+    fn intake(&self) -> Option<&Intake> {
+        Some(&self.intake)
+    }
+}

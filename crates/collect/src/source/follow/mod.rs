@@ -1,0 +1,293 @@
+//! Files that grow. A file that is renamed is read to its end before the one that takes its name; a truncated file is
+//! read from its start; positions are kept across restarts.
+
+mod position;
+mod watch;
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fd::BorrowedFd;
+
+use super::{Progress, Source};
+use crate::error::Error;
+use crate::intake::{Collector, Intake, Received};
+use crate::options::{Options, SyncPolicy};
+use position::{Followed, Position, Positions};
+use watch::Watch;
+
+/// How long a renamed file is read on after its last byte: its writer may not have opened the new one yet.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// How often renamed files are looked at, whose directory may not be watched, and how often positions are saved.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The files that a pattern names.
+struct Follow {
+    pattern: PathBuf,
+    watch: Watch,
+    files: Vec<OpenFile>,
+    positions: Option<Positions>,
+    /// Something was read since the positions were saved.
+    changed: bool,
+    save_at: Option<Instant>,
+    /// Positions that are saved when the log is durable up to them.
+    snapshot: Option<Snapshot>,
+    has_more: bool,
+    ended: bool,
+}
+
+/// The positions when the log had this many records.
+struct Snapshot {
+    records: u64,
+    positions: Vec<Position>,
+}
+
+/// A file that is read, and where its records go.
+struct OpenFile {
+    followed: Followed,
+    intake: Intake,
+    /// The path leads to another file now.
+    renamed: bool,
+    last_growth: Instant,
+    at_end: bool,
+}
+
+pub(super) fn open(pattern: &str, options: &Options) -> Result<Box<dyn Source>, Error> {
+    let path = std::path::absolute(pattern).unwrap_or_else(|_| pattern.into());
+    let watch = Watch::open(&path)?;
+    let positions = options.state.as_deref().map(Positions::load).transpose()?;
+    let mut follow = Follow {
+        pattern: path,
+        watch,
+        files: Vec::new(),
+        positions,
+        changed: false,
+        save_at: None,
+        snapshot: None,
+        has_more: true,
+        ended: false,
+    };
+    follow.resume_rotated(options);
+    Ok(Box::new(follow))
+}
+
+impl Follow {
+    /// Opens the files that were renamed while no collector ran: what is left of them comes first.
+    fn resume_rotated(&mut self, options: &Options) {
+        let Some(positions) = &mut self.positions else { return };
+        for (name, followed) in positions.find_renamed(&self.pattern) {
+            self.files.push(OpenFile {
+                intake: Intake::new(name, None, options),
+                followed,
+                renamed: true,
+                last_growth: Instant::now(),
+                at_end: false,
+            });
+        }
+    }
+
+    /// Compares the open files with what the paths lead to.
+    fn scan(&mut self, collector: &mut Collector) {
+        let events = self.watch.take_events();
+        for path in &events.moved_to {
+            self.adopt_renamed(path, collector);
+        }
+        if events.overflowed {
+            let pattern = self.pattern.display();
+            collector.messages.push(format!("{pattern}: inotify lost events; a file that was rotated twice at once may be missed"));
+        }
+        for path in self.watch.matching_paths() {
+            self.look_at(&path, collector);
+        }
+        for file in &mut self.files {
+            file.renamed |= !file.followed.is_at_path();
+        }
+        self.has_more = true;
+    }
+
+    /// Opens a file that had the followed name for so short a time that it was not opened.
+    fn adopt_renamed(&mut self, path: &Path, collector: &Collector) {
+        let known = |identity| self.files.iter().any(|file| file.followed.identity() == identity);
+        if let Ok(followed) = Followed::open(path, &self.pattern)
+            && !known(followed.identity())
+        {
+            self.push(followed, true, collector);
+        }
+    }
+
+    fn look_at(&mut self, path: &Path, collector: &mut Collector) {
+        let opened = match Followed::open(path, path) {
+            Ok(followed) => followed,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) => {
+                let text = Error::call("open", &path.display().to_string(), &error, "make the file readable").to_string();
+                return self.watch.report_once(path, text, &mut collector.messages);
+            }
+        };
+        if self.files.iter().any(|file| file.followed.identity() == opened.identity() && !file.renamed) {
+            return;
+        }
+        let mut opened = opened;
+        if let Some(positions) = &mut self.positions {
+            positions.resume(&mut opened);
+        }
+        self.push(opened, false, collector);
+    }
+
+    fn push(&mut self, followed: Followed, renamed: bool, collector: &Collector) {
+        let name = followed.name();
+        let mut intake = Intake::new(name.clone(), None, &collector.options);
+        if let Some(before) = self.files.iter().rev().find(|file| file.intake.name == name) {
+            intake.continue_after(&before.intake);
+        }
+        self.files.push(OpenFile { followed, intake, renamed, last_growth: Instant::now(), at_end: false });
+    }
+
+    /// Reads once from each file. A file waits until the files of its path before it are at their end.
+    fn read_files(&mut self, collector: &mut Collector) {
+        self.has_more = false;
+        for index in 0..self.files.len() {
+            let name = self.files[index].intake.name.clone();
+            let waits = self.files[..index].iter().any(|before| before.intake.name == name && !before.at_end);
+            if waits {
+                self.has_more = true;
+                continue;
+            }
+            let file = &mut self.files[index];
+            file.check_truncation(collector);
+            let followed = &mut file.followed;
+            let received = collector.receive(&mut file.intake, |buffer| followed.read(buffer));
+            file.at_end = received != Received::Bytes;
+            if received == Received::Bytes {
+                file.last_growth = Instant::now();
+                self.has_more = true;
+                self.changed = true;
+            }
+        }
+        self.remove_finished(collector);
+        if self.changed && self.save_at.is_none() {
+            self.save_at = Some(Instant::now() + INTERVAL);
+        }
+    }
+
+    /// Ends the renamed files that have not grown for a while, or whose name has a successor that ends the wait.
+    fn remove_finished(&mut self, collector: &mut Collector) {
+        let ended = self.ended;
+        self.files.retain_mut(|file| {
+            let is_over = file.renamed && file.at_end && (ended || file.last_growth.elapsed() >= GRACE);
+            if is_over && collector.end(&mut file.intake) {
+                collector.add_ended(file.intake.counts);
+                return false;
+            }
+            true
+        });
+    }
+
+    /// Saves the positions, when the log has all records before them: on the device, if the log is synced.
+    fn save(&mut self, collector: &mut Collector) {
+        self.save_at = None;
+        let Some(positions) = &mut self.positions else { return };
+        let sink = &mut collector.sink;
+        sink.flush();
+        let is_synced = collector.options.sync != SyncPolicy::None;
+        if self.snapshot.is_none() && sink.pending_bytes() == 0 {
+            let files = self.files.iter().map(|file| (&file.followed, file.intake.held_bytes() as u64));
+            self.snapshot = Some(Snapshot { records: sink.counts().records, positions: positions.snapshot(files) });
+            self.changed = false;
+        }
+        if is_synced {
+            sink.request_sync();
+        }
+        if let Some(snapshot) = self.snapshot.take_if(|snapshot| !is_synced || sink.durable_records() >= snapshot.records)
+            && let Err(error) = positions.save(snapshot.positions)
+        {
+            collector.messages.push(error.to_string());
+        }
+        if self.changed || self.snapshot.is_some() {
+            self.save_at = Some(Instant::now() + INTERVAL);
+        }
+    }
+}
+
+impl OpenFile {
+    /// A file that is shorter than what was read, or begins differently, was truncated (copytruncate).
+    fn check_truncation(&mut self, collector: &mut Collector) {
+        if !self.followed.was_truncated() {
+            return;
+        }
+        let name = &self.intake.name;
+        let text = format!("weir: {name} was truncated; an unknown number of records is lost");
+        collector.end_record(&mut self.intake);
+        if collector.put_notice(&text) {
+            collector.messages.push(text);
+            self.followed.restart();
+        }
+    }
+}
+
+impl Source for Follow {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.watch.as_fd())
+    }
+
+    fn is_always_ready(&self) -> bool {
+        self.has_more
+    }
+
+    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+        self.scan(collector);
+        self.read_files(collector);
+        Progress::Open
+    }
+
+    fn resume(&mut self, collector: &mut Collector) -> Progress {
+        for file in &mut self.files {
+            collector.resume(&mut file.intake);
+        }
+        self.has_more = true;
+        Progress::Open
+    }
+
+    fn deadline(&self, _options: &Options) -> Option<Instant> {
+        let renamed = self.files.iter().filter(|file| file.renamed).map(|file| file.last_growth + INTERVAL);
+        let look_again = renamed.min().map(|at| at.max(Instant::now()));
+        [self.save_at, look_again].into_iter().flatten().min()
+    }
+
+    fn on_time(&mut self, now: Instant, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {
+        self.read_files(collector);
+        if self.save_at.is_some_and(|at| at <= now) {
+            self.save(collector);
+        }
+    }
+
+    fn begin_end(&mut self) {
+        self.has_more = true;
+    }
+
+    fn finish(&mut self, collector: &mut Collector) -> Progress {
+        self.ended = true;
+        // What is behind the last delimiter is read again by the next run, if positions are kept.
+        if self.positions.is_some() {
+            if collector.options.sync != SyncPolicy::None {
+                collector.sink.sync_now();
+            }
+            self.snapshot = None;
+            self.save(collector);
+        } else {
+            for file in &mut self.files {
+                collector.end(&mut file.intake);
+            }
+        }
+        for file in self.files.drain(..) {
+            collector.add_ended(file.intake.counts);
+        }
+        Progress::Ended
+    }
+
+    fn intake(&self) -> Option<&Intake> {
+        None
+    }
+}

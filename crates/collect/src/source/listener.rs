@@ -1,0 +1,162 @@
+//! Sockets that accept connections; each connection is a source.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, getpeername, listen, socket_with, sockopt};
+
+use super::datagram::PacketSource;
+use super::reader::Reader;
+use super::socket_path::{OwnName, bind_socket};
+use super::{Progress, Source};
+use crate::error::{Error, io_error};
+use crate::format::Peer;
+use crate::intake::{Collector, Intake};
+use crate::options::Options;
+
+/// What a connection sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Unix,
+    UnixPackets,
+    Tcp,
+}
+
+/// A listening socket.
+struct Listener {
+    socket: Option<OwnedFd>,
+    kind: Kind,
+    base_name: String,
+    accepted: u64,
+    name: Option<OwnName>,
+    /// After an error of accept(2): when to try again.
+    pause: Option<Instant>,
+    reported: bool,
+}
+
+/// The most connections that one read accepts, so that other sources get their turn.
+const ACCEPTS: usize = 256;
+
+/// How long accept(2) rests after an error such as EMFILE.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The length of the queue of connections. The kernel caps it (net.core.somaxconn).
+const BACKLOG: i32 = 4096;
+
+pub(super) fn unix(path: &Path, options: &Options) -> Result<Box<dyn Source>, Error> {
+    let (socket, name) = bind_socket(path, SocketType::STREAM, options.socket_mode)?;
+    listening(socket, Kind::Unix, base_name(path), Some(name))
+}
+
+pub(super) fn unix_seqpacket(path: &Path, options: &Options) -> Result<Box<dyn Source>, Error> {
+    let (socket, name) = bind_socket(path, SocketType::SEQPACKET, options.socket_mode)?;
+    listening(socket, Kind::UnixPackets, base_name(path), Some(name))
+}
+
+pub(super) fn tcp(address: SocketAddr) -> Result<Box<dyn Source>, Error> {
+    let name = format!("tcp:{address}");
+    let failed = |errno| Error::call("bind", &name, &io_error(errno), "choose another port or address");
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None).map_err(failed)?;
+    sockopt::set_socket_reuseaddr(&socket, true).map_err(failed)?;
+    bind(&socket, &address).map_err(failed)?;
+    listening(socket, Kind::Tcp, "tcp".into(), None)
+}
+
+fn listening(socket: OwnedFd, kind: Kind, base_name: String, name: Option<OwnName>) -> Result<Box<dyn Source>, Error> {
+    listen(&socket, BACKLOG).map_err(|errno| Error::call("listen", &base_name, &io_error(errno), "choose another address"))?;
+    Ok(Box::new(Listener { socket: Some(socket), kind, base_name, accepted: 0, name, pause: None, reported: false }))
+}
+
+/// Returns the name of the sources of a socket: its file name without a suffix.
+pub(super) fn base_name(path: &Path) -> String {
+    path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+impl Listener {
+    fn source_of(&mut self, connection: OwnedFd, options: &Options) -> Box<dyn Source> {
+        self.accepted += 1;
+        let peer = sockopt::socket_peercred(&connection).ok().filter(|_| self.kind != Kind::Tcp);
+        let peer = peer.map(|peer| Peer { pid: peer.pid.as_raw_nonzero().get(), uid: peer.uid.as_raw() });
+        let name = match self.kind {
+            Kind::Tcp => match getpeername(&connection).ok().flatten().and_then(|address| SocketAddr::try_from(address).ok()) {
+                Some(address) => format!("tcp:{address}"),
+                None => format!("tcp#{}", self.accepted),
+            },
+            Kind::Unix | Kind::UnixPackets => format!("{}#{}", self.base_name, self.accepted),
+        };
+        match self.kind {
+            Kind::UnixPackets => PacketSource::of_connection(connection, name, peer, options),
+            Kind::Unix | Kind::Tcp => Reader::of_connection(connection, name, peer, options),
+        }
+    }
+
+    fn rest(&mut self, errno: Errno, collector: &mut Collector) {
+        self.pause = Some(Instant::now() + PAUSE);
+        if !std::mem::replace(&mut self.reported, true) {
+            let advice = match errno {
+                Errno::MFILE | Errno::NFILE => "raise the limit of open files (ulimit -n); senders wait meanwhile",
+                _ => "senders wait, and weir tries again",
+            };
+            let text = Error::call("accept", &self.base_name, &io_error(errno), advice).to_string();
+            collector.messages.push(text);
+        }
+    }
+}
+
+impl Source for Listener {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().filter(|_| self.pause.is_none()).map(AsFd::as_fd)
+    }
+
+    fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> Progress {
+        for _ in 0..ACCEPTS {
+            let Some(socket) = &self.socket else { return Progress::Ended };
+            match accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(connection) => {
+                    self.reported = false;
+                    let source = self.source_of(connection, &collector.options);
+                    added.push(source);
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(errno) => {
+                    self.rest(errno, collector);
+                    break;
+                }
+            }
+        }
+        Progress::Open
+    }
+
+    fn resume(&mut self, _collector: &mut Collector) -> Progress {
+        if self.socket.is_some() { Progress::Open } else { Progress::Ended }
+    }
+
+    fn deadline(&self, _options: &Options) -> Option<Instant> {
+        self.pause
+    }
+
+    fn on_time(&mut self, now: Instant, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {
+        if self.pause.is_some_and(|at| at <= now) {
+            self.pause = None;
+        }
+    }
+
+    fn begin_end(&mut self) {
+        self.name = None;
+    }
+
+    fn finish(&mut self, _collector: &mut Collector) -> Progress {
+        self.socket = None;
+        Progress::Ended
+    }
+
+    fn intake(&self) -> Option<&Intake> {
+        None
+    }
+}

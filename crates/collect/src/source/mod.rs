@@ -1,0 +1,96 @@
+//! The sources of records. Each kind is one file.
+
+mod child;
+mod datagram;
+mod fifo;
+mod follow;
+mod listener;
+mod periodic;
+mod reader;
+mod socket_path;
+
+pub(crate) use socket_path::{OwnName, bind_socket};
+
+use std::time::Instant;
+
+use rustix::fd::BorrowedFd;
+
+use crate::error::Error;
+use crate::intake::{Collector, Intake};
+use crate::options::{Options, SourceSpec};
+
+/// What a source says after it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More may come.
+    Open,
+    /// Nothing more comes; held records wait for the log.
+    Finishing,
+    /// The source can be removed.
+    Ended,
+}
+
+/// A source of records.
+pub(crate) trait Source: Send {
+    /// Returns the descriptor that becomes readable; none if the source is always readable, or reads at times.
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Returns whether the source can be read at any time without waiting.
+    fn is_always_ready(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the collector waits for the source when it is to end: a command that has not ended.
+    fn delays_end(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the source is a connection, of which there is a maximum.
+    fn is_connection(&self) -> bool {
+        false
+    }
+
+    /// Reads once, and adds sources that begin.
+    fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> Progress;
+
+    /// Goes on after the log could not be written.
+    fn resume(&mut self, collector: &mut Collector) -> Progress;
+
+    /// Returns when [`Source::on_time`] has something to do.
+    fn deadline(&self, _options: &Options) -> Option<Instant> {
+        None
+    }
+
+    /// Does what is due.
+    fn on_time(&mut self, _now: Instant, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {}
+
+    /// The collector ends: accept nothing new, and ask commands to end. What was sent is still read.
+    fn begin_end(&mut self) {}
+
+    /// Appends what is left, as an unfinished record.
+    fn finish(&mut self, collector: &mut Collector) -> Progress;
+
+    /// The first `records` records of the log are durable.
+    fn on_synced(&mut self, _records: u64) {}
+
+    /// Returns the intakes, for their counts.
+    fn intake(&self) -> Option<&Intake>;
+}
+
+/// Opens a source.
+pub(crate) fn open(spec: &SourceSpec, options: &Options) -> Result<Vec<Box<dyn Source>>, Error> {
+    let one = |source: Result<Box<dyn Source>, Error>| source.map(|source| vec![source]);
+    match spec {
+        SourceSpec::Stdin => one(reader::stdin(options)),
+        SourceSpec::UnixStream(path) => one(listener::unix(path, options)),
+        SourceSpec::UnixSeqpacket(path) => one(listener::unix_seqpacket(path, options)),
+        SourceSpec::Tcp(address) => one(listener::tcp(*address)),
+        SourceSpec::UnixDatagram(path) => one(datagram::unix(path, options)),
+        SourceSpec::Udp(address) => one(datagram::udp(*address, options)),
+        SourceSpec::Fifo(path) => one(fifo::open(path, options)),
+        SourceSpec::Follow(pattern) => one(follow::open(pattern, options)),
+        SourceSpec::Command { arguments, name } => child::start(arguments, name, options),
+        SourceSpec::ReadEvery(path, interval) => one(periodic::read_file(path, *interval, options)),
+        SourceSpec::RunEvery(command, interval) => one(periodic::run_command(command, *interval)),
+    }
+}

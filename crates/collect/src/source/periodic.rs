@@ -1,0 +1,190 @@
+//! Sources that are read at intervals: a file such as a sensor's, or the output of a shell command.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::fd::BorrowedFd;
+
+use super::child;
+use super::listener::base_name;
+use super::{Progress, Source};
+use crate::error::Error;
+use crate::framing::Framing;
+use crate::intake::{Collector, Intake};
+use crate::options::Options;
+
+/// Ticks at whole multiples of an interval. Missed ticks are left out, and clock steps do not matter.
+#[derive(Debug)]
+struct Ticker {
+    next: Instant,
+    interval: Duration,
+}
+
+impl Ticker {
+    fn new(interval: Duration) -> Self {
+        Self { next: Instant::now(), interval }
+    }
+
+    /// Returns whether a tick is due, and moves to the next one.
+    fn is_due(&mut self, now: Instant) -> bool {
+        if now < self.next {
+            return false;
+        }
+        let late = now - self.next;
+        let missed = u32::try_from(late.as_nanos() / self.interval.as_nanos().max(1)).unwrap_or(u32::MAX);
+        self.next += self.interval * missed.saturating_add(1);
+        true
+    }
+}
+
+/// Reads a file at intervals. Each content is a record; several lines are several records.
+struct FileReader {
+    path: PathBuf,
+    ticker: Ticker,
+    intake: Intake,
+    failing: bool,
+    ended: bool,
+}
+
+/// Runs a shell command at intervals. Its output lines are records.
+struct CommandRunner {
+    command: String,
+    ticker: Ticker,
+    ended: bool,
+}
+
+/// The most that one read of a file takes.
+const MOST: u64 = 1 << 20;
+
+pub(super) fn read_file(path: &Path, interval: Duration, options: &Options) -> Result<Box<dyn Source>, Error> {
+    let intake = Intake::new(base_name(path), None, options);
+    Ok(Box::new(FileReader { path: path.into(), ticker: Ticker::new(interval), intake, failing: false, ended: false }))
+}
+
+pub(super) fn run_command(command: &str, interval: Duration) -> Result<Box<dyn Source>, Error> {
+    Ok(Box::new(CommandRunner { command: command.into(), ticker: Ticker::new(interval), ended: false }))
+}
+
+impl FileReader {
+    fn read_once(&mut self, collector: &mut Collector) {
+        let mut content = Vec::new();
+        let read = File::open(&self.path).and_then(|file| file.take(MOST).read_to_end(&mut content));
+        if let Err(error) = read {
+            // A sensor may be away for a while: it is reported once, until it is back.
+            if !std::mem::replace(&mut self.failing, true) {
+                let name = self.path.display().to_string();
+                let advice = "weir tries again at each interval";
+                collector.messages.push(Error::call("read", &name, &error, advice).to_string());
+            }
+            return;
+        }
+        self.failing = false;
+        let delimiter = if let Framing::Delimiter(delimiter) = collector.options.framing { delimiter } else { b'\n' };
+        let content = content.strip_suffix(&[delimiter]).unwrap_or(&content);
+        for record in content.split(|&byte| byte == delimiter) {
+            if collector.put_record(&mut self.intake, record, None).is_err() {
+                self.intake.counts.dropped += 1;
+            }
+        }
+    }
+}
+
+impl Source for FileReader {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn read(&mut self, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+        Progress::Open
+    }
+
+    fn resume(&mut self, _collector: &mut Collector) -> Progress {
+        if self.ended { Progress::Ended } else { Progress::Open }
+    }
+
+    fn deadline(&self, _options: &Options) -> Option<Instant> {
+        (!self.ended).then_some(self.ticker.next)
+    }
+
+    fn on_time(&mut self, now: Instant, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {
+        if !self.ended && self.ticker.is_due(now) {
+            self.read_once(collector);
+        }
+    }
+
+    fn begin_end(&mut self) {
+        self.ended = true;
+    }
+
+    fn finish(&mut self, _collector: &mut Collector) -> Progress {
+        self.ended = true;
+        Progress::Ended
+    }
+
+    fn intake(&self) -> Option<&Intake> {
+        Some(&self.intake)
+    }
+}
+
+impl Source for CommandRunner {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn read(&mut self, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+        Progress::Open
+    }
+
+    fn resume(&mut self, _collector: &mut Collector) -> Progress {
+        if self.ended { Progress::Ended } else { Progress::Open }
+    }
+
+    fn deadline(&self, _options: &Options) -> Option<Instant> {
+        (!self.ended).then_some(self.ticker.next)
+    }
+
+    fn on_time(&mut self, now: Instant, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) {
+        if self.ended || !self.ticker.is_due(now) {
+            return;
+        }
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(&self.command);
+        let name = self.command.split_whitespace().next().unwrap_or("sh");
+        let name = base_name(Path::new(name));
+        match child::spawn(command, &name, &collector.options, false) {
+            Ok(sources) => added.extend(sources),
+            Err(error) => collector.messages.push(error.to_string()),
+        }
+    }
+
+    fn begin_end(&mut self) {
+        self.ended = true;
+    }
+
+    fn finish(&mut self, _collector: &mut Collector) -> Progress {
+        self.ended = true;
+        Progress::Ended
+    }
+
+    fn intake(&self) -> Option<&Intake> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_ticks_are_left_out() {
+        let mut ticker = Ticker::new(Duration::from_secs(10));
+        let start = ticker.next;
+        assert!(ticker.is_due(start));
+        assert!(!ticker.is_due(start + Duration::from_secs(9)));
+        assert!(ticker.is_due(start + Duration::from_secs(35)));
+        assert_eq!(ticker.next, start + Duration::from_secs(40));
+    }
+}

@@ -1,0 +1,191 @@
+//! A stream of bytes: standard input, a pipe of a command, a connection.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::fd::BorrowedFd;
+use rustix::io::{Errno, ReadWriteFlags};
+use rustix::net::SendFlags;
+
+use super::{Progress, Source};
+use crate::error::{Error, io_error};
+use crate::format::Peer;
+use crate::intake::{Collector, Intake, Received};
+use crate::options::Options;
+
+/// How a descriptor is read without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadCall {
+    /// read(2): the open file is weir's own and has O_NONBLOCK, or is a regular file.
+    Plain,
+    /// preadv2(2) with RWF_NOWAIT: the open file is shared with other processes, so that O_NONBLOCK would change them.
+    NoWait,
+}
+
+/// A source of bytes.
+pub(super) struct Reader {
+    fd: OwnedFd,
+    call: ReadCall,
+    always_ready: bool,
+    is_connection: bool,
+    intake: Intake,
+    /// A connection gets the number of its durable records.
+    acks: bool,
+    unsent_ack: Option<u64>,
+    ended: bool,
+}
+
+/// How long a record of several lines waits for its next line.
+const JOIN: Duration = Duration::from_secs(1);
+
+/// Returns standard input as a source.
+pub(super) fn stdin(options: &Options) -> Result<Box<dyn Source>, Error> {
+    let failed = |errno| Error::call("open", "standard input", &io_error(errno), "give the records on descriptor 0");
+    let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(failed)?;
+    let stat = rustix::fs::fstat(&fd).map_err(failed)?;
+    let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    if kind.is_dir() {
+        return Err(failed(Errno::ISDIR));
+    }
+    if kind.is_fifo() {
+        // A larger pipe means fewer switches between the writer and weir.
+        let _ = rustix::pipe::fcntl_setpipe_size(&fd, 1 << 20);
+    }
+    let mut reader = Reader::new(fd, Intake::new("stdin".into(), None, options));
+    reader.call = ReadCall::NoWait;
+    reader.always_ready = kind.is_file() || kind == rustix::fs::FileType::BlockDevice;
+    if reader.always_ready {
+        reader.call = ReadCall::Plain;
+    }
+    Ok(Box::new(reader))
+}
+
+impl Reader {
+    fn new(fd: OwnedFd, intake: Intake) -> Self {
+        Self {
+            fd,
+            call: ReadCall::Plain,
+            always_ready: false,
+            is_connection: false,
+            intake,
+            acks: false,
+            unsent_ack: None,
+            ended: false,
+        }
+    }
+
+    /// Returns a source that reads a descriptor with O_NONBLOCK.
+    pub(super) fn of_pipe(fd: OwnedFd, name: String, options: &Options) -> Box<dyn Source> {
+        Box::new(Self::new(fd, Intake::new(name, None, options)))
+    }
+
+    /// Returns a connection, whose socket has O_NONBLOCK.
+    pub(super) fn of_connection(fd: OwnedFd, name: String, peer: Option<Peer>, options: &Options) -> Box<dyn Source> {
+        let mut reader = Self::new(fd, Intake::new(name, peer, options));
+        reader.is_connection = true;
+        reader.acks = options.ack;
+        Box::new(reader)
+    }
+
+    fn end(&mut self, collector: &mut Collector) -> Progress {
+        self.ended = true;
+        if !collector.end(&mut self.intake) || (self.acks && self.intake.has_unacknowledged()) {
+            return Progress::Finishing;
+        }
+        Progress::Ended
+    }
+
+    /// Sends the newest acknowledgement. A peer that does not read gets the next one instead.
+    fn send_ack(&mut self) {
+        let Some(count) = self.unsent_ack else { return };
+        let text = format!("{count}\n");
+        match rustix::net::send(&self.fd, text.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Err(Errno::AGAIN) => {}
+            _ => self.unsent_ack = None,
+        }
+    }
+}
+
+impl Source for Reader {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        (!self.always_ready).then(|| self.fd.as_fd())
+    }
+
+    fn is_always_ready(&self) -> bool {
+        self.always_ready && !self.ended
+    }
+
+    fn is_connection(&self) -> bool {
+        self.is_connection
+    }
+
+    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+        if self.ended {
+            return self.end(collector);
+        }
+        let (fd, call) = (&self.fd, &mut self.call);
+        let received = collector.receive(&mut self.intake, |buffer| read_available(fd, call, buffer));
+        match received {
+            Received::End => self.end(collector),
+            Received::Bytes | Received::Nothing => Progress::Open,
+        }
+    }
+
+    fn resume(&mut self, collector: &mut Collector) -> Progress {
+        let done = collector.resume(&mut self.intake);
+        match (self.ended, done) {
+            (false, _) => Progress::Open,
+            (true, true) if !(self.acks && self.intake.has_unacknowledged()) => Progress::Ended,
+            (true, _) => Progress::Finishing,
+        }
+    }
+
+    fn deadline(&self, options: &Options) -> Option<Instant> {
+        let wait = match (options.idle, &options.multiline) {
+            (Some(idle), _) => idle,
+            (None, Some(_)) => JOIN,
+            (None, None) => return None,
+        };
+        self.intake.has_held().then(|| self.intake.last_input + wait)
+    }
+
+    fn on_time(&mut self, now: Instant, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {
+        if self.deadline(&collector.options).is_some_and(|at| at <= now) {
+            match collector.options.idle {
+                Some(_) => collector.end_record(&mut self.intake),
+                None => collector.end_joined(&mut self.intake),
+            };
+            self.intake.last_input = now;
+        }
+    }
+
+    fn finish(&mut self, collector: &mut Collector) -> Progress {
+        self.end(collector)
+    }
+
+    fn on_synced(&mut self, records: u64) {
+        if !self.acks {
+            return;
+        }
+        if let Some(own) = self.intake.acknowledge(records) {
+            self.unsent_ack = Some(own);
+        }
+        self.send_ack();
+    }
+
+    fn intake(&self) -> Option<&Intake> {
+        Some(&self.intake)
+    }
+}
+
+/// Reads what is there. A kernel or file without RWF_NOWAIT gets a plain read, which follows a poll.
+fn read_available(fd: &OwnedFd, call: &mut ReadCall, buffer: &mut [u8]) -> rustix::io::Result<usize> {
+    if *call == ReadCall::NoWait {
+        let mut parts = [std::io::IoSliceMut::new(buffer)];
+        match rustix::io::preadv2(fd, &mut parts, u64::MAX, ReadWriteFlags::NOWAIT) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => *call = ReadCall::Plain,
+            result => return result,
+        }
+    }
+    rustix::io::read(fd, buffer)
+}
