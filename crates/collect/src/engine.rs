@@ -155,7 +155,7 @@ impl Engine {
     }
 
     fn is_over(&self) -> bool {
-        let ended = self.sources.is_empty();
+        let ended = self.sources.is_empty() || self.collector.sink.is_closed();
         ended || self.ending.is_some_and(|deadline| Instant::now() >= deadline)
     }
 

@@ -89,6 +89,8 @@ pub(crate) struct Sink {
     checked_path: Instant,
     counts: SinkCounts,
     messages: Vec<String>,
+    /// The reader of standard output has ended: nothing can be written any more.
+    is_closed: bool,
 }
 
 /// The sink accepts no records now.
@@ -118,6 +120,7 @@ impl Sink {
             checked_path: Instant::now(),
             counts: SinkCounts::default(),
             messages,
+            is_closed: false,
             options,
         })
     }
@@ -152,6 +155,11 @@ impl Sink {
 
     pub(crate) fn is_stalled(&self) -> bool {
         self.stall.is_some()
+    }
+
+    /// Returns whether nothing can be written any more, however long weir waits.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Returns the messages for the user since the last call.
@@ -272,9 +280,11 @@ impl Sink {
     }
 
     fn set_stall(&mut self, error: &io::Error) {
+        self.is_closed |= error.kind() == io::ErrorKind::BrokenPipe;
         let now = Instant::now();
         let delay = match &self.stall {
             Some(stall) => (stall.delay * 2).min(RETRY.1),
+            None if self.is_closed => RETRY.0,
             None => {
                 self.counts.stalls += 1;
                 let advice = advice_for(error);

@@ -1,0 +1,99 @@
+//! Flush, sync and acknowledgements: what is promised is there.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::common::{disk_dir, wait_for};
+use crate::{Collector, lines_of};
+
+#[test]
+fn each_acknowledged_record_is_in_the_log() {
+    let dir = disk_dir();
+    for sync in ["record", "interval:20ms", "bytes:10"] {
+        let mut collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--sync", sync, "--ack"]);
+        let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+        socket.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+        let mut acks = BufReader::new(socket.try_clone().expect("a copy"));
+        for number in 1..=20 {
+            socket.write_all(format!("{sync} {number:02} and more\n").as_bytes()).expect("sent");
+            let mut line = String::new();
+            while line.trim() != number.to_string() {
+                line.clear();
+                assert!(acks.read_line(&mut line).expect("an acknowledgement") > 0);
+            }
+        }
+        collector.signal(libc::SIGKILL);
+        collector.child().wait().expect("killed");
+        let log = std::fs::read_to_string(dir.path().join("out")).expect("the log");
+        assert_eq!(log.lines().filter(|line| line.starts_with(sync)).count(), 20, "{sync}");
+    }
+}
+
+#[test]
+fn a_connection_that_ends_gets_its_last_acknowledgement() {
+    let dir = disk_dir();
+    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--sync", "record", "--ack"]);
+    let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+    socket.write_all(b"one\ntwo\nthree").expect("sent");
+    socket.shutdown(std::net::Shutdown::Write).expect("shut down");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+    let acks: Vec<String> = BufReader::new(socket).lines().map(|line| line.expect("a line")).collect();
+    assert_eq!(acks.last().map(String::as_str), Some("3"), "{acks:?}");
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_bound_is_kept_and_a_full_buffer_waits() {
+    let dir = disk_dir();
+    let log = dir.path().join("out");
+    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--flush", "300ms"]);
+    let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+    socket.write_all(b"within the bound\n").expect("sent");
+    assert_eq!(lines_of(&log, 1), ["within the bound"]);
+    assert_eq!(collector.stop(), 0);
+
+    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--flush", "full", "--buffer", "64K"]);
+    let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+    let record = [&[b'x'; 999][..], b"\n"].concat();
+    for _ in 0..100 {
+        socket.write_all(&record).expect("sent");
+    }
+    wait_for("a full buffer", || std::fs::metadata(&log).expect("the log").len() > 60_000);
+    let length = std::fs::metadata(&log).expect("the log").len();
+    assert_eq!((length - 17) % 1000, 0, "whole records only");
+    assert!(length < 100_017, "the rest waits");
+    assert_eq!(collector.stop(), 0);
+    assert_eq!(std::fs::metadata(&log).expect("the log").len(), 100_017);
+}
+
+#[test]
+fn a_killed_collector_leaves_whole_records_and_the_next_one_goes_on() {
+    let dir = disk_dir();
+    let log = dir.path().join("out");
+    for round in 0..10 {
+        let mut collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s"]);
+        let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+        let before = std::fs::metadata(&log).map_or(0, |metadata| metadata.len());
+        let writer = std::thread::spawn(move || {
+            let mut number = 0;
+            while socket.write_all(format!("round {round} record {number}\n").as_bytes()).is_ok() {
+                number += 1;
+            }
+        });
+        wait_for("records", || std::fs::metadata(&log).is_ok_and(|metadata| metadata.len() > before + 10_000));
+        collector.signal(libc::SIGKILL);
+        collector.child().wait().expect("killed");
+        writer.join().expect("it ends");
+        let content = std::fs::read(&log).expect("the log");
+        assert!(content.ends_with(b"\n"), "each write ends with a record");
+    }
+    let log = std::fs::read_to_string(&log).expect("the log");
+    let mut expected = (usize::MAX, 0);
+    for line in log.lines() {
+        let words: Vec<usize> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [round, number] = words[..] else { panic!("torn: {line}") };
+        expected = if expected.0 == round { (round, expected.1 + 1) } else { (round, 0) };
+        assert_eq!((round, number), expected, "in order, without a gap");
+    }
+}

@@ -1,0 +1,190 @@
+//! A full disk, a removed file, a torn log, a closed pipe: nothing is lost, and one sentence says what to do.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::{disk_dir, has_private_mounts, is_root, run, skip, text, wait_for, weir};
+use crate::{Collector, lines_of, log_of};
+
+/// A small file system in memory; unmounted on drop.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let dir = disk_dir();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "weir-test"]).arg(dir.path()).status();
+        mounted.is_ok_and(|status| status.success()).then_some(Self(dir))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let test = "a_full_disk_loses_nothing";
+    if !is_root() || !has_private_mounts() {
+        return skip(test, "needs root, to mount a small file system");
+    }
+    let Some(disk) = SmallDisk::mount() else { return skip(test, "mount refuses a tmpfs") };
+    let dir = disk_dir();
+    std::fs::write(disk.path().join("ballast"), vec![0; 150_000]).expect("written");
+    let log = disk.path().join("out");
+    let collector =
+        Collector::start(dir.path(), &["-o", log.to_str().expect("a path"), "--listen", "unix:s", "--listen", "unix:t"]);
+    let senders: Vec<_> = ["s", "t"].map(|name| {
+        let mut socket = UnixStream::connect(dir.path().join(name)).expect("connected");
+        std::thread::spawn(move || {
+            for number in 0..4000 {
+                socket.write_all(format!("{name} {number:04} {}\n", "x".repeat(10)).as_bytes()).expect("sent");
+            }
+        })
+    }).into();
+    wait_for("a full disk", || collector.errors().contains("ENOSPC"));
+    assert!(collector.errors().contains("free space on the file system"), "{}", collector.errors());
+    std::fs::remove_file(disk.path().join("ballast")).expect("removed");
+    let lines = lines_of(&log, 8000);
+    for name in ["s", "t"] {
+        let own: Vec<&String> = lines.iter().filter(|line| line.starts_with(name)).collect();
+        let expected: Vec<String> = (0..4000).map(|number| format!("{name} {number:04} {}", "x".repeat(10))).collect();
+        assert!(own.into_iter().eq(expected.iter()), "{name}: every record once, in order");
+    }
+    assert_eq!(collector.errors().matches("ENOSPC").count(), 1, "said once: {}", collector.errors());
+    assert!(collector.errors().contains("writing again; nothing was lost"), "{}", collector.errors());
+    senders.into_iter().for_each(|sender| sender.join().expect("sent"));
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn dropped_records_are_counted_in_the_log() {
+    let test = "dropped_records_are_counted_in_the_log";
+    if !is_root() || !has_private_mounts() {
+        return skip(test, "needs root, to mount a small file system");
+    }
+    for policy in ["drop-oldest", "drop-newest"] {
+        let Some(disk) = SmallDisk::mount() else { return skip(test, "mount refuses a tmpfs") };
+        let dir = disk_dir();
+        std::fs::write(disk.path().join("ballast"), vec![0; 200_000]).expect("written");
+        let log = disk.path().join("out");
+        let path = log.to_str().expect("a path");
+        let collector =
+            Collector::start(dir.path(), &["-o", path, "--listen", "unix:s", "--overflow", policy, "--memory", "10K"]);
+        let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+        for number in 0..20_000 {
+            socket.write_all(format!("record {number:05}\n").as_bytes()).expect("sent without waiting");
+        }
+        wait_for("a full disk", || collector.errors().contains("ENOSPC"));
+        std::fs::remove_file(disk.path().join("ballast")).expect("removed");
+        wait_for("the count", || text(&std::fs::read(&log).expect("the log")).contains(" records of s#1 dropped"));
+        drop(socket);
+        assert_eq!(collector.stop(), 0);
+        let lines = lines_of(&log, 1);
+        let dropped: Vec<usize> =
+            lines.iter().filter_map(|line| line.strip_prefix("weir: ")?.split(' ').next()?.parse().ok()).collect();
+        let numbers: Vec<usize> = lines.iter().filter_map(|line| line.strip_prefix("record ")?.parse().ok()).collect();
+        assert_eq!(numbers.len() + dropped.iter().sum::<usize>(), 20_000, "{policy}: {dropped:?}");
+        assert!(numbers.is_sorted() && numbers.len() < 20_000, "{policy}");
+        assert_eq!(lines.len(), numbers.len() + dropped.len(), "{policy}: only whole records");
+        if policy == "drop-oldest" {
+            assert_eq!(numbers.last(), Some(&19_999), "the newest are kept");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_at_the_end_fails() {
+    if !is_root() || !has_private_mounts() {
+        return skip("a_log_that_cannot_be_written_at_the_end_fails", "needs root, to mount a small file system");
+    }
+    let Some(disk) = SmallDisk::mount() else {
+        return skip("a_log_that_cannot_be_written_at_the_end_fails", "mount refuses a tmpfs");
+    };
+    let dir = disk_dir();
+    let log = disk.path().join("out");
+    let collector = Collector::start(
+        dir.path(),
+        &["-o", log.to_str().expect("a path"), "--listen", "unix:s", "--drain", "1s"],
+    );
+    let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+    socket.set_nonblocking(true).expect("set");
+    let mut sent = 0;
+    while sent < 600_000 {
+        match socket.write(&[b'x'; 1000]) {
+            Ok(count) => sent += count,
+            Err(_) => break,
+        }
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+    wait_for("a full disk", || collector.errors().contains("ENOSPC"));
+    let errors = dir.path().join("errors");
+    assert_eq!(collector.stop(), 1);
+    let errors = std::fs::read_to_string(errors).expect("read");
+    assert!(errors.contains("not in the log"), "{errors}");
+}
+
+#[test]
+fn a_torn_log_is_mended_at_the_start() {
+    let dir = disk_dir();
+    let log = dir.path().join("out");
+    std::fs::write(&log, "whole\ntor").expect("written");
+    let output = log_of(dir.path(), &["-o", "out"], b"next\n");
+    assert!(text(&output.stderr).contains("ended in an unfinished record of 3 bytes"), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(&log).expect("the log"), b"whole\ntor\nnext\n");
+
+    std::fs::write(&log, b"whole\n\0\0\0\0").expect("written");
+    let output = log_of(dir.path(), &["-o", "out"], b"next\n");
+    assert!(text(&output.stderr).contains("4 NUL bytes"), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(&log).expect("the log"), b"whole\nnext\n");
+
+    std::fs::write(&log, b"{\"a\":1}\n{\"a\":").expect("written");
+    let output = log_of(dir.path(), &["-o", "out", "--format", "json"], b"");
+    assert!(text(&output.stderr).contains("which is now in out.torn"), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(&log).expect("the log"), b"{\"a\":1}\n");
+    assert_eq!(std::fs::read(dir.path().join("out.torn")).expect("kept"), b"{\"a\":");
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    let dir = disk_dir();
+    std::os::unix::fs::symlink("elsewhere", dir.path().join("link")).expect("a link");
+    for (arguments, sentence) in [
+        (&["-o", "none/out"][..], "open none/out: ENOENT"),
+        (&["-o", "."], "open .: EISDIR"),
+        (&["-o", "link"], "open link: ELOOP"),
+        (&["-o", "out", "--listen", "unix:none/s"], "bind none/s: ENOENT"),
+        (&["-o", "out", "--listen", "fifo:none/f"], "mkfifo none/f: ENOENT"),
+        (&["-o", "out", "--follow", "none/*"], "ENOENT"),
+    ] {
+        let output = log_of(dir.path(), arguments, b"");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).contains(sentence), "{arguments:?}: {}", text(&output.stderr));
+    }
+    assert!(!dir.path().join("elsewhere").exists());
+}
+
+#[test]
+fn a_closed_standard_output_ends_the_collector() {
+    let dir = disk_dir();
+    let mut child = weir(dir.path(), &["log", "-o", "-", "--listen", "unix:s"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("weir starts");
+    drop(child.stdout.take());
+    wait_for("the socket", || dir.path().join("s").exists());
+    UnixStream::connect(dir.path().join("s")).and_then(|mut socket| socket.write_all(b"lost\n")).expect("sent");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    let output = child.wait_with_output().expect("output");
+    assert!(text(&output.stderr).contains("EPIPE"), "{}", text(&output.stderr));
+    assert_eq!(run(dir.path(), &["log", "status", "out"]).status.code(), Some(1));
+}

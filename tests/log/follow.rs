@@ -1,0 +1,105 @@
+//! Following files that are renamed, truncated, and read on after a restart.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::common::{disk_dir, names, wait_for};
+use crate::{Collector, lines_of};
+
+fn append(path: &Path, text: &str) {
+    let mut file = std::fs::File::options().append(true).create(true).open(path).expect("opened");
+    file.write_all(text.as_bytes()).expect("written");
+}
+
+fn numbers(from: usize, to: usize) -> String {
+    (from..to).map(|number| format!("line {number}\n")).collect()
+}
+
+fn lines(from: usize, to: usize) -> Vec<String> {
+    numbers(from, to).lines().map(String::from).collect()
+}
+
+#[test]
+fn renamed_files_are_read_to_their_end_first() {
+    let dir = disk_dir();
+    let file = dir.path().join("app.log");
+    append(&file, "");
+    let collector = Collector::start(dir.path(), &["-o", "out", "--follow", "app.log"]);
+    for part in 0..20 {
+        append(&file, &numbers(part * 1000, part * 1000 + 1000));
+        std::fs::rename(&file, dir.path().join(format!("app.log.{part}"))).expect("renamed");
+        append(&file, "");
+    }
+    append(&file, "end\n");
+    let mut expected = lines(0, 20_000);
+    expected.push("end".into());
+    assert!(lines_of(&dir.path().join("out"), expected.len()) == expected, "every line once, in order");
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_truncated_file_is_said_in_the_log() {
+    let dir = disk_dir();
+    let file = dir.path().join("app.log");
+    append(&file, "a long first line\n");
+    let collector = Collector::start(dir.path(), &["-o", "out", "--follow", "app.log"]);
+    lines_of(&dir.path().join("out"), 1);
+    std::fs::write(&file, "short\n").expect("truncated and written");
+    let log = lines_of(&dir.path().join("out"), 3);
+    let said = "weir: app.log was truncated; an unknown number of records is lost";
+    assert_eq!(log, ["a long first line", said, "short"]);
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_restart_repeats_nothing_and_finishes_rotated_files() {
+    let dir = disk_dir();
+    let (file, log) = (dir.path().join("app.log"), dir.path().join("out"));
+    append(&file, &(numbers(0, 1000) + "unfin"));
+    let collector = Collector::start(dir.path(), &["-o", "out", "--follow", "app.log"]);
+    lines_of(&log, 1000);
+    assert_eq!(collector.stop(), 0);
+    assert!(names(dir.path()).contains(&"out.state.json".into()));
+    append(&file, "ished\n");
+    std::fs::rename(&file, dir.path().join("app.log.1")).expect("renamed");
+    append(&file, "new\n");
+    let collector = Collector::start(dir.path(), &["-o", "out", "--follow", "app.log"]);
+    let mut expected = lines(0, 1000);
+    expected.extend(["unfinished".into(), "new".into()]);
+    assert_eq!(lines_of(&log, 1002), expected);
+    assert_eq!(collector.stop(), 0);
+    let collector = Collector::start(dir.path(), &["-o", "out", "--follow", "app.log"]);
+    append(&file, "more\n");
+    expected.push("more".into());
+    assert_eq!(lines_of(&log, 1003), expected);
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_pattern_finds_new_files() {
+    let dir = disk_dir();
+    let logs = dir.path().join("logs");
+    std::fs::create_dir(&logs).expect("a directory");
+    append(&logs.join("a.log"), "from a\n");
+    let collector = Collector::start(dir.path(), &["-o", "out", "--tag", "--follow", "logs/*.log"]);
+    lines_of(&dir.path().join("out"), 1);
+    append(&logs.join("b.log"), "from b\n");
+    append(&logs.join("c.txt"), "not this\n");
+    append(&logs.join("a.log"), "again\n");
+    let mut log = lines_of(&dir.path().join("out"), 3);
+    log.sort();
+    assert_eq!(log, ["a.log: again", "a.log: from a", "b.log: from b"]);
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_damaged_state_file_is_refused() {
+    let dir = disk_dir();
+    append(&dir.path().join("app.log"), "x\n");
+    std::fs::write(dir.path().join("out.state.json"), "{\"schema\":\"weir-log-state/1\"}").expect("written");
+    let output = crate::log_of(dir.path(), &["-o", "out", "--follow", "app.log"], b"");
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("is damaged or no state file of weir log"), "{errors}");
+    wait_for("nothing", || true);
+}

@@ -1,0 +1,85 @@
+//! How records are divided and how they look in the log.
+
+use crate::common::{disk_dir, text};
+use crate::log_of;
+
+/// Logs `input` with these options. Returns the log.
+fn logged(options: &[&str], input: &[u8]) -> String {
+    let dir = disk_dir();
+    let output = log_of(dir.path(), &[&["-o", "out"], options].concat(), input);
+    assert!(output.status.success(), "{options:?}: {}", text(&output.stderr));
+    text(&std::fs::read(dir.path().join("out")).expect("the log"))
+}
+
+#[test]
+fn the_last_record_is_kept() {
+    assert_eq!(logged(&[], b"one\ntwo"), "one\ntwo");
+    assert_eq!(logged(&["--mark"], b"one\ntwo"), "one\ntwo [weir: unfinished]\n");
+    assert_eq!(logged(&["--record", "nul"], b"one\0two"), "one\0two");
+    let dir = disk_dir();
+    let output = log_of(dir.path(), &["-o", "out", "--record", "len:4"], b"abcdefg");
+    assert!(text(&output.stderr).contains("its 3 bytes are in out.unfinished"), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(dir.path().join("out")).expect("the log"), b"abcd");
+    assert_eq!(std::fs::read(dir.path().join("out.unfinished")).expect("the rest"), b"efg");
+}
+
+#[test]
+fn long_records_are_split_cut_or_refused() {
+    let input = b"short\n123456789\nend\n";
+    assert_eq!(logged(&["--max-record", "5"], input), "short\n12345\n6789\nend\n");
+    assert_eq!(logged(&["--max-record", "5", "--mark"], input), "short\n12345 [weir: split]\n6789\nend\n");
+    assert_eq!(logged(&["--max-record", "5", "--oversize", "cut"], input), "short\n12345\nend\n");
+    assert_eq!(logged(&["--max-record", "5", "--oversize", "refuse"], input), "short\nend\n");
+}
+
+#[test]
+fn lines_of_one_event_stay_together() {
+    let input = b"ERROR one\n  at a\n  at b\nINFO two\n";
+    let log = logged(&["--multiline", "^[A-Z]", "--sequence"], input);
+    assert_eq!(log, "#1 ERROR one\n  at a\n  at b\n#2 INFO two\n");
+}
+
+#[test]
+fn bytes_that_are_no_text_pass() {
+    let input = b"caf\xe9\n\x1b[31mred\n\0\n";
+    let dir = disk_dir();
+    assert!(log_of(dir.path(), &["-o", "out"], input).status.success());
+    assert_eq!(std::fs::read(dir.path().join("out")).expect("the log"), input);
+    let json = logged(&["--format", "json"], input);
+    let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines[0]["hex"], "636166e9");
+    assert_eq!((&lines[1]["text"], &lines[1]["sequence"]), (&"\u{1b}[31mred".into(), &2.into()));
+    assert!(json.is_ascii() || !json.contains('\u{1b}'), "control characters are escaped");
+}
+
+#[test]
+fn stamps_are_put_before_records() {
+    let log = logged(&["--stamp", "iso", "--format", "csv"], b"25.5\n");
+    let (stamp, value) = log.split_once(',').expect("two fields");
+    assert_eq!((value, stamp.len(), &stamp[4..5], &stamp[10..11]), ("25.5\n", 19, "-", "T"));
+    let log = logged(&["--stamp", "tai64n"], b"x\n");
+    assert!(log.starts_with("@4000000") && log.len() == "@400000000000000000000000 x\n".len(), "{log}");
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let dir = disk_dir();
+    for (options, sentence) in [
+        (&["-o", "out", "--ack"][..], "--ack needs --sync"),
+        (&["-o", "-", "--sync", "record"], "--sync needs a file"),
+        (&["-o", "-", "--rotate", "1M"], "--rotate needs a file"),
+        (&["-o", "out", "--format", "raw", "--tag"], "--format raw has no place"),
+        (&["-o", "out", "--record", "len:5", "--mark"], "--mark needs records with a delimiter"),
+        (&["-o", "out", "--listen", "pigeon:x"], "is not a kind of socket"),
+        (&["-o", "out", "--record", "len:0"], "is not a record length"),
+        (&["-o", "out", "--flush", "soon"], "use none, line or full"),
+        (&["-o", "out", "--multiline", "("], "unclosed group"),
+        (&["-o", "out", "--every", "1s"], "--every needs --read"),
+        (&[], "-o FILE"),
+    ] {
+        let output = log_of(dir.path(), options, b"");
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(sentence), "{options:?}: {}", text(&output.stderr));
+    }
+    assert!(!dir.path().join("out").exists(), "nothing is created");
+}

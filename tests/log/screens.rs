@@ -1,0 +1,73 @@
+//! `weir log status` and `weir log check`: screens and documents.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{disk_dir, run, text};
+use crate::{Collector, lines_of, log_of};
+
+/// Checks a document against its schema.
+fn validate(document: &Value, schema: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(schema);
+    let schema: Value = serde_json::from_slice(&std::fs::read(path).expect("the schema")).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let errors: Vec<String> = validator.iter_errors(document).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[test]
+fn a_running_collector_says_what_it_does() {
+    let dir = disk_dir();
+    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:web.sock"]);
+    let mut socket = UnixStream::connect(dir.path().join("web.sock")).expect("connected");
+    socket.write_all(b"one\ntwo\nhalf").expect("sent");
+    lines_of(&dir.path().join("out"), 2);
+    let output = run(dir.path(), &["log", "status", "out", "--json", "-"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    validate(&document, "weir-log-1.schema.json");
+    assert_eq!((&document["totals"]["records"], &document["connections"]), (&2.into(), &1.into()));
+    let source = &document["sources"][0];
+    assert_eq!((&source["name"], &source["records"], &source["held_bytes"]), (&"web#1".into(), &2.into(), &4.into()));
+    let screen = text(&run(dir.path(), &["log", "status", "out"]).stdout);
+    assert!(screen.contains("out · weir log, process") && screen.contains("web#1"), "{screen}");
+    assert_eq!(collector.stop(), 0);
+    let output = run(dir.path(), &["log", "status", "out"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no weir log writes this file"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_run_can_leave_its_counts() {
+    let dir = disk_dir();
+    let output = log_of(dir.path(), &["-o", "out", "--json", "counts.json"], b"one\ntwo\n");
+    assert!(output.status.success());
+    let document: Value = serde_json::from_slice(&std::fs::read(dir.path().join("counts.json")).expect("a file")).expect("JSON");
+    validate(&document, "weir-log-1.schema.json");
+    assert_eq!((&document["totals"]["records"], &document["log_bytes"]), (&2.into(), &8.into()));
+}
+
+#[test]
+fn a_check_shows_where_a_log_is_damaged() {
+    let dir = disk_dir();
+    let log = "w1 #1 a\nw2 #1 b\nw1 #2 a\nw1 w2 #2 b\n#3 a\nw2 #4 b\nend";
+    std::fs::write(dir.path().join("out"), log).expect("written");
+    let pattern = r"(?<writer>w\d) #(?<number>\d+) [ab]";
+    let output = run(dir.path(), &["log", "check", "out", "--pattern", pattern]);
+    assert_eq!(output.status.code(), Some(1));
+    let screen = text(&output.stdout);
+    assert!(
+        screen.ends_with("  4 of 6 records are whole; 1 torn, 1 interleaved, 2 missing, 3 B behind the last\n  record.\n"),
+        "{screen}"
+    );
+    let output = run(dir.path(), &["log", "check", "out", "--pattern", pattern, "--json", "-"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    validate(&document, "weir-log-check-1.schema.json");
+    assert_eq!(document["bad"][0]["offset"], 24);
+    assert_eq!(document["writers"][1], serde_json::json!({"name": "w2", "records": 2, "runs": 2, "missing": 2, "repeated": 0}));
+    std::fs::write(dir.path().join("good"), "a\nb\n").expect("written");
+    assert!(run(dir.path(), &["log", "check", "good"]).status.success());
+    assert_eq!(run(dir.path(), &["log", "check", "none"]).status.code(), Some(1));
+}

@@ -1,0 +1,210 @@
+//! Each kind of source.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
+use std::thread;
+
+use crate::common::{disk_dir, run, text, wait_for, weir};
+use crate::{Collector, lines_of, log_of};
+
+#[test]
+fn standard_input_is_logged_exactly() {
+    let dir = disk_dir();
+    let input: Vec<u8> = (0..50_000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
+    let output = log_of(dir.path(), &["-o", "out", "--quiet"], &input);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(dir.path().join("out")).expect("the log"), input);
+
+    let file = std::fs::File::open(dir.path().join("out")).expect("the log");
+    let output = weir(dir.path(), &["log", "-o", "-", "--quiet"]).stdin(file).output().expect("weir runs");
+    assert_eq!(output.stdout, input, "from a file to standard output");
+}
+
+#[test]
+fn records_of_25_writers_stay_whole() {
+    let dir = disk_dir();
+    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--record", "len:9999"]);
+    let path = dir.path().join("s");
+    assert_eq!(std::fs::symlink_metadata(&path).expect("a socket").permissions().mode() & 0o777, 0o600);
+    thread::scope(|scope| {
+        for letter in b'a'..b'z' {
+            let path = &path;
+            scope.spawn(move || {
+                let mut socket = UnixStream::connect(path).expect("connected");
+                // Blocks as a C program's stdio sends them: not of records.
+                let all = vec![letter; 100 * 9999];
+                all.chunks(8192).for_each(|block| socket.write_all(block).expect("sent"));
+            });
+        }
+    });
+    let log = dir.path().join("out");
+    wait_for("all bytes", || std::fs::metadata(&log).expect("the log").len() == 24_997_500);
+    assert_eq!(collector.stop(), 0);
+    assert!(!path.exists(), "the socket is removed");
+    let check = run(dir.path(), &["log", "check", "out", "--record", "len:9999", "--uniform", "--json", "-"]);
+    let check: serde_json::Value = serde_json::from_slice(&check.stdout).expect("JSON");
+    assert_eq!((&check["whole"], &check["records"]), (&2500.into(), &2500.into()));
+    let writers = check["writers"].as_array().expect("writers");
+    assert!(writers.len() == 25 && writers.iter().all(|writer| writer["records"] == 100));
+}
+
+#[test]
+fn datagrams_and_packets_are_records() {
+    let dir = disk_dir();
+    let arguments = ["-o", "out", "--tag", "--listen", "unix-dgram:d", "--listen", "unix-seqpacket:p"];
+    let collector = Collector::start(dir.path(), &arguments);
+    let sender = UnixDatagram::unbound().expect("a socket");
+    for message in ["one", "two\n", "three\nfour"] {
+        sender.send_to(message.as_bytes(), dir.path().join("d")).expect("sent");
+    }
+    let packets = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::SEQPACKET, None);
+    let packets = packets.expect("a socket");
+    let address = rustix::net::SocketAddrUnix::new(dir.path().join("p")).expect("an address");
+    rustix::net::connect(&packets, &address).expect("connected");
+    rustix::net::send(&packets, b"a packet", rustix::net::SendFlags::empty()).expect("sent");
+    drop(packets);
+    let lines = lines_of(&dir.path().join("out"), 5);
+    let pid = std::process::id();
+    let own = |name: &str| -> Vec<&String> { lines.iter().filter(|line| line.starts_with(name)).collect() };
+    assert_eq!(own("d"), [&format!("d[{pid}]: one"), &format!("d[{pid}]: two"), &format!("d[{pid}]: three")]);
+    assert_eq!(own("p#1"), [&format!("p#1[{pid}]: a packet")]);
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn tcp_and_udp_listen_on_the_loopback_interface() {
+    let dir = disk_dir();
+    let port = || UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
+    let (tcp, udp) = (port(), port());
+    let arguments = ["-o", "out", "--listen", &format!("tcp:{tcp}"), "--listen", &format!("udp:127.0.0.1:{udp}")];
+    let collector = Collector::start(dir.path(), &arguments);
+    let mut stream = TcpStream::connect(("127.0.0.1", tcp)).expect("connected");
+    stream.write_all(b"by tcp\nand the rest").expect("sent");
+    drop(stream);
+    let lines = lines_of(&dir.path().join("out"), 2);
+    assert_eq!(lines, ["by tcp", "and the rest"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.send_to(b"by udp", ("127.0.0.1", udp)).expect("sent");
+    assert_eq!(lines_of(&dir.path().join("out"), 3)[2], "by udp");
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_fifo_has_many_writers() {
+    let dir = disk_dir();
+    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "fifo:f"]);
+    let path = dir.path().join("f");
+    assert!(std::fs::symlink_metadata(&path).expect("a FIFO").file_type().is_fifo());
+    for number in 0..3 {
+        std::fs::write(&path, format!("writer {number}\n")).expect("written");
+        lines_of(&dir.path().join("out"), number + 1);
+    }
+    assert_eq!(collector.stop(), 0);
+    assert_eq!(lines_of(&dir.path().join("out"), 3), ["writer 0", "writer 1", "writer 2"]);
+    assert!(!path.exists(), "the FIFO is removed");
+}
+
+#[test]
+fn a_command_has_two_outputs_and_a_status() {
+    let dir = disk_dir();
+    let script = "echo out; echo error >&2; printf unfinished; exit 7";
+    let output = run(dir.path(), &["log", "-o", "out", "--tag", "--mark", "--name", "job", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(7));
+    let mut lines = lines_of(&dir.path().join("out"), 3);
+    lines.sort();
+    assert_eq!(lines, ["job.err: error", "job: out", "job: unfinished [weir: unfinished]"]);
+    assert!(text(&output.stderr).contains("1 unfinished"), "{}", text(&output.stderr));
+    let missing = run(dir.path(), &["log", "-o", "out2", "--", "./no-such-command"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("exec no-such-command: ENOENT"), "{}", text(&missing.stderr));
+}
+
+#[test]
+fn sigterm_ends_the_command_and_keeps_its_last_words() {
+    let dir = disk_dir();
+    let script = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    let collector = Collector::start(dir.path(), &["-o", "out", "--drain", "25s", "--", "sh", "-c", script]);
+    lines_of(&dir.path().join("out"), 1);
+    assert_eq!(collector.stop(), 0);
+    assert_eq!(lines_of(&dir.path().join("out"), 2), ["ready", "bye"]);
+}
+
+#[test]
+fn sensors_are_read_at_intervals() {
+    let dir = disk_dir();
+    std::fs::write(dir.path().join("temp1_input"), "25500\n").expect("written");
+    let arguments = ["-o", "out", "--format", "csv", "--tag", "--every", "20ms", "--read", "temp1_input"];
+    let collector = Collector::start(dir.path(), &[&arguments[..], &["--exec", "echo 7,8"]].concat());
+    let log = dir.path().join("out");
+    let has = |line: &str| lines_of(&log, 1).iter().filter(|one| *one == line).count() >= 3;
+    wait_for("three values", || has("temp1_input,25500") && has("echo,7,8"));
+    std::fs::remove_file(dir.path().join("temp1_input")).expect("removed");
+    wait_for("the sentence", || collector.errors().contains("read temp1_input: ENOENT"));
+    assert_eq!(collector.errors().matches("ENOENT").count(), 1, "once");
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_stale_socket_is_replaced_and_a_used_one_is_not() {
+    let dir = disk_dir();
+    let mut first = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s"]);
+    let second = run(dir.path(), &["log", "-o", "out2", "--listen", "unix:s"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second.stderr).contains("bind s: EADDRINUSE"), "{}", text(&second.stderr));
+    let same_log = run(dir.path(), &["log", "-o", "out", "--listen", "unix:s2"]);
+    assert!(text(&same_log.stderr).contains("another weir log writes this file"), "{}", text(&same_log.stderr));
+    first.signal(libc::SIGKILL);
+    first.child().wait().expect("killed");
+    assert!(dir.path().join("s").exists(), "a kill leaves the socket");
+    let third = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s"]);
+    UnixStream::connect(dir.path().join("s")).and_then(|mut socket| socket.write_all(b"hello\n")).expect("sent");
+    assert_eq!(lines_of(&dir.path().join("out"), 1), ["hello"]);
+    assert_eq!(third.stop(), 0);
+    std::fs::write(dir.path().join("s"), "a file").expect("written");
+    assert_eq!(run(dir.path(), &["log", "-o", "out", "--listen", "unix:s"]).status.code(), Some(1));
+    assert_eq!(std::fs::read(dir.path().join("s")).expect("kept"), b"a file");
+}
+
+#[test]
+fn many_connections_lose_nothing() {
+    let dir = disk_dir();
+    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--sequence", "--tag"]);
+    let path = dir.path().join("s");
+    let mut sockets: Vec<UnixStream> = (0..500).map(|_| UnixStream::connect(&path).expect("connected")).collect();
+    for round in 0..20 {
+        for (number, socket) in sockets.iter_mut().enumerate() {
+            socket.write_all(format!("{number} {round}\n").as_bytes()).expect("sent");
+        }
+    }
+    drop(sockets);
+    let lines = lines_of(&dir.path().join("out"), 10_000);
+    let mut rounds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in &lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, sequence, number, round] = words[..] else { panic!("{line}") };
+        assert_eq!(sequence, format!("#{}", round.parse::<u32>().expect("a number") + 1), "{line}");
+        rounds.entry(number.into()).or_default().push(round.into());
+    }
+    let all: Vec<String> = (0..20).map(|round| round.to_string()).collect();
+    assert!(rounds.len() == 500 && rounds.values().all(|rounds| *rounds == all));
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_connection_beyond_the_maximum_is_refused() {
+    let dir = disk_dir();
+    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--max-connections", "1"]);
+    let path = dir.path().join("s");
+    let mut first = UnixStream::connect(&path).expect("connected");
+    first.write_all(b"one\n").expect("sent");
+    lines_of(&dir.path().join("out"), 1);
+    let mut second = UnixStream::connect(&path).expect("connected");
+    assert_eq!(second.read(&mut [0; 1]).expect("closed"), 0);
+    assert!(collector.errors().contains("--max-connections"), "{}", collector.errors());
+    assert_eq!(collector.stop(), 0);
+    assert!(!Path::new("s").exists());
+}
