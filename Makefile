@@ -79,6 +79,9 @@ bench-lib: deps-bench libweir ## libweir compared with glibc, musl, sfio, Rust, 
 bench-trace: deps-bench build ## the cost of weir trace, compared with strace, perf trace and bpftrace (5 to 10 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench trace
 
+bench-log: deps-bench build ## weir log compared with socat, nc, cat, s6-log and multilog (10 minutes)
+	@cargo bench --quiet --locked -p weir-benches --bench log
+
 bench-run: deps-bench build ## gain and cost of weir run, compared with stdbuf (5 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench run
 
@@ -108,4 +111,4 @@ $(WEIR):
 
 .NOTPARALLEL:
 .PHONY: help run build libweir install uninstall check test test-all test-campaigns differential fuzz drop-in lint generate fmt \
-	bench-harness bench-lib bench-drop-in bench-trace bench-run clean deps deps-run deps-test deps-lint deps-bench
+	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log clean deps deps-run deps-test deps-lint deps-bench

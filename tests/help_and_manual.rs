@@ -17,6 +17,9 @@ fn help_has_examples_and_exit_statuses() {
         &["run", "--help"],
         &["top", "--help"],
         &["lab", "--help"],
+        &["log", "--help"],
+        &["log", "status", "--help"],
+        &["log", "check", "--help"],
     ] {
         let output = run(dir.path(), arguments);
         assert!(output.status.success());
@@ -79,6 +82,9 @@ fn dist_writes_man_pages_and_completions() {
             "weir-lab-check.1",
             "weir-lab-new.1",
             "weir-lab.1",
+            "weir-log-check.1",
+            "weir-log-status.1",
+            "weir-log.1",
             "weir-peek.1",
             "weir-run.1",
             "weir-top.1",

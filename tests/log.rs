@@ -34,7 +34,10 @@ impl Collector {
     fn start(dir: &Path, arguments: &[&str]) -> Self {
         let mut command = weir(dir, &[&["log"], arguments].concat());
         common::with_signals(&mut command);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(std::fs::File::create(dir.join("errors")).expect("a file"));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(dir.join("errors")).expect("a file"));
         let child = KillOnDrop(command.spawn().expect("weir starts"));
         let collector = Self { child, dir: dir.into() };
         wait_for("the collector", || collector.errors().contains("a kill of weir"));

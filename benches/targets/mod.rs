@@ -17,6 +17,15 @@ pub struct Target {
     pub reached: bool,
 }
 
+impl Target {
+    /// Returns the row of a figure that was not measured, because a program is not installed.
+    #[allow(dead_code)] // not every benchmark has a rival that may be missing
+    pub fn missing(name: &str, program: &str) -> Self {
+        let measured = format!("not measured: {program} is not installed");
+        Self { name: name.into(), target: "information".into(), measured, reached: true }
+    }
+}
+
 /// Prints the table and writes it to `target/bench/NAME.json`.
 pub fn finish(name: &str, targets: &[Target]) -> std::io::Result<()> {
     let width = |text: fn(&Target) -> &str, head: &str| {

@@ -11,7 +11,8 @@ use crate::{Collector, lines_of};
 fn each_acknowledged_record_is_in_the_log() {
     let dir = disk_dir();
     for sync in ["record", "interval:20ms", "bytes:10"] {
-        let mut collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--sync", sync, "--ack"]);
+        let mut collector =
+            Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--sync", sync, "--ack"]);
         let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
         socket.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
         let mut acks = BufReader::new(socket.try_clone().expect("a copy"));
@@ -33,7 +34,8 @@ fn each_acknowledged_record_is_in_the_log() {
 #[test]
 fn a_connection_that_ends_gets_its_last_acknowledgement() {
     let dir = disk_dir();
-    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--sync", "record", "--ack"]);
+    let collector =
+        Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--sync", "record", "--ack"]);
     let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
     socket.write_all(b"one\ntwo\nthree").expect("sent");
     socket.shutdown(std::net::Shutdown::Write).expect("shut down");
@@ -53,7 +55,10 @@ fn a_bound_is_kept_and_a_full_buffer_waits() {
     assert_eq!(lines_of(&log, 1), ["within the bound"]);
     assert_eq!(collector.stop(), 0);
 
-    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--flush", "full", "--buffer", "64K"]);
+    let collector = Collector::start(
+        dir.path(),
+        &["-o", "out", "--listen", "unix:s", "--flush", "full", "--buffer", "64K"],
+    );
     let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
     let record = [&[b'x'; 999][..], b"\n"].concat();
     for _ in 0..100 {
@@ -81,7 +86,9 @@ fn a_killed_collector_leaves_whole_records_and_the_next_one_goes_on() {
                 number += 1;
             }
         });
-        wait_for("records", || std::fs::metadata(&log).is_ok_and(|metadata| metadata.len() > before + 10_000));
+        wait_for("records", || {
+            std::fs::metadata(&log).is_ok_and(|metadata| metadata.len() > before + 10_000)
+        });
         collector.signal(libc::SIGKILL);
         collector.child().wait().expect("killed");
         writer.join().expect("it ends");

@@ -14,7 +14,10 @@ struct SmallDisk(tempfile::TempDir);
 impl SmallDisk {
     fn mount() -> Option<Self> {
         let dir = disk_dir();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "weir-test"]).arg(dir.path()).status();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=256k", "weir-test"])
+            .arg(dir.path())
+            .status();
         mounted.is_ok_and(|status| status.success()).then_some(Self(dir))
     }
 
@@ -39,23 +42,30 @@ fn a_full_disk_loses_nothing() {
     let dir = disk_dir();
     std::fs::write(disk.path().join("ballast"), vec![0; 150_000]).expect("written");
     let log = disk.path().join("out");
-    let collector =
-        Collector::start(dir.path(), &["-o", log.to_str().expect("a path"), "--listen", "unix:s", "--listen", "unix:t"]);
-    let senders: Vec<_> = ["s", "t"].map(|name| {
-        let mut socket = UnixStream::connect(dir.path().join(name)).expect("connected");
-        std::thread::spawn(move || {
-            for number in 0..4000 {
-                socket.write_all(format!("{name} {number:04} {}\n", "x".repeat(10)).as_bytes()).expect("sent");
-            }
+    let collector = Collector::start(
+        dir.path(),
+        &["-o", log.to_str().expect("a path"), "--listen", "unix:s", "--listen", "unix:t"],
+    );
+    let senders: Vec<_> = ["s", "t"]
+        .map(|name| {
+            let mut socket = UnixStream::connect(dir.path().join(name)).expect("connected");
+            std::thread::spawn(move || {
+                for number in 0..4000 {
+                    socket
+                        .write_all(format!("{name} {number:04} {}\n", "x".repeat(10)).as_bytes())
+                        .expect("sent");
+                }
+            })
         })
-    }).into();
+        .into();
     wait_for("a full disk", || collector.errors().contains("ENOSPC"));
     assert!(collector.errors().contains("free space on the file system"), "{}", collector.errors());
     std::fs::remove_file(disk.path().join("ballast")).expect("removed");
     let lines = lines_of(&log, 8000);
     for name in ["s", "t"] {
         let own: Vec<&String> = lines.iter().filter(|line| line.starts_with(name)).collect();
-        let expected: Vec<String> = (0..4000).map(|number| format!("{name} {number:04} {}", "x".repeat(10))).collect();
+        let expected: Vec<String> =
+            (0..4000).map(|number| format!("{name} {number:04} {}", "x".repeat(10))).collect();
         assert!(own.into_iter().eq(expected.iter()), "{name}: every record once, in order");
     }
     assert_eq!(collector.errors().matches("ENOSPC").count(), 1, "said once: {}", collector.errors());
@@ -76,21 +86,28 @@ fn dropped_records_are_counted_in_the_log() {
         std::fs::write(disk.path().join("ballast"), vec![0; 200_000]).expect("written");
         let log = disk.path().join("out");
         let path = log.to_str().expect("a path");
-        let collector =
-            Collector::start(dir.path(), &["-o", path, "--listen", "unix:s", "--overflow", policy, "--memory", "10K"]);
+        let collector = Collector::start(
+            dir.path(),
+            &["-o", path, "--listen", "unix:s", "--overflow", policy, "--memory", "10K"],
+        );
         let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
         for number in 0..20_000 {
             socket.write_all(format!("record {number:05}\n").as_bytes()).expect("sent without waiting");
         }
         wait_for("a full disk", || collector.errors().contains("ENOSPC"));
         std::fs::remove_file(disk.path().join("ballast")).expect("removed");
-        wait_for("the count", || text(&std::fs::read(&log).expect("the log")).contains(" records of s#1 dropped"));
+        wait_for("the count", || {
+            text(&std::fs::read(&log).expect("the log")).contains(" records of s#1 dropped")
+        });
         drop(socket);
         assert_eq!(collector.stop(), 0);
         let lines = lines_of(&log, 1);
-        let dropped: Vec<usize> =
-            lines.iter().filter_map(|line| line.strip_prefix("weir: ")?.split(' ').next()?.parse().ok()).collect();
-        let numbers: Vec<usize> = lines.iter().filter_map(|line| line.strip_prefix("record ")?.parse().ok()).collect();
+        let dropped: Vec<usize> = lines
+            .iter()
+            .filter_map(|line| line.strip_prefix("weir: ")?.split(' ').next()?.parse().ok())
+            .collect();
+        let numbers: Vec<usize> =
+            lines.iter().filter_map(|line| line.strip_prefix("record ")?.parse().ok()).collect();
         assert_eq!(numbers.len() + dropped.iter().sum::<usize>(), 20_000, "{policy}: {dropped:?}");
         assert!(numbers.is_sorted() && numbers.len() < 20_000, "{policy}");
         assert_eq!(lines.len(), numbers.len() + dropped.len(), "{policy}: only whole records");
@@ -103,7 +120,10 @@ fn dropped_records_are_counted_in_the_log() {
 #[test]
 fn a_log_that_cannot_be_written_at_the_end_fails() {
     if !is_root() || !has_private_mounts() {
-        return skip("a_log_that_cannot_be_written_at_the_end_fails", "needs root, to mount a small file system");
+        return skip(
+            "a_log_that_cannot_be_written_at_the_end_fails",
+            "needs root, to mount a small file system",
+        );
     }
     let Some(disk) = SmallDisk::mount() else {
         return skip("a_log_that_cannot_be_written_at_the_end_fails", "mount refuses a tmpfs");
@@ -116,15 +136,12 @@ fn a_log_that_cannot_be_written_at_the_end_fails() {
     );
     let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
     socket.set_nonblocking(true).expect("set");
-    let mut sent = 0;
-    while sent < 600_000 {
-        match socket.write(&[b'x'; 1000]) {
-            Ok(count) => sent += count,
-            Err(_) => break,
-        }
-        std::thread::sleep(std::time::Duration::from_micros(100));
-    }
-    wait_for("a full disk", || collector.errors().contains("ENOSPC"));
+    let record = [&[b'x'; 999][..], b"\n"].concat();
+    wait_for("a full disk", || {
+        // The socket is full when weir reads no more.
+        while socket.write(&record).is_ok() {}
+        collector.errors().contains("ENOSPC")
+    });
     let errors = dir.path().join("errors");
     assert_eq!(collector.stop(), 1);
     let errors = std::fs::read_to_string(errors).expect("read");
@@ -137,7 +154,11 @@ fn a_torn_log_is_mended_at_the_start() {
     let log = dir.path().join("out");
     std::fs::write(&log, "whole\ntor").expect("written");
     let output = log_of(dir.path(), &["-o", "out"], b"next\n");
-    assert!(text(&output.stderr).contains("ended in an unfinished record of 3 bytes"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("ended in an unfinished record of 3 bytes"),
+        "{}",
+        text(&output.stderr)
+    );
     assert_eq!(std::fs::read(&log).expect("the log"), b"whole\ntor\nnext\n");
 
     std::fs::write(&log, b"whole\n\0\0\0\0").expect("written");
@@ -182,7 +203,9 @@ fn a_closed_standard_output_ends_the_collector() {
         .expect("weir starts");
     drop(child.stdout.take());
     wait_for("the socket", || dir.path().join("s").exists());
-    UnixStream::connect(dir.path().join("s")).and_then(|mut socket| socket.write_all(b"lost\n")).expect("sent");
+    UnixStream::connect(dir.path().join("s"))
+        .and_then(|mut socket| socket.write_all(b"lost\n"))
+        .expect("sent");
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
     let output = child.wait_with_output().expect("output");
     assert!(text(&output.stderr).contains("EPIPE"), "{}", text(&output.stderr));

@@ -46,7 +46,8 @@ fn bytes_that_are_no_text_pass() {
     assert!(log_of(dir.path(), &["-o", "out"], input).status.success());
     assert_eq!(std::fs::read(dir.path().join("out")).expect("the log"), input);
     let json = logged(&["--format", "json"], input);
-    let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines[0]["hex"], "636166e9");
     assert_eq!((&lines[1]["text"], &lines[1]["sequence"]), (&"\u{1b}[31mred".into(), &2.into()));
     assert!(json.is_ascii() || !json.contains('\u{1b}'), "control characters are escaped");

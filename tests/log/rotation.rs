@@ -58,7 +58,8 @@ fn sighup_rotates_or_reopens() {
     let dir = disk_dir();
     let mut command = weir(dir.path(), &["log", "-o", "out"]);
     let errors = std::fs::File::create(dir.path().join("errors")).expect("a file");
-    let mut child = crate::common::with_signals(&mut command).stdin(Stdio::piped()).stderr(errors).spawn().expect("weir");
+    let mut child =
+        crate::common::with_signals(&mut command).stdin(Stdio::piped()).stderr(errors).spawn().expect("weir");
     let mut stdin = child.stdin.take().expect("a pipe");
     let hangup = |child: &std::process::Child| {
         // SAFETY: kill(2) has no memory effects; the child is not reaped yet.
@@ -94,7 +95,7 @@ fn a_log_that_another_program_renames_is_opened_anew() {
     // The path is looked at once a second.
     wait_for("the new log", || {
         fifo.write_all(b"between\n").expect("written");
-        log.exists()
+        std::fs::metadata(&log).is_ok_and(|log| log.len() > 0)
     });
     assert_eq!(collector.stop(), 0);
     let all = [lines_of(&dir.path().join("moved"), 1), lines_of(&log, 1)].concat();

@@ -129,20 +129,30 @@ impl<'a> Checker<'a> {
     fn judge(&self, bytes: &[u8]) -> Judgement {
         if self.options.uniform {
             return match bytes.first() {
-                Some(first) if bytes.iter().all(|byte| byte == first) => Judgement::Whole { writer: vec![*first], number: None },
+                Some(first) if bytes.iter().all(|byte| byte == first) => {
+                    Judgement::Whole { writer: vec![*first], number: None }
+                }
                 Some(_) => Judgement::Interleaved,
                 None => Judgement::Torn,
             };
         }
         let Some(pattern) = &self.options.pattern else {
             // NUL bytes in a log of lines are what a power cut leaves.
-            let torn = matches!(self.options.framing, Framing::Delimiter(delimiter) if delimiter != 0) && bytes.contains(&0);
-            return if torn { Judgement::Torn } else { Judgement::Whole { writer: Vec::new(), number: None } };
+            let torn = matches!(self.options.framing, Framing::Delimiter(delimiter) if delimiter != 0)
+                && bytes.contains(&0);
+            return if torn {
+                Judgement::Torn
+            } else {
+                Judgement::Whole { writer: Vec::new(), number: None }
+            };
         };
-        match pattern.captures(bytes).filter(|found| found.get(0).is_some_and(|all| all.len() == bytes.len())) {
+        match pattern.captures(bytes).filter(|found| found.get(0).is_some_and(|all| all.len() == bytes.len()))
+        {
             Some(found) => Judgement::Whole {
                 writer: found.name("writer").map(|writer| writer.as_bytes().to_vec()).unwrap_or_default(),
-                number: found.name("number").and_then(|number| std::str::from_utf8(number.as_bytes()).ok()?.parse().ok()),
+                number: found
+                    .name("number")
+                    .and_then(|number| std::str::from_utf8(number.as_bytes()).ok()?.parse().ok()),
             },
             // A whole record somewhere inside means that another writer came between.
             None if pattern.is_match(bytes) => Judgement::Interleaved,
@@ -218,7 +228,8 @@ mod tests {
     fn records_of_one_letter_are_counted_by_writer() {
         let log = checked(b"aaabbbaaaabbcc", Framing::Length(3), None, true);
         assert_eq!((log.records, log.whole, log.interleaved, log.unfinished_bytes), (4, 3, 1, 2));
-        let writers: Vec<_> = log.writers.iter().map(|writer| (writer.name.exact(), writer.records, writer.runs)).collect();
+        let writers: Vec<_> =
+            log.writers.iter().map(|writer| (writer.name.exact(), writer.records, writer.runs)).collect();
         assert_eq!(writers, [("a", 2, 2), ("b", 1, 1)]);
         assert_eq!((log.bad[0].offset, log.bad[0].record, log.bad[0].kind.as_str()), (9, 4, "interleaved"));
         assert!(!log.is_good());
@@ -227,7 +238,8 @@ mod tests {
     #[test]
     fn a_pattern_finds_torn_records_and_gaps() {
         let text = b"w1 #1 text\nw2 #1 text\nw1 #3 text\nw1 w2 #2 text\ntext\nw2 #1 text\n";
-        let log = checked(text, Framing::Delimiter(b'\n'), Some(r"(?<writer>w\d) #(?<number>\d+) text"), false);
+        let log =
+            checked(text, Framing::Delimiter(b'\n'), Some(r"(?<writer>w\d) #(?<number>\d+) text"), false);
         assert_eq!((log.whole, log.torn, log.interleaved), (4, 1, 1));
         let writers: Vec<_> = log.writers.iter().map(|writer| (writer.missing, writer.repeated)).collect();
         assert_eq!(writers, [(1, 0), (0, 1)]);

@@ -92,7 +92,8 @@ impl Engine {
 
     fn watch_outer(&self) -> Result<(), Error> {
         let add = |fd: rustix::fd::BorrowedFd, number| {
-            epoll::add(&self.outer, fd, EventData::new_u64(number), EventFlags::IN).map_err(|errno| epoll_error("add to", errno))
+            epoll::add(&self.outer, fd, EventData::new_u64(number), EventFlags::IN)
+                .map_err(|errno| epoll_error("add to", errno))
         };
         for (_, pipe) in &self.signals {
             add(pipe.as_fd(), SIGNALS)?;
@@ -226,7 +227,8 @@ impl Engine {
     }
 
     fn timeout(&self) -> Option<Timespec> {
-        let always_ready = self.reads_sources() && self.others.iter().any(|&number| self.sources[number].source.is_always_ready());
+        let always_ready = self.reads_sources()
+            && self.others.iter().any(|&number| self.sources[number].source.is_always_ready());
         let wait = if always_ready {
             Some(Duration::ZERO)
         } else {
@@ -245,11 +247,12 @@ impl Engine {
 
     fn read_ready(&mut self) -> Result<(), Error> {
         let mut buffer = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
-        let events: Vec<usize> = match epoll::wait(&self.inner, &mut buffer, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-            Ok((events, _)) => events.iter().map(|event| event.data.u64() as usize).collect(),
-            Err(Errno::INTR) => return Ok(()),
-            Err(errno) => return Err(epoll_error("wait for", errno)),
-        };
+        let events: Vec<usize> =
+            match epoll::wait(&self.inner, &mut buffer, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+                Ok((events, _)) => events.iter().map(|event| event.data.u64() as usize).collect(),
+                Err(Errno::INTR) => return Ok(()),
+                Err(errno) => return Err(epoll_error("wait for", errno)),
+            };
         events.into_iter().try_for_each(|number| self.read(number))
     }
 
@@ -257,7 +260,8 @@ impl Engine {
         if !self.reads_sources() {
             return Ok(());
         }
-        let ready = self.others.iter().copied().filter(|&number| self.sources[number].source.is_always_ready());
+        let ready =
+            self.others.iter().copied().filter(|&number| self.sources[number].source.is_always_ready());
         let ready: Vec<usize> = ready.collect();
         ready.into_iter().try_for_each(|number| self.read(number))
     }
@@ -276,7 +280,9 @@ impl Engine {
         for source in added {
             if source.is_connection() && self.connections >= self.collector.options.max_connections {
                 let most = self.collector.options.max_connections;
-                self.collector.messages.push(format!("a connection is refused: there are {most} (--max-connections)"));
+                self.collector
+                    .messages
+                    .push(format!("a connection is refused: there are {most} (--max-connections)"));
                 continue;
             }
             self.add(source)?;
@@ -308,7 +314,9 @@ impl Engine {
 
     fn stop_polling(&mut self, number: usize) {
         let entry = &mut self.sources[number];
-        if entry.polled && let Some(fd) = entry.source.poll_fd() {
+        if entry.polled
+            && let Some(fd) = entry.source.poll_fd()
+        {
             let _ = epoll::delete(&self.inner, fd);
         }
         // It stays marked, so that it is not added again.
@@ -335,7 +343,8 @@ impl Engine {
             return Ok(());
         }
         let options = &self.collector.options;
-        let is_due = |&number: &usize| self.sources[number].source.deadline(options).is_some_and(|at| at <= now);
+        let is_due =
+            |&number: &usize| self.sources[number].source.deadline(options).is_some_and(|at| at <= now);
         let due: Vec<usize> = self.timed().filter(is_due).collect();
         for number in due {
             let mut added = Vec::new();
@@ -426,7 +435,11 @@ impl Engine {
         }
     }
 
-    fn close(mut self, report: &mut dyn FnMut(&str), result: Result<(), Error>) -> (Summary, Result<(), Error>) {
+    fn close(
+        mut self,
+        report: &mut dyn FnMut(&str),
+        result: Result<(), Error>,
+    ) -> (Summary, Result<(), Error>) {
         self.finish_all();
         let mut totals = self.collector.ended;
         let mut left = 0;
@@ -445,7 +458,8 @@ impl Engine {
             report(message);
         }
         let summary = Summary::new(&closed, totals, self.started.elapsed(), self.collector.command_status);
-        let lost = (left > 0).then(|| Err(Error::text(format!("{left} bytes of the sources are not in the log"))));
+        let lost =
+            (left > 0).then(|| Err(Error::text(format!("{left} bytes of the sources are not in the log"))));
         (summary, result.and(closed.result).and(lost.unwrap_or(Ok(()))))
     }
 }
@@ -461,7 +475,8 @@ impl SinkOptions {
             sync: options.sync,
             buffer_bytes: options.buffer_bytes,
             rotation: options.rotation,
-            framing: crate::format::Formatter::new(options.format, options.framing, options.fields).log_framing(),
+            framing: crate::format::Formatter::new(options.format, options.framing, options.fields)
+                .log_framing(),
             torn: options.torn,
         }
     }
@@ -473,7 +488,9 @@ fn epoll_error(action: &str, errno: Errno) -> Error {
 
 /// Returns a pipe that gets a byte at each signal.
 fn signal_pipe(signal: i32) -> Result<(i32, UnixStream), Error> {
-    let failed = |error: std::io::Error| Error::call("sigaction", "a signal handler", &error, "raise the limit of open files");
+    let failed = |error: std::io::Error| {
+        Error::call("sigaction", "a signal handler", &error, "raise the limit of open files")
+    };
     let (read, write) = UnixStream::pair().map_err(failed)?;
     read.set_nonblocking(true).map_err(failed)?;
     write.set_nonblocking(true).map_err(failed)?;

@@ -20,7 +20,10 @@ impl Error {
     }
 
     pub(crate) fn write(name: &str, error: &io::Error, lost: u64) -> Self {
-        Self(format!("write {name}: {}; {lost} accepted bytes are not in the log", weir_sys::errno_text(error)))
+        Self(format!(
+            "write {name}: {}; {lost} accepted bytes are not in the log",
+            weir_sys::errno_text(error)
+        ))
     }
 }
 

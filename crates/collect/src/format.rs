@@ -219,7 +219,13 @@ fn write_json(record: &Record, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn formatted(format: Format, framing: Framing, fields: Fields, bytes: &[u8], mark: Option<Mark>) -> String {
+    fn formatted(
+        format: Format,
+        framing: Framing,
+        fields: Fields,
+        bytes: &[u8],
+        mark: Option<Mark>,
+    ) -> String {
         let mut out = Vec::new();
         let peer = Some(Peer { pid: 71, uid: 1000 });
         let record = Record { bytes, source: "web", peer, sequence: 3, time: Receipt::now(), mark };
@@ -247,7 +253,13 @@ mod tests {
         assert_eq!(line(Format::Text, b"GET /"), "web[71]: #3 GET /\n");
         assert_eq!(line(Format::Csv, b"25.5,40"), "web,3,25.5,40,\n");
         assert_eq!(line(Format::Csv, b"say \"hi\"\nbye"), "web,3,\"say \"\"hi\"\"\nbye\",\n");
-        let stamped = formatted(Format::Csv, NEWLINE, Fields { stamp: Some(Stamp::Iso), ..Fields::default() }, b"25.5", None);
+        let stamped = formatted(
+            Format::Csv,
+            NEWLINE,
+            Fields { stamp: Some(Stamp::Iso), ..Fields::default() },
+            b"25.5",
+            None,
+        );
         let (time, value) = stamped.split_once(',').expect("a comma");
         assert_eq!((time.len(), value), ("2025-07-22T10:30:00".len(), "25.5\n"));
     }
@@ -259,7 +271,10 @@ mod tests {
             serde_json::from_str(line.strip_suffix('\n').expect("a line")).expect("JSON")
         };
         let good = json("grün\n\u{1b}[31m".as_bytes());
-        assert_eq!((&good["text"], &good["pid"], &good["mark"]), (&"grün\n\u{1b}[31m".into(), &71.into(), &"cut".into()));
+        assert_eq!(
+            (&good["text"], &good["pid"], &good["mark"]),
+            (&"grün\n\u{1b}[31m".into(), &71.into(), &"cut".into())
+        );
         assert!(good.get("hex").is_none());
         assert_eq!(json(b"\xff1")["hex"], "ff31");
     }

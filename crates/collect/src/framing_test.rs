@@ -54,7 +54,9 @@ fn framings_are_parsed() {
     ] {
         assert_eq!(text.parse(), Ok(framing), "{text}");
     }
-    for text in ["", "lines", "len:0", "len:-1", "len:99999999999", "delim:", "delim:ab", "prefix:u64", "nul:1"] {
+    for text in
+        ["", "lines", "len:0", "len:-1", "len:99999999999", "delim:", "delim:ab", "prefix:u64", "nul:1"]
+    {
         assert!(text.parse::<Framing>().is_err(), "{text}");
     }
 }
@@ -65,7 +67,8 @@ fn an_unfinished_record_is_kept_and_marked() {
     assert_eq!(words(&records), [("one", None), ("", None), ("two", Some(Mark::Unfinished))]);
     let (records, _) = divide(Splitter::new(Framing::Length(3), 100, Oversize::Split), b"abcdefgh", &[2]);
     assert_eq!(words(&records), [("abc", None), ("def", None), ("gh", Some(Mark::Unfinished))]);
-    let (records, _) = divide(Splitter::new(Framing::Prefix(2), 100, Oversize::Split), b"\0\x03abc\0\x03de", &[1]);
+    let (records, _) =
+        divide(Splitter::new(Framing::Prefix(2), 100, Oversize::Split), b"\0\x03abc\0\x03de", &[1]);
     assert_eq!(words(&records), [("abc", None), ("de", Some(Mark::Unfinished))]);
 }
 
@@ -74,7 +77,10 @@ fn a_record_that_is_too_long_is_split_cut_or_refused() {
     let data = b"1234567\nab\n";
     for pieces in [&[1], &[3], &[100]] {
         let (records, _) = divide(newline(3, Oversize::Split), data, pieces);
-        assert_eq!(words(&records), [("123", Some(Mark::Split)), ("456", Some(Mark::Split)), ("7", None), ("ab", None)]);
+        assert_eq!(
+            words(&records),
+            [("123", Some(Mark::Split)), ("456", Some(Mark::Split)), ("7", None), ("ab", None)]
+        );
         let (records, _) = divide(newline(3, Oversize::Cut), data, pieces);
         assert_eq!(words(&records), [("123", Some(Mark::Cut)), ("ab", None)]);
         let (records, refused) = divide(newline(3, Oversize::Refuse), data, pieces);
@@ -84,7 +90,10 @@ fn a_record_that_is_too_long_is_split_cut_or_refused() {
     for pieces in [&[1], &[3], &[100]] {
         let splitter = |oversize| Splitter::new(Framing::Prefix(1), 3, oversize);
         let (records, _) = divide(splitter(Oversize::Split), data, pieces);
-        assert_eq!(words(&records), [("123", Some(Mark::Split)), ("456", Some(Mark::Split)), ("7", None), ("ab", None)]);
+        assert_eq!(
+            words(&records),
+            [("123", Some(Mark::Split)), ("456", Some(Mark::Split)), ("7", None), ("ab", None)]
+        );
         let (records, _) = divide(splitter(Oversize::Cut), data, pieces);
         assert_eq!(words(&records), [("123", Some(Mark::Cut)), ("ab", None)]);
         let (records, refused) = divide(splitter(Oversize::Refuse), data, pieces);
@@ -97,7 +106,11 @@ fn a_run_ends_before_the_limit_and_before_a_long_record() {
     let splitter = newline(5, Oversize::Split);
     assert_eq!(splitter.run(b"ab\ncd\nef", 100), Run { bytes: 6, records: 2 });
     assert_eq!(splitter.run(b"ab\ncd\nef", 5), Run { bytes: 3, records: 1 });
-    assert_eq!(splitter.run(b"abcd\n", 2), Run { bytes: 5, records: 1 }, "one record is longer than the limit");
+    assert_eq!(
+        splitter.run(b"abcd\n", 2),
+        Run { bytes: 5, records: 1 },
+        "one record is longer than the limit"
+    );
     assert_eq!(splitter.run(b"ab\n123456\ncd\n", 100), Run { bytes: 3, records: 1 });
     let fixed = Splitter::new(Framing::Length(4), 100, Oversize::Split);
     assert_eq!(fixed.run(b"123456789", 100), Run { bytes: 8, records: 2 });

@@ -1,6 +1,7 @@
 //! One source's way into the log: divides its bytes into records and hands them to the sink.
 
 use std::collections::VecDeque;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Instant;
 
 use crate::format::{Formatter, Peer, Record};
@@ -243,13 +244,13 @@ impl Collector {
     /// Appends a record, or adds it to a record of several lines.
     fn put_line(&mut self, intake: &mut Intake, bytes: &[u8], mark: Option<Mark>) -> Result<(), Stalled> {
         let Some(joiner) = &mut intake.joiner else { return self.put_record(intake, bytes, mark) };
-        if let Some(whole) = joiner.take_if_new(bytes) {
-            if let Err(stalled) = self.put_record(intake, &whole, None) {
-                if let Some(joiner) = &mut intake.joiner {
-                    joiner.give_back(whole);
-                }
-                return Err(stalled);
+        if let Some(whole) = joiner.take_if_new(bytes)
+            && let Err(stalled) = self.put_record(intake, &whole, None)
+        {
+            if let Some(joiner) = &mut intake.joiner {
+                joiner.give_back(whole);
             }
+            return Err(stalled);
         }
         if let Some(joiner) = &mut intake.joiner {
             joiner.add(bytes);
@@ -258,7 +259,12 @@ impl Collector {
     }
 
     /// Appends one record. The last record of a source has no delimiter in a raw log.
-    pub(crate) fn put_record(&mut self, intake: &mut Intake, bytes: &[u8], mark: Option<Mark>) -> Result<(), Stalled> {
+    pub(crate) fn put_record(
+        &mut self,
+        intake: &mut Intake,
+        bytes: &[u8],
+        mark: Option<Mark>,
+    ) -> Result<(), Stalled> {
         let record = Record {
             bytes,
             source: &intake.name,
@@ -321,7 +327,10 @@ impl Collector {
         let held = std::mem::take(&mut intake.held);
         let before = intake.splitter.clone();
         let put = match intake.splitter.last(&held) {
-            Some(bytes) if matches!(self.options.framing, Framing::Delimiter(_)) || !self.formatter.passes_bytes() => {
+            Some(bytes)
+                if matches!(self.options.framing, Framing::Delimiter(_))
+                    || !self.formatter.passes_bytes() =>
+            {
                 self.put_line(intake, bytes, Some(Mark::Unfinished))
             }
             // Without a delimiter the log could not be divided behind a short record.
@@ -353,17 +362,29 @@ impl Collector {
     fn save_unfinished(&mut self, intake: &mut Intake, bytes: &[u8]) {
         intake.counts.unfinished += 1;
         let Some(log) = &self.options.output else {
-            self.messages.push(format!("{}: {} bytes of an unfinished record are dropped", intake.name, bytes.len()));
+            self.messages.push(format!(
+                "{}: {} bytes of an unfinished record are dropped",
+                intake.name,
+                bytes.len()
+            ));
             return;
         };
         let mut path = log.as_os_str().to_owned();
         path.push(".unfinished");
         let path = std::path::PathBuf::from(path);
-        let saved = std::fs::File::options().append(true).create(true).open(&path);
+        let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        let saved =
+            std::fs::File::options().append(true).create(true).mode(0o600).custom_flags(flags).open(&path);
         let name = &intake.name;
         self.messages.push(match saved.and_then(|mut file| std::io::Write::write_all(&mut file, bytes)) {
-            Ok(()) => format!("{name}: ended within a record; its {} bytes are in {}", bytes.len(), path.display()),
-            Err(error) => format!("{name}: {} bytes of an unfinished record are lost: {}: {error}", bytes.len(), path.display()),
+            Ok(()) => {
+                format!("{name}: ended within a record; its {} bytes are in {}", bytes.len(), path.display())
+            }
+            Err(error) => format!(
+                "{name}: {} bytes of an unfinished record are lost: {}: {error}",
+                bytes.len(),
+                path.display()
+            ),
         });
     }
 
@@ -410,7 +431,14 @@ impl Collector {
 
     /// Appends a record of weir itself. Returns whether the log took it.
     pub(crate) fn put_notice(&mut self, text: &str) -> bool {
-        let record = Record { bytes: text.as_bytes(), source: "weir", peer: None, sequence: 0, time: self.time, mark: None };
+        let record = Record {
+            bytes: text.as_bytes(),
+            source: "weir",
+            peer: None,
+            sequence: 0,
+            time: self.time,
+            mark: None,
+        };
         self.line.clear();
         self.formatter.write(&record, &mut self.line);
         self.sink.append(&self.line, 1).is_ok()

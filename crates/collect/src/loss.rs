@@ -11,7 +11,9 @@ use crate::options::{Flush, Options, SyncPolicy};
 pub fn loss_sentence(options: &Options) -> String {
     let buffer = Size(options.buffer_bytes as u64);
     let kill = match options.flush {
-        Flush::None | Flush::Line => "a kill of weir loses only what it is reading at that moment".to_string(),
+        Flush::None | Flush::Line => {
+            "a kill of weir loses only what it is reading at that moment".to_string()
+        }
         Flush::Full => format!("a kill of weir loses at most {buffer} of records"),
         Flush::Within(bound) => {
             format!("a kill of weir loses at most the last {}", format_seconds(bound.as_secs_f64()))
@@ -19,13 +21,19 @@ pub fn loss_sentence(options: &Options) -> String {
     };
     let bound_s = if let Flush::Within(bound) = options.flush { bound.as_secs_f64() } else { 0.0 };
     let power = match options.sync {
-        _ if options.output.is_none() => "what a power cut loses depends on the reader of standard output".to_string(),
-        SyncPolicy::None => "a power cut loses what the kernel has not written, usually the last 30 s".to_string(),
+        _ if options.output.is_none() => {
+            "what a power cut loses depends on the reader of standard output".to_string()
+        }
+        SyncPolicy::None => {
+            "a power cut loses what the kernel has not written, usually the last 30 s".to_string()
+        }
         SyncPolicy::Interval(interval) => {
             let most = format_seconds(interval.as_secs_f64() + bound_s);
             format!("a power cut loses at most the last {most} and the time of one sync")
         }
-        SyncPolicy::Bytes(bytes) => format!("a power cut loses at most the last {} and what arrives during one sync", Size(bytes)),
+        SyncPolicy::Bytes(bytes) => {
+            format!("a power cut loses at most the last {} and what arrives during one sync", Size(bytes))
+        }
         SyncPolicy::Record if options.ack => "a power cut loses no acknowledged record".to_string(),
         SyncPolicy::Record => "a power cut loses at most the records that arrive during one sync".to_string(),
     };

@@ -84,8 +84,10 @@ impl FromStr for SourceSpec {
 
     /// Parses the address of `--listen`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = "unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:HOST:PORT, udp:HOST:PORT or fifo:PATH";
-        let (kind, value) = text.split_once(':').ok_or_else(|| format!("'{text}' is no address: use {known}"))?;
+        let known =
+            "unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:HOST:PORT, udp:HOST:PORT or fifo:PATH";
+        let (kind, value) =
+            text.split_once(':').ok_or_else(|| format!("'{text}' is no address: use {known}"))?;
         if value.is_empty() {
             return Err(format!("'{text}' names nothing: use {known}"));
         }
@@ -107,7 +109,8 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }
-    let mut addresses = text.to_socket_addrs().map_err(|error| format!("'{text}': {error}: use HOST:PORT or PORT"))?;
+    let mut addresses =
+        text.to_socket_addrs().map_err(|error| format!("'{text}': {error}: use HOST:PORT or PORT"))?;
     addresses.next().ok_or_else(|| format!("'{text}' has no address"))
 }
 

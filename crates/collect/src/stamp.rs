@@ -102,7 +102,8 @@ impl StampWriter {
         }
         self.second = Some(epoch.as_secs());
         let seconds = i64::try_from(epoch.as_secs()).unwrap_or(i64::MAX);
-        let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_zoned_datetime(self.zone.clone());
+        let time =
+            Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_zoned_datetime(self.zone.clone());
         self.date.clear();
         self.offset.clear();
         let _ = write!(self.date, "{}", time.strftime("%Y-%m-%dT%H:%M:%S"));

@@ -115,7 +115,9 @@ pub fn ask(log: &Path) -> Result<LogDocument, Error> {
     let name = path.display().to_string();
     let failed = |error: std::io::Error| {
         let advice = match error.kind() {
-            std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => "no weir log writes this file",
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
+                "no weir log writes this file"
+            }
             std::io::ErrorKind::WouldBlock => "the collector does not answer; it may wait for its device",
             _ => "use the user of the collector, or root",
         };

@@ -32,7 +32,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn new(closed: &ClosedSink, totals: IntakeCounts, elapsed: Duration, command_status: Option<i32>) -> Self {
+    pub(crate) fn new(
+        closed: &ClosedSink,
+        totals: IntakeCounts,
+        elapsed: Duration,
+        command_status: Option<i32>,
+    ) -> Self {
         Self {
             totals: totals.into(),
             log_bytes: closed.counts.bytes,

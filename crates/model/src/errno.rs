@@ -1,7 +1,7 @@
 //! Names of error numbers, see errno(3). The numbers are those of x86-64 and aarch64.
 
 /// Names of the errors of input, output and tracing.
-const NAMES: [(i32, &str); 44] = [
+const NAMES: [(i32, &str); 48] = [
     (1, "EPERM"),
     (2, "ENOENT"),
     (3, "ESRCH"),
@@ -41,8 +41,12 @@ const NAMES: [(i32, &str); 44] = [
     (71, "EPROTO"),
     (75, "EOVERFLOW"),
     (95, "EOPNOTSUPP"),
+    (98, "EADDRINUSE"),
+    (99, "EADDRNOTAVAIL"),
     (104, "ECONNRESET"),
+    (106, "EISCONN"),
     (110, "ETIMEDOUT"),
+    (111, "ECONNREFUSED"),
     (116, "ESTALE"),
     (122, "EDQUOT"),
     (125, "ECANCELED"),

@@ -16,7 +16,8 @@ const ROWS: usize = 40;
 pub fn summary_line(document: &LogDocument) -> String {
     let totals = &document.totals;
     let records = plural(totals.records, "record");
-    let mut parts = vec![format!("{records}, {} in {}", Size(document.log_bytes), format_seconds(document.elapsed_s))];
+    let mut parts =
+        vec![format!("{records}, {} in {}", Size(document.log_bytes), format_seconds(document.elapsed_s))];
     if document.rotations > 0 {
         parts.push(plural(document.rotations, "finished file"));
     }
@@ -36,7 +37,11 @@ fn exceptions(counts: &LogCounts) -> Vec<String> {
         (counts.split, "split"),
         (counts.cut, "cut"),
     ];
-    kinds.into_iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{} {kind}", thousands(count))).collect()
+    kinds
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, kind)| format!("{} {kind}", thousands(count)))
+        .collect()
 }
 
 fn plural(count: u64, noun: &str) -> String {
@@ -46,7 +51,8 @@ fn plural(count: u64, noun: &str) -> String {
 /// Returns the status of a collector as text for a terminal.
 pub fn status_screen(document: &LogDocument, style: &Style) -> String {
     let log = document.log.as_ref().map_or("standard output".to_string(), ToString::to_string);
-    let title = format!("{log} · weir log, process {}, for {}", document.pid, format_seconds(document.elapsed_s));
+    let title =
+        format!("{log} · weir log, process {}, for {}", document.pid, format_seconds(document.elapsed_s));
     let mut lines = vec![style.paint(Emphasis::Strong, &clean(&title, style))];
     let rate = document.totals.records as f64 / document.elapsed_s.max(0.001);
     let mut facts = vec![format!("{}, {rate:.1} a second on average", summary_line(document))];
@@ -103,7 +109,8 @@ fn sources_table(sources: &[LogSource]) -> Table {
 
 /// Returns the check of a log as text for a terminal. The verdict comes last.
 pub fn check_screen(document: &LogCheckDocument, style: &Style) -> String {
-    let title = format!("{} · {} · {}", document.log, Size(document.bytes), plural(document.records, "record"));
+    let title =
+        format!("{} · {} · {}", document.log, Size(document.bytes), plural(document.records, "record"));
     let mut lines = vec![style.paint(Emphasis::Strong, &clean(&title, style)), String::new()];
     if document.writers.iter().any(|writer| !writer.name.is_empty()) {
         lines.extend(writers_table(&document.writers).lines(2, style));
@@ -133,8 +140,11 @@ fn verdict(document: &LogCheckDocument) -> (Emphasis, String) {
         (missing, "missing"),
         (repeated, "repeated or late"),
     ];
-    let mut faults: Vec<String> =
-        faults.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{} {kind}", thousands(*count))).collect();
+    let mut faults: Vec<String> = faults
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, kind)| format!("{} {kind}", thousands(*count)))
+        .collect();
     if document.unfinished_bytes > 0 {
         faults.push(format!("{} behind the last record", Size(document.unfinished_bytes)));
     }
@@ -145,16 +155,30 @@ fn verdict(document: &LogCheckDocument) -> (Emphasis, String) {
         true => (Emphasis::Good, format!("All {} are whole.", plural(document.records, "record"))),
         false => {
             let whole = thousands(document.whole);
-            (Emphasis::Bad, format!("{whole} of {} are whole; {}.", plural(document.records, "record"), faults.join(", ")))
+            (
+                Emphasis::Bad,
+                format!(
+                    "{whole} of {} are whole; {}.",
+                    plural(document.records, "record"),
+                    faults.join(", ")
+                ),
+            )
         }
     }
 }
 
 fn writers_table(writers: &[LogWriter]) -> Table {
     let right = |head: &str| Column::new(head, "", Align::Right);
-    let columns = vec![Column::new("writer", "", Align::Left), right("records"), right("runs"), right("missing"), right("repeated")];
+    let columns = vec![
+        Column::new("writer", "", Align::Left),
+        right("records"),
+        right("runs"),
+        right("missing"),
+        right("repeated"),
+    ];
     let row = |writer: &LogWriter| {
-        let fault = |count| TableCell::new(thousands(count), if count > 0 { Emphasis::Bad } else { Emphasis::Plain });
+        let fault =
+            |count| TableCell::new(thousands(count), if count > 0 { Emphasis::Bad } else { Emphasis::Plain });
         let cells = vec![
             TableCell::from(writer.name.to_string()),
             thousands(writer.records).into(),
@@ -172,7 +196,7 @@ fn bad_table(bad: &[BadRecord]) -> Table {
         Column::new("record", "", Align::Right),
         Column::new("at byte", "", Align::Right),
         Column::new("length", "", Align::Right),
-        Column::new("", "", Align::Left),
+        Column::new("fault", "", Align::Left),
         Column::new("begins", "", Align::Left),
     ];
     let row = |bad: &BadRecord| {
@@ -198,7 +222,8 @@ mod tests {
     use super::*;
 
     fn document() -> LogDocument {
-        let counts = LogCounts { records: 2500, bytes: 25_000_000, dropped: 3, unfinished: 1, ..LogCounts::default() };
+        let counts =
+            LogCounts { records: 2500, bytes: 25_000_000, dropped: 3, unfinished: 1, ..LogCounts::default() };
         LogDocument {
             schema: "weir-log/1".into(),
             log: Some("all.log".into()),
@@ -228,7 +253,10 @@ mod tests {
     #[test]
     fn a_status_never_prints_escape_sequences() {
         let screen = status_screen(&document(), &Style::default());
-        assert!(screen.contains("web\\x1b[31m") && screen.contains("the last sync was 500 ms ago"), "{screen}");
+        assert!(
+            screen.contains("web\\x1b[31m") && screen.contains("the last sync was 500 ms ago"),
+            "{screen}"
+        );
     }
 
     #[test]
@@ -251,7 +279,10 @@ mod tests {
         let bad = BadRecord { record: 4, offset: 40, bytes: 9, kind: "torn".into(), excerpt: "abc".into() };
         log.bad.push(bad);
         let screen = check_screen(&log, &Style::default());
-        assert!(screen.ends_with("  9 of 10 records are whole; 1 torn, 2 missing, 5 B behind the last record.\n"), "{screen}");
+        assert!(
+            screen.ends_with("  9 of 10 records are whole; 1 torn, 2 missing, 5 B behind the last record.\n"),
+            "{screen}"
+        );
         assert!(screen.contains("torn") && screen.contains("abc"), "{screen}");
     }
 }

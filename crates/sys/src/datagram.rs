@@ -54,11 +54,13 @@ pub fn receive(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<Datagram> {
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = control.0.len() as _;
-        let count = libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
+        let count =
+            libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
         (count, message)
     };
     let bytes = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-    let mut datagram = Datagram { bytes, truncated: message.msg_flags & libc::MSG_TRUNC != 0, ..Datagram::default() };
+    let mut datagram =
+        Datagram { bytes, truncated: message.msg_flags & libc::MSG_TRUNC != 0, ..Datagram::default() };
     // SAFETY: the kernel has filled `control`, which is aligned, with msg_controllen bytes of control messages; the macros
     // stay within them, and each type is read from a message that says that it has it.
     unsafe {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use weir_collect::{
-    Compression, Fields, Flush, Format, Framing, Options, Overflow, Oversize, Retention, RotationPolicy, SourceSpec, Stamp,
-    SyncPolicy, TornTail,
+    Compression, Fields, Flush, Format, Framing, Options, Overflow, Oversize, Retention, RotationPolicy,
+    SourceSpec, Stamp, SyncPolicy, TornTail,
 };
 use weir_model::Size;
 
@@ -48,7 +48,9 @@ pub fn parse_flush(text: &str) -> Result<Flush, String> {
         "none" => Ok(Flush::None),
         "line" => Ok(Flush::Line),
         "full" => Ok(Flush::Full),
-        _ => parse_nonzero_duration(text).map(Flush::Within).map_err(|error| format!("{error}; or use none, line or full")),
+        _ => parse_nonzero_duration(text)
+            .map(Flush::Within)
+            .map_err(|error| format!("{error}; or use none, line or full")),
     }
 }
 
@@ -66,14 +68,20 @@ pub fn parse_sync(text: &str) -> Result<SyncPolicy, String> {
 /// Parses the size of the log's buffer.
 pub fn parse_buffer(text: &str) -> Result<Size, String> {
     match parse_nonzero_size(text)? {
-        Size(bytes) if bytes > MAX_BUFFER => Err(format!("{}: use at most {}", Size(bytes), Size(MAX_BUFFER))),
+        Size(bytes) if bytes > MAX_BUFFER => {
+            Err(format!("{}: use at most {}", Size(bytes), Size(MAX_BUFFER)))
+        }
         size => Ok(size),
     }
 }
 
 /// Parses what happens when the memory is full.
 pub fn parse_overflow(text: &str) -> Result<Overflow, String> {
-    let words = [("block", Overflow::Block), ("drop-oldest", Overflow::DropOldest), ("drop-newest", Overflow::DropNewest)];
+    let words = [
+        ("block", Overflow::Block),
+        ("drop-oldest", Overflow::DropOldest),
+        ("drop-newest", Overflow::DropNewest),
+    ];
     word(text, &words)
 }
 
@@ -103,7 +111,10 @@ pub fn collect_options(args: &Args) -> Result<Options, String> {
         return Err("--sync needs a file: standard output cannot be synced".into());
     }
     if args.writing.ack && args.writing.sync == SyncPolicy::None {
-        return Err("--ack needs --sync: it acknowledges durable records; add --sync record or --sync interval:1s".into());
+        return Err(
+            "--ack needs --sync: it acknowledges durable records; add --sync record or --sync interval:1s"
+                .into(),
+        );
     }
     if args.records.mark && format == Format::Raw && !matches!(args.records.record, Framing::Delimiter(_)) {
         return Err("--mark needs records with a delimiter, or --format text, csv or json".into());
@@ -128,7 +139,11 @@ pub fn collect_options(args: &Args) -> Result<Options, String> {
         sync: args.writing.sync,
         buffer_bytes: usize::try_from(args.writing.buffer.0).unwrap_or(usize::MAX),
         rotation,
-        torn: args.writing.torn.unwrap_or(if matches!(format, Format::Csv | Format::Json) { TornTail::Cut } else { TornTail::Keep }),
+        torn: args.writing.torn.unwrap_or(if matches!(format, Format::Csv | Format::Json) {
+            TornTail::Cut
+        } else {
+            TornTail::Keep
+        }),
         ack: args.writing.ack,
         overflow: args.writing.overflow,
         memory_bytes: usize::try_from(args.writing.memory.0).unwrap_or(usize::MAX),

@@ -34,9 +34,16 @@ impl LogFile {
     /// # Errors
     /// The log cannot be opened, is no regular file, or another `weir log` writes it.
     pub(super) fn open(options: &SinkOptions, messages: &mut Vec<String>) -> Result<(Self, bool), Error> {
-        let Some(path) = &options.path else { return Self::standard_output(options).map(|file| (file, false)) };
+        let Some(path) = &options.path else {
+            return Self::standard_output(options).map(|file| (file, false));
+        };
         let name = weir_model::escaped_lines(&path.display().to_string());
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let flags = OFlags::RDWR
+            | OFlags::APPEND
+            | OFlags::CREATE
+            | OFlags::CLOEXEC
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK;
         let fd = open(path, flags, Mode::from_raw_mode(0o666)).map_err(|errno| open_error(&name, errno))?;
         lock(&fd, &name)?;
         let open_record = tail::repair(&fd, path, options, messages)?;
@@ -51,7 +58,12 @@ impl LogFile {
     }
 
     /// Makes a stream of an open file.
-    pub(super) fn from_fd(fd: OwnedFd, path: Option<PathBuf>, name: String, options: &SinkOptions) -> Result<Self, Error> {
+    pub(super) fn from_fd(
+        fd: OwnedFd,
+        path: Option<PathBuf>,
+        name: String,
+        options: &SinkOptions,
+    ) -> Result<Self, Error> {
         let failed = |error: &io::Error| Error::call("open", &name, error, "choose another file");
         let stat = fstat(&fd).map_err(|errno| failed(&io_error(errno)))?;
         let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
@@ -166,9 +178,9 @@ fn open_error(name: &str, errno: Errno) -> Error {
 /// Takes the lock that keeps two collectors from writing one log. File systems without locks get none.
 fn lock(fd: &OwnedFd, name: &str) -> Result<(), Error> {
     match flock(fd, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => {
-            Err(Error::text(format!("flock {name}: another weir log writes this file; send the records to its socket")))
-        }
+        Err(Errno::WOULDBLOCK) => Err(Error::text(format!(
+            "flock {name}: another weir log writes this file; send the records to its socket"
+        ))),
         _ => Ok(()),
     }
 }
@@ -178,7 +190,8 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
     let directory = directory_of(path);
     let name = directory.display().to_string();
     let failed = |errno| Error::call("fsync", &name, &io_error(errno), "check the device (dmesg)");
-    let fd = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+    let fd = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(failed)?;
     match rustix::fs::fsync(&fd) {
         // A file system that cannot sync directories has nothing to lose there.
         Ok(()) | Err(Errno::INVAL) => Ok(()),

@@ -91,8 +91,17 @@ mod tests {
         assert_eq!(name("out.log.20261124T164501.000123Z.safe"), Some(safe));
         let packed = FinishedName { stamp, finish: Finish::Safe, compressed: true };
         assert_eq!(name("out.log.20261124T164501.000123Z.safe.zst"), Some(packed));
-        assert_eq!(name("out.log.20261124T164501.000123Z.unfinished").map(|name| name.finish), Some(Finish::Unfinished));
-        for other in ["out.log", "out.log.1", "out.log.20261124T164501.000123Z", "x.20261124T164501.000123Z.safe", "out.log.99991399T164501.000123Z.safe"] {
+        assert_eq!(
+            name("out.log.20261124T164501.000123Z.unfinished").map(|name| name.finish),
+            Some(Finish::Unfinished)
+        );
+        for other in [
+            "out.log",
+            "out.log.1",
+            "out.log.20261124T164501.000123Z",
+            "x.20261124T164501.000123Z.safe",
+            "out.log.99991399T164501.000123Z.safe",
+        ] {
             assert_eq!(name(other), None, "{other}");
         }
     }

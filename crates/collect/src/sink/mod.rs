@@ -397,7 +397,8 @@ impl Sink {
             Err(error) => {
                 let text = format!(
                     "fdatasync {}: {}: the device may have lost records; no more syncs are promised",
-                    self.file.name(), weir_sys::errno_text(error)
+                    self.file.name(),
+                    weir_sys::errno_text(error)
                 );
                 self.messages.push(text.clone());
                 self.sync_failed = Some(text);

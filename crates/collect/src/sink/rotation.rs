@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -73,7 +73,8 @@ impl Rotator {
     pub(super) fn new(options: &SinkOptions, messages: &mut Vec<String>) -> Result<Self, Error> {
         let (jobs, incoming) = channel::<Job>();
         let (outgoing, received) = channel();
-        let mut rotator = Self { stamps: StampSource::default(), jobs: None, messages: received, thread: None };
+        let mut rotator =
+            Self { stamps: StampSource::default(), jobs: None, messages: received, thread: None };
         let Some(log) = options.path.clone() else { return Ok(rotator) };
         let policy = options.rotation;
         let work = move || {
@@ -83,8 +84,11 @@ impl Rotator {
                 }
             }
         };
-        let failed = |error: io::Error| Error::call("clone", "a rotation thread", &error, "raise the limit (ulimit -u)");
-        rotator.thread = Some(std::thread::Builder::new().name("weir-log-rotate".into()).spawn(work).map_err(failed)?);
+        let failed = |error: io::Error| {
+            Error::call("clone", "a rotation thread", &error, "raise the limit (ulimit -u)")
+        };
+        rotator.thread =
+            Some(std::thread::Builder::new().name("weir-log-rotate".into()).spawn(work).map_err(failed)?);
         rotator.jobs = Some(jobs);
         rotator.adopt_unfinished(options, messages);
         Ok(rotator)
@@ -131,7 +135,12 @@ impl Rotator {
         });
         if let Err(errno) = renamed {
             let _ = rustix::fs::unlink(&next);
-            return Err(Error::call("rename", file.name(), &io_error(errno), "free the name, or the file system"));
+            return Err(Error::call(
+                "rename",
+                file.name(),
+                &io_error(errno),
+                "free the name, or the file system",
+            ));
         }
         let new = LogFile::from_fd(new, Some(log.clone()), file.name().to_string(), options);
         self.submit(Job { path: finished, fd });
@@ -169,7 +178,8 @@ fn finished_path(log: &Path, stamp: &str) -> PathBuf {
 fn create_like(path: &Path, file: &LogFile) -> Result<OwnedFd, Error> {
     let name = path.display().to_string();
     let failed = |errno| Error::call("open", &name, &io_error(errno), "free space, or remove this file");
-    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let flags =
+        OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let fd = open(path, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
     let stat = fstat(file.as_fd()).map_err(failed)?;
     // Only root may give a file away; the mode then is the closest that is safe.
@@ -183,7 +193,11 @@ fn create_like(path: &Path, file: &LogFile) -> Result<OwnedFd, Error> {
 fn rename_new(from: &Path, to: &Path) -> Result<(), Errno> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Not every file system has RENAME_NOREPLACE (vfat before Linux 6.0).
-        Err(Errno::INVAL | Errno::NOSYS) if rustix::fs::lstat(to).is_err_and(|errno| errno == Errno::NOENT) => rustix::fs::rename(from, to),
+        Err(Errno::INVAL | Errno::NOSYS)
+            if rustix::fs::lstat(to).is_err_and(|errno| errno == Errno::NOENT) =>
+        {
+            rustix::fs::rename(from, to)
+        }
         result => result,
     }
 }
@@ -201,8 +215,9 @@ fn finished_names(log: &Path) -> Vec<OsString> {
 /// Syncs a finished log, marks it as safe, compresses it, and removes the oldest ones.
 fn finish(log: &Path, job: Job, policy: RotationPolicy) -> Result<(), Error> {
     let name = job.path.display().to_string();
-    rustix::fs::fsync(&job.fd)
-        .map_err(|errno| Error::call("fsync", &name, &io_error(errno), "it stays marked as unfinished; check the device"))?;
+    rustix::fs::fsync(&job.fd).map_err(|errno| {
+        Error::call("fsync", &name, &io_error(errno), "it stays marked as unfinished; check the device")
+    })?;
     let safe = job.path.with_extension(Finish::Safe.suffix());
     rename_new(&job.path, &safe)
         .map_err(|errno| Error::call("rename", &name, &io_error(errno), "it stays marked as unfinished"))?;
@@ -269,9 +284,16 @@ fn remove_oldest(log: &Path, retention: Retention) -> Result<(), Error> {
         let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
         files += 1;
         bytes += metadata.len();
-        if retention.files.is_some_and(|most| files > most) || retention.bytes.is_some_and(|most| bytes > most) {
+        if retention.files.is_some_and(|most| files > most)
+            || retention.bytes.is_some_and(|most| bytes > most)
+        {
             std::fs::remove_file(&path).map_err(|error| {
-                Error::call("unlink", &path.display().to_string(), &error, "remove it, or make the directory writable")
+                Error::call(
+                    "unlink",
+                    &path.display().to_string(),
+                    &error,
+                    "remove it, or make the directory writable",
+                )
             })?;
         }
     }

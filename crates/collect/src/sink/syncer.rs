@@ -28,22 +28,28 @@ pub(super) struct Syncer {
 
 impl Syncer {
     pub(super) fn start() -> Result<Self, Error> {
-        let failed = |error: &io::Error| Error::call("eventfd", "a sync thread", error, "raise the limits (ulimit -n, -u)");
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|errno| failed(&io_error(errno)))?;
+        let failed = |error: &io::Error| {
+            Error::call("eventfd", "a sync thread", error, "raise the limits (ulimit -n, -u)")
+        };
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|errno| failed(&io_error(errno)))?;
         let event = Arc::new(event);
         let (requests, incoming) = channel::<(Vec<Arc<OwnedFd>>, u64)>();
         let (outgoing, done) = channel();
         let waker = Arc::clone(&event);
         let work = move || {
             for (files, records) in incoming {
-                let result = files.iter().try_for_each(|fd| rustix::fs::fdatasync(fd)).map_err(io_error);
+                let result = files.iter().try_for_each(rustix::fs::fdatasync).map_err(io_error);
                 if outgoing.send(SyncDone { records, result }).is_err() {
                     return;
                 }
                 let _ = rustix::io::write(&waker, &1u64.to_ne_bytes());
             }
         };
-        std::thread::Builder::new().name("weir-log-sync".into()).spawn(work).map_err(|error| failed(&error))?;
+        std::thread::Builder::new()
+            .name("weir-log-sync".into())
+            .spawn(work)
+            .map_err(|error| failed(&error))?;
         Ok(Self { requests, done, event, busy: false })
     }
 

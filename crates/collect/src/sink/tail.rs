@@ -25,9 +25,16 @@ pub enum TornTail {
 ///
 /// # Errors
 /// The file cannot be read, shortened, or copied from.
-pub(super) fn repair(fd: &OwnedFd, path: &Path, options: &SinkOptions, messages: &mut Vec<String>) -> Result<bool, Error> {
+pub(super) fn repair(
+    fd: &OwnedFd,
+    path: &Path,
+    options: &SinkOptions,
+    messages: &mut Vec<String>,
+) -> Result<bool, Error> {
     let name = weir_model::escaped_lines(&path.display().to_string());
-    let failed = |error: io::Error| Error::call("repair the end of", &name, &error, "move the file away, or make it writable");
+    let failed = |error: io::Error| {
+        Error::call("repair the end of", &name, &error, "move the file away, or make it writable")
+    };
     let file = File::from(fd.try_clone().map_err(failed)?);
     let stat = file.metadata().map_err(failed)?;
     if !stat.is_file() || stat.len() == 0 {
@@ -47,12 +54,15 @@ pub(super) fn repair(fd: &OwnedFd, path: &Path, options: &SinkOptions, messages:
     }
     let torn = length - torn_at;
     if matches!(options.framing, Framing::Delimiter(_)) && options.torn == TornTail::Keep {
-        messages.push(format!("{name} ended in an unfinished record of {torn} bytes; it is kept, and a delimiter ends it"));
+        messages.push(format!(
+            "{name} ended in an unfinished record of {torn} bytes; it is kept, and a delimiter ends it"
+        ));
         return Ok(true);
     }
     let saved = save_torn(&file, path, torn_at, torn).map_err(failed)?;
     file.set_len(torn_at).map_err(failed)?;
-    messages.push(format!("{name} ended in a torn record of {torn} bytes, which is now in {}", saved.display()));
+    messages
+        .push(format!("{name} ended in a torn record of {torn} bytes, which is now in {}", saved.display()));
     Ok(false)
 }
 
@@ -152,9 +162,12 @@ mod tests {
 
     #[test]
     fn a_whole_log_stays() {
-        for (content, framing) in
-            [(&b"a\nb\n"[..], LINES), (b"", LINES), (b"abcd", Framing::Length(2)), (b"\x01a\x02bc", Framing::Prefix(1))]
-        {
+        for (content, framing) in [
+            (&b"a\nb\n"[..], LINES),
+            (b"", LINES),
+            (b"abcd", Framing::Length(2)),
+            (b"\x01a\x02bc", Framing::Prefix(1)),
+        ] {
             assert_eq!(repaired(content, framing, TornTail::Cut), (content.to_vec(), vec![], false));
         }
     }
@@ -165,7 +178,10 @@ mod tests {
         assert_eq!(repaired(b"a\nbc", LINES, TornTail::Cut), (b"a\n".to_vec(), b"bc".to_vec(), false));
         let long = [b"a\n".to_vec(), vec![b'x'; 200_000]].concat();
         assert_eq!(repaired(&long, LINES, TornTail::Cut), (b"a\n".to_vec(), vec![b'x'; 200_000], false));
-        assert_eq!(repaired(b"abcde", Framing::Length(2), TornTail::Keep), (b"abcd".to_vec(), b"e".to_vec(), false));
+        assert_eq!(
+            repaired(b"abcde", Framing::Length(2), TornTail::Keep),
+            (b"abcd".to_vec(), b"e".to_vec(), false)
+        );
         let prefixed = b"\0\x01a\0\x05bc";
         assert_eq!(
             repaired(prefixed, Framing::Prefix(2), TornTail::Keep),
@@ -179,6 +195,9 @@ mod tests {
         assert_eq!(repaired(&log, LINES, TornTail::Keep), (b"a\nb\n".to_vec(), vec![], false));
         assert_eq!(repaired(b"a\nb\0\0", LINES, TornTail::Keep), (b"a\nb".to_vec(), vec![], true));
         let nul_framed = b"a\0b\0\0";
-        assert_eq!(repaired(nul_framed, Framing::Delimiter(0), TornTail::Keep), (nul_framed.to_vec(), vec![], false));
+        assert_eq!(
+            repaired(nul_framed, Framing::Delimiter(0), TornTail::Keep),
+            (nul_framed.to_vec(), vec![], false)
+        );
     }
 }

@@ -22,19 +22,36 @@ struct RunningCommand {
 }
 
 /// Starts a command, whose status becomes that of the collector.
-pub(super) fn start(arguments: &[OsString], name: &str, options: &Options) -> Result<Vec<Box<dyn Source>>, Error> {
+pub(super) fn start(
+    arguments: &[OsString],
+    name: &str,
+    options: &Options,
+) -> Result<Vec<Box<dyn Source>>, Error> {
     let mut command = Command::new(arguments.first().ok_or_else(|| Error::text("the command has no name"))?);
     command.args(&arguments[1..]);
     spawn(command, name, options, true)
 }
 
 /// Starts a command with both outputs in pipes.
-pub(super) fn spawn(mut command: Command, name: &str, options: &Options, sets_status: bool) -> Result<Vec<Box<dyn Source>>, Error> {
-    let failed = |error: &std::io::Error| Error::call("exec", name, error, "check the name and the permissions of the command");
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| failed(&error))?;
+pub(super) fn spawn(
+    mut command: Command,
+    name: &str,
+    options: &Options,
+    sets_status: bool,
+) -> Result<Vec<Box<dyn Source>>, Error> {
+    let failed = |error: &std::io::Error| {
+        Error::call("exec", name, error, "check the name and the permissions of the command")
+    };
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(&error))?;
     let pid = Pid::from_child(&child);
     let end = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(&io_error(errno)))?;
-    let pipes: [Option<OwnedFd>; 2] = [child.stdout.take().map(Into::into), child.stderr.take().map(Into::into)];
+    let pipes: [Option<OwnedFd>; 2] =
+        [child.stdout.take().map(Into::into), child.stderr.take().map(Into::into)];
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     for (pipe, suffix) in pipes.into_iter().flatten().zip(["", ".err"]) {
         // weir's end of the pipe is an open file of its own, so the command does not see O_NONBLOCK.

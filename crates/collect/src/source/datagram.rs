@@ -39,7 +39,9 @@ const UDP_BUFFER: usize = 8 << 20;
 
 pub(super) fn unix(path: &Path, options: &Options) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::DGRAM, options.socket_mode)?;
-    let failed = |errno| Error::call("setsockopt", &path.display().to_string(), &io_error(errno), "use another kind of socket");
+    let failed = |errno| {
+        Error::call("setsockopt", &path.display().to_string(), &io_error(errno), "use another kind of socket")
+    };
     sockopt::set_socket_passcred(&socket, true).map_err(failed)?;
     Ok(Box::new(PacketSource::new(socket, base_name(path), None, Some(name), options)))
 }
@@ -48,7 +50,8 @@ pub(super) fn udp(address: SocketAddr, options: &Options) -> Result<Box<dyn Sour
     let name = format!("udp:{address}");
     let failed = |errno| Error::call("bind", &name, &io_error(errno), "choose another port or address");
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None).map_err(failed)?;
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+        .map_err(failed)?;
     let _ = sockopt::set_socket_recv_buffer_size(&socket, UDP_BUFFER);
     weir_sys::datagram::report_drops(socket.as_fd())
         .map_err(|error| Error::call("setsockopt", &name, &error, "use another kind of socket"))?;
@@ -57,7 +60,13 @@ pub(super) fn udp(address: SocketAddr, options: &Options) -> Result<Box<dyn Sour
 }
 
 impl PacketSource {
-    fn new(socket: OwnedFd, name: String, peer: Option<Peer>, own_name: Option<OwnName>, options: &Options) -> Self {
+    fn new(
+        socket: OwnedFd,
+        name: String,
+        peer: Option<Peer>,
+        own_name: Option<OwnName>,
+        options: &Options,
+    ) -> Self {
         Self {
             socket,
             intake: Intake::new(name, peer, options),
@@ -72,13 +81,19 @@ impl PacketSource {
     }
 
     /// Returns a connection of sequenced packets.
-    pub(super) fn of_connection(fd: OwnedFd, name: String, peer: Option<Peer>, options: &Options) -> Box<dyn Source> {
+    pub(super) fn of_connection(
+        fd: OwnedFd,
+        name: String,
+        peer: Option<Peer>,
+        options: &Options,
+    ) -> Box<dyn Source> {
         Box::new(Self { is_connection: true, ..Self::new(fd, name, peer, None, options) })
     }
 
     fn receive_one(&mut self, collector: &mut Collector) -> Result<bool, Errno> {
         let received = weir_sys::datagram::receive(self.socket.as_fd(), &mut self.buffer);
-        let message = received.map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(0)))?;
+        let message =
+            received.map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(0)))?;
         if message.bytes == 0 && self.is_connection {
             return Ok(false);
         }
@@ -135,7 +150,9 @@ impl Source for PacketSource {
                 }
                 Err(Errno::AGAIN) => break,
                 Err(errno) => {
-                    collector.messages.push(format!("recvmsg {}: {errno}: the source ends here", self.intake.name));
+                    collector
+                        .messages
+                        .push(format!("recvmsg {}: {errno}: the source ends here", self.intake.name));
                     self.ended = true;
                     break;
                 }

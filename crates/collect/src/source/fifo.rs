@@ -24,7 +24,9 @@ struct Fifo {
 
 pub(super) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Error> {
     let name = path.display().to_string();
-    let failed = |call: &str, errno| Error::call(call, &name, &io_error(errno), "choose another path, or change the permissions");
+    let failed = |call: &str, errno| {
+        Error::call(call, &name, &io_error(errno), "choose another path, or change the permissions")
+    };
     let own = match mkfifoat(CWD, path, Mode::from_raw_mode(options.socket_mode)) {
         Ok(()) => OwnName::of_new(path),
         Err(Errno::EXIST) => None,
@@ -37,9 +39,11 @@ pub(super) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Er
         return Err(Error::text(format!("{name} is no FIFO: use --follow for a file, unix: for a socket")));
     }
     if own.is_some() {
-        rustix::fs::fchmod(&fd, Mode::from_raw_mode(options.socket_mode)).map_err(|errno| failed("chmod", errno))?;
+        rustix::fs::fchmod(&fd, Mode::from_raw_mode(options.socket_mode))
+            .map_err(|errno| failed("chmod", errno))?;
     }
-    let write_end = open_file(path, OFlags::WRONLY | flags, Mode::empty()).map_err(|errno| failed("open", errno))?;
+    let write_end =
+        open_file(path, OFlags::WRONLY | flags, Mode::empty()).map_err(|errno| failed("open", errno))?;
     let _ = rustix::pipe::fcntl_setpipe_size(&fd, 1 << 20);
     let reader = Reader::of_pipe(fd, base_name(path), options);
     Ok(Box::new(Fifo { reader, write_end: Some(write_end), _name: own }))
@@ -62,7 +66,12 @@ impl Source for Fifo {
         self.reader.deadline(options)
     }
 
-    fn on_time(&mut self, now: std::time::Instant, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) {
+    fn on_time(
+        &mut self,
+        now: std::time::Instant,
+        collector: &mut Collector,
+        added: &mut Vec<Box<dyn Source>>,
+    ) {
         self.reader.on_time(now, collector, added);
     }
 

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, getpeername, listen, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, accept_with, bind, getpeername, listen, socket_with, sockopt,
+};
 
 use super::datagram::PacketSource;
 use super::reader::Reader;
@@ -61,15 +63,30 @@ pub(super) fn tcp(address: SocketAddr) -> Result<Box<dyn Source>, Error> {
     let name = format!("tcp:{address}");
     let failed = |errno| Error::call("bind", &name, &io_error(errno), "choose another port or address");
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None).map_err(failed)?;
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+        .map_err(failed)?;
     sockopt::set_socket_reuseaddr(&socket, true).map_err(failed)?;
     bind(&socket, &address).map_err(failed)?;
     listening(socket, Kind::Tcp, "tcp".into(), None)
 }
 
-fn listening(socket: OwnedFd, kind: Kind, base_name: String, name: Option<OwnName>) -> Result<Box<dyn Source>, Error> {
-    listen(&socket, BACKLOG).map_err(|errno| Error::call("listen", &base_name, &io_error(errno), "choose another address"))?;
-    Ok(Box::new(Listener { socket: Some(socket), kind, base_name, accepted: 0, name, pause: None, reported: false }))
+fn listening(
+    socket: OwnedFd,
+    kind: Kind,
+    base_name: String,
+    name: Option<OwnName>,
+) -> Result<Box<dyn Source>, Error> {
+    listen(&socket, BACKLOG)
+        .map_err(|errno| Error::call("listen", &base_name, &io_error(errno), "choose another address"))?;
+    Ok(Box::new(Listener {
+        socket: Some(socket),
+        kind,
+        base_name,
+        accepted: 0,
+        name,
+        pause: None,
+        reported: false,
+    }))
 }
 
 /// Returns the name of the sources of a socket: its file name without a suffix.
@@ -83,7 +100,11 @@ impl Listener {
         let peer = sockopt::socket_peercred(&connection).ok().filter(|_| self.kind != Kind::Tcp);
         let peer = peer.map(|peer| Peer { pid: peer.pid.as_raw_nonzero().get(), uid: peer.uid.as_raw() });
         let name = match self.kind {
-            Kind::Tcp => match getpeername(&connection).ok().flatten().and_then(|address| SocketAddr::try_from(address).ok()) {
+            Kind::Tcp => match getpeername(&connection)
+                .ok()
+                .flatten()
+                .and_then(|address| SocketAddr::try_from(address).ok())
+            {
                 Some(address) => format!("tcp:{address}"),
                 None => format!("tcp#{}", self.accepted),
             },
@@ -99,7 +120,9 @@ impl Listener {
         self.pause = Some(Instant::now() + PAUSE);
         if !std::mem::replace(&mut self.reported, true) {
             let advice = match errno {
-                Errno::MFILE | Errno::NFILE => "raise the limit of open files (ulimit -n); senders wait meanwhile",
+                Errno::MFILE | Errno::NFILE => {
+                    "raise the limit of open files (ulimit -n); senders wait meanwhile"
+                }
                 _ => "senders wait, and weir tries again",
             };
             let text = Error::call("accept", &self.base_name, &io_error(errno), advice).to_string();

@@ -59,9 +59,19 @@ struct CommandRunner {
 /// The most that one read of a file takes.
 const MOST: u64 = 1 << 20;
 
-pub(super) fn read_file(path: &Path, interval: Duration, options: &Options) -> Result<Box<dyn Source>, Error> {
+pub(super) fn read_file(
+    path: &Path,
+    interval: Duration,
+    options: &Options,
+) -> Result<Box<dyn Source>, Error> {
     let intake = Intake::new(base_name(path), None, options);
-    Ok(Box::new(FileReader { path: path.into(), ticker: Ticker::new(interval), intake, failing: false, ended: false }))
+    Ok(Box::new(FileReader {
+        path: path.into(),
+        ticker: Ticker::new(interval),
+        intake,
+        failing: false,
+        ended: false,
+    }))
 }
 
 pub(super) fn run_command(command: &str, interval: Duration) -> Result<Box<dyn Source>, Error> {
@@ -82,7 +92,8 @@ impl FileReader {
             return;
         }
         self.failing = false;
-        let delimiter = if let Framing::Delimiter(delimiter) = collector.options.framing { delimiter } else { b'\n' };
+        let delimiter =
+            if let Framing::Delimiter(delimiter) = collector.options.framing { delimiter } else { b'\n' };
         let content = content.strip_suffix(&[delimiter]).unwrap_or(&content);
         for record in content.split(|&byte| byte == delimiter) {
             if collector.put_record(&mut self.intake, record, None).is_err() {

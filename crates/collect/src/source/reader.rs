@@ -40,7 +40,8 @@ const JOIN: Duration = Duration::from_secs(1);
 
 /// Returns standard input as a source.
 pub(super) fn stdin(options: &Options) -> Result<Box<dyn Source>, Error> {
-    let failed = |errno| Error::call("open", "standard input", &io_error(errno), "give the records on descriptor 0");
+    let failed =
+        |errno| Error::call("open", "standard input", &io_error(errno), "give the records on descriptor 0");
     let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(failed)?;
     let stat = rustix::fs::fstat(&fd).map_err(failed)?;
     let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
@@ -80,7 +81,12 @@ impl Reader {
     }
 
     /// Returns a connection, whose socket has O_NONBLOCK.
-    pub(super) fn of_connection(fd: OwnedFd, name: String, peer: Option<Peer>, options: &Options) -> Box<dyn Source> {
+    pub(super) fn of_connection(
+        fd: OwnedFd,
+        name: String,
+        peer: Option<Peer>,
+        options: &Options,
+    ) -> Box<dyn Source> {
         let mut reader = Self::new(fd, Intake::new(name, peer, options));
         reader.is_connection = true;
         reader.acks = options.ack;

@@ -47,9 +47,12 @@ pub(crate) fn bind_socket(path: &Path, kind: SocketType, mode: u32) -> Result<(O
         Error::call("bind", &name, &io_error(errno), advice)
     };
     let address = SocketAddrUnix::new(path).map_err(|_| {
-        Error::text(format!("bind {name}: the path is longer than the 107 bytes of a socket address; use a shorter one"))
+        Error::text(format!(
+            "bind {name}: the path is longer than the 107 bytes of a socket address; use a shorter one"
+        ))
     })?;
-    let new_socket = || socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None);
+    let new_socket =
+        || socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None);
     let socket = new_socket().map_err(failed)?;
     // The name gets the mode of the socket, less the umask, so that it is never wider.
     fchmod(&socket, Mode::from_raw_mode(mode)).map_err(failed)?;
@@ -74,7 +77,9 @@ fn is_stale(path: &Path, kind: SocketType, address: &SocketAddrUnix) -> bool {
     if !own || FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
         return false;
     }
-    let Ok(probe) = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None) else {
+    let Ok(probe) =
+        socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+    else {
         return false;
     };
     connect(&probe, address) == Err(Errno::CONNREFUSED)

@@ -96,7 +96,9 @@ impl Follow {
         }
         if events.overflowed {
             let pattern = self.pattern.display();
-            collector.messages.push(format!("{pattern}: inotify lost events; a file that was rotated twice at once may be missed"));
+            collector.messages.push(format!(
+                "{pattern}: inotify lost events; a file that was rotated twice at once may be missed"
+            ));
         }
         for path in self.watch.matching_paths() {
             self.look_at(&path, collector);
@@ -122,7 +124,8 @@ impl Follow {
             Ok(followed) => followed,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(error) => {
-                let text = Error::call("open", &path.display().to_string(), &error, "make the file readable").to_string();
+                let text = Error::call("open", &path.display().to_string(), &error, "make the file readable")
+                    .to_string();
                 return self.watch.report_once(path, text, &mut collector.messages);
             }
         };
@@ -194,13 +197,15 @@ impl Follow {
         let is_synced = collector.options.sync != SyncPolicy::None;
         if self.snapshot.is_none() && sink.pending_bytes() == 0 {
             let files = self.files.iter().map(|file| (&file.followed, file.intake.held_bytes() as u64));
-            self.snapshot = Some(Snapshot { records: sink.counts().records, positions: positions.snapshot(files) });
+            self.snapshot =
+                Some(Snapshot { records: sink.counts().records, positions: positions.snapshot(files) });
             self.changed = false;
         }
         if is_synced {
             sink.request_sync();
         }
-        if let Some(snapshot) = self.snapshot.take_if(|snapshot| !is_synced || sink.durable_records() >= snapshot.records)
+        if let Some(snapshot) =
+            self.snapshot.take_if(|snapshot| !is_synced || sink.durable_records() >= snapshot.records)
             && let Err(error) = positions.save(snapshot.positions)
         {
             collector.messages.push(error.to_string());

@@ -49,7 +49,9 @@ impl Head {
 
 /// Returns a hash that is the same in each version of weir: FNV-1a of 64 bits.
 fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Followed {
@@ -60,7 +62,8 @@ impl Followed {
     pub(super) fn open(at: &Path, path: &Path) -> io::Result<Self> {
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOATIME;
         let plain = rustix::fs::OFlags::NONBLOCK;
-        let open = |flags: rustix::fs::OFlags| File::options().read(true).custom_flags(flags.bits() as i32).open(at);
+        let open =
+            |flags: rustix::fs::OFlags| File::options().read(true).custom_flags(flags.bits() as i32).open(at);
         // O_NOATIME is for the owner only.
         let file = open(flags).or_else(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => open(plain),
@@ -71,7 +74,14 @@ impl Followed {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         let (device, inode) = (metadata.dev(), metadata.ino());
-        Ok(Self { file, path: path.into(), device, inode, offset: 0, head: Head { bytes: 0, hash: hash(&[]) } })
+        Ok(Self {
+            file,
+            path: path.into(),
+            device,
+            inode,
+            offset: 0,
+            head: Head { bytes: 0, hash: hash(&[]) },
+        })
     }
 
     pub(super) fn identity(&self) -> (u64, u64) {
@@ -107,7 +117,8 @@ impl Followed {
         if metadata.len() < self.offset {
             return true;
         }
-        metadata.len() > self.offset && Head::read(&self.file, self.head.bytes).is_ok_and(|(head, _)| head != self.head)
+        metadata.len() > self.offset
+            && Head::read(&self.file, self.head.bytes).is_ok_and(|(head, _)| head != self.head)
     }
 
     /// Reads from the start again.
@@ -162,11 +173,17 @@ impl Positions {
         let name = path.display().to_string();
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self { path: path.into(), loaded: Vec::new() }),
-            Err(error) => return Err(Error::call("read", &name, &error, "make it readable, or choose another --state")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self { path: path.into(), loaded: Vec::new() });
+            }
+            Err(error) => {
+                return Err(Error::call("read", &name, &error, "make it readable, or choose another --state"));
+            }
         };
         let loaded = parse(&text).ok_or_else(|| {
-            Error::text(format!("{name} is damaged or no state file of weir log: remove it to read the files from their start"))
+            Error::text(format!(
+                "{name} is damaged or no state file of weir log: remove it to read the files from their start"
+            ))
         })?;
         Ok(Self { path: path.into(), loaded })
     }
@@ -187,12 +204,15 @@ impl Positions {
         let paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         let mut renamed = Vec::new();
         self.loaded.retain(|position| {
-            let still_there = std::fs::metadata(&position.path).is_ok_and(|now| (now.dev(), now.ino()) == (position.device, position.inode));
+            let still_there = std::fs::metadata(&position.path)
+                .is_ok_and(|now| (now.dev(), now.ino()) == (position.device, position.inode));
             if still_there {
                 return true;
             }
             let opened = paths.iter().filter_map(|path| Followed::open(path, &position.path).ok());
-            let Some(mut followed) = opened.into_iter().find(|followed| position.is_of(followed)) else { return true };
+            let Some(mut followed) = opened.into_iter().find(|followed| position.is_of(followed)) else {
+                return true;
+            };
             followed.offset = position.offset;
             followed.head = position.head;
             renamed.push((followed.name(), followed));
@@ -235,7 +255,14 @@ fn parse(text: &str) -> Option<Vec<Position>> {
 
 fn replace(path: &Path, text: &str) -> Result<(), Error> {
     let name = path.display().to_string();
-    let failed = |error: &io::Error| Error::call("replace", &name, error, "positions are not saved; records may be repeated after a restart");
+    let failed = |error: &io::Error| {
+        Error::call(
+            "replace",
+            &name,
+            error,
+            "positions are not saved; records may be repeated after a restart",
+        )
+    };
     let mut out = libweir::Options::new().open_replace(path).map_err(|error| failed(&error))?;
     io::Write::write_all(&mut out, text.as_bytes()).map_err(|error| failed(&error))?;
     out.replace().map_err(|error| failed(&error))

@@ -17,7 +17,11 @@ fn a_truncated_file_is_recognised() {
     let mut followed = Followed::open(&path, &path).expect("opened");
     assert_eq!(read_all(&mut followed), b"first line\n");
     assert!(!followed.was_truncated());
-    File::options().append(true).open(&path).and_then(|mut file| file.write_all(b"second\n")).expect("appended");
+    File::options()
+        .append(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(b"second\n"))
+        .expect("appended");
     assert!(!followed.was_truncated(), "it has only grown");
     std::fs::write(&path, "short\n").expect("written");
     assert!(followed.was_truncated(), "shorter");

@@ -34,11 +34,14 @@ impl Watch {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let directory = path.parent().unwrap_or(Path::new("/")).to_path_buf();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let pattern = Pattern::new(&name).map_err(|error| Error::text(format!("--follow {name}: {error}")))?;
+        let pattern =
+            Pattern::new(&name).map_err(|error| Error::text(format!("--follow {name}: {error}")))?;
         let shown = directory.display().to_string();
         let failed = |errno| {
             let advice = match errno {
-                Errno::NOENT | Errno::NOTDIR => "create the directory; patterns are allowed in the last part of the path",
+                Errno::NOENT | Errno::NOTDIR => {
+                    "create the directory; patterns are allowed in the last part of the path"
+                }
                 Errno::NOSPC => "raise fs.inotify.max_user_watches",
                 _ => "make the directory readable",
             };
@@ -64,12 +67,17 @@ impl Watch {
         let mut reader = inotify::Reader::new(self.inotify.as_fd(), &mut buffer);
         while let Ok(event) = reader.next() {
             events.overflowed |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-            let Some(name) = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes())) else { continue };
+            let Some(name) = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes())) else {
+                continue;
+            };
             let is_followed = self.pattern.matches(&name.to_string_lossy());
             if event.events().contains(ReadFlags::MOVED_FROM) && is_followed {
                 moved_from.push(event.cookie());
             }
-            if event.events().contains(ReadFlags::MOVED_TO) && !is_followed && moved_from.contains(&event.cookie()) {
+            if event.events().contains(ReadFlags::MOVED_TO)
+                && !is_followed
+                && moved_from.contains(&event.cookie())
+            {
                 events.moved_to.push(self.directory.join(name));
             }
         }
