@@ -10,7 +10,7 @@ use weir_model::Untrusted;
 use weir_model::log::{BadRecord, CHECK_SCHEMA, LogCheckDocument, LogWriter};
 
 use crate::error::Error;
-use crate::framing::{Framing, Oversize, Splitter, Step};
+use crate::framing::{Framing, Oversize, SplitStep, Splitter};
 
 /// How records are judged.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ const MAX_RECORD: usize = 16 << 20;
 const BAD: usize = 20;
 const EXCERPT: usize = 60;
 
-/// What is wrong with a record.
+/// The result for one record.
 enum Judgement {
     Whole { writer: Vec<u8>, number: Option<u64> },
     Torn,
@@ -59,15 +59,15 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<LogCheckDocument, Er
         let mut at = 0;
         loop {
             match splitter.next(&held[at..]) {
-                Step::Record { bytes, consumed, mark } => {
+                SplitStep::Record { bytes, consumed, mark } => {
                     checker.add(bytes, consumed, mark.is_some());
                     at += consumed;
                 }
-                Step::Skip { consumed, .. } => {
+                SplitStep::Skip { consumed, .. } => {
                     checker.skip(consumed);
                     at += consumed;
                 }
-                Step::NeedMore => break,
+                SplitStep::NeedMore => break,
             }
         }
         held.drain(..at);

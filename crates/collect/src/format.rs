@@ -35,7 +35,7 @@ impl FromStr for Format {
     }
 }
 
-/// What a line contains beside the record.
+/// The fields of a line beside the record.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fields {
     /// The time of receipt.
@@ -66,7 +66,7 @@ pub(crate) struct Record<'a> {
     pub(crate) mark: Option<Mark>,
 }
 
-/// Formats records.
+/// Formats records for the log, with one form and its fields.
 #[derive(Debug)]
 pub(crate) struct Formatter {
     format: Format,

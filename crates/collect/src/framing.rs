@@ -15,7 +15,7 @@ pub enum Framing {
     Prefix(usize),
 }
 
-/// What happens to a record that is longer than the maximum.
+/// The treatment of a record that is longer than the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Oversize {
     /// It becomes several records; all but the last are marked.
@@ -100,7 +100,7 @@ pub(crate) struct Run {
 
 /// The first step in some bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step<'a> {
+pub(crate) enum SplitStep<'a> {
     /// A record without its delimiter or prefix. `consumed` is its length with them.
     Record { bytes: &'a [u8], consumed: usize, mark: Option<Mark> },
     /// These bytes are no record. `refused` is 1 if they begin a record that is refused.
@@ -167,34 +167,34 @@ impl Splitter {
     }
 
     /// Returns the first step in `data`. The caller removes the consumed bytes before the next call.
-    pub(crate) fn next<'a>(&mut self, data: &'a [u8]) -> Step<'a> {
+    pub(crate) fn next<'a>(&mut self, data: &'a [u8]) -> SplitStep<'a> {
         if self.skip.is_some() {
             return self.skip_rest(data);
         }
         match self.framing {
             Framing::Delimiter(delimiter) => self.next_delimited(data, delimiter),
             Framing::Length(length) => match data.get(..length) {
-                Some(bytes) => Step::Record { bytes, consumed: length, mark: None },
-                None => Step::NeedMore,
+                Some(bytes) => SplitStep::Record { bytes, consumed: length, mark: None },
+                None => SplitStep::NeedMore,
             },
             Framing::Prefix(width) => self.next_prefixed(data, width),
         }
     }
 
-    fn next_delimited<'a>(&mut self, data: &'a [u8], delimiter: u8) -> Step<'a> {
+    fn next_delimited<'a>(&mut self, data: &'a [u8], delimiter: u8) -> SplitStep<'a> {
         // One byte more than the maximum decides whether the record is too long.
         match memchr(delimiter, &data[..data.len().min(self.max + 1)]) {
-            Some(end) => Step::Record { bytes: &data[..end], consumed: end + 1, mark: None },
-            None if data.len() <= self.max => Step::NeedMore,
+            Some(end) => SplitStep::Record { bytes: &data[..end], consumed: end + 1, mark: None },
+            None if data.len() <= self.max => SplitStep::NeedMore,
             None => self.oversized(&data[..self.max], 0, None),
         }
     }
 
-    fn next_prefixed<'a>(&mut self, data: &'a [u8], width: usize) -> Step<'a> {
+    fn next_prefixed<'a>(&mut self, data: &'a [u8], width: usize) -> SplitStep<'a> {
         let (width, length) = match self.continued {
             0 => match prefix(data, width) {
                 Some(length) => (width, length),
-                None => return Step::NeedMore,
+                None => return SplitStep::NeedMore,
             },
             rest => (0, rest),
         };
@@ -202,40 +202,40 @@ impl Splitter {
             return match data.get(width..width + length) {
                 Some(bytes) => {
                     self.continued = 0;
-                    Step::Record { bytes, consumed: width + length, mark: None }
+                    SplitStep::Record { bytes, consumed: width + length, mark: None }
                 }
-                None => Step::NeedMore,
+                None => SplitStep::NeedMore,
             };
         }
         match data.get(width..width + self.max) {
             Some(bytes) => self.oversized(bytes, width, Some(length - self.max)),
-            None => Step::NeedMore,
+            None => SplitStep::NeedMore,
         }
     }
 
     /// Handles a record that is too long: its first `bytes` after a prefix of `width`; `rest` bytes follow, if known.
-    fn oversized<'a>(&mut self, bytes: &'a [u8], width: usize, rest: Option<usize>) -> Step<'a> {
+    fn oversized<'a>(&mut self, bytes: &'a [u8], width: usize, rest: Option<usize>) -> SplitStep<'a> {
         let consumed = width + bytes.len();
         match self.oversize {
             Oversize::Split => {
                 self.continued = rest.unwrap_or(0);
-                Step::Record { bytes, consumed, mark: Some(Mark::Split) }
+                SplitStep::Record { bytes, consumed, mark: Some(Mark::Split) }
             }
             Oversize::Cut => {
                 self.skip = Some(rest.unwrap_or(usize::MAX));
                 self.continued = 0;
-                Step::Record { bytes, consumed, mark: Some(Mark::Cut) }
+                SplitStep::Record { bytes, consumed, mark: Some(Mark::Cut) }
             }
             Oversize::Refuse => {
                 self.skip = Some(rest.unwrap_or(usize::MAX));
-                Step::Skip { consumed, refused: 1 }
+                SplitStep::Skip { consumed, refused: 1 }
             }
         }
     }
 
-    fn skip_rest<'a>(&mut self, data: &[u8]) -> Step<'a> {
+    fn skip_rest<'a>(&mut self, data: &[u8]) -> SplitStep<'a> {
         if data.is_empty() {
-            return Step::NeedMore;
+            return SplitStep::NeedMore;
         }
         let consumed = match (self.framing, self.skip) {
             (Framing::Delimiter(delimiter), _) => {
@@ -250,7 +250,7 @@ impl Splitter {
                 consumed
             }
         };
-        Step::Skip { consumed, refused: 0 }
+        SplitStep::Skip { consumed, refused: 0 }
     }
 
     /// Returns the record that `data`, the last bytes of the source, is: none if the source ended with a whole record.

@@ -3,8 +3,11 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// A record and its mark.
+type MarkedRecord = (Vec<u8>, Option<Mark>);
+
 /// Returns the records of `data`, which arrives in pieces of the given sizes, with their marks, and the refused ones.
-fn divide(mut splitter: Splitter, data: &[u8], pieces: &[usize]) -> (Vec<(Vec<u8>, Option<Mark>)>, u64) {
+fn divide(mut splitter: Splitter, data: &[u8], pieces: &[usize]) -> (Vec<MarkedRecord>, u64) {
     let (mut records, mut refused, mut held, mut at) = (Vec::new(), 0, Vec::new(), 0);
     let mut sizes = pieces.iter().copied().cycle();
     while at < data.len() {
@@ -13,15 +16,15 @@ fn divide(mut splitter: Splitter, data: &[u8], pieces: &[usize]) -> (Vec<(Vec<u8
         at = end;
         loop {
             let consumed = match splitter.next(&held) {
-                Step::Record { bytes, consumed, mark } => {
+                SplitStep::Record { bytes, consumed, mark } => {
                     records.push((bytes.to_vec(), mark));
                     consumed
                 }
-                Step::Skip { consumed, refused: more } => {
+                SplitStep::Skip { consumed, refused: more } => {
                     refused += more;
                     consumed
                 }
-                Step::NeedMore => break,
+                SplitStep::NeedMore => break,
             };
             assert!(consumed > 0, "no progress");
             held.drain(..consumed);
@@ -37,7 +40,7 @@ fn newline(max: usize, oversize: Oversize) -> Splitter {
     Splitter::new(Framing::Delimiter(b'\n'), max, oversize)
 }
 
-fn words(records: &[(Vec<u8>, Option<Mark>)]) -> Vec<(&str, Option<Mark>)> {
+fn words(records: &[MarkedRecord]) -> Vec<(&str, Option<Mark>)> {
     records.iter().map(|(bytes, mark)| (std::str::from_utf8(bytes).expect("text"), *mark)).collect()
 }
 
@@ -157,7 +160,7 @@ proptest! {
         let run = splitter.run(&data, limit);
         let (mut at, mut records) = (0, 0);
         while at < run.bytes {
-            let Step::Record { consumed, mark: None, .. } = splitter.next(&data[at..]) else { panic!("no whole record") };
+            let SplitStep::Record { consumed, mark: None, .. } = splitter.next(&data[at..]) else { panic!("no whole record") };
             at += consumed;
             records += 1;
         }

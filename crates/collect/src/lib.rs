@@ -4,6 +4,7 @@
 //! stream of libweir. One thread does this with epoll(7). Syncs and the finishing of rotated files have threads of their own.
 
 pub mod check;
+mod collector;
 mod engine;
 mod error;
 mod format;
@@ -24,8 +25,8 @@ pub use error::Error;
 pub use format::{Fields, Format};
 pub use framing::{Framing, Oversize};
 pub use loss::loss_sentence;
-pub use options::{Flush, Options, Overflow, SourceSpec, SyncPolicy};
+pub use options::{Flush, LogOptions, Overflow, SourceSpec, SyncPolicy};
 pub use sink::{Compression, Retention, RotationPolicy, TornTail};
 pub use stamp::Stamp;
 pub use status::ask;
-pub use summary::Summary;
+pub use summary::LogSummary;

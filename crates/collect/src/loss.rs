@@ -3,12 +3,12 @@
 use weir_model::Size;
 use weir_model::duration::format_seconds;
 
-use crate::options::{Flush, Options, SyncPolicy};
+use crate::options::{Flush, LogOptions, SyncPolicy};
 
 /// Returns two sentences: what is lost when weir is killed, and when the power fails. Bytes that senders have not sent are not
 /// meant.
 #[must_use]
-pub fn loss_sentence(options: &Options) -> String {
+pub fn loss_sentence(options: &LogOptions) -> String {
     let buffer = Size(options.buffer_bytes as u64);
     let kill = match options.flush {
         Flush::None | Flush::Line => {

@@ -35,7 +35,7 @@ pub enum SyncPolicy {
     Record,
 }
 
-/// What happens to records of a source while the log cannot be written and the source's memory is full.
+/// The treatment of new records while the log cannot be written and the memory of their source is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
     /// The source is not read: its sender waits.
@@ -50,7 +50,7 @@ pub enum Overflow {
 /// Where records come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceSpec {
-    /// Standard input.
+    /// Standard input, until its end.
     Stdin,
     /// A stream socket: each connection is a source.
     UnixStream(PathBuf),
@@ -116,7 +116,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Everything that a collector needs to know.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct LogOptions {
     /// The log; `None` is standard output.
     pub output: Option<PathBuf>,
     /// Where records come from; at least one.
@@ -127,11 +127,11 @@ pub struct Options {
     pub multiline: Option<regex::bytes::Regex>,
     /// The longest record in bytes.
     pub max_record_bytes: usize,
-    /// What happens to longer ones.
+    /// The treatment of longer records.
     pub oversize: Oversize,
     /// The form of the log.
     pub format: Format,
-    /// What a line of the log contains.
+    /// The fields of a line of the log.
     pub fields: Fields,
     /// When records are written.
     pub flush: Flush,
@@ -141,11 +141,11 @@ pub struct Options {
     pub buffer_bytes: usize,
     /// When the log is rotated.
     pub rotation: RotationPolicy,
-    /// What happens to a torn record at the end of an existing log.
+    /// The treatment of a torn record at the end of an existing log.
     pub torn: TornTail,
     /// Whether each connection gets the number of its records that are durable, after each sync.
     pub ack: bool,
-    /// What happens when memory is full.
+    /// The treatment of records when the memory is full.
     pub overflow: Overflow,
     /// The memory for each source in bytes, while the log cannot be written.
     pub memory_bytes: usize,

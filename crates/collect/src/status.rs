@@ -13,7 +13,7 @@ use weir_model::log::{LogDocument, LogSource, SCHEMA};
 
 use crate::error::Error;
 use crate::intake::{Intake, IntakeCounts};
-use crate::sink::Sink;
+use crate::sink::LogSink;
 use crate::source::{OwnName, bind_socket};
 
 /// A listening socket that only the owner of the collector may use.
@@ -23,9 +23,9 @@ pub(crate) struct ControlSocket {
     _name: OwnName,
 }
 
-/// What a status document is made of.
+/// The parts of a status document.
 pub(crate) struct StatusInput<'a> {
-    pub(crate) sink: &'a Sink,
+    pub(crate) sink: &'a LogSink,
     pub(crate) ended: IntakeCounts,
     pub(crate) connections: usize,
     pub(crate) elapsed: Duration,

@@ -10,14 +10,14 @@ use crate::sink::ClosedSink;
 
 /// The counts of a run, and the status of its command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct LogSummary {
     /// The totals of all sources.
     pub totals: LogCounts,
     /// Bytes that went to the log.
     pub log_bytes: u64,
     /// Calls of fdatasync(2) or fsync(2).
     pub syncs: u64,
-    /// Finished files.
+    /// Rotations since the start.
     pub rotations: u64,
     /// How often the log could not be written for a while.
     pub stalls: u64,
@@ -31,7 +31,7 @@ pub struct Summary {
     pub command_status: Option<i32>,
 }
 
-impl Summary {
+impl LogSummary {
     pub(crate) fn new(
         closed: &ClosedSink,
         totals: IntakeCounts,

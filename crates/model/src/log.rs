@@ -32,7 +32,7 @@ pub struct LogCounts {
     pub cut: u64,
 }
 
-/// One source.
+/// An open source and its counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSource {
     /// The name, as lines of the log have it.
@@ -67,13 +67,13 @@ pub struct LogDocument {
     pub last_sync_s: Option<f64>,
     /// Why the last sync failed.
     pub sync_error: Option<String>,
-    /// Finished files.
+    /// Rotations since the start.
     pub rotations: u64,
     /// How often the log could not be written for a while.
     pub stalls: u64,
     /// Whether the log cannot be written now.
     pub stalled: bool,
-    /// Open connections.
+    /// Connections that are open now.
     pub connections: u64,
     /// The sources that are open, at most the first 1,000.
     pub sources: Vec<LogSource>,
@@ -88,7 +88,7 @@ pub struct LogCheckDocument {
     pub log: String,
     /// Its length in bytes.
     pub bytes: u64,
-    /// All records.
+    /// Whole records and all others.
     pub records: u64,
     /// Records that are as one writer wrote them.
     pub whole: u64,
@@ -111,7 +111,7 @@ pub struct LogCheckDocument {
 pub struct LogWriter {
     /// The writer, as its records name it.
     pub name: Untrusted,
-    /// Its whole records.
+    /// Whole records of this writer.
     pub records: u64,
     /// How often its records follow records of another writer.
     pub runs: u64,
@@ -130,9 +130,9 @@ pub struct BadRecord {
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// What is wrong: torn or interleaved.
+    /// The fault: torn or interleaved.
     pub kind: String,
-    /// Its first bytes.
+    /// The first bytes of the record, at most 60.
     pub excerpt: Untrusted,
 }
 

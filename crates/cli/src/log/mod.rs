@@ -120,7 +120,7 @@ struct SourceOptions {
     drain: Duration,
 }
 
-/// What a record is, and how it looks in the log.
+/// The options of records and of their form in the log.
 #[derive(clap::Args)]
 struct RecordOptions {
     /// How records end: newline, nul, delim:BYTE, len:BYTES, or prefix:u8|u16|u32 (a length, big-endian)
@@ -135,7 +135,7 @@ struct RecordOptions {
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_nonzero_size)]
     max_record: Size,
 
-    /// What happens to a longer record: split, cut or refuse
+    /// The treatment of a longer record: split, cut or refuse
     #[arg(long, value_name = "WORD", default_value = "split", value_parser = options::parse_oversize)]
     oversize: Oversize,
 
@@ -179,7 +179,7 @@ struct WriteOptions {
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = options::parse_buffer)]
     buffer: Size,
 
-    /// What happens when the log cannot be written and the memory is full: block, drop-oldest or drop-newest
+    /// If the log cannot be written and the memory is full: block, drop-oldest or drop-newest
     #[arg(long, value_name = "WORD", default_value = "block", value_parser = options::parse_overflow)]
     overflow: Overflow,
 
@@ -187,7 +187,7 @@ struct WriteOptions {
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_nonzero_size)]
     memory: Size,
 
-    /// What happens to a torn record at the end of an existing log: keep (a delimiter ends it) or cut (it moves to FILE.torn)
+    /// A torn record at the end of an existing log: keep (a delimiter ends it) or cut (it moves to FILE.torn)
     #[arg(long, value_name = "WORD", value_parser = options::parse_torn)]
     torn: Option<weir_collect::TornTail>,
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weir_collect::{
-    Compression, Fields, Flush, Format, Framing, Options, Overflow, Oversize, Retention, RotationPolicy,
+    Compression, Fields, Flush, Format, Framing, LogOptions, Overflow, Oversize, Retention, RotationPolicy,
     SourceSpec, Stamp, SyncPolicy, TornTail,
 };
 use weir_model::Size;
@@ -102,7 +102,7 @@ fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
 }
 
 /// Returns what the collector is to do.
-pub fn collect_options(args: &Args) -> Result<Options, String> {
+pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
     let log = args.log.clone().ok_or("name the log: -o FILE, or -o - for standard output")?;
     let output = (log.as_os_str() != "-").then_some(log);
     let format = format(args)?;
@@ -119,7 +119,7 @@ pub fn collect_options(args: &Args) -> Result<Options, String> {
     if args.records.mark && format == Format::Raw && !matches!(args.records.record, Framing::Delimiter(_)) {
         return Err("--mark needs records with a delimiter, or --format text, csv or json".into());
     }
-    Ok(Options {
+    Ok(LogOptions {
         sources: sources(args)?,
         state: (!args.sources.follow.is_empty())
             .then(|| args.sources.state.clone().or_else(|| output.as_deref().map(state_path)))

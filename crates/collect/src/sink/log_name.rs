@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 
-/// What is known about the durability of a finished log.
+/// The durability of a finished log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finish {
-    /// It was synced.
+    /// The file was synced before it got this name.
     Safe,
     /// It was not synced yet, or the sync failed.
     Unfinished,

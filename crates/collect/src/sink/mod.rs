@@ -3,8 +3,10 @@
 //! Bytes that the file system does not take (ENOSPC, EIO, EROFS) stay in memory; the sink then accepts no more records, and
 //! tries again at growing intervals. Nothing is written twice: the stream knows what the kernel has accepted.
 
+mod durability;
 mod log_file;
 mod log_name;
+mod new_file;
 mod rotation;
 mod syncer;
 mod tail;
@@ -28,7 +30,7 @@ use log_file::LogFile;
 use rotation::Rotator;
 use syncer::Syncer;
 
-/// What a sink needs to know.
+/// The policies of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct SinkOptions {
     /// The log; `None` is standard output.
@@ -66,7 +68,7 @@ pub(crate) struct SinkCounts {
 
 /// The log and its policies.
 #[derive(Debug)]
-pub(crate) struct Sink {
+pub(crate) struct LogSink {
     options: SinkOptions,
     file: LogFile,
     /// Bytes that were accepted, and that the stream did not take.
@@ -97,7 +99,7 @@ pub(crate) struct Sink {
 #[derive(Debug)]
 pub(crate) struct Stalled;
 
-impl Sink {
+impl LogSink {
     /// Opens the log, and repairs its end. `wake` is made readable when a sync has ended.
     pub(crate) fn open(options: SinkOptions) -> Result<Self, Error> {
         let mut messages = Vec::new();
@@ -125,11 +127,6 @@ impl Sink {
         })
     }
 
-    /// Returns the descriptor that is readable when a sync has ended.
-    pub(crate) fn sync_event(&self) -> &OwnedFd {
-        self.syncer.event()
-    }
-
     pub(crate) fn counts(&self) -> SinkCounts {
         self.counts
     }
@@ -137,20 +134,6 @@ impl Sink {
     /// Returns the bytes that were accepted and not written.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.file.pending() as u64 + self.rest.len() as u64
-    }
-
-    pub(crate) fn last_sync(&self) -> Option<Instant> {
-        self.last_sync
-    }
-
-    /// Returns how many records of the log are durable.
-    pub(crate) fn durable_records(&self) -> u64 {
-        self.durable_records
-    }
-
-    /// Returns the error that made the last sync fail. The kernel reports it once, so it is final for this file.
-    pub(crate) fn sync_error(&self) -> Option<&str> {
-        self.sync_failed.as_deref()
     }
 
     pub(crate) fn is_stalled(&self) -> bool {
@@ -298,7 +281,7 @@ impl Sink {
         self.stall = Some(Stall { retry_at: now + delay, delay });
     }
 
-    /// Returns when [`Sink::on_time`] has something to do.
+    /// Returns when [`LogSink::on_time`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let retry_at = self.stall.as_ref().map(|stall| stall.retry_at);
         let rotate_at = self.options.rotation.interval.filter(|_| self.file.bytes() > 0);
@@ -325,155 +308,6 @@ impl Sink {
         }
     }
 
-    fn schedule_sync(&mut self, now: Instant) {
-        match self.options.sync {
-            SyncPolicy::None => {}
-            SyncPolicy::Interval(interval) => {
-                if self.unsynced > 0 && self.sync_at.is_none() {
-                    self.sync_at = Some(now + interval);
-                }
-            }
-            SyncPolicy::Bytes(bytes) => {
-                if self.unsynced >= bytes {
-                    self.request_sync();
-                }
-            }
-            SyncPolicy::Record => {
-                if self.unsynced > 0 {
-                    self.request_sync();
-                }
-            }
-        }
-    }
-
-    /// Requests a sync of all that was accepted. While a sync runs, the next one gathers (group commit).
-    pub(crate) fn request_sync(&mut self) {
-        if self.syncer.is_busy() || self.sync_failed.is_some() {
-            return;
-        }
-        self.flush();
-        if self.stall.is_none()
-            && let Some(fd) = self.file.sync_fd()
-        {
-            self.unsynced = 0;
-            self.counts.syncs += 1;
-            let mut files = std::mem::take(&mut self.rotated);
-            files.push(fd);
-            self.syncer.request(files, self.counts.records);
-        }
-    }
-
-    /// Writes and syncs everything now, and waits for it. Returns whether it is durable.
-    pub(crate) fn sync_now(&mut self) -> bool {
-        let _ = self.syncer.wait();
-        self.flush();
-        if self.stall.is_some() || self.sync_failed.is_some() {
-            return false;
-        }
-        let mut files = std::mem::take(&mut self.rotated);
-        files.extend(self.file.sync_fd());
-        self.counts.syncs += 1;
-        self.unsynced = 0;
-        self.syncer.request(files, self.counts.records);
-        let Some(done) = self.syncer.wait() else { return false };
-        self.note_sync(&done, Instant::now());
-        done.result.is_ok()
-    }
-
-    /// Takes the result of a sync: how many records of the log it covers.
-    pub(crate) fn sync_done(&mut self, now: Instant) -> Option<SyncDone> {
-        let done = self.syncer.take_done()?;
-        self.note_sync(&done, now);
-        self.schedule_sync(now);
-        Some(done)
-    }
-
-    fn note_sync(&mut self, done: &SyncDone, now: Instant) {
-        match &done.result {
-            Ok(()) => {
-                self.last_sync = Some(now);
-                self.durable_records = done.records;
-            }
-            Err(error) => {
-                let text = format!(
-                    "fdatasync {}: {}: the device may have lost records; no more syncs are promised",
-                    self.file.name(),
-                    weir_sys::errno_text(error)
-                );
-                self.messages.push(text.clone());
-                self.sync_failed = Some(text);
-            }
-        }
-    }
-
-    /// SIGHUP: reopens the log if another program has renamed or removed it, else rotates.
-    pub(crate) fn on_hangup(&mut self) {
-        self.flush();
-        if !self.check_path(true) {
-            self.rotate();
-        }
-    }
-
-    /// Opens the log anew if its path no longer leads to the open file. Returns whether it did.
-    fn check_path(&mut self, now: bool) -> bool {
-        if !now && self.checked_path.elapsed() < PATH_CHECK {
-            return false;
-        }
-        self.checked_path = Instant::now();
-        if self.file.is_at_path() {
-            return false;
-        }
-        // Accepted bytes belong to the renamed file, as far as it takes them.
-        if self.write_all_pending().is_err() {
-            return false;
-        }
-        match LogFile::open(&self.options, &mut self.messages) {
-            Ok((file, open_record)) => {
-                self.remember_unsynced();
-                self.file = file;
-                self.open_record = open_record;
-                true
-            }
-            Err(error) => {
-                self.messages.push(format!("{error}: still writing to the renamed file"));
-                false
-            }
-        }
-    }
-
-    /// Keeps the file for the next sync, because another file takes its place.
-    fn remember_unsynced(&mut self) {
-        if self.options.sync != SyncPolicy::None && self.unsynced > 0 {
-            self.rotated.extend(self.file.sync_fd());
-        }
-    }
-
-    fn rotate_before(&mut self, bytes: usize) {
-        if let Some(limit) = self.options.rotation.bytes
-            && self.file.bytes() > 0
-            && self.file.bytes() + bytes as u64 > limit
-        {
-            self.rotate();
-        }
-    }
-
-    /// Begins a new file. After an error the old one goes on.
-    fn rotate(&mut self) {
-        self.flush();
-        if self.stall.is_some() || self.file.bytes() == 0 {
-            return;
-        }
-        match self.rotator.rotate(&self.file, &self.options) {
-            Ok(file) => {
-                self.remember_unsynced();
-                self.file = file;
-                self.open_record = false;
-                self.counts.rotations += 1;
-            }
-            Err(error) => self.messages.push(format!("{error}: the log goes on without rotation")),
-        }
-    }
-
     /// Writes and syncs all accepted bytes, and waits for the finished files.
     pub(crate) fn close(mut self) -> ClosedSink {
         let result = self.write_all_pending();
@@ -492,7 +326,7 @@ impl Sink {
     }
 }
 
-/// What a sink has done.
+/// The result of closing the log.
 #[derive(Debug)]
 pub(crate) struct ClosedSink {
     pub(crate) counts: SinkCounts,

@@ -28,7 +28,7 @@ pub struct RotationPolicy {
     pub interval: Option<Duration>,
     /// The compression of finished files.
     pub compression: Compression,
-    /// Which finished files are kept.
+    /// The limits for finished files.
     pub retention: Retention,
 }
 

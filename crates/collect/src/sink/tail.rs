@@ -11,7 +11,7 @@ use super::SinkOptions;
 use crate::error::Error;
 use crate::framing::Framing;
 
-/// What happens to a torn record at the end of an existing log.
+/// The treatment of a torn record at the end of an existing log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TornTail {
     /// Its bytes stay, and a delimiter ends it. Without a delimiter as for [`TornTail::Cut`].

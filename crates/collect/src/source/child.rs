@@ -9,12 +9,13 @@ use rustix::fd::BorrowedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::reader::Reader;
-use super::{Progress, Source};
+use super::{Source, SourceProgress};
+use crate::collector::Collector;
 use crate::error::{Error, io_error};
-use crate::intake::{Collector, Intake};
-use crate::options::Options;
+use crate::intake::Intake;
+use crate::options::LogOptions;
 
-/// A running command.
+/// A command that was started, until its end.
 struct RunningCommand {
     child: Child,
     end: OwnedFd,
@@ -25,7 +26,7 @@ struct RunningCommand {
 pub(super) fn start(
     arguments: &[OsString],
     name: &str,
-    options: &Options,
+    options: &LogOptions,
 ) -> Result<Vec<Box<dyn Source>>, Error> {
     let mut command = Command::new(arguments.first().ok_or_else(|| Error::text("the command has no name"))?);
     command.args(&arguments[1..]);
@@ -36,7 +37,7 @@ pub(super) fn start(
 pub(super) fn spawn(
     mut command: Command,
     name: &str,
-    options: &Options,
+    options: &LogOptions,
     sets_status: bool,
 ) -> Result<Vec<Box<dyn Source>>, Error> {
     let failed = |error: &std::io::Error| {
@@ -68,22 +69,22 @@ impl Source for RunningCommand {
         Some(self.end.as_fd())
     }
 
-    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
         match self.child.try_wait() {
-            Ok(None) => Progress::Open,
+            Ok(None) => SourceProgress::Open,
             Ok(Some(status)) => {
                 if self.sets_status {
                     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
                     collector.command_status = Some(code);
                 }
-                Progress::Ended
+                SourceProgress::Ended
             }
-            Err(_) => Progress::Ended,
+            Err(_) => SourceProgress::Ended,
         }
     }
 
-    fn resume(&mut self, _collector: &mut Collector) -> Progress {
-        Progress::Open
+    fn resume(&mut self, _collector: &mut Collector) -> SourceProgress {
+        SourceProgress::Open
     }
 
     fn delays_end(&self) -> bool {
@@ -94,7 +95,7 @@ impl Source for RunningCommand {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
     }
 
-    fn finish(&mut self, collector: &mut Collector) -> Progress {
+    fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
         self.read(collector, &mut Vec::new())
     }
 

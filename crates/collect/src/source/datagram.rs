@@ -10,12 +10,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 
 use super::listener::base_name;
 use super::socket_path::{OwnName, bind_socket};
-use super::{Progress, Source};
+use super::{Source, SourceProgress};
+use crate::collector::Collector;
 use crate::error::{Error, io_error};
 use crate::format::Peer;
 use crate::framing::{Framing, Mark};
-use crate::intake::{Collector, Intake};
-use crate::options::Options;
+use crate::intake::Intake;
+use crate::options::LogOptions;
 
 /// A source of messages.
 pub(super) struct PacketSource {
@@ -37,7 +38,7 @@ const MESSAGES: usize = 256;
 /// The receive buffer that a UDP socket asks for; the kernel caps it (net.core.rmem_max).
 const UDP_BUFFER: usize = 8 << 20;
 
-pub(super) fn unix(path: &Path, options: &Options) -> Result<Box<dyn Source>, Error> {
+pub(super) fn unix(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::DGRAM, options.socket_mode)?;
     let failed = |errno| {
         Error::call("setsockopt", &path.display().to_string(), &io_error(errno), "use another kind of socket")
@@ -46,7 +47,7 @@ pub(super) fn unix(path: &Path, options: &Options) -> Result<Box<dyn Source>, Er
     Ok(Box::new(PacketSource::new(socket, base_name(path), None, Some(name), options)))
 }
 
-pub(super) fn udp(address: SocketAddr, options: &Options) -> Result<Box<dyn Source>, Error> {
+pub(super) fn udp(address: SocketAddr, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let name = format!("udp:{address}");
     let failed = |errno| Error::call("bind", &name, &io_error(errno), "choose another port or address");
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -65,7 +66,7 @@ impl PacketSource {
         name: String,
         peer: Option<Peer>,
         own_name: Option<OwnName>,
-        options: &Options,
+        options: &LogOptions,
     ) -> Self {
         Self {
             socket,
@@ -85,7 +86,7 @@ impl PacketSource {
         fd: OwnedFd,
         name: String,
         peer: Option<Peer>,
-        options: &Options,
+        options: &LogOptions,
     ) -> Box<dyn Source> {
         Box::new(Self { is_connection: true, ..Self::new(fd, name, peer, None, options) })
     }
@@ -137,7 +138,7 @@ impl Source for PacketSource {
         self.is_connection
     }
 
-    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
         for _ in 0..MESSAGES {
             if self.held.is_some() {
                 break;
@@ -161,7 +162,7 @@ impl Source for PacketSource {
         self.resume(collector)
     }
 
-    fn resume(&mut self, collector: &mut Collector) -> Progress {
+    fn resume(&mut self, collector: &mut Collector) -> SourceProgress {
         if let Some((bytes, mark, peer)) = self.held.take() {
             self.intake.set_peer(peer);
             if collector.put_record(&mut self.intake, &bytes, mark).is_err() {
@@ -169,13 +170,13 @@ impl Source for PacketSource {
             }
         }
         match (self.ended, self.held.is_some()) {
-            (false, _) => Progress::Open,
-            (true, true) => Progress::Finishing,
-            (true, false) => Progress::Ended,
+            (false, _) => SourceProgress::Open,
+            (true, true) => SourceProgress::Finishing,
+            (true, false) => SourceProgress::Ended,
         }
     }
 
-    fn finish(&mut self, collector: &mut Collector) -> Progress {
+    fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
         self.ended = true;
         self.resume(collector)
     }

@@ -10,19 +10,20 @@ use rustix::io::Errno;
 use super::listener::base_name;
 use super::reader::Reader;
 use super::socket_path::OwnName;
-use super::{Progress, Source};
+use super::{Source, SourceProgress};
+use crate::collector::Collector;
 use crate::error::{Error, io_error};
-use crate::intake::{Collector, Intake};
-use crate::options::Options;
+use crate::intake::Intake;
+use crate::options::LogOptions;
 
-/// A FIFO. weir holds its write end too, so that there is no end of file when a writer leaves.
+/// A FIFO. weir holds its write end too, so that a writer that closes it causes no end of file.
 struct Fifo {
     reader: Box<dyn Source>,
     write_end: Option<OwnedFd>,
     _name: Option<OwnName>,
 }
 
-pub(super) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Error> {
+pub(super) fn open(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let name = path.display().to_string();
     let failed = |call: &str, errno| {
         Error::call(call, &name, &io_error(errno), "choose another path, or change the permissions")
@@ -54,15 +55,15 @@ impl Source for Fifo {
         self.reader.poll_fd()
     }
 
-    fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> Progress {
+    fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
         self.reader.read(collector, added)
     }
 
-    fn resume(&mut self, collector: &mut Collector) -> Progress {
+    fn resume(&mut self, collector: &mut Collector) -> SourceProgress {
         self.reader.resume(collector)
     }
 
-    fn deadline(&self, options: &Options) -> Option<std::time::Instant> {
+    fn deadline(&self, options: &LogOptions) -> Option<std::time::Instant> {
         self.reader.deadline(options)
     }
 
@@ -79,7 +80,7 @@ impl Source for Fifo {
         self.write_end = None;
     }
 
-    fn finish(&mut self, collector: &mut Collector) -> Progress {
+    fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
         self.reader.finish(collector)
     }
 

@@ -14,13 +14,14 @@ use rustix::net::{
 use super::datagram::PacketSource;
 use super::reader::Reader;
 use super::socket_path::{OwnName, bind_socket};
-use super::{Progress, Source};
+use super::{Source, SourceProgress};
+use crate::collector::Collector;
 use crate::error::{Error, io_error};
 use crate::format::Peer;
-use crate::intake::{Collector, Intake};
-use crate::options::Options;
+use crate::intake::Intake;
+use crate::options::LogOptions;
 
-/// What a connection sends.
+/// The kind of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Unix,
@@ -28,7 +29,7 @@ enum Kind {
     Tcp,
 }
 
-/// A listening socket.
+/// A socket that accepts connections, and its pause after errors.
 struct Listener {
     socket: Option<OwnedFd>,
     kind: Kind,
@@ -49,12 +50,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The length of the queue of connections. The kernel caps it (net.core.somaxconn).
 const BACKLOG: i32 = 4096;
 
-pub(super) fn unix(path: &Path, options: &Options) -> Result<Box<dyn Source>, Error> {
+pub(super) fn unix(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::STREAM, options.socket_mode)?;
     listening(socket, Kind::Unix, base_name(path), Some(name))
 }
 
-pub(super) fn unix_seqpacket(path: &Path, options: &Options) -> Result<Box<dyn Source>, Error> {
+pub(super) fn unix_seqpacket(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::SEQPACKET, options.socket_mode)?;
     listening(socket, Kind::UnixPackets, base_name(path), Some(name))
 }
@@ -95,7 +96,7 @@ pub(super) fn base_name(path: &Path) -> String {
 }
 
 impl Listener {
-    fn source_of(&mut self, connection: OwnedFd, options: &Options) -> Box<dyn Source> {
+    fn source_of(&mut self, connection: OwnedFd, options: &LogOptions) -> Box<dyn Source> {
         self.accepted += 1;
         let peer = sockopt::socket_peercred(&connection).ok().filter(|_| self.kind != Kind::Tcp);
         let peer = peer.map(|peer| Peer { pid: peer.pid.as_raw_nonzero().get(), uid: peer.uid.as_raw() });
@@ -136,9 +137,9 @@ impl Source for Listener {
         self.socket.as_ref().filter(|_| self.pause.is_none()).map(AsFd::as_fd)
     }
 
-    fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> Progress {
+    fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
         for _ in 0..ACCEPTS {
-            let Some(socket) = &self.socket else { return Progress::Ended };
+            let Some(socket) = &self.socket else { return SourceProgress::Ended };
             match accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(connection) => {
                     self.reported = false;
@@ -153,14 +154,14 @@ impl Source for Listener {
                 }
             }
         }
-        Progress::Open
+        SourceProgress::Open
     }
 
-    fn resume(&mut self, _collector: &mut Collector) -> Progress {
-        if self.socket.is_some() { Progress::Open } else { Progress::Ended }
+    fn resume(&mut self, _collector: &mut Collector) -> SourceProgress {
+        if self.socket.is_some() { SourceProgress::Open } else { SourceProgress::Ended }
     }
 
-    fn deadline(&self, _options: &Options) -> Option<Instant> {
+    fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
         self.pause
     }
 
@@ -174,9 +175,9 @@ impl Source for Listener {
         self.name = None;
     }
 
-    fn finish(&mut self, _collector: &mut Collector) -> Progress {
+    fn finish(&mut self, _collector: &mut Collector) -> SourceProgress {
         self.socket = None;
-        Progress::Ended
+        SourceProgress::Ended
     }
 
     fn intake(&self) -> Option<&Intake> {

@@ -15,16 +15,17 @@ use std::time::Instant;
 
 use rustix::fd::BorrowedFd;
 
+use crate::collector::Collector;
 use crate::error::Error;
-use crate::intake::{Collector, Intake};
-use crate::options::{Options, SourceSpec};
+use crate::intake::Intake;
+use crate::options::{LogOptions, SourceSpec};
 
-/// What a source says after it was read.
+/// The state of a source after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// More may come.
+pub(crate) enum SourceProgress {
+    /// The source may send more.
     Open,
-    /// Nothing more comes; held records wait for the log.
+    /// The source sends nothing more; its held records are not in the log yet.
     Finishing,
     /// The source can be removed.
     Ended,
@@ -51,13 +52,13 @@ pub(crate) trait Source: Send {
     }
 
     /// Reads once, and adds sources that begin.
-    fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> Progress;
+    fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> SourceProgress;
 
     /// Goes on after the log could not be written.
-    fn resume(&mut self, collector: &mut Collector) -> Progress;
+    fn resume(&mut self, collector: &mut Collector) -> SourceProgress;
 
     /// Returns when [`Source::on_time`] has something to do.
-    fn deadline(&self, _options: &Options) -> Option<Instant> {
+    fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
         None
     }
 
@@ -68,7 +69,7 @@ pub(crate) trait Source: Send {
     fn begin_end(&mut self) {}
 
     /// Appends what is left, as an unfinished record.
-    fn finish(&mut self, collector: &mut Collector) -> Progress;
+    fn finish(&mut self, collector: &mut Collector) -> SourceProgress;
 
     /// The first `records` records of the log are durable.
     fn on_synced(&mut self, _records: u64) {}
@@ -77,8 +78,8 @@ pub(crate) trait Source: Send {
     fn intake(&self) -> Option<&Intake>;
 }
 
-/// Opens a source.
-pub(crate) fn open(spec: &SourceSpec, options: &Options) -> Result<Vec<Box<dyn Source>>, Error> {
+/// Opens the sources of a specification: a command has several.
+pub(crate) fn open(spec: &SourceSpec, options: &LogOptions) -> Result<Vec<Box<dyn Source>>, Error> {
     let one = |source: Result<Box<dyn Source>, Error>| source.map(|source| vec![source]);
     match spec {
         SourceSpec::Stdin => one(reader::stdin(options)),

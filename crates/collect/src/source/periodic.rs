@@ -10,11 +10,12 @@ use rustix::fd::BorrowedFd;
 
 use super::child;
 use super::listener::base_name;
-use super::{Progress, Source};
+use super::{Source, SourceProgress};
+use crate::collector::Collector;
 use crate::error::Error;
 use crate::framing::Framing;
-use crate::intake::{Collector, Intake};
-use crate::options::Options;
+use crate::intake::Intake;
+use crate::options::LogOptions;
 
 /// Ticks at whole multiples of an interval. Missed ticks are left out, and clock steps do not matter.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ const MOST: u64 = 1 << 20;
 pub(super) fn read_file(
     path: &Path,
     interval: Duration,
-    options: &Options,
+    options: &LogOptions,
 ) -> Result<Box<dyn Source>, Error> {
     let intake = Intake::new(base_name(path), None, options);
     Ok(Box::new(FileReader {
@@ -108,15 +109,15 @@ impl Source for FileReader {
         None
     }
 
-    fn read(&mut self, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
-        Progress::Open
+    fn read(&mut self, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
+        SourceProgress::Open
     }
 
-    fn resume(&mut self, _collector: &mut Collector) -> Progress {
-        if self.ended { Progress::Ended } else { Progress::Open }
+    fn resume(&mut self, _collector: &mut Collector) -> SourceProgress {
+        if self.ended { SourceProgress::Ended } else { SourceProgress::Open }
     }
 
-    fn deadline(&self, _options: &Options) -> Option<Instant> {
+    fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
         (!self.ended).then_some(self.ticker.next)
     }
 
@@ -130,9 +131,9 @@ impl Source for FileReader {
         self.ended = true;
     }
 
-    fn finish(&mut self, _collector: &mut Collector) -> Progress {
+    fn finish(&mut self, _collector: &mut Collector) -> SourceProgress {
         self.ended = true;
-        Progress::Ended
+        SourceProgress::Ended
     }
 
     fn intake(&self) -> Option<&Intake> {
@@ -145,15 +146,15 @@ impl Source for CommandRunner {
         None
     }
 
-    fn read(&mut self, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
-        Progress::Open
+    fn read(&mut self, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
+        SourceProgress::Open
     }
 
-    fn resume(&mut self, _collector: &mut Collector) -> Progress {
-        if self.ended { Progress::Ended } else { Progress::Open }
+    fn resume(&mut self, _collector: &mut Collector) -> SourceProgress {
+        if self.ended { SourceProgress::Ended } else { SourceProgress::Open }
     }
 
-    fn deadline(&self, _options: &Options) -> Option<Instant> {
+    fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
         (!self.ended).then_some(self.ticker.next)
     }
 
@@ -175,9 +176,9 @@ impl Source for CommandRunner {
         self.ended = true;
     }
 
-    fn finish(&mut self, _collector: &mut Collector) -> Progress {
+    fn finish(&mut self, _collector: &mut Collector) -> SourceProgress {
         self.ended = true;
-        Progress::Ended
+        SourceProgress::Ended
     }
 
     fn intake(&self) -> Option<&Intake> {

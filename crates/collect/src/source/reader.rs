@@ -7,11 +7,12 @@ use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, ReadWriteFlags};
 use rustix::net::SendFlags;
 
-use super::{Progress, Source};
+use super::{Source, SourceProgress};
+use crate::collector::{Collector, Received};
 use crate::error::{Error, io_error};
 use crate::format::Peer;
-use crate::intake::{Collector, Intake, Received};
-use crate::options::Options;
+use crate::intake::Intake;
+use crate::options::LogOptions;
 
 /// How a descriptor is read without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub(super) struct Reader {
 const JOIN: Duration = Duration::from_secs(1);
 
 /// Returns standard input as a source.
-pub(super) fn stdin(options: &Options) -> Result<Box<dyn Source>, Error> {
+pub(super) fn stdin(options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let failed =
         |errno| Error::call("open", "standard input", &io_error(errno), "give the records on descriptor 0");
     let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(failed)?;
@@ -76,7 +77,7 @@ impl Reader {
     }
 
     /// Returns a source that reads a descriptor with O_NONBLOCK.
-    pub(super) fn of_pipe(fd: OwnedFd, name: String, options: &Options) -> Box<dyn Source> {
+    pub(super) fn of_pipe(fd: OwnedFd, name: String, options: &LogOptions) -> Box<dyn Source> {
         Box::new(Self::new(fd, Intake::new(name, None, options)))
     }
 
@@ -85,7 +86,7 @@ impl Reader {
         fd: OwnedFd,
         name: String,
         peer: Option<Peer>,
-        options: &Options,
+        options: &LogOptions,
     ) -> Box<dyn Source> {
         let mut reader = Self::new(fd, Intake::new(name, peer, options));
         reader.is_connection = true;
@@ -93,12 +94,12 @@ impl Reader {
         Box::new(reader)
     }
 
-    fn end(&mut self, collector: &mut Collector) -> Progress {
+    fn end(&mut self, collector: &mut Collector) -> SourceProgress {
         self.ended = true;
         if !collector.end(&mut self.intake) || (self.acks && self.intake.has_unacknowledged()) {
-            return Progress::Finishing;
+            return SourceProgress::Finishing;
         }
-        Progress::Ended
+        SourceProgress::Ended
     }
 
     /// Sends the newest acknowledgement. A peer that does not read gets the next one instead.
@@ -125,7 +126,7 @@ impl Source for Reader {
         self.is_connection
     }
 
-    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
         if self.ended {
             return self.end(collector);
         }
@@ -133,20 +134,20 @@ impl Source for Reader {
         let received = collector.receive(&mut self.intake, |buffer| read_available(fd, call, buffer));
         match received {
             Received::End => self.end(collector),
-            Received::Bytes | Received::Nothing => Progress::Open,
+            Received::Bytes | Received::Nothing => SourceProgress::Open,
         }
     }
 
-    fn resume(&mut self, collector: &mut Collector) -> Progress {
+    fn resume(&mut self, collector: &mut Collector) -> SourceProgress {
         let done = collector.resume(&mut self.intake);
         match (self.ended, done) {
-            (false, _) => Progress::Open,
-            (true, true) if !(self.acks && self.intake.has_unacknowledged()) => Progress::Ended,
-            (true, _) => Progress::Finishing,
+            (false, _) => SourceProgress::Open,
+            (true, true) if !(self.acks && self.intake.has_unacknowledged()) => SourceProgress::Ended,
+            (true, _) => SourceProgress::Finishing,
         }
     }
 
-    fn deadline(&self, options: &Options) -> Option<Instant> {
+    fn deadline(&self, options: &LogOptions) -> Option<Instant> {
         let wait = match (options.idle, &options.multiline) {
             (Some(idle), _) => idle,
             (None, Some(_)) => JOIN,
@@ -165,7 +166,7 @@ impl Source for Reader {
         }
     }
 
-    fn finish(&mut self, collector: &mut Collector) -> Progress {
+    fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
         self.end(collector)
     }
 

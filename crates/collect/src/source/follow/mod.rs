@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::BorrowedFd;
 
-use super::{Progress, Source};
+use super::{Source, SourceProgress};
+use crate::collector::{Collector, Received};
 use crate::error::Error;
-use crate::intake::{Collector, Intake, Received};
-use crate::options::{Options, SyncPolicy};
+use crate::intake::Intake;
+use crate::options::{LogOptions, SyncPolicy};
 use position::{Followed, Position, Positions};
 use watch::Watch;
 
@@ -54,7 +55,7 @@ struct OpenFile {
     at_end: bool,
 }
 
-pub(super) fn open(pattern: &str, options: &Options) -> Result<Box<dyn Source>, Error> {
+pub(super) fn open(pattern: &str, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let path = std::path::absolute(pattern).unwrap_or_else(|_| pattern.into());
     let watch = Watch::open(&path)?;
     let positions = options.state.as_deref().map(Positions::load).transpose()?;
@@ -75,7 +76,7 @@ pub(super) fn open(pattern: &str, options: &Options) -> Result<Box<dyn Source>, 
 
 impl Follow {
     /// Opens the files that were renamed while no collector ran: what is left of them comes first.
-    fn resume_rotated(&mut self, options: &Options) {
+    fn resume_rotated(&mut self, options: &LogOptions) {
         let Some(positions) = &mut self.positions else { return };
         for (name, followed) in positions.find_renamed(&self.pattern) {
             self.files.push(OpenFile {
@@ -241,21 +242,21 @@ impl Source for Follow {
         self.has_more
     }
 
-    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> Progress {
+    fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
         self.scan(collector);
         self.read_files(collector);
-        Progress::Open
+        SourceProgress::Open
     }
 
-    fn resume(&mut self, collector: &mut Collector) -> Progress {
+    fn resume(&mut self, collector: &mut Collector) -> SourceProgress {
         for file in &mut self.files {
             collector.resume(&mut file.intake);
         }
         self.has_more = true;
-        Progress::Open
+        SourceProgress::Open
     }
 
-    fn deadline(&self, _options: &Options) -> Option<Instant> {
+    fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
         let renamed = self.files.iter().filter(|file| file.renamed).map(|file| file.last_growth + INTERVAL);
         let look_again = renamed.min().map(|at| at.max(Instant::now()));
         [self.save_at, look_again].into_iter().flatten().min()
@@ -272,9 +273,9 @@ impl Source for Follow {
         self.has_more = true;
     }
 
-    fn finish(&mut self, collector: &mut Collector) -> Progress {
+    fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
         self.ended = true;
-        // What is behind the last delimiter is read again by the next run, if positions are kept.
+        // The next run reads the bytes behind the last delimiter again, if positions are kept.
         if self.positions.is_some() {
             if collector.options.sync != SyncPolicy::None {
                 collector.sink.sync_now();
@@ -289,7 +290,7 @@ impl Source for Follow {
         for file in self.files.drain(..) {
             collector.add_ended(file.intake.counts);
         }
-        Progress::Ended
+        SourceProgress::Ended
     }
 
     fn intake(&self) -> Option<&Intake> {

@@ -98,7 +98,7 @@ impl Followed {
         std::fs::metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity())
     }
 
-    /// Reads on.
+    /// Reads the next bytes. Remembers the first bytes of the file.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         let count = rustix::io::pread(&self.file, &mut *buffer, self.offset)?;
         if self.head.bytes < HEAD && count > 0 {
@@ -157,7 +157,7 @@ struct State {
 
 const SCHEMA: &str = "weir-log-state/1";
 
-/// The state file.
+/// The state file, and the positions that were loaded from it.
 #[derive(Debug)]
 pub(super) struct Positions {
     path: PathBuf,
@@ -177,7 +177,12 @@ impl Positions {
                 return Ok(Self { path: path.into(), loaded: Vec::new() });
             }
             Err(error) => {
-                return Err(Error::call("read", &name, &error, "make it readable, or choose another --state"));
+                return Err(Error::call(
+                    "read",
+                    &name,
+                    &error,
+                    "make it readable, or choose another --state",
+                ));
             }
         };
         let loaded = parse(&text).ok_or_else(|| {

@@ -21,7 +21,7 @@ pub(super) struct Watch {
     reported: Vec<PathBuf>,
 }
 
-/// What happened in the directory.
+/// The changes in the directory that need an action.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     /// The new names of files that had a followed name, in order.

@@ -1,5 +1,7 @@
 //! The event loop: waits for sources, signals and syncs, and ends in order.
 
+mod sources;
+
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -11,14 +13,15 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use slab::Slab;
 
+use crate::collector::Collector;
 use crate::error::{Error, io_error};
-use crate::intake::{Collector, IntakeCounts};
-use crate::options::{Options, Overflow, SyncPolicy};
-use crate::sink::{Sink, SinkOptions};
-use crate::source::{self, Progress, Source};
+use crate::intake::IntakeCounts;
+use crate::options::{LogOptions, Overflow, SyncPolicy};
+use crate::sink::{LogSink, SinkOptions};
+use crate::source::{self, Source, SourceProgress};
 use crate::stamp::Receipt;
 use crate::status::{ControlSocket, StatusInput};
-use crate::summary::Summary;
+use crate::summary::LogSummary;
 
 /// The numbers of events that are no source in the outer set.
 const SIGNALS: u64 = 0;
@@ -59,9 +62,9 @@ impl Engine {
     ///
     /// # Errors
     /// Something cannot be opened: the sentence names it and says what to do.
-    pub fn open(options: Options) -> Result<Self, Error> {
+    pub fn open(options: LogOptions) -> Result<Self, Error> {
         raise_file_limit();
-        let sink = Sink::open(SinkOptions::of(&options))?;
+        let sink = LogSink::open(SinkOptions::of(&options))?;
         let epoll = || epoll::create(CreateFlags::CLOEXEC).map_err(|errno| epoll_error("create", errno));
         let (outer, inner) = (epoll()?, epoll()?);
         let signals = [signal_pipe(SIGHUP)?, signal_pipe(SIGTERM)?, signal_pipe(SIGINT)?];
@@ -105,29 +108,6 @@ impl Engine {
         add(self.inner.as_fd(), SOURCES)
     }
 
-    fn add(&mut self, source: Box<dyn Source>) -> Result<(), Error> {
-        let is_connection = source.is_connection();
-        let number = self.sources.insert(Entry { source, polled: false });
-        match is_connection {
-            true => self.connections += 1,
-            false => self.others.push(number),
-        }
-        self.poll(number)
-    }
-
-    /// Adds the descriptor of a source to the inner set, or removes it, as the source wants.
-    fn poll(&mut self, number: usize) -> Result<(), Error> {
-        let entry = &mut self.sources[number];
-        if let Some(fd) = entry.source.poll_fd()
-            && !entry.polled
-        {
-            epoll::add(&self.inner, fd, EventData::new_u64(number as u64), EventFlags::IN)
-                .map_err(|errno| epoll_error("add to", errno))?;
-            entry.polled = true;
-        }
-        Ok(())
-    }
-
     /// Returns the messages for the user so far.
     pub fn take_messages(&mut self) -> Vec<String> {
         let mut messages = self.collector.sink.take_messages();
@@ -139,7 +119,7 @@ impl Engine {
     ///
     /// # Errors
     /// The log could not be written at the end, or a sync failed.
-    pub fn run(mut self, report: &mut dyn FnMut(&str)) -> (Summary, Result<(), Error>) {
+    pub fn run(mut self, report: &mut dyn FnMut(&str)) -> (LogSummary, Result<(), Error>) {
         crate::notify::ready();
         let result = loop {
             for message in self.take_messages() {
@@ -218,14 +198,6 @@ impl Engine {
         changed.map_err(|errno| epoll_error("change", errno))
     }
 
-    /// Returns the sources that may have a deadline. Connections have one only with some options, and there are many.
-    fn timed(&self) -> Box<dyn Iterator<Item = usize> + '_> {
-        match (self.collector.options.idle, &self.collector.options.multiline) {
-            (None, None) => Box::new(self.others.iter().copied()),
-            _ => Box::new(self.sources.iter().map(|(number, _)| number)),
-        }
-    }
-
     fn timeout(&self) -> Option<Timespec> {
         let always_ready = self.reads_sources()
             && self.others.iter().any(|&number| self.sources[number].source.is_always_ready());
@@ -245,98 +217,6 @@ impl Engine {
         })
     }
 
-    fn read_ready(&mut self) -> Result<(), Error> {
-        let mut buffer = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
-        let events: Vec<usize> =
-            match epoll::wait(&self.inner, &mut buffer, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-                Ok((events, _)) => events.iter().map(|event| event.data.u64() as usize).collect(),
-                Err(Errno::INTR) => return Ok(()),
-                Err(errno) => return Err(epoll_error("wait for", errno)),
-            };
-        events.into_iter().try_for_each(|number| self.read(number))
-    }
-
-    fn read_always_ready(&mut self) -> Result<(), Error> {
-        if !self.reads_sources() {
-            return Ok(());
-        }
-        let ready =
-            self.others.iter().copied().filter(|&number| self.sources[number].source.is_always_ready());
-        let ready: Vec<usize> = ready.collect();
-        ready.into_iter().try_for_each(|number| self.read(number))
-    }
-
-    fn read(&mut self, number: usize) -> Result<(), Error> {
-        if !self.sources.contains(number) || !self.reads_sources() {
-            return Ok(());
-        }
-        let mut added = Vec::new();
-        let progress = self.sources[number].source.read(&mut self.collector, &mut added);
-        self.after(number, progress)?;
-        self.add_all(added)
-    }
-
-    fn add_all(&mut self, added: Vec<Box<dyn Source>>) -> Result<(), Error> {
-        for source in added {
-            if source.is_connection() && self.connections >= self.collector.options.max_connections {
-                let most = self.collector.options.max_connections;
-                self.collector
-                    .messages
-                    .push(format!("a connection is refused: there are {most} (--max-connections)"));
-                continue;
-            }
-            self.add(source)?;
-        }
-        Ok(())
-    }
-
-    fn after(&mut self, number: usize, progress: Progress) -> Result<(), Error> {
-        match progress {
-            Progress::Open => {
-                let wants_poll = self.sources[number].source.poll_fd().is_some();
-                if wants_poll != self.sources[number].polled {
-                    self.unpoll_if_unwanted(number);
-                    self.poll(number)?;
-                }
-            }
-            // A descriptor at its end would be ready for ever.
-            Progress::Finishing => self.stop_polling(number),
-            Progress::Ended => self.remove(number),
-        }
-        Ok(())
-    }
-
-    fn unpoll_if_unwanted(&mut self, number: usize) {
-        if self.sources[number].polled && self.sources[number].source.poll_fd().is_none() {
-            self.sources[number].polled = false;
-        }
-    }
-
-    fn stop_polling(&mut self, number: usize) {
-        let entry = &mut self.sources[number];
-        if entry.polled
-            && let Some(fd) = entry.source.poll_fd()
-        {
-            let _ = epoll::delete(&self.inner, fd);
-        }
-        // It stays marked, so that it is not added again.
-        entry.polled = true;
-    }
-
-    fn remove(&mut self, number: usize) {
-        let entry = self.sources.remove(number);
-        if let Some(fd) = entry.source.poll_fd() {
-            let _ = epoll::delete(&self.inner, fd);
-        }
-        match entry.source.is_connection() {
-            true => self.connections -= 1,
-            false => self.others.retain(|&other| other != number),
-        }
-        if let Some(intake) = entry.source.intake() {
-            self.collector.add_ended(intake.counts);
-        }
-    }
-
     fn on_time(&mut self, now: Instant) -> Result<(), Error> {
         self.collector.sink.on_time(now);
         if !self.reads_sources() {
@@ -349,18 +229,8 @@ impl Engine {
         for number in due {
             let mut added = Vec::new();
             self.sources[number].source.on_time(now, &mut self.collector, &mut added);
-            self.after(number, Progress::Open)?;
+            self.after(number, SourceProgress::Open)?;
             self.add_all(added)?;
-        }
-        Ok(())
-    }
-
-    /// All sources go on after the log could not be written.
-    fn resume_all(&mut self) -> Result<(), Error> {
-        let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
-        for number in numbers {
-            let progress = self.sources[number].source.resume(&mut self.collector);
-            self.after(number, progress)?;
         }
         Ok(())
     }
@@ -381,7 +251,7 @@ impl Engine {
             let source = &mut self.sources[number].source;
             source.on_synced(records);
             let finished = source.resume(&mut self.collector);
-            if finished == Progress::Ended {
+            if finished == SourceProgress::Ended {
                 self.remove(number);
             }
         }
@@ -429,7 +299,7 @@ impl Engine {
     fn finish_all(&mut self) {
         let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
         for number in numbers {
-            if self.sources[number].source.finish(&mut self.collector) == Progress::Ended {
+            if self.sources[number].source.finish(&mut self.collector) == SourceProgress::Ended {
                 self.remove(number);
             }
         }
@@ -439,7 +309,7 @@ impl Engine {
         mut self,
         report: &mut dyn FnMut(&str),
         result: Result<(), Error>,
-    ) -> (Summary, Result<(), Error>) {
+    ) -> (LogSummary, Result<(), Error>) {
         self.finish_all();
         let mut totals = self.collector.ended;
         let mut left = 0;
@@ -457,7 +327,7 @@ impl Engine {
         for message in self.collector.messages.iter().chain(&closed.messages) {
             report(message);
         }
-        let summary = Summary::new(&closed, totals, self.started.elapsed(), self.collector.command_status);
+        let summary = LogSummary::new(&closed, totals, self.started.elapsed(), self.collector.command_status);
         let lost =
             (left > 0).then(|| Err(Error::text(format!("{left} bytes of the sources are not in the log"))));
         (summary, result.and(closed.result).and(lost.unwrap_or(Ok(()))))
@@ -468,7 +338,7 @@ impl Engine {
 const QUIET: Duration = Duration::from_millis(50);
 
 impl SinkOptions {
-    fn of(options: &Options) -> Self {
+    fn of(options: &LogOptions) -> Self {
         Self {
             path: options.output.clone(),
             flush: options.flush,

@@ -1,0 +1,93 @@
+//! The last record of a source, which may have no end.
+
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use super::Collector;
+use crate::framing::{Framing, Mark};
+use crate::intake::Intake;
+use crate::multiline::Joiner;
+
+impl Collector {
+    /// The source has ended: its last record may have no delimiter. Returns whether nothing is left.
+    pub(crate) fn end(&mut self, intake: &mut Intake) -> bool {
+        intake.ended = true;
+        if !self.end_record(intake) {
+            return false;
+        }
+        self.report_dropped(intake);
+        intake.unreported == 0
+    }
+
+    /// Appends what is held as an unfinished record. Returns whether nothing is left.
+    pub(crate) fn end_record(&mut self, intake: &mut Intake) -> bool {
+        let data = std::mem::take(&mut intake.held);
+        let consumed = self.divide(intake, &data);
+        intake.held = data;
+        intake.held.drain(..consumed);
+        if self.sink.is_stalled() {
+            return !intake.has_held();
+        }
+        let held = std::mem::take(&mut intake.held);
+        let before = intake.splitter.clone();
+        let put = match intake.splitter.last(&held) {
+            Some(bytes)
+                if matches!(self.options.framing, Framing::Delimiter(_))
+                    || !self.formatter.passes_bytes() =>
+            {
+                self.put_line(intake, bytes, Some(Mark::Unfinished))
+            }
+            // Without a delimiter the log could not be divided behind a short record.
+            Some(bytes) => {
+                self.save_unfinished(intake, bytes);
+                Ok(())
+            }
+            None => Ok(()),
+        };
+        if put.is_err() {
+            intake.splitter = before;
+            intake.held = held;
+            return false;
+        }
+        self.end_joined(intake)
+    }
+
+    /// Appends a record of several lines, because no line continues it any more.
+    pub(crate) fn end_joined(&mut self, intake: &mut Intake) -> bool {
+        let Some(whole) = intake.joiner.as_mut().and_then(Joiner::take) else { return true };
+        let put = self.put_record(intake, &whole, None).is_ok();
+        if !put && let Some(joiner) = &mut intake.joiner {
+            joiner.give_back(whole);
+        }
+        put
+    }
+
+    /// Saves an unfinished record beside a log of records without delimiters.
+    fn save_unfinished(&mut self, intake: &mut Intake, bytes: &[u8]) {
+        intake.counts.unfinished += 1;
+        let Some(log) = &self.options.output else {
+            self.messages.push(format!(
+                "{}: {} bytes of an unfinished record are dropped",
+                intake.name,
+                bytes.len()
+            ));
+            return;
+        };
+        let mut path = log.as_os_str().to_owned();
+        path.push(".unfinished");
+        let path = std::path::PathBuf::from(path);
+        let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        let saved =
+            std::fs::File::options().append(true).create(true).mode(0o600).custom_flags(flags).open(&path);
+        let name = &intake.name;
+        self.messages.push(match saved.and_then(|mut file| std::io::Write::write_all(&mut file, bytes)) {
+            Ok(()) => {
+                format!("{name}: ended within a record; its {} bytes are in {}", bytes.len(), path.display())
+            }
+            Err(error) => format!(
+                "{name}: {} bytes of an unfinished record are lost: {}: {error}",
+                bytes.len(),
+                path.display()
+            ),
+        });
+    }
+}

@@ -1,0 +1,226 @@
+//! The way of bytes into the log: divides them into records, formats these, and hands them to the sink.
+
+mod ending;
+mod overflow;
+
+use std::time::Instant;
+
+use crate::format::{Formatter, Record};
+use crate::framing::{Framing, Mark, SplitStep};
+use crate::intake::{CHUNK, Intake, IntakeCounts};
+use crate::options::{LogOptions, Overflow};
+use crate::sink::{LogSink, Stalled};
+use crate::stamp::Receipt;
+
+/// The log and the memory for reading, which all sources share.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    pub(crate) options: LogOptions,
+    pub(crate) sink: LogSink,
+    formatter: Formatter,
+    scratch: Vec<u8>,
+    line: Vec<u8>,
+    /// The totals of sources that have ended.
+    pub(crate) ended: IntakeCounts,
+    pub(crate) messages: Vec<String>,
+    pub(crate) command_status: Option<i32>,
+    /// The time of the current batch, which all its records share.
+    pub(crate) time: Receipt,
+}
+
+/// The result of one read of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    Bytes,
+    Nothing,
+    End,
+}
+
+impl Collector {
+    pub(crate) fn new(options: LogOptions, sink: LogSink) -> Self {
+        Self {
+            formatter: Formatter::new(options.format, options.framing, options.fields),
+            options,
+            sink,
+            scratch: vec![0; CHUNK],
+            line: Vec::new(),
+            ended: IntakeCounts::default(),
+            messages: Vec::new(),
+            command_status: None,
+            time: Receipt::now(),
+        }
+    }
+
+    /// Reads once from a source with `read`, and appends the whole records.
+    pub(crate) fn receive(
+        &mut self,
+        intake: &mut Intake,
+        read: impl FnOnce(&mut [u8]) -> rustix::io::Result<usize>,
+    ) -> Received {
+        let mut data = std::mem::take(&mut self.scratch);
+        let held = intake.held.len();
+        if data.len() < held + CHUNK {
+            data.resize(held + CHUNK, 0);
+        }
+        data[..held].copy_from_slice(&intake.held);
+        let received = match read(&mut data[held..held + CHUNK]) {
+            Ok(0) => Received::End,
+            Ok(count) => {
+                intake.counts.bytes += count as u64;
+                self.accept(intake, &mut data, held + count);
+                Received::Bytes
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Received::Nothing,
+            Err(errno) => {
+                self.messages.push(format!("read {}: {errno}: the source ends here", intake.name));
+                Received::End
+            }
+        };
+        // One long record must not keep its memory for ever.
+        if data.len() > 8 * CHUNK {
+            data.truncate(CHUNK);
+            data.shrink_to_fit();
+        }
+        self.scratch = data;
+        received
+    }
+
+    /// Divides the first `length` bytes of `data`, and holds the rest.
+    fn accept(&mut self, intake: &mut Intake, data: &mut Vec<u8>, length: usize) {
+        intake.last_input = Instant::now();
+        let mut length = length;
+        if self.sink.is_stalled() && self.options.overflow != Overflow::Block {
+            length = self.keep_within_memory(intake, data, length);
+        }
+        let consumed = self.divide(intake, &data[..length]);
+        intake.held.clear();
+        intake.held.extend_from_slice(&data[consumed..length]);
+        if intake.held.capacity() > 2 * CHUNK && intake.held.len() < CHUNK / 2 {
+            intake.held.shrink_to_fit();
+        }
+    }
+
+    /// Appends the held records again, after the sink has stalled. Returns whether none is left.
+    pub(crate) fn resume(&mut self, intake: &mut Intake) -> bool {
+        if self.options.overflow == Overflow::DropOldest {
+            self.report_dropped(intake);
+        }
+        let data = std::mem::take(&mut intake.held);
+        intake.kept = 0;
+        let consumed = self.divide(intake, &data);
+        intake.held = data;
+        intake.held.drain(..consumed);
+        if !self.sink.is_stalled() {
+            self.report_dropped(intake);
+        }
+        !intake.ended || self.end(intake)
+    }
+
+    /// Appends whole records. Returns the length of the bytes that need not be held.
+    pub(super) fn divide(&mut self, intake: &mut Intake, data: &[u8]) -> usize {
+        let mut at = 0;
+        while !self.sink.is_stalled() {
+            if self.formatter.passes_bytes() && intake.joiner.is_none() {
+                let run = intake.splitter.run(&data[at..], self.sink.room());
+                if run.records > 0 {
+                    if self.sink.append(&data[at..at + run.bytes], run.records).is_err() {
+                        break;
+                    }
+                    at += run.bytes;
+                    self.count(intake, run.records, None);
+                    continue;
+                }
+            }
+            let before = intake.splitter.clone();
+            match intake.splitter.next(&data[at..]) {
+                SplitStep::NeedMore => break,
+                SplitStep::Skip { consumed, refused } => {
+                    intake.counts.refused += refused;
+                    at += consumed;
+                }
+                SplitStep::Record { bytes, consumed, mark } => {
+                    if self.put_line(intake, bytes, mark).is_err() {
+                        intake.splitter = before;
+                        break;
+                    }
+                    at += consumed;
+                }
+            }
+        }
+        at
+    }
+
+    /// Appends a record, or adds it to a record of several lines.
+    pub(super) fn put_line(
+        &mut self,
+        intake: &mut Intake,
+        bytes: &[u8],
+        mark: Option<Mark>,
+    ) -> Result<(), Stalled> {
+        let Some(joiner) = &mut intake.joiner else { return self.put_record(intake, bytes, mark) };
+        if let Some(whole) = joiner.take_if_new(bytes)
+            && let Err(stalled) = self.put_record(intake, &whole, None)
+        {
+            if let Some(joiner) = &mut intake.joiner {
+                joiner.give_back(whole);
+            }
+            return Err(stalled);
+        }
+        if let Some(joiner) = &mut intake.joiner {
+            joiner.add(bytes);
+        }
+        Ok(())
+    }
+
+    /// Appends one record. The last record of a source has no delimiter in a raw log.
+    pub(crate) fn put_record(
+        &mut self,
+        intake: &mut Intake,
+        bytes: &[u8],
+        mark: Option<Mark>,
+    ) -> Result<(), Stalled> {
+        let record = Record {
+            bytes,
+            source: &intake.name,
+            peer: intake.peer,
+            sequence: intake.first_sequence + intake.counts.records,
+            time: self.time,
+            mark,
+        };
+        let open = self.formatter.passes_bytes()
+            && mark == Some(Mark::Unfinished)
+            && !self.options.fields.mark
+            && matches!(self.options.framing, Framing::Delimiter(_));
+        if open {
+            self.sink.append_unfinished(bytes)?;
+        } else {
+            self.line.clear();
+            self.formatter.write(&record, &mut self.line);
+            self.sink.append(&self.line, 1)?;
+        }
+        self.count(intake, 1, mark);
+        Ok(())
+    }
+
+    fn count(&self, intake: &mut Intake, records: usize, mark: Option<Mark>) {
+        intake.counts.records += records as u64;
+        match mark {
+            None => {}
+            Some(Mark::Unfinished) => intake.counts.unfinished += 1,
+            Some(Mark::Split) => intake.counts.split += 1,
+            Some(Mark::Cut) => intake.counts.cut += 1,
+        }
+        if self.options.ack {
+            let log = self.sink.counts().records;
+            match intake.durable.back_mut() {
+                Some(last) if last.0 == log => last.1 = intake.counts.records,
+                _ => intake.durable.push_back((log, intake.counts.records)),
+            }
+        }
+    }
+
+    /// Adds the counts of a source that is removed.
+    pub(crate) fn add_ended(&mut self, counts: IntakeCounts) {
+        self.ended.add(counts);
+    }
+}

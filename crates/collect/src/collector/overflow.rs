@@ -1,0 +1,78 @@
+//! Records that are dropped while the log cannot be written, and the notice of how many.
+
+use super::Collector;
+use crate::format::Record;
+use crate::framing::{Framing, SplitStep, Splitter};
+use crate::intake::{CHUNK, Intake};
+use crate::options::Overflow;
+
+impl Collector {
+    /// While the sink has stalled: drops records beyond the memory of the source. Returns the new length of the data.
+    pub(super) fn keep_within_memory(
+        &mut self,
+        intake: &mut Intake,
+        data: &mut Vec<u8>,
+        length: usize,
+    ) -> usize {
+        let limit = self.options.memory_bytes;
+        let mut splitter = intake.splitter.clone();
+        data.truncate(length);
+        if self.options.overflow == Overflow::DropNewest {
+            let mut at = intake.kept;
+            while let Some(consumed) = whole(&mut splitter, &data[at..]) {
+                if at + consumed <= limit {
+                    at += consumed;
+                } else {
+                    data.drain(at..at + consumed);
+                    intake.drop_one();
+                }
+            }
+            intake.kept = at;
+        } else {
+            while data.len() > limit {
+                let Some(consumed) = whole(&mut intake.splitter, data) else { break };
+                data.drain(..consumed);
+                intake.drop_one();
+            }
+        }
+        let length = data.len();
+        data.resize(length.max(CHUNK), 0);
+        length
+    }
+
+    /// Says in the log how many records of the source are missing.
+    pub(super) fn report_dropped(&mut self, intake: &mut Intake) {
+        if intake.unreported == 0 || self.sink.is_stalled() {
+            return;
+        }
+        let text = format!("weir: {} records of {} dropped", intake.unreported, intake.name);
+        let can_say = !self.formatter.passes_bytes() || matches!(self.options.framing, Framing::Delimiter(_));
+        if !can_say || self.put_notice(&text) {
+            self.messages.push(text);
+            intake.unreported = 0;
+        }
+    }
+
+    /// Appends a record of weir itself. Returns whether the log took it.
+    pub(crate) fn put_notice(&mut self, text: &str) -> bool {
+        let record = Record {
+            bytes: text.as_bytes(),
+            source: "weir",
+            peer: None,
+            sequence: 0,
+            time: self.time,
+            mark: None,
+        };
+        self.line.clear();
+        self.formatter.write(&record, &mut self.line);
+        self.sink.append(&self.line, 1).is_ok()
+    }
+}
+
+/// Returns the length of the first whole record.
+fn whole(splitter: &mut Splitter, data: &[u8]) -> Option<usize> {
+    match splitter.next(data) {
+        SplitStep::NeedMore => None,
+        SplitStep::Skip { consumed, .. } | SplitStep::Record { consumed, .. } => Some(consumed),
+    }
+}

@@ -1,0 +1,146 @@
+//! The sources in the event loop: polled, read once each turn, removed at their end.
+
+use std::mem::MaybeUninit;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fs::Timespec;
+use rustix::io::Errno;
+
+use super::{EVENTS, Engine, Entry, epoll_error};
+use crate::error::Error;
+use crate::source::{Source, SourceProgress};
+
+impl Engine {
+    pub(super) fn add(&mut self, source: Box<dyn Source>) -> Result<(), Error> {
+        let is_connection = source.is_connection();
+        let number = self.sources.insert(Entry { source, polled: false });
+        match is_connection {
+            true => self.connections += 1,
+            false => self.others.push(number),
+        }
+        self.poll(number)
+    }
+
+    /// Adds the descriptor of a source to the inner set, or removes it, as the source wants.
+    pub(super) fn poll(&mut self, number: usize) -> Result<(), Error> {
+        let entry = &mut self.sources[number];
+        if let Some(fd) = entry.source.poll_fd()
+            && !entry.polled
+        {
+            epoll::add(&self.inner, fd, EventData::new_u64(number as u64), EventFlags::IN)
+                .map_err(|errno| epoll_error("add to", errno))?;
+            entry.polled = true;
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_ready(&mut self) -> Result<(), Error> {
+        let mut buffer = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
+        let events: Vec<usize> =
+            match epoll::wait(&self.inner, &mut buffer, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+                Ok((events, _)) => events.iter().map(|event| event.data.u64() as usize).collect(),
+                Err(Errno::INTR) => return Ok(()),
+                Err(errno) => return Err(epoll_error("wait for", errno)),
+            };
+        events.into_iter().try_for_each(|number| self.read(number))
+    }
+
+    pub(super) fn read_always_ready(&mut self) -> Result<(), Error> {
+        if !self.reads_sources() {
+            return Ok(());
+        }
+        let ready =
+            self.others.iter().copied().filter(|&number| self.sources[number].source.is_always_ready());
+        let ready: Vec<usize> = ready.collect();
+        ready.into_iter().try_for_each(|number| self.read(number))
+    }
+
+    pub(super) fn read(&mut self, number: usize) -> Result<(), Error> {
+        if !self.sources.contains(number) || !self.reads_sources() {
+            return Ok(());
+        }
+        let mut added = Vec::new();
+        let progress = self.sources[number].source.read(&mut self.collector, &mut added);
+        self.after(number, progress)?;
+        self.add_all(added)
+    }
+
+    pub(super) fn add_all(&mut self, added: Vec<Box<dyn Source>>) -> Result<(), Error> {
+        for source in added {
+            if source.is_connection() && self.connections >= self.collector.options.max_connections {
+                let most = self.collector.options.max_connections;
+                self.collector
+                    .messages
+                    .push(format!("a connection is refused: there are {most} (--max-connections)"));
+                continue;
+            }
+            self.add(source)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn after(&mut self, number: usize, progress: SourceProgress) -> Result<(), Error> {
+        match progress {
+            SourceProgress::Open => {
+                let wants_poll = self.sources[number].source.poll_fd().is_some();
+                if wants_poll != self.sources[number].polled {
+                    self.unpoll_if_unwanted(number);
+                    self.poll(number)?;
+                }
+            }
+            // A descriptor at its end would be ready for ever.
+            SourceProgress::Finishing => self.stop_polling(number),
+            SourceProgress::Ended => self.remove(number),
+        }
+        Ok(())
+    }
+
+    pub(super) fn unpoll_if_unwanted(&mut self, number: usize) {
+        if self.sources[number].polled && self.sources[number].source.poll_fd().is_none() {
+            self.sources[number].polled = false;
+        }
+    }
+
+    pub(super) fn stop_polling(&mut self, number: usize) {
+        let entry = &mut self.sources[number];
+        if entry.polled
+            && let Some(fd) = entry.source.poll_fd()
+        {
+            let _ = epoll::delete(&self.inner, fd);
+        }
+        // It stays marked, so that it is not added again.
+        entry.polled = true;
+    }
+
+    pub(super) fn remove(&mut self, number: usize) {
+        let entry = self.sources.remove(number);
+        if let Some(fd) = entry.source.poll_fd() {
+            let _ = epoll::delete(&self.inner, fd);
+        }
+        match entry.source.is_connection() {
+            true => self.connections -= 1,
+            false => self.others.retain(|&other| other != number),
+        }
+        if let Some(intake) = entry.source.intake() {
+            self.collector.add_ended(intake.counts);
+        }
+    }
+
+    /// All sources go on after the log could not be written.
+    pub(super) fn resume_all(&mut self) -> Result<(), Error> {
+        let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
+        for number in numbers {
+            let progress = self.sources[number].source.resume(&mut self.collector);
+            self.after(number, progress)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the sources that may have a deadline. Connections have one only with some options, and there are many.
+    pub(super) fn timed(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+        match (self.collector.options.idle, &self.collector.options.multiline) {
+            (None, None) => Box::new(self.others.iter().copied()),
+            _ => Box::new(self.sources.iter().map(|(number, _)| number)),
+        }
+    }
+}

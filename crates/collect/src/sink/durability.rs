@@ -1,0 +1,117 @@
+//! Syncs of the log, as the policy asks for them, and what they cover.
+
+use std::time::Instant;
+
+use rustix::fd::OwnedFd;
+
+use super::{LogSink, SyncDone};
+use crate::options::SyncPolicy;
+
+impl LogSink {
+    pub(super) fn schedule_sync(&mut self, now: Instant) {
+        match self.options.sync {
+            SyncPolicy::None => {}
+            SyncPolicy::Interval(interval) => {
+                if self.unsynced > 0 && self.sync_at.is_none() {
+                    self.sync_at = Some(now + interval);
+                }
+            }
+            SyncPolicy::Bytes(bytes) => {
+                if self.unsynced >= bytes {
+                    self.request_sync();
+                }
+            }
+            SyncPolicy::Record => {
+                if self.unsynced > 0 {
+                    self.request_sync();
+                }
+            }
+        }
+    }
+
+    /// Requests a sync of all that was accepted. While a sync runs, the next one gathers (group commit).
+    pub(crate) fn request_sync(&mut self) {
+        if self.syncer.is_busy() || self.sync_failed.is_some() {
+            return;
+        }
+        self.flush();
+        if self.stall.is_none()
+            && let Some(fd) = self.file.sync_fd()
+        {
+            self.unsynced = 0;
+            self.counts.syncs += 1;
+            let mut files = std::mem::take(&mut self.rotated);
+            files.push(fd);
+            self.syncer.request(files, self.counts.records);
+        }
+    }
+
+    /// Writes and syncs everything now, and waits for it. Returns whether it is durable.
+    pub(crate) fn sync_now(&mut self) -> bool {
+        let _ = self.syncer.wait();
+        self.flush();
+        if self.stall.is_some() || self.sync_failed.is_some() {
+            return false;
+        }
+        let mut files = std::mem::take(&mut self.rotated);
+        files.extend(self.file.sync_fd());
+        self.counts.syncs += 1;
+        self.unsynced = 0;
+        self.syncer.request(files, self.counts.records);
+        let Some(done) = self.syncer.wait() else { return false };
+        self.note_sync(&done, Instant::now());
+        done.result.is_ok()
+    }
+
+    /// Takes the result of a sync: how many records of the log it covers.
+    pub(crate) fn sync_done(&mut self, now: Instant) -> Option<SyncDone> {
+        let done = self.syncer.take_done()?;
+        self.note_sync(&done, now);
+        self.schedule_sync(now);
+        Some(done)
+    }
+
+    pub(super) fn note_sync(&mut self, done: &SyncDone, now: Instant) {
+        match &done.result {
+            Ok(()) => {
+                self.last_sync = Some(now);
+                self.durable_records = done.records;
+            }
+            Err(error) => {
+                let text = format!(
+                    "fdatasync {}: {}: the device may have lost records; no more syncs are promised",
+                    self.file.name(),
+                    weir_sys::errno_text(error)
+                );
+                self.messages.push(text.clone());
+                self.sync_failed = Some(text);
+            }
+        }
+    }
+
+    /// Keeps the file for the next sync, because another file takes its place.
+    pub(super) fn remember_unsynced(&mut self) {
+        if self.options.sync != SyncPolicy::None && self.unsynced > 0 {
+            self.rotated.extend(self.file.sync_fd());
+        }
+    }
+
+    pub(crate) fn last_sync(&self) -> Option<Instant> {
+        self.last_sync
+    }
+
+    /// Returns how many records of the log are durable.
+    pub(crate) fn durable_records(&self) -> u64 {
+        self.durable_records
+    }
+
+    /// Returns the error that made the last sync fail. The kernel reports it once, so it is final for this file.
+    pub(crate) fn sync_error(&self) -> Option<&str> {
+        self.sync_failed.as_deref()
+    }
+
+    /// Returns the descriptor that is readable when a sync has ended.
+    pub(crate) fn sync_event(&self) -> &OwnedFd {
+        self.syncer.event()
+    }
+}

@@ -1,0 +1,69 @@
+//! Another file takes the place of the log: because of a rotation, or because another program has renamed it.
+
+use std::time::Instant;
+
+use super::log_file::LogFile;
+use super::{LogSink, PATH_CHECK};
+
+impl LogSink {
+    /// SIGHUP: reopens the log if another program has renamed or removed it, else rotates.
+    pub(crate) fn on_hangup(&mut self) {
+        self.flush();
+        if !self.check_path(true) {
+            self.rotate();
+        }
+    }
+
+    /// Opens the log anew if its path no longer leads to the open file. Returns whether it did.
+    pub(super) fn check_path(&mut self, now: bool) -> bool {
+        if !now && self.checked_path.elapsed() < PATH_CHECK {
+            return false;
+        }
+        self.checked_path = Instant::now();
+        if self.file.is_at_path() {
+            return false;
+        }
+        // Accepted bytes belong to the renamed file, as far as it takes them.
+        if self.write_all_pending().is_err() {
+            return false;
+        }
+        match LogFile::open(&self.options, &mut self.messages) {
+            Ok((file, open_record)) => {
+                self.remember_unsynced();
+                self.file = file;
+                self.open_record = open_record;
+                true
+            }
+            Err(error) => {
+                self.messages.push(format!("{error}: still writing to the renamed file"));
+                false
+            }
+        }
+    }
+
+    pub(super) fn rotate_before(&mut self, bytes: usize) {
+        if let Some(limit) = self.options.rotation.bytes
+            && self.file.bytes() > 0
+            && self.file.bytes() + bytes as u64 > limit
+        {
+            self.rotate();
+        }
+    }
+
+    /// Begins a new file. After an error the old one goes on.
+    pub(super) fn rotate(&mut self) {
+        self.flush();
+        if self.stall.is_some() || self.file.bytes() == 0 {
+            return;
+        }
+        match self.rotator.rotate(&self.file, &self.options) {
+            Ok(file) => {
+                self.remember_unsynced();
+                self.file = file;
+                self.open_record = false;
+                self.counts.rotations += 1;
+            }
+            Err(error) => self.messages.push(format!("{error}: the log goes on without rotation")),
+        }
+    }
+}
