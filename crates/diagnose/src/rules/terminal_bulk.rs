@@ -37,9 +37,8 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 /// to which stream they went.
 fn is_bulk(context: &RuleContext, stream: &StreamCounts) -> bool {
     let counts = context.recording.counts.iter();
-    let unknown = counts.filter(|other| {
-        !other.is_known() && (other.pid, other.direction) == (stream.pid, Direction::Out)
-    });
+    let unknown = counts
+        .filter(|other| !other.is_known() && (other.pid, other.direction) == (stream.pid, Direction::Out));
     let unknown_bytes: u64 = unknown.map(|other| other.bytes).sum();
     let is_terminal = context.kind(stream.file) == StreamKind::Terminal;
     is_terminal && stream.bytes + unknown_bytes >= MUCH && stream.bytes * 2 >= MUCH
