@@ -114,3 +114,17 @@ fn the_files_of_a_killed_run_are_finished() {
     assert!(files[1..].iter().all(|name| name.ends_with(".safe")), "{files:?}");
     assert!(!dir.path().join(".out.next").exists());
 }
+
+#[test]
+fn a_rotation_that_fails_is_said_once_and_loses_nothing() {
+    let dir = disk_dir();
+    // A directory has the name of the new file, and is not empty.
+    std::fs::create_dir_all(dir.path().join(".out.next/full")).expect("a directory");
+    let input = numbers(5000);
+    let output = log_of(dir.path(), &["-o", "out", "--rotate", "1K"], &input);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(std::fs::read(dir.path().join("out")).expect("the log") == input, "every record once, in order");
+    let errors = text(&output.stderr);
+    assert_eq!(errors.matches("the log goes on without rotation").count(), 1, "{errors}");
+    assert!(errors.contains(".out.next: EEXIST"), "{errors}");
+}

@@ -34,6 +34,9 @@ pub(crate) struct StatusInput<'a> {
 /// The most sources in a document.
 const SOURCES: usize = 1000;
 
+/// The send buffer of a connection in bytes: more than a document with all its sources.
+const SEND_BUFFER: usize = 1 << 20;
+
 /// How long a peer of the control socket may take.
 const DEADLINE: Duration = Duration::from_secs(2);
 
@@ -53,7 +56,8 @@ impl ControlSocket {
             if let Some(sources) = sources.take() {
                 document = serde_json::to_vec(&self.document(input, sources)).ok();
             }
-            // A document fits into the socket's buffer. A peer that is too slow gets a part, and an error.
+            // The buffer takes a whole document, so that the collector never waits for a peer.
+            let _ = rustix::net::sockopt::set_socket_send_buffer_size(&peer, SEND_BUFFER);
             let _ = UnixStream::from(peer).write_all(document.as_deref().unwrap_or_default());
         }
     }

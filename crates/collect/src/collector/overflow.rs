@@ -41,7 +41,7 @@ impl Collector {
     }
 
     /// Says in the log how many records of the source are missing.
-    pub(super) fn report_dropped(&mut self, intake: &mut Intake) {
+    pub(crate) fn report_dropped(&mut self, intake: &mut Intake) {
         if intake.unreported == 0 || self.sink.is_stalled() {
             return;
         }

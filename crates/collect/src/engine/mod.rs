@@ -206,7 +206,8 @@ impl Engine {
         } else {
             let now = Instant::now();
             let options = &self.collector.options;
-            let deadlines = self.timed().filter_map(|number| self.sources[number].source.deadline(options));
+            let timed = self.timed().filter(|_| self.reads_sources());
+            let deadlines = timed.filter_map(|number| self.sources[number].source.deadline(options));
             let deadlines = deadlines.chain(self.collector.sink.deadline());
             let ending = self.ending.map(|end| end.min(now + QUIET));
             deadlines.chain(ending).min().map(|at| at.saturating_duration_since(now))

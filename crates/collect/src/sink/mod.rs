@@ -88,7 +88,11 @@ pub(crate) struct LogSink {
     last_sync: Option<Instant>,
     durable_records: u64,
     rotator: Rotator,
+    /// After an error of a rotation: when to try again.
+    rotate_after: Option<Instant>,
     checked_path: Instant,
+    /// The user knows that the log cannot be opened anew.
+    reported_path: bool,
     counts: SinkCounts,
     messages: Vec<String>,
     /// The reader of standard output has ended: nothing can be written any more.
@@ -119,7 +123,9 @@ impl LogSink {
             last_sync: None,
             durable_records: 0,
             rotator,
+            rotate_after: None,
             checked_path: Instant::now(),
+            reported_path: false,
             counts: SinkCounts::default(),
             messages,
             is_closed: false,
@@ -267,6 +273,8 @@ impl LogSink {
         let now = Instant::now();
         let delay = match &self.stall {
             Some(stall) => (stall.delay * 2).min(RETRY.1),
+            // The reader of standard output is slow; nothing is wrong.
+            _ if error.kind() == io::ErrorKind::WouldBlock => RETRY.0,
             None if self.is_closed => RETRY.0,
             None => {
                 self.counts.stalls += 1;
@@ -285,7 +293,9 @@ impl LogSink {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let retry_at = self.stall.as_ref().map(|stall| stall.retry_at);
         let rotate_at = self.options.rotation.interval.filter(|_| self.file.bytes() > 0);
-        let rotate_at = rotate_at.map(|interval| self.file.since() + interval);
+        let rotate_at = rotate_at.map(|interval| {
+            (self.file.since() + interval).max(self.rotate_after.unwrap_or(self.file.since()))
+        });
         [retry_at, self.flush_at, self.sync_at, rotate_at].into_iter().flatten().min()
     }
 
@@ -303,6 +313,7 @@ impl LogSink {
         if let Some(interval) = self.options.rotation.interval
             && self.file.bytes() > 0
             && self.file.since() + interval <= now
+            && self.rotate_after.is_none_or(|at| at <= now)
         {
             self.rotate();
         }

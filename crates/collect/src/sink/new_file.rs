@@ -1,9 +1,12 @@
 //! Another file takes the place of the log: because of a rotation, or because another program has renamed it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::log_file::LogFile;
 use super::{LogSink, PATH_CHECK};
+
+/// The time between an error of a rotation and the next attempt.
+const ROTATE_AGAIN: Duration = Duration::from_secs(10);
 
 impl LogSink {
     /// SIGHUP: reopens the log if another program has renamed or removed it, else rotates.
@@ -32,10 +35,13 @@ impl LogSink {
                 self.remember_unsynced();
                 self.file = file;
                 self.open_record = open_record;
+                self.reported_path = false;
                 true
             }
             Err(error) => {
-                self.messages.push(format!("{error}: still writing to the renamed file"));
+                if !std::mem::replace(&mut self.reported_path, true) {
+                    self.messages.push(format!("{error}: still writing to the renamed file"));
+                }
                 false
             }
         }
@@ -45,6 +51,7 @@ impl LogSink {
         if let Some(limit) = self.options.rotation.bytes
             && self.file.bytes() > 0
             && self.file.bytes() + bytes as u64 > limit
+            && self.rotate_after.is_none_or(|at| at <= Instant::now())
         {
             self.rotate();
         }
@@ -62,8 +69,13 @@ impl LogSink {
                 self.file = file;
                 self.open_record = false;
                 self.counts.rotations += 1;
+                self.rotate_after = None;
             }
-            Err(error) => self.messages.push(format!("{error}: the log goes on without rotation")),
+            Err(error) => {
+                if self.rotate_after.replace(Instant::now() + ROTATE_AGAIN).is_none() {
+                    self.messages.push(format!("{error}: the log goes on without rotation"));
+                }
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{Error, io_error};
 use crate::format::Peer;
 use crate::framing::{Framing, Mark};
 use crate::intake::Intake;
-use crate::options::LogOptions;
+use crate::options::{LogOptions, Overflow};
 
 /// A source of messages.
 pub(super) struct PacketSource {
@@ -112,7 +112,11 @@ impl PacketSource {
             self.intake.set_peer(peer);
         }
         if collector.put_record(&mut self.intake, bytes, mark).is_err() {
-            self.held = Some((bytes.to_vec(), mark, peer));
+            match collector.options.overflow {
+                Overflow::Block => self.held = Some((bytes.to_vec(), mark, peer)),
+                // A datagram is small and comes alone: there is no older one in memory to drop instead.
+                Overflow::DropOldest | Overflow::DropNewest => self.intake.drop_one(),
+            }
         }
         Ok(true)
     }
@@ -169,6 +173,7 @@ impl Source for PacketSource {
                 self.held = Some((bytes, mark, peer));
             }
         }
+        collector.report_dropped(&mut self.intake);
         match (self.ended, self.held.is_some()) {
             (false, _) => SourceProgress::Open,
             (true, true) => SourceProgress::Finishing,

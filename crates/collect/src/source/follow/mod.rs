@@ -36,6 +36,8 @@ struct Follow {
     /// Positions that are saved when the log is durable up to them.
     snapshot: Option<Snapshot>,
     has_more: bool,
+    /// When to read the renamed files again.
+    look_at: Option<Instant>,
     ended: bool,
 }
 
@@ -68,6 +70,7 @@ pub(super) fn open(pattern: &str, options: &LogOptions) -> Result<Box<dyn Source
         save_at: None,
         snapshot: None,
         has_more: true,
+        look_at: None,
         ended: false,
     };
     follow.resume_rotated(options);
@@ -171,6 +174,7 @@ impl Follow {
             }
         }
         self.remove_finished(collector);
+        self.look_at = self.files.iter().any(|file| file.renamed).then(|| Instant::now() + INTERVAL);
         if self.changed && self.save_at.is_none() {
             self.save_at = Some(Instant::now() + INTERVAL);
         }
@@ -257,9 +261,7 @@ impl Source for Follow {
     }
 
     fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
-        let renamed = self.files.iter().filter(|file| file.renamed).map(|file| file.last_growth + INTERVAL);
-        let look_again = renamed.min().map(|at| at.max(Instant::now()));
-        [self.save_at, look_again].into_iter().flatten().min()
+        [self.save_at, self.look_at].into_iter().flatten().min()
     }
 
     fn on_time(&mut self, now: Instant, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {
