@@ -38,6 +38,27 @@ fn renamed_files_are_read_to_their_end_first() {
 }
 
 #[test]
+fn rotated_files_may_be_renamed_again() {
+    let dir = disk_dir();
+    let file = dir.path().join("app.log");
+    append(&file, "");
+    let collector = Collector::start(dir.path(), &["-o", "out", "--follow", "app.log"]);
+    for part in 0..50 {
+        append(&file, &numbers(part * 100, part * 100 + 100));
+        for number in (1..=part).rev() {
+            let name = |number| dir.path().join(format!("app.log.{number}"));
+            std::fs::rename(name(number), name(number + 1)).expect("renamed");
+        }
+        std::fs::rename(&file, dir.path().join("app.log.1")).expect("renamed");
+    }
+    append(&file, "end\n");
+    let mut expected = lines(0, 5000);
+    expected.push("end".into());
+    assert!(lines_of(&dir.path().join("out"), expected.len()) == expected, "every line once, in order");
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
 fn a_truncated_file_is_said_in_the_log() {
     let dir = disk_dir();
     let file = dir.path().join("app.log");

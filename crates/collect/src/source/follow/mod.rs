@@ -92,39 +92,41 @@ impl Follow {
         }
     }
 
-    /// Compares the open files with what the paths lead to.
+    /// Compares the open files with the files that the paths lead to.
     fn scan(&mut self, collector: &mut Collector) {
-        let events = self.watch.take_events();
-        for path in &events.moved_to {
-            self.adopt_renamed(path, collector);
+        // The paths are opened before the events are read: every rename before an opening has its event then, so that renamed
+        // files come before the file that has their name now.
+        let paths = self.watch.matching_paths();
+        let opened: Vec<_> = paths.into_iter().map(|path| (Followed::open(&path, &path), path)).collect();
+        let (renamed, overflowed) = self.watch.take_renamed();
+        for file in renamed {
+            // It had the followed name for so short a time that it was not opened.
+            if !self.is_known(&file) {
+                self.push(file, true, collector);
+            }
         }
-        if events.overflowed {
+        if overflowed {
             let pattern = self.pattern.display();
             collector.messages.push(format!(
                 "{pattern}: inotify lost events; a file that was rotated twice at once may be missed"
             ));
         }
-        for path in self.watch.matching_paths() {
-            self.look_at(&path, collector);
+        for (file, path) in opened {
+            self.adopt(file, &path, collector);
         }
         for file in &mut self.files {
-            file.renamed |= !file.followed.is_at_path();
+            file.renamed = !file.followed.is_at_path();
         }
         self.has_more = true;
     }
 
-    /// Opens a file that had the followed name for so short a time that it was not opened.
-    fn adopt_renamed(&mut self, path: &Path, collector: &Collector) {
-        let known = |identity| self.files.iter().any(|file| file.followed.identity() == identity);
-        if let Ok(followed) = Followed::open(path, &self.pattern)
-            && !known(followed.identity())
-        {
-            self.push(followed, true, collector);
-        }
+    fn is_known(&self, followed: &Followed) -> bool {
+        self.files.iter().any(|file| file.followed.identity() == followed.identity())
     }
 
-    fn look_at(&mut self, path: &Path, collector: &mut Collector) {
-        let opened = match Followed::open(path, path) {
+    /// Adds a file that a path leads to, if it is new.
+    fn adopt(&mut self, opened: std::io::Result<Followed>, path: &Path, collector: &mut Collector) {
+        let mut followed = match opened {
             Ok(followed) => followed,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(error) => {
@@ -133,14 +135,13 @@ impl Follow {
                 return self.watch.report_once(path, text, &mut collector.messages);
             }
         };
-        if self.files.iter().any(|file| file.followed.identity() == opened.identity() && !file.renamed) {
+        if self.is_known(&followed) {
             return;
         }
-        let mut opened = opened;
         if let Some(positions) = &mut self.positions {
-            positions.resume(&mut opened);
+            positions.resume(&mut followed);
         }
-        self.push(opened, false, collector);
+        self.push(followed, false, collector);
     }
 
     fn push(&mut self, followed: Followed, renamed: bool, collector: &Collector) {
