@@ -89,7 +89,7 @@ fn absent(experiment: &Experiment) -> Option<String> {
     if let Some(device) = experiment.device.as_ref().filter(|device| !Path::new(device).exists()) {
         let later = experiment.later.as_ref();
         let later =
-            later.map_or(String::new(), |verb| format!("; {verb}, which will read it, does not exist yet"));
+            later.map_or(String::new(), |verb| format!("; {verb}, which will read it, cannot do so yet"));
         return Some(format!("this machine has no {device}{later}"));
     }
     let missing: Vec<_> =
