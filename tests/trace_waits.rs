@@ -6,6 +6,7 @@ mod trace;
 
 use std::path::Path;
 use std::process::Output;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use common::{disk_dir, skip, text};
 use serde_json::Value;
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 use trace::{compile, engines, finding, list, path, traced};
 
 /// Defines `timed(CALL, SECONDS)`, which calls and appends the duration, and `bounds(BLOCKED, QUICK)`, which prints bounds of
-/// the seconds for which the blocking calls blocked. A quick call takes as long as weir stops the program at a call; what
+/// the seconds for which the blocking calls blocked, and the mean of one call. A quick call takes as long as weir stops the program at a call; what
 /// else a call takes longer than the shortest one may be the stops, while other programs run.
 const TIMED: &str = "import os, time
 def timed(call, seconds):
@@ -21,15 +22,15 @@ def timed(call, seconds):
     call()
     seconds.append(time.monotonic() - begin)
 def bounds(blocked, quick):
-    print(len(blocked) * (min(blocked) - 2 * min(quick)), sum(blocked))
+    print(len(blocked) * (min(blocked) - 2 * min(quick)), sum(blocked), sum(blocked) / len(blocked))
 ";
 
 /// Returns the bounds that a program printed.
-fn bounds(output: &Output) -> (f64, f64) {
+fn bounds(output: &Output) -> (f64, f64, f64) {
     let words = text(&output.stdout);
     let seconds: Vec<f64> = words.split_whitespace().map(|word| word.parse().expect("seconds")).collect();
-    let &[least_s, most_s] = &seconds[..] else { panic!("{words}") };
-    (least_s, most_s)
+    let &[least_s, most_s, mean_s] = &seconds[..] else { panic!("{words}") };
+    (least_s, most_s, mean_s)
 }
 
 /// Returns the measured wait of the streams with this path and direction, in seconds.
@@ -46,17 +47,30 @@ fn slack(engine: &str) -> f64 {
     if engine == "ptrace" { 1.5 } else { 1.1 }
 }
 
-/// Checks with each engine that the figure `seconds` of a finding is the time for which the program's calls blocked.
+/// A call that blocks for less than this may be quicker than the stops of ptrace, which are subtracted: two context switches,
+/// and beside load waits for a processor.
+const PTRACE_SEES_S: f64 = 0.002;
+
+/// Keeps the tests of this file from being load for each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Checks with each engine that the figure `seconds` of a finding is the time for which the program's calls blocked. Without a
+/// finding it is zero.
 fn assert_seconds_blocked(dir: &TempDir, program: &str, id: &str, seconds: &str) {
     std::fs::write(dir.path().join("program.py"), TIMED.to_string() + program).expect("the program");
     for engine in engines() {
         let (output, document) =
             traced(dir.path(), &["--quiet", "--engine", engine], &["/usr/bin/python3", "program.py"]);
-        let (least_s, most_s) = bounds(&output);
-        let found = finding(&document, id).expect("the finding");
-        let found_s = found.pointer(seconds).and_then(Value::as_f64).expect("seconds");
+        let (least_s, most_s, mean_s) = bounds(&output);
+        let figure = |found: &Value| found.pointer(seconds).and_then(Value::as_f64).expect("seconds");
+        let found_s = finding(&document, id).map_or(0.0, figure);
+        let is_seen = engine != "ptrace" || mean_s >= PTRACE_SEES_S;
+        let least_s = if is_seen { 0.5 * least_s } else { 0.0 };
         assert!(
-            (0.5 * least_s..slack(engine) * most_s).contains(&found_s),
+            (least_s..slack(engine) * most_s).contains(&found_s),
             "{engine}: {found_s} of {least_s} to {most_s}"
         );
     }
@@ -64,6 +78,7 @@ fn assert_seconds_blocked(dir: &TempDir, program: &str, id: &str, seconds: &str)
 
 #[test]
 fn the_gain_of_synced_writes_is_the_time_for_which_they_block() {
+    let _alone = alone();
     if !Path::new("/usr/bin/python3").exists() {
         return skip("the_gain_of_synced_writes_is_the_time_for_which_they_block", "no python3");
     }
@@ -81,6 +96,7 @@ bounds(writes, quick)
 
 #[test]
 fn calls_block_for_as_long_as_the_peer_is_late() {
+    let _alone = alone();
     let dir = disk_dir();
     let dir = dir.path();
     // The first call of a stream blocks too, from the start of cat on.
@@ -96,6 +112,7 @@ fn calls_block_for_as_long_as_the_peer_is_late() {
 
 #[test]
 fn other_waits_are_of_no_stream() {
+    let _alone = alone();
     let source = "#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -125,6 +142,7 @@ int main(void) {
 
 #[test]
 fn a_sync_takes_the_time_for_which_it_blocks() {
+    let _alone = alone();
     if !Path::new("/usr/bin/python3").exists() {
         return skip("a_sync_takes_the_time_for_which_it_blocks", "no python3");
     }
