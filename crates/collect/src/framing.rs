@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memrchr};
 
 /// How the bytes of a source are divided into records. A datagram is one record with each framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +144,13 @@ impl Splitter {
     }
 
     fn delimited_run(&self, data: &[u8], delimiter: u8, limit: usize) -> Run {
+        let window = &data[..data.len().min(limit)];
+        if window.len() <= self.max
+            && let Some(end) = memrchr(delimiter, window)
+        {
+            // No record in so few bytes is too long, and counting is quicker than a look at each record.
+            return Run { bytes: end + 1, records: memchr_iter(delimiter, &window[..=end]).count() };
+        }
         let mut run = Run::default();
         for end in memchr_iter(delimiter, data) {
             if end - run.bytes > self.max || (end + 1 > limit && run.records > 0) {

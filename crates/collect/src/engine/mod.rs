@@ -16,7 +16,7 @@ use slab::Slab;
 use crate::collector::Collector;
 use crate::error::{Error, io_error};
 use crate::intake::IntakeCounts;
-use crate::options::{LogOptions, Overflow, SyncPolicy};
+use crate::options::{Flush, LogOptions, Overflow, SyncPolicy};
 use crate::sink::{LogSink, SinkOptions};
 use crate::source::{self, Source, SourceProgress};
 use crate::stamp::Receipt;
@@ -335,6 +335,9 @@ impl Engine {
     }
 }
 
+/// The most bytes that one write gathers from several sources, if records are written at once.
+const GATHER: usize = 64 << 10;
+
 /// While the collector ends: how long a pause shows that senders have sent everything.
 const QUIET: Duration = Duration::from_millis(50);
 
@@ -344,7 +347,11 @@ impl SinkOptions {
             path: options.output.clone(),
             flush: options.flush,
             sync: options.sync,
-            buffer_bytes: options.buffer_bytes,
+            // Records that do not wait need no large buffer: the stream writes larger pieces without a copy.
+            buffer_bytes: match options.flush {
+                Flush::None | Flush::Line => options.buffer_bytes.min(GATHER),
+                Flush::Full | Flush::Within(_) => options.buffer_bytes,
+            },
             rotation: options.rotation,
             framing: crate::format::Formatter::new(options.format, options.framing, options.fields)
                 .log_framing(),
