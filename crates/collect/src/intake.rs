@@ -9,7 +9,7 @@ use crate::multiline::Joiner;
 use crate::options::LogOptions;
 
 /// The most bytes that one read takes, so that sources take turns.
-pub(crate) const CHUNK: usize = 256 << 10;
+pub(crate) const CHUNK: usize = 128 << 10;
 
 /// The counts of a source.
 #[derive(Clone, Copy, Debug, Default)]

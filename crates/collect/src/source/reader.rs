@@ -50,8 +50,8 @@ pub(super) fn stdin(options: &LogOptions) -> Result<Box<dyn Source>, Error> {
         return Err(failed(Errno::ISDIR));
     }
     if kind.is_fifo() {
-        // A larger pipe means fewer switches between the writer and weir.
-        let _ = rustix::pipe::fcntl_setpipe_size(&fd, 1 << 20);
+        // A larger pipe means fewer switches between the writer and weir; a still larger one leaves the cache.
+        let _ = rustix::pipe::fcntl_setpipe_size(&fd, 256 << 10);
     }
     let mut reader = Reader::new(fd, Intake::new("stdin".into(), None, options));
     reader.call = ReadCall::NoWait;
