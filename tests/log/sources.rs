@@ -219,3 +219,37 @@ fn a_connection_beyond_the_maximum_is_refused() {
     wait_for("the sentence", || collector.errors().contains("--max-connections"));
     assert_eq!(collector.stop(), 0);
 }
+
+#[test]
+fn connections_wait_while_there_are_no_descriptors() {
+    let dir = disk_dir();
+    let script = "ulimit -n 40; exec \"$0\" log -o out --listen unix:s";
+    let mut command = std::process::Command::new("sh");
+    command
+        .args(["-c", script, crate::common::WEIR])
+        .current_dir(dir.path())
+        .stdin(std::process::Stdio::null());
+    command.stderr(std::fs::File::create(dir.path().join("errors")).expect("a file"));
+    let mut child =
+        crate::common::KillOnDrop(crate::common::with_signals(&mut command).spawn().expect("sh starts"));
+    let path = dir.path().join("s");
+    wait_for("the socket", || path.exists());
+    let send = |number: usize| {
+        let mut socket = UnixStream::connect(&path).expect("connected");
+        socket.write_all(format!("{number}\n").as_bytes()).expect("sent");
+        socket
+    };
+    let sockets: Vec<UnixStream> = (0..60).map(send).collect();
+    let errors = || text(&std::fs::read(dir.path().join("errors")).expect("read"));
+    wait_for("the sentence", || errors().contains("EMFILE"));
+    // weir tries again while the others wait, and takes them when these leave.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    drop(sockets);
+    lines_of(&dir.path().join("out"), 60);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(child.0.try_wait().expect("a state").is_none(), "it runs on: {}", errors());
+    drop(send(60));
+    let mut lines = lines_of(&dir.path().join("out"), 61);
+    lines.sort_by_key(|line| line.parse::<usize>().expect("a number"));
+    assert!(lines.into_iter().eq((0..61).map(|number| number.to_string())), "{}", errors());
+}

@@ -18,19 +18,20 @@ impl Engine {
             true => self.connections += 1,
             false => self.others.push(number),
         }
-        self.poll(number)
+        self.set_polled(number)
     }
 
     /// Adds the descriptor of a source to the inner set, or removes it, as the source wants.
-    pub(super) fn poll(&mut self, number: usize) -> Result<(), Error> {
+    fn set_polled(&mut self, number: usize) -> Result<(), Error> {
         let entry = &mut self.sources[number];
-        if let Some(fd) = entry.source.poll_fd()
-            && !entry.polled
-        {
-            epoll::add(&self.inner, fd, EventData::new_u64(number as u64), EventFlags::IN)
-                .map_err(|errno| epoll_error("add to", errno))?;
-            entry.polled = true;
-        }
+        let wanted = entry.source.wants_poll();
+        let Some(fd) = entry.source.poll_fd().filter(|_| wanted != entry.polled) else { return Ok(()) };
+        let changed = match wanted {
+            true => epoll::add(&self.inner, fd, EventData::new_u64(number as u64), EventFlags::IN),
+            false => epoll::delete(&self.inner, fd),
+        };
+        changed.map_err(|errno| epoll_error("change", errno))?;
+        entry.polled = wanted;
         Ok(())
     }
 
@@ -81,40 +82,18 @@ impl Engine {
 
     pub(super) fn after(&mut self, number: usize, progress: SourceProgress) -> Result<(), Error> {
         match progress {
-            SourceProgress::Open => {
-                let wants_poll = self.sources[number].source.poll_fd().is_some();
-                if wants_poll != self.sources[number].polled {
-                    self.unpoll_if_unwanted(number);
-                    self.poll(number)?;
-                }
+            SourceProgress::Open => self.set_polled(number),
+            SourceProgress::Ended => {
+                self.remove(number);
+                Ok(())
             }
-            // A descriptor at its end would be ready for ever.
-            SourceProgress::Finishing => self.stop_polling(number),
-            SourceProgress::Ended => self.remove(number),
         }
-        Ok(())
-    }
-
-    pub(super) fn unpoll_if_unwanted(&mut self, number: usize) {
-        if self.sources[number].polled && self.sources[number].source.poll_fd().is_none() {
-            self.sources[number].polled = false;
-        }
-    }
-
-    pub(super) fn stop_polling(&mut self, number: usize) {
-        let entry = &mut self.sources[number];
-        if entry.polled
-            && let Some(fd) = entry.source.poll_fd()
-        {
-            let _ = epoll::delete(&self.inner, fd);
-        }
-        // It stays marked, so that it is not added again.
-        entry.polled = true;
     }
 
     pub(super) fn remove(&mut self, number: usize) {
         let entry = self.sources.remove(number);
-        if let Some(fd) = entry.source.poll_fd() {
+        // Another descriptor can have the same open file, and would keep it in the set.
+        if let Some(fd) = entry.source.poll_fd().filter(|_| entry.polled) {
             let _ = epoll::delete(&self.inner, fd);
         }
         match entry.source.is_connection() {

@@ -138,6 +138,10 @@ impl Source for PacketSource {
         Some(self.socket.as_fd())
     }
 
+    fn wants_poll(&self) -> bool {
+        !self.ended
+    }
+
     fn is_connection(&self) -> bool {
         self.is_connection
     }
@@ -174,11 +178,7 @@ impl Source for PacketSource {
             }
         }
         collector.report_dropped(&mut self.intake);
-        match (self.ended, self.held.is_some()) {
-            (false, _) => SourceProgress::Open,
-            (true, true) => SourceProgress::Finishing,
-            (true, false) => SourceProgress::Ended,
-        }
+        if self.ended && self.held.is_none() { SourceProgress::Ended } else { SourceProgress::Open }
     }
 
     fn finish(&mut self, collector: &mut Collector) -> SourceProgress {

@@ -55,6 +55,10 @@ impl Source for Fifo {
         self.reader.poll_fd()
     }
 
+    fn wants_poll(&self) -> bool {
+        self.reader.wants_poll()
+    }
+
     fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
         self.reader.read(collector, added)
     }

@@ -31,7 +31,7 @@ enum Kind {
 
 /// A socket that accepts connections, and its pause after errors.
 struct Listener {
-    socket: Option<OwnedFd>,
+    socket: OwnedFd,
     kind: Kind,
     base_name: String,
     accepted: u64,
@@ -79,15 +79,7 @@ fn listening(
 ) -> Result<Box<dyn Source>, Error> {
     listen(&socket, BACKLOG)
         .map_err(|errno| Error::call("listen", &base_name, &io_error(errno), "choose another address"))?;
-    Ok(Box::new(Listener {
-        socket: Some(socket),
-        kind,
-        base_name,
-        accepted: 0,
-        name,
-        pause: None,
-        reported: false,
-    }))
+    Ok(Box::new(Listener { socket, kind, base_name, accepted: 0, name, pause: None, reported: false }))
 }
 
 /// Returns the name of the sources of a socket: its file name without a suffix.
@@ -134,13 +126,16 @@ impl Listener {
 
 impl Source for Listener {
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.socket.as_ref().filter(|_| self.pause.is_none()).map(AsFd::as_fd)
+        Some(self.socket.as_fd())
+    }
+
+    fn wants_poll(&self) -> bool {
+        self.pause.is_none()
     }
 
     fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
         for _ in 0..ACCEPTS {
-            let Some(socket) = &self.socket else { return SourceProgress::Ended };
-            match accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            match accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(connection) => {
                     self.reported = false;
                     let source = self.source_of(connection, &collector.options);
@@ -158,7 +153,7 @@ impl Source for Listener {
     }
 
     fn resume(&mut self, _collector: &mut Collector) -> SourceProgress {
-        if self.socket.is_some() { SourceProgress::Open } else { SourceProgress::Ended }
+        SourceProgress::Open
     }
 
     fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
@@ -176,7 +171,6 @@ impl Source for Listener {
     }
 
     fn finish(&mut self, _collector: &mut Collector) -> SourceProgress {
-        self.socket = None;
         SourceProgress::Ended
     }
 

@@ -23,18 +23,22 @@ use crate::options::{LogOptions, SourceSpec};
 /// The state of a source after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourceProgress {
-    /// The source may send more.
+    /// The source may send more, or holds records that are not in the log yet.
     Open,
-    /// The source sends nothing more; its held records are not in the log yet.
-    Finishing,
     /// The source can be removed.
     Ended,
 }
 
 /// A source of records.
 pub(crate) trait Source: Send {
-    /// Returns the descriptor that becomes readable; none if the source is always readable, or reads at times.
+    /// Returns the descriptor that becomes readable: the same one as long as the source exists. None if the source reads at
+    /// times.
     fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Returns whether to wait for the descriptor now. A descriptor at its end would be readable for ever.
+    fn wants_poll(&self) -> bool {
+        true
+    }
 
     /// Returns whether the source can be read at any time without waiting.
     fn is_always_ready(&self) -> bool {

@@ -97,7 +97,7 @@ impl Reader {
     fn end(&mut self, collector: &mut Collector) -> SourceProgress {
         self.ended = true;
         if !collector.end(&mut self.intake) || (self.acks && self.intake.has_unacknowledged()) {
-            return SourceProgress::Finishing;
+            return SourceProgress::Open;
         }
         SourceProgress::Ended
     }
@@ -115,7 +115,11 @@ impl Reader {
 
 impl Source for Reader {
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
-        (!self.always_ready).then(|| self.fd.as_fd())
+        Some(self.fd.as_fd())
+    }
+
+    fn wants_poll(&self) -> bool {
+        !self.always_ready && !self.ended
     }
 
     fn is_always_ready(&self) -> bool {
@@ -143,7 +147,7 @@ impl Source for Reader {
         match (self.ended, done) {
             (false, _) => SourceProgress::Open,
             (true, true) if !(self.acks && self.intake.has_unacknowledged()) => SourceProgress::Ended,
-            (true, _) => SourceProgress::Finishing,
+            (true, _) => SourceProgress::Open,
         }
     }
 
