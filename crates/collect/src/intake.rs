@@ -98,9 +98,7 @@ impl Intake {
     pub(crate) fn has_unacknowledged(&self) -> bool {
         !self.durable.is_empty()
     }
-}
 
-impl Intake {
     pub(crate) fn drop_one(&mut self) {
         self.counts.dropped += 1;
         self.unreported += 1;

@@ -20,10 +20,7 @@ impl Collector {
 
     /// Appends what is held as an unfinished record. Returns whether nothing is left.
     pub(crate) fn end_record(&mut self, intake: &mut Intake) -> bool {
-        let data = std::mem::take(&mut intake.held);
-        let consumed = self.divide(intake, &data);
-        intake.held = data;
-        intake.held.drain(..consumed);
+        self.divide_held(intake);
         if self.sink.is_stalled() {
             return !intake.has_held();
         }

@@ -105,19 +105,24 @@ impl Collector {
         if self.options.overflow == Overflow::DropOldest {
             self.report_dropped(intake);
         }
-        let data = std::mem::take(&mut intake.held);
         intake.kept = 0;
-        let consumed = self.divide(intake, &data);
-        intake.held = data;
-        intake.held.drain(..consumed);
+        self.divide_held(intake);
         if !self.sink.is_stalled() {
             self.report_dropped(intake);
         }
         !intake.ended || self.end(intake)
     }
 
+    /// Appends the whole records of the held bytes.
+    pub(super) fn divide_held(&mut self, intake: &mut Intake) {
+        let data = std::mem::take(&mut intake.held);
+        let consumed = self.divide(intake, &data);
+        intake.held = data;
+        intake.held.drain(..consumed);
+    }
+
     /// Appends whole records. Returns the length of the bytes that need not be held.
-    pub(super) fn divide(&mut self, intake: &mut Intake, data: &[u8]) -> usize {
+    fn divide(&mut self, intake: &mut Intake, data: &[u8]) -> usize {
         let mut at = 0;
         while !self.sink.is_stalled() {
             if self.formatter.passes_bytes() && intake.joiner.is_none() {

@@ -48,19 +48,17 @@ impl LogSink {
 
     /// Writes and syncs everything now, and waits for it. Returns whether it is durable.
     pub(crate) fn sync_now(&mut self) -> bool {
-        let _ = self.syncer.wait();
-        self.flush();
-        if self.stall.is_some() || self.sync_failed.is_some() {
-            return false;
-        }
-        let mut files = std::mem::take(&mut self.rotated);
-        files.extend(self.file.sync_fd());
-        self.counts.syncs += 1;
-        self.unsynced = 0;
-        self.syncer.request(files, self.counts.records);
+        self.wait_for_sync();
+        self.request_sync();
+        self.wait_for_sync() && self.sync_failed.is_none()
+    }
+
+    /// Waits for the sync in progress. Returns whether there was one.
+    fn wait_for_sync(&mut self) -> bool {
         let Some(done) = self.syncer.wait() else { return false };
+        // The kernel reports an error once, so no result may be dropped.
         self.note_sync(&done, Instant::now());
-        done.result.is_ok()
+        true
     }
 
     /// Takes the result of a sync: how many records of the log it covers.

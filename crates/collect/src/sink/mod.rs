@@ -172,17 +172,21 @@ impl LogSink {
         if self.stall.is_some() {
             return Err(Stalled);
         }
-        let delimiter = if self.open_record { self.delimiter() } else { &[] };
-        self.rotate_before(bytes.len() + delimiter.len());
-        if self.options.flush == Flush::None || self.file.room() < bytes.len() + delimiter.len() {
+        let delimiter = match self.options.framing {
+            Framing::Delimiter(delimiter) if self.open_record => Some(delimiter),
+            _ => None,
+        };
+        let length = bytes.len() + usize::from(delimiter.is_some());
+        self.rotate_before(length);
+        if self.options.flush == Flush::None || self.file.room() < length {
             self.flush();
             if self.stall.is_some() {
                 return Err(Stalled);
             }
         }
         self.open_record = false;
-        if !delimiter.is_empty() {
-            self.put(delimiter);
+        if let Some(delimiter) = delimiter {
+            self.put(&[delimiter]);
         }
         self.put(bytes);
         self.counts.records += records as u64;
@@ -195,22 +199,6 @@ impl LogSink {
         self.append(bytes, 1)?;
         self.open_record = true;
         Ok(())
-    }
-
-    fn delimiter(&self) -> &'static [u8] {
-        const BYTES: [u8; 256] = {
-            let mut bytes = [0; 256];
-            let mut byte = 0;
-            while byte < 256 {
-                bytes[byte] = byte as u8;
-                byte += 1;
-            }
-            bytes
-        };
-        match self.options.framing {
-            Framing::Delimiter(byte) => &BYTES[usize::from(byte)..=usize::from(byte)],
-            _ => &[],
-        }
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -292,11 +280,7 @@ impl LogSink {
     /// Returns when [`LogSink::on_time`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let retry_at = self.stall.as_ref().map(|stall| stall.retry_at);
-        let rotate_at = self.options.rotation.interval.filter(|_| self.file.bytes() > 0);
-        let rotate_at = rotate_at.map(|interval| {
-            (self.file.since() + interval).max(self.rotate_after.unwrap_or(self.file.since()))
-        });
-        [retry_at, self.flush_at, self.sync_at, rotate_at].into_iter().flatten().min()
+        [retry_at, self.flush_at, self.sync_at, self.rotate_at()].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -310,13 +294,16 @@ impl LogSink {
             self.sync_at = None;
             self.request_sync();
         }
-        if let Some(interval) = self.options.rotation.interval
-            && self.file.bytes() > 0
-            && self.file.since() + interval <= now
-            && self.rotate_after.is_none_or(|at| at <= now)
-        {
+        if self.rotate_at().is_some_and(|at| at <= now) {
             self.rotate();
         }
+    }
+
+    /// Returns when the log is rotated because of its age.
+    fn rotate_at(&self) -> Option<Instant> {
+        let interval = self.options.rotation.interval.filter(|_| self.file.bytes() > 0)?;
+        let at = self.file.since() + interval;
+        Some(self.rotate_after.map_or(at, |after| at.max(after)))
     }
 
     /// Writes and syncs all accepted bytes, and waits for the finished files.
