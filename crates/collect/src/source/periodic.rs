@@ -41,20 +41,26 @@ impl Ticker {
     }
 }
 
-/// Reads a file at intervals. Each content is a record; several lines are several records.
-struct FileReader {
-    path: PathBuf,
+/// A source that does its task at each tick.
+struct PeriodicSource {
     ticker: Ticker,
-    intake: Intake,
-    failing: bool,
+    task: Task,
     ended: bool,
 }
 
-/// Runs a shell command at intervals. Its output lines are records.
-struct CommandRunner {
-    command: String,
-    ticker: Ticker,
-    ended: bool,
+/// The task of a tick.
+enum Task {
+    /// Reads a file. Each content is a record; several lines are several records.
+    Read(Box<FileReader>),
+    /// Runs a shell command, whose output lines are records.
+    Run(String),
+}
+
+/// A file that is read, such as a sensor's.
+struct FileReader {
+    path: PathBuf,
+    intake: Intake,
+    failing: bool,
 }
 
 /// The most that one read of a file takes.
@@ -66,17 +72,18 @@ pub(super) fn read_file(
     options: &LogOptions,
 ) -> Result<Box<dyn Source>, Error> {
     let intake = Intake::new(base_name(path), None, options);
-    Ok(Box::new(FileReader {
-        path: path.into(),
-        ticker: Ticker::new(interval),
-        intake,
-        failing: false,
-        ended: false,
-    }))
+    let reader = FileReader { path: path.into(), intake, failing: false };
+    Ok(PeriodicSource::boxed(interval, Task::Read(Box::new(reader))))
 }
 
 pub(super) fn run_command(command: &str, interval: Duration) -> Result<Box<dyn Source>, Error> {
-    Ok(Box::new(CommandRunner { command: command.into(), ticker: Ticker::new(interval), ended: false }))
+    Ok(PeriodicSource::boxed(interval, Task::Run(command.into())))
+}
+
+impl PeriodicSource {
+    fn boxed(interval: Duration, task: Task) -> Box<dyn Source> {
+        Box::new(Self { ticker: Ticker::new(interval), task, ended: false })
+    }
 }
 
 impl FileReader {
@@ -104,44 +111,18 @@ impl FileReader {
     }
 }
 
-impl Source for FileReader {
-    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn read(&mut self, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
-        SourceProgress::Open
-    }
-
-    fn resume(&mut self, _collector: &mut Collector) -> SourceProgress {
-        if self.ended { SourceProgress::Ended } else { SourceProgress::Open }
-    }
-
-    fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
-        (!self.ended).then_some(self.ticker.next)
-    }
-
-    fn on_time(&mut self, now: Instant, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {
-        if !self.ended && self.ticker.is_due(now) {
-            self.read_once(collector);
-        }
-    }
-
-    fn begin_end(&mut self) {
-        self.ended = true;
-    }
-
-    fn finish(&mut self, _collector: &mut Collector) -> SourceProgress {
-        self.ended = true;
-        SourceProgress::Ended
-    }
-
-    fn intake(&self) -> Option<&Intake> {
-        Some(&self.intake)
+/// Starts a shell command, whose outputs are sources until it ends.
+fn start(command: &str, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) {
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command);
+    let name = command.split_whitespace().next().unwrap_or("sh");
+    match child::spawn(shell, &base_name(Path::new(name)), &collector.options, false) {
+        Ok(sources) => added.extend(sources),
+        Err(error) => collector.messages.push(error.to_string()),
     }
 }
 
-impl Source for CommandRunner {
+impl Source for PeriodicSource {
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -162,13 +143,9 @@ impl Source for CommandRunner {
         if self.ended || !self.ticker.is_due(now) {
             return;
         }
-        let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(&self.command);
-        let name = self.command.split_whitespace().next().unwrap_or("sh");
-        let name = base_name(Path::new(name));
-        match child::spawn(command, &name, &collector.options, false) {
-            Ok(sources) => added.extend(sources),
-            Err(error) => collector.messages.push(error.to_string()),
+        match &mut self.task {
+            Task::Read(reader) => reader.read_once(collector),
+            Task::Run(command) => start(command, collector, added),
         }
     }
 
@@ -182,7 +159,10 @@ impl Source for CommandRunner {
     }
 
     fn intake(&self) -> Option<&Intake> {
-        None
+        match &self.task {
+            Task::Read(reader) => Some(&reader.intake),
+            Task::Run(_) => None,
+        }
     }
 }
 
