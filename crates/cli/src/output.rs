@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::console;
 use crate::output_file::{OutputFile, is_stdout};
 
 /// `--json FILE` and `--quiet`. With [`TableFiles`] also `--csv FILE` and `--markdown FILE`.
@@ -115,6 +116,18 @@ impl OutputFiles {
     /// Returns whether a JSON document was asked for and is not written yet.
     pub fn wants_json(&self) -> bool {
         self.json.is_some()
+    }
+
+    /// Prints the screen, unless nothing is printed there, and writes `document` as JSON if `--json` was given.
+    pub fn present<D: Serialize>(
+        &mut self,
+        screen: impl FnOnce() -> String,
+        document: &D,
+    ) -> Result<(), String> {
+        if self.shows_screen() {
+            console::print_screen(&screen())?;
+        }
+        self.write_json(document)
     }
 
     /// Writes `document` as JSON if `--json` was given.

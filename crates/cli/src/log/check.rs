@@ -8,7 +8,6 @@ use weir_collect::check::{CheckOptions, check};
 use weir_tui::style::stdout_style;
 
 use super::options::parse_regex;
-use crate::console;
 use crate::exit_status::{FAILED, USAGE};
 use crate::output::OutputOptions;
 
@@ -67,11 +66,7 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let printed = match files.shows_screen() {
-        true => console::print_screen(&weir_report::log::check_screen(&document, &stdout_style())),
-        false => Ok(()),
-    };
-    match printed.and_then(|()| files.write_json(&document)) {
+    match files.present(|| weir_report::log::check_screen(&document, &stdout_style()), &document) {
         Ok(()) if document.is_good() => ExitCode::SUCCESS,
         Ok(()) => ExitCode::from(FAILED),
         Err(error) => {

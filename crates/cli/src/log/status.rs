@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use weir_tui::style::stdout_style;
 
-use crate::console;
 use crate::exit_status::{FAILED, USAGE};
 use crate::output::OutputOptions;
 
@@ -48,11 +47,7 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let printed = match files.shows_screen() {
-        true => console::print_screen(&weir_report::log::status_screen(&document, &stdout_style())),
-        false => Ok(()),
-    };
-    match printed.and_then(|()| files.write_json(&document)) {
+    match files.present(|| weir_report::log::status_screen(&document, &stdout_style()), &document) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln_lossy!("weir: {error}");
