@@ -5,6 +5,7 @@ mod position;
 mod watch;
 
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -97,7 +98,8 @@ impl Follow {
         // The paths are opened before the events are read: every rename before an opening has its event then, so that renamed
         // files come before the file that has their name now.
         let paths = self.watch.matching_paths();
-        let opened: Vec<_> = paths.into_iter().map(|path| (Followed::open(&path, &path), path)).collect();
+        let new_paths = paths.into_iter().filter(|path| !self.leads_to_known(path));
+        let opened: Vec<_> = new_paths.map(|path| (Followed::open(&path, &path), path)).collect();
         let (renamed, overflowed) = self.watch.take_renamed();
         for file in renamed {
             // It had the followed name for so short a time that it was not opened.
@@ -118,6 +120,12 @@ impl Follow {
             file.renamed = !file.followed.is_at_path();
         }
         self.has_more = true;
+    }
+
+    /// Returns whether the path leads to an open file, which need not be opened again.
+    fn leads_to_known(&self, path: &Path) -> bool {
+        let identity = std::fs::metadata(path).map(|about| (about.dev(), about.ino()));
+        identity.is_ok_and(|identity| self.files.iter().any(|file| file.followed.identity() == identity))
     }
 
     fn is_known(&self, followed: &Followed) -> bool {

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -60,19 +60,8 @@ impl Followed {
     /// # Errors
     /// As open(2); InvalidInput if it is no regular file.
     pub(super) fn open(at: &Path, path: &Path) -> io::Result<Self> {
-        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOATIME;
-        let plain = rustix::fs::OFlags::NONBLOCK;
-        let open =
-            |flags: rustix::fs::OFlags| File::options().read(true).custom_flags(flags.bits() as i32).open(at);
-        // O_NOATIME is for the owner only.
-        let file = open(flags).or_else(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => open(plain),
-            _ => Err(error),
-        })?;
+        let file = weir_sys::file_system::open_regular(at)?;
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
         let (device, inode) = (metadata.dev(), metadata.ino());
         Ok(Self {
             file,
@@ -93,7 +82,7 @@ impl Followed {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Returns whether the path leads to this file.
+    /// Returns whether its own path leads to this file.
     pub(super) fn is_at_path(&self) -> bool {
         std::fs::metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity())
     }
