@@ -2,6 +2,7 @@
 //! observed size of the calls agree, so that the option is certain to set that size.
 
 use weir_model::Direction;
+use weir_model::Untrusted;
 use weir_model::trace::{Image, StreamCounts};
 
 use crate::context::RuleContext;
@@ -15,10 +16,11 @@ impl RuleContext<'_> {
     pub fn block_option(&self, stream: &StreamCounts) -> Option<String> {
         let (_, image) = self.image_at(stream.pid, stream.first_s)?;
         let size = exact_size(stream)?;
+        let argv: Vec<&str> = image.argv.iter().map(Untrusted::exact).collect();
         match program(image)? {
-            "dd" => dd(&image.argv, size),
-            "tar" => tar(&image.argv, size),
-            "cpio" => cpio(&image.argv, stream, size),
+            "dd" => dd(&argv, size),
+            "tar" => tar(&argv, size),
+            "cpio" => cpio(&argv, stream, size),
             _ => None,
         }
     }
@@ -26,7 +28,7 @@ impl RuleContext<'_> {
 
 /// Returns the name of a program that was executed under its own name, not as one of many in one executable (busybox).
 fn program(image: &Image) -> Option<&str> {
-    let file = image.exe.rsplit('/').next()?;
+    let file = image.exe.exact().rsplit('/').next()?;
     (file == image.comm && !image.argv.is_empty()).then_some(file)
 }
 
@@ -58,7 +60,7 @@ fn dd_bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-fn dd(argv: &[String], size: u64) -> Option<String> {
+fn dd(argv: &[&str], size: u64) -> Option<String> {
     let operand = |name: &str| argv.iter().rev().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     if operand("ibs").or(operand("obs")).or(operand("cbs")).is_some() {
         return None;
@@ -75,32 +77,32 @@ fn dd(argv: &[String], size: u64) -> Option<String> {
     };
     Some(format!(
         "dd with bs=64K instead of {}{blocks}",
-        operand("bs").map_or("512".into(), |bs| format!("bs={bs}"))
+        operand("bs").map_or("512".into(), |bs| format!("bs={}", Untrusted::from(bs)))
     ))
 }
 
-fn tar(argv: &[String], size: u64) -> Option<String> {
-    let long = |word: &String| word.strip_prefix("--blocking-factor=").map(str::to_string);
-    let short = |word: &String| word.strip_prefix("-b").map(str::to_string);
+fn tar(argv: &[&str], size: u64) -> Option<String> {
+    let long = |word: &str| word.strip_prefix("--blocking-factor=").map(str::to_string);
+    let short = |word: &str| word.strip_prefix("-b").map(str::to_string);
     let attached = argv
         .iter()
         .skip(1)
         .find_map(|word| long(word).or_else(|| short(word)))
         .filter(|text| !text.is_empty());
     let separate = || {
-        let at = argv.iter().position(|word| word == "-b" || word == "--blocking-factor")?;
-        argv.get(at + 1).cloned()
+        let at = argv.iter().position(|word| *word == "-b" || *word == "--blocking-factor")?;
+        argv.get(at + 1).map(|word| word.to_string())
     };
     let factor: u64 = attached.or_else(separate)?.parse().ok()?;
     (factor.checked_mul(TAPE_BLOCK)? == size).then(|| "tar with -b 128, for blocks of 64 KiB".into())
 }
 
 /// The options of cpio(1) set the size of the archive's blocks: what it writes with -o and reads with -i.
-fn cpio(argv: &[String], stream: &StreamCounts, size: u64) -> Option<String> {
-    let is_flag = |word: &&String, flag: char| {
+fn cpio(argv: &[&str], stream: &StreamCounts, size: u64) -> Option<String> {
+    let is_flag = |word: &str, flag: char| {
         word.strip_prefix('-').is_some_and(|flags| !flags.starts_with('-') && flags.contains(flag))
     };
-    let has = |flag: char, long: &str| argv.iter().skip(1).any(|word| is_flag(&word, flag) || word == long);
+    let has = |flag: char, long: &str| argv.iter().skip(1).any(|word| is_flag(word, flag) || *word == long);
     let archive = match stream.direction {
         Direction::Out => has('o', "--create") && stream.fd == 1,
         _ => has('i', "--extract") && stream.fd == 0,
@@ -115,8 +117,8 @@ fn cpio(argv: &[String], stream: &StreamCounts, size: u64) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<String> {
-        line.split(' ').map(str::to_string).collect()
+    fn words(line: &str) -> Vec<&str> {
+        line.split(' ').collect()
     }
 
     #[test]

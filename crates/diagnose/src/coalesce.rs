@@ -137,6 +137,6 @@ impl RuleContext<'_> {
 
     /// Returns whether an open file is a device on which a later call has the same effect.
     pub fn is_passive_device(&self, file: u32) -> bool {
-        PASSIVE_DEVICES.contains(&self.file(file).map_or("", |file| file.path.as_str()))
+        PASSIVE_DEVICES.contains(&self.file(file).map_or("", |file| file.path.exact()))
     }
 }

@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use weir_model::trace::{
     Buffer, Call, Image, Op, OpenFile, Prices, Process, Recording, SnapshotMoment, StreamCounts, StreamTable,
 };
-use weir_model::{Direction, StreamKind};
+use weir_model::{Direction, StreamKind, Untrusted};
 
 use crate::grouped::Grouped;
 use crate::run_advice::RunPlanner;
@@ -78,7 +78,7 @@ pub(crate) struct RuleContext<'a> {
     /// repeated calls are not all recorded as events.
     pub directory_syncs: Vec<(f64, u32)>,
     /// Absolute paths that were unlinked or renamed, with the time of the last such call.
-    pub removed_names: HashMap<&'a str, f64>,
+    pub removed_names: HashMap<&'a Untrusted, f64>,
     pub signals_sent: Vec<SentSignal>,
     /// Sampling gaps by process, from and to; process 0 has those of all processes.
     gaps: HashMap<u32, Vec<(f64, f64)>>,
@@ -266,7 +266,7 @@ impl<'a> RuleContext<'a> {
                 format!("{}:{}", file.dev, file.ino)
             }
             Some(file) if file.path.is_empty() => format!("#{}", file.id),
-            Some(file) => file.path.clone(),
+            Some(file) => file.path.exact().to_string(),
             None => format!("#{file}"),
         }
     }
@@ -288,7 +288,7 @@ impl<'a> RuleContext<'a> {
 }
 
 fn is_fifo(file: &OpenFile) -> bool {
-    file.kind == StreamKind::Pipe && file.path.starts_with('/')
+    file.kind == StreamKind::Pipe && file.path.exact().starts_with('/')
 }
 
 /// Returns whether the shorter text is not empty and is a prefix of the other.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_model::trace::CallSite;
-use weir_model::{Finding, Gain, Severity};
+use weir_model::{Finding, Gain, Severity, Untrusted};
 
 use crate::context::RuleContext;
 use crate::rule::Rule;
@@ -22,7 +22,7 @@ impl RuleContext<'_> {
         fd: i32,
         file: Option<u32>,
     ) -> FindingBuilder {
-        let path = file.and_then(|id| self.file(id)).map_or(String::new(), |file| file.path.clone());
+        let path = file.and_then(|id| self.file(id)).map(|file| file.path.clone()).unwrap_or_default();
         FindingBuilder(Finding {
             id: rule.finding_id(),
             severity,
@@ -46,11 +46,11 @@ impl RuleContext<'_> {
 
     /// Returns the name of a process as it was at a time: execve(2) changes it.
     pub fn name_at(&self, pid: u32, at_s: f64) -> String {
-        process_name(self.image_at(pid, at_s).map(|(_, image)| image.comm.as_str()), pid)
+        process_name(self.image_at(pid, at_s).map(|(_, image)| &image.comm), pid)
     }
 }
 
-fn process_name(comm: Option<&str>, pid: u32) -> String {
+fn process_name(comm: Option<&Untrusted>, pid: u32) -> String {
     match comm {
         Some(comm) if !comm.is_empty() => format!("{comm} ({pid})"),
         _ => format!("process {pid}"),
@@ -84,7 +84,7 @@ impl FindingBuilder {
     }
 
     /// Replaces the path of the open file.
-    pub fn path(mut self, path: &str) -> Self {
+    pub fn path(mut self, path: &Untrusted) -> Self {
         self.0.path = path.into();
         self
     }

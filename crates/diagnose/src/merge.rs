@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use weir_model::{Finding, Gain};
+use weir_model::{Finding, Gain, Untrusted};
 
 use crate::context::RuleContext;
 use crate::rule::{MergeKey, Supersedes};
@@ -48,7 +48,7 @@ fn without_consequences(context: &RuleContext, found: Vec<Finding>) -> Vec<Findi
 }
 
 /// Returns the first name of each path that is a further name of a file: findings may use any of its names.
-fn first_names(context: &RuleContext) -> HashMap<String, String> {
+fn first_names(context: &RuleContext) -> HashMap<Untrusted, Untrusted> {
     let files = context.recording.files.iter().filter_map(|file| Some((file, file.same_as?)));
     files.filter_map(|(file, first)| Some((file.path.clone(), context.file(first)?.path.clone()))).collect()
 }
@@ -58,8 +58,9 @@ fn merge_processes(context: &RuleContext, found: Vec<Finding>) -> Vec<Finding> {
     let mut groups: BTreeMap<_, Vec<Finding>> = BTreeMap::new();
     for finding in found {
         let images = context.process(finding.pid).map(|process| process.images.last());
-        let program =
-            images.flatten().map_or(format!("#{}", finding.pid), |image| image.exe.clone() + &image.comm);
+        let program = images
+            .flatten()
+            .map_or(format!("#{}", finding.pid), |image| image.exe.exact().to_string() + image.comm.exact());
         let fd = match rule_of(&finding).merge {
             MergeKey::Descriptor => finding.fd,
             MergeKey::Program => -1,

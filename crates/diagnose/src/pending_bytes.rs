@@ -147,7 +147,7 @@ impl<'a> RuleContext<'a> {
 
     fn loss_sentence(&self, snapshot: &BufferSnapshot, buffer: &Buffer, bytes: u64, how: &str) -> String {
         let file = self.file_at(snapshot.pid, buffer.fd, snapshot.at_s);
-        let path = file.and_then(|file| self.file(file)).map_or("?", |file| &file.path);
+        let path = file.and_then(|file| self.file(file)).map_or("?".into(), |file| file.path.to_string());
         let inherited = (buffer.pending_bytes - bytes) as usize;
         let text = buffer.pending.get(inherited..).unwrap_or_default();
         let shown = if text.is_empty() { String::new() } else { format!(", beginning {}", preview(text)) };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_model::trace::{Buffer, Hop, PipeEnd, Pipeline, SnapshotMoment, StreamCounts};
-use weir_model::{Direction, Mode, StreamKind};
+use weir_model::{Direction, Mode, StreamKind, Untrusted};
 
 use crate::context::RuleContext;
 
@@ -49,7 +49,7 @@ fn hops(context: &RuleContext) -> Vec<Hop> {
 }
 
 fn hop(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> Hop {
-    let pipe = context.file(writer.file).map_or("?", |file| &file.path).to_string();
+    let pipe = context.file(writer.file).map_or(Untrusted::placeholder("?"), |file| file.path.clone());
     let pipe_bytes = [writer, reader].iter().find_map(|stream| context.file(stream.file)?.pipe_bytes);
     let (writer, reader) = (pipe_end(context, writer), pipe_end(context, reader));
     let holds_lines = writer.mode == Some(Mode::Full) || writer.waiting_bytes > 0;
@@ -71,7 +71,9 @@ fn pipe_end(context: &RuleContext, stream: &StreamCounts) -> PipeEnd {
     let by_calls = if output { mode_of_calls(stream) } else { None };
     PipeEnd {
         pid: stream.pid,
-        comm: context.process(stream.pid).map_or("?", |process| process.comm()).into(),
+        comm: context
+            .process(stream.pid)
+            .map_or(Untrusted::placeholder("?"), |process| process.comm().clone()),
         fd: stream.fd,
         calls: stream.calls,
         bytes: stream.bytes,

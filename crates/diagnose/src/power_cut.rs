@@ -69,7 +69,7 @@ impl<'a> RenameHistory<'a> {
         for stream in context.streams(Direction::Out).filter(|stream| stream.bytes > 0) {
             let file = context.recording.file(stream.file);
             if let Some(file) = file.filter(|file| file.is_made_by_opening()) {
-                let first_s = written.entry(&file.path).or_insert(stream.first_s);
+                let first_s = written.entry(file.path.exact()).or_insert(stream.first_s);
                 *first_s = first_s.min(stream.first_s);
             }
             if context.is_channel(stream) {
@@ -80,7 +80,7 @@ impl<'a> RenameHistory<'a> {
             renames: HashMap::new(),
             created: HashSet::new(),
             written,
-            new_names: renamed.iter().map(|renamed| renamed.to.as_str()).collect(),
+            new_names: renamed.iter().map(|renamed| renamed.to.exact()).collect(),
             feeders,
             sources: HashMap::new(),
         }
@@ -88,11 +88,12 @@ impl<'a> RenameHistory<'a> {
 
     /// Adds a rename to the history and returns what a power cut after it may destroy.
     pub fn loss<'b: 'a>(&mut self, context: &RuleContext<'b>, renamed: &'a RenamedFile) -> PowerCutLoss {
-        let (renames, since_s) = self.renames.entry((renamed.pid, &renamed.to)).or_insert((0, renamed.at_s));
+        let (renames, since_s) =
+            self.renames.entry((renamed.pid, renamed.to.exact())).or_insert((0, renamed.at_s));
         *renames += 1;
         let is_state = *renames >= STATE_RENAMES && renamed.at_s - *since_s >= STATE_S;
-        let written = self.written.get(renamed.to.as_str()).is_some_and(|&first_s| first_s < renamed.at_s);
-        let made_in_run = !self.created.insert(&renamed.to) || written;
+        let written = self.written.get(renamed.to.exact()).is_some_and(|&first_s| first_s < renamed.at_s);
+        let made_in_run = !self.created.insert(renamed.to.exact()) || written;
         match renamed.replaced {
             Some(false) => PowerCutLoss::NewContent,
             _ if is_state => PowerCutLoss::OldContent,
@@ -108,7 +109,7 @@ impl<'a> RenameHistory<'a> {
             .sources
             .entry(renamed.writer)
             .or_insert_with(|| context.writer_sources(renamed.writer, &self.feeders));
-        let own = sources.read_by_path.get(renamed.to.as_str()).copied().unwrap_or(0);
+        let own = sources.read_by_path.get(renamed.to.exact()).copied().unwrap_or(0);
         let replaced = sources.read_by_path.iter().filter(|(path, _)| self.new_names.contains(*path));
         let replaced_bytes: u64 = replaced.map(|(_, bytes)| bytes).sum();
         let ratio = (sources.read - replaced_bytes) as f64 / sources.written.max(1) as f64;
@@ -138,7 +139,7 @@ impl<'a> RuleContext<'a> {
     fn add_source(&self, stream: &StreamCounts, sources: &mut WriterSources<'a>) {
         if let Some(file) = self.data_input(stream) {
             sources.read += stream.bytes;
-            *sources.read_by_path.entry(&file.path).or_default() += stream.bytes;
+            *sources.read_by_path.entry(file.path.exact()).or_default() += stream.bytes;
         }
     }
 
@@ -154,7 +155,7 @@ impl<'a> RuleContext<'a> {
     fn data_input(&self, stream: &StreamCounts) -> Option<&'a OpenFile> {
         let named = self.recording.file(stream.file)?;
         let reads = stream.direction == Direction::In && stream.bytes > 0 && named.kind == StreamKind::File;
-        let system = SYSTEM.iter().any(|start| named.path.starts_with(start));
+        let system = SYSTEM.iter().any(|start| named.path.exact().starts_with(start));
         let file = self.recording.first_name(stream.file);
         file.filter(|_| reads && !system && !self.is_code(stream, named))
     }
@@ -171,10 +172,10 @@ impl<'a> RuleContext<'a> {
             SourceLanguage::Java => &[".jar", ".class"],
             _ => &[],
         };
-        let library = file.path.ends_with(".so") || file.path.contains(".so.");
+        let library = file.path.exact().ends_with(".so") || file.path.exact().contains(".so.");
 
         library
-            || endings.iter().any(|ending| file.path.ends_with(ending))
+            || endings.iter().any(|ending| file.path.exact().ends_with(ending))
             || is_interpreted(language) && self.is_script(stream, file)
     }
 
@@ -182,8 +183,8 @@ impl<'a> RuleContext<'a> {
     fn is_script(&self, stream: &StreamCounts, file: &OpenFile) -> bool {
         let image = self.image_at(stream.pid, stream.first_s).map(|(_, image)| image);
         image.is_some_and(|image| {
-            let script = image.argv.iter().skip(1).find(|word| !word.starts_with('-'));
-            script.is_some_and(|script| file_name(script) == file_name(&file.path))
+            let script = image.argv.iter().skip(1).find(|word| !word.exact().starts_with('-'));
+            script.is_some_and(|script| file_name(script.exact()) == file_name(file.path.exact()))
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use weir_model::trace::{Call, EventKind, Op, Rename};
-use weir_model::{Direction, SourceLanguage};
+use weir_model::{Direction, SourceLanguage, Untrusted};
 
 use crate::code_fix::{CodeFix, StreamObject, code_fix};
 use crate::context::RuleContext;
@@ -24,7 +24,7 @@ pub(crate) struct RenamedFile {
     pub fd: i32,
     pub bytes: u64,
     /// The new path, absolute if that is known.
-    pub to: String,
+    pub to: Untrusted,
     /// The data was synced between the last write and the rename.
     pub synced: bool,
     /// A sampling gap between the writes and the rename may hide a sync.
@@ -41,7 +41,7 @@ impl RuleContext<'_> {
         let mut written: HashMap<&str, Vec<u32>> = HashMap::new();
         for stream in self.streams(Direction::Out).filter(|stream| stream.bytes > 0) {
             if let Some(file) = self.file(stream.file) {
-                written.entry(file_name(&file.path)).or_default().push(file.id);
+                written.entry(file_name(file.path.exact())).or_default().push(file.id);
             }
         }
         let mut renamed = Vec::new();
@@ -58,7 +58,7 @@ impl RuleContext<'_> {
 
     /// Returns whether the new name was removed later in this run, so that a power cut can do no lasting harm to it.
     pub fn is_temporary_name(&self, renamed: &RenamedFile) -> bool {
-        let removed = self.removed_names.get(renamed.to.as_str());
+        let removed = self.removed_names.get(&renamed.to);
         removed.is_some_and(|&last_s| last_s > renamed.at_s)
     }
 
@@ -67,7 +67,7 @@ impl RuleContext<'_> {
         let first_s =
             |id: u32| self.streams_on(id).iter().map(|stream| stream.first_s).fold(f64::INFINITY, f64::min);
         let named = files.iter().copied().filter(|&id| {
-            self.file(id).is_some_and(|file| path_matches(&file.path, path)) && first_s(id) <= at_s
+            self.file(id).is_some_and(|file| path_matches(file.path.exact(), path)) && first_s(id) <= at_s
         });
         named.max_by(|&a, &b| first_s(a).total_cmp(&first_s(b)))
     }
@@ -76,7 +76,7 @@ impl RuleContext<'_> {
         let (from, to) = renamed_paths(call).unwrap_or_default();
         let outputs = || self.streams_on(id).iter().filter(|stream| stream.direction != Direction::In);
         let output = outputs().find(|stream| stream.bytes > 0);
-        let path = self.file(id).map_or("", |file| file.path.as_str());
+        let path = self.file(id).map_or("", |file| file.path.exact());
         let writer = output.map_or(pid, |stream| stream.pid);
         let written_s = output.map_or(at_s, |stream| stream.first_s);
         RenamedFile {
@@ -86,7 +86,7 @@ impl RuleContext<'_> {
             writer,
             fd: output.map_or(-1, |stream| stream.fd),
             bytes: outputs().map(|stream| stream.bytes).sum(),
-            to: new_path(path, from, to),
+            to: new_path(path, from, to).into(),
             synced: self.data_synced(id, at_s),
             unsure: [pid, writer].into_iter().any(|pid| self.has_gap(pid, written_s, at_s)),
             replaced: call.rename.as_ref().and_then(|rename| rename.replaced),
@@ -112,13 +112,13 @@ impl RuleContext<'_> {
 
     /// Returns whether the directory that has the new name, or its whole file system, was synced after the rename.
     pub fn directory_synced(&self, renamed: &RenamedFile) -> bool {
-        let path = directory(&renamed.to);
+        let path = directory(renamed.to.exact());
         let device = self.file(renamed.file).map(|file| file.dev);
         // The directory may have been opened by any path. It is on the same device as the file.
         let is_directory = |id: u32| {
             self.file(id).is_some_and(|file| {
                 let by_inode = renamed.directory == Some(file.ino) && device == Some(file.dev);
-                by_inode || file.path.trim_end_matches('/') == path
+                by_inode || file.path.exact().trim_end_matches('/') == path
             })
         };
         let by_call = self.syncs.iter().any(|sync| {
@@ -135,8 +135,8 @@ fn renamed_paths(call: &Call) -> Option<(&str, &str)> {
     let renames = matches!(call.op, Op::Rename | Op::Renameat | Op::Renameat2) && call.result == 0;
     match (call.rename.as_deref(), call.paths.as_slice()) {
         _ if !renames => None,
-        (Some(Rename { from, to, .. }), _) => Some((from, to)),
-        (None, [from, to]) => Some((from, to)),
+        (Some(Rename { from, to, .. }), _) => Some((from.exact(), to.exact())),
+        (None, [from, to]) => Some((from.exact(), to.exact())),
         _ => None,
     }
 }
@@ -165,7 +165,7 @@ impl RuleContext<'_> {
 
     fn is_installed(&self, renamed: &RenamedFile) -> bool {
         let image = self.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
-        image.is_some_and(|image| INSTALLED.iter().any(|start| image.exe.starts_with(start)))
+        image.is_some_and(|image| INSTALLED.iter().any(|start| image.exe.exact().starts_with(start)))
     }
 
     fn writes_by_script(&self, renamed: &RenamedFile) -> bool {
@@ -189,7 +189,11 @@ impl RuleContext<'_> {
             .iter()
             .filter(|_| !renamed.synced)
             .find(|(name, _)| image.is_some_and(|image| image.comm == *name));
-        let command = format!("sync {} {}", shell_quoted(&renamed.to), shell_quoted(directory(&renamed.to)));
+        let command = format!(
+            "sync {} {}",
+            shell_quoted(renamed.to.exact()),
+            shell_quoted(directory(renamed.to.exact()))
+        );
         match option {
             Some((_, option)) => format!("{option}; or afterwards {command}"),
             None => format!("{command} afterwards; in its code: {code}"),

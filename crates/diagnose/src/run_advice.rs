@@ -1,7 +1,7 @@
 //! `weir run` commands in fixes: what a rule proposes, and the planner that accepts or drops it.
 
-use weir_model::StreamKind;
 use weir_model::trace::Image;
+use weir_model::{StreamKind, Untrusted, obeyed_by_terminals};
 
 use crate::context::RuleContext;
 use crate::renames::file_name;
@@ -93,10 +93,10 @@ impl RuleContext<'_> {
             return Some(RunOption::Line);
         }
         let file = self.file(file).filter(|file| file.kind == StreamKind::File)?;
-        let name = file_name(&file.path);
+        let name = file_name(file.path.exact());
         let is_plain = !name.is_empty()
             && !name.contains(['*', '?', '[', ']', '\\', '='])
-            && !name.contains(char::is_control);
+            && !name.contains(obeyed_by_terminals);
         (is_plain && !fds.contains(&1)).then(|| RunOption::FileLines(format!("*{name}")))
     }
 
@@ -105,9 +105,9 @@ impl RuleContext<'_> {
         let images: Option<Vec<&Image>> =
             programs.iter().map(|&(pid, at_s)| self.image_at(pid, at_s).map(|(_, image)| image)).collect();
         let (images, command) = (images?, self.recording.command.as_slice());
-        let (options, programs) = (join(&option.words()), images.as_slice());
+        let (options, programs) = (join(option.words().iter().map(String::as_str)), images.as_slice());
         let planned = self.planner.plan(&RunProposal { option, command, programs })?;
-        let command = join(&planned.command);
+        let command = join(planned.command.iter().map(String::as_str));
         let directory = planned.directory.map(|directory| format!("cd {} && ", shell_quoted(&directory)));
         Some(format!("{}weir run {options} -- {command}", directory.unwrap_or_default()))
     }
@@ -117,17 +117,17 @@ impl RuleContext<'_> {
         let image = self.process(pid).and_then(|process| process.images.last());
         let argv = image.map(|image| image.argv.as_slice()).filter(|argv| !argv.is_empty());
         match argv {
-            Some(argv) => join(argv),
+            Some(argv) => join(argv.iter().map(Untrusted::exact)),
             None if pid == self.recording.root && !self.recording.command.is_empty() => {
-                join(&self.recording.command)
+                join(self.recording.command.iter().map(String::as_str))
             }
-            None => image.map_or("COMMAND".into(), |image| shell_quoted(&image.comm)),
+            None => image.map_or("COMMAND".into(), |image| shell_quoted(image.comm.exact())),
         }
     }
 }
 
-fn join(words: &[String]) -> String {
-    words.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ")
+fn join<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    words.into_iter().map(shell_quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a word with the quotes that a shell needs.
@@ -136,8 +136,8 @@ pub(crate) fn shell_quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         return word.into();
     }
-    if word.contains(char::is_control) {
-        // A line break would end the line on which the command is shown.
+    if word.contains(obeyed_by_terminals) {
+        // A line break would end the line on which the command is shown, and a terminal would obey the others.
         let escaped: String = word.chars().map(escaped).collect();
         return format!("$'{escaped}'");
     }
@@ -151,7 +151,9 @@ fn escaped(c: char) -> String {
         '\n' => "\\n".into(),
         '\t' => "\\t".into(),
         '\r' => "\\r".into(),
-        c if c.is_ascii_control() => format!("\\{:03o}", u32::from(c)),
+        c if obeyed_by_terminals(c) => {
+            c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect()
+        }
         c => c.into(),
     }
 }
@@ -166,6 +168,7 @@ mod tests {
             (shell_quoted("a.b"), shell_quoted("it's"), shell_quoted("")),
             ("a.b".into(), "'it'\\''s'".into(), "''".into())
         );
+        assert_eq!(shell_quoted("a\u{1b}\u{9b}1\u{202e}"), "$'a\\033\\302\\2331\\342\\200\\256'");
         assert_eq!(shell_quoted("{ print\n\t\"it's\" }"), "$'{ print\\n\\t\"it\\'s\" }'");
     }
 }

@@ -29,9 +29,11 @@ impl RunPlanner for TestPlanner {
             return None;
         }
         let image = proposal.programs[0];
-        let command = if proposal.command.is_empty() { &image.argv } else { proposal.command };
-        let directory = image.directory.clone().filter(|_| proposal.command.is_empty());
-        (!command.is_empty()).then(|| PlannedRun { command: command.to_vec(), directory })
+        let own = image.argv.iter().map(|word| word.exact().to_string());
+        let command = if proposal.command.is_empty() { own.collect() } else { proposal.command.to_vec() };
+        let directory = image.directory.as_ref().filter(|_| proposal.command.is_empty());
+        let directory = directory.map(|directory| directory.exact().to_string());
+        (!command.is_empty()).then_some(PlannedRun { command, directory })
     }
 }
 
@@ -65,7 +67,7 @@ pub(crate) fn recording(elapsed_s: f64) -> RecordingBuilder {
 
 impl RecordingBuilder {
     pub fn process(&mut self, pid: u32, parent: Option<u32>, comm: &str) -> &mut Process {
-        let image = Image { exe: format!("/home/user/{comm}"), comm: comm.into(), ..c_image() };
+        let image = Image { exe: format!("/home/user/{comm}").into(), comm: comm.into(), ..c_image() };
         let ended_s = Some(self.0.elapsed_s);
         let exit = Some(Exit::Code(0));
         self.0.processes.push(Process {
@@ -91,7 +93,7 @@ impl RecordingBuilder {
         let process = self.0.processes.iter_mut().find(|process| process.pid == pid).unwrap();
         let image = process.images.len() as u32;
         let exe = format!("/home/user/{comm}");
-        process.images.push(Image { started_s: at_s, exe, comm: comm.into(), ..c_image() });
+        process.images.push(Image { started_s: at_s, exe: exe.into(), comm: comm.into(), ..c_image() });
         self.event(at_s, pid, EventKind::Exec { image });
     }
 

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_call_site_is_named_as_far_as_it_is_known() {
         let frame = |function: &str, library| {
-            let (file, line) = (Some("/src/report.c".to_string()), Some(42));
+            let (file, line) = (Some("/src/report.c".into()), Some(42));
             Frame {
                 function: Some(function.into()),
                 file,

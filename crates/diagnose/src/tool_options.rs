@@ -35,9 +35,9 @@ const TOOL_OPTIONS: &[ToolOption] = &[
 
 /// Returns the option of an installed tool that does what a fix asks for, as words of a fix.
 pub(crate) fn tool_option(image: &Image, fix: CodeFix) -> Option<&'static str> {
-    let tool = image.exe.rsplit('/').next().unwrap_or_default();
+    let tool = image.exe.exact().rsplit('/').next().unwrap_or_default();
     let given = |option: &ToolOption| {
-        option.given.is_empty() || image.argv.iter().any(|word| option.given.contains(&word.as_str()))
+        option.given.is_empty() || image.argv.iter().any(|word| option.given.contains(&word.exact()))
     };
     let mut options = TOOL_OPTIONS.iter().filter(|option| option.tool == tool && option.fix == fix);
     options.find(|option| given(option)).map(|option| option.text)
@@ -51,7 +51,7 @@ mod tests {
     fn an_option_is_left_out_only_if_it_was_given() {
         let grep = |words: &[&str]| Image {
             exe: "/usr/bin/grep".into(),
-            argv: words.iter().map(|word| word.to_string()).collect(),
+            argv: words.iter().map(|word| (*word).into()).collect(),
             ..Image::default()
         };
         let lines = grep(&["grep", "--line-buffered", "x"]);

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Untrusted;
 use crate::trace::CallSite;
 
 /// Identifier of a kind of finding in JSON, in the labelled set and on the screen, for example `tiny-writes`. The rules of
@@ -76,7 +77,7 @@ pub struct Finding {
     /// Descriptor; -1 for none.
     pub fd: i32,
     /// Path of the file; may be empty.
-    pub path: String,
+    pub path: Untrusted,
     /// Figures that prove the finding, by name.
     pub evidence: BTreeMap<String, f64>,
     /// The problem, in a sentence.

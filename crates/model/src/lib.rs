@@ -30,4 +30,4 @@ pub use runtime::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, S
 pub use size::Size;
 pub use stats::{Ratio, Summary};
 pub use stream::{Direction, Durability, Mode, StreamKind};
-pub use untrusted::{Untrusted, escaped_lines};
+pub use untrusted::{Untrusted, escaped_lines, obeyed_by_terminals};

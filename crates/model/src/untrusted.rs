@@ -1,5 +1,6 @@
 //! Text that another process chose: its name, its arguments, the paths of its files.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// mistake.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Untrusted(String);
+pub struct Untrusted(Cow<'static, str>);
 
 impl Untrusted {
     /// Returns the text as the process has it, to compare or to open it. Never display it.
@@ -19,15 +20,30 @@ impl Untrusted {
         &self.0
     }
 
-    /// Returns the text as the process has it, for a recording: its screens clean every text that they show.
-    pub fn into_recorded(self) -> String {
-        self.0
+    /// Makes a text that stands where a process's own text is unknown.
+    pub const fn placeholder(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+
+    /// Returns a part of the text, which is as untrusted as the whole.
+    pub fn part(&self, choose: impl FnOnce(&str) -> &str) -> Self {
+        choose(&self.0).into()
+    }
+
+    /// Returns texts with a separator between them, for display.
+    pub fn join<'t>(texts: impl IntoIterator<Item = &'t Self>, separator: &str) -> String {
+        texts.into_iter().map(Self::to_string).collect::<Vec<_>>().join(separator)
     }
 
     /// Tells whether there is no text.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Returns whether a terminal obeys a character instead of showing it.
+pub fn obeyed_by_terminals(letter: char) -> bool {
+    letter.is_control() || is_invisible(letter)
 }
 
 /// Returns whether a character is invisible and changes how its neighbours are shown.
@@ -42,7 +58,7 @@ fn write_escaped(text: &str, out: &mut impl fmt::Write) -> fmt::Result {
             '\n' => out.write_str("\\n")?,
             '\t' => out.write_str("\\t")?,
             '\r' => out.write_str("\\r")?,
-            _ if letter.is_control() || is_invisible(letter) => {
+            _ if obeyed_by_terminals(letter) => {
                 let mut encoded = [0; 4];
                 letter.encode_utf8(&mut encoded).bytes().try_for_each(|byte| write!(out, "\\x{byte:02x}"))?;
             }
@@ -81,13 +97,31 @@ impl fmt::Debug for Untrusted {
 
 impl From<String> for Untrusted {
     fn from(text: String) -> Self {
-        Self(text)
+        Self(text.into())
     }
 }
 
 impl From<&str> for Untrusted {
     fn from(text: &str) -> Self {
-        Self(text.into())
+        Self(text.to_string().into())
+    }
+}
+
+impl From<&Untrusted> for Untrusted {
+    fn from(text: &Untrusted) -> Self {
+        text.clone()
+    }
+}
+
+impl PartialEq<Untrusted> for str {
+    fn eq(&self, other: &Untrusted) -> bool {
+        other == self
+    }
+}
+
+impl PartialEq<Untrusted> for &str {
+    fn eq(&self, other: &Untrusted) -> bool {
+        other == self
     }
 }
 

@@ -6,8 +6,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use weir_model::SourceLanguage;
 use weir_model::trace::{Event, EventKind, Image, Process};
+use weir_model::{SourceLanguage, Untrusted};
 use weir_sys::elf::ElfFile;
 use weir_sys::file_system::open_regular;
 use weir_walkers::{compiled_runtime, runtime_of, runtimes};
@@ -24,14 +24,14 @@ const FIRST_LINE_MOST: u64 = 256;
 /// The languages found so far, by the path and the name of the program.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramLanguages {
-    known: HashMap<(String, String), SourceLanguage>,
-    unread: Vec<(u32, String, String)>,
+    known: HashMap<(Untrusted, Untrusted), SourceLanguage>,
+    unread: Vec<(u32, Untrusted, Untrusted)>,
 }
 
 impl ProgramLanguages {
     /// Adds a program that a process has just executed.
-    pub fn begin(&mut self, pid: u32, exe: &str, comm: &str) {
-        let is_queued = |(_, queued, name): &(u32, String, String)| queued == exe && name == comm;
+    pub fn begin(&mut self, pid: u32, exe: &Untrusted, comm: &Untrusted) {
+        let is_queued = |(_, queued, name): &(u32, Untrusted, Untrusted)| queued == exe && name == comm;
         let known = self.known.contains_key(&(exe.into(), comm.into()));
         if !known && self.unread.len() < UNREAD_MOST && !self.unread.iter().any(is_queued) {
             self.unread.push((pid, exe.into(), comm.into()));
@@ -45,14 +45,14 @@ impl ProgramLanguages {
             let file = PathBuf::from(format!("/proc/{pid}/exe"));
             // The process may have executed another program meanwhile.
             let path = fs::read_link(&file).map(|path| path.to_string_lossy().into_owned()).ok();
-            if let Some(path) = path.filter(|path| *path == exe || !exe.starts_with('/')) {
-                self.read(&file, path, comm);
+            if let Some(path) = path.filter(|path| exe == *path.as_str() || !exe.exact().starts_with('/')) {
+                self.read(&file, path.into(), comm);
             }
         }
     }
 
-    fn read(&mut self, file: &Path, exe: String, comm: String) -> Option<SourceLanguage> {
-        let language = language_of(file, &exe, &comm)?;
+    fn read(&mut self, file: &Path, exe: Untrusted, comm: Untrusted) -> Option<SourceLanguage> {
+        let language = language_of(file, exe.exact(), comm.exact())?;
         self.known.insert((exe, comm), language);
         Some(language)
     }
@@ -73,7 +73,7 @@ impl ProgramLanguages {
         }
     }
 
-    fn language(&mut self, image: &Image, missing: &mut HashSet<String>) -> Option<SourceLanguage> {
+    fn language(&mut self, image: &Image, missing: &mut HashSet<Untrusted>) -> Option<SourceLanguage> {
         let key = (image.exe.clone(), image.comm.clone());
         if let Some(&language) = self.known.get(&key) {
             return Some(language);
@@ -81,7 +81,7 @@ impl ProgramLanguages {
         if missing.contains(&image.exe) {
             return None;
         }
-        let found = self.read(Path::new(&image.exe), key.0, key.1);
+        let found = self.read(Path::new(image.exe.exact()), key.0, key.1);
         if found.is_none() {
             missing.insert(image.exe.clone());
         }
@@ -171,7 +171,7 @@ mod tests {
         fs::copy("/bin/sleep", &exe).unwrap();
         let mut child = std::process::Command::new(&exe).arg("60").spawn().unwrap();
         let mut languages = ProgramLanguages::default();
-        languages.begin(child.id(), &exe, "main");
+        languages.begin(child.id(), &exe.as_str().into(), &"main".into());
         while fs::read_link(format!("/proc/{}/exe", child.id())).is_ok_and(|path| path != Path::new(&exe)) {
             std::thread::yield_now(); // the child has not called execve(2) yet
         }

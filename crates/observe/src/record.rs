@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::ClockId;
-use weir_model::Size;
 use weir_model::trace::{BackendKind, Buffer, Overhead, Recording, SnapshotMoment, StreamCounts};
+use weir_model::{Size, Untrusted};
 use weir_recorder::{Recorder, RecorderOutput};
 use weir_sys::breakpoint::BreakpointWarmup;
 use weir_sys::clock::{clock_ns, now_ns};
@@ -187,7 +187,7 @@ impl Observation {
             RawEventKind::Exec { exe, comm, .. } => {
                 lock(&self.languages).begin(event.pid, exe, comm);
                 lock(&self.watch).exec(event.pid, event.ns);
-                lock(&self.unreadable).begin(event.pid, Some(exe));
+                lock(&self.unreadable).begin(event.pid, Some(exe.exact()));
             }
             RawEventKind::Fork { child, .. } => lock(&self.watch).fork(event.pid, *child),
             RawEventKind::Exit { .. } => {
@@ -303,7 +303,7 @@ fn blind_spots(
 ) -> Vec<String> {
     sentences.extend(unobserved);
     sentences.extend(output.untracked_transfers.iter().cloned());
-    sentences.extend(unknown_streams(backend, &output.streams, output.snapshot_directory.as_deref()));
+    sentences.extend(unknown_streams(backend, &output.streams, output.snapshot_directory.as_ref()));
     if output.dropped_events > 0 {
         sentences.push(format!(
             "{} events, which were not kept; the counters include them",
@@ -318,7 +318,7 @@ fn blind_spots(
 fn unknown_streams(
     backend: BackendKind,
     all_counts: &[StreamCounts],
-    snapshot_directory: Option<&str>,
+    snapshot_directory: Option<&Untrusted>,
 ) -> Option<String> {
     let unknown = || all_counts.iter().filter(|counts| !counts.is_known());
     let sum = |of: fn(&StreamCounts) -> u64| unknown().map(of).sum::<u64>();

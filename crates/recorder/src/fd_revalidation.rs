@@ -80,7 +80,7 @@ pub(super) fn refresh(table: &mut FdTable, files: &mut OpenFileTable, pid: u32) 
 impl OpenFileTable {
     /// Adds a file for a descriptor whose target is unknown.
     pub fn add_unnamed(&mut self, fd: i32) -> u32 {
-        self.add(OpenFile { path: format!("descriptor {fd}"), ..unknown_file(StreamKind::Other) })
+        self.add(OpenFile { path: format!("descriptor {fd}").into(), ..unknown_file(StreamKind::Other) })
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
     fn a_stale_entry_of_a_reused_descriptor_is_looked_up() {
         let (_dir, fd, mut table, mut files) = reused();
         let name = |files: &OpenFileTable, id: u32| {
-            files.all[id as usize].path.rsplit('/').next().unwrap().to_string()
+            files.all[id as usize].path.exact().rsplit('/').next().unwrap().to_string()
         };
         let id = lookup(&mut table, &mut files, std::process::id(), fd).unwrap();
         assert_eq!(name(&files, id), "first", "a fresh entry needs no lookup");

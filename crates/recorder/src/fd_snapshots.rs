@@ -3,8 +3,8 @@
 //! or written. `sampling_gaps` gives these bytes to the file's stream.
 
 use foldhash::{HashMap, HashMapExt};
-use weir_model::StreamKind;
 use weir_model::trace::OpenFile;
+use weir_model::{StreamKind, Untrusted};
 use weir_sys::open_files::{FdInfo, direction_of, fdinfo, open_file};
 use weir_sys::proc;
 
@@ -106,9 +106,9 @@ impl Recorder {
     }
 
     /// Returns the directory that contains nearly all files that only fd snapshots found.
-    pub(super) fn snapshot_directory(&self) -> Option<String> {
+    pub(super) fn snapshot_directory(&self) -> Option<Untrusted> {
         let paths = self.snapshot_files.iter().filter_map(|&file| self.files.all.get(file as usize));
-        common_directory(&paths.map(|file| file.path.as_str()).collect::<Vec<_>>())
+        common_directory(&paths.map(|file| file.path.exact()).collect::<Vec<_>>()).map(Untrusted::from)
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
         file.read_exact(&mut [0; 7]).unwrap();
         snapshots.read_fd(&table, &mut files, pid, fd);
         assert_eq!(
-            files.all.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
+            files.all.iter().map(|file| file.path.exact()).collect::<Vec<_>>(),
             [path.to_str().unwrap()]
         );
         drop(file);

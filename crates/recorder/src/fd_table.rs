@@ -81,7 +81,7 @@ pub(super) fn transfer_fds(call: &RawCall) -> impl Iterator<Item = (i32, Directi
 /// Returns the path of a directory descriptor. Returns none for AT_FDCWD and for unknown descriptors.
 fn directory_path(table: &mut FdTable, files: &mut OpenFileTable, fd: i32, pid: u32) -> Option<String> {
     let known = if fd >= 0 { lookup(table, files, pid, fd) } else { None };
-    let path = known.map(|file| files.all[file as usize].path.clone());
+    let path = known.map(|file| files.all[file as usize].path.exact().to_string());
     let path = path.or_else(|| if fd >= 0 { proc::descriptor(pid, fd) } else { None });
     path.filter(|path| path.starts_with('/'))
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 use foldhash::{HashMap, HashSet};
 use weir_model::StreamKind;
+use weir_model::Untrusted;
 use weir_model::trace::OpenFile;
 
 /// The names under which regular files were opened.
@@ -18,7 +19,7 @@ pub(super) struct FileAliases {
     /// File ids that were checked.
     checked: HashSet<u32>,
     /// Later names of each first file, so that each is checked once.
-    later_names: HashSet<(u32, String)>,
+    later_names: HashSet<(u32, Untrusted)>,
 }
 
 impl FileAliases {
@@ -49,8 +50,9 @@ impl FileAliases {
 }
 
 /// Returns whether `name` and the path of `file` lead to the same inode now.
-fn same_inode(name: &str, file: &OpenFile) -> bool {
-    let inode = |path: &str| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+fn same_inode(name: &Untrusted, file: &OpenFile) -> bool {
+    let inode =
+        |path: &Untrusted| std::fs::metadata(path.exact()).ok().map(|found| (found.dev(), found.ino()));
     let current = inode(&file.path);
     // stat(2) and the kernel's own record can differ in the device (btrfs, overlayfs), so only results of
     // stat(2) are compared.
@@ -65,7 +67,7 @@ mod tests {
     fn file(id: u32, path: &std::path::Path) -> OpenFile {
         let path = path.to_string_lossy().into_owned();
         let (dev, ino) = std::fs::metadata(&path).map_or((1, 77), |found| (found.dev(), found.ino()));
-        OpenFile { id, path, dev, ino, ..unknown_file(StreamKind::File) }
+        OpenFile { id, path: path.into(), dev, ino, ..unknown_file(StreamKind::File) }
     }
 
     #[test]
@@ -92,8 +94,9 @@ mod tests {
         std::fs::write(at("new"), "x").unwrap();
         let new = file(1, &at("new"));
         // The file was opened under this name and removed; the new file has its inode.
-        let gone = OpenFile { id: 0, path: at("gone").to_string_lossy().into_owned(), ..new.clone() };
-        let link = OpenFile { id: 2, path: at("sub/../new").to_string_lossy().into_owned(), ..new.clone() };
+        let gone = OpenFile { id: 0, path: at("gone").to_string_lossy().into_owned().into(), ..new.clone() };
+        let link =
+            OpenFile { id: 2, path: at("sub/../new").to_string_lossy().into_owned().into(), ..new.clone() };
         std::fs::create_dir(at("sub")).unwrap();
         let files = [gone, new, link];
         let mut aliases = FileAliases::default();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use weir_model::Untrusted;
 use weir_model::trace::{EventKind, Exit, Image, IoTotals, Process};
 use weir_sys::proc::{self, ResourceUsage};
 use weir_trace_api::ARGUMENT_BYTES_MOST;
@@ -61,11 +62,12 @@ impl Recorder {
             table.retain(|_, descriptor| !descriptor.close_on_exec);
         });
         let mut image = image;
-        image.directory = self.files.directories.start_of_image(pid);
-        if image.exe.starts_with("/proc/self") || !image.exe.starts_with('/') {
+        image.directory = self.files.directories.start_of_image(pid).map(Untrusted::from);
+        if image.exe.exact().starts_with("/proc/self") || !image.exe.exact().starts_with('/') {
             let known = Some(image_of(pid).exe).filter(|exe| !exe.is_empty());
             // The process has ended: its path is relative to its last known directory.
-            let by_name = || self.files.directories.absolute(pid, &image.exe, None);
+            let by_name =
+                || self.files.directories.absolute(pid, image.exe.exact(), None).map(Untrusted::from);
             image.exe = known.or_else(by_name).unwrap_or_default();
         }
         complete_arguments(&mut image, || image_of(pid).argv);
@@ -99,14 +101,14 @@ impl Recorder {
 
 /// Takes the arguments that /proc has if the backend has none or may have cut them. /proc has none of an exited process,
 /// and others after a further execve(2).
-fn complete_arguments(image: &mut Image, read: impl FnOnce() -> Vec<String>) {
-    let bytes: usize = image.argv.iter().map(|word| word.len() + 1).sum();
+fn complete_arguments(image: &mut Image, read: impl FnOnce() -> Vec<Untrusted>) {
+    let bytes: usize = image.argv.iter().map(|word| word.exact().len() + 1).sum();
     if image.argv.is_empty() {
         image.argv = read();
     } else if bytes >= ARGUMENT_BYTES_MOST {
         let (read, known) = (read(), image.argv.len() - 1);
         let same = read.len() > known && read[..known] == image.argv[..known];
-        match same && read[known].starts_with(&image.argv[known]) {
+        match same && read[known].exact().starts_with(image.argv[known].exact()) {
             true => image.argv = read,
             false => image.argv_cut = true,
         }
@@ -115,8 +117,8 @@ fn complete_arguments(image: &mut Image, read: impl FnOnce() -> Vec<String>) {
 
 /// Reads the image of a process from /proc. Fields are empty where /proc has no answer.
 fn image_of(pid: u32) -> Image {
-    let (exe, comm, argv) = proc::recorded_names(pid);
-    let directory = proc::directory(pid).map(|path| path.to_string_lossy().into_owned());
+    let (exe, comm, argv) = proc::names(pid);
+    let directory = proc::directory(pid).map(|path| path.to_string_lossy().as_ref().into());
     Image { exe, comm, argv, directory, ..Image::default() }
 }
 
@@ -126,8 +128,8 @@ mod tests {
 
     #[test]
     fn cut_arguments_are_completed_or_marked() {
-        let words = |last: &str| vec!["cc".to_string(), "x".repeat(300), last.to_string()];
-        let image = |read: Vec<String>| {
+        let words = |last: &str| vec![Untrusted::from("cc"), "x".repeat(300).into(), last.into()];
+        let image = |read: Vec<Untrusted>| {
             let mut image = Image { argv: words("lo"), ..Image::default() };
             complete_arguments(&mut image, || read);
             (image.argv, image.argv_cut)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::StreamKind;
+use weir_model::Untrusted;
 use weir_model::trace::{OpenFile, StreamCounts};
 use weir_sys::open_files::{file_at, kind_at, kind_of, open_file, same_file, unknown_file};
 use weir_trace_api::{RawFile, WorkingDirectory};
@@ -80,14 +81,15 @@ impl OpenFileTable {
 
     /// Returns the path of a reported file. The descriptor may be reused, or the process gone: then the path is
     /// that of a known file with this inode, or the file's name.
-    fn path_of_reported(&self, pid: u32, fd: i32, raw: &RawFile, name: &str) -> String {
+    fn path_of_reported(&self, pid: u32, fd: i32, raw: &RawFile, name: &str) -> Untrusted {
         let kind = kind_of(raw.mode);
         let now = open_file(pid, fd).filter(|now| now.kind == kind || now.kind == StreamKind::Terminal);
         let same = now.filter(|now| kind != StreamKind::File || now.ino == raw.ino);
         let known =
             || self.all.iter().rfind(|file| file.ino != 0 && (file.dev, file.ino) == (raw.dev, raw.ino));
         let path = same.map(|now| now.path).or_else(|| Some(known()?.path.clone()));
-        path.or_else(|| self.search_by_name(raw, name)).unwrap_or_else(|| inode_path(raw))
+        path.or_else(|| Some(self.search_by_name(raw, name)?.into()))
+            .unwrap_or_else(|| inode_path(raw).into())
     }
 
     /// Finds a file by its name in the directories of known files and in the current one. Returns `…/name` if
@@ -97,8 +99,8 @@ impl OpenFileTable {
             return None;
         }
         let own = std::env::current_dir().ok();
-        let parent = |file: &OpenFile| Some(Path::new(&file.path).parent()?.to_path_buf());
-        let absolute = self.all.iter().rev().filter(|file| file.path.starts_with('/'));
+        let parent = |file: &OpenFile| Some(Path::new(file.path.exact()).parent()?.to_path_buf());
+        let absolute = self.all.iter().rev().filter(|file| file.path.exact().starts_with('/'));
         let mut tried = HashSet::new();
         let directories = own
             .into_iter()
@@ -114,14 +116,14 @@ impl OpenFileTable {
 
     fn update(&mut self, id: u32, raw: &RawFile) {
         let file = &mut self.all[id as usize];
-        if let "pipe" | "socket" = file.path.as_str() {
-            file.path = inode_path(raw);
+        if let "pipe" | "socket" = file.path.exact() {
+            file.path = inode_path(raw).into();
         }
         // The kernel drops O_CREAT, O_EXCL and O_TRUNC after the open; findings need them.
         let opening = file.flags & (libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
         (file.dev, file.ino, file.flags) = (raw.dev, raw.ino, raw.flags | opening);
         if file.kind == StreamKind::File || file.kind == StreamKind::Other {
-            file.kind = kind_at(&file.path, raw.mode);
+            file.kind = kind_at(file.path.exact(), raw.mode);
         }
         file.block_bytes = raw.block_bytes;
         file.pipe_bytes = raw.pipe_bytes.or(file.pipe_bytes);
@@ -135,9 +137,8 @@ impl OpenFileTable {
     pub fn add_unknown(&mut self, pid: u32, fd: i32) -> u32 {
         match open_file(pid, fd) {
             Some(file) => self.add(file),
-            None => {
-                self.add(OpenFile { path: format!("descriptor {fd}"), ..unknown_file(StreamKind::Other) })
-            }
+            None => self
+                .add(OpenFile { path: format!("descriptor {fd}").into(), ..unknown_file(StreamKind::Other) }),
         }
     }
 
@@ -147,7 +148,7 @@ impl OpenFileTable {
             return known;
         }
         let path = StreamCounts::UNKNOWN_PATH.to_string();
-        let new = self.add(OpenFile { path, ..unknown_file(StreamKind::Other) });
+        let new = self.add(OpenFile { path: path.into(), ..unknown_file(StreamKind::Other) });
         *self.unknown_stream.insert(new)
     }
 
@@ -164,26 +165,32 @@ impl OpenFileTable {
         if self.kernel_reports_files {
             let path = given.unwrap_or_else(|| name.to_string());
             return self.add(OpenFile {
-                path,
+                path: path.into(),
                 flags,
                 opened_by: Some(pid),
                 ..unknown_file(StreamKind::Other)
             });
         }
         let file = match open_file(pid, fd) {
-            Some(file) if Some(&file.path) == given.as_ref() || same_file(&file, given.as_deref()) => file,
+            Some(file)
+                if given.as_ref().is_some_and(|given| file.path == given.as_str())
+                    || same_file(&file, given.as_deref()) =>
+            {
+                file
+            }
             _ => file_at(given.as_deref().unwrap_or(name)),
         };
         let path =
-            given.unwrap_or_else(|| if name.is_empty() { file.path.clone() } else { name.to_string() });
-        self.add(OpenFile { path, flags, opened_by: Some(pid), ..file })
+            given.unwrap_or_else(|| if name.is_empty() { file.path.exact() } else { name }.to_string());
+        self.add(OpenFile { path: path.into(), flags, opened_by: Some(pid), ..file })
     }
 
     /// Adds a file without a name, such as a pipe. `fallback` is its path if /proc has none.
     pub fn add_made(&mut self, pid: u32, fd: i32, kind: StreamKind, fallback: &str) -> u32 {
         let found = if self.kernel_reports_files { None } else { open_file(pid, fd) };
         let file = found.filter(|file| file.kind == kind);
-        let file = file.unwrap_or_else(|| OpenFile { path: fallback.to_string(), ..unknown_file(kind) });
+        let file =
+            file.unwrap_or_else(|| OpenFile { path: fallback.to_string().into(), ..unknown_file(kind) });
         self.add(OpenFile { opened_by: Some(pid), ..file })
     }
 }

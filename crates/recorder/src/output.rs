@@ -1,6 +1,7 @@
 //! The parts of a recording that the recorder builds from raw events. The caller adds command, backend and
 //! overhead.
 
+use weir_model::Untrusted;
 use weir_model::trace::{Event, OpenFile, OtherCalls, Process};
 
 /// The result of [`crate::Recorder::finish`].
@@ -19,7 +20,7 @@ pub struct RecorderOutput {
     /// Number of events above the limit of a recording.
     pub dropped_events: u64,
     /// The directory that contains nearly all files that were open only within sampling gaps.
-    pub snapshot_directory: Option<String>,
+    pub snapshot_directory: Option<Untrusted>,
     /// The program submitted operations to io_uring(7) or aio, whose bytes are in no stream.
     pub submits: bool,
     /// Sentences for the report about bytes that are in no stream.

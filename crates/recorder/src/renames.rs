@@ -66,7 +66,7 @@ impl ExistingNames {
         match call.op {
             op if op.opens() && (succeeded || call.result == -i64::from(libc::ENOENT)) => {
                 let opened = table.get(&(call.result as i32)).filter(|_| succeeded);
-                let path = opened.map(|opened| files.all[opened.file as usize].path.clone());
+                let path = opened.map(|opened| files.all[opened.file as usize].path.exact().to_string());
                 let path = path.or_else(|| path_of(table, files, call, pid, 0))?;
                 if succeeded && files.kernel_reports_files && creates(call) {
                     Path::new(&path).parent().into_iter().for_each(|directory| self.list(directory));
@@ -99,7 +99,7 @@ impl ExistingNames {
         };
         self.remember(from.clone(), flags & EXCHANGE != 0);
         self.remember(to.clone(), true);
-        Rename { directory: inode(Path::new(&to).parent()), from, to, replaced }
+        Rename { directory: inode(Path::new(&to).parent()), from: from.into(), to: to.into(), replaced }
     }
 
     /// Returns whether the path existed before `ns`, or none if that is unknown.
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!((known.replaced, known.directory), (Some(false), None));
         exchange.args[4] = 0;
         let known = existing.learn((&mut table, &mut files), &exchange, NO_PID, 1).unwrap();
-        assert_eq!((known.replaced, known.to.as_str()), (Some(true), "/gone/b"));
+        assert_eq!((known.replaced, known.to.exact()), (Some(true), "/gone/b"));
     }
 
     #[test]

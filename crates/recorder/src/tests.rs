@@ -80,7 +80,7 @@ fn a_stream_that_was_never_written_has_its_file() {
         panic!("{:?}", output.events);
     };
     assert_eq!(files.len(), 1);
-    assert_eq!((files[0].0, output.files[files[0].1 as usize].path.as_str()), (3, "/d/log"));
+    assert_eq!((files[0].0, output.files[files[0].1 as usize].path.exact()), (3, "/d/log"));
 }
 
 #[test]

@@ -40,7 +40,8 @@ impl UntrackedTransfers {
         let [_, bytes, protection, flags, ..] = call.args;
         let shared = flags as i32 & libc::MAP_TYPE != libc::MAP_PRIVATE;
         let writable = protection as i32 & libc::PROT_WRITE != 0;
-        let memory = || MEMFD_PATHS.iter().any(|name| files.all[file as usize].path.starts_with(name));
+        let memory =
+            || MEMFD_PATHS.iter().any(|name| files.all[file as usize].path.exact().starts_with(name));
         if call.op == Op::Mmap && shared && writable && files.is_regular(file) && !memory() {
             *self.mapped.entry(file).or_default() += bytes;
             self.mappers.insert(pid);
@@ -72,9 +73,9 @@ impl UntrackedTransfers {
 
     fn mappings(&self, files: &[OpenFile]) -> Option<String> {
         let (&largest, _) = self.mapped.iter().max_by_key(|&(_, bytes)| *bytes)?;
-        let path = files.get(largest as usize).map_or("", |file| file.path.as_str());
+        let path = files.get(largest as usize).map(|file| file.path.to_string()).unwrap_or_default();
         let files_text = match self.mapped.len() {
-            1 => path.to_string(),
+            1 => path,
             several => format!("{several} files, the largest of them {path}"),
         };
         let bytes = self.mapped.values().sum();

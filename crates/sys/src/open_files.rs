@@ -22,7 +22,7 @@ pub fn of_buffers(pid: u32, buffers: &[Buffer]) -> Vec<(i32, OpenFile)> {
 pub fn unknown_file(kind: StreamKind) -> OpenFile {
     OpenFile {
         id: 0,
-        path: String::new(),
+        path: String::new().into(),
         kind,
         dev: 0,
         ino: 0,
@@ -62,7 +62,7 @@ pub fn kind_at(path: &str, mode: u32) -> StreamKind {
 fn from_stat(path: String, status: &Stat) -> OpenFile {
     let kind = kind_at(&path, status.st_mode);
     OpenFile {
-        path,
+        path: path.into(),
         dev: status.st_dev,
         ino: status.st_ino,
         block_bytes: status.st_blksize as u32,
@@ -134,13 +134,13 @@ fn direct_align(path: &Path, file: &OpenFile) -> Option<(u32, u32)> {
 pub fn file_at(path: &str) -> OpenFile {
     match rustix::fs::stat(path) {
         Ok(status) => from_stat(path.to_string(), &status),
-        Err(_) => OpenFile { path: path.to_string(), ..unknown_file(StreamKind::File) },
+        Err(_) => OpenFile { path: path.into(), ..unknown_file(StreamKind::File) },
     }
 }
 
 /// Returns the current size of the file in bytes; None if its path no longer names the same inode.
 pub fn current_size(file: &OpenFile) -> Option<u64> {
-    let now = rustix::fs::stat(file.path.as_str()).ok()?;
+    let now = rustix::fs::stat(file.path.exact()).ok()?;
     ((now.st_dev, now.st_ino) == (file.dev, file.ino)).then_some(now.st_size as u64)
 }
 
@@ -182,7 +182,7 @@ mod tests {
         let (pid, fd) = (std::process::id(), file.as_raw_fd());
         let (info, opened) = (fdinfo(pid, fd).unwrap(), open_file(pid, fd).unwrap());
         assert_eq!((info.position, info.ino), (5, opened.ino));
-        assert_eq!((opened.path.as_str(), opened.kind), (file.path().to_str().unwrap(), StreamKind::File));
+        assert_eq!((opened.path.exact(), opened.kind), (file.path().to_str().unwrap(), StreamKind::File));
         assert_eq!(super::fdinfo(pid, 9999), None);
     }
 }

@@ -115,13 +115,6 @@ pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
     (exe.into(), comm(pid), arguments)
 }
 
-/// As [`names`], for a recording.
-pub fn recorded_names(pid: u32) -> (String, String, Vec<String>) {
-    let (exe, comm, arguments) = names(pid);
-    let arguments = arguments.into_iter().map(Untrusted::into_recorded).collect();
-    (exe.into_recorded(), comm.into_recorded(), arguments)
-}
-
 /// Returns the name of a process; empty if it has ended. Unlike [`names`], this reads no memory of the process.
 pub fn comm(pid: u32) -> Untrusted {
     let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();

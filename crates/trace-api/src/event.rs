@@ -3,6 +3,7 @@
 //! A backend emits the events of each process in order of time. Descriptors are numbers here: the recorder keeps the
 //! tables of open files by following open, dup, fork, exec and close.
 
+use weir_model::Untrusted;
 use weir_model::trace::{Buffer, Exit, IoTotals, Op, OpenFile, SnapshotMoment, StreamCounts};
 use weir_sys::open_files;
 use weir_sys::proc::ResourceUsage;
@@ -49,11 +50,11 @@ pub enum RawEventKind {
     /// execve(2) succeeded.
     Exec {
         /// The path of the executable, as /proc/PID/exe shows it.
-        exe: String,
+        exe: Untrusted,
         /// The process name, as /proc/PID/comm shows it.
-        comm: String,
+        comm: Untrusted,
         /// The arguments, as far as known.
-        argv: Vec<String>,
+        argv: Vec<Untrusted>,
     },
     /// The process has exited or was killed.
     #[allow(missing_docs)]

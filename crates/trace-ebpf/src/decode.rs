@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use foldhash::HashMap;
 use weir_model::trace::{Buffer, Exit, Histogram, IoTotals, Op, RuntimeId, SnapshotMoment, StreamCounts};
-use weir_model::{Direction, Mode};
+use weir_model::{Direction, Mode, Untrusted};
 use weir_sys::proc::{self, ResourceUsage};
 use weir_sys::syscalls;
 use weir_trace_api::{EventSink, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory};
@@ -275,8 +275,9 @@ pub(super) fn exit_of(status: u32) -> Exit {
 }
 
 /// The arguments in the event's first bytes of argv.
-fn arguments(event: &LifecycleEvent) -> Vec<String> {
-    proc::split_nul(&event.arguments[..(event.argument_bytes as usize).min(event.arguments.len())])
+fn arguments(event: &LifecycleEvent) -> Vec<Untrusted> {
+    let bytes = &event.arguments[..(event.argument_bytes as usize).min(event.arguments.len())];
+    proc::split_nul(bytes).into_iter().map(Untrusted::from).collect()
 }
 
 fn send_lifecycle(event: &LifecycleEvent, sink: &mut EventSink) -> ProcessChange {
@@ -290,7 +291,7 @@ fn send_lifecycle(event: &LifecycleEvent, sink: &mut EventSink) -> ProcessChange
         shared_types::KIND_EXEC => {
             let exe = shared_types::text(&event.path);
             let comm = shared_types::text(&event.comm);
-            send(RawEventKind::Exec { exe: exe.clone(), comm, argv: arguments(event) });
+            send(RawEventKind::Exec { exe: exe.clone().into(), comm: comm.into(), argv: arguments(event) });
             ProcessChange::Executed { pid, exe: exe.into(), plain: event.flags & 1 != 0 }
         }
         _ => {

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use weir_model::Untrusted;
 use weir_model::trace::{BackendKind, Exit, IoTotals, SnapshotMoment, StreamCounts};
 use weir_sys::Error;
 use weir_sys::clock::now_ns;
@@ -21,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 /// One process at its last sample.
 struct SampledProcess {
-    exe: String,
+    exe: Untrusted,
     began_ns: u64,
     /// The I/O counters when sampling began.
     before: IoTotals,
@@ -168,7 +169,7 @@ impl Sampler<'_, '_> {
 
     /// Adds a process and emits its start. `is_new`: the process started during the trace.
     fn add_process(&mut self, pid: u32, parent: Option<u32>, now: u64, is_new: bool) {
-        let (exe, comm, argv) = proc::recorded_names(pid);
+        let (exe, comm, argv) = proc::names(pid);
         let before = if is_new { IoTotals::default() } else { proc::io(pid).unwrap_or_default() };
         match parent {
             Some(parent) => self.emit(now, parent, RawEventKind::Fork { child: pid, shares_files: false }),
@@ -217,7 +218,7 @@ impl Sampler<'_, '_> {
 
     /// Emits the progress of a process since its last sample.
     fn sample_process(&mut self, pid: u32, now: u64) {
-        let (exe, comm, argv) = proc::recorded_names(pid);
+        let (exe, comm, argv) = proc::names(pid);
         let Some(process) = self.processes.get_mut(&pid) else { return };
         // /proc/PID/io includes reaped children, which this backend cannot tell apart.
         process.totals = proc::io(pid).map_or(process.totals, |io| io.since(process.before));

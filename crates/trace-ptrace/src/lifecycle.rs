@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use weir_model::Untrusted;
 use weir_model::trace::{Exit, SnapshotMoment};
 use weir_sys::clock::now_ns;
 use weir_sys::{executable, proc, ptrace, syscalls};
@@ -149,8 +148,8 @@ impl Tracer<'_, '_> {
             self.emit(now, pid, pid, RawEventKind::Begin);
             self.emit(now, pid, pid, RawEventKind::Totals(Default::default()));
         }
-        let (exe, comm, argv) = proc::recorded_names(pid);
-        let label = format!("process {pid} ({})", Untrusted::from(comm.as_str()));
+        let (exe, comm, argv) = proc::names(pid);
+        let label = format!("process {pid} ({comm})");
         if executable::loses_privilege(pid) {
             let reason =
                 "is set-user-ID: it runs without that privilege while weir, which has none, watches it";

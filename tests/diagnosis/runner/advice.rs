@@ -109,7 +109,7 @@ pub fn printed_command(printed: &str, workspace: &Workspace) -> Command {
 /// Returns the files that a finding is about: standard output and the file of its path.
 fn outputs(finding: &Finding, origin: &Workspace, workspace: &Workspace) -> Vec<PathBuf> {
     let mut files = vec![workspace.work().join("out")];
-    if let Ok(name) = Path::new(&finding.path).strip_prefix(origin.work()) {
+    if let Ok(name) = Path::new(finding.path.exact()).strip_prefix(origin.work()) {
         files.push(workspace.work().join(name));
     }
     files.dedup();

@@ -41,11 +41,11 @@ impl HostPlanner {
         if image.argv.is_empty() || image.argv_cut {
             return None;
         }
-        let mut command = image.argv.clone();
-        let directory = image.directory.as_deref().map(Path::new);
-        let found = resolved(&command[0], directory).is_some_and(|found| starts(&found, &image.exe));
+        let mut command: Vec<String> = image.argv.iter().map(|word| word.exact().into()).collect();
+        let directory = directory_of(image);
+        let found = resolved(&command[0], directory).is_some_and(|found| starts(&found, image.exe.exact()));
         if !found {
-            command[0] = image.exe.clone();
+            command[0] = image.exe.exact().into();
         }
         let other = directory.filter(|directory| self.directory.as_deref() != Some(directory));
         Some(PlannedRun { command, directory: other.map(|path| path.to_string_lossy().into_owned()) })
@@ -54,9 +54,10 @@ impl HostPlanner {
     /// Returns whether the option has its effect on a program that a command starts.
     fn reaches(&self, of_command: &Plan, image: &Image, option: &RunOption) -> bool {
         let Some(own) = self.own_command(image) else { return false };
-        let directory = image.directory.as_deref().map(Path::new);
+        let directory = directory_of(image);
         let Some(of_program) = self.plan_of(&own.command, directory, option) else { return false };
-        let is_command = of_command.program.path.as_deref().is_some_and(|path| starts(path, &image.exe));
+        let is_command =
+            of_command.program.path.as_deref().is_some_and(|path| starts(path, image.exe.exact()));
         let holds = is_command || of_program.holds_for_children();
         of_command.refusals().is_empty() && holds && helps(&of_program, option)
     }
@@ -75,6 +76,10 @@ impl RunPlanner for HostPlanner {
         let mut programs = proposal.programs.iter();
         programs.all(|image| self.reaches(&of_command, image, option)).then_some(planned)
     }
+}
+
+fn directory_of(image: &Image) -> Option<&Path> {
+    image.directory.as_ref().map(|directory| Path::new(directory.exact()))
 }
 
 /// Returns whether the option changes something of the program that the finding is about.

@@ -2,6 +2,7 @@
 
 use foldhash::{HashMap, HashMapExt};
 use weir_model::StreamKind;
+use weir_model::Untrusted;
 use weir_model::trace::{Call, Event, EventKind, Op, OpenFile, Prices, StreamCounts, StreamTable};
 
 use super::{BufferSnapshot, RuleContext, SentSignal, SyncCall, TimedCall};
@@ -145,7 +146,7 @@ impl<'a> RuleContext<'a> {
 }
 
 /// Returns the path that a rename or unlink call removes.
-fn removed_name(call: &Call) -> Option<&String> {
+fn removed_name(call: &Call) -> Option<&Untrusted> {
     match (&call.rename, call.op) {
         (Some(rename), _) => Some(&rename.from),
         (None, Op::Unlink | Op::Unlinkat) => call.paths.first(),

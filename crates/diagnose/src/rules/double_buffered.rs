@@ -81,7 +81,7 @@ fn to_file_s(context: &RuleContext, copy: &PassThrough, writer: &StreamCounts) -
 }
 
 fn path(context: &RuleContext, file: u32) -> String {
-    context.file(file).map_or("FILE".into(), |file| shell_quoted(&file.path))
+    context.file(file).map_or("FILE".into(), |file| shell_quoted(file.path.exact()))
 }
 
 fn finding(context: &RuleContext, copy: PassThrough, peer: u32, cost_s: f64, fix: String) -> Option<Finding> {

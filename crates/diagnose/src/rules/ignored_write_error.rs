@@ -71,7 +71,7 @@ fn finding(context: &RuleContext, failures: &[TimedCall]) -> Finding {
     let first = failures[0];
     let (file, error) = (first.call.file, -first.call.result);
     let bytes: u64 = failures.iter().map(|timed| timed.call.asked).sum();
-    let path = file.and_then(|file| context.file(file)).map_or("?", |file| &file.path);
+    let path = file.and_then(|file| context.file(file)).map_or("?".into(), |file| file.path.to_string());
     let why = format!(
         "{}(2) to {path} failed with {}, and {} ended with status 0 and no message: {} are missing.",
         first.call.op.name(),

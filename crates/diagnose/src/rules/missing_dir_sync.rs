@@ -45,7 +45,7 @@ fn finding(context: &RuleContext, renamed: &RenamedFile) -> Finding {
         "{} renamed a synced file to {} and did not sync {}: a power cut can undo the rename.",
         context.name(renamed.pid),
         renamed.to,
-        directory(&renamed.to)
+        renamed.to.part(directory)
     );
     let severity = if context.is_installed_program(renamed) { Severity::Info } else { Severity::Warn };
     let finding = context.finding(&RULE, severity, renamed.pid, renamed.fd, Some(renamed.file));

@@ -56,7 +56,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 
 fn is_lasting(context: &RuleContext, renamed: &RenamedFile) -> bool {
     let is_file = context.kind(renamed.file) == StreamKind::File;
-    is_file && !VOLATILE.iter().any(|start| renamed.to.starts_with(start))
+    is_file && !VOLATILE.iter().any(|start| renamed.to.exact().starts_with(start))
 }
 
 /// Returns the finding about one file that replaced older content.
@@ -96,7 +96,7 @@ fn summary(context: &RuleContext, files: &[(&RenamedFile, PowerCutLoss)]) -> Opt
     let fix = match old {
         0 => format!(
             "if they must survive a power cut: sync -f {} once after the run; or for each {}.",
-            shell_quoted(directory(&first.to)),
+            shell_quoted(directory(first.to.exact())),
             context.code_fix(first.writer, first.at_s, (first.fd, Some(first.file)), CodeFix::SyncRename)
         ),
         _ => format!("{}.", context.sync_fix(first)),

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashMapExt};
 use weir_model::duration::format_seconds;
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
+use weir_model::{Direction, Finding, Gain, Severity, StreamKind, Untrusted};
 
 use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
@@ -74,7 +74,7 @@ fn streams_by_image<'a>(context: &RuleContext<'a>) -> BTreeMap<(u32, u32), Strea
         let image = (stream.pid, stream.image);
         if syncs.get(&image).is_some_and(|&syncs| syncs >= HABIT) {
             let file = recording.first_name(stream.file);
-            let path = file.map(|file| file.path.as_str()).filter(|path| !path.is_empty());
+            let path = file.map(|file| file.path.exact()).filter(|path| !path.is_empty());
             let name = path.map_or_else(|| format!("#{}", stream.file).into(), Cow::Borrowed);
             by_image.entry(image).or_default().entry(name).or_default().push(stream);
         }
@@ -171,9 +171,9 @@ fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> 
 /// Returns the clause about the files that are synced beside the finding's own.
 fn beside_clause(context: &RuleContext, beside: &[&SyncedFile], syncs: u64) -> String {
     let files = beside.iter().filter_map(|other| context.file(other.streams[0].file));
-    let paths: Vec<&str> = files.map(|file| file.path.as_str()).collect();
+    let paths = Untrusted::join(files.map(|file| &file.path), " and ");
     match syncs {
         0 => String::new(),
-        syncs => format!(", and {} times for {} beside it", thousands(syncs), paths.join(" and ")),
+        syncs => format!(", and {} times for {} beside it", thousands(syncs), paths),
     }
 }

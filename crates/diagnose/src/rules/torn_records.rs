@@ -109,7 +109,7 @@ fn overwrites(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> bool
 fn line_mode_command(context: &RuleContext, writers: &[&StreamCounts]) -> Option<String> {
     let keeps_blocks = |stream: &&StreamCounts| {
         let image = context.image_at(stream.pid, stream.first_s);
-        let exe = image.map_or("", |(_, image)| image.exe.as_str());
+        let exe = image.map_or("", |(_, image)| image.exe.exact());
         let name = exe.rsplit('/').next().unwrap_or_default();
         BLOCK_WRITERS.contains(&name)
     };

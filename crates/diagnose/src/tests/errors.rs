@@ -33,6 +33,18 @@ fn an_error_without_a_message_is_high() {
 }
 
 #[test]
+fn sentences_and_commands_have_no_character_that_a_terminal_obeys() {
+    let mut builder = failing(28);
+    builder.open_file(0).path = "/d/\u{1b}[2Jfull\u{202e}".into();
+    builder.root().images[0].comm = "evil\u{9b}31m".into();
+    let finding = builder.finding("ignored-write-error");
+    assert!(finding.why.contains(r"/d/\x1b[2Jfull\xe2\x80\xae failed"), "{}", finding.why);
+    assert!(finding.why.contains(r"evil\xc2\x9b31m (1)"), "{}", finding.why);
+    let shown = [&finding.why, &finding.fix].map(|text| text.contains(weir_model::obeyed_by_terminals));
+    assert_eq!(shown, [false, false], "{finding:?}");
+}
+
+#[test]
 fn a_program_that_fails_reports_or_retries_has_handled_the_error() {
     let mut failed = failing(28);
     failed.root().exit = Some(Exit::Code(1));
@@ -86,7 +98,7 @@ fn closing(results: &[(i32, i64)]) -> RecordingBuilder {
 #[test]
 fn errors_of_close_are_errors() {
     let finding = closing(&[(3, -122)]).finding("ignored-close-error");
-    assert_eq!((finding.severity, finding.path.as_str()), (High, "/d/report"));
+    assert_eq!((finding.severity, finding.path.exact()), (High, "/d/report"));
     closing(&[(3, 0)]).no_finding("ignored-close-error");
     let mut told = closing(&[(3, -122)]);
     told.root().exit = Some(Exit::Code(1));

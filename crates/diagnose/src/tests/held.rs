@@ -58,7 +58,7 @@ impl Filter {
 #[test]
 fn full_blocks_while_lines_arrive_are_held_output() {
     let finding = Filter::default().recording().finding("held-output");
-    assert_eq!((finding.severity, finding.fd, finding.path.as_str()), (Warn, 1, "/d/out"));
+    assert_eq!((finding.severity, finding.fd, finding.path.exact()), (Warn, 1, "/d/out"));
     assert_eq!((finding.evidence["block_bytes"], finding.evidence["reads"]), (4096.0, 80.0));
     assert!(
         finding.why.contains("full blocks of 4,096 bytes, up to 1.30 s apart, while input arrives"),
@@ -191,7 +191,7 @@ fn mawk(output: &[u8]) -> RecordingBuilder {
 #[test]
 fn unused_lines_in_an_input_buffer_are_held() {
     let finding = mawk(b"line\nline\nline\n").finding("held-output");
-    assert_eq!((finding.severity, finding.fd, finding.path.as_str()), (Warn, 1, "pipe:[4]"));
+    assert_eq!((finding.severity, finding.fd, finding.path.exact()), (Warn, 1, "pipe:[4]"));
     assert!(finding.why.contains("has held 15 bytes of input unused for 2.10 s"), "{}", finding.why);
     assert!(finding.fix.starts_with("weir run --max-delay 100ms -- "), "{}", finding.fix);
     assert_eq!(mawk(b"1 line\n2 line\n3 line\n").severity("held-output"), Info, "perhaps it needs all lines");

@@ -88,7 +88,7 @@ fn odd_call(
     let call = builder.call(at_s, pid, op, fd, file, &head);
     (call.asked, call.result, call.position) = (large, small as i64 - 40, Some(large));
     call.args = [large; 6];
-    call.paths = vec![format!("/d/{}", small % 3), "other".into()];
+    call.paths = vec![format!("/d/{}", small % 3).into(), "other".into()];
     call.paths.truncate((small % 4) as usize);
 }
 

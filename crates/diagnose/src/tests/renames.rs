@@ -28,7 +28,7 @@ fn replaced(synced: bool, directory: Option<&str>) -> RecordingBuilder {
 #[test]
 fn a_rename_before_the_data_is_safe_is_a_warning() {
     let finding = replaced(false, None).finding("missing-sync-before-rename");
-    assert_eq!((finding.severity, finding.path.as_str(), finding.pid), (Warn, "/d/old/settings", 1));
+    assert_eq!((finding.severity, finding.path.exact(), finding.pid), (Warn, "/d/old/settings", 1));
     assert_eq!(finding.evidence["unsynced_bytes"], 1200.0);
     replaced(false, None).no_finding("missing-dir-sync");
 }
@@ -40,7 +40,7 @@ fn saved(builder: &mut RecordingBuilder, at_s: f64, to: &str, replaced: Option<b
     let stream = builder.stream(1, 3, file, Out, 2, 600);
     (stream.first_s, stream.last_s) = (at_s, at_s);
     builder.rename(at_s + 0.1, &from, to);
-    let rename = Rename { from, to: to.into(), replaced, directory: None };
+    let rename = Rename { from: from.into(), to: to.into(), replaced, directory: None };
     builder.last_call().rename = Some(Box::new(rename));
 }
 
@@ -177,7 +177,7 @@ fn files_of_installed_programs_are_one_hint() {
     saved(&mut builder, 0.3, "/d/index", Some(true));
     builder.root().images[0].exe = "/usr/bin/git".into();
     let finding = builder.finding("missing-sync-before-rename");
-    assert_eq!((finding.severity, finding.path.as_str(), finding.evidence["files"]), (Info, "/d/index", 2.0));
+    assert_eq!((finding.severity, finding.path.exact(), finding.evidence["files"]), (Info, "/d/index", 2.0));
     assert!(finding.why.contains("For 1 of them an older file is lost"), "{}", finding.why);
 }
 
@@ -235,7 +235,7 @@ fn unwritten_files_failed_renames_and_files_in_memory_are_no_finding() {
 #[test]
 fn a_rename_needs_its_directory_synced() {
     let finding = replaced(true, None).finding("missing-dir-sync");
-    assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/old/settings"));
+    assert_eq!((finding.severity, finding.path.exact()), (Warn, "/d/old/settings"));
     assert_eq!(replaced(true, Some("/d/new")).severity("missing-dir-sync"), Warn);
     replaced(true, Some("/d/old")).no_finding("missing-dir-sync");
     let mut all = replaced(true, None);

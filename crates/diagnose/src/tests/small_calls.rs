@@ -13,7 +13,7 @@ fn byte_by_byte_writes_are_found_and_priced() {
     let file = builder.file("/d/out", File);
     builder.stream(1, 1, file, Out, 5_000_000, 1);
     let finding = builder.finding("tiny-writes");
-    assert_eq!((finding.severity, finding.fd, finding.path.as_str()), (High, 1, "/d/out"));
+    assert_eq!((finding.severity, finding.fd, finding.path.exact()), (High, 1, "/d/out"));
     assert_eq!((finding.evidence["calls"], finding.evidence["mean_bytes"]), (5e6, 1.0));
     let gain = finding.gain.unwrap();
     // 5,000,000 × 900 ns, less 3 ns a byte through a buffer.
@@ -77,7 +77,7 @@ fn a_block_size_that_is_an_option_is_named() {
     let mut builder = recording(0.9);
     builder.process(2, None, "dd");
     let image = &mut builder.0.processes[1].images[0];
-    image.argv = ["dd", "if=/dev/zero", "of=out", "bs=512"].map(str::to_string).into();
+    image.argv = ["dd", "if=/dev/zero", "of=out", "bs=512"].map(Into::into).into();
     let file = builder.file("/d/out", File);
     builder.stream(2, 1, file, Out, 400_000, 512);
     let fix = builder.finding("tiny-writes").fix;

@@ -217,7 +217,7 @@ fn a_pipeline_shows_each_hop_and_where_a_line_waits() {
     let found = crate::diagnose(&builder.0, &TestPlanner).pipelines;
     assert_eq!(found.len(), 1);
     let hops = &found[0].hops;
-    assert_eq!(hops.iter().map(|hop| hop.writer.comm.as_str()).collect::<Vec<_>>(), ["tail", "grep"]);
+    assert_eq!(hops.iter().map(|hop| hop.writer.comm.exact()).collect::<Vec<_>>(), ["tail", "grep"]);
     assert_eq!((hops[0].writer.mode, hops[0].holds_lines), (Some(Mode::Line), false));
     assert_eq!((hops[1].writer.mode, hops[1].writer.buffer_bytes), (Some(Mode::Full), Some(4096)));
     assert_eq!((hops[1].writer.waiting_bytes, found[0].waits_at), (11, Some(1)));

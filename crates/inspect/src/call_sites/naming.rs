@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use weir_model::Untrusted;
 use weir_model::trace::{CallSite, Frame, WriteSite};
 
 use super::library::{is_library, is_outermost};
@@ -36,7 +37,8 @@ pub(super) fn named(writes: &[ObservedWrite], began_ns: u64) -> Vec<WriteSite> {
 fn frames(sample: &WatchpointSample, loaded: &[LoadedImage]) -> Vec<Frame> {
     let mut found: Vec<Frame> =
         unwind(sample, loaded).into_iter().flat_map(|at| frames_at(at, loaded)).collect();
-    let outermost = found.iter().position(|frame| is_outermost(frame.function.as_deref()));
+    let outermost =
+        found.iter().position(|frame| is_outermost(frame.function.as_ref().map(Untrusted::exact)));
     found.iter_mut().skip(outermost.unwrap_or(usize::MAX)).for_each(|frame| frame.library = true);
     // The innermost library frames are dropped first.
     let inner = found.iter().take_while(|frame| frame.library).count();
@@ -53,10 +55,10 @@ fn frames_at(address: u64, loaded: &[LoadedImage]) -> Vec<Frame> {
     let (module, offset) = (one.image.path.to_string_lossy().into_owned(), address.wrapping_sub(one.bias));
     let frame = |name: crate::call_sites::symbols::SymbolName| Frame {
         library: is_library(&module, name.function.as_deref()),
-        function: name.function,
-        file: name.file,
+        function: name.function.map(Untrusted::from),
+        file: name.file.map(Untrusted::from),
         line: name.line,
-        module: module.clone(),
+        module: module.clone().into(),
         offset,
     };
     one.image.symbols().names(offset).into_iter().map(frame).collect()
@@ -121,19 +123,20 @@ mod tests {
         assert_eq!((named.len(), named[0].call_site.at_s, named[0].call_site.last), (2, 1.0, true));
         let own: Vec<&Frame> = named[0].call_site.own_frames().collect();
         assert_eq!(own.len(), 2, "{named:#?}");
-        let ends =
-            |frame: &Frame, with: &str| frame.function.as_deref().is_some_and(|name| name.ends_with(with));
+        let ends = |frame: &Frame, with: &str| {
+            frame.function.as_ref().is_some_and(|name| name.exact().ends_with(with))
+        };
         assert!(ends(own[0], "naming::tests::writes") && ends(own[1], "naming::tests::calls"), "{named:#?}");
         let source =
             include_str!("naming.rs").lines().position(|line| line.contains("WORD.swap(")).unwrap() + 1;
         // A release build has symbols but no line tables.
         let lines = has_lines();
         assert_eq!(own[0].line, lines.then_some(source as u32));
-        let file = own[0].file.as_deref();
+        let file = own[0].file.as_ref().map(Untrusted::exact);
         assert_eq!(file.is_some_and(|file| file.ends_with("naming.rs")), lines, "{file:?}");
         let unknown = &named[1].call_site.frames;
         assert_eq!(
-            (unknown[0].module.as_str(), unknown[0].function.as_deref()),
+            (unknown[0].module.exact(), unknown[0].function.as_ref()),
             ("", None),
             "no image is known"
         );

@@ -1,8 +1,8 @@
 //! Makes steps from the system calls of a recording.
 
-use weir_model::Mode;
 use weir_model::lab::step::{ByteTransfer, StepStream};
 use weir_model::trace::{Call, EventKind, Op};
+use weir_model::{Mode, Untrusted};
 
 use super::step_recorder::StepRecorder;
 use super::{sentences, streams};
@@ -28,7 +28,7 @@ impl StepRecorder<'_> {
                 self.step(pid, format!("{pid} creates a pipe."), String::new(), None)
             }
             Op::Rename | Op::Renameat | Op::Renameat2 | Op::Unlink | Op::Unlinkat | Op::Kill if shown => {
-                let text = format!("{pid} calls {}({}).", call.op.name(), call.paths.join(", "));
+                let text = format!("{pid} calls {}({}).", call.op.name(), Untrusted::join(&call.paths, ", "));
                 self.step(pid, text, String::new(), None);
             }
             _ => {}
@@ -107,7 +107,7 @@ impl StepRecorder<'_> {
         let opened = call.file.or_else(|| {
             self.recording.files.iter().rev().find_map(|file| {
                 (file.opened_by == Some(pid)
-                    && call.paths.iter().any(|path| file.path.ends_with(path.as_str())))
+                    && call.paths.iter().any(|path| file.path.exact().ends_with(path.exact())))
                 .then_some(file.id)
             })
         });
@@ -118,7 +118,8 @@ impl StepRecorder<'_> {
         }
         if self.files.at(opened).is_some() && self.process(pid).is_some() {
             let note = if empties { "The call truncates the file to 0 bytes." } else { "" };
-            let name = call.paths.first().map_or("?", |path| sentences::base(path));
+            let name =
+                call.paths.first().map_or("?".into(), |path| sentences::base(&path.to_string()).to_string());
             self.step(pid, format!("{pid} opens {name} as descriptor {}.", call.result), note.into(), None);
         }
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use weir_model::StreamKind;
 use weir_model::lab::step::StepFile;
-use weir_model::trace::{Call, OpenFile, Recording, StreamCounts};
+use weir_model::trace::{Call, Image, OpenFile, Recording, StreamCounts};
+use weir_model::{StreamKind, Untrusted};
 
 use super::sentences;
 
@@ -30,7 +30,7 @@ impl FileContents {
         let used = recording.counts.iter().filter(|stream| stream.calls + stream.syncs > 0);
         let used = used.filter(|stream| !of_starter(recording, stream)).map(|stream| stream.file);
         for file in used.filter_map(|id| recording.file(id)).filter(|file| shown(file)) {
-            let path = if file.ino == 0 { file.path.as_str() } else { "" };
+            let path = if file.ino == 0 { file.path.exact() } else { "" };
             let at = *known.entry((file.dev, file.ino, path)).or_insert_with(|| {
                 files.all.push(new(file));
                 files.all.len() - 1
@@ -131,14 +131,19 @@ fn new(file: &OpenFile) -> StepFile {
     }
 }
 
+/// Returns whether an image is the command of the recording.
+pub(super) fn is_command(image: &Image, recording: &Recording) -> bool {
+    image.argv.iter().map(Untrusted::exact).eq(recording.command.iter().map(String::as_str))
+}
+
 /// Returns whether the stream belongs to the shell that only starts the program.
 fn of_starter(recording: &Recording, stream: &StreamCounts) -> bool {
-    recording.image(stream.pid, stream.image).is_some_and(|image| image.argv == recording.command)
+    recording.image(stream.pid, stream.image).is_some_and(|image| is_command(image, recording))
 }
 
 /// Returns whether a file belongs to the program, not to its loader or runtime.
 pub(super) fn shown(file: &OpenFile) -> bool {
     let system = ["/lib", "/usr/", "/etc/", "/proc/", "/sys/", "/opt/"];
-    let library = file.path.contains(".so.") || file.path.ends_with(".so");
-    !library && !system.iter().any(|start| file.path.starts_with(start))
+    let library = file.path.exact().contains(".so.") || file.path.exact().ends_with(".so");
+    !library && !system.iter().any(|start| file.path.exact().starts_with(start))
 }

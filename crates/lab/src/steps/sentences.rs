@@ -22,8 +22,8 @@ pub(super) fn name(file: &OpenFile) -> String {
         StreamKind::Pipe => "the pipe".into(),
         StreamKind::Socket => "the socket".into(),
         StreamKind::Terminal => "the terminal".into(),
-        _ if file.path.starts_with("/dev/") => file.path.clone(),
-        _ => base(&file.path).to_string(),
+        _ if file.path.exact().starts_with("/dev/") => file.path.to_string(),
+        _ => base(&file.path.to_string()).to_string(),
     }
 }
 

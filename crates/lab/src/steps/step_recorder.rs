@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use weir_model::Untrusted;
 use weir_model::lab::step::{ByteTransfer, LabStep, StepProcess};
 use weir_model::trace::{Buffer, Event, EventKind, Exit, Image, Recording, SnapshotMoment};
 
-use super::file_contents::FileContents;
+use super::file_contents::{FileContents, is_command};
 use super::streams::{self, BufferChange};
 use super::{MAX_STEPS, sentences};
 
@@ -90,19 +91,20 @@ impl<'r> StepRecorder<'r> {
 
     fn begin(&mut self, pid: u32) {
         let known = self.recording.process(pid);
-        let name = known.map_or("?", weir_model::trace::Process::comm).to_string();
+        let name = known.map_or("?".into(), |process| process.comm().to_string());
         self.processes.push(StepProcess { pid, name, parent: None, ended: None, streams: Vec::new() });
     }
 
     fn exec(&mut self, pid: u32, image: u32) {
         let Some(image) = self.recording.image(pid, image) else { return };
-        let begins = image.argv != self.recording.command && self.hidden.remove(&pid);
+        let begins = !is_command(image, self.recording) && self.hidden.remove(&pid);
         if self.hidden.contains(&pid) {
             return;
         }
         if begins || self.process(pid).is_none() {
             self.begin(pid);
-            let text = format!("{} begins, as process {pid}.", sentences::base(&image.argv.join(" ")));
+            let text =
+                format!("{} begins, as process {pid}.", sentences::base(&Untrusted::join(&image.argv, " ")));
             let note = "The box is its buffer: memory in which stdio collects the bytes that it prints or reads; still empty.";
             return self.step(pid, text, note.into(), None);
         }
@@ -115,8 +117,11 @@ impl<'r> StepRecorder<'r> {
         let (lost, unread) =
             (streams::pending(process), process.streams.iter().map(|one| one.unread.count).sum());
         process.streams.clear();
-        process.name.clone_from(&image.comm);
-        let text = format!("{pid} executes another program: {}.", sentences::base(&image.argv.join(" ")));
+        process.name = image.comm.to_string();
+        let text = format!(
+            "{pid} executes another program: {}.",
+            sentences::base(&Untrusted::join(&image.argv, " "))
+        );
         self.step(pid, text, sentences::lost_at_exec(lost, unread), None);
     }
 

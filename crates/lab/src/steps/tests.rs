@@ -14,7 +14,7 @@ const FILE: u32 = 0;
 /// A run of /tmp/broken as process 812, whose standard output is a file; started by a shell, 811.
 fn recording(events: Vec<(u32, EventKind)>) -> Recording {
     let image = |argv: &[&str]| Image {
-        argv: argv.iter().map(|word| word.to_string()).collect(),
+        argv: argv.iter().map(|word| (*word).into()).collect(),
         comm: "broken".into(),
         ..Image::default()
     };
@@ -26,7 +26,7 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
     let mut counts = StreamCounts::new(812, 1, 1, FILE, Direction::Out);
     counts.calls = 1;
     Recording {
-        command: shell().argv,
+        command: shell().argv.iter().map(|word| word.to_string()).collect(),
         root: 811,
         backend: BackendKind::Ptrace,
         backend_reason: String::new(),

@@ -2,17 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::UNKNOWN;
+use crate::Untrusted;
+
 /// A function on the call stack of a write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
     /// Demangled name; `None` without symbols.
-    pub function: Option<String>,
+    pub function: Option<Untrusted>,
     /// Source file as in the debug information.
-    pub file: Option<String>,
+    pub file: Option<Untrusted>,
     /// Line in the source file.
     pub line: Option<u32>,
     /// Path of the executable or library; empty for code that is in no file.
-    pub module: String,
+    pub module: Untrusted,
     /// Address of the code in the module.
     pub offset: u64,
     /// The function belongs to the C library or the language runtime, not to the program.
@@ -62,8 +65,8 @@ impl CallSite {
 impl Frame {
     /// Returns the frame for a sentence: `report() at report.c:42`, `report() in prog`, `prog+0x11b9`.
     pub fn words(&self) -> String {
-        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_string();
-        let module = if self.module.is_empty() { "?".into() } else { name(&self.module) };
+        let name = |path: &Untrusted| path.part(|path| path.rsplit('/').next().unwrap_or(path));
+        let module = if self.module.is_empty() { UNKNOWN.clone() } else { name(&self.module) };
         match (&self.function, &self.file, self.line) {
             (Some(function), Some(file), Some(line)) => {
                 format!("{} at {}:{line}", called(function), name(file))
@@ -76,8 +79,8 @@ impl Frame {
 }
 
 /// Returns a function's name with parentheses. Names of C++ functions have them already.
-fn called(function: &str) -> String {
-    if function.ends_with(')') { function.into() } else { format!("{function}()") }
+fn called(function: &Untrusted) -> String {
+    if function.exact().ends_with(')') { function.to_string() } else { format!("{function}()") }
 }
 
 #[cfg(test)]
@@ -86,7 +89,7 @@ mod tests {
 
     fn frame(function: Option<&str>, file: Option<&str>) -> Frame {
         let line = file.map(|_| 42);
-        let (function, file) = (function.map(str::to_string), file.map(str::to_string));
+        let (function, file) = (function.map(Untrusted::from), file.map(Untrusted::from));
         Frame { function, file, line, module: "/usr/bin/prog".into(), offset: 0x11b9, library: false }
     }
 

@@ -10,7 +10,7 @@ use super::{
     BackendKind, Exit, Histogram, OtherCalls, Overhead, Pipeline, Prices, Process, Recording, StreamTable,
     TraceStream, UnreadableBuffers, trace_streams,
 };
-use crate::{Direction, Finding, Mode, StreamKind, errno};
+use crate::{Direction, Finding, Mode, StreamKind, Untrusted, errno};
 
 /// Value of [`TraceDocument::schema`].
 pub const SCHEMA: &str = "weir-trace/1";
@@ -90,12 +90,12 @@ pub struct TraceDocument {
 #[allow(missing_docs)]
 pub struct StreamRow {
     pub pid: u32,
-    pub comm: String,
+    pub comm: Untrusted,
     pub fd: i32,
     /// Path by which the program opened the file first.
-    pub path: String,
+    pub path: Untrusted,
     /// Other paths by which the run opened the same file.
-    pub also: Vec<String>,
+    pub also: Vec<Untrusted>,
     /// Identity of the file; `None` if unknown.
     pub inode: Option<InodeId>,
     /// Number of open files behind the stream: opened by the program or inherited.
@@ -156,7 +156,7 @@ pub struct InodeId {
 #[allow(missing_docs)]
 pub struct OtherCallsRow {
     pub pid: u32,
-    pub comm: String,
+    pub comm: Untrusted,
     /// Name of the system call.
     pub call: String,
     pub calls: u64,
@@ -207,10 +207,10 @@ impl StreamRow {
         let counts = &stream.counts;
         Self {
             pid: counts.pid,
-            comm: stream.comm.into(),
+            comm: stream.comm.clone(),
             fd: counts.fd,
-            path: stream.path.into(),
-            also: stream.also.iter().map(|name| name.to_string()).collect(),
+            path: stream.path.clone(),
+            also: stream.also.iter().copied().cloned().collect(),
             inode: stream.inode.map(|(dev, ino)| InodeId { dev, ino }),
             openings: stream.openings.len() as u64,
             kind: stream.kind,
@@ -243,7 +243,7 @@ impl OtherCallsRow {
         let named = |(&number, &count): (&i32, &u64)| (errno::name_or_number(number), count);
         Self {
             pid: calls.pid,
-            comm: recording.comm(calls.pid, calls.image).into(),
+            comm: recording.comm(calls.pid, calls.image).clone(),
             call: calls.op.name().into(),
             calls: calls.calls,
             failed: calls.failed(),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Buffer, Exit, SnapshotMoment};
+use crate::Untrusted;
 
 /// Defines each operation once: the name of its system call, and its numbers on x86-64 and aarch64 (syscalls(2)).
 macro_rules! ops {
@@ -133,7 +134,7 @@ pub struct Call {
     /// The last byte that was written.
     pub tail: Option<u8>,
     /// Paths among the arguments: one for open and unlink, the old and the new one for rename and link.
-    pub paths: Vec<String>,
+    pub paths: Vec<Untrusted>,
     /// Details of a successful rename. Boxed, because few calls are renames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rename: Option<Box<Rename>>,
@@ -143,9 +144,9 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rename {
     /// Old path, starting at the root directory.
-    pub from: String,
+    pub from: Untrusted,
     /// New path, starting at the root directory.
-    pub to: String,
+    pub to: Untrusted,
     /// The rename replaced an existing file; `None` if unknown.
     pub replaced: Option<bool>,
     /// Inode number of the new path's directory, which may have several paths; `None` if unknown.

@@ -34,7 +34,10 @@ use foldhash::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, StreamKind};
+use crate::{Direction, StreamKind, Untrusted};
+
+/// The name of a program or a file that a recording does not have.
+pub(crate) static UNKNOWN: Untrusted = Untrusted::placeholder("?");
 
 /// Kind of trace backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -124,17 +127,17 @@ pub struct Image {
     /// Time of the execve(2), or the start of the process.
     pub started_s: f64,
     /// Path of the executable.
-    pub exe: String,
+    pub exe: Untrusted,
     /// Name as in /proc/PID/comm.
-    pub comm: String,
+    pub comm: Untrusted,
     /// Known arguments; may be shortened or empty.
-    pub argv: Vec<String>,
+    pub argv: Vec<Untrusted>,
     /// `argv` lacks its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub argv_cut: bool,
     /// Working directory at the execve(2), if it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<String>,
+    pub directory: Option<Untrusted>,
     /// Language of the program, from its runtime; `None` if the executable could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<SourceLanguage>,
@@ -173,8 +176,8 @@ pub struct Process {
 
 impl Process {
     /// Returns the name of the last image.
-    pub fn comm(&self) -> &str {
-        self.images.last().map_or("?", |image| &image.comm)
+    pub fn comm(&self) -> &Untrusted {
+        self.images.last().map_or(&UNKNOWN, |image| &image.comm)
     }
 
     /// Returns the image at a time and its index: the last image that started by then, else the first.
@@ -191,7 +194,7 @@ pub struct OpenFile {
     /// Index in [`Recording::files`].
     pub id: u32,
     /// Path, or the target of the descriptor's link in /proc (`pipe:[123]`).
-    pub path: String,
+    pub path: Untrusted,
     pub kind: StreamKind,
     /// Device number of the file system; 0 if unknown.
     pub dev: u64,
@@ -345,7 +348,7 @@ mod tests {
             started_s: 1.0,
             ..Process::default()
         };
-        let at = |at_s: f64| process.image_at(at_s).map(|(number, image)| (number, image.comm.as_str()));
+        let at = |at_s: f64| process.image_at(at_s).map(|(number, image)| (number, image.comm.exact()));
         assert_eq!(at(1.9), Some((0, "sh")));
         assert_eq!(at(2.0), Some((1, "tr")));
         assert_eq!(at(9.0), Some((1, "tr")));

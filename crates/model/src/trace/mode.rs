@@ -141,7 +141,7 @@ impl StreamModes<'_> {
     /// reuses descriptors, so that a descriptor may lead to another file before or after.
     fn leads_to_same_file(&self, counts: &StreamCounts, files: &[(i32, u32)]) -> bool {
         let file = |number: u32| self.recording.file(number);
-        let path = |number: u32| file(number).map(|file| file.path.as_str()).filter(|path| !path.is_empty());
+        let path = |number: u32| file(number).map(|file| &file.path).filter(|path| !path.is_empty());
         let same =
             |file: u32| file == counts.file || path(file).is_some_and(|one| Some(one) == path(counts.file));
         files.iter().find(|(fd, _)| *fd == counts.fd).is_none_or(|&(_, file)| same(file))

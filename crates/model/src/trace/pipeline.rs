@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Mode;
+use crate::{Mode, Untrusted};
 
 /// The writing or reading end of a pipe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct PipeEnd {
     pub pid: u32,
-    pub comm: String,
+    pub comm: Untrusted,
     pub fd: i32,
     pub calls: u64,
     pub bytes: u64,
@@ -28,7 +28,7 @@ pub struct PipeEnd {
 #[allow(missing_docs)]
 pub struct Hop {
     /// Name of the pipe in /proc: `pipe:[123]`.
-    pub pipe: String,
+    pub pipe: Untrusted,
     /// Capacity of the pipe, if known.
     pub pipe_bytes: Option<u64>,
     pub writer: PipeEnd,

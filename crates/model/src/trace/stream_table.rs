@@ -7,25 +7,25 @@ use std::sync::OnceLock;
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{BackendKind, OpenFile, Process, Recording, StreamCounts};
-use crate::{Direction, StreamKind};
+use super::{BackendKind, OpenFile, Process, Recording, StreamCounts, UNKNOWN};
+use crate::{Direction, StreamKind, Untrusted};
 
 /// Identity of a stream.
 #[derive(PartialEq, Eq, Hash)]
 struct Key<'a> {
     pid: u32,
-    comm: &'a str,
+    comm: &'a Untrusted,
     fd: i32,
     direction: Direction,
     kind: StreamKind,
-    path: &'a str,
+    path: &'a Untrusted,
 }
 
 /// A stream and the sum of its counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamSum<'a> {
     /// Name of the program.
-    pub comm: &'a str,
+    pub comm: &'a Untrusted,
     /// Counts of each opening by time, at least one.
     pub openings: Vec<&'a StreamCounts>,
     /// Sum of the counts; the file is that of the first opening. Borrowed for a single opening, the most frequent case.
@@ -105,8 +105,8 @@ impl Recording {
     }
 
     /// Returns the name of an image of a process.
-    pub fn comm(&self, pid: u32, image: u32) -> &str {
-        self.image(pid, image).map_or("?", |image| &image.comm)
+    pub fn comm(&self, pid: u32, image: u32) -> &Untrusted {
+        self.image(pid, image).map_or(&UNKNOWN, |image| &image.comm)
     }
 
     /// Returns the opening that gives a file its path in reports: the first, if it was opened by several paths.
@@ -120,11 +120,11 @@ impl Recording {
         let image = processes.get(&counts.pid).and_then(|process| process.images.get(counts.image as usize));
         Key {
             pid: counts.pid,
-            comm: image.map_or("?", |image| &image.comm),
+            comm: image.map_or(&UNKNOWN, |image| &image.comm),
             fd: counts.fd,
             direction: counts.direction,
             kind: file.map_or(StreamKind::Other, |file| file.kind),
-            path: file.map_or("?", |file| &file.path),
+            path: file.map_or(&UNKNOWN, |file| &file.path),
         }
     }
 }

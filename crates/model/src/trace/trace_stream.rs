@@ -5,19 +5,20 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{
     Histogram, ObservedMode, OpenFile, Prices, Recording, StreamCounts, StreamModes, StreamSum, StreamTable,
+    UNKNOWN,
 };
-use crate::{Direction, StreamKind};
+use crate::{Direction, StreamKind, Untrusted};
 
 /// A stream, its buffering mode and its cost.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub struct TraceStream<'a> {
     /// Name of the program.
-    pub comm: &'a str,
+    pub comm: &'a Untrusted,
     /// Path by which the program opened the file first.
-    pub path: &'a str,
+    pub path: &'a Untrusted,
     /// Other paths by which any process of the run opened the same file.
-    pub also: Vec<&'a str>,
+    pub also: Vec<&'a Untrusted>,
     pub kind: StreamKind,
     /// Open files: indexes in [`Recording::files`], ascending.
     pub openings: Vec<u32>,
@@ -53,11 +54,11 @@ pub fn trace_streams<'a>(table: &StreamTable<'a>) -> Vec<TraceStream<'a>> {
 }
 
 /// Returns all paths of each file that the run opened by several, keyed by the id of its first opening.
-fn other_names(recording: &Recording) -> HashMap<u32, BTreeSet<&str>> {
-    let mut names: HashMap<u32, BTreeSet<&str>> = HashMap::new();
+fn other_names(recording: &Recording) -> HashMap<u32, BTreeSet<&Untrusted>> {
+    let mut names: HashMap<u32, BTreeSet<&Untrusted>> = HashMap::new();
     for file in &recording.files {
         let Some(first) = recording.first_name(file.id).filter(|first| first.id != file.id) else { continue };
-        names.entry(first.id).or_default().extend([first.path.as_str(), &file.path]);
+        names.entry(first.id).or_default().extend([&first.path, &file.path]);
     }
     names
 }
@@ -66,12 +67,12 @@ impl<'a> TraceStream<'a> {
     fn new(
         recording: &'a Recording,
         modes: &StreamModes,
-        names: &HashMap<u32, BTreeSet<&'a str>>,
+        names: &HashMap<u32, BTreeSet<&'a Untrusted>>,
         totals: &StreamSum<'a>,
     ) -> Self {
         let StreamSum { comm, openings, sum } = totals;
         let file = recording.file(sum.file);
-        let path = file.map_or("?", |file| &file.path);
+        let path = file.map_or(&UNKNOWN, |file| &file.path);
         let all_names = recording.first_name(sum.file).and_then(|first| names.get(&first.id));
         let mut files: Vec<u32> = openings.iter().map(|counts| counts.file).collect();
         files.sort_unstable();

@@ -14,9 +14,9 @@ pub const VERDICT: &str = "4,999,998 of 5,000,000 bytes were written one at a ti
 pub fn process(pid: u32, parent: Option<u32>, comm: &str, argv: &[&str]) -> Process {
     let image = Image {
         started_s: 0.0,
-        exe: format!("/usr/bin/{comm}"),
+        exe: format!("/usr/bin/{comm}").into(),
         comm: comm.into(),
-        argv: argv.iter().map(|word| word.to_string()).collect(),
+        argv: argv.iter().map(|word| (*word).into()).collect(),
         ..Image::default()
     };
     Process { pid, parent, images: vec![image], threads: 1, ..Process::default() }
@@ -50,7 +50,7 @@ pub fn counts(pid: u32, fd: i32, file: u32, direction: Direction, calls: u64, si
 
 fn recording(command: &[&str]) -> Recording {
     Recording {
-        command: command.iter().map(|word| word.to_string()).collect(),
+        command: command.iter().map(|word| (*word).into()).collect(),
         root: 4711,
         backend: BackendKind::Ebpf,
         backend_reason: String::new(),

@@ -3,7 +3,7 @@
 use weir_model::duration::format_seconds;
 pub(super) use weir_model::number::{about, thousands};
 use weir_model::trace::{ObservedMode, Recording};
-use weir_model::{Direction, Mode, Size, StreamKind};
+use weir_model::{Direction, Mode, Size, StreamKind, Untrusted};
 
 use crate::number::{bytes_like, count, percent};
 
@@ -13,7 +13,7 @@ pub(super) fn plural(number: u64, one: &str) -> String {
 }
 
 /// Returns name and PID of a process: `tr2u 4711`.
-pub(super) fn process_label(comm: &str, pid: u32) -> String {
+pub(super) fn process_label(comm: &Untrusted, pid: u32) -> String {
     format!("{comm} {pid}")
 }
 
@@ -65,12 +65,13 @@ pub(super) fn stream_label(
     recording: &Recording,
     pid: u32,
     fd: i32,
-    path: &str,
+    path: &Untrusted,
     at_s: Option<f64>,
 ) -> String {
+    static NAMELESS: Untrusted = Untrusted::placeholder("process");
     let process = recording.process(pid);
     let then = process.and_then(|process| process.image_at(at_s?));
-    let last = process.map_or("process", |process| process.comm());
+    let last = process.map_or(&NAMELESS, |process| process.comm());
     let comm = then.map_or(last, |(_, image)| &image.comm);
     let mut text = if pid == 0 { String::new() } else { process_label(comm, pid) };
     let add = |text: &mut String, more: String| {
@@ -83,7 +84,7 @@ pub(super) fn stream_label(
         add(&mut text, format!("fd {fd}"));
     }
     if !path.is_empty() {
-        if fd >= 0 { text.push_str(&format!(" ({path})")) } else { add(&mut text, path.into()) }
+        if fd >= 0 { text.push_str(&format!(" ({path})")) } else { add(&mut text, path.to_string()) }
     }
     text
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use weir_model::StreamKind;
+use weir_model::Untrusted;
 use weir_model::trace::TraceStream;
 
 use super::labels::{UNKNOWN_STREAM, bytes, thousands};
@@ -87,7 +88,14 @@ impl<'a> LocationSum<'a> {
     fn add(&mut self, stream: &TraceStream<'a>) {
         if stream.kind == StreamKind::File {
             // The inode number alone is not enough: the kernel reuses that of a deleted file.
-            let name = stream.also.iter().copied().chain([stream.path]).min().unwrap_or_default();
+            let name = stream
+                .also
+                .iter()
+                .copied()
+                .chain([stream.path])
+                .map(Untrusted::exact)
+                .min()
+                .unwrap_or_default();
             self.files.insert((stream.inode, name));
         }
         // Calls of unknown streams have no stream to count.
@@ -181,7 +189,7 @@ fn kind(kind: StreamKind) -> &'static str {
 
 /// Returns the directory of a file as a list of names; `None` for a stream without a directory.
 fn directory<'a>(stream: &TraceStream<'a>) -> Option<Vec<&'a str>> {
-    let path = stream.path.strip_prefix('/').filter(|_| stream.kind == StreamKind::File)?;
+    let path = stream.path.exact().strip_prefix('/').filter(|_| stream.kind == StreamKind::File)?;
     // A file of memfd_create(2) has a name but no directory.
     if path.starts_with("memfd:") {
         return None;
@@ -200,7 +208,7 @@ struct Directory<'a, 'n> {
 
 impl Directory<'_, '_> {
     fn name(&self) -> String {
-        let path: String = self.names.iter().map(|name| format!("/{name}")).collect();
+        let path: String = self.names.iter().map(|name| format!("/{}", Untrusted::from(*name))).collect();
         match (path.as_str(), self.below) {
             (_, true) => path + "/…",
             ("", false) => "/".into(),
@@ -318,8 +326,9 @@ mod tests {
 
     #[test]
     fn unknown_streams_are_not_counted() {
-        let stream = |path: &'static str, kind: StreamKind, fd: i32| TraceStream {
-            comm: "make",
+        static MAKE: Untrusted = Untrusted::placeholder("make");
+        let stream = |path: &'static Untrusted, kind: StreamKind, fd: i32| TraceStream {
+            comm: &MAKE,
             path,
             also: Vec::new(),
             kind,
@@ -334,8 +343,10 @@ mod tests {
             waits_s: 0.0,
             share: 0.0,
         };
-        let known = stream("/etc/passwd", StreamKind::File, 3);
-        let unknown = stream(StreamCounts::UNKNOWN_PATH, StreamKind::Other, StreamCounts::UNKNOWN);
+        static PATHS: [Untrusted; 2] =
+            [Untrusted::placeholder("/etc/passwd"), Untrusted::placeholder(StreamCounts::UNKNOWN_PATH)];
+        let known = stream(&PATHS[0], StreamKind::File, 3);
+        let unknown = stream(&PATHS[1], StreamKind::Other, StreamCounts::UNKNOWN);
         let found = locations(&[&known, &unknown]);
         let rows: Vec<_> = found
             .iter()

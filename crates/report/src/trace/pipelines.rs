@@ -58,7 +58,7 @@ fn row(heading: usize, hop: &Hop, waits_here: bool) -> TableRow {
 
 /// Returns the title of a pipeline: `pipeline sort | uniq | head`.
 fn title(pipeline: &Pipeline) -> String {
-    let first = pipeline.hops.first().map(|hop| hop.writer.comm.as_str());
-    let names = first.into_iter().chain(pipeline.hops.iter().map(|hop| hop.reader.comm.as_str()));
+    let first = pipeline.hops.first().map(|hop| hop.writer.comm.to_string());
+    let names = first.into_iter().chain(pipeline.hops.iter().map(|hop| hop.reader.comm.to_string()));
     format!("pipeline {}", names.collect::<Vec<_>>().join(" | "))
 }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use weir_model::trace::{Process, Recording, TraceResult, TraceStream};
-use weir_model::{Direction, StreamKind};
+use weir_model::{Direction, StreamKind, Untrusted};
 
 use super::labels::{bytes, plural};
 use super::table::{MATTERS, is_found};
@@ -93,18 +93,18 @@ fn is_read_file(stream: &TraceStream) -> bool {
 
 /// Returns whether the dynamic loader reads the stream: the first bytes of a shared object, or its own configuration.
 fn is_loader(stream: &TraceStream) -> bool {
-    let name = stream.path.rsplit('/').next().unwrap_or_default();
+    let name = stream.path.exact().rsplit('/').next().unwrap_or_default();
     let is_object = name.ends_with(".so") || name.contains(".so.");
     let openings = stream.openings.len().max(1) as u64;
     let reads_headers =
         stream.counts.calls <= LOADER_CALLS * openings && stream.counts.bytes <= LOADER_BYTES * openings;
-    is_read_file(stream) && (is_object && reads_headers || FILES[..2].contains(&stream.path))
+    is_read_file(stream) && (is_object && reads_headers || FILES[..2].contains(&stream.path.exact()))
 }
 
 fn is_locale(stream: &TraceStream) -> bool {
-    let is_module = || stream.path.contains("/gconv/");
-    let is_data = || DIRECTORIES.iter().any(|directory| stream.path.starts_with(directory));
-    is_read_file(stream) && (FILES[2..].contains(&stream.path) || is_data() || is_module())
+    let is_module = || stream.path.exact().contains("/gconv/");
+    let is_data = || DIRECTORIES.iter().any(|directory| stream.path.exact().starts_with(directory));
+    is_read_file(stream) && (FILES[2..].contains(&stream.path.exact()) || is_data() || is_module())
 }
 
 /// Returns whether an image of a process is a launcher: the process replaced it with another program later.
@@ -123,7 +123,8 @@ fn is_wrapper(process: &Process, processes: &HashMap<u32, &Process>) -> bool {
         let parent = chain.last().and_then(|process| process.parent).and_then(|pid| processes.get(&pid));
         let Some(ancestor) = parent else { return false };
         let Some((last, launchers)) = ancestor.images.split_last() else { return false };
-        let is_same = |exe: &str| !exe.is_empty() && launchers.iter().any(|launcher| launcher.exe == exe);
+        let is_same =
+            |exe: &Untrusted| !exe.is_empty() && launchers.iter().any(|launcher| &launcher.exe == exe);
         let is_subshell = |one: &&Process| one.images.last().is_some_and(|image| is_same(&image.exe));
         if last.started_s >= ended_s && chain.iter().any(is_subshell) {
             return true;

@@ -1,6 +1,7 @@
 //! The table of streams: the most important ones, and the totals of the others.
 
 use weir_model::Finding;
+use weir_model::Untrusted;
 use weir_model::trace::{Pipeline, StreamCounts, TraceStream};
 
 use super::labels::{
@@ -25,7 +26,7 @@ const LARGE_PART: u64 = 5;
 /// Returns whether a finding is about a stream.
 pub(super) fn is_of(finding: &Finding, stream: &TraceStream) -> bool {
     // The kernel reuses descriptors, so the path must match too.
-    let named = |path: &str| path.is_empty() || path == stream.path || stream.also.contains(&path);
+    let named = |path: &Untrusted| path.is_empty() || path == stream.path || stream.also.contains(&path);
     (finding.pid, finding.fd) == (stream.counts.pid, stream.counts.fd) && named(&finding.path)
 }
 
@@ -151,7 +152,7 @@ fn row(stream: &TraceStream) -> TableRow {
         process_label(stream.comm, counts.pid).into(),
         if counts.is_known() { counts.fd.to_string() } else { ABSENT.into() }.into(),
         direction_sign(counts.direction).into(),
-        if counts.is_known() { stream.path } else { UNKNOWN_STREAM }.into(),
+        if counts.is_known() { stream.path.to_string() } else { UNKNOWN_STREAM.into() }.into(),
         kind(stream.kind).into(),
         TableCell::new(calls(counts), much).marked(failures(stream)),
         bytes(counts.bytes).into(),
@@ -202,7 +203,7 @@ fn marks<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>> + Clone) -> Vec<
 
 /// Returns the files of the table that the run opened by several paths.
 fn names<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>>) -> Vec<Block> {
-    let mut files: Vec<Vec<&str>> = streams
+    let mut files: Vec<Vec<&Untrusted>> = streams
         .filter(|stream| !stream.also.is_empty())
         .map(|stream| {
             let mut names = stream.also.clone();
@@ -213,7 +214,11 @@ fn names<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>>) -> Vec<Block> {
         .collect();
     files.sort_unstable();
     files.dedup();
-    files.into_iter().map(|names| Block::Aside(format!("one file: {}", names.join(" = ")))).collect()
+    let sentence = |names: Vec<&Untrusted>| {
+        let names: Vec<String> = names.into_iter().map(Untrusted::to_string).collect();
+        Block::Aside(format!("one file: {}", names.join(" = ")))
+    };
+    files.into_iter().map(sentence).collect()
 }
 
 /// Largest number of other streams whose totals are one sentence; more get a table by location.

@@ -30,7 +30,7 @@ fn names(recording: &Recording) -> Vec<Value> {
     let of_processes = recording
         .processes
         .iter()
-        .map(|process| name("process_name", process.pid, process.pid, process.comm().into()));
+        .map(|process| name("process_name", process.pid, process.pid, process.comm().to_string()));
     let of_threads =
         threads.into_iter().map(|(pid, tid)| name("thread_name", pid, tid, format!("thread {tid}")));
     of_processes.chain(of_threads).collect()
@@ -82,7 +82,7 @@ fn of_event(recording: &Recording, event: &Event) -> Vec<Value> {
         EventKind::Call(call) => vec![of_call(recording, event, call)],
         EventKind::Fork { child } => vec![instant(format!("fork {child}"), json!({ "child": child }))],
         EventKind::Exec { image } => {
-            let exe = recording.image(event.pid, *image).map_or("", |image| &image.exe);
+            let exe = recording.image(event.pid, *image).map(|image| image.exe.clone()).unwrap_or_default();
             vec![instant(format!("exec {exe}"), json!({ "exe": exe }))]
         }
         EventKind::Exit(Exit::Code(code)) => vec![instant(format!("exit {code}"), json!({ "code": code }))],
@@ -105,7 +105,7 @@ fn of_event(recording: &Recording, event: &Event) -> Vec<Value> {
 }
 
 fn of_call(recording: &Recording, event: &Event, call: &Call) -> Value {
-    let path = call.file.and_then(|id| recording.file(id)).map_or("", |file| &file.path);
+    let path = call.file.and_then(|id| recording.file(id)).map_or("", |file| file.path.exact());
     json!({
         "ph": "X", "cat": "call", "name": call.op.name(), "pid": event.pid, "tid": event.tid,
         "ts": micros(event.at_s), "dur": 0,

@@ -105,7 +105,7 @@ impl TraceRun {
 
     pub fn execs(&self) -> Vec<String> {
         let of = |event: &RawEvent| match &event.kind {
-            RawEventKind::Exec { comm, .. } => Some(comm.clone()),
+            RawEventKind::Exec { comm, .. } => Some(comm.to_string()),
             _ => None,
         };
         self.events.iter().filter_map(of).collect()
