@@ -65,6 +65,9 @@ fn bench_measures_and_compares() {
     let compare = ["bench", "compare", "--json", "-", "a.json", "a.json"];
     json_of(dir.path(), &compare, "weir-bench-compare/1");
     assert!(stdout_of(dir.path(), &["bench", "--list"]).contains("syscall"));
+    stdout_of(dir.path(), &["report", "a.json", "-o", "a.html"]);
+    let json = fs::read_to_string(dir.path().join("a.json")).expect("a result");
+    assert!(stdout_of(dir.path(), &["report", "--extract", "a.html"]) == json);
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod output;
 mod output_file;
 mod peek;
 mod progress;
+mod report;
 mod run;
 mod signals;
 mod top;
@@ -49,6 +50,7 @@ Examples:
   weir flush 4711                      write its buffers now
   weir log -o all.log --listen unix:s  collect whole records from many writers
   weir top                             list tiny calls and pending bytes, live
+  weir report copy.json -o copy.html   make a page with pictures
 
 Exit status:
   0    success
@@ -67,6 +69,7 @@ enum Verb {
     Peek(peek::Args),
     Flush(flush::Args),
     Top(top::Args),
+    Report(report::Args),
     #[command(hide = true)]
     LabTool(lab::tool::Args),
     #[command(hide = true)]
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Verb::Peek(args) => peek::run(&args),
         Verb::Flush(args) => flush::run(&args),
         Verb::Top(args) => top::run(&args),
+        Verb::Report(args) => report::run(&args),
         Verb::LabTool(args) => lab::tool::run(&args),
         Verb::Dist(args) => dist::run(&args),
     }

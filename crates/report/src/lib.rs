@@ -1,4 +1,4 @@
-//! Formats weir's results: terminal tables and plots, Markdown, CSV, JSON.
+//! Formats weir's results: terminal tables and plots, HTML pages, Markdown, CSV, JSON.
 //!
 //! This crate depends on `weir-model` only and makes no system calls. The caller describes the terminal in a
 //! [`Style`] and writes the returned text. Each verb's module turns a result into a list of [`block::Block`]s;
@@ -15,12 +15,14 @@ pub mod lab;
 pub mod log;
 pub mod markdown;
 pub mod number;
+pub mod page;
 pub mod peek;
 pub mod plan;
 pub mod plot;
 pub mod rescue;
 pub mod scale;
 pub mod style;
+pub mod svg;
 pub mod table;
 pub mod terminal;
 pub mod text;

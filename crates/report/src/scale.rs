@@ -63,6 +63,12 @@ impl Scale {
         (-1e-9..=1.0 + 1e-9).contains(&share).then(|| share.clamp(0.0, 1.0))
     }
 
+    /// Returns the value in the middle of the axis.
+    pub(crate) fn middle(&self) -> f64 {
+        let middle = (self.low + self.high) / 2.0;
+        if self.axis.spacing == Spacing::Log { 10f64.powf(middle) } else { middle }
+    }
+
     /// Returns at most `most` ticks: position from 0 to 1, and label.
     pub(crate) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         let values = match self.axis.spacing {

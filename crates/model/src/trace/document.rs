@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BackendKind, Exit, Histogram, OtherCalls, Overhead, Pipeline, Prices, Process, Recording, StreamTable,
-    TraceStream, UnreadableBuffers, trace_streams,
+    StreamTimeline, TraceStream, UnreadableBuffers, stream_timelines, trace_streams,
 };
 use crate::{Direction, Finding, Mode, StreamKind, Untrusted, errno};
 
@@ -68,6 +68,9 @@ pub struct TraceDocument {
     pub verdict: String,
     /// One row for each process, descriptor, path and direction.
     pub streams: Vec<StreamRow>,
+    /// The streams with the most calls over time; empty in the documents of older versions.
+    #[serde(default)]
+    pub timeline: Vec<StreamTimeline>,
     /// Calls that move no bytes.
     pub other_calls: Vec<OtherCallsRow>,
     /// Problems found in the recording.
@@ -190,6 +193,7 @@ impl TraceDocument {
             overhead: recording.overhead.clone(),
             verdict: result.verdict.clone(),
             streams: Vec::new(),
+            timeline: stream_timelines(recording, &result.streams),
             other_calls: recording.other_calls.iter().map(|one| OtherCallsRow::new(recording, one)).collect(),
             findings: result.findings.to_vec(),
             pipelines: result.pipelines.to_vec(),

@@ -13,6 +13,7 @@ mod pipeline;
 mod prices;
 mod stream_counts;
 mod stream_table;
+mod stream_timeline;
 mod trace_stream;
 mod unreadable_buffers;
 
@@ -27,6 +28,7 @@ pub use pipeline::{Hop, PipeEnd, Pipeline};
 pub use prices::Prices;
 pub use stream_counts::{Histogram, StreamCounts};
 pub use stream_table::{StreamSum, StreamTable};
+pub use stream_timeline::{StreamTimeline, TimelineBin, stream_timelines};
 pub use trace_stream::{TraceStream, trace_streams};
 pub use unreadable_buffers::UnreadableBuffers;
 

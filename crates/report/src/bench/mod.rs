@@ -9,12 +9,14 @@ mod labels;
 mod lead;
 mod notes;
 mod overview;
+mod page;
+mod pictures;
 mod published;
 mod rows;
 mod section;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +29,7 @@ use crate::{markdown, terminal};
 
 pub use compare::{blocks_compare, csv_compare};
 pub use csv::csv;
+pub use page::{page, page_compare, page_title};
 
 /// Number of groups that fit on about one screen; more groups get an overview table at the end.
 const GROUPS_WITHOUT_OVERVIEW: usize = 3;

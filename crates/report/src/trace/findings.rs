@@ -48,7 +48,7 @@ fn exact(streams: &[TraceStream], finding: &Finding) -> (bool, bool) {
 const OR_IN_CODE: &str = " or in code: ";
 
 /// Splits a fix into labelled facts: the first line is a sentence or a command, the others are code.
-fn fix(text: &str, command: Option<&str>) -> Vec<(&'static str, String)> {
+pub(super) fn fix(text: &str, command: Option<&str>) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&'static str, String)> = Vec::new();
     let text = &text.replacen(OR_IN_CODE, "\n", 1);
     for (number, line) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
@@ -66,7 +66,7 @@ fn fix(text: &str, command: Option<&str>) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the gain of a finding: that of the command first, if it is another one.
-fn gains(finding: &Finding) -> Option<String> {
+pub(super) fn gains(finding: &Finding) -> Option<String> {
     match (finding.command_gain.and_then(gain), finding.gain.and_then(gain)) {
         (Some(command), Some(code)) if command != code => Some(format!("{command}; in code {code}")),
         (command, code) => command.or(code),

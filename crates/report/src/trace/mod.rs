@@ -5,6 +5,9 @@ mod labels;
 mod locations;
 mod notes;
 mod other_calls;
+mod page;
+mod pictures;
+mod pipeline_picture;
 mod pipelines;
 mod sizes;
 mod startup;
@@ -23,6 +26,7 @@ use crate::block::Block;
 use crate::style::Style;
 use crate::terminal;
 
+pub use page::{page, page_title};
 pub use text::{document_text, streams_text};
 pub use timeline::timeline;
 

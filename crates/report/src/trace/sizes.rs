@@ -78,7 +78,7 @@ fn rows(heading: usize, counts: &StreamCounts) -> Vec<TableRow> {
 }
 
 /// Returns the range of a slot: `1 B`, `16 – 31 B`, `4 – 8 KiB`.
-fn range(slot: usize) -> String {
+pub(super) fn range(slot: usize) -> String {
     let low = Histogram::floor(slot);
     match low {
         0 | 1 => Size(low).to_string(),

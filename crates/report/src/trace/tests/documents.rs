@@ -2,6 +2,7 @@
 
 use super::*;
 use serde_json::Value;
+use weir_model::trace::stream_timelines;
 
 fn check(value: &Value) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/weir-trace-1.schema.json");
@@ -10,6 +11,29 @@ fn check(value: &Value) {
     let errors: Vec<String> =
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(errors.is_empty(), "{errors:#?}");
+}
+
+/// Checks that the page has the verdict, the findings with links to their streams, and two marks for each stream.
+fn check_page(document: &TraceDocument) {
+    let mut body = crate::page::Body::default();
+    page(document, &mut body, "");
+    let html = crate::page::page("t", &body, &[]);
+    for line in document.verdict.lines() {
+        assert!(html.contains(&crate::svg::escape(line.trim())), "{line}");
+    }
+    for finding in &document.findings {
+        assert!(html.contains(&crate::svg::escape(&finding.why)), "{}", finding.why);
+    }
+    for target in html.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(html.contains(&format!("id=\"{target}\"")), "{target} is no place in the page");
+    }
+    let marks = html.matches("class=\"bar\"").count() + html.matches("class=\"span\"").count();
+    assert!(marks >= 2 * document.streams.len(), "{marks}");
+    assert_eq!(html.matches("class=\"box\"").count(), 2 * boxes(document), "wide and narrow");
+}
+
+fn boxes(document: &TraceDocument) -> usize {
+    document.pipelines.iter().map(|pipeline| pipeline.hops.len() + 1).sum()
 }
 
 #[test]
@@ -38,6 +62,7 @@ fn documents_obey_the_schema_and_can_be_read() {
         let text = crate::json::pretty(&document).unwrap();
         check(&serde_json::from_str(&text).unwrap());
         assert_eq!(serde_json::from_str::<TraceDocument>(&text).unwrap(), document);
+        check_page(&document);
         let streams = streams_text(&trace.streams).unwrap();
         assert_eq!(document_text(&trace, streams).unwrap().concat(), text, "in two parts as in one");
     }
@@ -100,4 +125,52 @@ fn the_timeline_has_slices_instants_and_counters() {
         (&call["name"], &call["args"]["asked"], &call["ts"]),
         (&"write".into(), &1.into(), &10000.0.into())
     );
+}
+
+#[test]
+fn a_timeline_has_the_recorded_calls_in_at_most_2000_bins() {
+    use weir_model::trace::{Call, Event, EventKind, Op};
+    let (mut recording, findings) = bytewise();
+    recording.elapsed_s = 10.0;
+    let (fd, file) = recording
+        .counts
+        .iter()
+        .find(|counts| counts.direction == weir_model::Direction::Out)
+        .map(|counts| (counts.fd, counts.file))
+        .unwrap();
+    let write = |at_s: f64| Event {
+        at_s,
+        pid: 4711,
+        tid: 4711,
+        kind: EventKind::Call(Call {
+            op: Op::Write,
+            fd,
+            file: Some(file),
+            args: [0; 6],
+            result: 3,
+            asked: 3,
+            position: None,
+            head: vec![],
+            tail: None,
+            paths: vec![],
+            rename: None,
+        }),
+    };
+    recording.events = (0..100_000).map(|number| write(number as f64 / 10_000.0)).collect();
+    recording.events.push(Event { kind: EventKind::Unwatched { until_s: 5.0 }, ..write(4.0) });
+    let trace = of(&recording, &findings, VERDICT);
+    let timelines = stream_timelines(&recording, &trace.streams);
+    let out = timelines.iter().find(|one| !one.bins.is_empty()).expect("the written stream");
+    let stream = &trace.streams[out.stream];
+    assert_eq!((stream.counts.fd, stream.writes()), (fd, true));
+    assert_eq!(out.bins.len(), 2000);
+    assert_eq!(
+        out.bins.iter().map(|bin| (bin.calls, bin.bytes)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)),
+        (100_000, 300_000)
+    );
+    let in_gap = |bin: &&weir_model::trace::TimelineBin| bin.gap;
+    assert_eq!(out.bins.iter().filter(in_gap).count(), 200, "from 4 s to 5 s");
+    let document = TraceDocument::new(&trace);
+    check(&serde_json::to_value(&document).unwrap());
+    check_page(&document);
 }

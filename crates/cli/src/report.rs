@@ -1,0 +1,106 @@
+//! `weir report`: parses the command line, reads results, writes a page or the results inside of one.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use weir_bench::Error;
+use weir_report::page::{self, Document, ExtractError, PageSource};
+
+use crate::exit_status::FAILED;
+use crate::output_file::OutputFile;
+
+/// Make one self-contained HTML page from results that --json wrote
+///
+/// The page has the verdict, pictures, tables and the circumstances of the run. It loads nothing from elsewhere, so it
+/// can be sent as one file. The JSON is inside, and --extract gives it back.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Results of weir bench, bench compare and trace
+    #[arg(value_name = "FILE", required_unless_present = "extract")]
+    files: Vec<PathBuf>,
+
+    /// File to write; - is standard output [default: standard output with --extract]
+    #[arg(long, short, value_name = "FILE", required_unless_present = "extract")]
+    output: Option<PathBuf>,
+
+    /// Write the JSON inside of this page instead of making one
+    #[arg(long, value_name = "PAGE", conflicts_with = "files")]
+    extract: Option<PathBuf>,
+
+    /// With --extract, the number of the result in a page of several
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "extract", value_parser = clap::value_parser!(u32).range(1..))]
+    number: u32,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir bench copy --json copy.json; weir report copy.json -o copy.html
+  weir trace --json t.json -- ./program; weir report t.json -o t.html
+  weir bench compare --json c.json a.json b.json; weir report c.json -o c.html
+  weir report --extract copy.html > copy.json     the JSON, byte for byte
+
+The page is written whole or not at all. It is readable without JavaScript.";
+
+const ADVICE: &str =
+    "give a file that 'weir bench --json', 'weir bench compare --json' or 'weir trace --json' wrote";
+
+/// Runs `weir report` and returns the exit status.
+pub fn run(args: &Args) -> ExitCode {
+    let done = match &args.extract {
+        Some(page) => extract(args, page),
+        None => make(args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln_lossy!("weir: {error}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn make(args: &Args) -> Result<(), String> {
+    let mut documents = Vec::new();
+    let mut texts = Vec::new();
+    for path in &args.files {
+        let text = read(path, ADVICE)?;
+        let document: Document =
+            page::parse(&text).map_err(|error| format!("{}: {}; {ADVICE}", path.display(), error.0))?;
+        documents.push(document);
+        texts.push(text);
+    }
+    let output = OutputFile::open(args.output.as_deref().unwrap_or(Path::new("-")))?;
+    let names: Vec<String> = args.files.iter().map(|path| name(path)).collect();
+    let sources: Vec<PageSource> =
+        names.iter().zip(&texts).map(|(name, text)| PageSource { name, text }).collect();
+    let (title, body) = page::body(&documents);
+    output.write(&page::page(&title, &body, &sources))
+}
+
+fn extract(args: &Args, path: &Path) -> Result<(), String> {
+    const PAGE: &str = "give a page that weir report wrote";
+    let text = read(path, PAGE)?;
+    let problem = |problem: String| format!("{}: {problem}", path.display());
+    let (_, source) = page::extract(&text, args.number as usize - 1).map_err(|error| match error {
+        ExtractError::NoPage => problem(format!("not a page of weir report; {PAGE}")),
+        ExtractError::NoSuchResult { results } => {
+            problem(format!("it has {results} results: use --number 1 to --number {results}"))
+        }
+        ExtractError::Damaged => {
+            problem("the page was changed or cut off; make it again from its JSON".into())
+        }
+    })?;
+    OutputFile::open(args.output.as_deref().unwrap_or(Path::new("-")))?.write(&source)
+}
+
+fn read(path: &Path, advice: &str) -> Result<String, String> {
+    let bytes =
+        std::fs::read(path).map_err(|error| Error::system("read", path, &error, advice).to_string())?;
+    String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8 text; {advice}", path.display()))
+}
+
+/// Returns the name of a file without its folder: the reader of the page need not know the sender's folders.
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
