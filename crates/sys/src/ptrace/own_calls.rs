@@ -279,11 +279,12 @@ mod tests {
         assert!(calls.call(libc::SYS_getpid, [0; 6]).is_err());
         let stop = calls.end();
         assert!(!libc::WIFSTOPPED(stop.status) || stop.status >> 16 == libc::PTRACE_EVENT_EXIT);
-        // The calls may have waited for its end already.
-        if libc::WIFSTOPPED(stop.status) {
+        let at_exit_stop = libc::WIFSTOPPED(stop.status);
+        if at_exit_stop {
             resume(child.id(), false, 0);
-            child.wait().expect("its end");
         }
+        // Without an exit stop, the calls have waited for its end.
+        assert_eq!(child.wait().is_ok(), at_exit_stop);
     }
 
     #[test]
