@@ -12,6 +12,9 @@ pub(super) fn plural(number: u64, one: &str) -> String {
     format!("{} {one}{}", thousands(number), if number == 1 { "" } else { "s" })
 }
 
+/// Stands in a label for a process whose name is unknown.
+pub(super) static NAMELESS: Untrusted = Untrusted::placeholder("process");
+
 /// Returns name and PID of a process: `tr2u 4711`.
 pub(super) fn process_label(comm: &Untrusted, pid: u32) -> String {
     format!("{comm} {pid}")
@@ -68,7 +71,6 @@ pub(super) fn stream_label(
     path: &Untrusted,
     at_s: Option<f64>,
 ) -> String {
-    static NAMELESS: Untrusted = Untrusted::placeholder("process");
     let process = recording.process(pid);
     let then = process.and_then(|process| process.image_at(at_s?));
     let last = process.map_or(&NAMELESS, |process| process.comm());

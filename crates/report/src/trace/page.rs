@@ -3,9 +3,11 @@
 use weir_model::duration::format_seconds;
 use weir_model::trace::document::StreamRow;
 use weir_model::trace::{BackendKind, Exit, TraceDocument};
-use weir_model::{Finding, Size};
+use weir_model::{Finding, Size, Untrusted};
 
-use super::labels::{bytes, direction_sign, evidence, kind, mode, plural, process_label, thousands};
+use super::labels::{
+    NAMELESS, bytes, direction_sign, evidence, kind, mode, plural, process_label, thousands,
+};
 use super::{findings, pictures, pipeline_picture, pipelines};
 use crate::block::{Block, FindingBlock};
 use crate::number::{ABSENT, percent};
@@ -148,11 +150,11 @@ fn place(document: &TraceDocument, finding: &Finding) -> String {
     let process = document.processes.iter().find(|process| process.pid == finding.pid);
     let at_s = finding.evidence.get("at_s").copied();
     let image = process.and_then(|process| process.image_at(at_s?));
-    let comm = image.map(|(_, image)| image.comm.as_str()).or(process.map(|process| process.comm()));
+    let comm = image.map(|(_, image)| &image.comm).or(process.map(|process| process.comm()));
     let parts = [
-        (finding.pid != 0).then(|| process_label(comm.unwrap_or("process"), finding.pid)),
+        (finding.pid != 0).then(|| process_label(comm.unwrap_or(&NAMELESS), finding.pid)),
         (finding.fd >= 0).then(|| format!("fd {}", finding.fd)),
-        (!finding.path.is_empty()).then(|| finding.path.clone()),
+        (!finding.path.is_empty()).then(|| finding.path.to_string()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -180,7 +182,7 @@ fn streams(streams: &[StreamRow]) -> Table {
             process_label(&stream.comm, stream.pid).into(),
             if stream.fd >= 0 { stream.fd.to_string() } else { ABSENT.into() }.into(),
             direction_sign(stream.direction).into(),
-            stream.path.as_str().into(),
+            stream.path.to_string().into(),
             kind(stream.kind).into(),
             format!("{about}{}", thousands(stream.calls)).into(),
             format!("{about}{}", bytes(stream.bytes)).into(),
@@ -205,8 +207,8 @@ fn processes(document: &TraceDocument) -> Table {
     ];
     let row = |process: &weir_model::trace::Process| {
         let words = process.images.last().map_or(String::new(), |image| match image.argv.is_empty() {
-            true => image.exe.clone(),
-            false => image.argv.join(" "),
+            true => image.exe.to_string(),
+            false => Untrusted::join(&image.argv, " "),
         });
         let seconds = |seconds: f64| format!("{seconds:.3}");
         let cells = vec![

@@ -31,8 +31,8 @@ pub(super) fn pipeline(pipeline: &Pipeline, number: usize, prefix: &str) -> Opti
         }
         svg
     };
-    let readers = pipeline.hops.iter().map(|hop| hop.reader.comm.as_str());
-    let names: Vec<&str> = std::iter::once(first.comm.as_str()).chain(readers).collect();
+    let readers = pipeline.hops.iter().map(|hop| hop.reader.comm.to_string());
+    let names: Vec<String> = std::iter::once(first.comm.to_string()).chain(readers).collect();
     let title = format!("Pipeline: {}", names.join(" | "));
     let description =
         "The writing process, the buffer that holds the bytes, and the reading process of each pipe.";
