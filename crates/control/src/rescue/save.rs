@@ -2,8 +2,9 @@
 //! process, and nobody else can read them.
 
 use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use weir_model::run::{RescuedBytes, SavedFile};
@@ -97,11 +98,17 @@ fn give_to(file: &File, owner: Option<Owner>) -> io::Result<()> {
     }
 }
 
-/// Creates weir-rescue-PID-FD.bin and its report, or weir-rescue-PID-FD-N.bin for another stream of the same descriptor.
+/// Creates weir-rescue-PID-FD.bin and its report, or weir-rescue-PID-FD-N.bin for another stream of the same descriptor. In a
+/// directory that others can write to N is random: they could take every name that they can predict.
 fn create_unique(folder: &Path, rescued: &RescuedBytes) -> io::Result<(PathBuf, File, File)> {
     let name = format!("weir-rescue-{}-{}", rescued.pid, rescued.fd);
+    let is_shared = is_writable_by_others(folder)?;
     for number in 1..100 {
-        let number = if number == 1 { String::new() } else { format!("-{number}") };
+        let number = match number {
+            _ if is_shared => format!("-{:016x}", RandomState::new().hash_one(number)),
+            1 => String::new(),
+            number => format!("-{number}"),
+        };
         let path = folder.join(format!("{name}{number}.bin"));
         let created = create_private(&path).and_then(|file| {
             let report = create_private(&path.with_extension("bin.txt"));
@@ -116,7 +123,61 @@ fn create_unique(folder: &Path, rescued: &RescuedBytes) -> io::Result<(PathBuf, 
     Err(io::Error::from_raw_os_error(libc::EEXIST))
 }
 
-/// Creates a file that only the user can read, because the bytes may be secret.
+/// Returns whether another user but root can create files in a directory.
+fn is_writable_by_others(folder: &Path) -> io::Result<bool> {
+    const GROUP_AND_OTHERS: u32 = 0o022;
+    let about = std::fs::metadata(folder)?;
+    let owners = [0, rustix::process::geteuid().as_raw()];
+    Ok(about.mode() & GROUP_AND_OTHERS != 0 || !owners.contains(&about.uid()))
+}
+
+/// Creates a file that only the user can read, because the bytes may be secret. Never opens one that exists, nor a symbolic
+/// link (O_EXCL).
 fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use weir_model::trace::Exit;
+
+    use super::*;
+
+    fn rescued() -> RescuedBytes {
+        let (comm, path) = ("victim".into(), "/full".into());
+        RescuedBytes { pid: 7, comm, fd: 3, path, bytes: 5, exit: Exit::Signal(9), saved: None }
+    }
+
+    #[test]
+    fn others_can_take_no_name_in_a_shared_directory() {
+        let (shared, secret) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
+        std::fs::set_permissions(shared.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+        // Every name of a private directory, as links to a file of the user of weir.
+        for number in std::iter::once(String::new()).chain((2..100).map(|number| format!("-{number}"))) {
+            symlink(secret.path(), shared.path().join(format!("weir-rescue-7-3{number}.bin"))).unwrap();
+        }
+        let paths: Vec<PathBuf> = (0..2)
+            .map(|_| save_in(shared.path(), b"bytes", None, &rescued(), "ENOSPC").expect("a free name"))
+            .collect();
+        assert_ne!(paths[0], paths[1]);
+        for path in paths {
+            let about = std::fs::symlink_metadata(&path).unwrap();
+            assert_eq!((about.is_file(), about.mode() & 0o777), (true, 0o600), "{path:?}");
+            assert_eq!(std::fs::read(&path).unwrap(), b"bytes");
+            assert!(path.with_extension("bin.txt").exists());
+        }
+        assert_eq!(std::fs::read(secret.path()).unwrap(), b"", "no link was followed");
+    }
+
+    #[test]
+    fn names_in_a_private_directory_are_numbered() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = || save_in(dir.path(), b"bytes", None, &rescued(), "ENOSPC").unwrap();
+        assert_eq!(
+            [name(), name()],
+            ["weir-rescue-7-3.bin", "weir-rescue-7-3-2.bin"].map(|name| dir.path().join(name))
+        );
+    }
 }
