@@ -247,6 +247,10 @@ fn kind(pid: u32, fd: i32) -> StreamKind {
     kind_at(&proc::descriptor(pid, fd).unwrap_or_default(), status.st_mode)
 }
 
+/// The descriptors in which the other ends of pipes are searched, of all processes and of one: 50 ms and 200 ms here.
+const DESCRIPTORS_MOST_OF_ONE: usize = 1 << 15;
+const DESCRIPTORS_MOST: usize = 1 << 17;
+
 /// The processes at both ends of the pipes of one process: PID and whether the descriptor is for writing.
 struct PipeEnds(HashMap<String, Vec<(u32, bool)>>);
 
@@ -256,8 +260,11 @@ impl PipeEnds {
         let mut pipe_ends: HashMap<String, Vec<(u32, bool)>> =
             pipes.filter(|path| path.starts_with("pipe:")).map(|path| (path, Vec::new())).collect();
         let others = if pipe_ends.is_empty() { Vec::new() } else { proc::numbers("/proc") };
+        let mut left = DESCRIPTORS_MOST;
         for other in others {
-            for fd in proc::numbers(&format!("/proc/{other}/fd")) {
+            let fds = proc::some_numbers(&format!("/proc/{other}/fd"), left.min(DESCRIPTORS_MOST_OF_ONE));
+            left -= fds.len();
+            for fd in fds {
                 let Some(path) = proc::descriptor(other, fd as i32) else { continue };
                 if let Some(end) = pipe_ends.get_mut(&path) {
                     end.push((other, writes_to(other, fd)));

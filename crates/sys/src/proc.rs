@@ -229,8 +229,13 @@ pub fn descendants(pid: u32) -> Vec<u32> {
 
 /// Returns the names of a directory that are numbers.
 pub fn numbers(path: &str) -> Vec<u32> {
+    some_numbers(path, usize::MAX)
+}
+
+/// As [`numbers`], but only the first `most` names are read.
+pub fn some_numbers(path: &str, most: usize) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+    entries.take(most).filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// The state of a thread, as /proc/PID/syscall shows it.
@@ -288,6 +293,14 @@ pub fn descriptors(pid: u32) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_some_of_many_numbers_are_read() {
+        let _files: Vec<_> = (0..8).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        assert_eq!(some_numbers("/proc/self/fd", 5).len(), 5);
+        assert!(numbers("/proc/self/fd").len() >= 8);
+        assert!(some_numbers("/no/such/directory", 5).is_empty());
+    }
 
     #[test]
     fn a_process_does_not_hide_behind_its_name() {
