@@ -63,7 +63,8 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. With --coalesce only the gathered bytes
+    /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. With --coalesce only the gathered bytes, not
+    /// those in buffers of streams. If weir itself is killed, the bytes that it wrote early are written twice
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]
     max_delay: Option<Duration>,
 
