@@ -12,9 +12,9 @@ const MOST_BYTES: u64 = 1024;
 /// Calls of a session that are made before the library gathers (WARMUP_CALLS of native/preload/gather.h).
 const SESSION_WARMUP: u64 = 8;
 
-/// Cost of the begin and the end of a session, as a multiple of a small call: about two microseconds where a small call takes
-/// 0.2. They make about ten calls and one signal.
-const SESSION_CALLS: f64 = 12.0;
+/// System calls at the begin and the end of a session (native/preload/session_setup.c and dispatch_x86_64.c), beside one
+/// signal.
+const SESSION_CALLS: f64 = 10.0;
 
 /// Calls that a program makes before it does its work: the loader, and the imports of a language. Python makes about 700.
 const START_CALLS: u64 = 1000;
@@ -79,7 +79,7 @@ impl RuleContext<'_> {
         let scale = self.price_scale(stream.pid);
         let large_s = prices.transfer_s(kind, writes, pieces, (stream.bytes as f64 * share) as u64) * scale;
         let call_ns = prices.gathered_call_ns + stream.mean_bytes() * prices.copied_byte_ns;
-        let session_ns = prices.call_ns * scale * SESSION_CALLS;
+        let session_ns = (prices.call_ns * SESSION_CALLS + prices.signal_ns) * scale;
         let library_s = (gathered as f64 * call_ns + sessions as f64 * session_ns) / 1e9;
         let before_s = self.calls_s(stream) + self.around_calls_s(stream) * GATHERED_AROUND;
         Some(Gain {

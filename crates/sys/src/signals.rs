@@ -1,5 +1,6 @@
 //! Forwards signals that weir receives to its command. A terminal sends its signals to both, so these are not forwarded.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 
 /// The PID of the command; 0: none.
@@ -52,6 +53,49 @@ pub fn forward(pid: u32, signals: &[i32]) -> SignalForwarding {
         }
     }
     SignalForwarding(before)
+}
+
+/// A signal with an empty handler, which a thread can send to itself to measure what that costs. Dropping it restores the
+/// action before.
+#[derive(Debug)]
+pub struct HandledSignal {
+    number: i32,
+    before: libc::sigaction,
+}
+
+extern "C" fn do_nothing(_: libc::c_int) {}
+
+impl HandledSignal {
+    /// Sets the handler of the last real-time signal, which weir uses for nothing else.
+    pub fn begin() -> io::Result<HandledSignal> {
+        let number = libc::SIGRTMAX();
+        // SAFETY: zeroed is a valid sigaction; the handler does nothing and is static.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            let mut before: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = do_nothing as *const () as libc::sighandler_t;
+            match libc::sigaction(number, &action, &mut before) {
+                0 => Ok(HandledSignal { number, before }),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+    }
+
+    /// Sends the signal to the calling thread, whose handler has returned when this returns.
+    pub fn raise(&self) -> io::Result<()> {
+        // SAFETY: the call takes a number, and the signal has a handler.
+        match unsafe { libc::raise(self.number) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for HandledSignal {
+    fn drop(&mut self) {
+        // SAFETY: restores what sigaction(2) returned.
+        unsafe { libc::sigaction(self.number, &self.before, std::ptr::null_mut()) };
+    }
 }
 
 /// Blocks or unblocks the forwarded signals in the calling thread, so that none gets lost while it executes weir again.

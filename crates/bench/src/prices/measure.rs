@@ -13,6 +13,7 @@ use rustix::io::{pread, pwrite, read, write};
 use rustix::pipe::pipe;
 use rustix::time::{ClockId, clock_gettime};
 use weir_model::trace::Prices;
+use weir_sys::signals::HandledSignal;
 
 /// Calls of one loop: enough for the resolution of the clock, few enough for [`ROUNDS`] rounds in [`TIME`].
 const CALLS: u32 = 1000;
@@ -130,6 +131,7 @@ impl Bench {
             again_byte_ns,
             sync_ns: 0.0,
             buffered_byte_ns: buffered_byte_ns(block),
+            signal_ns: signal_ns()?,
             ..gathered(block)
         })
     }
@@ -148,6 +150,13 @@ pub(super) fn sync_ns(directory: &Path) -> io::Result<f64> {
         times.push(before.elapsed().as_nanos() as f64);
     }
     Ok(median(times))
+}
+
+/// Returns the nanoseconds of a signal that this thread sends to itself.
+fn signal_ns() -> io::Result<f64> {
+    const SIGNALS: u32 = 100;
+    let handled = HandledSignal::begin()?;
+    timed(SIGNALS, |_| handled.raise())
 }
 
 /// Returns the nanoseconds that one byte costs on its way through a user-space buffer: a load, a test whether the
@@ -225,6 +234,7 @@ mod tests {
         assert!(prices.page_write_ns > prices.file_write_ns, "{prices:?}");
         assert!(prices.again_byte_ns > 0.0 && prices.again_byte_ns < prices.call_ns, "{prices:?}");
         assert!(prices.gathered_call_ns < prices.call_ns, "{prices:?}");
+        assert!(prices.signal_ns > prices.gathered_call_ns && prices.signal_ns < 1e6, "{prices:?}");
         assert!(prices.copied_byte_ns > 0.0 && prices.copied_byte_ns < prices.gathered_call_ns, "{prices:?}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file has no name");
     }

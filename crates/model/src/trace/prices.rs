@@ -59,6 +59,9 @@ prices! {
     /// One byte of a gathered piece, which is copied. 0 in recordings of older versions.
     #[serde(default)]
     copied_byte_ns: 0.06,
+    /// A signal that a thread sends to itself: the call, an empty handler, and the return. 0 in recordings of older versions.
+    #[serde(default)]
+    signal_ns: 700.0,
 }
 
 impl Prices {
