@@ -352,3 +352,25 @@ fn a_delay_is_written_as_a_size_is() {
         assert!(text(&output.stderr).contains(why), "{delay}: {}", text(&output.stderr));
     }
 }
+
+/// Runs a program of Python that is killed with pending bytes for /dev/full; no file may have more than `limit` bytes.
+fn killed_with_a_limit(dir: &Path, limit: &str) -> Output {
+    const KILLED: &str =
+        "import os; f = open('/dev/full', 'w'); f.write('a' * 3000); os.kill(os.getpid(), 9)";
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--fsize={limit}")).args([common::WEIR, "run", "--rescue", "--", "/usr/bin/python3"]);
+    command.args(["-c", KILLED]).current_dir(dir).env("TMPDIR", dir).output().expect("prlimit")
+}
+
+#[test]
+fn the_limit_of_file_sizes_does_not_end_weir_while_it_saves_bytes() {
+    let dir = disk_dir();
+    let output = killed_with_a_limit(dir.path(), "1024");
+    assert_eq!(output.status.code(), Some(137), "{}", errors(&output));
+    assert!(errors(&output).contains("could not be saved: EFBIG"), "{}", errors(&output));
+    assert_eq!(common::names(dir.path()), [""; 0], "no part of the bytes");
+    let output = killed_with_a_limit(dir.path(), "4096");
+    assert_eq!(output.status.code(), Some(137), "{}", errors(&output));
+    let saved = common::names(dir.path()).into_iter().find(|name| name.ends_with(".bin")).expect("a file");
+    assert_eq!(std::fs::read(dir.path().join(saved)).expect("its bytes"), b"a".repeat(3000));
+}

@@ -98,6 +98,13 @@ impl Drop for HandledSignal {
     }
 }
 
+/// Makes writes of this process beyond RLIMIT_FSIZE fail with EFBIG: SIGXFSZ would end weir with the bytes that it holds. Programs
+/// that are started later inherit this, so the command must have been forked before.
+pub fn ignore_file_size_limit() {
+    // SAFETY: the call takes numbers.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Blocks or unblocks the forwarded signals in the calling thread, so that none gets lost while it executes weir again.
 pub(crate) fn block_forwarded(how: libc::c_int) {
     // SAFETY: zeroed is a valid set, which the calls fill and read.

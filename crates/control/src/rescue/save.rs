@@ -70,7 +70,22 @@ fn save_in(
     rescued: &RescuedBytes,
     why: &str,
 ) -> io::Result<PathBuf> {
-    let (path, mut file, mut report) = create_unique(folder, rescued)?;
+    let (path, file, report) = create_unique(folder, rescued)?;
+    let written = write_both((file, report), bytes, owner, rescued, why);
+    if written.is_err() {
+        // A part of the bytes would look like all of them. The next folder may have more room.
+        let _removed = [&path, &path.with_extension("bin.txt")].map(std::fs::remove_file);
+    }
+    written.map(|()| path)
+}
+
+fn write_both(
+    (mut file, mut report): (File, File),
+    bytes: &[u8],
+    owner: Option<Owner>,
+    rescued: &RescuedBytes,
+    why: &str,
+) -> io::Result<()> {
     file.write_all(bytes)?;
     let text = format!(
         "{} bytes that process {} ({}) had not written when it ended ({:?}).\n\
@@ -87,7 +102,7 @@ fn save_in(
     for file in [&file, &report] {
         give_to(file, owner)?;
     }
-    Ok(path)
+    Ok(())
 }
 
 /// Gives a file to the owner of its bytes. Only root can; otherwise the owner is weir's own user.

@@ -77,6 +77,7 @@ pub fn supervise(
     handlers: Vec<Box<dyn LifecycleHandler + Send>>,
     companion: Option<&Companion>,
 ) -> Result<RunOutcome, SuperviseError> {
+    weir_sys::signals::ignore_file_size_limit();
     let forwarding = signals::forward(gated.pid);
     let handlers = with_own_handlers(options, handlers);
     let save_in = options.save_in.clone();
