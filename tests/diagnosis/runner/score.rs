@@ -33,9 +33,14 @@ impl Score<'_> {
         self.results().map(|result| result.false_findings.len()).sum()
     }
 
-    /// Returns the number of problems other than findings.
-    pub fn wrong(&self) -> usize {
-        self.results().map(|result| result.wrong.len()).sum()
+    /// Returns the problems other than findings, a line each.
+    pub fn wrong(&self) -> Vec<String> {
+        let cases = self.cases.iter().map(|(case, result)| (case.name(), result));
+        let ordinary = self.ordinary.iter().map(|(run, result)| (format!("ordinary: {}", run.name), result));
+        let lines = |(name, result): (String, &CaseResult)| -> Vec<String> {
+            result.wrong.iter().map(|what| format!("{name}: {what}")).collect()
+        };
+        cases.chain(ordinary).flat_map(lines).collect()
     }
 
     /// Returns the summary line.

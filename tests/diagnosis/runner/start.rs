@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,8 +16,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use super::set::StdoutKind;
 use super::workspace::{chown_all, user};
 
-/// The time limit of a command. No program of the set takes as long, even under a slow tracer.
-const LIMIT: Duration = Duration::from_secs(20);
+/// The time limit of a command, which only finds those that hang: no program of the set takes a tenth of it on an idle
+/// machine, even under a slow tracer.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The pause after each 4 KiB that the terminal takes, which makes it as slow as a real one: a few megabytes per second.
 const TERMINAL_PAUSE: Duration = Duration::from_micros(500);
@@ -115,12 +117,37 @@ pub fn finish_with(
         }
         if start.elapsed() > LIMIT {
             let group = Pid::from_child(&child);
+            let waits = waits(group);
             let _ = kill_process_group(group, Signal::KILL);
             let _ = child.wait();
-            return Err(format!("{program}: still running after {LIMIT:?}; {}", last_errors(streams)));
+            return Err(format!(
+                "{program}: still running after {LIMIT:?}; {waits}; {}",
+                last_errors(streams)
+            ));
         }
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Returns what each thread of a process group waits for: its thread ID, name, state, kernel function and system call.
+fn waits(group: Pid) -> String {
+    let numbers = |path: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries
+            .filter(|path| path.file_name().is_some_and(|name| name.as_bytes()[0].is_ascii_digit()))
+            .collect()
+    };
+    let threads = numbers(Path::new("/proc")).into_iter().flat_map(|process| numbers(&process.join("task")));
+    let of_thread = |thread: PathBuf| {
+        let text = |name: &str| fs::read_to_string(thread.join(name)).unwrap_or_default();
+        let stat = text("stat");
+        // PID (NAME) STATE PPID PGRP …; the name may contain spaces and parentheses.
+        let (head, fields) = stat.rsplit_once(") ")?;
+        let fields: Vec<_> = fields.split(' ').collect();
+        let ours = fields.get(2)?.parse() == Ok(group.as_raw_nonzero().get());
+        ours.then(|| format!("{head}) {} {} [{}]", fields[0], text("wchan"), text("syscall").trim_end()))
+    };
+    threads.filter_map(of_thread).collect::<Vec<_>>().join(" | ")
 }
 
 /// Returns the last lines of a command's standard error.
