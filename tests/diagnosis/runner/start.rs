@@ -150,10 +150,12 @@ fn waits(group: Pid) -> String {
     threads.filter_map(of_thread).collect::<Vec<_>>().join(" | ")
 }
 
-/// Returns the last lines of a command's standard error.
+/// Returns the last lines of a command's standard error, and what it said of a panic.
 pub fn last_errors(streams: &StdStreams) -> String {
     let failure = fs::read(&streams.errors).unwrap_or_default();
     let failure = String::from_utf8_lossy(&failure);
-    let lines: Vec<_> = failure.trim_end().lines().rev().take(3).collect();
-    lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
+    let lines: Vec<_> = failure.trim_end().lines().collect();
+    let panic = lines.iter().position(|line| line.contains("panicked at"));
+    let first = panic.unwrap_or(lines.len().saturating_sub(3));
+    lines[first..].iter().take(40).copied().collect::<Vec<_>>().join(" | ")
 }

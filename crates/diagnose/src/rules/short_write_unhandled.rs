@@ -35,12 +35,13 @@ fn judge_stream(context: &RuleContext, stream: &StreamCounts) -> Option<Finding>
     let writes: Vec<TimedCall> = context.calls(stream.pid).iter().filter(is_write).copied().collect();
     let all_recorded = writes.len() as u64 >= stream.calls;
     let is_short = |timed: &TimedCall| timed.call.result > 0 && (timed.call.result as u64) < timed.call.asked;
-    let (_, dropped) = writes.iter().enumerate().find(|(index, timed)| {
+    let mut short_writes = writes.iter().enumerate().filter(|(_, timed)| is_short(timed));
+    let (_, dropped) = short_writes.find(|(index, timed)| {
         let next = writes.get(index + 1);
         // If calls are missing, only the last call of the stream is known to have no successor.
         let last = next.is_none() && (all_recorded || stream.last_s <= timed.at_s);
         let abandoned = all_recorded && next.is_some_and(|next| !continues(timed, next));
-        is_short(timed) && (last || abandoned)
+        last || abandoned
     })?;
     let silent = context.exited_silently(stream.pid, dropped.at_s);
     (silent && !is_rest_counted(context, dropped)).then(|| finding(context, stream, dropped))

@@ -143,6 +143,13 @@ fn a_rest_that_is_written_fails_or_is_reported_is_no_finding() {
     short(Some((0x1000 + 100, 200, 200))).no_finding("short-write-unhandled");
     short(Some((0x9000, 200, 200))).no_finding("short-write-unhandled");
     short(Some((0x1000 + 100, 200, -27))).no_finding("short-write-unhandled");
+    // A full nonblocking pipe refuses the rest at first; the failed write is no short one.
+    let mut refused = short(Some((0x1000 + 100, 200, -11)));
+    let stream = &mut refused.0.counts[0];
+    (stream.calls, stream.last_s) = (3, 0.7);
+    let call = refused.write(0.7, 1, 3, 0, b"x");
+    (call.args[1], call.asked, call.result) = (0x1000 + 100, 200, 200);
+    refused.no_finding("short-write-unhandled");
     let counted = |written_bytes| {
         let mut builder = short(None);
         builder.root().io = Some(weir_model::trace::IoTotals { written_bytes, ..Default::default() });
