@@ -5,6 +5,7 @@ mod common;
 use common::{disk_dir, names, run, text};
 
 #[test]
+#[allow(clippy::too_many_lines)] // the lists of verbs and options
 fn help_has_examples_and_exit_statuses() {
     let dir = disk_dir();
     for arguments in [
@@ -19,6 +20,7 @@ fn help_has_examples_and_exit_statuses() {
         &["report", "--help"],
         &["lab", "--help"],
         &["log", "--help"],
+        &["copy", "--help"],
         &["log", "status", "--help"],
         &["log", "check", "--help"],
     ] {
@@ -79,6 +81,7 @@ fn dist_writes_man_pages_and_completions() {
         [
             "weir-bench-compare.1",
             "weir-bench.1",
+            "weir-copy.1",
             "weir-flush.1",
             "weir-lab-check.1",
             "weir-lab-new.1",

@@ -104,6 +104,15 @@ fn peek_shows_pending_bytes_and_flush_writes_them() {
 }
 
 #[test]
+fn copy_copies_a_file() {
+    let dir = disk_dir();
+    fs::write(dir.path().join("s"), "text").unwrap();
+    let document = json_of(dir.path(), &["copy", "--json", "-", "s", "t"], "weir-copy/1");
+    assert_eq!((&document["files"], &document["copied_bytes"]), (&1.into(), &4.into()));
+    assert_eq!(fs::read_to_string(dir.path().join("t")).unwrap(), "text");
+}
+
+#[test]
 fn top_lists_a_process() {
     let dir = disk_dir();
     let grep = BufferingGrep::start(dir.path());

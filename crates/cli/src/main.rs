@@ -11,6 +11,7 @@ macro_rules! eprintln_lossy {
 
 mod bench;
 mod console;
+mod copy;
 mod dist;
 mod exit_status;
 mod flush;
@@ -29,7 +30,7 @@ mod values;
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 /// Measure, explain and fix what buffering does to a program's bytes
 #[derive(Parser)]
@@ -49,6 +50,7 @@ Examples:
   weir peek 4711                       show the buffers of a running process
   weir flush 4711                      write its buffers now
   weir log -o all.log --listen unix:s  collect whole records from many writers
+  weir copy -a --sync full src /mnt    copy a tree and make it durable
   weir top                             list tiny calls and pending bytes, live
   weir report copy.json -o copy.html   make a page with pictures
 
@@ -65,6 +67,7 @@ enum Verb {
     Trace(Box<trace::Args>),
     Lab(lab::Args),
     Log(Box<log::Args>),
+    Copy(Box<copy::Args>),
     Run(Box<run::Args>),
     Peek(peek::Args),
     Flush(flush::Args),
@@ -78,19 +81,22 @@ enum Verb {
 
 /// Parses the command line.
 ///
-/// `weir run` is parsed without the other verbs: building their option tables takes longer than all other work that
-/// `weir run` does before the command starts.
+/// `weir run` and `weir copy` are parsed without the other verbs: building their option tables takes longer than all other
+/// work that these do before the command or the copy starts.
 fn parse_verb() -> Verb {
-    if std::env::args_os().nth(1).is_none_or(|verb| verb != "run") {
-        return Cli::parse().verb;
+    match std::env::args_os().nth(1).as_deref().and_then(std::ffi::OsStr::to_str) {
+        Some("run") => Verb::Run(Box::new(parse_only::<run::Args>("run"))),
+        Some("copy") => Verb::Copy(Box::new(parse_only::<copy::Args>("copy"))),
+        _ => Cli::parse().verb,
     }
-    let run = run::Args::augment_args(clap::Command::new("run"));
-    let matches = clap::Command::new("weir").subcommand(run).subcommand_required(true).get_matches();
-    let (_, run_matches) = matches.subcommand().expect("the first argument is 'run'");
-    match run::Args::from_arg_matches(run_matches) {
-        Ok(args) => Verb::Run(Box::new(args)),
-        Err(error) => error.format(&mut Cli::command()).exit(),
-    }
+}
+
+/// Parses the command line of one verb, which is the first argument.
+fn parse_only<A: Args>(verb: &'static str) -> A {
+    let table = A::augment_args(clap::Command::new(verb));
+    let matches = clap::Command::new("weir").subcommand(table).subcommand_required(true).get_matches();
+    let (_, verb_matches) = matches.subcommand().expect("the first argument is the verb");
+    A::from_arg_matches(verb_matches).unwrap_or_else(|error| error.format(&mut Cli::command()).exit())
 }
 
 fn main() -> ExitCode {
@@ -107,6 +113,7 @@ fn main() -> ExitCode {
         Verb::Trace(args) => trace::run(*args),
         Verb::Lab(args) => lab::run(&args),
         Verb::Log(args) => log::run(&args),
+        Verb::Copy(args) => copy::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Peek(args) => peek::run(&args),
         Verb::Flush(args) => flush::run(&args),

@@ -3,6 +3,7 @@
 //! This crate is pure: it makes no system calls.
 
 pub mod bench;
+pub mod copy;
 pub mod cost;
 pub mod duration;
 pub mod errno;

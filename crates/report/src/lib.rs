@@ -8,6 +8,7 @@ pub mod bar;
 pub mod bench;
 pub mod block;
 pub mod check;
+pub mod copy;
 pub mod csv;
 pub mod flush;
 pub mod json;

@@ -28,3 +28,15 @@ pub fn process_cpu_ns(pid: u32) -> u64 {
     };
     if is_read { time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 } else { 0 }
 }
+
+/// Returns the user and system CPU time that this process has used, in seconds, by getrusage(2).
+pub fn own_cpu_seconds() -> (f64, f64) {
+    // SAFETY: zero bytes are a valid rusage, which the call fills.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    (seconds(usage.ru_utime), seconds(usage.ru_stime))
+}

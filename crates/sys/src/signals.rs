@@ -98,6 +98,15 @@ impl Drop for HandledSignal {
     }
 }
 
+/// Returns whether this process ignores a signal, as nohup(1) and background jobs of shells arrange it.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: zero bytes are a valid sigaction, which the call fills; a null pointer changes nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// Makes writes of this process beyond RLIMIT_FSIZE fail with EFBIG: SIGXFSZ would end weir with the bytes that it holds. Programs
 /// that are started later inherit this, so the command must have been forked before.
 pub fn ignore_file_size_limit() {

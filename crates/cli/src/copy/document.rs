@@ -1,0 +1,73 @@
+//! The JSON document of `weir copy`, and what a power cut would cost.
+
+use weir_copier::{CopyOptions, CopySummary, CopySync, CopyTally};
+use weir_model::Size;
+use weir_model::copy::{CopyDocument, MethodCount, SCHEMA};
+
+/// Returns the document of a copy.
+pub fn of(summary: &CopySummary, options: &CopyOptions) -> CopyDocument {
+    let tally = &summary.tally;
+    let (user_s, system_s) = weir_sys::clock::own_cpu_seconds();
+    CopyDocument {
+        schema: SCHEMA.into(),
+        elapsed_s: summary.elapsed.as_secs_f64(),
+        user_s,
+        system_s,
+        sync_s: summary.sync_time.as_secs_f64(),
+        files: tally.files,
+        directories: tally.directories,
+        symbolic_links: tally.symbolic_links,
+        hard_links: tally.hard_links,
+        special_files: tally.special_files,
+        skipped: tally.skipped,
+        copied_bytes: tally.copied_bytes,
+        shared_bytes: tally.shared_bytes,
+        hole_bytes: tally.hole_bytes,
+        methods: tally
+            .methods
+            .iter()
+            .map(|(method, (files, bytes))| {
+                (method.name().into(), MethodCount { files: *files, bytes: *bytes })
+            })
+            .collect(),
+        calls: tally.calls.iter().map(|(name, number)| ((*name).into(), *number)).collect(),
+        dropped_attributes: tally.dropped_attributes,
+        verified_bytes: tally.verified_bytes,
+        sync: sync_name(options).into(),
+        synced_files: tally.synced_files,
+        cached_bytes: tally.cached_bytes,
+        errors: tally.errors,
+        power_cut: power_cut(tally, options),
+    }
+}
+
+fn sync_name(options: &CopyOptions) -> &'static str {
+    match options.sync {
+        _ if options.atomic => "full",
+        CopySync::None => "none",
+        CopySync::Data => "data",
+        CopySync::Full => "full",
+    }
+}
+
+/// Returns what a power cut now would cost.
+fn power_cut(tally: &CopyTally, options: &CopyOptions) -> String {
+    let bytes = Size(tally.copied_bytes + tally.shared_bytes);
+    if tally.files == 0 {
+        return "no file content was copied, so a power cut costs none".into();
+    }
+    match sync_name(options) {
+        "none" => format!(
+            "a power cut now can cost all {bytes}: nothing was synced; --sync full waits until everything is durable"
+        ),
+        _ if tally.synced_files < tally.files => format!(
+            "a power cut now can cost {} of {} files: they are not durable",
+            tally.files - tally.synced_files,
+            tally.files
+        ),
+        "data" => format!(
+            "{bytes} are durable; a power cut now can cost new names: --sync full makes these durable too"
+        ),
+        _ => format!("a power cut now costs nothing: {bytes} and their names are durable"),
+    }
+}

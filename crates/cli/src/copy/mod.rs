@@ -1,0 +1,108 @@
+//! `weir copy`: parses the command line, copies, prints what was copied and what a power cut can cost.
+
+mod args;
+mod document;
+mod events;
+mod monitor;
+mod options;
+mod reporter;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use weir_copier::{CopyControl, CopyDestination, copy};
+
+pub use args::Args;
+
+use crate::exit_status::{FAILED, USAGE};
+use events::EventLog;
+use monitor::{Monitor, StopSignals};
+use reporter::TerminalReporter;
+
+/// Runs `weir copy` and returns the exit status.
+pub fn run(args: &Args) -> ExitCode {
+    let prepared = options::copy_options(args).and_then(|options| {
+        Ok((options, operands(args)?, args.output.open()?, EventLog::open(args.events.as_deref())?))
+    });
+    let (options, (sources, destination), mut files, events) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            eprintln_lossy!("weir copy: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    if args.how.nice_io
+        && let Err(error) = weir_sys::io_priority::be_idle()
+    {
+        eprintln_lossy!("weir copy: --nice-io: ioprio_set: {}", weir_sys::errno_text(&error));
+        return ExitCode::from(FAILED);
+    }
+    if args.cp.context.is_some() {
+        eprintln_lossy!(
+            "weir copy: warning: ignoring --context; weir sets no SELinux context, see --preserve=context"
+        );
+    }
+    let control = Arc::new(CopyControl::new(options.limit));
+    let signals = match StopSignals::install(&control) {
+        Ok(signals) => signals,
+        Err(error) => {
+            eprintln_lossy!("weir copy: {error}");
+            return ExitCode::from(FAILED);
+        }
+    };
+    let events = Arc::new(events);
+    let quiet = args.output.is_quiet();
+    let monitor = Monitor::start(&control, &signals, &events, &sources, &options, quiet);
+    let reporter = TerminalReporter::new(&events, monitor.bar(), args.cp.debug, quiet);
+    let summary = copy(&options, &sources, &destination, &control, &reporter);
+    monitor.finish();
+    let document = document::of(&summary, &options);
+    events.end(&document);
+    let mut failed = summary.tally.errors > 0;
+    if args.summary || monitor::shows_summary(&summary, quiet) {
+        eprint_lossy(&weir_report::copy::summary(&document));
+    }
+    for error in [files.write_json(&document).err(), events.failure()].into_iter().flatten() {
+        eprintln_lossy!("weir copy: {error}");
+        failed = true;
+    }
+    signals.end_if_stopped();
+    if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+}
+
+/// Returns the sources and where they go.
+fn operands(args: &Args) -> Result<(Vec<PathBuf>, CopyDestination), String> {
+    let mut sources = args.operands.clone();
+    if args.cp.no_target_directory && args.cp.target_directory.is_some() {
+        return Err("--target-directory and --no-target-directory exclude each other".into());
+    }
+    if let Some(directory) = &args.cp.target_directory {
+        return match sources.is_empty() {
+            true => Err("missing file operand: name at least one source".into()),
+            false => Ok((sources, CopyDestination::Directory(directory.clone()))),
+        };
+    }
+    let Some(last) = sources.pop() else {
+        return Err("missing file operand: weir copy SOURCE… DEST".into());
+    };
+    if sources.is_empty() {
+        return Err(format!(
+            "missing destination file operand after {}",
+            weir_copier::quote(last.as_os_str().as_encoded_bytes())
+        ));
+    }
+    if args.cp.no_target_directory {
+        return match sources.len() {
+            1 => Ok((sources, CopyDestination::Exact(last))),
+            _ => Err("extra operand: -T takes one source and one target".into()),
+        };
+    }
+    Ok((sources, CopyDestination::Guess(last)))
+}
+
+/// Prints text to standard error and ignores write errors.
+fn eprint_lossy(text: &str) {
+    use std::io::Write as _;
+    let _written = std::io::stderr().write_all(text.as_bytes());
+}

@@ -1,0 +1,114 @@
+//! Prints what a copy reports: copied files to standard output, everything else to standard error.
+
+use std::io::{BufRead, IsTerminal, Write, stdin, stdout};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+use weir_copier::{ContentResult, CopyError, CopyReporter, Fallback, quote};
+use weir_model::Size;
+
+use super::events::{EventLog, hex};
+
+/// The reporter of the command line.
+pub struct TerminalReporter {
+    events: Arc<EventLog>,
+    /// The bar is hidden while a line is printed.
+    bar: Option<ProgressBar>,
+    /// `--debug`: each file's method is printed.
+    explains: bool,
+    quiet: bool,
+}
+
+impl TerminalReporter {
+    pub fn new(events: &Arc<EventLog>, bar: Option<ProgressBar>, explains: bool, quiet: bool) -> Self {
+        Self { events: Arc::clone(events), bar, explains, quiet }
+    }
+
+    fn print(&self, print: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    fn say(&self, text: &str) {
+        self.print(|| eprintln_lossy!("weir copy: {text}"));
+    }
+}
+
+impl CopyReporter for TerminalReporter {
+    fn copied(&self, source: &Path, target: &Path, backup: Option<&Path>) {
+        let name = |path: &Path| quote(path.as_os_str().as_bytes());
+        let mut line = format!("{} -> {}", name(source), name(target));
+        if let Some(backup) = backup {
+            line.push_str(&format!(" (backup: {})", name(backup)));
+        }
+        line.push('\n');
+        self.print(|| drop(stdout().write_all(line.as_bytes())));
+    }
+
+    fn content(&self, source: &Path, target: &Path, result: &ContentResult) {
+        self.events.content(source, target, result);
+        let name = quote(target.as_os_str().as_bytes());
+        if self.explains {
+            let holes = if result.hole_bytes > 0 {
+                format!(", {} of holes", Size(result.hole_bytes))
+            } else {
+                String::new()
+            };
+            self.say(&format!("{name}: {} by {}{holes}", Size(result.bytes), result.method.name()));
+        }
+        for fallback in &result.fallbacks {
+            self.say(&format!("{name}: {}", fallback_text(fallback)));
+        }
+        if let Some(verified) = result.verified
+            && !self.quiet
+        {
+            let from = match verified.past_cache {
+                true => "reread from the device",
+                false => "reread, but from memory: its file system keeps the page cache",
+            };
+            let price = weir_model::duration::format_seconds(verified.seconds);
+            self.say(&format!("{name}: {from}, equal; sha256 {}; took {price}", hex(&verified.sha256)));
+        }
+    }
+
+    fn warning(&self, text: &str) {
+        self.events.message("warning", text);
+        self.say(text);
+    }
+
+    fn error(&self, error: &CopyError) {
+        let text = error.to_string();
+        self.events.message("error", &text);
+        self.say(&text);
+    }
+
+    fn ask(&self, question: &str) -> bool {
+        self.print(|| {
+            let _ = write!(std::io::stderr(), "weir copy: {question} ");
+        });
+        let mut answer = String::new();
+        let is_answered = stdin().lock().read_line(&mut answer).is_ok();
+        if !stdin().is_terminal() {
+            let _ = writeln!(std::io::stderr());
+        }
+        is_answered && answer.trim_start().starts_with(['y', 'Y'])
+    }
+
+    fn wants_content(&self) -> bool {
+        self.explains || self.events.is_open()
+    }
+}
+
+/// Returns a change of the method as a sentence.
+pub fn fallback_text(fallback: &Fallback) -> String {
+    let reason = match fallback.errno {
+        Some(errno) => weir_sys::errno_text(&errno.into()),
+        None => "it ended before the file".into(),
+    };
+    let Fallback { from, to, offset, call, .. } = fallback;
+    format!("{} refused at byte {offset} ({call}: {reason}); {} continued there", from.name(), to.name())
+}

@@ -1,0 +1,152 @@
+//! What all threads of a copy share, and what each has for itself.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rustix::fs::Mode;
+
+use crate::buffer::AlignedBuffer;
+use crate::control::CopyControl;
+use crate::durability::SyncLedger;
+use crate::engine::ContentResult;
+use crate::error::CopyError;
+use crate::file_stat::FileStat;
+use crate::links::LinkMap;
+use crate::options::CopyOptions;
+use crate::tally::CopyTally;
+
+/// The buffer with which a thread starts: small files are read with one call.
+const START_BUFFER_BYTES: usize = 64 << 10;
+
+/// Receives what a copy reports while it runs. Calls come from all threads.
+pub trait CopyReporter: Sync {
+    /// A file was copied, or a link or directory was made. Called if `verbose` is set.
+    fn copied(&self, source: &Path, target: &Path, backup: Option<&Path>);
+    /// The content of a regular file was copied.
+    fn content(&self, source: &Path, target: &Path, result: &ContentResult);
+    /// Something is worth knowing, and no error.
+    fn warning(&self, text: &str);
+    /// A file could not be copied; the copy continues with the next one.
+    fn error(&self, error: &CopyError);
+    /// Asks the user. Returns true for yes.
+    fn ask(&self, question: &str) -> bool;
+    /// Returns whether each regular file is reported by `content`. If not, `content` is called only for fallbacks.
+    fn wants_content(&self) -> bool;
+}
+
+/// The user, group and file mode mask of this process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity {
+    pub uid: u32,
+    pub gid: u32,
+    /// The mask that applies to files whose mode is not preserved.
+    pub umask: u32,
+}
+
+/// The state that all threads share.
+pub(crate) struct Context<'a> {
+    pub options: &'a CopyOptions,
+    pub control: &'a CopyControl,
+    pub reporter: &'a dyn CopyReporter,
+    pub identity: Identity,
+    pub links: LinkMap,
+    pub ledger: SyncLedger,
+    /// Files are made durable at the end, all at once.
+    pub batches: bool,
+    /// Files that this run has made, if several sources could have the same name.
+    created: Option<Mutex<HashSet<(u64, u64)>>>,
+    /// The last pair of devices that refused to share blocks, plus 1.
+    unshared: [AtomicU64; 2],
+    /// A number for temporary names.
+    sequence: AtomicU64,
+}
+
+/// The buffer and the counts of one thread.
+pub(crate) struct Worker {
+    pub buffer: AlignedBuffer,
+    pub tally: CopyTally,
+}
+
+impl Worker {
+    pub fn new() -> Self {
+        Self { buffer: AlignedBuffer::new(START_BUFFER_BYTES), tally: CopyTally::default() }
+    }
+}
+
+impl<'a> Context<'a> {
+    pub fn new(
+        options: &'a CopyOptions,
+        control: &'a CopyControl,
+        reporter: &'a dyn CopyReporter,
+        remembers_created: bool,
+    ) -> Self {
+        // The mask can be read only by setting it. No other thread exists yet that could create files. If modes are
+        // preserved the mask stays 0, and every file is created with its exact mode.
+        let mask = rustix::process::umask(Mode::empty());
+        if !options.preserved.mode {
+            rustix::process::umask(mask);
+        }
+        Self {
+            options,
+            control,
+            reporter,
+            identity: Identity {
+                uid: rustix::process::geteuid().as_raw(),
+                gid: rustix::process::getegid().as_raw(),
+                umask: mask.as_raw_mode(),
+            },
+            links: LinkMap::default(),
+            ledger: SyncLedger::default(),
+            batches: options.recursive || remembers_created,
+            created: remembers_created.then(Mutex::default),
+            unshared: [AtomicU64::new(0), AtomicU64::new(0)],
+            sequence: AtomicU64::new(0),
+        }
+    }
+
+    /// Reports and counts an error of one file.
+    pub fn fail(&self, worker: &mut Worker, error: &CopyError) {
+        worker.tally.errors += 1;
+        if !matches!(error, CopyError::Interrupted) {
+            self.reporter.error(error);
+        }
+    }
+
+    /// Remembers a target that this run has made.
+    pub fn note_created(&self, stat: impl FnOnce() -> io::Result<FileStat>) {
+        if let Some(created) = &self.created
+            && let Ok(stat) = stat()
+        {
+            created.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(stat.id());
+        }
+    }
+
+    /// Returns whether this run has made the file.
+    pub fn has_created(&self, stat: &FileStat) -> bool {
+        self.created.as_ref().is_some_and(|created| {
+            created.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).contains(&stat.id())
+        })
+    }
+
+    /// Returns false if the devices have refused to share blocks before.
+    pub fn may_share(&self, source_dev: u64, target_dev: u64) -> bool {
+        self.unshared[0].load(Relaxed) != source_dev + 1 || self.unshared[1].load(Relaxed) != target_dev + 1
+    }
+
+    /// Remembers that the devices do not share blocks.
+    pub fn note_unshared(&self, source_dev: u64, target_dev: u64) {
+        self.unshared[0].store(source_dev + 1, Relaxed);
+        self.unshared[1].store(target_dev + 1, Relaxed);
+    }
+
+    /// Returns a name for a temporary file that no other process uses.
+    pub fn temporary_name(&self) -> std::ffi::CString {
+        let number = self.sequence.fetch_add(1, Relaxed);
+        let time = weir_sys::clock::now_ns();
+        let name = format!(".weir-copy-{}-{time:x}-{number}", std::process::id());
+        std::ffi::CString::new(name).expect("no NUL byte")
+    }
+}

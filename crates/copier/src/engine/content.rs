@@ -1,0 +1,334 @@
+//! Copies the content of a regular file: chooses methods, keeps or makes holes, continues after a refusal.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::fs::{fstat, ftruncate, ioctl_ficlone};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::{CacheWindow, RangeEnd, Transfer, TransferError, holes, is_refusal, range_method};
+use crate::buffer::AlignedBuffer;
+use crate::control::CopyControl;
+use crate::error::{CopyError, CopyResult, OnPath};
+use crate::file_stat::FileStat;
+use crate::options::{CopyMethod, CopyOptions, HoleSearch, Tristate};
+use crate::quote::quote;
+use crate::tally::CopyTally;
+
+/// The buffer of read and write: it stays in the processor's second cache, and larger ones were not faster on ext4, xfs,
+/// btrfs and tmpfs.
+const BUFFER_BYTES: usize = 128 << 10;
+/// The buffer of direct I/O and the chunk of io_uring: each call waits for the device.
+const DEVICE_CHUNK_BYTES: usize = 1 << 20;
+
+/// The files of a copy. The target is empty.
+pub struct ContentJob<'a> {
+    /// The source, open for reading, and its state before the copy.
+    pub source: BorrowedFd<'a>,
+    /// Its name for messages.
+    pub source_path: &'a Path,
+    /// Its state before the copy.
+    pub stat: FileStat,
+    /// The target, open for writing.
+    pub target: BorrowedFd<'a>,
+    /// Its name for messages.
+    pub target_path: &'a Path,
+    /// Whether the file systems of both may share blocks; false if they have refused before.
+    pub may_share: bool,
+}
+
+/// A change of the method.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct Fallback {
+    pub from: CopyMethod,
+    pub to: CopyMethod,
+    pub offset: u64,
+    pub call: &'static str,
+    /// None if the call ended early without an error.
+    pub errno: Option<Errno>,
+}
+
+/// The amount that was copied, and the way.
+#[derive(Debug, Clone)]
+pub struct ContentResult {
+    /// The method that moved the last bytes.
+    pub method: CopyMethod,
+    /// The length of the target.
+    pub bytes: u64,
+    /// Bytes that are holes in the target.
+    pub hole_bytes: u64,
+    /// The changes of the method.
+    pub fallbacks: Vec<Fallback>,
+    /// The source has grown since it was opened.
+    pub has_grown: bool,
+    /// The file systems cannot share blocks.
+    pub cannot_share: bool,
+    /// The result of `--verify`.
+    pub verified: Option<crate::verify::Verified>,
+}
+
+/// Copies the content of a regular file.
+pub(crate) fn copy_content(
+    job: &ContentJob,
+    options: &CopyOptions,
+    control: &CopyControl,
+    buffer: &mut AlignedBuffer,
+    tally: &mut CopyTally,
+) -> CopyResult<ContentResult> {
+    let mut copy = ContentCopy::new(options);
+    if copy.try_reflink(job, options, tally)? {
+        control.advance(job.stat.size)?;
+        return Ok(copy.result);
+    }
+    let chunk = options.buffer_bytes.unwrap_or(match copy.result.method {
+        CopyMethod::Direct | CopyMethod::IoUring => DEVICE_CHUNK_BYTES,
+        _ => BUFFER_BYTES,
+    });
+    buffer.grow(chunk);
+    let skip_zeros = options.sparse == Tristate::Always
+        || (options.holes == HoleSearch::Scan && options.sparse != Tristate::Never);
+    let mut transfer = Transfer {
+        source: job.source,
+        target: job.target,
+        control,
+        tally,
+        buffer,
+        chunk,
+        chunk_is_chosen: options.buffer_bytes.is_some(),
+        skip_zeros,
+        zero_bytes: 0,
+        window: options.drop_cache.then(|| CacheWindow::new(job.source, job.stat.size)),
+    };
+    let end = copy.copy_data(job, options, &mut transfer)?;
+    let holes = transfer.zero_bytes;
+    if let Some(mut window) = transfer.window.take() {
+        let cached = window.finish(job.source, job.target, end, tally);
+        if let Some(cached) = cached.on(job.target_path, "sync_file_range")? {
+            *tally.cached_bytes.get_or_insert(0) += cached;
+        }
+    }
+    copy.finish(job, end, holes)?;
+    Ok(copy.result)
+}
+
+/// The state of a copy of one file's content.
+struct ContentCopy {
+    result: ContentResult,
+    /// Bytes behind the last data that was written: a hole that the length must cover.
+    written_end: u64,
+}
+
+impl ContentCopy {
+    fn new(options: &CopyOptions) -> Self {
+        // Blocks of NUL bytes are found in the buffer only.
+        let scans = options.sparse == Tristate::Always || options.holes == HoleSearch::Scan;
+        let method = match options.method {
+            CopyMethod::Auto | CopyMethod::Reflink => CopyMethod::ReadWrite,
+            _ if scans => CopyMethod::ReadWrite,
+            method => method,
+        };
+        let result = ContentResult {
+            method,
+            bytes: 0,
+            hole_bytes: 0,
+            fallbacks: Vec::new(),
+            has_grown: false,
+            cannot_share: false,
+            verified: None,
+        };
+        Self { result, written_end: 0 }
+    }
+
+    /// Shares the blocks of the source, if the options and the file systems permit it. Returns whether it did.
+    fn try_reflink(
+        &mut self,
+        job: &ContentJob,
+        options: &CopyOptions,
+        tally: &mut CopyTally,
+    ) -> CopyResult<bool> {
+        const CALL: &str = "ioctl FICLONE";
+        let always = options.reflink == Tristate::Always;
+        let wanted = always || options.method == CopyMethod::Reflink;
+        let is_possible = matches!(options.method, CopyMethod::Auto | CopyMethod::Reflink)
+            && options.reflink != Tristate::Never
+            && options.sparse == Tristate::Auto
+            && options.holes == HoleSearch::Seek
+            && !options.drop_cache
+            && (job.may_share || wanted);
+        if !is_possible || (job.stat.size == 0 && !always) {
+            return Ok(false);
+        }
+        tally.call(CALL);
+        match retry_on_intr(|| ioctl_ficlone(job.target, job.source)) {
+            Ok(()) => {
+                self.result.method = CopyMethod::Reflink;
+                self.result.bytes = job.stat.size;
+                Ok(true)
+            }
+            Err(errno) if is_refusal(errno) && !always => {
+                let pair_refuses =
+                    [Errno::XDEV, Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS].contains(&errno);
+                self.result.cannot_share = pair_refuses;
+                if wanted {
+                    self.fall_back(CopyMethod::Reflink, CopyMethod::ReadWrite, 0, CALL, Some(errno));
+                }
+                Ok(false)
+            }
+            Err(errno) => Err(CopyError::call(job.target_path, CALL, errno)),
+        }
+    }
+
+    fn fall_back(
+        &mut self,
+        from: CopyMethod,
+        to: CopyMethod,
+        offset: u64,
+        call: &'static str,
+        errno: Option<Errno>,
+    ) {
+        self.result.fallbacks.push(Fallback { from, to, offset, call, errno });
+        self.result.method = to;
+    }
+
+    /// Copies all data. Returns the length that the target must have.
+    fn copy_data(
+        &mut self,
+        job: &ContentJob,
+        options: &CopyOptions,
+        transfer: &mut Transfer,
+    ) -> CopyResult<u64> {
+        let size = job.stat.size;
+        let keeps_holes = options.sparse != Tristate::Never && options.holes == HoleSearch::Seek;
+        let mut at = 0;
+        if keeps_holes && job.stat.may_have_holes() {
+            at = self.copy_segments(job, transfer, at)?;
+        }
+        while at < size {
+            if !self.copy_range(job, transfer, &mut at, size)? {
+                return self.early_end(job, at);
+            }
+        }
+        self.copy_growth(job, transfer, at)
+    }
+
+    /// Copies the parts that have data. Returns the offset from which the caller must copy everything: the end, or where
+    /// the file system does not say what is data.
+    fn copy_segments(&mut self, job: &ContentJob, transfer: &mut Transfer, start: u64) -> CopyResult<u64> {
+        let size = job.stat.size;
+        let mut at = start;
+        loop {
+            let (from, to) = match holes::next_data(job.source, at, size, transfer.tally) {
+                Ok(Some(segment)) => segment,
+                Ok(None) => {
+                    self.result.hole_bytes += size.saturating_sub(at);
+                    return Ok(size.max(at));
+                }
+                Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(at),
+                Err(errno) => return Err(CopyError::call(job.source_path, "lseek", errno)),
+            };
+            self.result.hole_bytes += from - at;
+            transfer.control.check()?;
+            at = from;
+            if !self.copy_range(job, transfer, &mut at, to)? {
+                return self.early_end(job, at);
+            }
+        }
+    }
+
+    /// Copies a range; when the kernel refuses, continues with read and write. Returns false if the source ended.
+    fn copy_range(
+        &mut self,
+        job: &ContentJob,
+        transfer: &mut Transfer,
+        at: &mut u64,
+        end: u64,
+    ) -> CopyResult<bool> {
+        loop {
+            let method = self.result.method;
+            let ended = range_method(method)(transfer, at, end).map_err(|error| on_files(job, error));
+            self.written_end = self.written_end.max(*at);
+            match ended? {
+                RangeEnd::Complete => return Ok(true),
+                RangeEnd::SourceEnded => return Ok(false),
+                RangeEnd::Refused { call, errno } if method == CopyMethod::ReadWrite => {
+                    let errno = errno.unwrap_or(Errno::IO);
+                    return Err(CopyError::call(job.target_path, call, errno));
+                }
+                RangeEnd::Refused { call, errno } => {
+                    self.fall_back(method, CopyMethod::ReadWrite, *at, call, errno);
+                    transfer.buffer.grow(transfer.chunk);
+                }
+            }
+        }
+    }
+
+    /// Decides what it means that the source ended at `at`, before its size. A file of sysfs simply is shorter; another one
+    /// was truncated while it was copied.
+    fn early_end(&mut self, job: &ContentJob, at: u64) -> CopyResult<u64> {
+        let now: FileStat = fstat(job.source).on(job.source_path, "fstat")?.into();
+        if now.size < job.stat.size {
+            return Err(CopyError::Refused(format!(
+                "{}: the file became shorter while it was copied: {} bytes, then {} – copy it again when no program \
+                 writes to it",
+                quote(job.source_path.as_os_str().as_encoded_bytes()),
+                job.stat.size,
+                now.size
+            )));
+        }
+        Ok(at)
+    }
+
+    /// Copies what was appended since the file was opened, up to its size now. A file without a size (procfs) is copied up
+    /// to its end.
+    fn copy_growth(&mut self, job: &ContentJob, transfer: &mut Transfer, mut at: u64) -> CopyResult<u64> {
+        let now: FileStat = fstat(job.source).on(job.source_path, "fstat")?.into();
+        let end = match (job.stat.size, now.size) {
+            (0, 0) => u64::MAX,
+            (_, size) => size,
+        };
+        if end == u64::MAX {
+            self.result.method = CopyMethod::ReadWrite;
+        } else {
+            self.result.has_grown = end > job.stat.size;
+        }
+        if at < end {
+            self.copy_range(job, transfer, &mut at, end)?;
+        }
+        Ok(at)
+    }
+
+    /// Gives the target its length, if it ends with a hole.
+    fn finish(&mut self, job: &ContentJob, end: u64, zero_bytes: u64) -> CopyResult<()> {
+        self.result.bytes = end;
+        self.result.hole_bytes += zero_bytes;
+        if self.written_end < end || zero_bytes > 0 {
+            retry_on_intr(|| ftruncate(job.target, end)).on(job.target_path, "ftruncate")?;
+        }
+        Ok(())
+    }
+}
+
+/// Names the file of an error.
+fn on_files(job: &ContentJob, error: TransferError) -> CopyError {
+    match error {
+        TransferError::Source(call, error) => CopyError::call(job.source_path, call, error),
+        TransferError::Target(call, error) => match error.raw_os_error() {
+            // sendfile, splice and copy_file_range report errors of both files.
+            Some(libc::EIO) if !call.contains("write") => in_kernel_error(job, call, error),
+            _ => CopyError::call(job.target_path, call, error),
+        },
+        TransferError::Stopped(error) => error,
+    }
+}
+
+/// An error of the device that may belong to either file.
+fn in_kernel_error(job: &ContentJob, call: &'static str, error: io::Error) -> CopyError {
+    CopyError::Refused(format!(
+        "{} or {}: {call}: {} – one of their devices failed: see dmesg",
+        quote(job.source_path.as_os_str().as_encoded_bytes()),
+        quote(job.target_path.as_os_str().as_encoded_bytes()),
+        weir_sys::errno_text(&error)
+    ))
+}

@@ -1,0 +1,101 @@
+//! Random layouts of holes, copied by every method: the bytes are equal, and holes stay holes.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::{ContentJob, copy_content};
+use crate::buffer::AlignedBuffer;
+use crate::control::CopyControl;
+use crate::file_stat::FileStat;
+use crate::options::{CopyMethod, CopyOptions, HoleSearch, Tristate};
+use crate::tally::CopyTally;
+
+/// A file as a list of parts: length, and whether it has data, NUL bytes or is a hole.
+fn layouts() -> impl Strategy<Value = Vec<(u32, u8)>> {
+    let length = prop_oneof![1..200_u32, 4000..4200_u32, 60_000..140_000_u32];
+    prop::collection::vec((length, 0..3_u8), 0..12)
+}
+
+fn write_layout(file: &File, layout: &[(u32, u8)]) -> u64 {
+    let mut at = 0;
+    for (number, (length, kind)) in layout.iter().enumerate() {
+        let byte = if *kind == 0 { number as u8 + 1 } else { 0 };
+        if *kind < 2 {
+            file.write_all_at(&vec![byte; *length as usize], at).expect("written");
+        }
+        at += u64::from(*length);
+    }
+    file.set_len(at).expect("a length");
+    at
+}
+
+fn copied(dir: &Path, source: &File, options: &CopyOptions) -> Vec<u8> {
+    let path = dir.join("target");
+    let _ = std::fs::remove_file(&path);
+    let target = File::create_new(&path).expect("a target");
+    let job = ContentJob {
+        source: source.as_fd(),
+        source_path: Path::new("source"),
+        stat: FileStat::from(rustix::fs::fstat(source).expect("fstat")),
+        target: target.as_fd(),
+        target_path: &path,
+        may_share: true,
+    };
+    let control = CopyControl::new(None);
+    let (mut buffer, mut tally) = (AlignedBuffer::new(4096), CopyTally::default());
+    copy_content(&job, options, &control, &mut buffer, &mut tally).expect("copied");
+    std::fs::read(&path).expect("the copy")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_method_copies_every_layout(layout in layouts(), buffer in prop::option::of(1..100_000_usize)) {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let source = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a source");
+        let length = write_layout(&source, &layout);
+        let mut wanted = vec![0; length as usize];
+        source.read_exact_at(&mut wanted, 0).expect("read");
+        for (method, name) in CopyMethod::ALL {
+            for (sparse, holes) in [
+                (Tristate::Auto, HoleSearch::Seek),
+                (Tristate::Never, HoleSearch::Seek),
+                (Tristate::Always, HoleSearch::Seek),
+                (Tristate::Auto, HoleSearch::Scan),
+            ] {
+                let options = CopyOptions { method, sparse, holes, buffer_bytes: buffer, ..CopyOptions::default() };
+                let got = copied(dir.path(), &source, &options);
+                prop_assert!(got == wanted, "{name} {sparse:?} {holes:?} buffer {buffer:?}: bytes differ");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_of_procfs_is_copied_to_its_end_by_every_method() {
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+    let wanted = std::fs::read("/proc/filesystems").expect("procfs");
+    for (method, name) in CopyMethod::ALL {
+        let source = File::open("/proc/filesystems").expect("procfs");
+        let options = CopyOptions { method, ..CopyOptions::default() };
+        assert!(copied(dir.path(), &source, &options) == wanted, "{name}");
+    }
+}
+
+#[test]
+fn a_copy_continues_where_the_kernel_refused() {
+    // The two files are on different file systems, which copy_file_range(2) refuses with EXDEV.
+    let dir = tempfile::tempdir_in("/dev/shm").expect("tmpfs");
+    let source = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a source");
+    let wanted: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
+    source.write_all_at(&wanted, 0).expect("written");
+    for method in [CopyMethod::CopyFileRange, CopyMethod::Direct, CopyMethod::Reflink] {
+        let options = CopyOptions { method, ..CopyOptions::default() };
+        assert!(copied(dir.path(), &source, &options) == wanted, "{}", method.name());
+    }
+}

@@ -1,0 +1,85 @@
+//! Copies between descriptors of which one has no offsets: pipes, terminals, sockets, devices.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::io::{read, retry_on_intr};
+use rustix::pipe::{SpliceFlags, splice};
+
+use super::{is_refusal, write_all};
+use crate::buffer::AlignedBuffer;
+use crate::control::CopyControl;
+use crate::error::{CopyError, CopyResult, OnPath};
+use crate::options::CopyMethod;
+use crate::tally::CopyTally;
+
+/// The files of a stream's copy and their names for messages.
+pub(crate) struct StreamJob<'a> {
+    pub source: BorrowedFd<'a>,
+    pub source_path: &'a Path,
+    pub target: BorrowedFd<'a>,
+    pub target_path: &'a Path,
+    /// The source is a pipe, so that splice(2) moves its pages without a copy.
+    pub source_is_pipe: bool,
+    pub chunk: usize,
+}
+
+/// Copies until the source ends. Returns the number of bytes and the method that moved them.
+pub(crate) fn copy_stream(
+    job: &StreamJob,
+    method: CopyMethod,
+    control: &CopyControl,
+    buffer: &mut AlignedBuffer,
+    tally: &mut CopyTally,
+) -> CopyResult<(u64, CopyMethod)> {
+    let mut bytes = 0;
+    // From a file into a pipe, splice(2) would pass pages that a later write to the file still changes.
+    let splices = job.source_is_pipe && matches!(method, CopyMethod::Auto | CopyMethod::Splice);
+    if splices && splice_all(job, control, tally, &mut bytes)? {
+        return Ok((bytes, CopyMethod::Splice));
+    }
+    let chunk = control.chunk(job.chunk);
+    buffer.grow(chunk);
+    loop {
+        tally.call("read");
+        let got = retry_on_intr(|| {
+            control.check().map_err(|_| rustix::io::Errno::CANCELED)?;
+            read(job.source, &mut buffer[..chunk])
+        });
+        control.check()?;
+        match got.on(job.source_path, "read")? {
+            0 => return Ok((bytes, CopyMethod::ReadWrite)),
+            got => {
+                write_all(job.target, &buffer[..got], tally).on(job.target_path, "write")?;
+                bytes += got as u64;
+                control.advance(got as u64)?;
+            }
+        }
+    }
+}
+
+/// Moves bytes from a pipe by splice(2). Returns false if the kernel refuses; all bytes that left the pipe have arrived.
+fn splice_all(
+    job: &StreamJob,
+    control: &CopyControl,
+    tally: &mut CopyTally,
+    bytes: &mut u64,
+) -> CopyResult<bool> {
+    const CALL: &str = "splice";
+    const MOST: usize = 1 << 20;
+    loop {
+        tally.call(CALL);
+        let chunk = control.chunk(MOST);
+        let moved = splice(job.source, None, job.target, None, chunk, SpliceFlags::MOVE);
+        match moved {
+            Ok(0) => return Ok(true),
+            Ok(moved) => {
+                *bytes += moved as u64;
+                control.advance(moved as u64)?;
+            }
+            Err(rustix::io::Errno::INTR) => control.check()?,
+            Err(errno) if is_refusal(errno) => return Ok(false),
+            Err(errno) => return Err(CopyError::call(job.target_path, CALL, errno)),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Copies one regular file: opens the target, moves the content, sets attributes, makes it durable, gives it its name.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, Gid, Mode, Uid, fchmod, fchown, fstat, linkat, renameat};
+use rustix::io::{Errno, pread, retry_on_intr};
+
+use crate::context::{Context, Worker};
+use crate::durability::{sync_file, sync_parent};
+use crate::engine::{ContentJob, ContentResult, copy_content, write_all};
+use crate::entry::Entry;
+use crate::error::{CopyError, CopyResult, OnPath};
+use crate::file_stat::FileStat;
+use crate::links::FirstCopy;
+use crate::metadata::{Attributes, TargetAttributes, parent_has_default_acl, set_attributes};
+use crate::open_target::{OpenTarget, discard, open_target};
+use crate::options::{CopyMethod, CopySync, HoleSearch, TargetKind, Tristate};
+use crate::target::{TargetState, prepare_target, quoted};
+use crate::verify::{VerifyJob, verify};
+
+/// Copies a regular file that is open.
+pub(crate) fn copy_regular(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    source: OwnedFd,
+    stat: &FileStat,
+) -> CopyResult<()> {
+    if !context.options.preserved.links || stat.links < 2 {
+        return copy_once(context, worker, entry, source, stat).map(drop);
+    }
+    let slot = context.links.slot(stat.id());
+    let mut first = slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(first) = &*first {
+        return link_to(context, worker, entry, first, stat);
+    }
+    *first = copy_once(context, worker, entry, source, stat)?;
+    Ok(())
+}
+
+/// Makes a hard link to an earlier copy.
+pub(crate) fn link_to(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    first: &FirstCopy,
+    stat: &FileStat,
+) -> CopyResult<()> {
+    let link = || linkat(rustix::fs::CWD, &first.path, entry.target_dir(), entry.target, AtFlags::empty());
+    let mut backup = None;
+    match link() {
+        Err(Errno::EXIST) => {
+            if entry.target_stat(false).is_ok_and(|target| target.id() == first.id) {
+                return Ok(());
+            }
+            match prepare_target(context, worker, entry, stat)? {
+                TargetState::Keep => return Ok(()),
+                TargetState::Absent { backup: made } => backup = made,
+                TargetState::Present { .. } => crate::target::remove_target(entry)?,
+            }
+            link().on(entry.target_path(), "link")?;
+        }
+        other => other.on(entry.target_path(), "link")?,
+    }
+    // The path of the first copy may be another file by now.
+    if entry.target_stat(false).on(entry.target_path(), "stat")?.id() != first.id {
+        crate::target::remove_target(entry)?;
+        return Err(CopyError::Refused(format!(
+            "{} was replaced while weir copied: {} is not linked to it",
+            quoted(&first.path),
+            quoted(&entry.target_path())
+        )));
+    }
+    worker.tally.hard_links += 1;
+    report_copied(context, entry, backup);
+    Ok(())
+}
+
+pub(crate) fn report_copied(context: &Context, entry: &Entry, backup: Option<PathBuf>) {
+    if context.options.verbose {
+        context.reporter.copied(&entry.source_path(), &entry.target_path(), backup.as_deref());
+    }
+}
+
+/// Copies the file. Returns where the copy is, if links to it may follow; None if the target was kept.
+fn copy_once(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    source: OwnedFd,
+    stat: &FileStat,
+) -> CopyResult<Option<FirstCopy>> {
+    context.control.add_total(stat.size);
+    let Some(mut target) = open_target(context, worker, entry, stat)? else { return Ok(None) };
+    let backup = target.backup.take();
+    let unfinished = target.is_new && !is_small(context, worker, stat);
+    let name = target.temporary.as_deref().unwrap_or(entry.target);
+    let unfinished = unfinished.then(|| entry.with_target(name).target_path());
+    if let Some(path) = &unfinished {
+        context.control.begin_target(path.clone());
+    }
+    let completed = complete(context, worker, entry, &source, stat, &target);
+    if let Some(path) = &unfinished {
+        context.control.end_target(path);
+    }
+    if let Err(error) = completed {
+        return Err(discard(entry, &target, error));
+    }
+    context.control.add_file();
+    worker.tally.files += 1;
+    let made = || fstat(&target.file).map(FileStat::from).map_err(io::Error::from);
+    context.note_created(made);
+    report_copied(context, entry, backup);
+    let needs_link = context.options.preserved.links && stat.links > 1;
+    let first = needs_link.then(|| made().map(|made| FirstCopy { path: entry.target_path(), id: made.id() }));
+    first.transpose().on(entry.target_path(), "fstat")
+}
+
+/// Moves the content into an open target, and does everything that makes it the copy.
+fn complete(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    source: &OwnedFd,
+    stat: &FileStat,
+    target: &OpenTarget,
+) -> CopyResult<()> {
+    let options = context.options;
+    let mut bytes = 0;
+    if options.kind != TargetKind::Attributes {
+        bytes = fill(context, worker, entry, source, stat, target)?;
+    }
+    keep_old_attributes(context, entry, target)?;
+    let preserved = options.preserved;
+    if preserved.mode || preserved.owner || preserved.times || preserved.xattr || preserved.context {
+        let attributes = Attributes {
+            source: source.as_fd(),
+            source_path: &|| entry.source_path(),
+            stat,
+            target: target.file.as_fd(),
+            target_path: &|| entry.target_path(),
+            has: attributes_of_new(context, entry, target),
+            is_directory: false,
+        };
+        set_attributes(context, &mut worker.tally, &attributes)?;
+    }
+    commit(context, worker, entry, target, bytes)
+}
+
+/// A temporary file that replaces another one takes its owner and permissions, as if the other one had been overwritten.
+fn keep_old_attributes(context: &Context, entry: &Entry, target: &OpenTarget) -> CopyResult<()> {
+    let Some(old) = target.replaced else { return Ok(()) };
+    let now: FileStat = fstat(&target.file).on(entry.target_path(), "fstat")?.into();
+    if (old.uid, old.gid) != (now.uid, now.gid) {
+        // Users other than root may not give the file away; it is then theirs.
+        let _tried = fchown(&target.file, Some(Uid::from_raw(old.uid)), Some(Gid::from_raw(old.gid)));
+    }
+    if !context.options.preserved.mode {
+        fchmod(&target.file, Mode::from_raw_mode(old.permissions())).on(entry.target_path(), "fchmod")?;
+    }
+    Ok(())
+}
+
+/// Returns what is known about the attributes of the target, so that calls that would change nothing are left out.
+fn attributes_of_new(context: &Context, entry: &Entry, target: &OpenTarget) -> TargetAttributes {
+    let unknown = TargetAttributes { owner: None, permissions: None, may_have_acl: true };
+    let (Some(mode), None) = (target.created_mode, target.replaced) else { return unknown };
+    let identity = context.identity;
+    let (owner, may_have_acl) = match entry.dir {
+        // With the mount option grpid, files have the group of their directory.
+        Some(dir) if dir.target_stat.gid == identity.gid => {
+            (Some((identity.uid, identity.gid)), dir.has_default_acl)
+        }
+        Some(dir) => (None, dir.has_default_acl),
+        None => (None, context.options.preserved.mode && parent_has_default_acl(&entry.target_path())),
+    };
+    TargetAttributes { owner, permissions: Some(mode), may_have_acl }
+}
+
+/// Moves the content. Returns the length of the target.
+fn fill(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    source: &OwnedFd,
+    stat: &FileStat,
+    target: &OpenTarget,
+) -> CopyResult<u64> {
+    if is_small(context, worker, stat) && !context.reporter.wants_content() {
+        let got =
+            retry_on_intr(|| pread(source, &mut worker.buffer[..], 0)).on(entry.source_path(), "read")?;
+        worker.tally.call("read");
+        // A short read is the end of a regular file. Otherwise the file has changed, or is one of procfs.
+        if got as u64 == stat.size && got > 0 {
+            write_all(target.file.as_fd(), &worker.buffer[..got], &mut worker.tally)
+                .on(entry.target_path(), "write")?;
+            count(worker, CopyMethod::ReadWrite, stat.size, 0);
+            context.control.advance(stat.size)?;
+            return Ok(stat.size);
+        }
+    }
+    fill_with_engine(context, worker, entry, source, stat, target)
+}
+
+/// Returns whether a file is copied by one read and one write.
+fn is_small(context: &Context, worker: &Worker, stat: &FileStat) -> bool {
+    let options = context.options;
+    options.method == CopyMethod::Auto
+        && (stat.size as usize) < worker.buffer.len()
+        && stat.size > 0
+        && !stat.may_have_holes()
+        && options.buffer_bytes.is_none()
+        && options.reflink != Tristate::Always
+        && options.sparse != Tristate::Always
+        && options.holes == HoleSearch::Seek
+        && !options.drop_cache
+        && !options.verify
+        && options.limit.is_none()
+}
+
+fn fill_with_engine(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    source: &OwnedFd,
+    stat: &FileStat,
+    target: &OpenTarget,
+) -> CopyResult<u64> {
+    let (source_path, target_path) = (entry.source_path(), entry.target_path());
+    let may_share = context.may_share(stat.dev, entry.dir.map_or(0, |dir| dir.target_stat.dev));
+    let job = ContentJob {
+        source: source.as_fd(),
+        source_path: &source_path,
+        stat: *stat,
+        target: target.file.as_fd(),
+        target_path: &target_path,
+        may_share,
+    };
+    context.control.set_current(target_path.as_os_str().as_encoded_bytes());
+    let (options, control) = (context.options, context.control);
+    let mut result = copy_content(&job, options, control, &mut worker.buffer, &mut worker.tally)?;
+    if result.cannot_share
+        && let Some(dir) = entry.dir
+    {
+        context.note_unshared(stat.dev, dir.target_stat.dev);
+    }
+    count(worker, result.method, result.bytes, result.hole_bytes);
+    if result.has_grown {
+        context.reporter.warning(&format!(
+            "{} has grown while it was copied: the copy has its first {} bytes",
+            quoted(&source_path),
+            result.bytes
+        ));
+    }
+    if options.verify {
+        let files = VerifyJob {
+            source: source.as_fd(),
+            source_path: &source_path,
+            stat,
+            target: target.file.as_fd(),
+            target_path: &target_path,
+        };
+        result.verified = Some(verify(&files, control, &mut worker.tally)?);
+    }
+    report_content(context, &source_path, &target_path, &result);
+    Ok(result.bytes)
+}
+
+fn report_content(
+    context: &Context,
+    source: &std::path::Path,
+    target: &std::path::Path,
+    result: &ContentResult,
+) {
+    if context.reporter.wants_content() || !result.fallbacks.is_empty() || result.verified.is_some() {
+        context.reporter.content(source, target, result);
+    }
+}
+
+fn count(worker: &mut Worker, method: CopyMethod, bytes: u64, hole_bytes: u64) {
+    let sum = worker.tally.methods.entry(method).or_default();
+    *sum = (sum.0 + 1, sum.1 + bytes);
+    let data = bytes.saturating_sub(hole_bytes);
+    match method {
+        CopyMethod::Reflink => worker.tally.shared_bytes += data,
+        _ => worker.tally.copied_bytes += data,
+    }
+    worker.tally.hole_bytes += hole_bytes;
+}
+
+/// Makes the target durable if asked, and gives it its name.
+fn commit(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    target: &OpenTarget,
+    bytes: u64,
+) -> CopyResult<()> {
+    let options = context.options;
+    // A name must never lead to a file whose bytes are not there yet.
+    let sync = if options.atomic { CopySync::Full } else { options.sync };
+    if !options.atomic && sync != CopySync::None && context.batches {
+        let device = fstat(&target.file).on(entry.target_path(), "fstat")?;
+        context.ledger.note_file(FileStat::from(device).dev, target.file.as_fd(), bytes);
+        return Ok(());
+    }
+    sync_file(target.file.as_fd(), &entry.target_path(), sync, context.control, &mut worker.tally)?;
+    let name = target.renamed_to.as_deref().unwrap_or(entry.target);
+    if let Some(temporary) = &target.temporary {
+        context.control.check()?;
+        renameat(entry.target_dir(), temporary, entry.target_dir(), name)
+            .on(entry.target_path(), "rename")?;
+    }
+    if sync == CopySync::Full {
+        sync_parent(entry, name, &mut worker.tally)?;
+    }
+    if sync != CopySync::None {
+        worker.tally.synced_files += 1;
+        context.control.add_durable(bytes);
+    }
+    Ok(())
+}

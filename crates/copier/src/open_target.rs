@@ -1,0 +1,131 @@
+//! Opens the target of a regular file: a new file, an existing one, or a temporary one beside it; removes it after a failure.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, fstat, unlinkat};
+use rustix::io::Errno;
+
+use crate::context::{Context, Worker};
+use crate::entry::Entry;
+use crate::error::{CopyError, CopyResult, OnPath};
+use crate::file_stat::FileStat;
+use crate::target::{TargetState, behind_link, create_new, open_existing, prepare_target, quoted};
+
+/// An open target whose content is not complete.
+pub(crate) struct OpenTarget {
+    pub file: OwnedFd,
+    /// weir made the file, and removes it after a failure.
+    pub is_new: bool,
+    /// The name that the file has until it is complete.
+    pub temporary: Option<CString>,
+    /// The target, if it is not the entry's: the file that a symbolic link names.
+    pub renamed_to: Option<CString>,
+    pub backup: Option<PathBuf>,
+    /// The permissions with which the file was created.
+    pub created_mode: Option<u32>,
+    /// The file that the temporary one replaces.
+    pub replaced: Option<FileStat>,
+}
+
+/// Opens the target. Returns None if an existing one is kept.
+pub(crate) fn open_target(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    stat: &FileStat,
+) -> CopyResult<Option<OpenTarget>> {
+    let mode = creation_mode(context, stat);
+    let new = |file, backup| OpenTarget {
+        file,
+        is_new: true,
+        temporary: None,
+        renamed_to: None,
+        backup,
+        created_mode: Some(mode),
+        replaced: None,
+    };
+    if !context.options.atomic {
+        match create_new(entry, mode) {
+            Ok(file) => return Ok(Some(new(file, None))),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(CopyError::call(entry.target_path(), "open", errno)),
+        }
+    }
+    match prepare_target(context, worker, entry, stat)? {
+        TargetState::Keep => Ok(None),
+        state if context.options.atomic => open_temporary(context, entry, state, mode).map(Some),
+        TargetState::Absent { backup } => {
+            let file = create_new(entry, mode).on(entry.target_path(), "open")?;
+            Ok(Some(new(file, backup)))
+        }
+        TargetState::Present { is_link, .. } => {
+            let (file, is_new) = open_existing(context, entry, is_link, mode)?;
+            let created_mode = is_new.then_some(mode);
+            Ok(Some(OpenTarget { is_new, created_mode, ..new(file, None) }))
+        }
+    }
+}
+
+/// Opens a temporary file beside the target.
+fn open_temporary(context: &Context, entry: &Entry, state: TargetState, mode: u32) -> CopyResult<OpenTarget> {
+    let (backup, replaced, renamed_to) = match state {
+        TargetState::Present { stat, is_link } => {
+            (None, Some(stat), is_link.then(|| behind_link(entry)).transpose()?)
+        }
+        TargetState::Absent { backup } => (backup, None, None),
+        TargetState::Keep => (None, None, None),
+    };
+    let target = renamed_to.as_deref().unwrap_or(entry.target);
+    let temporary = beside(target, &context.temporary_name());
+    let file = create_new(&entry.with_target(&temporary), mode).on(entry.target_path(), "open")?;
+    let created_mode = Some(mode);
+    Ok(OpenTarget {
+        file,
+        is_new: true,
+        temporary: Some(temporary),
+        renamed_to,
+        backup,
+        created_mode,
+        replaced,
+    })
+}
+
+/// Returns the path of a file in the directory of `target`.
+fn beside(target: &CStr, name: &CStr) -> CString {
+    let folder = match target.to_bytes().iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => &target.to_bytes()[..=slash],
+        None => &[],
+    };
+    CString::new([folder, name.to_bytes()].concat()).expect("no NUL byte in two C strings")
+}
+
+/// Returns the permissions with which the copy is created. If its owner will change, others must not read it before.
+fn creation_mode(context: &Context, stat: &FileStat) -> u32 {
+    let permissions = stat.permissions() & 0o777;
+    let owner_changes = context.options.preserved.owner
+        && (stat.uid, stat.gid) != (context.identity.uid, context.identity.gid);
+    if owner_changes { permissions & 0o700 } else { permissions }
+}
+
+/// Removes an incomplete target that weir has made. An older one was overwritten; the error then says so.
+pub(crate) fn discard(entry: &Entry, target: &OpenTarget, error: CopyError) -> CopyError {
+    if !target.is_new {
+        let text = format!(
+            "{error} – {} is incomplete, and its old content is gone; --atomic keeps it",
+            quoted(&entry.target_path())
+        );
+        return if matches!(error, CopyError::Interrupted) { error } else { CopyError::Refused(text) };
+    }
+    let name = target.temporary.as_deref().unwrap_or(entry.target);
+    // Another process may have put its own file there.
+    let is_ours = || {
+        let own = FileStat::from(fstat(&target.file).ok()?).id();
+        Some(entry.with_target(name).target_stat(false).ok()?.id() == own)
+    };
+    if is_ours().unwrap_or(false) {
+        let _removed = unlinkat(entry.target_dir(), name, AtFlags::empty());
+    }
+    error
+}

@@ -1,0 +1,76 @@
+//! Counts what the threads of a copy did.
+
+use std::collections::BTreeMap;
+
+use crate::options::CopyMethod;
+
+/// The calls that move bytes, find holes or make files durable, by name.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs)]
+pub struct CopyTally {
+    /// Number of calls by name.
+    pub calls: BTreeMap<&'static str, u64>,
+    /// Files and their bytes by the method that moved the last of them.
+    pub methods: BTreeMap<CopyMethod, (u64, u64)>,
+    /// Regular files whose content was copied.
+    pub files: u64,
+    /// Bytes of data that were copied.
+    pub copied_bytes: u64,
+    /// Bytes that source and target share.
+    pub shared_bytes: u64,
+    /// Bytes of holes that were kept or made.
+    pub hole_bytes: u64,
+    pub directories: u64,
+    pub symbolic_links: u64,
+    pub hard_links: u64,
+    /// FIFOs, sockets and device nodes.
+    pub special_files: u64,
+    /// Existing targets that were kept.
+    pub skipped: u64,
+    /// Attributes that the target's file system cannot keep.
+    pub dropped_attributes: u64,
+    pub errors: u64,
+    pub verified_bytes: u64,
+    /// Files that are durable, by fsync(2), fdatasync(2) or syncfs(2).
+    pub synced_files: u64,
+    /// Pages of targets that were still in the page cache after `--cache drop`, in bytes; None where cachestat(2) is absent.
+    pub cached_bytes: Option<u64>,
+}
+
+impl CopyTally {
+    pub(crate) fn call(&mut self, name: &'static str) {
+        *self.calls.entry(name).or_default() += 1;
+    }
+
+    /// Adds the counts of another thread.
+    pub fn add(&mut self, other: &CopyTally) {
+        for (name, number) in &other.calls {
+            *self.calls.entry(name).or_default() += number;
+        }
+        for (method, (files, bytes)) in &other.methods {
+            let sum = self.methods.entry(*method).or_default();
+            *sum = (sum.0 + files, sum.1 + bytes);
+        }
+        let pairs = [
+            (&mut self.files, other.files),
+            (&mut self.copied_bytes, other.copied_bytes),
+            (&mut self.shared_bytes, other.shared_bytes),
+            (&mut self.hole_bytes, other.hole_bytes),
+            (&mut self.directories, other.directories),
+            (&mut self.symbolic_links, other.symbolic_links),
+            (&mut self.hard_links, other.hard_links),
+            (&mut self.special_files, other.special_files),
+            (&mut self.skipped, other.skipped),
+            (&mut self.dropped_attributes, other.dropped_attributes),
+            (&mut self.errors, other.errors),
+            (&mut self.verified_bytes, other.verified_bytes),
+            (&mut self.synced_files, other.synced_files),
+        ];
+        for (sum, number) in pairs {
+            *sum += number;
+        }
+        if let Some(bytes) = other.cached_bytes {
+            *self.cached_bytes.get_or_insert(0) += bytes;
+        }
+    }
+}

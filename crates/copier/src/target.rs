@@ -1,0 +1,191 @@
+//! Decides what happens to a target that exists, and opens targets.
+
+use std::ffi::{CString, OsStr};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, unlinkat};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::backup::make_backup;
+use crate::context::{Context, Worker};
+use crate::entry::Entry;
+use crate::error::{CopyError, CopyResult, OnPath};
+use crate::file_stat::FileStat;
+use crate::options::{BackupNames, Existing, FollowLinks, TargetKind};
+use crate::quote::quote;
+
+/// The file, if any, in the place of the target.
+#[derive(Debug)]
+pub(crate) enum TargetState {
+    /// Nothing, or nothing any more: it was renamed to the backup, or removed.
+    Absent { backup: Option<PathBuf> },
+    /// A file that is to be overwritten, and whether its name is a symbolic link.
+    Present { stat: FileStat, is_link: bool },
+    /// A file that stays.
+    Keep,
+}
+
+/// Finds out what happens to the target. Renames or removes it if the options say so.
+pub(crate) fn prepare_target(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    source: &FileStat,
+) -> CopyResult<TargetState> {
+    let named = match entry.target_stat(false) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok(TargetState::Absent { backup: None }),
+        Err(errno) => return Err(CopyError::call(entry.target_path(), "stat", errno)),
+    };
+    let is_link = named.kind() == FileType::Symlink;
+    let followed = if is_link { entry.target_stat(true) } else { Ok(named) };
+    let options = context.options;
+    if let Ok(stat) = &followed
+        && stat.id() == source.id()
+        && !may_replace_same(context, entry, &named, is_link)?
+    {
+        return Ok(TargetState::Keep);
+    }
+    if named.kind() == FileType::Directory
+        || (!options_replace_link(context, source)
+            && followed.as_ref().is_ok_and(|stat| stat.kind() == FileType::Directory))
+    {
+        return Err(CopyError::Refused(format!(
+            "cannot overwrite directory {} with non-directory {}",
+            quoted(&entry.target_path()),
+            quoted(&entry.source_path())
+        )));
+    }
+    if is_kept(context, entry, source, followed.as_ref().unwrap_or(&named))? {
+        worker.tally.skipped += 1;
+        return Ok(TargetState::Keep);
+    }
+    if context.has_created(&named) && options.backup != Some(BackupNames::Numbered) {
+        return Err(CopyError::Refused(format!(
+            "will not overwrite just-created {} with {}",
+            quoted(&entry.target_path()),
+            quoted(&entry.source_path())
+        )));
+    }
+    if let Some(names) = options.backup {
+        let backup = make_backup(entry, options, names)?;
+        let backup = entry.with_target(&backup).target_path();
+        return Ok(TargetState::Absent { backup: Some(backup) });
+    }
+    let shares_inode = options.preserved.links && named.links > 1 && named.kind() == FileType::RegularFile;
+    let replaces = options.remove_destination || shares_inode || options_replace_link(context, source);
+    if replaces {
+        remove_target(entry)?;
+        return Ok(TargetState::Absent { backup: None });
+    }
+    match followed {
+        Ok(stat) => Ok(TargetState::Present { stat, is_link }),
+        Err(_) if options.kind != TargetKind::Copy => Ok(TargetState::Present { stat: named, is_link }),
+        Err(_) => Err(CopyError::Refused(format!(
+            "not writing through dangling symlink {} – remove it, or use --remove-destination",
+            quoted(&entry.target_path())
+        ))),
+    }
+}
+
+/// Returns whether the source is no regular file and replaces the target, as cp does with `-P`.
+fn options_replace_link(context: &Context, source: &FileStat) -> bool {
+    context.options.follow == FollowLinks::Never && source.kind() != FileType::RegularFile
+}
+
+/// Decides about a target that is the same file as the source. Returns false if nothing is to be done, true if the target's
+/// name may be removed or renamed. Otherwise fails: opening it for writing would destroy the source.
+fn may_replace_same(context: &Context, entry: &Entry, named: &FileStat, is_link: bool) -> CopyResult<bool> {
+    let options = context.options;
+    if options.kind == TargetKind::HardLink && !is_link {
+        return Ok(false);
+    }
+    let source_named = entry.source_stat(false).on(entry.source_path(), "stat")?;
+    let is_same_name =
+        source_named.id() == named.id() && (named.links == 1 || is_same_directory_entry(entry));
+    let removes_name = options.backup.is_some() || options.remove_destination;
+    if removes_name && !is_same_name {
+        return Ok(true);
+    }
+    Err(CopyError::Refused(format!(
+        "{} and {} are the same file",
+        quoted(&entry.source_path()),
+        quoted(&entry.target_path())
+    )))
+}
+
+/// Returns whether source and target are one name in one directory.
+fn is_same_directory_entry(entry: &Entry) -> bool {
+    let (source, target) = (entry.source_path(), entry.target_path());
+    let parent = |path: &Path| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        rustix::fs::stat(parent).map(|stat| FileStat::from(stat).id()).ok()
+    };
+    source.file_name() == target.file_name() && parent(&source) == parent(&target)
+}
+
+/// Returns whether an existing target stays: by `-n`, `-u`, or by the answer to `-i`.
+fn is_kept(context: &Context, entry: &Entry, source: &FileStat, target: &FileStat) -> CopyResult<bool> {
+    let options = context.options;
+    match options.existing {
+        Existing::Skip => return Ok(true),
+        Existing::Fail => {
+            return Err(CopyError::Refused(format!("not replacing {}", quoted(&entry.target_path()))));
+        }
+        Existing::Older if target.modified >= source.modified => return Ok(true),
+        Existing::Older | Existing::Overwrite => {}
+    }
+    if !options.interactive {
+        return Ok(false);
+    }
+    Ok(!context.reporter.ask(&format!("overwrite {}?", quoted(&entry.target_path()))))
+}
+
+/// Removes a target that is no directory.
+pub(crate) fn remove_target(entry: &Entry) -> CopyResult<()> {
+    match unlinkat(entry.target_dir(), entry.target, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(CopyError::call(entry.target_path(), "unlink", errno)),
+    }
+}
+
+/// Opens a file that must not exist.
+pub(crate) fn create_new(entry: &Entry, mode: u32) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    retry_on_intr(|| openat(entry.target_dir(), entry.target, flags, Mode::from_raw_mode(mode)))
+}
+
+/// Opens an existing target and truncates it. With `-f` a target that cannot be opened is replaced. Returns the file and
+/// whether it is new.
+pub(crate) fn open_existing(
+    context: &Context,
+    entry: &Entry,
+    is_link: bool,
+    mode: u32,
+) -> CopyResult<(OwnedFd, bool)> {
+    let truncates = context.options.kind != TargetKind::Attributes;
+    let mut flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    flags.set(OFlags::TRUNC, truncates);
+    flags.set(OFlags::NOFOLLOW, !is_link);
+    match retry_on_intr(|| openat(entry.target_dir(), entry.target, flags, Mode::empty())) {
+        Ok(file) => Ok((file, false)),
+        Err(_) if context.options.force => {
+            remove_target(entry)?;
+            create_new(entry, mode).on(entry.target_path(), "open").map(|file| (file, true))
+        }
+        Err(errno) => Err(CopyError::call(entry.target_path(), "open", errno)),
+    }
+}
+
+/// Returns a path in quotes.
+pub(crate) fn quoted(path: &Path) -> String {
+    quote(path.as_os_str().as_bytes())
+}
+
+/// Returns the path of a file that a symbolic link names, so that a new file can be renamed over it.
+pub(crate) fn behind_link(entry: &Entry) -> CopyResult<CString> {
+    let path = std::fs::canonicalize(entry.target_path()).on(entry.target_path(), "readlink")?;
+    CString::new(OsStr::as_bytes(path.as_os_str())).map_err(std::io::Error::from).on(path, "readlink")
+}

@@ -1,0 +1,164 @@
+//! Copies trees with several threads. Tasks are directories and lists of names; a thread shares its names only when
+//! another thread has nothing to do, so that two threads seldom work in one directory.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex};
+
+use rustix::fs::FileType;
+
+use crate::context::{Context, Worker};
+use crate::directory::{DirItem, finish_directories, read_directory};
+use crate::entry::{DirPair, Entry};
+use crate::node::copy_node;
+
+/// The names that a thread copies before it looks whether another thread is idle.
+const BATCH: usize = 32;
+/// More threads were not faster: they wait for the locks of the file system.
+const THREADS_MOST: usize = 8;
+
+/// A part of a tree.
+enum TreeTask {
+    Directory(Arc<DirPair>),
+    Names(Arc<DirPair>, Vec<DirItem>),
+}
+
+/// The tasks that no thread has begun.
+#[derive(Default)]
+struct TaskQueue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+    /// A thread waits for a task.
+    is_hungry: AtomicBool,
+}
+
+#[derive(Default)]
+struct QueueState {
+    tasks: Vec<TreeTask>,
+    /// Threads that work on a task, which may add more.
+    working: usize,
+}
+
+impl TaskQueue {
+    fn push(&self, task: TreeTask) {
+        let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        state.tasks.push(task);
+        self.is_hungry.store(false, Relaxed);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Takes a task; waits for one while other threads may still add some. Returns None when all work is done.
+    fn take(&self, had_task: bool) -> Option<TreeTask> {
+        let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if had_task {
+            state.working -= 1;
+        }
+        loop {
+            if let Some(task) = state.tasks.pop() {
+                state.working += 1;
+                return Some(task);
+            }
+            if state.working == 0 {
+                self.changed.notify_all();
+                return None;
+            }
+            self.is_hungry.store(true, Relaxed);
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+}
+
+/// Copies everything in a directory pair.
+pub(crate) fn copy_tree(context: &Context, worker: &mut Worker, root: Arc<DirPair>) {
+    let queue = TaskQueue::default();
+    queue.push(TreeTask::Directory(root));
+    let threads = thread_count(context);
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut worker = Worker::new();
+                    work(context, &mut worker, &queue);
+                    worker.tally
+                })
+            })
+            .collect();
+        work(context, worker, &queue);
+        for helper in helpers {
+            match helper.join() {
+                Ok(tally) => worker.tally.add(&tally),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+}
+
+fn thread_count(context: &Context) -> usize {
+    // Questions to the user come one after the other.
+    match context.options.threads {
+        _ if context.options.interactive => 1,
+        0 => std::thread::available_parallelism().map_or(1, |number| number.get().min(THREADS_MOST)),
+        chosen => chosen,
+    }
+}
+
+fn work(context: &Context, worker: &mut Worker, queue: &TaskQueue) {
+    let mut had_task = false;
+    while let Some(task) = queue.take(had_task) {
+        had_task = true;
+        match task {
+            TreeTask::Directory(dir) => copy_directory(context, worker, queue, dir),
+            TreeTask::Names(dir, names) => copy_names(context, worker, queue, dir, names),
+        }
+    }
+}
+
+fn copy_directory(context: &Context, worker: &mut Worker, queue: &TaskQueue, dir: Arc<DirPair>) {
+    match read_directory(context, &dir) {
+        Ok(names) => copy_names(context, worker, queue, dir, names),
+        Err(error) => {
+            context.fail(worker, &error);
+            finish_directories(context, worker, dir);
+        }
+    }
+}
+
+fn copy_names(
+    context: &Context,
+    worker: &mut Worker,
+    queue: &TaskQueue,
+    dir: Arc<DirPair>,
+    mut names: Vec<DirItem>,
+) {
+    let mut batch = 0;
+    while let Some(item) = names.pop() {
+        if context.control.is_stopping() {
+            break;
+        }
+        batch += 1;
+        if batch % BATCH == 0 && names.len() >= 2 * BATCH && queue.is_hungry.load(Relaxed) {
+            let rest = names.split_off(names.len() / 2);
+            queue.push(TreeTask::Names(Arc::clone(&dir), rest));
+        }
+        copy_name(context, worker, queue, &dir, &item);
+    }
+    finish_directories(context, worker, dir);
+}
+
+fn copy_name(context: &Context, worker: &mut Worker, queue: &TaskQueue, dir: &Arc<DirPair>, item: &DirItem) {
+    let entry = Entry { dir: Some(dir), source: &item.name, target: &item.name };
+    match copy_node(context, worker, &entry, item.kind) {
+        Ok(None) => {}
+        Ok(Some(below)) if crosses(context, dir, &below) => finish_directories(context, worker, below),
+        Ok(Some(below)) => queue.push(TreeTask::Directory(below)),
+        Err(error) => context.fail(worker, &error),
+    }
+}
+
+/// Returns whether a directory is on another file system and `-x` excludes its content.
+fn crosses(context: &Context, dir: &DirPair, below: &DirPair) -> bool {
+    context.options.one_file_system && dir.source_stat.dev != below.source_stat.dev
+}
+
+/// Returns the type of a name whose type is not known yet.
+pub(crate) const UNKNOWN: FileType = FileType::Unknown;

@@ -1,0 +1,38 @@
+//! `weir copy` as a user runs it: bytes and attributes equal to cp's, failures that leave nothing half, durability.
+
+mod common;
+
+#[path = "copy/durable.rs"]
+mod durable;
+#[path = "copy/failures.rs"]
+mod failures;
+#[path = "copy/options.rs"]
+mod options;
+#[path = "copy/trees.rs"]
+mod trees;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{run, text};
+
+/// Runs `weir copy ARGUMENTS…` and requires success.
+fn copy(dir: &Path, arguments: &[&str]) -> Output {
+    let output = run(dir, &[&["copy"], arguments].concat());
+    assert!(output.status.success(), "copy {arguments:?}: {}\n{}", output.status, text(&output.stderr));
+    output
+}
+
+/// Runs `weir copy ARGUMENTS…`, requires status 1, and returns standard error.
+fn failed_copy(dir: &Path, arguments: &[&str]) -> String {
+    let output = run(dir, &[&["copy"], arguments].concat());
+    assert_eq!(output.status.code(), Some(1), "copy {arguments:?}: {}", text(&output.stderr));
+    text(&output.stderr)
+}
+
+/// Runs a shell script in `dir`, requires success, and returns standard output.
+fn shell(dir: &Path, script: &str) -> String {
+    let output = Command::new("bash").args(["-ec", script]).current_dir(dir).output().expect("bash");
+    assert!(output.status.success(), "{script}: {}", text(&output.stderr));
+    text(&output.stdout)
+}

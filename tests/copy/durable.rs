@@ -1,0 +1,76 @@
+//! Durability: the order of syncs and renames, verification, the page cache.
+
+use crate::common::{disk_dir, run, skip, text};
+use crate::{copy, shell};
+
+/// Returns the calls that matter for durability, in their order, without arguments.
+fn sync_calls(dir: &std::path::Path, arguments: &str) -> Vec<String> {
+    let weir = crate::common::WEIR;
+    let script = format!(
+        "strace -f -qq -o trace -e trace=fsync,fdatasync,syncfs,renameat,renameat2,rename {weir} copy {arguments}; \
+         sed -E 's/^[0-9]+ +//; s/\\(.*//' trace"
+    );
+    shell(dir, &script).lines().map(str::to_string).collect()
+}
+
+#[test]
+fn files_are_synced_before_they_get_their_names() {
+    if !crate::common::has("strace") {
+        return skip("files_are_synced_before_they_get_their_names", "strace is not installed");
+    }
+    let dir = disk_dir();
+    shell(dir.path(), "echo 1 > s; mkdir tree; for i in $(seq 50); do echo $i > tree/$i; done");
+    assert!(sync_calls(dir.path(), "s t").is_empty());
+    assert_eq!(sync_calls(dir.path(), "--sync data s t"), ["fdatasync"]);
+    assert_eq!(sync_calls(dir.path(), "--sync full s t"), ["fsync", "fsync"]);
+    assert_eq!(sync_calls(dir.path(), "--atomic s t"), ["fsync", "renameat", "fsync"]);
+    assert_eq!(sync_calls(dir.path(), "-r --sync full tree u"), ["syncfs"], "a tree is synced once");
+}
+
+#[test]
+fn an_atomic_copy_keeps_mode_and_links_of_the_target() {
+    let dir = disk_dir();
+    shell(dir.path(), "echo new > s; echo old > t; chmod 640 t; ln -s t soft; echo other > x");
+    copy(dir.path(), &["--atomic", "s", "soft"]);
+    assert_eq!(
+        shell(dir.path(), "cat t; stat -c %a t; readlink soft; ls -A"),
+        "new\n640\nt\ns\nsoft\nt\nx\n"
+    );
+    copy(dir.path(), &["--atomic", "-b", "x", "t"]);
+    assert_eq!(shell(dir.path(), "cat t t~"), "other\nnew\n");
+    // A reader of the old file keeps it.
+    shell(
+        dir.path(),
+        &format!("exec 3<t; {} copy --atomic s t; [ \"$(cat <&3)\" = other ]; cat t", crate::common::WEIR),
+    );
+}
+
+#[test]
+fn a_verified_copy_names_its_checksum() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 2500000 /dev/urandom > s");
+    let output = copy(dir.path(), &["--verify", "--sync", "full", "--summary", "s", "t"]);
+    let error = text(&output.stderr);
+    let sum = shell(dir.path(), "sha256sum < s | cut -d' ' -f1");
+    assert!(error.contains(sum.trim()) && error.contains("power cut now costs nothing"), "{error}");
+    let lazy = text(&copy(dir.path(), &["--summary", "s", "u"]).stderr);
+    assert!(lazy.contains("power cut now can cost all"), "{lazy}");
+}
+
+#[test]
+fn a_copy_may_leave_the_page_cache_alone() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 40000000 /dev/urandom > s; sync s; dd if=s iflag=nocache count=0 status=none");
+    let output = run(dir.path(), &["copy", "--cache", "drop", "--json", "-", "s", "t"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    shell(dir.path(), "cmp s t");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let fs = shell(dir.path(), "stat -f -c %T .");
+    match document["cached_bytes"].as_u64() {
+        Some(bytes) if fs.trim() != "tmpfs" => assert!(bytes < 400_000, "{bytes} bytes are cached on {fs}"),
+        _ => skip(
+            "a_copy_may_leave_the_page_cache_alone",
+            "the kernel has no cachestat, or the disk is memory",
+        ),
+    }
+}
