@@ -85,6 +85,9 @@ bench-log: deps-bench build ## weir log compared with socat, nc, cat, s6-log and
 bench-run: deps-bench build ## gain and cost of weir run, compared with stdbuf (5 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench run
 
+bench-advise: deps-bench build libweir ## the choices of weir advise beside each other, and the predicted times (3 minutes)
+	@cargo bench --quiet --locked -p weir-benches --bench advise
+
 clean: ## remove the build
 	@$(MAKE) --no-print-directory -C libweir clean
 	@cargo clean
@@ -111,4 +114,4 @@ $(WEIR):
 
 .NOTPARALLEL:
 .PHONY: help run build libweir install uninstall check test test-all test-campaigns differential fuzz drop-in lint generate fmt \
-	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log clean deps deps-run deps-test deps-lint deps-bench
+	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise clean deps deps-run deps-test deps-lint deps-bench

@@ -4,26 +4,29 @@ mod common;
 
 use common::{disk_dir, names, run, text};
 
+/// The command lines that print help with examples.
+const HELPS: &[&[&str]] = &[
+    &["--help"],
+    &["bench", "--help"],
+    &["bench", "compare", "--help"],
+    &["trace", "--help"],
+    &["peek", "--help"],
+    &["flush", "--help"],
+    &["run", "--help"],
+    &["top", "--help"],
+    &["report", "--help"],
+    &["advise", "--help"],
+    &["lab", "--help"],
+    &["log", "--help"],
+    &["copy", "--help"],
+    &["log", "status", "--help"],
+    &["log", "check", "--help"],
+];
+
 #[test]
-#[allow(clippy::too_many_lines)] // the lists of verbs and options
 fn help_has_examples_and_exit_statuses() {
     let dir = disk_dir();
-    for arguments in [
-        &["--help"][..],
-        &["bench", "--help"],
-        &["bench", "compare", "--help"],
-        &["trace", "--help"],
-        &["peek", "--help"],
-        &["flush", "--help"],
-        &["run", "--help"],
-        &["top", "--help"],
-        &["report", "--help"],
-        &["lab", "--help"],
-        &["log", "--help"],
-        &["copy", "--help"],
-        &["log", "status", "--help"],
-        &["log", "check", "--help"],
-    ] {
+    for arguments in HELPS {
         let output = run(dir.path(), arguments);
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Examples:"), "{arguments:?}");
@@ -79,6 +82,7 @@ fn dist_writes_man_pages_and_completions() {
     assert_eq!(
         pages,
         [
+            "weir-advise.1",
             "weir-bench-compare.1",
             "weir-bench.1",
             "weir-copy.1",

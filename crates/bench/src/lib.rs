@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod advice;
 mod answers;
 pub mod axes;
 mod cache;

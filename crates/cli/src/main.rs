@@ -9,6 +9,7 @@ macro_rules! eprintln_lossy {
     }};
 }
 
+mod advise;
 mod bench;
 mod console;
 mod copy;
@@ -53,6 +54,7 @@ Examples:
   weir copy -a --sync full src /mnt    copy a tree and make it durable
   weir top                             list tiny calls and pending bytes, live
   weir report copy.json -o copy.html   make a page with pictures
+  weir advise                          choose how to write, with its price
 
 Exit status:
   0    success
@@ -73,6 +75,7 @@ enum Verb {
     Flush(flush::Args),
     Top(top::Args),
     Report(report::Args),
+    Advise(Box<advise::Args>),
     #[command(hide = true)]
     LabTool(lab::tool::Args),
     #[command(hide = true)]
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         Verb::Flush(args) => flush::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Report(args) => report::run(&args),
+        Verb::Advise(args) => advise::run(&args),
         Verb::LabTool(args) => lab::tool::run(&args),
         Verb::Dist(args) => dist::run(&args),
     }

@@ -2,6 +2,7 @@
 //!
 //! This crate is pure: it makes no system calls.
 
+pub mod advise;
 pub mod bench;
 pub mod copy;
 pub mod cost;

@@ -22,6 +22,19 @@ pub fn about(number: u64) -> String {
     format!("about {}", thousands(rounded))
 }
 
+/// Returns an estimated number of bytes with three significant digits and a unit of powers of ten: `8.64 GB`.
+pub fn about_bytes(bytes: f64) -> String {
+    const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let mut value = bytes.max(0.0);
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = if unit == 0 { value.round().to_string() } else { crate::duration::three_digits(value) };
+    format!("{digits} {}", UNITS[unit])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +50,12 @@ mod tests {
         let expected = ["0", "7", "999", "1,000", "1,010", "123,000", "1,000,000"];
         assert_eq!(shown, expected.map(|number| format!("about {number}")));
         assert!(about(u64::MAX).starts_with("about 18,4"));
+    }
+
+    #[test]
+    fn estimated_bytes_have_a_unit() {
+        let shown = [0.0, 640.0, 999.9, 8980.0, 8.64e12, 1e30].map(about_bytes);
+        assert_eq!(shown[..5], ["0 B", "640 B", "1.00 kB", "8.98 kB", "8.64 TB"]);
+        assert!(shown[5].ends_with(" PB"));
     }
 }

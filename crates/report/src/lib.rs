@@ -4,6 +4,7 @@
 //! [`Style`] and writes the returned text. Each verb's module turns a result into a list of [`block::Block`]s;
 //! [`terminal`] and [`markdown`] draw that list, so both forms have the same content.
 
+pub mod advise;
 pub mod bar;
 pub mod bench;
 pub mod block;

@@ -1,4 +1,4 @@
-//! The cache of measured prices: `weir/prices.json` in the user's cache directory.
+//! The caches of measured prices: files of `weir/` in the user's cache directory.
 
 use std::fs;
 use std::io::{self, Write};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{major, minor, stat};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use weir_model::trace::Prices;
 
 /// Age at which prices are measured again. 30 days: firmware updates and other guests of the host change them.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Largest number of entries in the file; the oldest are dropped. The full file has about 32 KiB.
+/// Largest number of entries in a file; the oldest are dropped. The full file has about 32 KiB for `weir trace`.
 const MAX_ENTRIES: usize = 64;
 
 /// Identifies the machine, kernel and file system on which prices were measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PriceKey {
+pub(crate) struct PriceKey {
     machine: String,
     kernel: String,
     device: String,
@@ -24,15 +24,15 @@ pub(super) struct PriceKey {
 
 /// An entry of the file; `at_s` is in seconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct PriceEntry {
+struct PriceEntry<T> {
     key: PriceKey,
     at_s: u64,
-    prices: Prices,
+    prices: T,
 }
 
 impl PriceKey {
     /// Returns the key of this machine, its kernel and the device of `directory`; `None` if one of them is unknown.
-    pub(super) fn of(directory: &Path) -> Option<Self> {
+    pub(crate) fn of(directory: &Path) -> Option<Self> {
         let device = stat(directory).ok()?.st_dev;
         let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_string());
         Some(Self {
@@ -43,21 +43,29 @@ impl PriceKey {
     }
 }
 
-/// Returns `$XDG_CACHE_HOME/weir/prices.json`, or the same below `$HOME/.cache`.
-fn path() -> Option<PathBuf> {
+/// Returns `$XDG_CACHE_HOME/weir/FILE`, or the same below `$HOME/.cache`.
+fn path(file: &str) -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("weir/prices.json"))
+    Some(cache.join("weir").join(file))
 }
 
-/// Returns the cached prices of `key`; `None` if there are none, or if they are stale or not positive.
-pub(super) fn load(key: &PriceKey) -> Option<Prices> {
-    load_from(&path()?, key, now_s())
+/// Returns the prices of `key` in a cache file; `None` if there are none, or if they are stale or not `is_sane`.
+pub(crate) fn load<T: DeserializeOwned>(
+    file: &str,
+    key: &PriceKey,
+    is_sane: impl Fn(&T) -> bool,
+) -> Option<T> {
+    load_from(&path(file)?, key, now_s(), is_sane)
 }
 
-/// Stores `prices` under `key`. Fails if the file cannot be written.
-pub(super) fn store(key: &PriceKey, prices: &Prices) -> io::Result<()> {
-    let path = path().ok_or(io::ErrorKind::NotFound)?;
+/// Stores `prices` under `key` in a cache file. Fails if the file cannot be written.
+pub(crate) fn store<T: Serialize + DeserializeOwned>(
+    file: &str,
+    key: &PriceKey,
+    prices: T,
+) -> io::Result<()> {
+    let path = path(file).ok_or(io::ErrorKind::NotFound)?;
     store_to(&path, key, prices, now_s())
 }
 
@@ -65,31 +73,36 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn is_fresh(known: &PriceEntry, now_s: u64) -> bool {
+fn is_fresh<T>(known: &PriceEntry<T>, now_s: u64) -> bool {
     known.at_s <= now_s && now_s - known.at_s < STALE.as_secs()
 }
 
-fn entries(path: &Path) -> Vec<PriceEntry> {
+fn entries<T: DeserializeOwned>(path: &Path) -> Vec<PriceEntry<T>> {
     let text = fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-fn load_from(path: &Path, key: &PriceKey, now_s: u64) -> Option<Prices> {
+fn load_from<T: DeserializeOwned>(
+    path: &Path,
+    key: &PriceKey,
+    now_s: u64,
+    is_sane: impl Fn(&T) -> bool,
+) -> Option<T> {
     let known = entries(path).into_iter().find(|known| known.key == *key && is_fresh(known, now_s))?;
     Some(known.prices).filter(is_sane)
 }
 
-/// Returns whether all prices are positive and finite, so that an edited file cannot make a gain infinite.
-fn is_sane(prices: &Prices) -> bool {
-    prices.values().all(|ns| ns.is_finite() && ns > 0.0)
-}
-
 /// Writes the file with the new entry first, and without stale entries. Replaces it by rename(2), because another
 /// process may read it. Of two processes that write at once, one loses its entry and measures again.
-fn store_to(path: &Path, key: &PriceKey, prices: &Prices, now_s: u64) -> io::Result<()> {
-    let mut known = entries(path);
+fn store_to<T: Serialize + DeserializeOwned>(
+    path: &Path,
+    key: &PriceKey,
+    prices: T,
+    now_s: u64,
+) -> io::Result<()> {
+    let mut known = entries::<T>(path);
     known.retain(|known| known.key != *key && is_fresh(known, now_s));
-    known.insert(0, PriceEntry { key: key.clone(), at_s: now_s, prices: *prices });
+    known.insert(0, PriceEntry { key: key.clone(), at_s: now_s, prices });
     known.truncate(MAX_ENTRIES);
     let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
     fs::create_dir_all(directory)?;
@@ -101,7 +114,10 @@ fn store_to(path: &Path, key: &PriceKey, prices: &Prices, now_s: u64) -> io::Res
 
 #[cfg(test)]
 mod tests {
+    use weir_model::trace::Prices;
+
     use super::*;
+    use crate::prices::is_sane;
 
     fn key(device: &str) -> PriceKey {
         PriceKey { machine: "m".into(), kernel: "6.1".into(), device: device.into() }
@@ -115,13 +131,13 @@ mod tests {
     fn stored_prices_are_found_by_their_key_until_they_are_stale() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("weir/prices.json");
-        store_to(&path, &key("8:1"), &priced(250.0), 1000).unwrap();
-        store_to(&path, &key("8:2"), &priced(260.0), 1000).unwrap();
-        assert_eq!(load_from(&path, &key("8:1"), 2000), Some(priced(250.0)));
-        assert_eq!(load_from(&path, &key("8:2"), 2000), Some(priced(260.0)));
-        assert_eq!(load_from(&path, &key("8:3"), 2000), None);
-        assert_eq!(load_from(&path, &key("8:1"), 1000 + STALE.as_secs()), None);
-        assert_eq!(load_from(&path, &key("8:1"), 999), None, "from the future");
+        store_to(&path, &key("8:1"), priced(250.0), 1000).unwrap();
+        store_to(&path, &key("8:2"), priced(260.0), 1000).unwrap();
+        assert_eq!(load_from(&path, &key("8:1"), 2000, is_sane), Some(priced(250.0)));
+        assert_eq!(load_from(&path, &key("8:2"), 2000, is_sane), Some(priced(260.0)));
+        assert_eq!(load_from(&path, &key("8:3"), 2000, is_sane), None);
+        assert_eq!(load_from(&path, &key("8:1"), 1000 + STALE.as_secs(), is_sane), None);
+        assert_eq!(load_from(&path, &key("8:1"), 999, is_sane), None, "from the future");
     }
 
     #[test]
@@ -129,10 +145,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("prices.json");
         for call_ns in [1.0, 2.0] {
-            store_to(&path, &key("8:1"), &priced(call_ns), 1000).unwrap();
+            store_to(&path, &key("8:1"), priced(call_ns), 1000).unwrap();
         }
-        assert_eq!(entries(&path).len(), 1);
-        assert_eq!(load_from(&path, &key("8:1"), 1000), Some(priced(2.0)));
+        assert_eq!(entries::<Prices>(&path).len(), 1);
+        assert_eq!(load_from(&path, &key("8:1"), 1000, is_sane), Some(priced(2.0)));
     }
 
     #[test]
@@ -140,21 +156,21 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("prices.json");
         fs::write(&path, "{ not json").unwrap();
-        assert_eq!(load_from(&path, &key("8:1"), 1000), None);
-        store_to(&path, &key("8:1"), &priced(0.0), 1000).unwrap();
-        assert_eq!(load_from(&path, &key("8:1"), 1000), None, "a call costs something");
+        assert_eq!(load_from(&path, &key("8:1"), 1000, is_sane), None);
+        store_to(&path, &key("8:1"), priced(0.0), 1000).unwrap();
+        assert_eq!(load_from(&path, &key("8:1"), 1000, is_sane), None, "a call costs something");
     }
 
     #[test]
     fn prices_of_an_older_version_are_measured_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("prices.json");
-        store_to(&path, &key("8:1"), &priced(250.0), 1000).unwrap();
+        store_to(&path, &key("8:1"), priced(250.0), 1000).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let kept: Vec<_> = text.lines().filter(|line| !line.contains("\"again_byte_ns\"")).collect();
         fs::write(&path, kept.join("\n")).unwrap();
-        assert_eq!(entries(&path).len(), 1, "it can be read");
-        assert_eq!(load_from(&path, &key("8:1"), 1000), None);
+        assert_eq!(entries::<Prices>(&path).len(), 1, "it can be read");
+        assert_eq!(load_from(&path, &key("8:1"), 1000, is_sane), None);
     }
 
     #[test]

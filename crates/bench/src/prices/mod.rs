@@ -2,25 +2,33 @@
 //!
 //! Short interleaved loops measure them in a fraction of a second; a cache keeps them per machine, kernel and file system.
 
-mod cache;
+pub(crate) mod cache;
 mod measure;
 
 use std::path::Path;
 
 use weir_model::trace::Prices;
 
+/// Name of the cache file in `weir/`.
+const FILE: &str = "prices.json";
+
+/// Returns whether all prices are positive and finite, so that an edited file cannot make a gain infinite.
+fn is_sane(prices: &Prices) -> bool {
+    prices.values().all(|ns| ns.is_finite() && ns > 0.0)
+}
+
 /// Returns the prices of this machine and of the file system of `directory`: from the cache, or measured and cached. If
 /// `directory` is not writable, measures in the directory for temporary files.
 pub fn prices(directory: &Path) -> Prices {
     let key = cache::PriceKey::of(directory);
-    if let Some(prices) = key.as_ref().and_then(cache::load) {
+    if let Some(prices) = key.as_ref().and_then(|key| cache::load(FILE, key, is_sane)) {
         return prices;
     }
     let measured = measure::measure(directory).or_else(|_| measure::measure(&std::env::temp_dir()));
     match measured {
         Ok(prices) => {
             // Without a writable cache the next run measures again, in a fraction of a second.
-            let _ = key.map(|key| cache::store(&key, &prices));
+            let _ = key.map(|key| cache::store(FILE, &key, prices));
             prices
         }
         Err(_) => Prices::default(),
@@ -35,5 +43,5 @@ pub fn sync_ns(directory: &Path) -> Option<f64> {
 
 /// Returns the cached prices, if there are any.
 pub fn cached(directory: &Path) -> Option<Prices> {
-    cache::load(&cache::PriceKey::of(directory)?)
+    cache::load(FILE, &cache::PriceKey::of(directory)?, is_sane)
 }

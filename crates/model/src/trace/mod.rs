@@ -20,7 +20,7 @@ mod unreadable_buffers;
 pub use crate::runtime::{RuntimeId, SourceLanguage};
 pub use buffer::{Buffer, SnapshotMoment};
 pub use call_site::{CallSite, Frame, WriteSite};
-pub use document::{TraceDocument, TraceResult};
+pub use document::{StreamRow, TraceDocument, TraceResult};
 pub use event::{Call, Event, EventKind, Op, Rename};
 pub use mode::{ObservedMode, StreamModes, mode_of_calls};
 pub use other_calls::OtherCalls;

@@ -1,0 +1,102 @@
+//! Turns a question about writing into choices with their prices: the engine of `weir advise`.
+//!
+//! This crate is pure: the prices of the machine come in as values. [`ways`](way::ways) lists the ways to write,
+//! [`predict`] prices each, [`limits`] rejects those that break a limit of the question, [`rank`] orders the rest.
+
+pub mod code;
+mod limits;
+mod notes;
+mod predict;
+mod rank;
+mod reasons;
+mod sized;
+mod traced;
+mod way;
+
+#[cfg(test)]
+mod fixture;
+
+use weir_model::advise::{
+    AdviceDocument, AdviceHost, AdvicePrices, AdviceQuestion, Choice, OtherWay, SCHEMA, TracedProgram,
+};
+
+use rank::Judged;
+
+pub use notes::MEDIUM_DIFFERS;
+pub use predict::predict;
+pub use rank::NEGLIGIBLE_PERCENT;
+pub use traced::{TracedQuestion, traced_question};
+pub use way::Way;
+
+/// Answers a question from the prices of this machine.
+pub fn advise(
+    question: &AdviceQuestion,
+    host: &AdviceHost,
+    prices: &AdvicePrices,
+    traced: Option<TracedProgram>,
+) -> AdviceDocument {
+    let judged = way::ways(question)
+        .into_iter()
+        .map(|way| {
+            let predicted = predict(&way, question, host, prices);
+            let problem = limits::problem(&way, question, predicted.as_ref());
+            Judged { way, predicted, problem }
+        })
+        .collect();
+    let (best, rest) = rank::order(judged, question);
+    let choices = best.iter().enumerate().map(|(at, one)| choice(at, one, &best[0], question)).collect();
+    let others = rest.iter().map(|one| other(one, &best[0], question)).collect();
+    AdviceDocument {
+        schema: SCHEMA.into(),
+        question: question.clone(),
+        host: host.clone(),
+        prices: prices.clone(),
+        assumptions: notes::assumptions(question, host, prices),
+        choices,
+        others,
+        notes: notes::notes(question, prices, &best[0]),
+        traced,
+    }
+}
+
+fn choice(at: usize, one: &Judged, first: &Judged, question: &AdviceQuestion) -> Choice {
+    let way = &one.way;
+    let zero = weir_model::advise::PredictedCost {
+        calls_per_s: 0.0,
+        cpu_percent: 0.0,
+        busy_percent: 0.0,
+        record_ns: 0.0,
+        max_rate: 0.0,
+        latency_s: 0.0,
+        at_risk_kill_bytes: 0,
+        at_risk_power_bytes: 0,
+        flash_bytes_per_day: None,
+    };
+    Choice {
+        name: way.name(),
+        method: way.method,
+        mode: way.mode,
+        buffer_bytes: way.buffer_bytes,
+        sync: way.sync,
+        flush_period_s: way.flush_period_s,
+        sync_period_s: way.sync_period_s,
+        holds: one.problem.is_none(),
+        predicted: one.predicted.unwrap_or(zero),
+        why_not: match at {
+            0 => one.problem.as_ref().map(|problem| problem.text.clone()),
+            _ => Some(reasons::why_not(one, first, question)),
+        },
+        caveats: reasons::caveats(way, question),
+        code: code::programs(way, question),
+    }
+}
+
+fn other(one: &Judged, first: &Judged, question: &AdviceQuestion) -> OtherWay {
+    OtherWay {
+        name: one.way.name(),
+        method: one.way.method,
+        holds: one.problem.is_none(),
+        predicted: one.predicted,
+        why_not: reasons::why_not(one, first, question),
+    }
+}

@@ -1,0 +1,166 @@
+//! The limits of a question, and the reasons why a way breaks one.
+
+use weir_model::Mode;
+use weir_model::advise::{AdviceQuestion, AllowedLoss, Medium, PredictedCost, WriteMethod};
+use weir_model::duration::format_seconds;
+use weir_model::number::{about, about_bytes};
+
+use crate::way::Way;
+
+/// Share of the time above which a way cannot keep up: the rest is for the program itself.
+const FULL_SHARE: f64 = 95.0;
+/// Relative error of a predicted time that does not break a limit.
+const TOLERANCE: f64 = 1.001;
+
+/// A reason why a way is not chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// A clause for the screen.
+    pub text: String,
+    /// Whether the way could be used if the limit were wider.
+    pub is_limit: bool,
+}
+
+/// Returns why the way cannot be used, or the first limit that it breaks. `None` if it holds all.
+pub fn problem(way: &Way, question: &AdviceQuestion, predicted: Option<&PredictedCost>) -> Option<Problem> {
+    if let Some(text) = impossible(way, question) {
+        return Some(Problem { text, is_limit: false });
+    }
+    let Some(predicted) = predicted else {
+        let text = "its price could not be measured in this directory".into();
+        return Some(Problem { text, is_limit: false });
+    };
+    let checks = [rate, latency, kill, power];
+    let text = checks.into_iter().find_map(|check| check(question, predicted))?;
+    Some(Problem { text, is_limit: true })
+}
+
+/// Returns why the way does not apply to this question at all.
+fn impossible(way: &Way, question: &AdviceQuestion) -> Option<String> {
+    match way.method {
+        WriteMethod::InKernel => Some(
+            "the program makes the records; this copies what is in a file or a pipe already (weir copy)"
+                .into(),
+        ),
+        WriteMethod::Libweir if !question.lang.has_libweir() => {
+            Some(format!("libweir is a C library; the program is in {}", question.lang.text()))
+        }
+        WriteMethod::Mmap if question.sharers > 1 => {
+            Some("several writers cannot append to one file through mappings".into())
+        }
+        WriteMethod::Direct | WriteMethod::IoUring if question.sharers > 1 => {
+            Some("each writer would need its own blocks, and a block divides records of the others".into())
+        }
+        WriteMethod::Direct if question.medium == Medium::Ram => {
+            Some("the file is in memory; there is no device to write to directly".into())
+        }
+        WriteMethod::Stdio if way.mode == Mode::Line && question.record_bytes > way.buffer_bytes => {
+            Some("the line does not fit the buffer, so that it is written in pieces".into())
+        }
+        _ => None,
+    }
+}
+
+fn rate(question: &AdviceQuestion, predicted: &PredictedCost) -> Option<String> {
+    (predicted.busy_percent > FULL_SHARE).then(|| {
+        let most = about(predicted.max_rate.round() as u64);
+        format!(
+            "it does {most} records a second here; the question has {}",
+            about(question.rate.round() as u64)
+        )
+    })
+}
+
+fn latency(question: &AdviceQuestion, predicted: &PredictedCost) -> Option<String> {
+    (predicted.latency_s > question.latency_s * TOLERANCE).then(|| {
+        format!(
+            "a record waits up to {}; the limit is {}",
+            format_seconds(predicted.latency_s),
+            format_seconds(question.latency_s)
+        )
+    })
+}
+
+/// Returns the bytes that may be lost; `None` for any number.
+fn allowed_bytes(question: &AdviceQuestion) -> Option<u64> {
+    match question.loss {
+        AllowedLoss::None => Some(0),
+        // A second that begins with a record has one record, however slow they come.
+        AllowedLoss::Second => Some(question.bytes_per_s().ceil().max(question.record_bytes as f64) as u64),
+        AllowedLoss::Buffer => None,
+    }
+}
+
+fn kill(question: &AdviceQuestion, predicted: &PredictedCost) -> Option<String> {
+    let bytes = predicted.at_risk_kill_bytes;
+    (allowed_bytes(question)? < bytes).then(|| format!("a kill loses up to {}", lost(question, bytes)))
+}
+
+fn power(question: &AdviceQuestion, predicted: &PredictedCost) -> Option<String> {
+    let bytes = predicted.at_risk_power_bytes;
+    if question.medium == Medium::Ram && question.loss != AllowedLoss::Buffer {
+        return Some("a power cut loses all that is in memory; use a directory on a device".into());
+    }
+    (allowed_bytes(question)? < bytes).then(|| format!("a power cut loses up to {}", lost(question, bytes)))
+}
+
+/// Formats lost bytes with the time in which they arrive.
+fn lost(question: &AdviceQuestion, bytes: u64) -> String {
+    format!(
+        "{}, the records of {}",
+        about_bytes(bytes as f64),
+        format_seconds(bytes as f64 / question.bytes_per_s())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::advise::AdviceLanguage;
+
+    use super::*;
+    use crate::fixture::{host, prices, question};
+    use crate::predict;
+    use crate::way::ways;
+
+    fn of(question: &AdviceQuestion, name: &str) -> Option<String> {
+        let way = ways(question).into_iter().find(|way| way.name() == name);
+        let way = way.unwrap_or_else(|| panic!("no way is called {name}"));
+        let predicted = predict(&way, question, &host(), &prices());
+        problem(&way, question, predicted.as_ref()).map(|problem| problem.text)
+    }
+
+    #[test]
+    fn a_buffer_that_fills_slowly_breaks_the_latency() {
+        let slow = AdviceQuestion { rate: 10.0, record_bytes: 80, latency_s: 1.0, ..question() };
+        let text = of(&slow, "buffer of 4 KiB").unwrap();
+        assert!(text.starts_with("a record waits up to 5.1") && text.contains("limit is 1.00 s"), "{text}");
+        assert_eq!(of(&slow, "buffer of 4 KiB, flushed every 800 ms"), None);
+    }
+
+    #[test]
+    fn a_loss_that_is_not_allowed_is_named() {
+        let safe = AdviceQuestion { loss: AllowedLoss::None, rate: 50.0, ..question() };
+        assert!(of(&safe, "write each record").unwrap().starts_with("a power cut loses up to "));
+        assert_eq!(of(&safe, "write each record, fdatasync after each"), None);
+        let second = AdviceQuestion { loss: AllowedLoss::Second, rate: 0.2, ..question() };
+        assert_eq!(of(&second, "write each record, fdatasync every 900 ms"), None, "one record");
+        let memory = AdviceQuestion { medium: Medium::Ram, ..second };
+        assert!(of(&memory, "write each record, fdatasync after each").unwrap().contains("memory"));
+    }
+
+    #[test]
+    fn a_device_has_a_highest_rate() {
+        let fast = AdviceQuestion { rate: 10_000.0, loss: AllowedLoss::None, ..question() };
+        let text = of(&fast, "write each record, fdatasync after each").unwrap();
+        assert_eq!(text, "it does about 1,670 records a second here; the question has about 10,000");
+    }
+
+    #[test]
+    fn some_ways_do_not_apply() {
+        let python = AdviceQuestion { lang: AdviceLanguage::Python, ..question() };
+        assert!(of(&python, "libweir, buffer of 64 KiB").unwrap().contains("C library"));
+        assert!(of(&question(), "copy inside the kernel").unwrap().contains("weir copy"));
+        let shared = AdviceQuestion { sharers: 2, ..question() };
+        assert!(of(&shared, "store into a shared mapping").is_some());
+    }
+}

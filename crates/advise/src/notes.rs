@@ -1,0 +1,143 @@
+//! What the program must do beside the chosen way, and which figures were not measured.
+
+use weir_model::Size;
+use weir_model::advise::{AdviceHost, AdvicePrices, AdviceQuestion, AllowedLoss, Medium, SyncPoint};
+use weir_model::duration::format_seconds;
+use weir_model::number::about_bytes;
+
+use crate::predict::{ASSUMED_SYNC_BYTES, FLASH_PAGE_BYTES};
+use crate::rank::Judged;
+
+/// Beginning of the sentence that the prices are those of another medium.
+pub const MEDIUM_DIFFERS: &str = "The prices are those of";
+/// A log of more bytes a day needs rotation: a year of it would fill a small card of 8 GB.
+const ROTATE_BYTES_PER_DAY: f64 = 20e6;
+const DAY_S: f64 = 86_400.0;
+
+/// Returns sentences about figures that were not measured in the directory.
+pub fn assumptions(question: &AdviceQuestion, host: &AdviceHost, prices: &AdvicePrices) -> Vec<String> {
+    let mut all = Vec::new();
+    if question.medium != host.medium {
+        all.push(format!(
+            "{MEDIUM_DIFFERS} {} ({}, {}), not of {}. A sync there usually takes longer: run weir advise --dir on it.",
+            question.dir,
+            host.fs,
+            host.medium.text(),
+            question.medium.text(),
+        ));
+    }
+    if question.medium.wears() {
+        let sync = match prices.sync_device_bytes {
+            Some(bytes) => {
+                format!("One sync writes {} to the device, measured here", Size(bytes.round() as u64))
+            }
+            None => format!("Assumed: one sync writes {} to the device", Size(ASSUMED_SYNC_BYTES as u64)),
+        };
+        let page = match question.medium.is_small_flash() {
+            true => format!("; assumed: the medium programs pages of {}", Size(FLASH_PAGE_BYTES as u64)),
+            false => "; assumed: the medium programs pages of 4 KiB".into(),
+        };
+        all.push(format!("{sync}{page}. What the medium moves inside of itself comes on top."));
+    }
+    if !question.lang.has_libweir() {
+        all.push(format!(
+            "The calls were timed in C. In {} the interpreter's or runtime's own time comes on top.",
+            question.lang.text()
+        ));
+    }
+    if host.medium != Medium::Ram {
+        all.push(format!(
+            "The kernel keeps written bytes up to {} (vm.dirty_expire_centisecs and vm.dirty_writeback_centisecs).",
+            format_seconds(host.writeback_s)
+        ));
+    }
+    all.push("The rate is steady. A burst can fill a buffer faster than the figures say.".into());
+    all
+}
+
+/// Returns what the program must do whatever way it takes.
+pub fn notes(question: &AdviceQuestion, prices: &AdvicePrices, first: &Judged) -> Vec<String> {
+    let way = &first.way;
+    let mut all: Vec<String> = Vec::new();
+    if let Some(device) = prices.device_bytes_per_s.filter(|device| question.bytes_per_s() > *device) {
+        all.push(format!(
+            "{} a second is more than the device takes ({} a second): the page cache fills, then writers wait.",
+            about_bytes(question.bytes_per_s()),
+            about_bytes(device)
+        ));
+    }
+    if way.gathers() {
+        all.push("Before fork(2), flush: both processes would write the buffer. Before exec(2) and _exit(2), flush: they drop it.".into());
+    } else {
+        all.push("fork(2), exec(2) and _exit(2) need no flush: no byte waits in the program.".into());
+    }
+    if question.sharers > 1 {
+        all.push("Open the file with O_APPEND and write whole records with one call each, as the code does; otherwise writers overwrite or tear each other's records.".into());
+    }
+    let day = question.bytes_per_s() * DAY_S;
+    if day >= ROTATE_BYTES_PER_DAY {
+        all.push(format!(
+            "The file grows by {} a day. To rotate, rename it and open a new one between two records, or let weir log --rotate do it.",
+            about_bytes(day)
+        ));
+    }
+    match way.sync {
+        SyncPoint::None if question.loss == AllowedLoss::Buffer => {
+            all.push("If the finished file must survive a power cut, one fsync(2) before close(2), and one of its directory, is enough.".into());
+        }
+        SyncPoint::None => {}
+        _ => all.push(
+            "A new file needs one fsync(2) of its directory, as in the code; otherwise its name is lost."
+                .into(),
+        ),
+    }
+    if question.loss != AllowedLoss::None {
+        all.push(
+            "After a power cut the file may end with a torn record or with NULs: a reader must skip it."
+                .into(),
+        );
+    }
+    all.push(
+        "Check the result of every write, flush and close: a full disk is reported there and nowhere else."
+            .into(),
+    );
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise;
+    use crate::fixture::{host, prices, question};
+
+    #[test]
+    fn what_was_not_measured_is_said() {
+        let card = AdviceQuestion { medium: Medium::Sd, ..question() };
+        let document = advise(&card, &host(), &prices(), None);
+        assert!(document.assumptions[0].starts_with(MEDIUM_DIFFERS), "{:?}", document.assumptions);
+        assert!(
+            document.assumptions[1].contains("measured here") && document.assumptions[1].contains("assumed")
+        );
+        let unknown = AdvicePrices { sync_device_bytes: None, ..prices() };
+        assert!(assumptions(&card, &host(), &unknown)[1].starts_with("Assumed: one sync writes 16 KiB"));
+        assert!(
+            assumptions(&question(), &host(), &prices()).iter().all(|text| !text.starts_with(MEDIUM_DIFFERS))
+        );
+    }
+
+    #[test]
+    fn a_log_that_grows_needs_rotation() {
+        let rotates = |rate: f64| {
+            let document = advise(&AdviceQuestion { rate, ..question() }, &host(), &prices(), None);
+            document.notes.iter().any(|note| note.contains("--rotate"))
+        };
+        assert!(rotates(1000.0) && !rotates(0.1));
+    }
+
+    #[test]
+    fn a_device_that_is_too_slow_is_named() {
+        let bulk = AdviceQuestion { rate: 1e7, latency_s: 60.0, ..question() };
+        let document = advise(&bulk, &host(), &prices(), None);
+        assert!(document.notes[0].contains("more than the device takes"), "{:?}", document.notes);
+    }
+}

@@ -1,0 +1,315 @@
+//! The price of a way: what a record costs, how long it waits, what a kill and a power cut lose.
+
+use weir_model::Mode;
+use weir_model::advise::{
+    AdviceHost, AdvicePrices, AdviceQuestion, CallPrice, Medium, PredictedCost, SizedPrice, SyncPoint,
+    WriteMethod,
+};
+
+use crate::sized;
+use crate::way::Way;
+
+/// Bytes that a small flash medium programs at least for one sync. An assumption: data pages of SD cards have 8 to 16 KiB.
+pub const FLASH_PAGE_BYTES: f64 = 16_384.0;
+/// Bytes that a file system writes for one sync, if the kernel does not count them. An assumption: one block of data and
+/// three of the journal.
+pub const ASSUMED_SYNC_BYTES: f64 = 16_384.0;
+const DAY_S: f64 = 86_400.0;
+
+/// Returns the price of a way at the question's rate. `None` if the way does not apply, or if its price is unknown here.
+pub fn predict(
+    way: &Way,
+    question: &AdviceQuestion,
+    host: &AdviceHost,
+    prices: &AdvicePrices,
+) -> Option<PredictedCost> {
+    let record = RecordCost::of(way, question, prices)?;
+    let wait_s = record.sync.map_or(0.0, |sync| sync.elapsed_ns / 1e9);
+    let share = |ns: f64| question.rate * ns / 1e9 * 100.0;
+    let kill = at_risk_kill(way, question);
+    let sync_calls = if way.sync == SyncPoint::ODsync { 0.0 } else { syncs_at_rate(way, question, &record) };
+    Some(PredictedCost {
+        calls_per_s: (record.writes + sync_calls) * question.rate,
+        cpu_percent: share(record.price.cpu_ns),
+        busy_percent: share(record.price.elapsed_ns),
+        record_ns: record.price.elapsed_ns,
+        max_rate: 1e9 / record.price.elapsed_ns.max(1.0),
+        latency_s: latency_s(way, question, &record),
+        at_risk_kill_bytes: kill,
+        at_risk_power_bytes: at_risk_power(way, question, host, kill, wait_s),
+        flash_bytes_per_day: question
+            .medium
+            .wears()
+            .then(|| flash_bytes(way, question, host, prices, &record)),
+    })
+}
+
+/// The price of a record with its share of flushes and syncs.
+struct RecordCost {
+    price: CallPrice,
+    /// Calls that write, per record.
+    writes: f64,
+    /// Syncs per record.
+    syncs: f64,
+    /// One sync without the write before it.
+    sync: Option<CallPrice>,
+    /// The write(2) that makes the record visible.
+    write: CallPrice,
+}
+
+impl RecordCost {
+    fn of(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Option<Self> {
+        let bytes = question.record_bytes as f64;
+        let (writes, write) = match way.gathers() {
+            true => {
+                let records = records_a_flush(way, question);
+                (1.0 / records, write_of(way, prices, records * bytes)?)
+            }
+            false => (1.0, write_of(way, prices, bytes)?),
+        };
+        let (syncs, sync) = syncs(way, question, prices)?;
+        let price = write
+            .times(writes)
+            .plus(in_memory(way, prices, bytes)?)
+            .plus(locks_and_timer(way, question, prices))
+            .plus(sync.map_or(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 }, |sync| sync.times(syncs)));
+        let writes = if way.method == WriteMethod::Mmap { 0.0 } else { writes };
+        Some(Self { price, writes, syncs, sync, write })
+    }
+}
+
+/// Returns how many records one write of a buffer has: as many whole ones as fit, or those of a timer's interval.
+fn records_a_flush(way: &Way, question: &AdviceQuestion) -> f64 {
+    let fitting = (way.buffer_bytes / question.record_bytes.max(1)).max(1) as f64;
+    way.flush_period_s.map_or(fitting, |period| (question.rate * period).clamp(1.0, fitting))
+}
+
+fn write_of(way: &Way, prices: &AdvicePrices, bytes: f64) -> Option<CallPrice> {
+    let table: &[SizedPrice] = match way.method {
+        WriteMethod::Mmap => &prices.mmap,
+        WriteMethod::Direct => &prices.direct,
+        WriteMethod::IoUring => &prices.io_uring,
+        WriteMethod::InKernel => return None,
+        WriteMethod::Syscall | WriteMethod::Stdio | WriteMethod::Libweir => &prices.write,
+    };
+    sized::at(table, bytes)
+}
+
+/// Returns what a record costs in the program's memory: the copy into the buffer and the library's call.
+fn in_memory(way: &Way, prices: &AdvicePrices, bytes: f64) -> Option<CallPrice> {
+    let table = match way.method {
+        WriteMethod::Libweir => &prices.libweir,
+        WriteMethod::Syscall | WriteMethod::Mmap => return Some(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 }),
+        _ => &prices.stdio,
+    };
+    // The measured price has the record's share of the writes of the buffer.
+    let writes = bytes / prices.buffer_bytes.max(1) as f64;
+    let write = sized::at(&prices.write, prices.buffer_bytes as f64)?.times(writes);
+    Some(sized::at(table, bytes)?.minus(write))
+}
+
+fn locks_and_timer(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> CallPrice {
+    let locks = match (way.timer_s(), way.sync) {
+        (_, SyncPoint::Group) => 2.0,
+        (None, _) if question.sharers < 2 => 0.0,
+        _ => 1.0,
+    };
+    let wakes = way.timer_s().map_or(0.0, |period| 1.0 / (question.rate * period));
+    let ns = locks * prices.lock_ns + wakes * prices.wake_ns;
+    CallPrice { elapsed_ns: ns, cpu_ns: ns }
+}
+
+/// Returns the syncs per record and the price of one, which writes the bytes since the last.
+fn syncs(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Option<(f64, Option<CallPrice>)> {
+    let small = sized::at(&prices.write, prices.sync_record_bytes as f64)?;
+    let of = |measured: Option<CallPrice>, bytes: f64| {
+        let device_ns = match prices.device_bytes_per_s {
+            Some(rate) if rate > 0.0 => (bytes - 4096.0).max(0.0) / rate * 1e9,
+            _ => 0.0,
+        };
+        let sync = measured?.minus(small);
+        Some(CallPrice { elapsed_ns: sync.elapsed_ns + device_ns, ..sync })
+    };
+    let bytes = question.record_bytes as f64;
+    Some(match way.sync {
+        SyncPoint::None => (0.0, None),
+        SyncPoint::Record => (1.0, Some(of(prices.fdatasync, bytes)?)),
+        SyncPoint::ODsync => (1.0, Some(of(prices.o_dsync, bytes)?)),
+        SyncPoint::Group => (1.0 / largest_group(question), Some(of(prices.fdatasync, bytes)?)),
+        SyncPoint::Period => {
+            let records = (question.rate * way.sync_period_s?).max(1.0);
+            // At less than one record an interval, an interval without a record makes no sync.
+            (1.0 / records, Some(of(prices.fdatasync, records * bytes)?))
+        }
+    })
+}
+
+/// Returns how many records one sync covers if all threads wait: half of them, because a record that comes during a sync
+/// waits for the next.
+fn largest_group(question: &AdviceQuestion) -> f64 {
+    (f64::from(question.sharers.max(1)) + 1.0) / 2.0
+}
+
+/// Returns the syncs per record at the question's rate: a group has the records that arrive while a sync runs.
+fn syncs_at_rate(way: &Way, question: &AdviceQuestion, record: &RecordCost) -> f64 {
+    match (way.sync, record.sync) {
+        (SyncPoint::Group, Some(sync)) => {
+            1.0 / (question.rate * sync.elapsed_ns / 1e9).clamp(1.0, largest_group(question))
+        }
+        _ => record.syncs,
+    }
+}
+
+fn latency_s(way: &Way, question: &AdviceQuestion, record: &RecordCost) -> f64 {
+    let write_s = record.write.elapsed_ns / 1e9;
+    let sync_s = record.sync.map_or(0.0, |sync| sync.elapsed_ns / 1e9);
+    let waits_s = match way.sync {
+        SyncPoint::None => 0.0,
+        // The write may have to wait until the timer's sync has written the same page.
+        SyncPoint::Record | SyncPoint::ODsync | SyncPoint::Period => sync_s,
+        // A record that just missed a sync waits for that one and its own.
+        SyncPoint::Group => 2.0 * sync_s,
+    };
+    if !way.gathers() {
+        return write_s + waits_s;
+    }
+    let fills_s = (way.buffer_bytes / question.record_bytes.max(1)).max(1) as f64 / question.rate;
+    fills_s.min(way.flush_period_s.unwrap_or(f64::INFINITY)) + write_s + waits_s
+}
+
+/// Returns the bytes of whole records that arrive in a time, at least one record.
+fn arriving(question: &AdviceQuestion, seconds: f64) -> u64 {
+    ((question.rate * seconds).ceil().max(1.0) * question.record_bytes as f64) as u64
+}
+
+fn at_risk_kill(way: &Way, question: &AdviceQuestion) -> u64 {
+    match (way.mode, way.flush_period_s) {
+        (Mode::None | Mode::Line, _) => 0,
+        (_, Some(period)) => arriving(question, period).min(way.buffer_bytes),
+        (_, None) => way.buffer_bytes,
+    }
+}
+
+fn at_risk_power(way: &Way, question: &AdviceQuestion, host: &AdviceHost, kill: u64, sync_s: f64) -> u64 {
+    if question.medium == Medium::Ram {
+        return arriving(question, DAY_S);
+    }
+    match (way.sync, way.sync_period_s) {
+        (SyncPoint::None, _) if way.method == WriteMethod::Direct => kill,
+        (SyncPoint::None, _) => {
+            let cached = arriving(question, host.writeback_s);
+            kill + cached.min(host.dirty_limit_bytes.unwrap_or(u64::MAX))
+        }
+        (SyncPoint::Period, Some(period)) => arriving(question, period + sync_s),
+        _ => 0,
+    }
+}
+
+/// Returns the bytes that the medium programs in a day: the data, and for each sync or write-back what the file system and
+/// the medium add.
+fn flash_bytes(
+    way: &Way,
+    question: &AdviceQuestion,
+    host: &AdviceHost,
+    prices: &AdvicePrices,
+    record: &RecordCost,
+) -> f64 {
+    let unsynced = (1.0 / host.writeback_s.max(1.0)).min(question.rate);
+    let syncs_s = if way.sync == SyncPoint::None {
+        unsynced
+    } else {
+        syncs_at_rate(way, question, record) * question.rate
+    };
+    let of_sync = prices.sync_device_bytes.unwrap_or(ASSUMED_SYNC_BYTES);
+    let page = if question.medium.is_small_flash() { FLASH_PAGE_BYTES } else { 4096.0 };
+    let programmed = (of_sync / page).ceil().max(1.0) * page;
+    (question.bytes_per_s() + syncs_s * programmed) * DAY_S
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{host, prices, question};
+    use crate::way::ways;
+
+    fn of(question: &AdviceQuestion, name: &str) -> PredictedCost {
+        let ways = ways(question);
+        let way = ways.iter().find(|way| way.name() == name);
+        let way =
+            way.unwrap_or_else(|| panic!("{name}: {:?}", ways.iter().map(Way::name).collect::<Vec<_>>()));
+        predict(way, question, &host(), &prices()).unwrap()
+    }
+
+    #[test]
+    fn a_buffer_divides_the_price_of_the_write() {
+        let bulk = AdviceQuestion { rate: 1e6, record_bytes: 100, ..question() };
+        let (each, full) = (of(&bulk, "write each record"), of(&bulk, "buffer of 64 KiB"));
+        assert_eq!(each.calls_per_s, 1e6);
+        assert!((full.calls_per_s - 1e6 / 655.0).abs() < 1.0, "{full:?}");
+        assert!(each.cpu_percent > 5.0 * full.cpu_percent, "{each:?} {full:?}");
+        assert_eq!((each.at_risk_kill_bytes, full.at_risk_kill_bytes), (0, 65_536));
+        assert!(full.latency_s < 0.001, "the buffer fills in less than a millisecond");
+    }
+
+    #[test]
+    fn a_sync_costs_what_was_measured_and_loses_nothing() {
+        let slow = AdviceQuestion { rate: 50.0, record_bytes: 200, ..question() };
+        let synced = of(&slow, "write each record, fdatasync after each");
+        assert_eq!(synced.at_risk_power_bytes, 0);
+        assert!((synced.record_ns - 600_000.0).abs() < 1000.0, "{synced:?}");
+        assert_eq!(synced.calls_per_s, 100.0);
+        assert!(synced.cpu_percent < synced.busy_percent);
+        assert_eq!(of(&slow, "write each record, O_DSYNC").calls_per_s, 50.0);
+    }
+
+    #[test]
+    fn without_a_sync_a_power_cut_costs_the_time_of_write_back() {
+        let slow = AdviceQuestion { rate: 10.0, record_bytes: 80, ..question() };
+        assert_eq!(of(&slow, "write each record").at_risk_power_bytes, 10 * 35 * 80);
+        let period = of(&slow, "write each record, fdatasync every 900 ms");
+        assert_eq!(
+            period.at_risk_power_bytes, 800,
+            "10 records: 9 and one more that is written during the sync"
+        );
+        assert_eq!(period.at_risk_kill_bytes, 0);
+        let memory = AdviceQuestion { medium: Medium::Ram, ..slow };
+        assert!(of(&memory, "write each record, fdatasync after each").at_risk_power_bytes > 0);
+    }
+
+    #[test]
+    fn a_group_shares_its_syncs_when_records_arrive_together() {
+        let many = AdviceQuestion { rate: 10_000.0, record_bytes: 200, sharers: 4, ..question() };
+        let group = of(&many, "write each record, one fdatasync for all threads that wait");
+        let each = of(&many, "write each record, fdatasync after each");
+        assert!(group.max_rate > 2.4 * each.max_rate, "{group:?} {each:?}");
+        let few = AdviceQuestion { rate: 10.0, ..many };
+        let group = of(&few, "write each record, one fdatasync for all threads that wait");
+        assert!((group.calls_per_s - 20.0).abs() < 0.1, "a record that comes alone has a sync of its own");
+    }
+
+    #[test]
+    fn flash_wears_by_syncs() {
+        let card = AdviceQuestion { rate: 0.2, record_bytes: 40, medium: Medium::Sd, ..question() };
+        let synced = of(&card, "write each record, fdatasync after each").flash_bytes_per_day.unwrap();
+        let syncs = 0.2 * 86_400.0;
+        assert!((synced - syncs * (40.0 + 16_384.0)).abs() < 1.0, "{synced}");
+        assert!(of(&card, "write each record").flash_bytes_per_day.unwrap() < synced / 5.0);
+        let disk = AdviceQuestion { medium: Medium::Hdd, ..card };
+        assert_eq!(of(&disk, "write each record").flash_bytes_per_day, None);
+    }
+
+    #[test]
+    fn a_missing_price_predicts_nothing() {
+        let none = AdvicePrices { io_uring: Vec::new(), ..prices() };
+        let way = Way {
+            method: WriteMethod::IoUring,
+            mode: Mode::Full,
+            buffer_bytes: 65_536,
+            sync: SyncPoint::None,
+            flush_period_s: None,
+            sync_period_s: None,
+        };
+        assert_eq!(predict(&way, &question(), &host(), &none), None);
+        assert!(predict(&way, &question(), &host(), &prices()).is_some());
+    }
+}

@@ -1,0 +1,194 @@
+//! The ways to write that are considered.
+
+use weir_model::advise::{AdviceQuestion, AllowedLoss, Choice, SyncPoint, WriteMethod};
+use weir_model::duration::format_seconds;
+use weir_model::{Mode, Size};
+
+/// Buffer sizes: glibc's default, the size of most pipes, and two more steps of 4. Larger ones gain nothing that a bench
+/// shows and put more bytes at risk.
+const BUFFERS: [u64; 4] = [4096, 16_384, 65_536, 262_144];
+/// Share of the latency limit that a timer may use; the rest is for the write itself and for scheduling.
+const TIMER_SHARE: f64 = 0.8;
+/// Shortest interval of a timer. Below it, the wake-ups cost more than the writes that they save.
+const SHORTEST_TIMER_S: f64 = 0.001;
+/// Interval of a sync that loses at most a second: the rest of the second is for the sync itself.
+const SYNC_PERIOD_S: f64 = 0.9;
+/// Block of O_DIRECT and of io_uring.
+const BLOCK: u64 = 65_536;
+
+/// A way to write records.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
+pub struct Way {
+    pub method: WriteMethod,
+    pub mode: Mode,
+    /// 0 without a user-space buffer.
+    pub buffer_bytes: u64,
+    pub sync: SyncPoint,
+    /// Interval of the timer that writes the buffer.
+    pub flush_period_s: Option<f64>,
+    /// Interval of the timer that syncs.
+    pub sync_period_s: Option<f64>,
+}
+
+impl From<&Choice> for Way {
+    fn from(choice: &Choice) -> Self {
+        Self {
+            method: choice.method,
+            mode: choice.mode,
+            buffer_bytes: choice.buffer_bytes,
+            sync: choice.sync,
+            flush_period_s: choice.flush_period_s,
+            sync_period_s: choice.sync_period_s,
+        }
+    }
+}
+
+impl Way {
+    fn new(method: WriteMethod, mode: Mode, buffer_bytes: u64, sync: SyncPoint) -> Self {
+        Self { method, mode, buffer_bytes, sync, flush_period_s: None, sync_period_s: None }
+    }
+
+    /// Returns the interval of the timer, if the way has one.
+    pub fn timer_s(&self) -> Option<f64> {
+        self.flush_period_s.or(self.sync_period_s)
+    }
+
+    /// Returns whether the way collects records in a buffer of the program.
+    pub fn gathers(&self) -> bool {
+        matches!(self.mode, Mode::Full | Mode::Record)
+    }
+
+    /// Returns whether a program that uses the way must handle what the language's streams handle otherwise.
+    pub fn is_for_experts(&self) -> bool {
+        use WriteMethod::{Direct, InKernel, IoUring, Mmap};
+        matches!(self.method, Mmap | Direct | IoUring | InKernel)
+    }
+
+    /// Returns the way in a few words.
+    pub fn name(&self) -> String {
+        let how = match self.method {
+            WriteMethod::Syscall => "write each record".into(),
+            WriteMethod::Stdio if self.mode == Mode::Line => "line-buffered stream".into(),
+            WriteMethod::Stdio => format!("buffer of {}", Size(self.buffer_bytes)),
+            WriteMethod::Libweir if self.gathers() => {
+                format!("libweir, buffer of {}", Size(self.buffer_bytes))
+            }
+            WriteMethod::Libweir => "libweir, write each record".into(),
+            WriteMethod::Mmap => "store into a shared mapping".into(),
+            WriteMethod::Direct => format!("O_DIRECT, blocks of {}", Size(self.buffer_bytes)),
+            WriteMethod::IoUring => format!("io_uring, blocks of {}", Size(self.buffer_bytes)),
+            WriteMethod::InKernel => "copy inside the kernel".into(),
+        };
+        let flush = match (self.flush_period_s, self.sync) {
+            (Some(period), SyncPoint::None) => format!(", flushed every {}", format_seconds(period)),
+            _ => String::new(),
+        };
+        let sync = match (self.sync, self.sync_period_s) {
+            (SyncPoint::None, _) => String::new(),
+            (SyncPoint::Record, _) => ", fdatasync after each".into(),
+            (SyncPoint::ODsync, _) => ", O_DSYNC".into(),
+            (SyncPoint::Group, _) => ", one fdatasync for all threads that wait".into(),
+            (SyncPoint::Period, period) => {
+                let flush = if self.flush_period_s.is_some() { "flush and " } else { "" };
+                format!(", {flush}fdatasync every {}", format_seconds(period.unwrap_or_default()))
+            }
+        };
+        how + &flush + &sync
+    }
+}
+
+/// Returns `seconds` in whole milliseconds below a second, in tenths of a second above, rounded down.
+fn round_down(seconds: f64) -> f64 {
+    let steps_a_second = if seconds < 1.0 { 1000.0 } else { 10.0 };
+    (seconds * steps_a_second).floor() / steps_a_second
+}
+
+/// Returns all ways, also those that cannot hold the limits of the question.
+pub fn ways(question: &AdviceQuestion) -> Vec<Way> {
+    let least_second = if question.loss == AllowedLoss::Second { SYNC_PERIOD_S } else { f64::INFINITY };
+    let flush_s = round_down((question.latency_s * TIMER_SHARE).min(least_second)).max(SHORTEST_TIMER_S);
+    let sync_s = SYNC_PERIOD_S;
+    let mut ways = unbuffered(question, sync_s);
+    for bytes in BUFFERS.into_iter().filter(|bytes| *bytes >= 2 * question.record_bytes) {
+        for method in [WriteMethod::Stdio, WriteMethod::Libweir] {
+            // Several writers of a file must not divide a record between two writes.
+            let mode = if method == WriteMethod::Libweir && question.sharers > 1 {
+                Mode::Record
+            } else {
+                Mode::Full
+            };
+            let plain = Way::new(method, mode, bytes, SyncPoint::None);
+            let timed = Way { flush_period_s: Some(flush_s), ..plain.clone() };
+            let period = flush_s.min(sync_s);
+            let synced = Way {
+                sync: SyncPoint::Period,
+                flush_period_s: Some(period),
+                sync_period_s: Some(period),
+                ..plain.clone()
+            };
+            ways.extend([plain, timed, synced]);
+        }
+    }
+    ways.extend(
+        [WriteMethod::Direct, WriteMethod::IoUring]
+            .map(|method| Way::new(method, Mode::Full, BLOCK, SyncPoint::None)),
+    );
+    ways.extend(
+        [WriteMethod::Mmap, WriteMethod::InKernel]
+            .map(|method| Way::new(method, Mode::None, 0, SyncPoint::None)),
+    );
+    ways
+}
+
+fn unbuffered(question: &AdviceQuestion, sync_s: f64) -> Vec<Way> {
+    let each = |method, sync| Way::new(method, Mode::None, 0, sync);
+    let mut ways = vec![
+        each(WriteMethod::Syscall, SyncPoint::None),
+        Way::new(WriteMethod::Stdio, Mode::Line, 4096.max(question.record_bytes), SyncPoint::None),
+    ];
+    for method in [WriteMethod::Syscall, WriteMethod::Libweir] {
+        ways.push(each(method, SyncPoint::Record));
+        ways.push(Way { sync_period_s: Some(sync_s), ..each(method, SyncPoint::Period) });
+        if question.sharers > 1 {
+            ways.push(each(method, SyncPoint::Group));
+        }
+    }
+    ways.push(each(WriteMethod::Syscall, SyncPoint::ODsync));
+    ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::question;
+
+    #[test]
+    fn every_way_has_a_name_of_its_own() {
+        let ways = ways(&AdviceQuestion { sharers: 4, ..question() });
+        let mut names: Vec<_> = ways.iter().map(Way::name).collect();
+        assert!(names.len() > 25, "{names:?}");
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), ways.len());
+    }
+
+    #[test]
+    fn a_buffer_holds_two_records() {
+        let large = AdviceQuestion { record_bytes: 40_000, ..question() };
+        let buffers =
+            ways(&large).into_iter().filter(|way| way.method == WriteMethod::Libweir && way.gathers());
+        assert!(buffers.clone().count() > 0 && buffers.into_iter().all(|way| way.buffer_bytes == 262_144));
+    }
+
+    #[test]
+    fn a_timer_leaves_room_for_the_write() {
+        let timers: Vec<f64> =
+            ways(&AdviceQuestion { latency_s: 1.0, loss: AllowedLoss::Buffer, ..question() })
+                .iter()
+                .filter_map(|way| way.flush_period_s)
+                .collect();
+        assert!(timers.iter().all(|seconds| *seconds == 0.8), "{timers:?}");
+        assert_eq!([round_down(0.0047), round_down(48.04)], [0.004, 48.0]);
+    }
+}

@@ -1,0 +1,200 @@
+//! Prices of ways to write in a directory, from which `weir advise` predicts: measured by the engine of `weir bench` in
+//! interleaved rounds, in less than ten seconds, and kept in the user's cache.
+
+mod cells;
+mod device;
+mod host;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use weir_model::advise::{AdvicePrices, CallPrice, SizedPrice};
+use weir_model::stats::Summary;
+
+use crate::directory::{BenchDirectory, DirectoryRequest};
+use crate::error::{Error, Result};
+use crate::needs;
+use crate::plan::Cell;
+use crate::prices::cache::{self, PriceKey};
+use crate::run::{self, Measurement, Progress, Settings};
+
+pub use host::host;
+
+/// Name of the cache file in `weir/`.
+const FILE: &str = "advise.json";
+/// Time for the cells that sync, and for the others. With the pilots the whole takes six to eight seconds.
+const SYNC_BUDGET: Duration = Duration::from_millis(1500);
+const BUDGET: Duration = Duration::from_millis(4500);
+/// Repetitions of the short loops; the price is the lowest of them, because other processes make a loop slower only.
+const REPETITIONS: usize = 5;
+
+/// Returns the prices of `directory`: from the cache, unless `again`, or measured and cached. Fails if the directory is not
+/// writable, or with [`Error::Failed`] if `stop` becomes true.
+pub fn prices(
+    directory: &Path,
+    again: bool,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<AdvicePrices> {
+    let key = PriceKey::of(directory);
+    let known = key.as_ref().filter(|_| !again).and_then(|key| cache::load(FILE, key, is_sane));
+    if let Some(prices) = known {
+        return Ok(prices);
+    }
+    let prices = measure(directory, stop, progress)?;
+    // Without a writable cache the next run measures again.
+    let _ = key.map(|key| cache::store(FILE, &key, prices.clone()));
+    Ok(prices)
+}
+
+/// Returns whether the prices can be divided by: an edited file must not make a prediction infinite.
+fn is_sane(prices: &AdvicePrices) -> bool {
+    let positive = |price: &CallPrice| {
+        [price.elapsed_ns, price.cpu_ns].iter().all(|ns| ns.is_finite() && *ns >= 0.0)
+            && price.elapsed_ns > 0.0
+    };
+    let tables =
+        [&prices.write, &prices.stdio, &prices.libweir, &prices.mmap, &prices.direct, &prices.io_uring];
+    let sorted = |table: &[SizedPrice]| table.is_sorted_by(|one, other| one.bytes < other.bytes);
+    tables.iter().all(|table| table.iter().all(|one| positive(&one.price)) && sorted(table))
+        && [&prices.write, &prices.stdio, &prices.libweir].iter().all(|table| !table.is_empty())
+        && [prices.fdatasync, prices.o_dsync].iter().flatten().all(positive)
+        && [prices.lock_ns, prices.wake_ns].iter().all(|ns| ns.is_finite() && *ns > 0.0)
+        && prices.buffer_bytes > 0
+}
+
+fn measure(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<AdvicePrices> {
+    // The syncs come first: those of a file may also write the dirty pages of others.
+    let syncs = measured(cells::syncs(directory)?, directory, SYNC_BUDGET, stop, progress)?;
+    let others = measured(cells::others(directory)?, directory, BUDGET, stop, progress)?;
+    let table =
+        |method: &str| table(&others, |cell| cell.method == method && cell.sync.kind.name() == "none");
+    let write = table("syscall");
+    if write.is_empty() {
+        return Err(Error::Failed(format!("{}: write(2) could not be timed there", directory.display())));
+    }
+    let sync =
+        |kind: &str| self::table(&syncs, |cell| cell.sync.kind.name() == kind).first().map(|one| one.price);
+    let at_end = self::table(&others, |cell| cell.sync.kind.name() == "end");
+    Ok(AdvicePrices {
+        write,
+        buffer_bytes: cells::BUFFER_BYTES,
+        stdio: table("stdio"),
+        libweir: table("libweir"),
+        mmap: table("mmap"),
+        direct: table("direct"),
+        io_uring: table("io_uring"),
+        fdatasync: sync("fdatasync"),
+        o_dsync: sync("o_dsync"),
+        sync_record_bytes: cells::SYNC_RECORD_BYTES,
+        sync_device_bytes: device::bytes_of_sync(directory),
+        device_bytes_per_s: at_end.first().map(|one| one.bytes as f64 / one.price.elapsed_ns * 1e9),
+        lock_ns: lowest(lock_ns),
+        wake_ns: lowest(wake_ns),
+    })
+}
+
+/// Measures cells in a private directory of `directory`.
+fn measured(
+    cells: Vec<Cell>,
+    directory: &Path,
+    budget: Duration,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Measurement> {
+    let request = DirectoryRequest::Dir(directory.into());
+    let opened = BenchDirectory::open(&request, needs::needed_bytes(&cells, 0))?;
+    let settings = Settings { budget, precision: 0.03, exact: false, rounds: None, seed: None };
+    let directories = [opened];
+    let mut measurement = run::run(cells, &directories, &settings, stop, progress);
+    let [opened] = directories;
+    opened.close()?;
+    match measurement.error.take() {
+        Some(error) => Err(error),
+        None if stop.load(Ordering::Relaxed) => Err(Error::Failed("stopped".into())),
+        None => Ok(measurement),
+    }
+}
+
+/// Returns the median price of a record of each chosen cell, by size.
+fn table(measurement: &Measurement, chosen: impl Fn(&Cell) -> bool) -> Vec<SizedPrice> {
+    let price = |track: &run::Track| {
+        let records = (track.cell.bytes as f64 / track.cell.record_bytes as f64).max(1.0);
+        let of = |seconds: fn(&run::Sample) -> f64| {
+            let all: Vec<f64> = track.samples.iter().map(seconds).collect();
+            Summary::of(&all).map(|summary| summary.median / records * 1e9)
+        };
+        let elapsed_ns = of(|sample| sample.figures.elapsed_s)?;
+        let cpu_ns = of(|sample| sample.figures.cpu_s)?.min(elapsed_ns);
+        (elapsed_ns > 0.0)
+            .then_some(SizedPrice { bytes: track.cell.record_bytes, price: CallPrice { elapsed_ns, cpu_ns } })
+    };
+    let mut all: Vec<SizedPrice> =
+        measurement.tracks.iter().filter(|track| chosen(&track.cell)).filter_map(price).collect();
+    all.sort_by_key(|one| one.bytes);
+    all
+}
+
+fn lowest(measure: fn() -> f64) -> f64 {
+    (0..REPETITIONS).map(|_| measure()).fold(f64::INFINITY, f64::min).max(0.1)
+}
+
+/// Returns the nanoseconds of an uncontended lock and unlock.
+fn lock_ns() -> f64 {
+    const TIMES: u32 = 10_000;
+    let counter = Mutex::new(0u64);
+    let start = Instant::now();
+    for _ in 0..TIMES {
+        *std::hint::black_box(&counter).lock().unwrap_or_else(|broken| broken.into_inner()) += 1;
+    }
+    start.elapsed().as_nanos() as f64 / f64::from(TIMES)
+}
+
+/// Returns the nanoseconds of CPU time that a sleep costs.
+fn wake_ns() -> f64 {
+    const TIMES: u32 = 10;
+    let cpu_ns = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    };
+    let start = cpu_ns();
+    (0..TIMES).for_each(|_| sleep(Duration::from_millis(1)));
+    (cpu_ns() - start) / f64::from(TIMES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_loops_cost_something() {
+        assert!((0.1..100_000.0).contains(&lowest(lock_ns)) && (0.1..1e7).contains(&lowest(wake_ns)));
+    }
+
+    #[test]
+    fn cached_prices_must_be_sane() {
+        let one = |bytes, elapsed_ns| SizedPrice { bytes, price: CallPrice { elapsed_ns, cpu_ns: 1.0 } };
+        let good = AdvicePrices {
+            write: vec![one(1, 2.0), one(2, 2.0)],
+            stdio: vec![one(1, 2.0)],
+            libweir: vec![one(1, 2.0)],
+            buffer_bytes: 1,
+            lock_ns: 1.0,
+            wake_ns: 1.0,
+            ..AdvicePrices::default()
+        };
+        assert!(is_sane(&good));
+        let bad = [
+            AdvicePrices { write: vec![one(1, 0.0)], ..good.clone() },
+            AdvicePrices { write: vec![one(2, 2.0), one(1, 2.0)], ..good.clone() },
+            AdvicePrices { write: Vec::new(), ..good.clone() },
+            AdvicePrices { lock_ns: f64::NAN, ..good.clone() },
+            AdvicePrices { fdatasync: Some(CallPrice { elapsed_ns: -1.0, cpu_ns: 1.0 }), ..good.clone() },
+        ];
+        assert!(bad.iter().all(|prices| !is_sane(prices)));
+    }
+}

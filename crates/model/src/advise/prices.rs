@@ -1,0 +1,72 @@
+//! Prices of ways to write, measured in one directory.
+
+use serde::{Deserialize, Serialize};
+
+/// Wall-clock and CPU time of a call in nanoseconds. The wall-clock time includes the wait for the device.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct CallPrice {
+    pub elapsed_ns: f64,
+    pub cpu_ns: f64,
+}
+
+impl CallPrice {
+    /// Returns the sum of `times` calls.
+    pub fn times(self, times: f64) -> Self {
+        Self { elapsed_ns: self.elapsed_ns * times, cpu_ns: self.cpu_ns * times }
+    }
+
+    /// Returns the sum of two prices.
+    pub fn plus(self, other: Self) -> Self {
+        Self { elapsed_ns: self.elapsed_ns + other.elapsed_ns, cpu_ns: self.cpu_ns + other.cpu_ns }
+    }
+
+    /// Returns the difference of two prices, at least 0.
+    pub fn minus(self, other: Self) -> Self {
+        let less = |one: f64, other: f64| (one - other).max(0.0);
+        Self { elapsed_ns: less(self.elapsed_ns, other.elapsed_ns), cpu_ns: less(self.cpu_ns, other.cpu_ns) }
+    }
+}
+
+/// The price of a record or call of a size.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct SizedPrice {
+    pub bytes: u64,
+    #[serde(flatten)]
+    pub price: CallPrice,
+}
+
+/// Prices of a directory. A list is ordered by size, and empty if the way does not work there.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AdvicePrices {
+    /// write(2) at the end of a file, by size of the call.
+    pub write: Vec<SizedPrice>,
+    /// Size of the buffer with which `stdio`, `libweir` and `io_uring` were measured.
+    pub buffer_bytes: u64,
+    /// A record through stdio, with its share of the writes of the buffer.
+    pub stdio: Vec<SizedPrice>,
+    /// A record through libweir, likewise.
+    pub libweir: Vec<SizedPrice>,
+    /// A record stored into a shared mapping.
+    pub mmap: Vec<SizedPrice>,
+    /// A block written with O_DIRECT.
+    pub direct: Vec<SizedPrice>,
+    /// A block written by io_uring(7).
+    pub io_uring: Vec<SizedPrice>,
+    /// A record written with write(2) and synced with fdatasync(2).
+    pub fdatasync: Option<CallPrice>,
+    /// A record written to a file that is open with O_DSYNC.
+    pub o_dsync: Option<CallPrice>,
+    /// Size of the records with which `fdatasync` and `o_dsync` were measured.
+    pub sync_record_bytes: u64,
+    /// Bytes that the device got for one fdatasync(2) of a small record, with the file system's journal; `None` if the
+    /// kernel does not count them.
+    pub sync_device_bytes: Option<f64>,
+    /// Bytes per second that the device takes in large writes with a sync at the end; `None` if not measured.
+    pub device_bytes_per_s: Option<f64>,
+    /// An uncontended lock and unlock of a mutex.
+    pub lock_ns: f64,
+    /// CPU time of a timer that wakes a thread.
+    pub wake_ns: f64,
+}
