@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{BUILDS, CPP_BUILDS, assert_same, bare, compile, folder, output, supervised, text};
+use common::{BUILDS, CPP_BUILDS, RUST_BUILDS, assert_same, bare, compile, folder, output, supervised, text};
 
 /// Modes of restless.c and restless.cc (see there), and the lines of each.
 const KINDS: [(&str, &str); 7] =
@@ -11,17 +11,35 @@ const KINDS: [(&str, &str); 7] =
 /// A further mode of restless.cc.
 const MOVES: (&str, &str) = ("m", "300");
 
+/// The modes of restless.rs, and the lines of each: so many that the search finds the buffers.
+const RUST_KINDS: [(&str, &str); 11] = [
+    ("p", "900"),
+    ("l", "600"),
+    ("o", "900"),
+    ("w", "900"),
+    ("f", "600"),
+    ("s", "300"),
+    ("2", "300"),
+    ("t", "3000"),
+    ("m", "400"),
+    ("d", "40"),
+    ("e", "300"),
+];
+
 fn seeds() -> u64 {
     if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 12 } else { 1 }
 }
 
 fn check_build(build: common::Build, delay: &str) {
     let folder = folder();
-    let is_cpp = build.compiler == "g++";
-    let source = if is_cpp { "restless.cc" } else { "restless.c" };
+    let (source, kinds) = match build.compiler {
+        "g++" => ("restless.cc", KINDS.into_iter().chain([MOVES]).collect()),
+        "rustc" => ("restless.rs", RUST_KINDS.to_vec()),
+        _ => ("restless.c", KINDS.to_vec()),
+    };
     let Some(program) = compile("delay_differential", build, source, folder.path()) else { return };
     let file = folder.path().join("seek");
-    for (kind, lines) in KINDS.into_iter().chain(is_cpp.then_some(MOVES)) {
+    for (kind, lines) in kinds {
         for seed in 1..=seeds() {
             let seed = seed.to_string();
             let words = |kind| [text(&program), kind, &seed, lines, text(&file)].map(str::to_string);
@@ -30,7 +48,9 @@ fn check_build(build: common::Build, delay: &str) {
             assert!(wanted.status.success() && !wanted.stdout.is_empty(), "{what}: bare: {}", wanted.status);
             let options = ["--max-delay", delay, "--rescue", "--fix-fork"];
             compare(&what, &wanted, &output(&mut supervised(&options[..3], &words(kind))));
-            if kind == "f" {
+            if kind == "f" && build.compiler == "rustc" {
+                compare(&what, &wanted, &output(&mut supervised(&options, &words(kind))));
+            } else if kind == "f" {
                 // Mode "u" is mode "f" without a flush before a fork.
                 compare(&what, &wanted, &output(&mut supervised(&options, &words("u"))));
                 compare(&what, &wanted, &output(&mut supervised(&options[3..], &words("u"))));
@@ -89,6 +109,16 @@ fn musl() {
 #[test]
 fn musl_stripped() {
     check_build(BUILDS[4], "1");
+}
+
+#[test]
+fn rust() {
+    check_build(RUST_BUILDS[0], "1");
+}
+
+#[test]
+fn rust_with_link_time_optimization() {
+    check_build(RUST_BUILDS[1], "5");
 }
 
 #[test]

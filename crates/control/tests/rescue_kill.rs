@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{BUILDS, Build, CPP_BUILDS, compile, folder, supervised, text, until};
+use common::{BUILDS, Build, CPP_BUILDS, RUST_BUILDS, compile, folder, supervised, text, until};
 
 /// One run: the command, the kind of its output, and whether weir bounds the delay too.
 struct Case {
@@ -105,9 +105,13 @@ fn kill_at_many_moments(name: &str, program: Vec<String>) {
     }
 }
 
-fn kill_c_program(build: Build) {
+fn kill_compiled_program(build: Build) {
     let folder = folder();
-    let source = if build.compiler == "g++" { "numbers.cc" } else { "numbers.c" };
+    let source = match build.compiler {
+        "g++" => "numbers.cc",
+        "rustc" => "numbers.rs",
+        _ => "numbers.c",
+    };
     if let Some(program) = compile("rescue_kill", build, source, folder.path()) {
         kill_at_many_moments(build.name, vec![text(&program).to_string()]);
     }
@@ -115,32 +119,37 @@ fn kill_c_program(build: Build) {
 
 #[test]
 fn glibc() {
-    kill_c_program(BUILDS[0]);
+    kill_compiled_program(BUILDS[0]);
 }
 
 #[test]
 fn glibc_static() {
-    kill_c_program(BUILDS[1]);
+    kill_compiled_program(BUILDS[1]);
 }
 
 #[test]
 fn glibc_stripped() {
-    kill_c_program(BUILDS[2]);
+    kill_compiled_program(BUILDS[2]);
 }
 
 #[test]
 fn musl() {
-    kill_c_program(BUILDS[3]);
+    kill_compiled_program(BUILDS[3]);
 }
 
 #[test]
 fn cpp() {
-    kill_c_program(CPP_BUILDS[0]);
+    kill_compiled_program(CPP_BUILDS[0]);
 }
 
 #[test]
 fn cpp_stripped() {
-    kill_c_program(CPP_BUILDS[2]);
+    kill_compiled_program(CPP_BUILDS[2]);
+}
+
+#[test]
+fn rust() {
+    kill_compiled_program(RUST_BUILDS[0]);
 }
 
 #[test]

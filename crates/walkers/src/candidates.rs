@@ -48,6 +48,7 @@ fn resolve_one(
     let resolve = if agree(&same) { same.into_iter().next().map(|one| one.stream) } else { None };
     resolve.map(|stream| StreamBuffer {
         watch_address: stream.watch_address.filter(|_| one),
+        note: stream.note.filter(|_| one),
         buffer: Buffer { found_by_search: true, ..stream.buffer },
         ..stream
     })

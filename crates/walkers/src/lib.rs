@@ -18,6 +18,7 @@ mod search_cache;
 mod stream_buffer;
 #[cfg(test)]
 pub(crate) mod tests;
+mod write_epoch;
 
 /// The runtimes, one file or folder each.
 mod runtimes {
@@ -39,6 +40,7 @@ pub use runtime_entry::{
     compiled_runtime, detect_runtime, runtime_of, runtimes,
 };
 pub use runtimes::glibc::GlibcStreams;
+pub use write_epoch::WriteEpoch;
 
 use copied_memory::{BUFFER_MOST, PENDING_KEPT};
 use process_images::{Detected, ProcessImages};
@@ -105,6 +107,12 @@ pub trait Walker: Send {
     /// searches a part of the memory at most, until [`Walker::search_again`].
     fn continue_search(&self, objects: Vec<u64>) {
         let _ = objects;
+    }
+
+    /// Tells the walker the process's writes before a read. A walker that searches for streams judges by them which bytes
+    /// are surely not written yet.
+    fn note_writes(&self, epoch: &WriteEpoch) {
+        let _ = epoch;
     }
 
     /// Forgets the addresses of streams, so that the next snapshot searches all memory, however long that takes.

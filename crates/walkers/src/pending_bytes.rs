@@ -32,9 +32,25 @@ pub struct PendingBytes {
     pub note: Option<CountWord>,
     /// The largest number of bytes that can remain in the stream: the room at the place where they must be.
     pub(crate) remainder_most: u64,
+    /// A flush hands the bytes to a line buffer, which writes the complete lines at once and keeps the rest.
+    pub(crate) by_lines: bool,
+    /// The bytes of a stream that a search found are surely not written yet.
+    pub(crate) unwritten: bool,
 }
 
 impl PendingBytes {
+    /// Returns how many of the first bytes can be written while the process lives. Those of a stream that a search found
+    /// must be surely unwritten.
+    pub fn early_len(&self) -> usize {
+        if self.found_by_search && (self.data_address.is_none() || !self.unwritten) {
+            return 0;
+        }
+        match self.by_lines {
+            true => memchr::memrchr(b'\n', &self.bytes).map_or(0, |at| at + 1),
+            false => self.bytes.len(),
+        }
+    }
+
     /// Returns the stores after a write of only the first `taken` bytes, which leave the other bytes in the stream.
     /// None if the stream cannot be drained partially.
     pub fn partial_drain(&self, taken: usize) -> Option<Vec<MemoryStore>> {
@@ -126,6 +142,8 @@ mod tests {
             data_address: None,
             note: None,
             remainder_most,
+            by_lines: false,
+            unwritten: false,
         }
     }
 
@@ -146,5 +164,21 @@ mod tests {
         );
         assert!(of(parts.clone(), 3).partial_drain(2).is_none() && of(parts, 3).partial_drain(3).is_some());
         assert_eq!(of(Vec::new(), u64::MAX).partial_drain(2), None);
+    }
+
+    #[test]
+    fn a_stream_over_a_line_buffer_writes_its_complete_lines_early() {
+        let stream = |by_lines, found_by_search, unwritten| PendingBytes {
+            bytes: b"one\ntwo".to_vec(),
+            by_lines,
+            found_by_search,
+            unwritten,
+            data_address: Some(1),
+            ..of(Vec::new(), u64::MAX)
+        };
+        assert_eq!(stream(false, false, false).early_len(), 7);
+        assert_eq!(stream(true, false, false).early_len(), 4);
+        assert_eq!(stream(false, true, false).early_len(), 0, "it may be written already");
+        assert_eq!(stream(true, true, true).early_len(), 4);
     }
 }

@@ -4,24 +4,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::candidates::StreamCandidate;
+use crate::write_epoch::{WriteEpoch, WriteToken};
 
 /// A search costs at most 1 % of the time: the next one is due after 100 times the duration of the last one.
 const PAUSE: u32 = 100;
 const PAUSE_LEAST: Duration = Duration::from_millis(50);
+
+/// An object in the last snapshot.
+#[derive(Debug, Clone, Copy)]
+struct ObservedObject {
+    buffer: u64,
+    pending: u64,
+    /// The pending bytes changed while the buffer was the same, so the object was no stale copy.
+    changed: bool,
+    /// The token of the file; None if it is not open or no writes are known.
+    token: Option<WriteToken>,
+    /// The bytes were unwritten at this token.
+    unwritten: Option<WriteToken>,
+}
 
 /// The results of earlier snapshots.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchCache<Kind> {
     found: BTreeSet<(u64, Kind)>,
     next: Option<Instant>,
-    /// For each object its buffer, its pending bytes, and whether these ever changed while the buffer was the same.
-    /// An object that changed is no stale copy.
-    observed: BTreeMap<u64, (u64, u64, bool)>,
+    observed: BTreeMap<u64, ObservedObject>,
+    /// The process's writes before this snapshot; None if nobody counts them.
+    epoch: Option<WriteEpoch>,
 }
 
 impl<Kind> Default for SearchCache<Kind> {
     fn default() -> Self {
-        SearchCache { found: BTreeSet::new(), next: None, observed: BTreeMap::new() }
+        SearchCache { found: BTreeSet::new(), next: None, observed: BTreeMap::new(), epoch: None }
     }
 }
 
@@ -41,21 +55,51 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
         self.next = None;
     }
 
-    /// Records the candidates of this snapshot.
-    pub fn record(&mut self, candidates: &[StreamCandidate]) {
+    pub fn note_writes(&mut self, epoch: &WriteEpoch) {
+        self.epoch = Some(epoch.clone());
+    }
+
+    /// Records the candidates of this snapshot. `is_unwritten` tells whether nothing was ever written to the file of a
+    /// candidate.
+    pub fn record(
+        &mut self,
+        pid: u32,
+        candidates: &[StreamCandidate],
+        is_unwritten: impl Fn(&StreamCandidate) -> bool,
+    ) {
         let mut observed = BTreeMap::new();
         for one in candidates {
-            let now = (one.stream.buffer.address, one.stream.buffer.pending_bytes);
-            let before = self.observed.get(&one.at).filter(|before| before.0 == now.0);
-            let changed = before.is_some_and(|before| before.2 || before.1 != now.1);
-            observed.insert(one.at, (now.0, now.1, changed));
+            let (buffer, pending) = (one.stream.buffer.address, one.stream.buffer.pending_bytes);
+            let before = self.observed.get(&one.at).filter(|before| before.buffer == buffer);
+            let changed = before.is_some_and(|before| before.changed || before.pending != pending);
+            let token = self.epoch.as_ref().and_then(|epoch| epoch.token(pid, one.stream.buffer.fd));
+            let no_write = |before: &&ObservedObject| before.token == token;
+            let has_grown = |before: &ObservedObject| before.pending < pending;
+            let is_first = || self.epoch.as_ref().is_some_and(|epoch| epoch.none_yet) || is_unwritten(one);
+            let unwritten = match before.filter(no_write) {
+                Some(before) if has_grown(before) => token,
+                Some(before) if before.pending == pending => before.unwritten,
+                _ => None,
+            };
+            let unwritten = unwritten.or_else(|| token.filter(|_| is_first()));
+            observed.insert(one.at, ObservedObject { buffer, pending, changed, token, unwritten });
         }
         self.observed = observed;
     }
 
+    /// Tells whether the pending bytes of an object were seen to change.
+    pub fn has_changed(&self, address: u64) -> bool {
+        self.observed.get(&address).is_some_and(|observed| observed.changed)
+    }
+
+    /// Tells whether the pending bytes of an object are surely not written yet.
+    pub fn are_unwritten(&self, address: u64) -> bool {
+        let observed = self.observed.get(&address);
+        observed.is_some_and(|observed| observed.unwritten.is_some() && observed.unwritten == observed.token)
+    }
+
     /// Tells whether another of these objects was seen to change, and this one was not.
     pub fn is_stale_copy(&self, address: u64, all: &[u64]) -> bool {
-        let changes = |address: &u64| self.observed.get(address).is_some_and(|observed| observed.2);
-        !changes(&address) && all.iter().any(changes)
+        !self.has_changed(address) && all.iter().any(|address| self.has_changed(*address))
     }
 }

@@ -16,6 +16,8 @@ pub struct StreamBuffer {
     pub(crate) remainder_most: u64,
     pub(crate) data_address: Option<u64>,
     pub(crate) note: Option<CountWord>,
+    pub(crate) by_lines: bool,
+    pub(crate) unwritten: bool,
     /// Address of the word that changes at each write into the buffer, if it is known.
     pub(crate) watch_address: Option<u64>,
 }
@@ -32,6 +34,8 @@ impl StreamBuffer {
             remainder_most: u64::MAX,
             data_address: None,
             note: None,
+            by_lines: false,
+            unwritten: false,
             watch_address: None,
         }
     }
@@ -70,6 +74,8 @@ impl StreamBuffer {
             found_by_search,
             data_address: self.data_address,
             note: self.note,
+            by_lines: self.by_lines,
+            unwritten: self.unwritten,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The table of bytes that weir has written ahead of programs, which the programs must not write again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use weir_walkers::PendingBytes;
 
@@ -31,10 +31,18 @@ impl WrittenAhead {
     }
 }
 
+/// The number of a count, and the writes to each file (device and inode number) since it began.
+pub(crate) type CountedWrites = (u64, HashMap<(u64, u64), u64>);
+
 /// The written-ahead bytes by the process that owns the memory.
 #[derive(Debug, Default)]
 pub(crate) struct AheadTable {
     ahead: HashMap<u32, Vec<WrittenAhead>>,
+    /// The owners whose system calls weir counts although no bytes are written ahead.
+    watched: HashSet<u32>,
+    /// The writes of each owner whose threads stop at system calls.
+    counted: HashMap<u32, CountedWrites>,
+    last_number: u64,
     /// All bytes that were ever written ahead.
     pub total_bytes: u64,
 }
@@ -42,6 +50,41 @@ pub(crate) struct AheadTable {
 impl AheadTable {
     pub fn contains(&self, owner: u32) -> bool {
         self.ahead.contains_key(&owner)
+    }
+
+    /// Tells whether the threads of an owner stop at system calls.
+    pub fn stops_at_syscalls(&self, owner: u32) -> bool {
+        self.ahead.contains_key(&owner) || self.watched.contains(&owner)
+    }
+
+    /// Begins or ends to count the writes of an owner. At the beginning all its threads must be stopped.
+    pub fn watch(&mut self, owner: u32, watched: bool) {
+        match watched {
+            true => self.watched.insert(owner),
+            false => self.watched.remove(&owner),
+        };
+        self.update_count(owner);
+    }
+
+    fn update_count(&mut self, owner: u32) {
+        if !self.stops_at_syscalls(owner) {
+            self.counted.remove(&owner);
+        } else if !self.counted.contains_key(&owner) {
+            self.last_number += 1;
+            self.counted.insert(owner, (self.last_number, HashMap::new()));
+        }
+    }
+
+    /// Counts a write of an owner to a file.
+    pub fn count_write(&mut self, owner: u32, file: (u64, u64)) {
+        if let Some((_, writes)) = self.counted.get_mut(&owner) {
+            *writes.entry(file).or_default() += 1;
+        }
+    }
+
+    /// Returns the writes to each file, and the number of this count; None without a count.
+    pub fn counted_writes(&self, owner: u32) -> Option<&CountedWrites> {
+        self.counted.get(&owner)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -64,6 +107,7 @@ impl AheadTable {
         if streams.is_empty() {
             self.ahead.remove(&owner);
         }
+        self.update_count(owner);
     }
 
     pub fn streams(&self, owner: u32) -> impl Iterator<Item = &WrittenAhead> {
@@ -73,6 +117,8 @@ impl AheadTable {
     /// Removes a memory that has ended or has a new image.
     pub fn forget(&mut self, owner: u32) {
         self.ahead.remove(&owner);
+        self.watched.remove(&owner);
+        self.update_count(owner);
     }
 
     /// Keeps the streams that still hold their written bytes. The process must be stopped.
@@ -83,6 +129,7 @@ impl AheadTable {
                 self.ahead.remove(&owner);
             }
         }
+        self.update_count(owner);
     }
 
     pub fn owners(&self) -> Vec<u32> {

@@ -30,12 +30,13 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
     for one in tracees.pending(child, child) {
         let common = parent_pending.iter().any(|own| own.stream == one.stream && own.bytes == one.bytes);
         // Another thread may be changing a locked stream. Its bytes are left to the program, which doubles them.
-        if !common || one.locked == Some(true) {
+        let before = tracees.written_ahead.prefix_len(parent, one.stream, &one.bytes);
+        let new = one.bytes.get(before..one.early_len()).unwrap_or_default();
+        if !common || one.locked == Some(true) || new.is_empty() {
             continue;
         }
-        let before = tracees.written_ahead.prefix_len(parent, one.stream, &one.bytes);
         let Some(file) = tracees.open_ahead(parent, &thread, one.fd) else { continue };
-        let written = before + tracees.write_ahead(parent, &file, &one.bytes[before..]);
+        let written = before + tracees.write_ahead(parent, &file, new);
         for pid in [parent, child] {
             tracees.written_ahead.set(pid, WrittenAhead::of(&one, written));
         }

@@ -78,7 +78,7 @@ impl DelayHandler {
             ahead.max(tracees.inherited_len(pid, one))
         };
         let waiting: Vec<&PendingBytes> =
-            pending.iter().filter(|one| settled(one) < one.bytes.len()).collect();
+            pending.iter().filter(|one| settled(one) < one.early_len()).collect();
         snapshots.retain(|stream, _| waiting.iter().any(|one| one.stream == *stream));
         let mut due = false;
         let mut cpu_times: Option<HashMap<u32, u64>> = None;
@@ -97,6 +97,9 @@ impl DelayHandler {
                 }
             }
         }
+        let is_unsure =
+            |one: &PendingBytes| one.found_by_search && one.data_address.is_some() && one.early_len() == 0;
+        watch(tracees, pid, pending.iter().any(is_unsure), pending.iter().any(|one| one.found_by_search));
         if due {
             drain_process(tracees, pid, tid, snapshots);
         } else if self.ticks.is_multiple_of(RECLAIM_TICKS) && tracees.written_ahead.contains(pid) {
@@ -126,6 +129,20 @@ impl LifecycleHandler for DelayHandler {
     }
 }
 
+/// Counts the writes of a process to each file, as long as a search finds streams in it of which it does not know whether
+/// their bytes are written.
+fn watch(tracees: &mut Tracees, pid: u32, begins: bool, goes_on: bool) {
+    let is_counted = tracees.written_ahead.counted_writes(pid).is_some();
+    if begins && !is_counted {
+        if tracees.hold(pid) {
+            tracees.written_ahead.watch(pid, true);
+        }
+        tracees.release(pid);
+    } else if !goes_on && is_counted {
+        tracees.written_ahead.watch(pid, false);
+    }
+}
+
 /// Stops the process and writes the pending bytes of its snapshots.
 fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut HashMap<u64, PendingSnapshot>) {
     if tracees.hold(pid) {
@@ -138,9 +155,11 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
             let Some(snapshot) = snapshot else { continue };
             let most = match &activity {
                 ThreadActivity::Writing => continue,
-                ThreadActivity::Blocked | ThreadActivity::InCalls => one.bytes.len(),
+                // The walker has shown that they are complete and not written.
+                _ if one.found_by_search => one.early_len(),
+                ThreadActivity::Blocked | ThreadActivity::InCalls => one.early_len(),
                 ThreadActivity::Running(tids) if has_moved_on(tracees, pid, tids, snapshot, one) => {
-                    snapshot.bytes.len()
+                    snapshot.bytes.len().min(one.early_len())
                 }
                 ThreadActivity::Running(_) => {
                     snapshot.renew(tracees, pid, one);

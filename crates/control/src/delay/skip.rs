@@ -4,6 +4,7 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::{self, SyscallStop, same_file};
 use weir_sys::syscalls;
+use weir_walkers::WriteEpoch;
 
 use super::ahead_table::WrittenAhead;
 #[cfg(target_arch = "x86_64")]
@@ -56,8 +57,11 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
     if number == libc::SYS_lseek && args[1] == 0 && args[2] == libc::SEEK_CUR as u64 {
         return position_query(tracees, owner, tid, args);
     }
-    if syscalls::is_foreign(arch, number as u64) || !(number == libc::SYS_write || number == libc::SYS_writev)
-    {
+    if syscalls::is_foreign(arch, number as u64) {
+        return None;
+    }
+    count_write(tracees, owner, tid, number, &args);
+    if !(number == libc::SYS_write || number == libc::SYS_writev) {
         return None;
     }
     let memory = ProcessMemory { pid: tid };
@@ -82,6 +86,14 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
         saved_vector = Some(shorten_vector(tid, &memory, &args, &parts, skipped_bytes));
     }
     Some(SkippedCall { args, skipped_bytes, suppressed, position_offset: 0, is_vector, saved_vector })
+}
+
+/// Counts a call that writes to a file.
+fn count_write(tracees: &mut Tracees, owner: u32, tid: u32, number: i64, args: &[u64; 6]) {
+    let output = syscalls::op(number).filter(|op| op.writes()).and_then(|op| syscalls::output(op, args));
+    if let Some(file) = output.and_then(|fd| WriteEpoch::file(tid, fd)) {
+        tracees.written_ahead.count_write(owner, file);
+    }
 }
 
 /// Handles lseek(fd, 0, SEEK_CUR): the program must see its offset without the written-ahead bytes.

@@ -1,34 +1,54 @@
-//! As `single_step_test`, of programs in C and C++.
+//! As `single_step_test`, of programs in C, C++ and Rust.
 
 use std::ffi::OsString;
 use std::process::Command;
 
 use super::single_step_test::{check_flushes, expected_output, program, skip};
 
-/// The check interval for C++, where each check is a replay.
-const CPP_CHECK_INTERVAL: u64 = 31;
+/// The check interval for C++ and Rust, where each check is a replay.
+const REPLAY_CHECK_INTERVAL: u64 = 31;
 
 fn cpp_program(flags: &[&str], same: bool, to_pipe: bool) {
-    const BUFFER: usize = 100;
+    replayed_program(&["g++", "-O2"], "flushes.cc", 100, flags, same, to_pipe);
+}
+
+fn rust_program(flags: &[&str], same: bool, to_pipe: bool) {
+    replayed_program(&["rustc", "--edition=2024", "-g"], "flushes.rs", 256, flags, same, to_pipe);
+}
+
+fn replayed_program(
+    compiler: &[&str],
+    source: &str,
+    buffer: usize,
+    flags: &[&str],
+    same: bool,
+    to_pipe: bool,
+) {
     let folder = tempfile::tempdir().expect("a directory");
     let built = folder.path().join("flushes");
-    let mut command = Command::new("g++");
-    command.args(["-O2", "-o"]).arg(&built).arg(program("flushes.cc")).args(flags);
+    let mut command = Command::new(compiler[0]);
+    command.args(&compiler[1..]).arg("-o").arg(&built).arg(program(source)).args(flags);
     match command.status() {
         Ok(status) => assert!(status.success(), "{command:?}"),
-        Err(why) => return skip(&format!("g++: {why}")),
+        Err(why) => return skip(&format!("{}: {why}", compiler[0])),
     }
     let words = [
         built.display().to_string(),
         folder.path().join("counter").display().to_string(),
         if same { "same" } else { "counted" }.to_string(),
-        BUFFER.to_string(),
+        buffer.to_string(),
     ];
     let mut lines = vec![(114, 0)];
-    lines.extend((0..8).map(|each| (1, 3 * BUFFER + each)));
+    lines.extend((0..8).map(|each| (1, 3 * buffer + each)));
     lines.push((2, 0));
     let expected = expected_output(same, &lines);
-    check_flushes(words.map(OsString::from).to_vec(), folder.path(), to_pipe, CPP_CHECK_INTERVAL, expected);
+    check_flushes(
+        words.map(OsString::from).to_vec(),
+        folder.path(),
+        to_pipe,
+        REPLAY_CHECK_INTERVAL,
+        expected,
+    );
 }
 
 #[test]
@@ -44,6 +64,16 @@ fn cpp_same() {
 #[test]
 fn cpp_static() {
     cpp_program(&["-static", "-s"], false, true);
+}
+
+#[test]
+fn rust_counted() {
+    rust_program(&["-O"], false, true);
+}
+
+#[test]
+fn rust_same() {
+    rust_program(&["-O"], true, false);
 }
 
 fn c_program(compiler: &[&str], same: bool, to_pipe: bool, mode: &str) {

@@ -144,7 +144,7 @@ impl SteppedProgram {
             },
         };
         let mut rescued = self.written[..self.written.len() - unwritten].to_vec();
-        rescued.extend(streams.into_iter().filter(|one| one.fd == 1).flat_map(|one| one.bytes));
+        rescued.extend(streams.into_iter().filter(|one| one.fd != 2).flat_map(|one| one.bytes));
         let mut complete = [0; 8];
         self.counter.read_exact_at(&mut complete, 0).expect("the counter");
         let complete = u64::from_le_bytes(complete) as usize;

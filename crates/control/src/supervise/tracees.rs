@@ -11,7 +11,7 @@ use weir_sys::proc;
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
-use weir_walkers::{PENDING_MOST, PendingBytes, Walker};
+use weir_walkers::{PENDING_MOST, PendingBytes, Walker, WriteEpoch};
 
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
@@ -74,6 +74,7 @@ impl Tracees {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.update_walkers(tid);
         }
+        self.note_writes(pid);
         self.pending_in_memory(pid, &ProcessMemory { pid: tid })
     }
 
@@ -96,7 +97,20 @@ impl Tracees {
             let text = "more than 64 MiB are pending in its streams: weir leaves out streams that do not fit";
             self.add_limitation(format!("{}: {text}", proc::label(pid)));
         }
-        pending.streams.into_iter().filter(|one| !one.found_by_search).collect()
+        pending.streams.into_iter().filter(|one| !one.found_by_search || one.data_address.is_some()).collect()
+    }
+
+    /// Tells the walkers of a process which writes it has made.
+    fn note_writes(&self, pid: u32) {
+        let Some(process) = self.processes.get(&pid) else { return };
+        let Some(writes) = self.write_count(pid) else { return };
+        let counted = self.written_ahead.counted_writes(pid);
+        let epoch = WriteEpoch {
+            none_yet: writes == 0 && !process.forked,
+            all: (counted.map_or(0, |counted| counted.0), writes),
+            by_file: counted.map(|counted| counted.1.clone()),
+        };
+        process.walkers.iter().for_each(|walker| walker.note_writes(&epoch));
     }
 
     /// Returns the streams of a process that a walker finds without pending bytes.
@@ -177,7 +191,7 @@ impl Tracees {
     /// Tells whether the process's threads stop at system calls, to skip bytes that were written ahead.
     pub(crate) fn stops_at_syscalls(&self, pid: u32) -> bool {
         let process = self.processes.get(&pid);
-        process.is_some_and(|process| self.written_ahead.contains(process.memory_owner))
+        process.is_some_and(|process| self.written_ahead.stops_at_syscalls(process.memory_owner))
     }
 
     pub(crate) fn thread_stops_at_syscalls(&self, tid: u32) -> bool {

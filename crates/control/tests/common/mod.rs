@@ -32,15 +32,18 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// Compiles tests/programs/`source`, in C or C++. Without the compiler it notes the skipped test and returns None.
+/// Compiles tests/programs/`source`, in C, C++ or Rust. Without the compiler it notes the skipped test and returns None.
 pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<PathBuf> {
     let (stem, language) = source.split_once('.').expect("a file name");
-    let standard = if language == "c" { "-std=gnu11" } else { "-std=gnu++17" };
+    let flags: &[&str] = match language {
+        "c" => &["-std=gnu11", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"],
+        "cc" => &["-std=gnu++17", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"],
+        _ => &["--edition=2024", "-g", "-o"],
+    };
     let program = folder.join(format!("{stem}-{}", build.name));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let mut command = Command::new(build.compiler);
-    command.args([standard, "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"]);
-    match command.arg(&program).arg(file).args(build.flags).status() {
+    match command.args(flags).arg(&program).arg(file).args(build.flags).status() {
         Ok(status) => assert!(status.success(), "{command:?}"),
         Err(why) => {
             skip(test, &format!("{}: {why}", build.compiler));
@@ -55,6 +58,16 @@ pub const CPP_BUILDS: [Build; 3] = [
     Build { name: "libstdc++", compiler: "g++", flags: &[] },
     Build { name: "libstdc++-static", compiler: "g++", flags: &["-static"] },
     Build { name: "libstdc++-stripped", compiler: "g++", flags: &["-static", "-s"] },
+];
+
+/// The kinds of Rust programs that the supervisor must work for.
+pub const RUST_BUILDS: [Build; 2] = [
+    Build { name: "rust", compiler: "rustc", flags: &["-O"] },
+    Build {
+        name: "rust-abort",
+        compiler: "rustc",
+        flags: &["-O", "-Cpanic=abort", "-Clto=fat", "-Ccodegen-units=1"],
+    },
 ];
 
 /// Notes a test that this machine cannot run in the file $WEIR_SKIPS.

@@ -158,7 +158,7 @@ impl Walker for GoStreams {
         let objects = cache.objects(|| self.objects(memory, &validator));
         let candidates_now: Vec<StreamCandidate> =
             objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind)).collect();
-        cache.record(&candidates_now);
+        cache.record(self.pid, &candidates_now, |_| false);
         let used = LazyCell::new(|| stacks::read(memory, self.goroutines));
         candidates::resolve(candidates_now, |one, all| {
             let all = candidates::addresses(all);

@@ -3,8 +3,7 @@
 //!
 //! No list leads to the objects, so the walker searches the heap and the stacks for their form. It accepts an object
 //! if its descriptor is open for the direction, its size is one that the allocator returned or the library's default,
-//! and no copy of the object contradicts it. The buffers cannot be drained from outside: their state may be in
-//! registers too.
+//! and no copy of the object contradicts it. See [`Drainable`] for what makes it safe to write their bytes.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,14 +14,14 @@ use weir_sys::memory::Memory;
 
 use super::layouts::RustLayouts;
 use super::stacks;
-use super::validate::BufferValidator;
-use crate::Walker;
+use super::validate::{self, BufferValidator};
 use crate::candidates::{self, StreamCandidate};
 use crate::copied_memory::STREAMS_MOST;
 use crate::heap_search::touched;
 use crate::open_descriptors::OpenDescriptors;
 use crate::search_cache::SearchCache;
 use crate::stream_buffer::{self, StreamBuffer};
+use crate::{Walker, WriteEpoch};
 
 /// The walker of a program's own buffers.
 #[derive(Debug)]
@@ -33,6 +32,8 @@ pub(crate) struct RustBuffers {
     pub stdout: Option<u64>,
     /// Each object has an address and the index of its layout.
     pub cache: RefCell<SearchCache<usize>>,
+    /// The process has the memory and the files of its parent.
+    pub forked: bool,
 }
 
 impl RustBuffers {
@@ -79,14 +80,20 @@ impl Walker for RustBuffers {
             open_for: &open_for,
             kept,
         };
-        let unused = stacks::unused(self.pid);
-        let is_used = |at: u64| !unused.iter().any(|(low, high)| (*low..*high).contains(&at));
         let mut cache = self.cache.borrow_mut();
-        let objects = cache.objects(|| self.objects(memory, &validator));
+        let objects = cache.objects(|| self.objects(memory, &validator)).clone();
+        if objects.is_empty() {
+            return Vec::new();
+        }
+        let stacks = stacks::read(self.pid);
+        let is_used = |at: u64| !stacks.iter().any(|stack| stack.is_unused(at));
         let used = objects.iter().filter(|(at, _)| is_used(*at));
         let candidates_now: Vec<StreamCandidate> =
             used.filter_map(|&(at, number)| validator.candidate(at, &self.layouts.all[number])).collect();
-        cache.record(&candidates_now);
+        let is_first = |one: &StreamCandidate| !self.forked && descriptors.is_unwritten(one.stream.buffer.fd);
+        cache.record(self.pid, &candidates_now, is_first);
+        let drainable = Drainable { layouts: &self.layouts, memory, stacks: &stacks, cache: &cache };
+        let (sure, unwritten) = (drainable.buffers(&candidates_now), drainable.unwritten(&candidates_now));
         // Until the first write to the file the number of pending bytes only grows, so the smaller one is stale.
         let has_fewer = |one: &StreamCandidate, all: &[StreamCandidate]| {
             let more =
@@ -96,7 +103,14 @@ impl Walker for RustBuffers {
         let is_stale = |one: &StreamCandidate, all: &[StreamCandidate]| {
             cache.is_stale_copy(one.at, &candidates::addresses(all)) || has_fewer(one, all)
         };
-        owned(candidates::resolve(candidates_now, is_stale))
+        let mut found = owned(candidates::resolve(candidates_now, is_stale));
+        for one in &mut found {
+            one.unwritten = one.note.is_some_and(|note| unwritten.contains(&note.address));
+            if !one.unwritten && !sure.contains(&one.buffer.address) {
+                (one.data_address, one.note) = (None, None);
+            }
+        }
+        found
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
@@ -105,10 +119,68 @@ impl Walker for RustBuffers {
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
         let (layouts, cache) = (Arc::clone(&self.layouts), self.cache.clone());
-        Some(Box::new(RustBuffers { pid: child, layouts, stdout: self.stdout, cache }))
+        Some(Box::new(RustBuffers { pid: child, layouts, stdout: self.stdout, cache, forked: true }))
+    }
+
+    fn note_writes(&self, epoch: &WriteEpoch) {
+        self.cache.borrow_mut().note_writes(epoch);
     }
 
     fn search_again(&self) {
         self.cache.borrow_mut().invalidate();
     }
+}
+
+/// Decides which objects are so surely the program's live writers that weir writes their bytes.
+///
+/// Weir never changes these objects: a compiler may keep the number of pending bytes in a register or as a constant, and
+/// store it later. It writes the bytes ahead of the program, whose own write of them begins at the buffer's address and is
+/// skipped. So the only condition is that the bytes before the number in memory are the next ones that this buffer
+/// writes. While the program runs, [`crate::write_epoch`] shows it. At its end a writer that was not observed counts if
+/// its buffer is allocated and no other writer claims its descriptor.
+struct Drainable<'a> {
+    layouts: &'a RustLayouts,
+    memory: &'a dyn Memory,
+    stacks: &'a [stacks::ThreadStack],
+    cache: &'a SearchCache<usize>,
+}
+
+impl Drainable<'_> {
+    /// Returns the addresses of the buffers that can be written at the program's end.
+    fn buffers(&self, all: &[StreamCandidate]) -> BTreeSet<u64> {
+        let sure = |one: &&StreamCandidate| {
+            self.is_allocated(one) && self.has_number(one) && owns_descriptor(one, all)
+        };
+        let known = all.iter().filter(|_| !self.layouts.has_lookalike);
+        known.filter(sure).map(|one| one.stream.buffer.address).collect()
+    }
+
+    /// Returns the addresses of the numbers of bytes that are surely not written.
+    fn unwritten(&self, all: &[StreamCandidate]) -> BTreeSet<u64> {
+        let sure = |one: &&StreamCandidate| self.cache.are_unwritten(one.at) && self.has_number(one);
+        let known = all.iter().filter(|_| !self.layouts.has_lookalike);
+        known.filter(sure).filter_map(|one| Some(one.stream.note?.address)).collect()
+    }
+
+    fn is_allocated(&self, one: &StreamCandidate) -> bool {
+        let buffer = &one.stream.buffer;
+        validate::chunk_is_used(self.memory, buffer.address, buffer.buffer_bytes) == Some(true)
+    }
+
+    /// Tells whether memory has the number of bytes. Of a writer on the stack whose address no function has got yet it
+    /// can be missing, unless a call can panic before it changes; so weir waits until it has changed.
+    fn has_number(&self, one: &StreamCandidate) -> bool {
+        let is_local = || self.stacks.iter().any(|stack| stack.contains(one.at));
+        let can_miss = || !self.layouts.unwinds || one.stream.buffer.pending.last() == Some(&0);
+        self.cache.has_changed(one.at) || !is_local() || !can_miss()
+    }
+}
+
+/// Tells whether no other writer claims the same descriptor, except the standard ones.
+fn owns_descriptor(one: &StreamCandidate, all: &[StreamCandidate]) -> bool {
+    let (fd, address) = (one.stream.buffer.fd, one.stream.buffer.address);
+    let rivals = |other: &StreamCandidate| {
+        other.stream.note.is_some() && other.stream.buffer.fd == fd && other.stream.buffer.address != address
+    };
+    (0..=2).contains(&fd) || !all.iter().any(rivals)
 }

@@ -1,10 +1,11 @@
 //! Memory layouts of `std::io::BufWriter` and `BufReader` from the program's debug information: the compiler chooses
 //! the order of their fields.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 
 use gimli::{AttributeValue, EndianSlice, LittleEndian, UnitOffset, constants};
-use weir_sys::elf::ElfFile;
+use weir_sys::elf::{ElfFile, ElfSections};
 
 /// Bounds the time to read the debug information.
 const INFO_MOST: u64 = 24 << 20;
@@ -55,6 +56,11 @@ pub(crate) struct RustLayouts {
     pub all: Vec<RustLayout>,
     /// The program has LineWriters.
     pub lines: bool,
+    /// A panic unwinds the stack. Each call that can panic then keeps the fields of a writer in memory, because the
+    /// unwinding drops the writer.
+    pub unwinds: bool,
+    /// A type of the program has a vector and a file at the same distance as a BufWriter.
+    pub has_lookalike: bool,
 }
 
 type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
@@ -73,8 +79,13 @@ pub(crate) fn of(file: File) -> Option<RustLayouts> {
     if !has(b"BufWriter<") && !has(b"BufReader<") {
         return None;
     }
-    let layouts = read(&dwarf);
+    let mut layouts = read(&dwarf);
+    layouts.unwinds = has_symbol(&sections, b"_Unwind_RaiseException");
     (!layouts.all.is_empty()).then_some(layouts)
+}
+
+fn has_symbol(sections: &ElfSections, name: &[u8]) -> bool {
+    [true, false].iter().any(|dynamic| sections.any_symbol(*dynamic, |one| one == name) == Some(true))
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
@@ -83,13 +94,21 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 
 fn read(dwarf: &gimli::Dwarf<DwarfSlice>) -> RustLayouts {
     let mut found = RustLayouts::default();
+    // The distances from a vector of bytes to a file in other types than BufWriter.
+    let mut lookalikes = BTreeSet::new();
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
-        let _broken = DebugUnit { dwarf, unit: &unit }.add_to(&mut found);
+        let _broken = DebugUnit { dwarf, unit: &unit }.add_to(&mut found, &mut lookalikes);
     }
+    let is_writer = |one: &&RustLayout| one.used.is_none();
+    let distance = |one: &RustLayout| one.inner_at.wrapping_sub(one.capacity.min(one.data).min(one.length));
+    found.has_lookalike = found.all.iter().filter(is_writer).any(|one| lookalikes.contains(&distance(one)));
     found
 }
+
+/// The types that consist of a vector of bytes.
+const VECTORS: [&str; 2] = ["Vec<u8, alloc::alloc::Global>", "String"];
 
 struct DebugUnit<'a> {
     dwarf: &'a gimli::Dwarf<DwarfSlice<'a>>,
@@ -100,7 +119,7 @@ struct DebugUnit<'a> {
 type StructField<'a> = (&'a str, usize, UnitOffset);
 
 impl<'a> DebugUnit<'a> {
-    fn add_to(&self, found: &mut RustLayouts) -> gimli::Result<()> {
+    fn add_to(&self, found: &mut RustLayouts, lookalikes: &mut BTreeSet<usize>) -> gimli::Result<()> {
         let mut entries = self.unit.entries();
         while let Some(entry) = entries.next_dfs()? {
             if entry.tag() != constants::DW_TAG_structure_type {
@@ -116,9 +135,41 @@ impl<'a> DebugUnit<'a> {
                 (_, Some(inner)) => self.reader(entry.offset(), inner),
                 _ => None,
             };
+            if !name.starts_with("BufWriter<") {
+                lookalikes.extend(self.distances(entry.offset()));
+            }
             found.all.extend(layout.filter(|one| !found.all.contains(one)));
         }
         Ok(())
+    }
+
+    /// Returns the distances from a vector of bytes to a file in a structure.
+    fn distances(&self, at: UnitOffset) -> Vec<usize> {
+        let members = self.members(at);
+        if members.len() < 2 {
+            return Vec::new();
+        }
+        let vectors = members.iter().filter(|one| VECTORS.contains(&self.type_name(one.2)));
+        let files = |vector: usize| {
+            let files = members.iter().filter(|one| self.is_descriptor(one));
+            files.map(move |file| file.1.wrapping_sub(vector)).collect::<Vec<_>>()
+        };
+        vectors.flat_map(|vector| files(vector.1)).collect()
+    }
+
+    /// Tells whether a field is a file, or a number that is named as a descriptor.
+    fn is_descriptor(&self, (name, _, of_type): &StructField) -> bool {
+        match self.type_name(*of_type) {
+            "File" | "ChildStdin" | "TcpStream" | "UnixStream" | "OwnedFd" | "PipeWriter" => true,
+            "i32" => name.contains("fd"),
+            _ => false,
+        }
+    }
+
+    /// Returns the name of a type without its path; empty if it has none.
+    fn type_name(&self, at: UnitOffset) -> &'a str {
+        let entry = self.unit.entry(at).ok();
+        entry.and_then(|entry| self.text(entry.attr_value(constants::DW_AT_name)?)).unwrap_or("")
     }
 
     fn text(&self, value: AttributeValue<DwarfSlice<'a>>) -> Option<&'a str> {

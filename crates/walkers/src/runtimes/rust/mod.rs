@@ -58,8 +58,20 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     unreached: &[
         UnreachedBuffers {
             name: "a BufWriter",
+            options: &["--stdout none", "--stdout line"],
+            possible: |sections| has_buf_writer(sections) && has_types(sections),
+            is_drained: true,
+        },
+        UnreachedBuffers {
+            name: "a BufWriter",
+            options: &["--fix-fork"],
+            possible: |sections| has_buf_writer(sections) && has_types(sections),
+            is_drained: false,
+        },
+        UnreachedBuffers {
+            name: "a BufWriter, because the program has no debug information (-g),",
             options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork"],
-            possible: has_buf_writer,
+            possible: |sections| has_buf_writer(sections) && !has_types(sections),
             is_drained: false,
         },
         UnreachedBuffers {
@@ -91,6 +103,11 @@ fn has_buf_writer(sections: &ElfSections) -> bool {
     sections.any_symbol(false, own).unwrap_or(true)
 }
 
+/// Tells whether the program has the debug information that describes its writers.
+fn has_types(sections: &ElfSections) -> bool {
+    sections.has(".debug_info")
+}
+
 fn hides_stdout(sections: &ElfSections) -> bool {
     let stdout = |name: &[u8]| elf_image::is_rust_stdout(&[name, b"\0"].concat());
     !sections.any_symbol(false, stdout).unwrap_or(false)
@@ -107,7 +124,13 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     match layouts {
         Some(layouts) => found.add(
             region.start,
-            Box::new(RustBuffers { pid: process.pid, layouts, stdout, cache: RefCell::default() }),
+            Box::new(RustBuffers {
+                pid: process.pid,
+                layouts,
+                stdout,
+                cache: RefCell::default(),
+                forked: false,
+            }),
         ),
         None if executable.rust || executable.rust_without_types => {
             found.add_unreadable_buffers(region.start, WITHOUT_TYPES);

@@ -1,5 +1,4 @@
-//! Returns the unused part of each thread's stack. The stack pointer of a running thread is unknown, so its whole
-//! stack counts as used.
+//! The stacks of a process's threads. The stack pointer of a running thread is unknown, so its stack is not listed.
 
 use weir_sys::maps::{MappingKind, regions};
 use weir_sys::proc;
@@ -7,16 +6,36 @@ use weir_sys::proc;
 /// The red zone of the x86-64 ABI: a leaf function may use this much beyond the end of the stack.
 const RED_ZONE: u64 = 128;
 
-/// The unused part of each thread's stack. A thread that runs does not say where its stack ends; all of it counts
-/// as used then.
-pub(super) fn unused(pid: u32) -> Vec<(u64, u64)> {
+/// The stack of one thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ThreadStack {
+    low: u64,
+    /// The lowest address in use.
+    used: u64,
+    high: u64,
+}
+
+impl ThreadStack {
+    pub fn contains(&self, address: u64) -> bool {
+        (self.low..self.high).contains(&address)
+    }
+
+    /// Tells whether an address is in the part that no function uses now.
+    pub fn is_unused(&self, address: u64) -> bool {
+        (self.low..self.used).contains(&address)
+    }
+}
+
+/// Returns the stacks of a process's threads. A thread that runs does not say where its stack is.
+pub(super) fn read(pid: u32) -> Vec<ThreadStack> {
     let regions = regions(pid);
-    let part = |end: u64| {
-        let stack = regions.iter().find(|one| (one.start..one.end).contains(&end))?;
+    let stack = |pointer: u64| {
+        let stack = regions.iter().find(|one| (one.start..one.end).contains(&pointer))?;
         let is_stack = stack.writable && matches!(stack.kind, MappingKind::Stack | MappingKind::Anonymous);
-        is_stack.then(|| (stack.start, end.saturating_sub(RED_ZONE)))
+        let used = pointer.saturating_sub(RED_ZONE);
+        is_stack.then_some(ThreadStack { low: stack.start, used, high: stack.end })
     };
-    proc::threads(pid).into_iter().filter_map(|tid| part(stack_pointer(pid, tid)?)).collect()
+    proc::threads(pid).into_iter().filter_map(|tid| stack(stack_pointer(pid, tid)?)).collect()
 }
 
 /// Returns the stack pointer of a waiting thread, the last but one number in `/proc/PID/task/TID/syscall`.

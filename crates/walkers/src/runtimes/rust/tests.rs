@@ -31,13 +31,14 @@ const READER: RustLayout = RustLayout {
 fn writer() -> Vec<u64> {
     let mut words = vec![0; 80];
     words[..4].copy_from_slice(&[256, BASE + 8 * 40, 5, 3 << 32]);
-    words[39] = 272 | 1;
+    (words[39], words[73]) = (272 | 1, 1);
     words[40] = u64::from_le_bytes(*b"hello...");
     words
 }
 
 fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {
-    let (memory, layouts) = (TestMemory::of(words), RustLayouts { all: vec![WRITER], lines: false });
+    let (memory, layouts) =
+        (TestMemory::of(words), RustLayouts { all: vec![WRITER], ..RustLayouts::default() });
     let open_for = |fd, writes| [1, 3].contains(&fd) && writes;
     let validator =
         BufferValidator { memory: &memory, layouts: &layouts, stdout: None, open_for: &open_for, kept: 100 };
@@ -56,12 +57,13 @@ fn a_writer_is_accepted_if_all_its_fields_agree() {
         (1, 1),           // a buffer that is nowhere
         (1, BASE + 8),    // one that malloc did not give out
         (2, 257),         // more pending than there is room
-        (3, 3 << 32 | 1), // a write panicked
+        (3, 3 << 32 | 2), // a flag that is none
         (3, 4 << 32),     // a descriptor that is not open
         (3, 1 << 32),     // standard output, which nobody owns
         (3, u64::MAX),    // none
         (39, 256 | 1),    // a smaller piece
         (39, 320 | 1),    // a larger one
+        (73, 0),          // one that was freed
     ];
     for (word, value) in wrong {
         let mut words = writer();
@@ -75,7 +77,7 @@ proptest! {
 
     #[test]
     fn random_memory_is_handled(words in hostile_words(400)) {
-        let layouts = RustLayouts { all: vec![WRITER, STDOUT, READER], lines: true };
+        let layouts = RustLayouts { all: vec![WRITER, STDOUT, READER], lines: true, ..RustLayouts::default() };
         let memory = TestMemory::of(&words);
         let stdout = Some(BASE + 800);
         let validator = BufferValidator { memory: &memory, layouts: &layouts, stdout, open_for: &|_, _| true, kept: 256 };

@@ -8,6 +8,7 @@ use super::STDOUT_BYTES;
 use super::layouts::{BufferTarget, OBJECT_BYTES, RustLayout, RustLayouts};
 use crate::candidates::StreamCandidate;
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::pending_bytes::CountWord;
 use crate::stream_buffer::StreamBuffer;
 
 /// Default sizes of a BufWriter or BufReader, and of a LineWriter.
@@ -37,7 +38,7 @@ impl RustLayout {
         }
         let data = word(object, self.data);
         (1 << 16..1 << 56).contains(&data)
-            && self.panicked.is_none_or(|at| object[at] == 0)
+            && self.panicked.is_none_or(|at| object[at] <= 1)
             && self.used.is_none_or(|at| word(object, at) <= word(object, self.length))
             // An empty reader looks like much other data, so only the default size counts.
             && (self.used.is_none() || word(object, self.length) > 0 || capacity == USUAL)
@@ -60,7 +61,13 @@ impl BufferValidator<'_> {
     pub fn candidate(&self, at: u64, layout: &RustLayout) -> Option<StreamCandidate> {
         let copy = structure::<OBJECT_BYTES>(self.memory, at)?;
         let mut stream = read_stable(self.memory, at, copy, |object| self.read(object, layout))?;
-        stream.watch_address = layout.used.is_none().then_some(at + layout.length as u64);
+        if layout.used.is_none() {
+            let count = at + layout.length as u64;
+            stream.watch_address = Some(count);
+            stream.note = Some(CountWord { address: count, when_written: 0 });
+            stream.data_address = Some(stream.buffer.address);
+            stream.by_lines = layout.inner == BufferTarget::Stdout;
+        }
         // A used reader is empty only at the end of its input.
         let length = self.memory.u64(at + layout.length as u64)?;
         Some(StreamCandidate { at, untouched: layout.used.is_some() && length == 0, stream })
@@ -97,7 +104,10 @@ impl BufferValidator<'_> {
                 found.unread = read_content(self.memory, data + used, found.unread_bytes, UNREAD_KEPT)?;
             }
         }
-        Some(StreamBuffer::of(found))
+        let mut stream = StreamBuffer::of(found);
+        // The flag is set during each write.
+        stream.locked = layout.panicked.map(|at| object[at] != 0);
+        Some(stream)
     }
 
     fn descriptor(&self, object: &[u8], layout: &RustLayout) -> Option<i32> {
@@ -124,13 +134,24 @@ impl BufferValidator<'_> {
         }
     }
 
-    /// Tells whether an allocator returned a buffer of this size. glibc's malloc stores the size in front of the
-    /// memory; with other allocators only the default sizes are accepted.
+    /// Tells whether an allocator can have returned a buffer of this size. With other allocators than glibc's only the
+    /// default sizes are accepted.
     fn was_allocated(&self, data: u64, capacity: u64) -> bool {
-        const MAPPED: u64 = 2;
-        let size = self.memory.u64(data - 8).unwrap_or(0);
-        let (bytes, room) = (size & !7, if size & MAPPED == 0 { 32 } else { 8192 });
-        let fits = bytes.is_multiple_of(16) && (capacity + 8..capacity + 8 + room).contains(&bytes);
-        fits || [USUAL, USUAL_OF_LINES].contains(&capacity)
+        let is_usual = [USUAL, USUAL_OF_LINES].contains(&capacity);
+        chunk_is_used(self.memory, data, capacity).unwrap_or(is_usual)
     }
+}
+
+/// Tells whether glibc's malloc returned a buffer of this size and it is not freed; None if malloc did not return it.
+/// malloc stores the size in front of the memory, and behind it whether the memory is used. The smallest sizes look used
+/// after free(3), too.
+pub(super) fn chunk_is_used(memory: &dyn Memory, data: u64, capacity: u64) -> Option<bool> {
+    const USED: u64 = 1;
+    const MAPPED: u64 = 2;
+    let size = memory.u64(data - 8)?;
+    let (bytes, is_mapped) = (size & !7, size & MAPPED != 0);
+    let room = if is_mapped { 8192 } else { 32 };
+    let fits = bytes.is_multiple_of(16) && (capacity + 8..capacity + 8 + room).contains(&bytes);
+    let is_used = || memory.u64((data - 8).checked_add(bytes)?).map(|next| next & USED != 0);
+    if fits { Some(is_mapped || is_used()?) } else { None }
 }
