@@ -11,6 +11,8 @@ const BOTTOM: f64 = 42.0;
 const LEFT: f64 = 62.0;
 /// Room for half of the last label of the horizontal axis.
 const RIGHT: f64 = 24.0;
+/// Width of a character of a note in pixels. Notes have 11 pixels.
+const NOTE_CHARACTER: f64 = 6.0;
 
 /// A line at a value of the horizontal axis that readers know, such as the size of a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,7 +84,10 @@ impl Chart {
         let Some(x) = self.x(from) else { return };
         let [_, top, right, bottom] = self.area();
         self.svg.rect("plateau", [x, top], [right - x, bottom - top], None);
-        self.svg.text("note", [right - 5.0, top + 14.0], "end", label);
+        // A label that is wider than the shaded part would seem to name more.
+        if label.chars().count() as f64 * NOTE_CHARACTER < right - x - 5.0 {
+            self.svg.text("note", [right - 5.0, top + 14.0], "end", label);
+        }
     }
 
     /// Shades the part of the canvas between two values of the vertical axis.

@@ -4,7 +4,7 @@ use super::{NARROW, Svg};
 use crate::scale::{Axis, Scale};
 
 /// Width of a character of a label in pixels, for the room that labels get. Labels have 12 pixels.
-const CHARACTER: f64 = 6.7;
+const CHARACTER: f64 = 7.2;
 /// Largest share of the width for labels beside the marks.
 const LABELS_MOST: f64 = 0.4;
 /// Room at the right for a figure.

@@ -42,16 +42,15 @@ pub fn heat(section: &Section, prefix: &str) -> Option<Picture> {
             let Some(column) = sizes.iter().position(|size| *size == row.record_bytes) else { continue };
             let top = section.series(row) as f64 * pitch + if above { 18.0 } else { 0.0 };
             let x = left + column as f64 * cell;
-            // The best is pale; each factor has the same step of colour.
-            let depth = 0.08 + 0.92 * (vs.value.max(1.0).ln() / most.ln().max(f64::MIN_POSITIVE)).min(1.0);
+            // Each factor has the same step of colour. At 0.78 a figure is still readable in light and in dark style.
+            let depth = 0.08 + 0.7 * (vs.value.max(1.0).ln() / most.ln().max(f64::MIN_POSITIVE)).min(1.0);
             let tip = format!("{}: {} the best", label(row), ratio(vs.value));
             let place = [("x", x), ("y", top), ("width", cell), ("height", CELL)];
             svg.begin("g", &[("fill-opacity", &format!("{depth:.2}"))]);
             svg.element("rect", "cell", &place, Some(&tip));
             svg.end("g");
             if cell >= FIGURE {
-                let class = if depth > 0.55 { "on" } else { "figure" };
-                svg.text(class, [x + cell / 2.0, top + 17.0], "middle", &ratio(vs.value));
+                svg.text("figure", [x + cell / 2.0, top + 17.0], "middle", &ratio(vs.value));
             }
         }
         let bottom = height - 42.0;
@@ -64,6 +63,6 @@ pub fn heat(section: &Section, prefix: &str) -> Option<Picture> {
         svg.text("name", [width - 4.0, bottom + 33.0], "end", "record size");
         svg
     };
-    let description = "Time divided by that of the best row. Pale is fast, dark is slow.";
+    let description = "Time divided by that of the best row. The stronger the colour, the slower.";
     Some(Picture::new(&format!("{prefix}map"), "Method and record size", description, Vec::new(), draw))
 }

@@ -1,0 +1,89 @@
+//! The pages of `weir report` in a real browser: no error, no request, and every picture is whole and readable at the width of
+//! a phone, a laptop and a large screen, in light and in dark style.
+
+mod browser;
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use browser::Browser;
+use common::{disk_dir, run, skip, text};
+
+const CHECK: &str = include_str!("browser/check.js");
+
+fn succeed(dir: &Path, arguments: &[&str]) {
+    let output = run(dir, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, text(&output.stderr));
+}
+
+/// Writes pages of a bench, a comparison, a trace with findings, and all three together. Returns their names.
+fn make_pages(dir: &Path) -> [&'static str; 4] {
+    let bench = ["bench", "copy", "--size", "256K", "--rounds", "3", "--budget", "10s", "--quiet"];
+    succeed(dir, &[&bench[..], &["--json", "bench.json"]].concat());
+    succeed(dir, &["bench", "compare", "--quiet", "--json", "compare.json", "bench.json", "bench.json"]);
+    let program = "import os\nfor i in range(3000): os.write(3, b'x')\nprint('a' * 5000)\n";
+    fs::write(dir.join("program.py"), program).expect("written");
+    let pipeline = "python3 program.py 3>bytes | tee copy | wc -c";
+    succeed(dir, &["trace", "--quiet", "--json", "trace.json", "--", "sh", "-c", pipeline]);
+    for name in ["bench", "compare", "trace"] {
+        succeed(dir, &["report", &format!("{name}.json"), "-o", &format!("{name}.html")]);
+    }
+    succeed(dir, &["report", "bench.json", "trace.json", "compare.json", "-o", "all.html"]);
+    ["bench", "compare", "trace", "all"]
+}
+
+#[test]
+fn pages_are_whole_and_readable_at_every_width() {
+    let Some(program) = browser::installed() else {
+        return skip("report_browser", "chromium is not installed");
+    };
+    let dir = disk_dir();
+    let pages = make_pages(dir.path());
+    let mut browser = Browser::start(program, &dir.path().join("profile"));
+    let mut problems = Vec::new();
+    for name in pages {
+        let page = dir.path().join(format!("{name}.html"));
+        for (width, dark) in [(390, false), (390, true), (1280, false), (1280, true), (1920, false)] {
+            let mut found = browser.open(&page, width, dark);
+            let checked = browser.evaluate(CHECK);
+            let sentences = checked.as_array().expect("a list").iter();
+            found.extend(sentences.map(|sentence| sentence.as_str().expect("a sentence").into()));
+            let style = if dark { "dark" } else { "light" };
+            problems.extend(found.iter().map(|what| format!("{name} {width} px {style}: {what}")));
+            let pictures = browser.evaluate("document.querySelectorAll('figure svg').length");
+            assert!(pictures.as_u64() > Some(0), "{name} has no picture");
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn a_page_prints_its_tables_and_finds_its_faults() {
+    let Some(program) = browser::installed() else {
+        return skip("report_browser printing", "chromium is not installed");
+    };
+    let dir = disk_dir();
+    let faulty = dir.path().join("faulty.html");
+    let body = "<h1>x</h1><p style='color:#999;background:#aaa'>pale</p><figure><svg role=img aria-label=a \
+                width=100 height=50><rect width=9 height=9 /><text x=5 y=20>one</text><text x=9 y=20>two</text>\
+                <text x=80 y=40>too wide a text</text></svg></figure><script src=other.js></script>";
+    fs::write(&faulty, format!("<!doctype html><html lang=en><body>{body}</body></html>")).expect("written");
+    let mut browser = Browser::start(program, &dir.path().join("profile"));
+    let errors = browser.open(&faulty, 390, false).join("\n");
+    assert!(errors.contains("request: ") && errors.contains("other.js"), "{errors}");
+    let found = browser.evaluate(CHECK).to_string();
+    for fault in ["contrast", "pale", "overlaps", "cut by"] {
+        assert!(found.contains(fault), "{fault}: {found}");
+    }
+
+    succeed(dir.path(), &["trace", "--quiet", "--json", "trace.json", "--", "sh", "-c", "seq 2000 | wc -l"]);
+    succeed(dir.path(), &["report", "trace.json", "-o", "trace.html"]);
+    browser.open(&dir.path().join("trace.html"), 1280, false);
+    browser.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = false))");
+    let rows =
+        "[...document.querySelectorAll('figure details td')].filter((cell) => cell.checkVisibility()).length";
+    assert_eq!(browser.evaluate(rows).as_u64(), Some(0), "the tables are closed on the screen");
+    browser.call("Emulation.setEmulatedMedia", serde_json::json!({"media": "print"}));
+    assert!(browser.evaluate(rows).as_u64() > Some(0), "the tables of the pictures are not printed");
+}
