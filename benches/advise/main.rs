@@ -79,6 +79,11 @@ fn compare(
     rows: &mut Vec<Target>,
 ) -> Result<(), BoxError> {
     let contenders = contender::contenders(bench, question, recalibrate)?;
+    if contenders.is_empty() {
+        let text = "no way holds all limits on this machine".to_string();
+        rows.push(figure::information(question.name.into(), text));
+        return Ok(());
+    }
     let times = rounds::rounds(bench.pick(ROUNDS, 3), contenders.len(), |which| {
         contenders[which].record_ns(bench, question)
     })?;

@@ -54,6 +54,7 @@ pub fn prices() -> AdvicePrices {
         sync_record_bytes: 200,
         sync_device_bytes: Some(16_384.0),
         device_bytes_per_s: Some(500e6),
+        libweir_record_ns: 40.0,
         lock_ns: 12.0,
         wake_ns: 20_000.0,
     }

@@ -105,11 +105,27 @@ fn in_memory(way: &Way, prices: &AdvicePrices, bytes: f64) -> Option<CallPrice> 
     // The measured price has the record's share of the writes of the buffer.
     let writes = bytes / prices.buffer_bytes.max(1) as f64;
     let write = sized::at(&prices.write, prices.buffer_bytes as f64)?.times(writes);
-    Some(sized::at(table, bytes)?.minus(write))
+    let user = sized::at(table, bytes)?.minus(write);
+    // The program keeps records whole with weir_putrec(3), which costs more than the weir_write(3) of the table.
+    let more = match way.method {
+        WriteMethod::Libweir => (prices.libweir_record_ns - user_of_short(prices)).max(0.0),
+        _ => 0.0,
+    };
+    Some(user.plus(CallPrice { elapsed_ns: more, cpu_ns: more }))
+}
+
+/// Returns what the shortest record of the table costs in libweir, without its share of the writes.
+fn user_of_short(prices: &AdvicePrices) -> f64 {
+    let write = sized::at(&prices.write, prices.buffer_bytes as f64);
+    let writes = |bytes: u64| bytes as f64 / prices.buffer_bytes.max(1) as f64;
+    let short = prices.libweir.first().zip(write);
+    short.map_or(0.0, |(one, write)| one.price.minus(write.times(writes(one.bytes))).elapsed_ns)
 }
 
 fn locks_and_timer(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> CallPrice {
     let locks = match (way.timer_s(), way.sync) {
+        // The price of a record has the lock.
+        _ if way.method == WriteMethod::Libweir => 0.0,
         (_, SyncPoint::Group) => 2.0,
         (None, _) if question.sharers < 2 => 0.0,
         _ => 1.0,

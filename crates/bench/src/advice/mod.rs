@@ -29,6 +29,8 @@ const FILE: &str = "advise.json";
 /// Time for the cells that sync, and for the others. With the pilots the whole takes six to eight seconds.
 const SYNC_BUDGET: Duration = Duration::from_millis(1500);
 const BUDGET: Duration = Duration::from_millis(4500);
+/// Price of a record of libweir if it cannot be measured: so high that libweir is not chosen.
+const UNKNOWN_NS: f64 = 1e6;
 /// Repetitions of the short loops; the price is the lowest of them, because other processes make a loop slower only.
 const REPETITIONS: usize = 5;
 
@@ -63,7 +65,9 @@ fn is_sane(prices: &AdvicePrices) -> bool {
     tables.iter().all(|table| table.iter().all(|one| positive(&one.price)) && sorted(table))
         && [&prices.write, &prices.stdio, &prices.libweir].iter().all(|table| !table.is_empty())
         && [prices.fdatasync, prices.o_dsync].iter().flatten().all(positive)
-        && [prices.lock_ns, prices.wake_ns].iter().all(|ns| ns.is_finite() && *ns > 0.0)
+        && [prices.libweir_record_ns, prices.lock_ns, prices.wake_ns]
+            .iter()
+            .all(|ns| ns.is_finite() && *ns > 0.0)
         && prices.buffer_bytes > 0
 }
 
@@ -93,6 +97,7 @@ fn measure(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> 
         sync_record_bytes: cells::SYNC_RECORD_BYTES,
         sync_device_bytes: device::bytes_of_sync(directory),
         device_bytes_per_s: at_end.first().map(|one| one.bytes as f64 / one.price.elapsed_ns * 1e9),
+        libweir_record_ns: lowest(|| libweir_record_ns().unwrap_or(UNKNOWN_NS)),
         lock_ns: lowest(lock_ns),
         wake_ns: lowest(wake_ns),
     })
@@ -143,6 +148,18 @@ fn lowest(measure: fn() -> f64) -> f64 {
     (0..REPETITIONS).map(|_| measure()).fold(f64::INFINITY, f64::min).max(0.1)
 }
 
+/// Returns the nanoseconds of a short record that libweir collects whole. The device discards the writes.
+fn libweir_record_ns() -> std::io::Result<f64> {
+    const TIMES: u32 = 10_000;
+    let options = libweir::Options::new().mode(libweir::StreamMode::Record);
+    let stream = options.buffer_bytes(cells::BUFFER_BYTES as usize).append(Path::new("/dev/null"))?;
+    let start = Instant::now();
+    for _ in 0..TIMES {
+        stream.put_record(b"0123456789abcde")?;
+    }
+    Ok(start.elapsed().as_nanos() as f64 / f64::from(TIMES))
+}
+
 /// Returns the nanoseconds of an uncontended lock and unlock.
 fn lock_ns() -> f64 {
     const TIMES: u32 = 10_000;
@@ -183,6 +200,7 @@ mod tests {
             stdio: vec![one(1, 2.0)],
             libweir: vec![one(1, 2.0)],
             buffer_bytes: 1,
+            libweir_record_ns: 1.0,
             lock_ns: 1.0,
             wake_ns: 1.0,
             ..AdvicePrices::default()

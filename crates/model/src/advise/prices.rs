@@ -46,7 +46,7 @@ pub struct AdvicePrices {
     pub buffer_bytes: u64,
     /// A record through stdio, with its share of the writes of the buffer.
     pub stdio: Vec<SizedPrice>,
-    /// A record through libweir, likewise.
+    /// A record through weir_write(3) of libweir, likewise.
     pub libweir: Vec<SizedPrice>,
     /// A record stored into a shared mapping.
     pub mmap: Vec<SizedPrice>,
@@ -65,6 +65,8 @@ pub struct AdvicePrices {
     pub sync_device_bytes: Option<f64>,
     /// Bytes per second that the device takes in large writes with a sync at the end; `None` if not measured.
     pub device_bytes_per_s: Option<f64>,
+    /// weir_putrec(3) of a short record with WEIR_THREADS, without its share of the writes.
+    pub libweir_record_ns: f64,
     /// An uncontended lock and unlock of a mutex.
     pub lock_ns: f64,
     /// CPU time of a timer that wakes a thread.
