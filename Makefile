@@ -45,6 +45,9 @@ test-all: deps-test build ## every test in full, with differential and fuzz (40 
 test-campaigns: deps-test build ## only the tests of which `make test` runs a subset, in full
 	@scripts/test campaigns
 
+campaign: deps-test ## fuzz every parser, kill weir 300 times in each verb, cut the power 300 times (25 minutes)
+	@scripts/campaign
+
 differential: deps-run ## libweir compared with glibc's stdio on two million random series of calls (8 minutes)
 	@$(MAKE) --no-print-directory -j2 -C libweir differential
 
@@ -113,5 +116,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall check test test-all test-campaigns differential fuzz drop-in lint generate fmt \
+.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign differential fuzz drop-in lint generate fmt \
 	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise clean deps deps-run deps-test deps-lint deps-bench

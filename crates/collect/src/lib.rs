@@ -9,6 +9,8 @@ mod engine;
 mod error;
 mod format;
 mod framing;
+#[doc(hidden)] // for fuzz/ only
+pub mod fuzzing;
 mod intake;
 mod loss;
 mod multiline;

@@ -76,7 +76,8 @@ pub(super) fn lseek_call(fd: i32, file: u32, to: u64) -> Call {
 /// Returns whether the program repeats the call after this result: EAGAIN, EINTR, or a restart code of the
 /// kernel (512 and up).
 fn is_retry(result: i64) -> bool {
-    let error = -result;
+    // A seccomp supervisor can return any number.
+    let error = result.wrapping_neg();
     error == i64::from(libc::EAGAIN) || error == i64::from(libc::EINTR) || error >= 512
 }
 

@@ -77,7 +77,7 @@ fn fs_by_magic(dir: &Path) -> String {
 }
 
 /// Parses a line of mountinfo. Returns mount point, type, and the options of the mount and of the file system.
-fn parse_mount(line: &str) -> Option<(PathBuf, String, String)> {
+pub(crate) fn parse_mount(line: &str) -> Option<(PathBuf, String, String)> {
     let (mount, fs) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(4);
     let point = mount.next()?.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");

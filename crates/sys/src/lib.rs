@@ -12,6 +12,8 @@ pub mod error;
 pub mod executable;
 pub mod expendable;
 pub mod file_system;
+#[doc(hidden)] // for fuzz/ only
+pub mod fuzzing;
 pub mod hang_guard;
 pub mod inherited;
 pub mod io_priority;

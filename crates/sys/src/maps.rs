@@ -4,9 +4,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use procfs::FromBufRead;
-use procfs::process::{MMPermissions, MMapPath, MemoryMaps};
-
 /// The initial buffer size: the maps of a program with ten libraries fit.
 const USUAL_BYTES: usize = 8 << 10;
 
@@ -67,31 +64,44 @@ pub fn text(pid: u32) -> Vec<u8> {
     text
 }
 
-/// Parses the text of /proc/PID/maps. Returns the mappings in order of address.
+/// Parses the text of /proc/PID/maps. Returns the mappings in order of address. A line that is no mapping hides no other:
+/// in a namespace of its own any user can give a file any name.
 pub fn parse_regions(text: &[u8]) -> Vec<MappedRegion> {
-    // One file name that is no UTF-8 must not hide the other mappings.
-    let text = String::from_utf8_lossy(text);
-    MemoryMaps::from_buf_read(text.as_bytes()).into_iter().flatten().map(region).collect()
+    String::from_utf8_lossy(text).lines().filter_map(region).collect()
 }
 
-fn region(map: procfs::process::MemoryMap) -> MappedRegion {
-    MappedRegion {
-        start: map.address.0,
-        end: map.address.1,
-        writable: map.perms.contains(MMPermissions::WRITE),
-        executable: map.perms.contains(MMPermissions::EXECUTE),
-        private: map.perms.contains(MMPermissions::PRIVATE),
-        offset: map.offset,
-        inode: map.inode,
-        kind: match map.pathname {
-            MMapPath::Path(path) => MappingKind::File(path),
-            MMapPath::Anonymous => MappingKind::Anonymous,
-            // Anonymous memory that the program named with PR_SET_VMA_ANON_NAME (prctl(2)).
-            MMapPath::Other(name) if name.starts_with("anon:") => MappingKind::Anonymous,
-            MMapPath::Heap => MappingKind::Heap,
-            MMapPath::Stack => MappingKind::Stack,
-            _ => MappingKind::Other,
-        },
+/// Parses a line: addresses, permissions, offset, device, inode and name.
+fn region(line: &str) -> Option<MappedRegion> {
+    let mut fields = line.splitn(6, ' ');
+    let mut next = || fields.next();
+    let (start, end) = next()?.split_once('-')?;
+    let permissions = next()?.as_bytes();
+    let offset = u64::from_str_radix(next()?, 16).ok()?;
+    let (_device, inode) = (next()?, next()?.parse().ok()?);
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    let has = |at: usize, letter: u8| permissions.get(at) == Some(&letter);
+    (start < end).then(|| MappedRegion {
+        start,
+        end,
+        writable: has(1, b'w'),
+        executable: has(2, b'x'),
+        private: has(3, b'p'),
+        offset,
+        inode,
+        // The kernel aligns the name with blanks.
+        kind: kind(next().unwrap_or_default().trim_start()),
+    })
+}
+
+fn kind(name: &str) -> MappingKind {
+    match name {
+        "" => MappingKind::Anonymous,
+        "[heap]" => MappingKind::Heap,
+        "[stack]" => MappingKind::Stack,
+        // Anonymous memory that the program named with PR_SET_VMA_ANON_NAME (prctl(2)).
+        _ if name.starts_with("[anon:") => MappingKind::Anonymous,
+        _ if name.starts_with('/') => MappingKind::File(name.into()),
+        _ => MappingKind::Other,
     }
 }
 
@@ -126,5 +136,44 @@ mod tests {
         let text = b"1000-2000 r-xp 00000000 00:20 7 /tmp/\xff\xfe\n2000-3000 rw-p 00000000 00:00 0 [heap]\n";
         let kinds: Vec<_> = parse_regions(text).into_iter().map(|region| region.kind).collect();
         assert_eq!(kinds, [MappingKind::File("/tmp/\u{fffd}\u{fffd}".into()), MappingKind::Heap]);
+    }
+
+    /// procfs took such names for shared memory and stacks: it panicked, or returned no mapping at all.
+    #[test]
+    fn a_name_like_that_of_other_memory_hides_no_mapping() {
+        for name in [
+            "/SYSVa",
+            "/SYSV\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}",
+            "/SYSVnumber!",
+            "[stack:x]",
+            "[stack:",
+            "[",
+            "Size: 1",
+        ] {
+            let text = format!(
+                "1000-2000 rw-s 00000000 00:01 7    {name}\n2000-3000 rw-p 00000000 00:00 0 [heap]\n"
+            );
+            let regions = parse_regions(text.as_bytes());
+            assert_eq!(regions.last().map(|region| region.kind.clone()), Some(MappingKind::Heap), "{name}");
+            assert!(!regions[0].private || regions.len() == 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn damaged_lines_are_left_out() {
+        let text =
+            b"x\n1000-2000 rw-p 0\n3000-2000 rw-p 0 0:0 0\n-1 r\n\n1000-2000 r-xp 00001000 fe:00 77 /a b \n";
+        let [region] = &parse_regions(text)[..] else { panic!("one mapping") };
+        assert_eq!((region.start, region.end, region.offset, region.inode), (0x1000, 0x2000, 0x1000, 77));
+        assert!(region.executable && region.private && !region.writable);
+        assert_eq!((region.kind.clone(), region.name()), (MappingKind::File("/a b ".into()), "a b "));
+    }
+
+    #[test]
+    fn the_mappings_of_this_process_are_all_there() {
+        let own = text(std::process::id());
+        let regions = parse_regions(&own);
+        assert_eq!(regions.len(), own.iter().filter(|byte| **byte == b'\n').count());
+        assert!(regions.iter().any(|region| region.kind == MappingKind::Stack));
     }
 }

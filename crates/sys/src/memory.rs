@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use crate::maps::{self, MappedRegion};
+
 /// Memory that can be read by address. Short reads are normal: a page may be unmapped.
 pub trait Memory {
     /// Reads the bytes at `address` into the start of `buffer`. Returns their number; 0 if none can be read.
@@ -33,6 +35,11 @@ pub trait Memory {
         let wanted = bytes.min(most) as usize;
         let data = if wanted == 0 { Vec::new() } else { self.bytes(address, wanted) };
         (data.len() == wanted).then_some(data)
+    }
+
+    /// Returns the mappings of a process that has this memory, in order of address; none if they cannot be read.
+    fn mappings(&self, pid: u32) -> Vec<MappedRegion> {
+        maps::regions(pid)
     }
 }
 
@@ -79,6 +86,10 @@ impl Memory for LimitedMemory<'_> {
         };
         self.left.set(left - allowed);
         self.memory.content(address, bytes, allowed)
+    }
+
+    fn mappings(&self, pid: u32) -> Vec<MappedRegion> {
+        self.memory.mappings(pid)
     }
 }
 

@@ -100,7 +100,7 @@ pub fn fdinfo(pid: u32, fd: i32) -> Option<FdInfo> {
     parse(&text)
 }
 
-fn parse(text: &str) -> Option<FdInfo> {
+pub(crate) fn parse(text: &str) -> Option<FdInfo> {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     Some(FdInfo {
         position: field("pos:")?.parse().ok()?,

@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 
+use procfs::FromBufRead;
 use procfs::process::{Process, Stat, Status, Syscall};
-use procfs::{FromBufRead, FromRead};
 use weir_model::Untrusted;
 use weir_model::trace::IoTotals;
 
@@ -44,7 +44,7 @@ fn text(pid: u32, file: &str) -> Option<String> {
 }
 
 fn stat(pid: u32) -> Option<Stat> {
-    Stat::from_read(text(pid, "stat")?.as_bytes()).ok()
+    process_stat::parse_all(&text(pid, "stat")?)
 }
 
 /// Reads the counters of /proc/PID/io. They include those of reaped children.

@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::io::Read;
 
+use procfs::FromRead;
+use procfs::process::Stat;
+
 /// An upper bound of the length of /proc/PID/stat: a name of at most 64 bytes and 51 numbers of at most 20 digits.
 pub const MAX_STAT_BYTES: usize = 1200;
 
@@ -71,9 +74,27 @@ pub fn parse(text: &[u8]) -> Option<ProcessStat> {
     .filter(|stat| stat.user_ticks.checked_add(stat.system_ticks).is_some())
 }
 
+/// Parses all fields of /proc/PID/stat. procfs panics if the name is not in parentheses between two blanks.
+pub(crate) fn parse_all(text: &str) -> Option<Stat> {
+    let text = text.trim();
+    let (before, after) = (text.split_once('(')?.0, text.rsplit_once(')')?.1);
+    let has_name =
+        before.ends_with(' ') && after.starts_with(' ') && before.len() + after.len() + 2 <= text.len();
+    has_name.then(|| Stat::from_read(text.as_bytes()).ok()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_damaged_stat_is_none() {
+        let own = std::fs::read_to_string("/proc/self/stat").unwrap();
+        assert_eq!(parse_all(&own).map(|stat| stat.pid), Some(std::process::id() as i32));
+        let damaged =
+            ["", "(", ")", ")/:(", "7 (a)", "7 (a) ", "(a) S 1", "7 ) (a S", "7 ) (", "\u{e9}(a) S 1"];
+        assert!(damaged.into_iter().all(|text| parse_all(text).is_none()));
+    }
 
     #[test]
     fn names_may_contain_parentheses() {

@@ -84,7 +84,7 @@ impl KernelTypes {
         self.tracepoints.get(name).copied()
     }
 
-    fn parse(bytes: &[u8], tracepoints: &[&str]) -> Option<Self> {
+    pub fn parse(bytes: &[u8], tracepoints: &[&str]) -> Option<Self> {
         let all = BtfTypes::parse(bytes)?;
         let mut subset = BtfSubset::new(&all);
         let mut found = HashMap::new();

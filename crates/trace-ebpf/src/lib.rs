@@ -6,6 +6,8 @@ mod bpf_syscall;
 mod command_start;
 mod decode;
 mod drain;
+#[doc(hidden)] // for fuzz/ only
+pub mod fuzzing;
 mod go_exit_watch;
 mod image_reads;
 mod kernel_file;

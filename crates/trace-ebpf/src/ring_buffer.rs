@@ -98,7 +98,8 @@ impl RingBuffer {
             // Orders the store of the consumer's position before the load: a producer either sees the position and wakes
             // weir, or its event is seen here.
             fence(Ordering::SeqCst);
-            if at == self.producer.position().load(Ordering::Acquire) {
+            let ready = self.producer.position().load(Ordering::Acquire).wrapping_sub(at);
+            if ready == 0 {
                 return;
             }
             let length = match self.next(at & (self.bytes - 1)) {
@@ -114,7 +115,13 @@ impl RingBuffer {
                     return;
                 }
             };
-            at = at.wrapping_add((HEADER_BYTES + length).next_multiple_of(8));
+            let used = (HEADER_BYTES + length).next_multiple_of(8);
+            if used > ready {
+                // Of a corrupt length no later event can be found.
+                self.unreadable = Some(io::ErrorKind::InvalidData.into());
+                return;
+            }
+            at = at.wrapping_add(used);
             self.consumer.position().store(at, Ordering::Release);
         }
     }
@@ -254,6 +261,16 @@ mod tests {
         assert_eq!(take_all(&mut events, 1 << 20), [b"first"]);
         assert_eq!(events.unreadable.as_ref().map(io::Error::kind), Some(io::ErrorKind::InvalidData));
         assert!(take_all(&mut events, 1 << 20).is_empty());
+    }
+
+    /// The reader never met the producer's position again, and read for ever.
+    #[test]
+    fn an_impossible_length_of_a_discarded_event_ends_the_reading() {
+        let (mut producer, mut events) = Producer::new(1 << 16);
+        producer.write(b"nothing", DISCARDED);
+        producer.put(0, &(DISCARDED | 0x0bff_fff3).to_ne_bytes());
+        assert!(take_all(&mut events, 1 << 20).is_empty());
+        assert_eq!(events.unreadable.as_ref().map(io::Error::kind), Some(io::ErrorKind::InvalidData));
     }
 
     proptest! {

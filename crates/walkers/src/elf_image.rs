@@ -255,7 +255,7 @@ fn known(key: FileKey) -> CacheEntry {
     Arc::clone(cache.entry(key).or_default())
 }
 
-fn read(file: File) -> Option<ElfImage> {
+pub(crate) fn read(file: File) -> Option<ElfImage> {
     let elf = ElfFile::from_file(file)?;
     if elf.is_foreign() {
         return Some(ElfImage { foreign: true, ..ElfImage::default() });

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
-use weir_sys::maps::{MappedRegion, MappingKind, regions};
+use weir_sys::maps::{MappedRegion, MappingKind};
 use weir_sys::memory::Memory;
 
 /// Bounds the time of one search. In a larger process the search finds what is in its first part.
@@ -57,7 +57,7 @@ fn used_blocks(
     let page = rustix::param::page_size() as u64;
     let used = File::open(format!("/proc/{pid}/pagemap")).ok();
     let (mut left, mut block) = (most, vec![0; (BLOCK + OVERLAP) as usize]);
-    let regions = regions(pid);
+    let regions = memory.mappings(pid);
     let likely =
         |one: &&MappedRegion| one.writable && one.private && has_objects(&one.kind) && one.end > from;
     let mut mapped = MAPPED_MOST;

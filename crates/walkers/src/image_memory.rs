@@ -30,8 +30,8 @@ impl ImageMemory {
         (bytes <= SEARCH_MOST).then_some(ImageMemory { writable, code, image })
     }
 
-    #[cfg(test)]
-    pub fn test(writable: (u64, u64), code: (u64, u64)) -> ImageMemory {
+    /// Returns made-up ranges, for tests and fuzz/.
+    pub fn crafted(writable: (u64, u64), code: (u64, u64)) -> ImageMemory {
         ImageMemory { writable: vec![writable], code: vec![code], image: (code.0, writable.1) }
     }
 
@@ -81,6 +81,10 @@ impl Memory for ImageMemoryCopy<'_> {
             }
         }
         self.memory.read(address, into)
+    }
+
+    fn mappings(&self, pid: u32) -> Vec<MappedRegion> {
+        self.memory.mappings(pid)
     }
 }
 

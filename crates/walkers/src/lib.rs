@@ -6,6 +6,8 @@ mod c_library;
 mod candidates;
 mod copied_memory;
 mod elf_image;
+#[doc(hidden)] // for fuzz/ only
+pub mod fuzzing;
 mod heap_search;
 mod hook;
 mod image_memory;

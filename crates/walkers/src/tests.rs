@@ -76,7 +76,7 @@ proptest! {
     #[test]
     fn random_memory_is_handled(words in hostile_words(600)) {
         let memory = TestMemory::of(&words);
-        let area = || ImageMemory::test((BASE, BASE + 8 * 500), (BASE + 8 * 500, BASE + 8 * 600));
+        let area = || ImageMemory::crafted((BASE, BASE + 8 * 500), (BASE + 8 * 500, BASE + 8 * 600));
         for at in (BASE..BASE + 8 * 600).step_by(8 * 7) {
             sound(&GlibcStreams::at(at).buffers(&memory));
             sound(&RustStdout { stdout: at }.buffers(&memory));

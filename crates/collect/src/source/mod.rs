@@ -3,7 +3,7 @@
 mod child;
 mod datagram;
 mod fifo;
-mod follow;
+pub(crate) mod follow;
 mod listener;
 mod periodic;
 mod reader;

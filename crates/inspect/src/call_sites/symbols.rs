@@ -50,6 +50,8 @@ impl Symbols {
     }
 
     fn by_debug(&self, address: u64) -> Option<Vec<SymbolName>> {
+        // addr2line adds 1 to the address. One of a hostile stack can be the last one.
+        address.checked_add(1)?;
         let mut frames = self.debug.as_ref()?.find_frames(address).skip_all_loads().ok()?;
         let mut found = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
@@ -90,4 +92,19 @@ fn debug(sections: &ElfSections) -> Option<Context<Slice>> {
         return None;
     }
     Context::from_dwarf(gimli::Dwarf::load(load).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_sys::elf::ElfFile;
+
+    use super::*;
+
+    #[test]
+    fn the_last_address_has_no_name() {
+        let elf = ElfFile::open(&std::env::current_exe().expect("its path")).expect("an ELF file");
+        let symbols = Symbols::of(&elf.sections().expect("its sections"));
+        assert!(symbols.debug.is_some(), "the tests have debug information");
+        assert_eq!(symbols.names(u64::MAX), [SymbolName::default()]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
-use weir_sys::maps::{MappedRegion, MappingKind, regions};
+use weir_sys::maps::{MappedRegion, MappingKind};
 use weir_sys::memory::Memory;
 
 use crate::Walker;
@@ -81,7 +81,7 @@ impl Walker for LibweirStreams {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let page = rustix::param::page_size() as u64;
-        let regions = regions(self.pid);
+        let regions = memory.mappings(self.pid);
         let likely =
             regions.iter().filter(|one| one.writable && one.private && one.kind == MappingKind::Anonymous);
         let starts = likely.flat_map(|one| pages(one, page));

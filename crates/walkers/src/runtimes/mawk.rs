@@ -157,6 +157,19 @@ impl Walker for MawkInput {
     }
 }
 
+/// The entry point of fuzz/: searches for the description of the file that a read(2) with these arguments reads.
+pub(crate) mod fuzzing {
+    use super::*;
+
+    pub(crate) fn find(memory: &dyn Memory, [fd, at, end]: [u64; 3]) {
+        let read = WaitingRead { fd: fd as i32, at, end };
+        let walker = MawkInput { pid: crate::fuzzing::NO_PROCESS, file: Cell::new(at) };
+        let _found = walker.find(memory, read);
+        let again = walker.find(memory, read).map(|(_, buffer)| buffer);
+        assert!(again.is_none_or(|buffer| (buffer..=read.end).contains(&read.at)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

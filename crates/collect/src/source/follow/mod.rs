@@ -1,7 +1,7 @@
 //! Files that grow. A file that is renamed is read to its end before the one that takes its name; a truncated file is
 //! read from its start; positions are kept across restarts.
 
-mod position;
+pub(crate) mod position;
 mod watch;
 
 use std::os::fd::AsFd;

@@ -119,7 +119,7 @@ impl Followed {
 
 /// One file in the state file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Position {
+pub(crate) struct Position {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -242,7 +242,7 @@ fn checksum(files: &[Position]) -> u64 {
 }
 
 /// Parses a state file. Returns nothing if it is damaged.
-fn parse(text: &str) -> Option<Vec<Position>> {
+pub(crate) fn parse(text: &str) -> Option<Vec<Position>> {
     let state: State = serde_json::from_str(text).ok()?;
     (state.schema == SCHEMA && state.checksum == checksum(&state.files)).then_some(state.files)
 }

@@ -6,6 +6,7 @@
 
 mod executable;
 mod filebuf;
+pub(crate) mod fuzzing;
 mod search;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@
 //! every object of these types; an object is accepted only if all that it points to is valid.
 
 mod drain;
+pub(crate) mod fuzzing;
 mod layout;
 mod object_search;
 mod objects;
@@ -29,7 +30,7 @@ use crate::{
 };
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 
-pub(super) use layout::PythonLayout;
+pub(crate) use layout::PythonLayout;
 use objects::{dict_get, module_dict};
 use streams::{IoType, IoTypes};
 
@@ -148,7 +149,7 @@ struct IoObjects {
 }
 
 impl PythonStreams {
-    pub(super) fn new(pid: u32, runtime: u64, layout: PythonLayout, evaluator: Range<u64>) -> PythonStreams {
+    pub(crate) fn new(pid: u32, runtime: u64, layout: PythonLayout, evaluator: Range<u64>) -> PythonStreams {
         PythonStreams { pid, runtime, layout, evaluator, known: RefCell::default() }
     }
 

@@ -6,6 +6,7 @@
 //! in the middle of a write while all threads wait.
 
 mod bufio;
+pub(crate) mod fuzzing;
 mod itabs;
 mod stacks;
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::{
 };
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 
-pub(super) use layers::PerlLayers;
+pub(crate) use layers::PerlLayers;
 
 static HOOK: Hook = Hook {
     folder: "perl",
@@ -99,7 +99,7 @@ pub struct PerlHandles {
 }
 
 impl PerlHandles {
-    pub(super) fn new(pid: u32, layers: PerlLayers) -> PerlHandles {
+    pub(crate) fn new(pid: u32, layers: PerlLayers) -> PerlHandles {
         PerlHandles { pid, layers, known_tables: RefCell::default(), search_all: Cell::new(false) }
     }
 

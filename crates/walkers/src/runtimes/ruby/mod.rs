@@ -3,6 +3,7 @@
 //! Symbols lead to the standard streams only. Every other IO is an object of type T_FILE on Ruby's heap, so a search of
 //! the heap finds it. In Ruby 3 its rb_io_t points back to the object; in Ruby 2.7 its class must inherit from IO.
 
+pub(crate) mod fuzzing;
 mod io;
 mod layout;
 #[cfg(test)]

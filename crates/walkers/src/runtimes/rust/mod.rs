@@ -4,6 +4,7 @@
 //! of 1024, which no other word there has, and as much mapped memory at its address.
 
 mod buffers;
+pub(crate) mod fuzzing;
 pub(crate) mod layouts;
 mod stacks;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! accepts a head only if the list consists of channels that point back to their states.
 
 mod channel;
+pub(crate) mod fuzzing;
 mod layout;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,28 @@
+//! The entry point of fuzz/ into the objects of Go.
+
+use weir_sys::memory::Memory;
+
+use super::bufio::BufioValidator;
+use super::{GoItabs, GoSections, GoStreams, candidate, stacks};
+use crate::candidates;
+use crate::copied_memory::PENDING_KEPT;
+use crate::fuzzing::{BASE, NO_PROCESS};
+
+/// Reads the itabs from the beginning of the memory, then the objects with these or with two known itabs, and the stacks.
+pub(crate) fn walk(memory: &dyn Memory, itab: u64) {
+    let sections = GoSections { functions: itab, links: (BASE, 512), data: vec![(BASE, 4096)] };
+    let found = GoItabs::of(memory, &sections, 0);
+    let made_up = GoItabs { writers: vec![itab], readers: vec![itab.wrapping_add(256)] };
+    for tables in found.into_iter().chain([made_up]) {
+        let validator =
+            BufioValidator { memory, tables: &tables, open_for: &|_, _| true, kept: PENDING_KEPT };
+        let go = GoStreams::new(NO_PROCESS, tables.clone(), Some(BASE + 8));
+        let objects = go.objects(memory, &validator);
+        let found = objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind));
+        let used = stacks::read(memory, Some(BASE + 8));
+        let streams = candidates::resolve(found.collect(), |one, all| {
+            stacks::is_stale(one.at, &candidates::addresses(all), &used)
+        });
+        assert!(streams.iter().all(|one| one.buffer.pending.len() as u64 <= PENDING_KEPT));
+    }
+}
