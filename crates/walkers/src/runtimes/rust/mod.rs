@@ -104,9 +104,14 @@ fn has_buf_writer(sections: &ElfSections) -> bool {
     sections.any_symbol(false, own).unwrap_or(true)
 }
 
-/// Tells whether the program has the debug information that describes its writers.
+/// Tells whether the program has the debug information that describes its writers. Without `-g` it has only that of the
+/// standard library, which describes at most the writer of standard output.
 fn has_types(sections: &ElfSections) -> bool {
-    sections.has(".debug_info")
+    const TEXT_MOST: u64 = 64 << 20;
+    const WRITER: &[u8] = b"BufWriter<";
+    let text = sections.bytes(".debug_str", TEXT_MOST).unwrap_or_default();
+    let mut writers = memchr::memmem::find_iter(text, WRITER).map(|at| &text[at + WRITER.len()..]);
+    writers.any(|of| !of.starts_with(b"std::io::stdio::StdoutRaw"))
 }
 
 fn hides_stdout(sections: &ElfSections) -> bool {
