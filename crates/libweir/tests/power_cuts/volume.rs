@@ -110,14 +110,10 @@ impl Volume {
         let began = Instant::now();
         while let Err(why) = call("mount", &["-o", self.kind.options(), text(&self.image), text(&self.dir)]) {
             // Two that mount at a time can want the same loop device.
-            if began.elapsed() > Duration::from_secs(30) {
+            if began.elapsed() > Duration::from_secs(2) {
                 return Err(why);
             }
-            if self.kind == VolumeKind::Btrfs {
-                // btrfs remembers the device of an image, and refuses a clone of it on another one.
-                let _forgotten = call("btrfs", &["device", "scan", "--forget"]);
-            }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(100));
         }
         self.mounted = true;
         Ok(())
@@ -153,6 +149,13 @@ impl Volume {
         let result = unsafe { libc::ioctl(dir.as_raw_fd(), SHUTDOWN, &NO_LOG_FLUSH) };
         assert_eq!(result, 0, "FS_IOC_SHUTDOWN: {}", std::io::Error::last_os_error());
         promised
+    }
+
+    /// Makes the file system anew, after one that cannot be mounted any more.
+    pub fn renew(&mut self) -> Result<(), String> {
+        let (program, arguments, _) = self.kind.make_command();
+        call(program, &[arguments, &[text(&self.image)]].concat())?;
+        self.mount()
     }
 
     /// Mounts what the cut has left.
