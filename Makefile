@@ -48,6 +48,9 @@ test-campaigns: deps-test build ## only the tests of which `make test` runs a su
 campaign: deps-test ## fuzz every parser, kill weir 300 times in each verb, cut the power 300 times (25 minutes)
 	@scripts/campaign
 
+test-copy-long: deps-test build ## power cuts at 300 points of weir copy --atomic (2 minutes, as root)
+	@tests/copy/power-cuts
+
 differential: deps-run ## libweir compared with glibc's stdio on two million random series of calls (8 minutes)
 	@$(MAKE) --no-print-directory -j2 -C libweir differential
 
@@ -85,6 +88,9 @@ bench-trace: deps-bench build ## the cost of weir trace, compared with strace, p
 bench-log: deps-bench build ## weir log compared with socat, nc, cat, s6-log and multilog (10 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench log
 
+bench-copy: deps-bench build ## weir copy compared with cp, dd, cat, rsync, mbuffer, xcp and cpz on four file systems (10 minutes)
+	@cargo bench --quiet --locked -p weir-benches --bench copy
+
 bench-run: deps-bench build ## gain and cost of weir run, compared with stdbuf (5 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench run
 
@@ -116,5 +122,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign differential fuzz drop-in lint generate fmt \
-	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise clean deps deps-run deps-test deps-lint deps-bench
+.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long differential fuzz drop-in lint generate fmt \
+	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise bench-copy clean deps deps-run deps-test deps-lint deps-bench

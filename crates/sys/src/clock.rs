@@ -31,10 +31,19 @@ pub fn process_cpu_ns(pid: u32) -> u64 {
 
 /// Returns the user and system CPU time that this process has used, in seconds, by getrusage(2).
 pub fn own_cpu_seconds() -> (f64, f64) {
+    cpu_seconds(libc::RUSAGE_SELF)
+}
+
+/// Returns the user and system CPU time of all children that have ended and were waited for, in seconds.
+pub fn children_cpu_seconds() -> (f64, f64) {
+    cpu_seconds(libc::RUSAGE_CHILDREN)
+}
+
+fn cpu_seconds(of: libc::c_int) -> (f64, f64) {
     // SAFETY: zero bytes are a valid rusage, which the call fills.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        libc::getrusage(of, &mut usage);
         usage
     };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
