@@ -142,38 +142,6 @@ fn sigusr1_prints_how_far_a_copy_is() {
 }
 
 #[test]
-fn a_source_that_grows_or_shrinks_is_noticed() {
-    let dir = disk_dir();
-    shell(dir.path(), "head -c 600000 /dev/urandom > s; cp s long");
-    for (name, size) in [("grows", 700_000), ("shrinks", 300_000)] {
-        shell(dir.path(), &format!("cp long {name}"));
-        let mut command = weir(dir.path(), &["copy", "--limit", "500K/s", name, "t"]);
-        let child = command.stderr(Stdio::piped()).spawn().expect("weir");
-        wait_for("the copy to begin", || {
-            fs::metadata(dir.path().join("t")).is_ok_and(|target| target.len() > 0)
-        });
-        fs::OpenOptions::new()
-            .write(true)
-            .open(dir.path().join(name))
-            .expect("open")
-            .set_len(size)
-            .expect("set");
-        let output = child.wait_with_output().expect("its end");
-        let error = text(&output.stderr);
-        match name {
-            "grows" => {
-                assert!(output.status.success() && error.contains("has grown"), "{error}");
-                shell(dir.path(), "cmp grows t; rm t");
-            }
-            _ => {
-                assert!(output.status.code() == Some(1) && error.contains("became shorter"), "{error}");
-                assert!(!dir.path().join("t").exists());
-            }
-        }
-    }
-}
-
-#[test]
 fn an_immutable_target_is_named() {
     let dir = disk_dir();
     shell(dir.path(), "echo new > s; echo old > t");

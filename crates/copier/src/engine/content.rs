@@ -267,23 +267,14 @@ impl ContentCopy {
     /// Decides what it means that the source ended at `at`, before its size. A file of sysfs simply is shorter; another one
     /// was truncated while it was copied.
     fn early_end(&mut self, job: &ContentJob, at: u64) -> CopyResult<u64> {
-        let now: FileStat = fstat(job.source).on(job.source_path, "fstat")?.into();
-        if now.size < job.stat.size {
-            return Err(CopyError::Refused(format!(
-                "{}: the file became shorter while it was copied: {} bytes, then {} – copy it again when no program \
-                 writes to it",
-                quote(job.source_path.as_os_str().as_encoded_bytes()),
-                job.stat.size,
-                now.size
-            )));
-        }
+        state_now(job)?;
         Ok(at)
     }
 
     /// Copies what was appended since the file was opened, up to its size now. A file without a size (procfs) is copied up
     /// to its end.
     fn copy_growth(&mut self, job: &ContentJob, transfer: &mut Transfer, mut at: u64) -> CopyResult<u64> {
-        let now: FileStat = fstat(job.source).on(job.source_path, "fstat")?.into();
+        let now = state_now(job)?;
         let end = match (job.stat.size, now.size) {
             (0, 0) => u64::MAX,
             (_, size) => size,
@@ -308,6 +299,22 @@ impl ContentCopy {
         }
         Ok(())
     }
+}
+
+/// Returns the state of the source now. Fails if it has become shorter: the bytes that were copied are then of two states, and
+/// its end could be taken for a hole.
+fn state_now(job: &ContentJob) -> CopyResult<FileStat> {
+    let now: FileStat = fstat(job.source).on(job.source_path, "fstat")?.into();
+    if now.size < job.stat.size {
+        return Err(CopyError::Refused(format!(
+            "{}: the file became shorter while it was copied: {} bytes, then {} – copy it again when no program \
+             writes to it",
+            quote(job.source_path.as_os_str().as_encoded_bytes()),
+            job.stat.size,
+            now.size
+        )));
+    }
+    Ok(now)
 }
 
 /// Names the file of an error.

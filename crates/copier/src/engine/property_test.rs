@@ -34,21 +34,32 @@ fn write_layout(file: &File, layout: &[(u32, u8)]) -> u64 {
 }
 
 fn copied(dir: &Path, source: &File, options: &CopyOptions) -> Vec<u8> {
+    let stat = FileStat::from(rustix::fs::fstat(source).expect("fstat"));
+    copied_as(dir, source, stat, options).expect("copied").0
+}
+
+/// Copies a source that had another state when it was opened. Returns the copy, and whether the source has grown.
+fn copied_as(
+    dir: &Path,
+    source: &File,
+    stat: FileStat,
+    options: &CopyOptions,
+) -> Result<(Vec<u8>, bool), crate::CopyError> {
     let path = dir.join("target");
     let _ = std::fs::remove_file(&path);
     let target = File::create_new(&path).expect("a target");
     let job = ContentJob {
         source: source.as_fd(),
         source_path: Path::new("source"),
-        stat: FileStat::from(rustix::fs::fstat(source).expect("fstat")),
+        stat,
         target: target.as_fd(),
         target_path: &path,
         may_share: true,
     };
     let control = CopyControl::new(None);
     let (mut buffer, mut tally) = (AlignedBuffer::new(4096), CopyTally::default());
-    copy_content(&job, options, &control, &mut buffer, &mut tally).expect("copied");
-    std::fs::read(&path).expect("the copy")
+    let result = copy_content(&job, options, &control, &mut buffer, &mut tally)?;
+    Ok((std::fs::read(&path).expect("the copy"), result.has_grown))
 }
 
 proptest! {
@@ -97,5 +108,24 @@ fn a_copy_continues_where_the_kernel_refused() {
     for method in [CopyMethod::CopyFileRange, CopyMethod::Direct, CopyMethod::Reflink] {
         let options = CopyOptions { method, ..CopyOptions::default() };
         assert!(copied(dir.path(), &source, &options) == wanted, "{}", method.name());
+    }
+}
+
+#[test]
+fn a_source_that_grew_or_shrank_since_it_was_opened_is_noticed() {
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+    let source = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a source");
+    let wanted: Vec<u8> = (0..600_000_u32).map(|number| (number % 251) as u8).collect();
+    source.write_all_at(&wanted, 0).expect("written");
+    let now = FileStat::from(rustix::fs::fstat(&source).expect("fstat"));
+    for (method, name) in CopyMethod::ALL {
+        let options = CopyOptions { method, reflink: Tristate::Never, ..CopyOptions::default() };
+        let shorter = FileStat { size: 400_000, ..now };
+        let (copy, has_grown) = copied_as(dir.path(), &source, shorter, &options).expect("copied");
+        assert!(copy == wanted && has_grown, "{name}");
+        let longer = FileStat { size: 700_000, ..now };
+        let error =
+            copied_as(dir.path(), &source, longer, &options).map(drop).expect_err("shorter").to_string();
+        assert!(error.contains("became shorter"), "{name}: {error}");
     }
 }
