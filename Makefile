@@ -11,7 +11,7 @@ MAKEFLAGS += --no-builtin-rules
 help:
 	@awk 'BEGIN { FS = ":.*## "; print "weir measures, explains and fixes I/O buffering" } \
 	      /^##@ / { print "\n" substr($$0, 5) } \
-	      /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	      /^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ Use
 run: build ## build, then measure what buffering costs on this machine (about a minute)
@@ -22,6 +22,12 @@ STATIC = $(if $(filter /%,$(shell $(CC) -print-file-name=libc.a)),-C target-feat
 
 build: deps-run libweir ## the program, as target/release/weir, and the library
 	@cargo rustc --release --locked -p weir-cli --bin weir -- $(STATIC)
+
+ARM := aarch64-unknown-linux-gnu
+aarch64: deps-aarch64 ## the program for aarch64, as target/aarch64-unknown-linux-gnu/release/weir
+	@CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+	  AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar \
+	  cargo rustc --release --locked --target $(ARM) -p weir-cli --bin weir -- -C target-feature=+crt-static
 
 libweir: deps-run ## the C library and its examples, in target/libweir
 	@$(MAKE) --no-print-directory -j2 -C libweir all
@@ -50,6 +56,10 @@ campaign: deps-test ## fuzz every parser, kill weir 300 times in each verb, cut 
 
 test-copy-long: deps-test build ## power cuts at 300 points of weir copy --atomic (2 minutes, as root)
 	@tests/copy/power-cuts
+
+test-kernels: deps-kernels build ## weir on Debian's kernels, in virtual machines; KERNELS="6.1 6.12" (15 minutes)
+	@$(MAKE) --no-print-directory aarch64 || echo "test-kernels: no binary for aarch64"
+	@tests/kernels/run $(KERNELS)
 
 differential: deps-run ## libweir compared with glibc's stdio on two million random series of calls (8 minutes)
 	@$(MAKE) --no-print-directory -j2 -C libweir differential
@@ -117,10 +127,16 @@ deps-lint: ## to lint: rustfmt, clippy, shellcheck
 deps-bench: ## to compare with others: fio, musl, strace, bpftrace
 	@scripts/deps run bench
 
+deps-aarch64: ## to build for aarch64: its C compiler and Rust's library
+	@scripts/deps run aarch64
+
+deps-kernels: ## for virtual machines: QEMU
+	@scripts/deps run kernels
+
 # Builds an absent binary. Installs an existing one unchanged, so that a root without cargo can install.
 $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long differential fuzz drop-in lint generate fmt \
-	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise bench-copy clean deps deps-run deps-test deps-lint deps-bench
+.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long test-kernels aarch64 differential fuzz drop-in lint generate fmt \
+	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise bench-copy clean deps deps-run deps-test deps-lint deps-bench deps-aarch64 deps-kernels

@@ -113,6 +113,16 @@ fn copy_copies_a_file() {
 }
 
 #[test]
+fn doctor_says_what_works() {
+    let dir = disk_dir();
+    assert!(stdout_of(dir.path(), &["doctor"]).contains("ptrace"));
+    let document = json_of(dir.path(), &["doctor", "--json", "-"], "weir-doctor/1");
+    let abilities = document["abilities"].as_array().expect("abilities");
+    assert!(abilities.iter().all(|one| one["works"] == one["advice"].is_null()), "{document}");
+    assert_eq!(abilities[0]["works"], !document["hooks"].as_array().expect("hooks").is_empty());
+}
+
+#[test]
 fn top_lists_a_process() {
     let dir = disk_dir();
     let grep = BufferingGrep::start(dir.path());

@@ -63,6 +63,7 @@ fn compile(source: &Path, object: &Path) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = TARGET.iter().chain(WARNINGS).map(Into::into).collect();
     arguments.push(format!("-D__TARGET_ARCH_{target}").into());
     arguments.push(format!("-I/usr/include/{headers}").into());
+    arguments.push(format!("-I/usr/{headers}/include").into()); // of Debian's cross compilers
     arguments.extend(["-c".into(), source.into(), "-o".into(), object.into()]);
     arguments
 }

@@ -14,6 +14,7 @@ mod bench;
 mod console;
 mod copy;
 mod dist;
+mod doctor;
 mod exit_status;
 mod flush;
 mod lab;
@@ -55,6 +56,7 @@ Examples:
   weir top                             list tiny calls and pending bytes, live
   weir report copy.json -o copy.html   make a page with pictures
   weir advise                          choose how to write, with its price
+  weir doctor                          show what this machine allows
 
 Exit status:
   0    success
@@ -76,6 +78,7 @@ enum Verb {
     Top(top::Args),
     Report(report::Args),
     Advise(Box<advise::Args>),
+    Doctor(doctor::Args),
     #[command(hide = true)]
     LabTool(lab::tool::Args),
     #[command(hide = true)]
@@ -123,6 +126,7 @@ fn main() -> ExitCode {
         Verb::Top(args) => top::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Advise(args) => advise::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::LabTool(args) => lab::tool::run(&args),
         Verb::Dist(args) => dist::run(&args),
     }

@@ -6,6 +6,7 @@ pub mod advise;
 pub mod bench;
 pub mod copy;
 pub mod cost;
+pub mod doctor;
 pub mod duration;
 pub mod errno;
 pub mod estimate;

@@ -11,6 +11,7 @@ pub mod block;
 pub mod check;
 pub mod copy;
 pub mod csv;
+pub mod doctor;
 pub mod flush;
 pub mod json;
 pub mod lab;

@@ -33,8 +33,12 @@ fn dummy() -> perf_event_attr {
     event
 }
 
-/// Returns a disabled breakpoint event that fires at each access from user space and is removed by execve(2). `access` is
-/// HW_BREAKPOINT_X or HW_BREAKPOINT_W (linux/hw_breakpoint.h); `bytes` is a length that the processor supports for it.
+/// Returns a disabled breakpoint event that fires at each access from user space. `access` is HW_BREAKPOINT_X or
+/// HW_BREAKPOINT_W (linux/hw_breakpoint.h); `bytes` is a length that the processor supports for it.
+///
+/// The event outlives execve(2); its owner closes it then. The attribute remove_on_exec would do so in the kernel, but an
+/// execve(2) between the installation of the event and the end of perf_event_open(2) then removes a list entry that is not
+/// linked yet (perf_remove_from_owner; seen as `list_del corruption` in Linux 6.12), and Linux 5.10 does not know it.
 pub fn attributes(access: u32, address: u64, bytes: u64) -> perf_event_attr {
     // SAFETY: a struct of integers and unions of integers, for which all zeros is valid.
     let mut event: perf_event_attr = unsafe { std::mem::zeroed() };
@@ -45,7 +49,6 @@ pub fn attributes(access: u32, address: u64, bytes: u64) -> perf_event_attr {
     event.__bindgen_anon_4.config2 = bytes;
     event.__bindgen_anon_1.sample_period = 1;
     event.set_disabled(1);
-    event.set_remove_on_exec(1);
     event.set_exclude_kernel(1);
     event
 }

@@ -59,6 +59,9 @@ struct task_io_accounting {
 } KERNEL_STRUCT;
 struct task_struct;
 struct signal_struct {
+    struct {
+        int counter;
+    } live; /* threads that have not begun to exit */
     int group_exit_code;
     struct task_struct *group_exec_task; /* since Linux 5.16 */
 } KERNEL_STRUCT;
@@ -99,6 +102,9 @@ struct pt_regs {
 #define CALL_4(r) ((r)->r8)
 #define CALL_5(r) ((r)->r9)
 #define CALL_IS_32BIT(r) ((r)->cs == 0x23) /* __USER32_CS */
+/* Arguments of a kernel function at its entry, for kprobes. */
+#define FUNCTION_0(r) ((r)->di)
+#define FUNCTION_1(r) ((r)->si)
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
     u64 regs[31];
@@ -120,6 +126,8 @@ struct pt_regs {
 #define CALL_4(r) ((r)->user_regs.regs[4])
 #define CALL_5(r) ((r)->user_regs.regs[5])
 #define CALL_IS_32BIT(r) ((r)->user_regs.pstate & 0x10) /* PSR_MODE32_BIT */
+#define FUNCTION_0(r) ((r)->user_regs.regs[0])
+#define FUNCTION_1(r) ((r)->user_regs.regs[1])
 #else
 #error "x86 and arm64 only"
 #endif

@@ -59,15 +59,30 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     return 0;
 }
 
-/* The old memory is still mapped here. The tracepoint exists since Linux 6.10. */
-SEC("tp_btf/sched_prepare_exec")
-int BPF_PROG(before_exec, struct task_struct *task, struct linux_binprm *program)
+/* Runs before execve(2) replaces the memory. */
+static __always_inline int begin_exec(void)
 {
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     struct process_state *process = bpf_map_lookup_elem(&processes, &pid);
     if (process)
         walk_buffers(process, MOMENT_EXEC, -1, 0);
     return 0;
+}
+
+/* src/hooks.rs says which of these is loaded. */
+SEC("tp_btf/sched_prepare_exec")
+int BPF_PROG(before_exec, struct task_struct *task, struct linux_binprm *program) { return begin_exec(); }
+SEC("fentry/begin_new_exec")
+int BPF_PROG(before_exec_f, struct linux_binprm *program) { return begin_exec(); }
+SEC("kprobe/begin_new_exec")
+int before_exec_k(struct pt_regs *regs) { return begin_exec(); }
+
+/* Deletes what the maps have of the thread `tid`. */
+static __always_inline void forget_thread(u32 tid)
+{
+    bpf_map_delete_elem(&waits, &tid);
+    if (preemptible)
+        bpf_map_delete_elem(&thread_scratch_spaces, &tid);
 }
 
 /* Subtracts what the task has done so far as a part of weir, and what the kernel did for it. */
@@ -92,6 +107,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     if (!process)
         return 0;
     flush_low_fds(process, pid, ALL_LOW_FDS);
+    if (preemptible && (u32)old_pid != pid) /* a thread other than the first takes over the first one's TID */
+        forget_thread((u32)old_pid);
     process->fd_bits[0] = process->fd_bits[1] = 0;
     process->list = process->walker = process->unbuffered_streams = 0;
     process->written_at = process->written_end = 0;
@@ -149,9 +166,9 @@ static __always_inline void copy_totals(struct lifecycle_event *event, const str
 
 /* A thread that a signal or another thread's execve(2) ends at the return of write(2) leaves the written bytes in its
  * stream's buffer. They are not lost. */
-static __always_inline void note_last_write(struct process_state *process, struct task_struct *task)
+static __always_inline void note_last_write(struct process_state *process)
 {
-    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
     u32 nr = CALL_NUMBER(regs);
     s64 result = CALL_RESULT(regs);
     if (nr < SYSCALL_NUMBERS && classes[nr] == CLASS_WRITE && result > 0) {
@@ -167,29 +184,16 @@ static __always_inline int ends_by_exec(struct task_struct *task)
     return bpf_core_field_exists(signal->group_exec_task) && BPF_CORE_READ(signal, group_exec_task) != 0;
 }
 
-/* Runs at the exit of each thread; `group_dead`, an argument since Linux 6.16, marks the last one of the process. The memory
- * is still mapped. */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
+static __always_inline u32 exit_status(struct task_struct *task)
 {
-    u32 pid = bpf_get_current_pid_tgid() >> 32, tid = (u32)bpf_get_current_pid_tgid();
-    struct process_state *process = bpf_map_lookup_elem(&processes, &pid);
-    struct lifecycle_event *event;
-    if (!process)
-        return 0;
-    add_thread(process, task);
-    note_last_write(process, task);
-    bpf_map_delete_elem(&waits, &tid);
-    if (!group_dead) {
-        /* These threads wrote on after before_exec(). What the last of them leaves is lost. */
-        if (ends_by_exec(task))
-            walk_buffers(process, MOMENT_EXEC, -1, 0);
-        return 0;
-    }
     u32 status = BPF_CORE_READ(task, signal, group_exit_code);
-    if (!status)
-        status = BPF_CORE_READ(task, exit_code);
-    walk_buffers(process, status & 0x7f ? MOMENT_SIGNAL : MOMENT_EXIT, -1, 0);
+    return status ? status : (u32)BPF_CORE_READ(task, exit_code);
+}
+
+/* Emits the end of a process. */
+static __always_inline void emit_exit(struct process_state *process, u32 pid, u32 status)
+{
+    struct lifecycle_event *event;
     flush_low_fds(process, pid, ALL_LOW_FDS);
     event = reserve_lifecycle(KIND_EXIT);
     if (event) {
@@ -202,5 +206,54 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
     }
     if (bpf_map_delete_elem(&processes, &pid) == 0)
         tally_by(TALLY_PROCESSES, -1);
+}
+
+/* Runs at the exit of each thread; `group_dead` marks the last one of the process. The memory is still mapped. */
+static __always_inline int exit_thread(struct task_struct *task, int group_dead)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32, tid = (u32)bpf_get_current_pid_tgid();
+    struct process_state *process = bpf_map_lookup_elem(&processes, &pid);
+    if (!process)
+        return 0;
+    add_thread(process, task);
+    note_last_write(process);
+    if (!group_dead) {
+        /* These threads wrote on after before_exec(). What the last of them leaves is lost. */
+        if (ends_by_exec(task))
+            walk_buffers(process, MOMENT_EXEC, -1, 0);
+    } else {
+        u32 status = exit_status(task);
+        walk_buffers(process, status & 0x7f ? MOMENT_SIGNAL : MOMENT_EXIT, -1, 0);
+        emit_exit(process, pid, status);
+    }
+    forget_thread(tid);
+    return 0;
+}
+
+/* src/hooks.rs says which of these is loaded. The tracepoint has `group_dead`, and stands before the memory is unmapped, since
+ * Linux 6.16. taskstats_exit() has both since 2006. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task, int group_dead) { return exit_thread(task, group_dead); }
+SEC("fentry/taskstats_exit")
+int BPF_PROG(on_exit_f, struct task_struct *task, int group_dead) { return exit_thread(task, group_dead); }
+SEC("kprobe/taskstats_exit")
+int on_exit_k(struct pt_regs *regs)
+{
+    return exit_thread((struct task_struct *)FUNCTION_0(regs), (int)FUNCTION_1(regs));
+}
+
+/* For kernels without taskstats_exit(): the memory is unmapped already, so there is no buffer snapshot. Of threads that exit at
+ * the same time several may see `live` at 0; the totals of all but the first are missing then, which the report says. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit_late, struct task_struct *task)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32, tid = (u32)bpf_get_current_pid_tgid();
+    struct process_state *process = bpf_map_lookup_elem(&processes, &pid);
+    if (!process)
+        return 0;
+    add_thread(process, task);
+    if (BPF_CORE_READ(task, signal, live.counter) == 0)
+        emit_exit(process, pid, exit_status(task));
+    forget_thread(tid);
     return 0;
 }

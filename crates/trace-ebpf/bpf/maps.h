@@ -68,6 +68,17 @@ extern struct event_map events SEC(".maps");
 /* Constants that load.rs sets before it loads the programs. */
 extern const volatile u64 event_bytes;             /* size of the ring buffer */
 extern const volatile u8 classes[SYSCALL_NUMBERS]; /* enum syscall_class by system call number */
+extern const volatile u32 preemptible;             /* 1: another thread may interrupt a program on its CPU */
+extern const volatile u32 pauses_by_flag;          /* 1: sampling gaps are those of the map `sampling` */
+
+/* Whether calls are recorded. Used where on_sys_exit stays attached in sampling gaps: entry 0 is 1 in a gap. */
+struct sampling_map {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u32);
+};
+extern struct sampling_map sampling SEC(".maps");
 
 /* Destination of one bpf_probe_read_kernel() for several members at the beginning of a kernel struct (open_file.h). */
 enum { FILE_BYTES = 192, INODE_BYTES = 128, SUPER_BYTES = 32, TABLE_BYTES = 32 };
@@ -99,8 +110,8 @@ struct stdio_file {
     u32 fileno, flags2;
 };
 
-/* Objects that do not fit on the stack: before Linux 6.13 a call chain shares 512 bytes. One per CPU is enough, because
- * the programs run with preemption disabled and do not nest. */
+/* Objects that do not fit on the stack: before Linux 6.13 a call chain shares 512 bytes. Where the programs run with
+ * preemption disabled, one per CPU is enough, because they do not nest. Elsewhere (`preemptible`) each thread has its own. */
 struct scratch_space {
     struct stream_counters counters;
     struct transfer call;
@@ -114,6 +125,14 @@ struct scratch_map {
     __type(value, struct scratch_space);
 };
 extern struct scratch_map scratch_spaces SEC(".maps");
+struct thread_scratch_map {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 32768);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, u32);
+    __type(value, struct scratch_space);
+};
+extern struct thread_scratch_map thread_scratch_spaces SEC(".maps");
 
 struct tally_map {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -130,16 +149,36 @@ static __always_inline u32 class_writes(u32 class)
            class == CLASS_SENDMSG;
 }
 
+/* Returns the scratch space of the current thread or CPU. Its contents are undefined. Null if the thread's cannot be allocated. */
 static __always_inline struct scratch_space *scratch(void)
 {
-    u32 zero = 0;
-    return bpf_map_lookup_elem(&scratch_spaces, &zero);
+    u32 zero = 0, tid = (u32)bpf_get_current_pid_tgid();
+    struct scratch_space *of_cpu = bpf_map_lookup_elem(&scratch_spaces, &zero), *own;
+    if (!preemptible || !of_cpu)
+        return of_cpu;
+    own = bpf_map_lookup_elem(&thread_scratch_spaces, &tid);
+    if (own)
+        return own;
+    bpf_map_update_elem(&thread_scratch_spaces, &tid, of_cpu, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&thread_scratch_spaces, &tid);
+}
+
+/* Whether it is a sampling gap in which on_sys_exit stays attached. */
+static __always_inline int is_paused(void)
+{
+    u32 zero = 0, *paused;
+    if (!pauses_by_flag)
+        return 0;
+    paused = bpf_map_lookup_elem(&sampling, &zero);
+    return paused && *(volatile u32 *)paused;
 }
 
 static __always_inline void tally(u32 index)
 {
     u64 *count = bpf_map_lookup_elem(&tallies, &index);
-    if (count)
+    if (count && preemptible)
+        __sync_fetch_and_add(count, 1);
+    else if (count)
         (*count)++;
 }
 

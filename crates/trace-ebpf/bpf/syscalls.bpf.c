@@ -4,6 +4,7 @@
 #include "flush.h"
 #include "open_file.h"
 #include "ring_buffer.h"
+#include "vectors.h"
 #include "waits.h"
 
 #define AT_FDCWD_ (-100)
@@ -111,40 +112,6 @@ static __always_inline void set_ring_flags(struct arguments *args)
     u32 flags = 0;
     bpf_probe_read_user(&flags, sizeof flags, (void *)(args->at[1] + 8));
     args->at[2] = flags;
-}
-
-/* struct iovec */
-struct io_vector {
-    u64 base, bytes;
-};
-
-struct vector_sum {
-    u64 address, bytes;
-};
-static long add_vector(u32 i, void *context)
-{
-    struct vector_sum *sum = context;
-    struct io_vector part;
-    if (bpf_probe_read_user(&part, sizeof part, (void *)(sum->address + i * sizeof part)) != 0)
-        return 1;
-    sum->bytes += part.bytes;
-    return 0;
-}
-
-/* Sets `asked` to the sum of up to 64 parts, and `buffer` if all bytes that were moved are in the first part. */
-GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 parts)
-{
-    if (!t)
-        return 0;
-    struct vector_sum sum = {address, 0};
-    struct io_vector first;
-    t->buffer = 0;
-    if (bpf_probe_read_user(&first, sizeof first, (void *)address) == 0 &&
-        (parts == 1 || (t->result >= 0 && (u64)t->result <= first.bytes)))
-        t->buffer = first.base;
-    bpf_loop(parts < 64 ? parts : 64, add_vector, &sum, 0);
-    t->asked = sum.bytes;
-    return 0;
 }
 
 static __always_inline void on_transfer(struct transfer *t, u32 class)
@@ -352,13 +319,11 @@ static __always_inline void on_other_call(struct process_state *process, u32 pid
 static __attribute__((noinline)) int on_call(struct pt_regs *regs, s64 result, u32 nr, u32 class)
 {
     struct process_state *process = 0;
-    struct scratch_space *own = scratch();
+    struct scratch_space *own = preemptible ? 0 : scratch();
     u32 pid = 0;
-    if (!own)
-        return 0;
-    struct transfer *t = &own->call;
-    /* A call that moves bytes finds its stream by one lookup. Other calls check first that the process is traced. */
-    if (!class || class > CLASS_PWRITE || CALL_IS_32BIT(regs)) {
+    /* A call that moves bytes finds its stream by one lookup. Other calls check first that the process is traced, as do all
+     * calls where only threads of traced processes may get a scratch space. */
+    if (preemptible || !class || class > CLASS_PWRITE || CALL_IS_32BIT(regs)) {
         pid = bpf_get_current_pid_tgid() >> 32;
         process = bpf_map_lookup_elem(&processes, &pid);
         if (!process)
@@ -368,6 +333,14 @@ static __attribute__((noinline)) int on_call(struct pt_regs *regs, s64 result, u
             return 0;
         }
     }
+    if (preemptible)
+        own = scratch();
+    if (!own) {
+        if (preemptible) /* no memory for it */
+            tally(TALLY_LOST_STREAMS);
+        return 0;
+    }
+    struct transfer *t = &own->call;
     t->args[0] = CALL_0(regs);
     t->args[1] = CALL_1(regs);
     t->args[2] = CALL_2(regs);
@@ -388,6 +361,8 @@ static __attribute__((noinline)) int on_call(struct pt_regs *regs, s64 result, u
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
+    if (is_paused())
+        return 0;
     u32 nr = CALL_NUMBER(regs), class = nr < SYSCALL_NUMBERS ? classes[nr] : 0;
     if (CALL_IS_32BIT(regs)) /* 32-bit calls have other numbers */
         return on_call(regs, result, nr, class);

@@ -6,9 +6,8 @@ use weir_sys::error::errno_text;
 
 use super::load::Tallies;
 
-/// `unreadable` is the error that ended the reading of the ring buffer. `sees_exec` is whether the kernel has a tracepoint
-/// before the memory is replaced at execve(2).
-pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, sees_exec: bool) -> Vec<String> {
+/// `unreadable` is the error that ended the reading of the ring buffer. `losses` are what the hooks of this kernel do not show.
+pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losses: &[&str]) -> Vec<String> {
     let mut blind = Vec::new();
     if tallies.lost_events > 0 {
         blind.push(format!(
@@ -28,8 +27,6 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, sees_
     if tallies.lost_streams > 0 {
         blind.push(format!("{} calls were not counted: too many streams", tallies.lost_streams));
     }
-    if !sees_exec {
-        blind.push("bytes pending in buffers at execve(2): that needs Linux 6.10".into());
-    }
+    blind.extend(losses.iter().map(|&loss| loss.to_owned()));
     blind
 }

@@ -47,13 +47,22 @@ pub(super) struct ProgramContext<'a> {
     pub btf: BorrowedFd<'a>,
 }
 
-/// BPF_PROG_LOAD for a program at a tracepoint. `tracepoint` is the BTF number of the tracepoint's `btf_trace_` typedef. The
-/// error contains the last lines of the verifier's log, if any.
+/// Purpose of a program, with the BTF number of its target.
+#[derive(Clone, Copy)]
+pub(super) enum ProgramKind {
+    /// The number is that of the tracepoint's `btf_trace_` typedef.
+    Tracepoint(u32),
+    /// The entry of a kernel function.
+    Function(u32),
+    Kprobe,
+}
+
+/// BPF_PROG_LOAD. The error contains the last lines of the verifier's log, if any.
 pub(super) fn load_program(
     name: &str,
     function: &Function,
     context: &ProgramContext<'_>,
-    tracepoint: u32,
+    kind: ProgramKind,
 ) -> Result<OwnedFd, (io::Error, String)> {
     let load = |log: &mut [u8]| {
         let functions = function.func_info.func_info_bytes();
@@ -63,9 +72,18 @@ pub(super) fn load_program(
         for (to, from) in load.prog_name.iter_mut().zip(name.bytes().take(15)) {
             *to = from as libc::c_char;
         }
-        load.prog_type = bpf_prog_type::BPF_PROG_TYPE_TRACING as u32;
-        load.expected_attach_type = bpf_attach_type::BPF_TRACE_RAW_TP as u32;
-        load.attach_btf_id = tracepoint;
+        let (program, attach, target) = match kind {
+            ProgramKind::Tracepoint(target) => {
+                (bpf_prog_type::BPF_PROG_TYPE_TRACING, bpf_attach_type::BPF_TRACE_RAW_TP as u32, target)
+            }
+            ProgramKind::Function(target) => {
+                (bpf_prog_type::BPF_PROG_TYPE_TRACING, bpf_attach_type::BPF_TRACE_FENTRY as u32, target)
+            }
+            ProgramKind::Kprobe => (bpf_prog_type::BPF_PROG_TYPE_KPROBE, 0, 0),
+        };
+        load.prog_type = program as u32;
+        load.expected_attach_type = attach;
+        load.attach_btf_id = target;
         load.insns = function.instructions.as_ptr() as u64;
         load.insn_cnt = function.instructions.len() as u32;
         load.license = context.license.as_ptr() as u64;
@@ -92,7 +110,7 @@ fn last_lines(log: &[u8]) -> String {
     lines[lines.len().saturating_sub(4)..].join("; ")
 }
 
-/// BPF_RAW_TRACEPOINT_OPEN. The program is attached until the returned descriptor is closed.
+/// BPF_RAW_TRACEPOINT_OPEN, also for the entry of a function. The program is attached until the returned descriptor is closed.
 pub(super) fn attach(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut attr = zeroed();
     attr.raw_tracepoint.prog_fd = program.as_raw_fd() as u32;

@@ -13,7 +13,7 @@ use crate::shared_types::{EventHead, KIND_COUNTERS, read};
 /// Reads the kernel's types from a text of BTF.
 pub fn kernel_types(bytes: &[u8]) {
     if let Some(types) = KernelTypes::parse(bytes, &["sys_enter", "sched_process_exit"]) {
-        assert!(types.tracepoint("sys_enter").is_none_or(|number| number as usize <= bytes.len()));
+        assert!(types.tracepoint("sys_enter").is_none_or(|(number, _)| number as usize <= bytes.len()));
     }
 }
 

@@ -37,6 +37,8 @@ const STRUCTS: &[&str] = &[
 ];
 /// The typedef of a tracepoint's handler: `btf_trace_` and its name.
 const TRACEPOINT: &[u8] = b"btf_trace_";
+/// The state of the SRCU domain that guards tracepoints (DEFINE_SRCU(tracepoint_srcu) in kernel/tracepoint.c).
+const TRACEPOINT_SRCU: &[u8] = b"tracepoint_srcu_srcu_data";
 
 /// Kinds of types, from linux/btf.h.
 const INT: u32 = 1;
@@ -68,26 +70,46 @@ const MAGIC: u32 = 0x0001_eb9f;
 pub(super) struct KernelTypes {
     /// The structs and all types that they contain by value. Pointers point to void.
     pub structs: Btf,
-    /// Numbers of the tracepoints' `btf_trace_` typedefs.
-    tracepoints: HashMap<String, u32>,
+    /// Numbers of the tracepoints' `btf_trace_` typedefs, and the number of their handlers' arguments.
+    tracepoints: HashMap<String, (u32, usize)>,
+    /// Numbers of kernel functions. Searched only if a tracepoint is missing or has too few arguments.
+    functions: HashMap<String, u32>,
+    /// SRCU guards the tracepoints, so their programs may be preempted.
+    pub preemptible_tracepoints: bool,
 }
 
 impl KernelTypes {
-    /// Reads the types of the running kernel and the numbers of these tracepoints.
-    pub fn of_this_kernel(tracepoints: &[&str]) -> io::Result<Self> {
-        Self::parse(&KernelFile::open(PATH)?, tracepoints)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its format is unknown"))
+    /// Reads the types of the running kernel, and the numbers of these tracepoints and functions. The functions are searched
+    /// only if `needs_functions` says so of the rest, because they are most of the types.
+    pub fn of_this_kernel(
+        tracepoints: &[&str],
+        functions: &[&str],
+        needs_functions: impl Fn(&Self) -> bool,
+    ) -> io::Result<Self> {
+        let file = KernelFile::open(PATH)?;
+        let mut types = Self::parse(&file, tracepoints);
+        if let Some(types) = types.as_mut().filter(|types| needs_functions(types)) {
+            types.functions = find_functions(&file, functions);
+        }
+        types.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its format is unknown"))
     }
 
-    /// Returns the number of a tracepoint's typedef; None if the kernel has no such tracepoint.
-    pub fn tracepoint(&self, name: &str) -> Option<u32> {
+    /// Returns the number of a tracepoint's typedef and the number of its handler's arguments; None if the kernel has no
+    /// such tracepoint.
+    pub fn tracepoint(&self, name: &str) -> Option<(u32, usize)> {
         self.tracepoints.get(name).copied()
+    }
+
+    /// Returns the number of a function; None if the kernel has no such function, or its functions were not searched.
+    pub fn function(&self, name: &str) -> Option<u32> {
+        self.functions.get(name).copied()
     }
 
     pub fn parse(bytes: &[u8], tracepoints: &[&str]) -> Option<Self> {
         let all = BtfTypes::parse(bytes)?;
         let mut subset = BtfSubset::new(&all);
         let mut found = HashMap::new();
+        let mut preemptible_tracepoints = false;
         for number in 1..all.starts.len() as u32 {
             match all.kind(number) {
                 STRUCT if STRUCTS.iter().any(|name| all.is_named(number, name.as_bytes())) => {
@@ -96,15 +118,27 @@ impl KernelTypes {
                 TYPEDEF if all.begins(number, TRACEPOINT) => {
                     let name = &all.name(number)[TRACEPOINT.len()..];
                     if let Some(&tracepoint) = tracepoints.iter().find(|known| known.as_bytes() == name) {
-                        found.entry(tracepoint.to_owned()).or_insert(number);
+                        found.entry(tracepoint.to_owned()).or_insert((number, all.handler_arguments(number)));
                     }
                 }
+                VAR if all.is_named(number, TRACEPOINT_SRCU) => preemptible_tracepoints = true,
                 _ => {}
             }
         }
         let structs = Btf::parse(&subset.finish(), Default::default()).ok()?;
-        Some(Self { structs, tracepoints: found })
+        Some(Self { structs, tracepoints: found, functions: HashMap::new(), preemptible_tracepoints })
     }
+}
+
+/// Returns the numbers of these functions in the kernel's BTF.
+fn find_functions(bytes: &[u8], names: &[&str]) -> HashMap<String, u32> {
+    let Some(all) = BtfTypes::parse(bytes) else { return HashMap::new() };
+    let numbers = (1..all.starts.len() as u32).filter(|&number| all.kind(number) == FUNC);
+    let named = numbers.filter_map(|number| {
+        let name = names.iter().find(|name| all.is_named(number, name.as_bytes()))?;
+        Some(((*name).to_owned(), number))
+    });
+    named.collect()
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -151,6 +185,14 @@ impl<'a> BtfTypes<'a> {
 
     fn name(&self, number: u32) -> &'a [u8] {
         self.string(self.word(number, 0))
+    }
+
+    /// Returns the number of arguments of a tracepoint's handler, without the first one, which is the same for all. `typedef` is
+    /// that of a pointer to a function.
+    fn handler_arguments(&self, typedef: u32) -> usize {
+        let referent = |number| Some(self.word(number, 8)).filter(|&of| (of as usize) < self.starts.len());
+        let handler = referent(typedef).and_then(referent).filter(|&number| self.kind(number) == FUNC_PROTO);
+        handler.map_or(0, |number| (self.word(number, 4) & COUNT) as usize).saturating_sub(1)
     }
 
     fn begins(&self, number: u32, with: &[u8]) -> bool {
@@ -273,6 +315,25 @@ impl<'a> BtfSubset<'a> {
 }
 
 #[cfg(test)]
+impl KernelTypes {
+    /// A kernel with these tracepoints, by their number of arguments, and functions.
+    pub fn with(tracepoints: &[(&str, usize)], functions: &[&str], preemptible_tracepoints: bool) -> Self {
+        let tracepoints = tracepoints.iter().map(|&(name, arguments)| (name.to_owned(), (1, arguments)));
+        let functions = functions.iter().map(|&name| (name.to_owned(), 2));
+        let header = [MAGIC, HEADER_BYTES, 0, 0, 0, 1];
+        let mut empty: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
+        empty.push(0);
+        let structs = Btf::parse(&empty, Default::default()).expect("empty BTF");
+        Self {
+            structs,
+            tracepoints: tracepoints.collect(),
+            functions: functions.collect(),
+            preemptible_tracepoints,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -288,9 +349,10 @@ mod tests {
     }
 
     /// 1: int; 2: struct other with an int; 3: a pointer to it; 4: struct file, an int and the pointer; 5: void
-    /// function; 6: a pointer to that; 7: the typedef of a tracepoint.
+    /// function of two ints; 6: a pointer to that; 7: the typedef of a tracepoint; 8: a function; 9: a variable.
     fn sample() -> Vec<u8> {
-        let strings = b"\0int\0other\0file\0first\0second\0btf_trace_sys_exit\0";
+        let strings =
+            b"\0int\0other\0file\0first\0second\0btf_trace_sys_exit\0run\0tracepoint_srcu_srcu_data\0";
         let at =
             |name: &str| strings.windows(name.len()).position(|part| part == name.as_bytes()).unwrap() as u32;
         let types = [
@@ -298,9 +360,11 @@ mod tests {
             vec![at("other"), info(STRUCT, 1), 4, at("first"), 1, 0],
             vec![0, info(PTR, 0), 2],
             vec![at("file"), info(STRUCT, 2), 16, at("first"), 1, 0, at("second"), 3, 64],
-            vec![0, info(FUNC_PROTO, 0), 0],
+            vec![0, info(FUNC_PROTO, 2), 0, 0, 1, 0, 1],
             vec![0, info(PTR, 0), 5],
             vec![at("btf_trace_sys_exit"), info(TYPEDEF, 0), 6],
+            vec![at("run"), info(FUNC, 0), 5],
+            vec![at("tracepoint_srcu_srcu_data"), info(VAR, 0), 1, 0],
         ];
         btf(&types.concat(), strings)
     }
@@ -308,7 +372,9 @@ mod tests {
     #[test]
     fn a_struct_comes_with_its_members_and_a_tracepoint_with_its_number() {
         let types = KernelTypes::parse(&sample(), &["sys_exit", "sys_enter"]).unwrap();
-        assert_eq!((types.tracepoint("sys_exit"), types.tracepoint("sys_enter")), (Some(7), None));
+        assert_eq!((types.tracepoint("sys_exit"), types.tracepoint("sys_enter")), (Some((7, 1)), None));
+        assert!(types.preemptible_tracepoints && types.function("run").is_none());
+        assert_eq!(find_functions(&sample(), &["run", "stop"]), HashMap::from([("run".to_owned(), 8)]));
         let strings = b"\0file\0first\0second\0int\0";
         let file = vec![1, info(STRUCT, 2), 16, 6, 2, 0, 12, 3, 64];
         let (int, pointer) = (vec![19, info(INT, 0), 4, 32], vec![0, info(PTR, 0), 0]);

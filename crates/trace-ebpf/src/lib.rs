@@ -1,6 +1,7 @@
 //! The eBPF backend: programs at tracepoints count calls and bytes per stream in the kernel and submit rare events.
 //! Needs root or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
 
+mod attach;
 mod blind_spots;
 mod bpf_syscall;
 mod command_start;
@@ -9,9 +10,11 @@ mod drain;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
 mod go_exit_watch;
+mod hooks;
 mod image_reads;
 mod kernel_file;
 mod kernel_types;
+mod kprobe;
 mod libraries;
 mod load;
 mod overhead_budget;
@@ -47,6 +50,14 @@ use overhead_budget::{BudgetStep, OverheadBudget};
 use sampling_gaps::SamplingGap;
 use shared_types::ProcessState;
 use tracer_requests::{FirstStop, TracerHandle};
+
+pub use attach::HookChoice;
+
+/// Loads and attaches the programs, and returns the kernel hook of each ability. Fails if this kernel or the present rights do not
+/// allow the backend.
+pub fn hooks() -> Result<Vec<HookChoice>, Error> {
+    load::load(false).map(|loaded| loaded.hooks)
+}
 
 /// How often the tick hook runs: a screen is redrawn at most that often.
 const TICK_NS: u64 = 20_000_000;
@@ -335,7 +346,7 @@ impl Run<'_> {
         self.backend.unreaped = (self.exit.is_some() && self.is_command && !self.reaped).then_some(self.root);
         Ok(BackendReport {
             exit: self.exit,
-            blind_spots: blind_spots::sentences(&tallies, unreadable.as_ref(), self.backend.loaded.sees_exec),
+            blind_spots: blind_spots::sentences(&tallies, unreadable.as_ref(), &self.backend.loaded.losses),
             observed_calls: tallies.calls,
             observed_ns: self.budget.observed_ns,
             gap_ns: self.budget.unobserved_ns,

@@ -9,34 +9,15 @@ use aya_obj::btf::BtfFeatures;
 use aya_obj::{EbpfSectionKind, Object};
 use weir_sys::Error;
 
+use super::attach::{HookChoice, ProgramLoader, attach_all};
+use super::hooks::{self, ProgramSettings};
 use super::kernel_types::{self, KernelTypes};
 use super::shared_types::{self, Library, LibraryKey, ProcessState, StreamCounters, StreamKey};
-use crate::bpf_syscall::{self, ProgramContext};
+use crate::bpf_syscall::{self, ProgramContext, ProgramKind};
 use crate::ring_buffer::RingBuffer;
 use crate::syscall_classes;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/trace.bpf.o"));
-
-/// A BPF program and the tracepoint that it is attached to.
-#[derive(Clone, Copy)]
-struct Program {
-    name: &'static str,
-    tracepoint: &'static str,
-    required: bool,
-}
-
-/// The program at the exit of system calls is first: it is the largest, and is attached and detached separately.
-const PROGRAMS: [Program; 6] = [
-    Program { name: "on_sys_exit", tracepoint: "sys_exit", required: true },
-    Program { name: "on_fork", tracepoint: "sched_process_fork", required: true },
-    Program { name: "on_exec", tracepoint: "sched_process_exec", required: true },
-    Program { name: "on_exit", tracepoint: "sched_process_exit", required: true },
-    Program { name: "on_switch", tracepoint: "sched_switch", required: true },
-    Program { name: "before_exec", tracepoint: "sched_prepare_exec", required: false },
-];
-
-/// Since this kernel sched_process_exit says whether the thread is the last of its process.
-const FIRST_KERNEL: (u32, u32) = (6, 16);
 
 /// Size of the ring buffer. The kernel zeroes it when it is created; a sampling window ends before 4 MiB are full.
 const EVENT_BYTES: u32 = 1 << 22;
@@ -47,7 +28,10 @@ const EVENT_BYTES_EXACT: u32 = 1 << 23;
 pub(super) struct Loaded {
     calls: OwnedFd,
     calls_link: Option<OwnedFd>,
-    _lifecycle_links: Vec<OwnedFd>,
+    /// Programs of the other abilities, attached.
+    _links: Vec<OwnedFd>,
+    /// Its entry 0 is 1 in a sampling gap, if the program at system calls stays attached in gaps.
+    pause: Option<aya::maps::Array<MapData, u32>>,
     pub events: RingBuffer,
     pub processes: ProcessMap,
     processes_copy: Option<ProcessMap>,
@@ -58,8 +42,10 @@ pub(super) struct Loaded {
     deleted_streams: u64,
     /// Entries that weir has added to `processes`.
     added_processes: HashSet<u32>,
-    /// The kernel has the tracepoint for buffer snapshots at execve(2).
-    pub sees_exec: bool,
+    /// Phrases for the report: what the hooks of this kernel do not show.
+    pub losses: Vec<&'static str>,
+    /// The hook of each ability.
+    pub hooks: Vec<HookChoice>,
 }
 
 /// The map of traced processes.
@@ -74,7 +60,11 @@ pub(super) struct Tallies {
     pub lost_streams: u64,
 }
 
-fn unusable(reason: impl Into<String>) -> Error {
+/// Why the kernel refuses everything.
+pub(super) const NO_PERMISSION: &str =
+    "the kernel refuses it (EPERM): it needs root, or CAP_BPF and CAP_PERFMON";
+
+pub(super) fn unusable(reason: impl Into<String>) -> Error {
     Error::Backend { backend: "ebpf", reason: reason.into() }
 }
 
@@ -86,46 +76,28 @@ fn cause(error: &(dyn std::error::Error + 'static)) -> Error {
     }
     let errno = innermost.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
     unusable(match errno {
-        Some(libc::EPERM | libc::EACCES) => {
-            "the kernel refuses it (EPERM): it needs root, or CAP_BPF and CAP_PERFMON".into()
-        }
+        Some(libc::EPERM | libc::EACCES) => NO_PERMISSION.into(),
         _ => format!("{error}: {innermost}"),
     })
-}
-
-/// Returns the error for a kernel that is too old; None if the kernel is recent enough.
-fn kernel_too_old() -> Option<Error> {
-    let (major, minor) = kernel_version();
-    let (first_major, first_minor) = FIRST_KERNEL;
-    let reason = format!("it needs Linux {first_major}.{first_minor} or later, and this is {major}.{minor}");
-    ((major, minor) < FIRST_KERNEL).then(|| unusable(reason))
-}
-
-/// Returns major and minor version from uname(2).
-fn kernel_version() -> (u32, u32) {
-    let name = rustix::system::uname();
-    let release = name.release().to_string_lossy().into_owned();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// Loads everything and attaches all programs except the one at system calls.
 pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
     let event_bytes = if exact { EVENT_BYTES_EXACT } else { EVENT_BYTES };
     let (kernel, prepared) = in_parallel(kernel_types, || PreparedObject::new(event_bytes));
-    let (PreparedObject { mut object, btf, definitions, mut maps }, kernel) = (prepared?, kernel?);
-    object.relocate_btf(&kernel.structs).map_err(|error| cause(&error))?;
-    relocate_maps(&mut object, &definitions, &maps)?;
-    let programs = load_programs(&object, &kernel, &btf)?;
-    let sees_exec = programs.len() == PROGRAMS.len();
-    let mut programs = programs.into_iter();
-    let calls = programs.next().ok_or_else(|| unusable("program on_sys_exit is missing"))?;
-    let links: io::Result<_> = programs.map(|program| bpf_syscall::attach(program.as_fd())).collect();
+    let (kernel, mut prepared) = (kernel?, prepared?);
+    let settings = ProgramSettings::of(&kernel);
+    prepared.object.relocate_btf(&kernel.structs).map_err(|error| cause(&error))?;
+    prepared.finish(settings)?;
+    let attached = attach_all(&ProgramLoader { prepared: &prepared, kernel: &kernel, settings })?;
+    let mut maps = prepared.maps;
     let processes_copy = maps.get("processes").and_then(duplicate);
+    let pause = if settings.pauses_by_flag { Some(take_map(&mut maps, "sampling")?) } else { None };
     Ok(Loaded {
-        calls,
+        calls: attached.calls,
         calls_link: None,
-        _lifecycle_links: links.map_err(|error| cause(&error))?,
+        _links: attached.links,
+        pause,
         events: open_ring_buffer(&maps, event_bytes)?,
         processes: take_map(&mut maps, "processes")?,
         processes_copy,
@@ -134,32 +106,13 @@ pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
         tallies: take_map(&mut maps, "tallies")?,
         deleted_streams: 0,
         added_processes: HashSet::new(),
-        sees_exec,
+        losses: attached.losses,
+        hooks: attached.hooks,
     })
 }
 
-/// Loads the programs in the order of [`PROGRAMS`], without optional ones that the kernel refuses.
-fn load_programs(object: &Object, kernel: &KernelTypes, btf: &OwnedFd) -> Result<Vec<OwnedFd>, Error> {
-    let load_one =
-        |program: Program| load_program(object, program.name, kernel.tracepoint(program.tracepoint), btf);
-    // The verifier takes as long for the first as for all others together.
-    let (first, others) = in_parallel(
-        || load_one(PROGRAMS[0]),
-        || PROGRAMS[1..].iter().map(|&program| load_one(program)).collect::<Vec<_>>(),
-    );
-    let mut programs = Vec::new();
-    for (loaded, program) in std::iter::once(first).chain(others).zip(PROGRAMS) {
-        match loaded {
-            Ok(program) => programs.push(program),
-            Err(error) if program.required => return Err(kernel_too_old().unwrap_or(error)),
-            Err(_) => {}
-        }
-    }
-    Ok(programs)
-}
-
 /// Runs `one` on a new thread and `other` on this one.
-fn in_parallel<T: Send, U>(one: impl FnOnce() -> T + Send, other: impl FnOnce() -> U) -> (T, U) {
+pub(super) fn in_parallel<T: Send, U>(one: impl FnOnce() -> T + Send, other: impl FnOnce() -> U) -> (T, U) {
     std::thread::scope(|scope| {
         let one = scope.spawn(one);
         let other = other();
@@ -168,18 +121,18 @@ fn in_parallel<T: Send, U>(one: impl FnOnce() -> T + Send, other: impl FnOnce() 
 }
 
 fn kernel_types() -> Result<KernelTypes, Error> {
-    let tracepoints = PROGRAMS.map(|program| program.tracepoint);
-    KernelTypes::of_this_kernel(&tracepoints).map_err(|error| {
+    let (tracepoints, functions) = (hooks::tracepoints(), hooks::functions());
+    let needs_functions = |kernel: &KernelTypes| ProgramSettings::of(kernel).pauses_by_flag;
+    KernelTypes::of_this_kernel(&tracepoints, &functions, needs_functions).map_err(|error| {
         unusable(format!("{}: {error}: the kernel needs CONFIG_DEBUG_INFO_BTF", kernel_types::PATH))
     })
 }
 
 /// The compiled object, and its maps in the kernel.
-struct PreparedObject {
-    object: Object,
+pub(super) struct PreparedObject {
+    pub object: Object,
     /// The object's own BTF, loaded.
-    btf: OwnedFd,
-    definitions: Vec<(String, aya_obj::Map)>,
+    pub btf: OwnedFd,
     maps: Names<String, MapData>,
 }
 
@@ -196,17 +149,29 @@ impl PreparedObject {
             events.set_max_entries(event_bytes);
         }
         let btf = load_btf(&mut object)?;
-        let definitions: Vec<_> = object.maps.drain().collect();
         let mut maps = Names::new();
-        for (name, map) in &definitions {
+        for (name, map) in &object.maps {
             let data =
                 MapData::create(map.clone(), name, Some(btf.as_fd())).map_err(|error| cause(&error))?;
-            if map.section_kind() == EbpfSectionKind::Rodata {
-                bpf_syscall::fill_and_freeze(data.fd().as_fd(), map.data()).map_err(|error| cause(&error))?;
-            }
             maps.insert(name.clone(), data);
         }
-        Ok(Self { object, btf, definitions, maps })
+        Ok(Self { object, btf, maps })
+    }
+
+    /// Sets the constants that depend on the kernel, and resolves the programs' references to maps.
+    fn finish(&mut self, settings: ProgramSettings) -> Result<(), Error> {
+        let flags = [settings.preemptible, settings.pauses_by_flag].map(|flag| u32::from(flag).to_le_bytes());
+        let constants =
+            [("preemptible", (flags[0].as_slice(), true)), ("pauses_by_flag", (flags[1].as_slice(), true))];
+        self.object.patch_map_data(Names::from(constants)).map_err(|error| cause(&error))?;
+        let definitions: Vec<_> = self.object.maps.drain().collect();
+        for (name, map) in &definitions {
+            if map.section_kind() == EbpfSectionKind::Rodata {
+                let fd = self.maps[name].fd().as_fd();
+                bpf_syscall::fill_and_freeze(fd, map.data()).map_err(|error| cause(&error))?;
+            }
+        }
+        relocate_maps(&mut self.object, &definitions, &self.maps)
     }
 }
 
@@ -231,23 +196,19 @@ fn relocate_maps(
     object.relocate_calls(&texts).map_err(|error| cause(&error))
 }
 
-fn load_program(
+pub(super) fn load_program(
     object: &Object,
     name: &str,
-    tracepoint: Option<u32>,
+    kind: ProgramKind,
     btf: &OwnedFd,
 ) -> Result<OwnedFd, Error> {
-    let tracepoint =
-        tracepoint.ok_or_else(|| unusable(format!("the kernel has no tracepoint for {name}")))?;
     let function =
         object.programs.get(name).and_then(|program| object.functions.get(&program.function_key()));
     let function = function.ok_or_else(|| unusable(format!("program {name} is missing")))?;
     let context = ProgramContext { license: &object.license, btf: btf.as_fd() };
-    bpf_syscall::load_program(name, function, &context, tracepoint).map_err(|(error, log)| {
-        match log.as_str() {
-            "" => cause(&error),
-            log => unusable(format!("program {name}: {error}: {log}")),
-        }
+    bpf_syscall::load_program(name, function, &context, kind).map_err(|(error, log)| match log.as_str() {
+        "" => cause(&error),
+        log => unusable(format!("program {name}: {error}: {log}")),
     })
 }
 
@@ -277,8 +238,9 @@ impl Loaded {
         self.libraries.take().ok_or_else(|| unusable("map libraries is taken"))
     }
 
-    /// Attaches the program at system calls.
+    /// Attaches the program at system calls, or ends a sampling gap in which it stayed attached.
     pub fn attach_calls(&mut self) -> Result<(), Error> {
+        self.pause(false);
         if self.calls_link.is_none() {
             self.calls_link = Some(bpf_syscall::attach(self.calls.as_fd()).map_err(|error| cause(&error))?);
         }
@@ -290,10 +252,24 @@ impl Loaded {
         self.calls_link = None;
     }
 
+    /// Begins a sampling gap: detaches the program at system calls, or has it return at once ([`ProgramSettings`]).
+    pub fn pause_calls(&mut self) {
+        if !self.pause(true) {
+            self.detach_calls();
+            self.start_grace_period();
+        }
+    }
+
+    /// Sets whether the program at system calls returns at once. Returns false if it is detached for that instead.
+    fn pause(&mut self, paused: bool) -> bool {
+        let set = |map: &mut aya::maps::Array<MapData, u32>| map.set(0, u32::from(paused), 0).is_ok();
+        self.pause.as_mut().is_some_and(set)
+    }
+
     /// Starts an RCU grace period, which the kernel waits for before it attaches a program to a tracepoint again
     /// (kernel/tracepoint.c). An idle system may not start one for long. The kernel frees a pipe's inode after a grace period,
     /// so closing a pipe starts one.
-    pub fn start_grace_period(&self) {
+    fn start_grace_period(&self) {
         let _closed = rustix::pipe::pipe();
     }
 

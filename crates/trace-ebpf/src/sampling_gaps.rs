@@ -1,4 +1,4 @@
-//! Sampling gaps: the program at system calls is detached and attached again.
+//! Sampling gaps: the program at system calls is detached and attached again, or told by a flag to return at once.
 //!
 //! At the start of a gap the backend takes all counts, so that a descriptor that is reused during the gap becomes
 //! another stream. It reports the totals of processes at both ends, so that the recorder knows how much each process moved
@@ -51,13 +51,12 @@ impl SamplingGap {
 }
 
 impl Run<'_> {
-    /// Detaches the program at system calls. `window_start` is the time at which the sampling window began.
+    /// Stops the program at system calls. `window_start` is the time at which the sampling window began.
     pub(super) fn begin_gap(&mut self, window_start: u64) {
         // Sent first, because a process may exit before the gap ends or before the ring buffer is empty.
         let kind = RawEventKind::Gap { until_ns: window_start };
         (self.sink)(RawEvent { ns: window_start, pid: 0, tid: 0, kind });
-        self.backend.loaded.detach_calls();
-        self.backend.loaded.start_grace_period();
+        self.backend.loaded.pause_calls();
         let gap_start = now_ns();
         self.drain();
         let mut active = self.take_counts();

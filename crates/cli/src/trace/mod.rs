@@ -52,8 +52,8 @@ pub struct Args {
     #[arg(long, short, value_name = "TIME", value_parser = parse_nonzero_duration, conflicts_with = "replay")]
     time: Option<Duration>,
 
-    /// How to trace: ebpf (needs root, or CAP_BPF and CAP_PERFMON, and Linux 6.16 or later), ptrace (needs no
-    /// privilege), sample (only reads /proc), auto (the best that works here)
+    /// How to trace: ebpf (needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF, from about Linux 6.1 on), ptrace
+    /// (needs no privilege), sample (only reads /proc), auto (the best that works here)
     #[arg(
         long,
         value_name = "ENGINE",
@@ -63,6 +63,10 @@ pub struct Args {
         conflicts_with = "replay"
     )]
     engine: BackendChoice,
+
+    /// Print first which kernel hooks the engine ebpf gets here, and why not others
+    #[arg(long, conflicts_with = "replay")]
+    why: bool,
 
     /// Record every call, whatever it costs: no sampling
     #[arg(long, conflicts_with = "replay")]
@@ -170,6 +174,9 @@ pub fn run(args: Args) -> ExitCode {
         eprintln_lossy!("weir: {error}\nweir: try 'weir trace --help'");
         return ExitCode::from(USAGE);
     }
+    if args.why {
+        print_hooks();
+    }
     // Before the run: weir closes the descriptors that only the command needs.
     let planner = HostPlanner::read();
     let traced = TraceReport::open(&args).and_then(|report| Ok((report, recording(&args)?)));
@@ -185,6 +192,16 @@ pub fn run(args: Args) -> ExitCode {
             eprintln_lossy!("weir: {}", failure.text);
             ExitCode::from(failure.status)
         }
+    }
+}
+
+/// Prints the kernel hooks of the eBPF engine, or why it does not work here.
+fn print_hooks() {
+    match weir_observe::doctor::ebpf_hooks() {
+        Ok(hooks) => {
+            eprintln_lossy!("weir: hooks of ebpf\n{}", weir_report::doctor::hooks(&hooks).join("\n"))
+        }
+        Err(error) => eprintln_lossy!("weir: {error}"),
     }
 }
 

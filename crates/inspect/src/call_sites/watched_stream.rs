@@ -118,8 +118,13 @@ impl WatchedStream {
         }
     }
 
-    /// Returns the writes to keep. The bytes of the last one were pending until `at_ns`.
+    /// Returns the writes to keep. The bytes of the last one were pending until `at_ns`, when execve(2) replaced the memory:
+    /// later stores to the word are those of another program.
     pub fn end(mut self, at_ns: Option<u64>) -> Vec<ObservedWrite> {
+        let before = |one: &ObservedWrite| at_ns.is_none_or(|at| one.sample.ns < at);
+        self.kept.retain(before);
+        self.latest = self.latest.filter(before);
+        self.snapshot_write = self.snapshot_write.filter(before);
         let latest = self.latest.take().map(|write| ObservedWrite { until_ns: at_ns, ..write });
         let new = |one: &ObservedWrite| self.kept.iter().all(|kept| kept.sample.ns != one.sample.ns);
         let snapshot_write = self.snapshot_write.take().filter(new);

@@ -1,0 +1,227 @@
+//! Tries what weir needs of this kernel, these rights and this container: each ability by its own system call.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+
+use weir_model::doctor::{Doctor, EbpfHook, HostAbility};
+use weir_sys::{breakpoint, launch, ptrace};
+
+/// The file without which no BPF program of weir loads.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+
+/// Tries each ability by its own system call, which takes about a tenth of a second.
+pub fn examine() -> Doctor {
+    let name = rustix::system::uname();
+    let (hooks, ebpf) = ebpf();
+    let abilities = vec![
+        ebpf,
+        btf(),
+        own_commands(),
+        yama(),
+        breakpoints(),
+        user_dispatch(),
+        io_uring(),
+        dont_cache(),
+        direct_alignment(),
+        cache_statistics(),
+    ];
+    Doctor {
+        kernel: name.release().to_string_lossy().into_owned(),
+        arch: name.machine().to_string_lossy().into_owned(),
+        uid: rustix::process::geteuid().as_raw(),
+        abilities,
+        hooks,
+    }
+}
+
+/// Returns the hooks that the eBPF engine gets here, or why it does not work.
+pub fn ebpf_hooks() -> Result<Vec<EbpfHook>, String> {
+    let hooks = weir_trace_ebpf::hooks().map_err(|error| error.to_string())?;
+    let of = |choice: weir_trace_ebpf::HookChoice| EbpfHook {
+        part: choice.ability.to_owned(),
+        hook: choice.hook,
+        refused: choice.refused,
+    };
+    Ok(hooks.into_iter().map(of).collect())
+}
+
+/// Makes an ability of its result: `detail` if it works, else the error and the advice.
+fn ability(name: &'static str, detail: &str, result: Result<(), String>, advice: &str) -> HostAbility {
+    let (works, detail) = match result {
+        Ok(()) => (true, detail.to_owned()),
+        Err(error) => (false, error),
+    };
+    HostAbility { name, works, detail, advice: (!works).then(|| advice.to_owned()) }
+}
+
+/// Returns the error of a raw system call that returned `result`.
+fn checked(call: &str, result: libc::c_long) -> Result<(), String> {
+    if result >= 0 {
+        return Ok(());
+    }
+    Err(format!("{call}: {}", weir_sys::error::errno_text(&io::Error::last_os_error())))
+}
+
+fn ebpf() -> (Vec<EbpfHook>, HostAbility) {
+    let hooks = ebpf_hooks();
+    let advice =
+        "weir trace uses ptrace instead; eBPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF";
+    let result = hooks.as_ref().map(drop).map_err(Clone::clone);
+    (hooks.unwrap_or_default(), ability("ebpf", "weir trace --engine ebpf", result, advice))
+}
+
+fn btf() -> HostAbility {
+    let result = fs::metadata(BTF).map(drop).map_err(|error| format!("{BTF}: {error}"));
+    let advice = "install a kernel with CONFIG_DEBUG_INFO_BTF, which most distributions have";
+    ability("btf", BTF, result, advice)
+}
+
+/// Traces a child, which ends before it executes anything.
+fn own_commands() -> HostAbility {
+    let child = launch::start(&["true".into()]).map_err(|error| error.to_string());
+    let result = child.and_then(|child| {
+        ptrace::seize_for_lifecycle(child.pid)
+            .map_err(|error| format!("ptrace(PTRACE_SEIZE): {}", weir_sys::error::errno_text(&error)))
+    });
+    let advice =
+        "a container needs --cap-add SYS_PTRACE; a debugger or strace of weir takes the place of the tracer";
+    ability("ptrace", "weir trace, weir run --rescue, weir run --max-delay on own commands", result, advice)
+}
+
+fn yama() -> HostAbility {
+    let root = rustix::process::geteuid().is_root();
+    let level = fs::read_to_string(YAMA).map_or_else(|_| "0".to_owned(), |level| level.trim().to_owned());
+    let result = match level.as_str() {
+        "0" => Ok(()),
+        "1" | "2" if root => Ok(()),
+        _ => Err(format!("kernel.yama.ptrace_scope is {level}: not every process of yours may be traced")),
+    };
+    let advice = "for --pid, peek and flush: run weir as root, or sysctl kernel.yama.ptrace_scope=0";
+    ability("other-processes", &format!("kernel.yama.ptrace_scope is {level}"), result, advice)
+}
+
+fn breakpoints() -> HostAbility {
+    let address = examine as *const () as u64;
+    let bytes = if cfg!(target_arch = "x86_64") { 8 } else { 4 };
+    let event = breakpoint::attributes(HW_BREAKPOINT_X, address, bytes);
+    let result = breakpoint::open(&event, 0)
+        .map(drop)
+        .map_err(|error| format!("perf_event_open: {}", weir_sys::error::errno_text(&error)));
+    let paranoid =
+        fs::read_to_string(PARANOID).map_or_else(|_| "?".to_owned(), |level| level.trim().to_owned());
+    let advice = format!(
+        "needed to name who wrote pending bytes: kernel.perf_event_paranoid is {paranoid}, 2 or less is needed; a \
+         container needs --cap-add PERFMON; virtual machines may have no debug registers"
+    );
+    ability("breakpoints", "perf_event_open, PERF_TYPE_BREAKPOINT", result, &advice)
+}
+
+/// HW_BREAKPOINT_X of linux/hw_breakpoint.h.
+const HW_BREAKPOINT_X: u32 = 4;
+
+fn user_dispatch() -> HostAbility {
+    const PR_SET_SYSCALL_USER_DISPATCH: libc::c_int = 59;
+    const OFF: libc::c_ulong = 0;
+    // SAFETY: turning off a feature that is off changes nothing; the kernel rejects an unknown option with EINVAL.
+    let off = unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, OFF, OFF, OFF, OFF) };
+    let result = checked("prctl(PR_SET_SYSCALL_USER_DISPATCH)", off.into());
+    let advice =
+        "weir run --coalesce gathers only calls that go through the C library; needs x86-64 and Linux 5.11";
+    ability("user-dispatch", "weir run --coalesce gathers calls that bypass the C library", result, advice)
+}
+
+fn io_uring() -> HostAbility {
+    // struct io_uring_params has 120 bytes.
+    let mut parameters = [0u8; 120];
+    // SAFETY: `parameters` is a struct io_uring_params of zeros, which outlives the call.
+    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
+    let result = checked("io_uring_setup", fd);
+    if fd >= 0 {
+        // SAFETY: the descriptor is new, so nothing else owns it.
+        unsafe { libc::close(fd as i32) };
+    }
+    let advice =
+        "sysctl kernel.io_uring_disabled=0; a container needs a seccomp profile that allows io_uring";
+    ability("io_uring", "weir bench --method io_uring", result, advice)
+}
+
+/// Writes a byte to a temporary file with RWF_DONTCACHE.
+fn dont_cache() -> HostAbility {
+    const RWF_DONTCACHE: libc::c_int = 0x80;
+    let byte = libc::iovec { iov_base: [0u8; 1].as_mut_ptr().cast(), iov_len: 1 };
+    let result = unnamed_file().and_then(|file| {
+        // SAFETY: the vector points to one byte; the call copies it.
+        let written = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const byte, 1, 0, RWF_DONTCACHE) };
+        checked("pwritev2(RWF_DONTCACHE)", written as libc::c_long)
+    });
+    let advice = "needs Linux 6.14 and a file system that supports it (ext4, xfs, btrfs); tried in the working directory";
+    ability("rwf-dontcache", "in the working directory", result, advice)
+}
+
+/// Opens a file without a name in the working directory.
+fn unnamed_file() -> Result<File, String> {
+    use rustix::fs::{Mode, OFlags};
+    let file =
+        rustix::fs::open(".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+    file.map(File::from).map_err(|error| format!("open(., O_TMPFILE): {error}"))
+}
+
+fn direct_alignment() -> HostAbility {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    const STATX_DIOALIGN: u32 = 0x2000;
+    let result = unnamed_file().and_then(|file| {
+        let status = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::from_bits_retain(STATX_DIOALIGN));
+        let mask = status.map_err(|error| format!("statx: {error}"))?.stx_mask;
+        let told = mask & STATX_DIOALIGN != 0;
+        if told { Ok(()) } else { Err("statx returns no STATX_DIOALIGN".to_owned()) }
+    });
+    let advice =
+        "needs Linux 6.1 and ext4, xfs, f2fs or btrfs; weir then tries which alignment direct I/O needs";
+    ability("statx-dioalign", "in the working directory", result, advice)
+}
+
+fn cache_statistics() -> HostAbility {
+    /// cachestat(2), on every architecture.
+    const SYS_CACHESTAT: libc::c_long = 451;
+    let (range, mut counts) = ([0u64; 2], [0u64; 5]);
+    let result = unnamed_file().and_then(|file| {
+        // SAFETY: `range` and `counts` are struct cachestat_range and struct cachestat, which outlive the call.
+        let got =
+            unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0) };
+        checked("cachestat", got)
+    });
+    let advice = "needs Linux 6.5; weir uses mincore(2) instead";
+    ability("cachestat", "weir bench --cache checks what is cached", result, advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ability_has_a_line_and_every_missing_one_advice() {
+        let doctor = examine();
+        let names: Vec<_> = doctor.abilities.iter().map(|one| one.name).collect();
+        let expected = [
+            "ebpf",
+            "btf",
+            "ptrace",
+            "other-processes",
+            "breakpoints",
+            "user-dispatch",
+            "io_uring",
+            "rwf-dontcache",
+            "statx-dioalign",
+            "cachestat",
+        ];
+        assert_eq!(names, expected);
+        assert!(
+            doctor.abilities.iter().all(|one| one.works == one.advice.is_none() && !one.detail.is_empty())
+        );
+        let ebpf = doctor.abilities[0].works;
+        assert_eq!(ebpf, !doctor.hooks.is_empty());
+    }
+}

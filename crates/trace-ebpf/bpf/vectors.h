@@ -1,0 +1,10 @@
+/* vectors.h: the parts of readv(2), writev(2) and messages. */
+#ifndef WEIR_VECTORS_H
+#define WEIR_VECTORS_H
+
+#include "maps.h"
+
+/* Sets `asked` and `buffer` of a call from its vector. */
+int read_vectors(struct transfer *t, u64 address, u64 parts);
+
+#endif

@@ -1,0 +1,158 @@
+"""Judges what weir reported in a virtual machine. Each case is a function from the files of the case to what is wrong."""
+import json
+import re
+
+NAMES = ["load", "exact-counts", "exit-threads", "sigkill", "exec", "fork", "many-descriptors", "bursts", "watchpoint", "detach"]
+
+
+def streams(result, path=None, direction="out"):
+    """Returns the streams of one direction, to a path if one is given."""
+    found = [one for one in result["streams"] if one["direction"] == direction]
+    return [one for one in found if path is None or one["path"].endswith(path)]
+
+
+def sums(found):
+    """Returns the calls and the bytes of streams."""
+    return sum(one["calls"] for one in found), sum(one["bytes"] for one in found)
+
+
+def findings(result, name):
+    return [one for one in result["findings"] if one["id"] == name]
+
+
+def load(files, result):
+    return None if files["status"] == 0 else f"status {files['status']}"
+
+
+def exact_counts(files, result):
+    written, read = sums(streams(result, "/dev/null")), sums(streams(result, "/dev/zero", "in"))
+    if not result["exact"]:
+        return "the result is not exact"
+    if (written, read) != ((4000, 4000), (1000, 17000)):
+        return f"writes {written}, reads {read}"
+    return None
+
+
+def exit_threads(files, result):
+    lost = findings(result, "lost-at-exit")
+    counted = sums(streams(result, "/dev/null"))
+    if counted != (4000, 4000):
+        return f"4,000 writes of four threads are {counted}"
+    if [one["evidence"].get("lost_bytes") for one in lost] != [11]:
+        return f"11 lost bytes at the exit: {[one['evidence'] for one in lost]}"
+    return None
+
+
+def sigkill(files, result):
+    lost = findings(result, "lost-at-kill")
+    if files["status"] != 137:
+        return f"status {files['status']}, not that of SIGKILL"
+    if [one["evidence"].get("lost_bytes") for one in lost] != [42]:
+        return f"42 lost bytes at the kill: {[one['evidence'] for one in lost]}"
+    return None
+
+
+def watchpoint(files, result):
+    """The case sigkill also shows who wrote the lost bytes last, which a watchpoint sees."""
+    lost = findings(result, "lost-at-kill")
+    if not lost or "log_message" not in lost[0]["why"]:
+        return f"the finding names no log_message(): {[one['why'] for one in lost]}"
+    return None
+
+
+def exec_(files, result):
+    lost = findings(result, "lost-at-exec")
+    if [one["evidence"].get("lost_bytes") for one in lost] != [9]:
+        return f"9 lost bytes at execve(2): {[one['evidence'] for one in lost]}"
+    return None
+
+
+def fork(files, result):
+    doubled = findings(result, "doubled-at-fork")
+    if len(doubled) != 1:
+        return f"{len(doubled)} findings doubled-at-fork"
+    return None
+
+
+def many_descriptors(files, result):
+    found = streams(result, "/dev/null")
+    wrong = [one["fd"] for one in found if (one["calls"], one["bytes"]) != (3 * one["openings"], 12 * one["openings"])]
+    if sum(one["openings"] for one in found) != 100 or sums(found) != (300, 1200) or wrong:
+        return f"100 descriptors with 3 writes each: {len(found)} streams, {sums(found)}, wrong {wrong}"
+    return None
+
+
+def bursts(files, result):
+    """Sampling does not change the totals: those of the stream, and what the report says was not attributed to streams."""
+    written = int(files.get("writes") or 0)
+    calls = sums(streams(result, "/tmp/busy"))[0]
+    unattributed = re.search(r"in (\d+) calls between samples", json.dumps(result))
+    total = calls + (int(unattributed.group(1)) if unattributed else 0)
+    if result["exact"] or result["overhead"]["unwatched_s"] <= 0:
+        return "there were no sampling gaps"
+    if not written or abs(total - written) > written / 100:
+        return f"{written} writes are {total}"
+    return None
+
+
+def detach(files, result):
+    left = files.get("left", "")
+    for wanted in ("TracerPid:\t0", "programs: 0", "status: 0"):
+        if wanted not in left:
+            return f"after weir: {left.split()}"
+    return None if streams(result, "/tmp/busy") else "no stream of the process"
+
+
+JUDGES = {"load": load, "exact-counts": exact_counts, "exit-threads": exit_threads, "sigkill": sigkill, "exec": exec_,
+          "fork": fork, "many-descriptors": many_descriptors, "bursts": bursts, "watchpoint": watchpoint, "detach": detach}
+
+
+def judge_one(engine, name, files):
+    """Returns whether the case is right, and why not."""
+    if not files or "json" not in files:
+        errors = " ".join(files.get("errors", "").split())[:400]
+        return False, f"no result, status {files.get('status')}: {errors}"
+    try:
+        result = json.loads(files["json"])
+    except ValueError as error:
+        return False, f"its JSON: {error}"
+    if result["engine"] != engine:
+        return False, f"engine {result['engine']}: {result['engine_reason']}"
+    wrong = JUDGES[name](files, result)
+    return wrong is None, wrong
+
+
+def judge(engine, kernel, found):
+    """Returns all cases of an engine: `ok` is None, with the reason, where the kernel cannot."""
+    unusable = refusal(engine, found)
+    judged = []
+    for name in NAMES:
+        if unusable and kernel.name in kernel_without(engine):
+            judged.append({"name": name, "ok": None, "reason": f"unsupported: {unusable}"})
+            continue
+        ok, why = judge_one(engine, name, found.get("sigkill" if name == "watchpoint" else name, {}))
+        case = {"name": name, "ok": ok}
+        if not ok and (reason := excused(kernel, name)):
+            case = {"name": name, "ok": None, "reason": f"unsupported: {reason} ({why})"}
+        elif why:
+            case["reason"] = why
+        judged.append(case)
+    return judged
+
+
+def refusal(engine, found):
+    """Returns why the engine did not load."""
+    text = " ".join(found.get("load", {}).get("errors", "").split())
+    return text if "json" not in found.get("load", {}) else None
+
+
+def kernel_without(engine):
+    """The kernels on which an engine may refuse to load."""
+    return {"5.10"} if engine == "ebpf" else set()
+
+
+def excused(kernel, name):
+    """Returns why a case may fail in a virtual machine."""
+    if kernel.arch == "aarch64" and name == "watchpoint":
+        return "QEMU's emulated processor reports no hardware watchpoint"
+    return None

@@ -1,0 +1,147 @@
+/* The programs that tests/kernels traces inside virtual machines. programs NAME runs one of them; each has known counts. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void write_all(int fd, int times, const char *bytes, size_t count)
+{
+    for (int i = 0; i < times; i++)
+        if (write(fd, bytes, count) != (ssize_t)count)
+            _exit(3);
+}
+
+static void counts(void)
+{
+    char block[17];
+    int in = open("/dev/zero", O_RDONLY), out = open("/dev/null", O_WRONLY);
+    write_all(out, 4000, "x", 1);
+    for (int i = 0; i < 1000; i++)
+        if (read(in, block, sizeof block) != sizeof block)
+            _exit(3);
+}
+
+static void *writer(void *unused)
+{
+    (void)unused;
+    int fd = open("/dev/null", O_WRONLY);
+    write_all(fd, 1000, "y", 1);
+    return NULL;
+}
+
+static pthread_barrier_t started;
+
+static void *exiting_writer(void *fd)
+{
+    pthread_barrier_wait(&started);
+    for (;;)
+        write_all(*(int *)fd, 1, "y", 1);
+    return NULL;
+}
+
+/* Four threads write; then the process ends by exit_group(2) while four others still run, with 11 pending bytes. */
+static void threads(void)
+{
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, writer, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    static int fd;
+    fd = open("/tmp/endless", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    pthread_barrier_init(&started, NULL, 5);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, exiting_writer, &fd);
+    pthread_barrier_wait(&started);
+    FILE *file = fopen("/tmp/threads.log", "w");
+    fputs("eleven byte", file);
+    _exit(0);
+}
+
+__attribute__((noinline)) static void log_message(FILE *file, const char *text) { fprintf(file, "%s\n", text); }
+
+/* 42 pending bytes at SIGKILL. The pause lets weir see who writes. */
+static void killed(void)
+{
+    FILE *file = fopen("/tmp/killed.log", "w");
+    for (int i = 0; i < 3; i++) {
+        log_message(file, "thirteen byte");
+        struct timespec pause = {0, 700000000};
+        nanosleep(&pause, NULL);
+    }
+    kill(getpid(), SIGKILL);
+}
+
+/* 9 pending bytes at an execve(2) that fails, then at one that succeeds. */
+static void exec(void)
+{
+    fputs("nine byte", stdout);
+    execl("/no/such/program", "program", NULL);
+    execl("/proc/self/exe", "programs", "nothing", NULL);
+}
+
+/* 12 pending bytes, written by parent and child. */
+static void forked(void)
+{
+    fputs("twelve bytes", stdout);
+    if (fork() == 0)
+        exit(0);
+    wait(NULL);
+}
+
+static void descriptors(void)
+{
+    for (int i = 0; i < 100; i++) {
+        int fd = open("/dev/null", O_WRONLY);
+        write_all(fd, 3, "four", 4);
+    }
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Writes for `time` seconds, or until the file /tmp/stop exists, and then the number of its writes to /tmp/writes. */
+static void busy(double time)
+{
+    int fd = open("/tmp/busy", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    long writes = 0;
+    for (double end = seconds() + time; time > 0 ? seconds() < end : access("/tmp/stop", F_OK) != 0; writes += 1000) {
+        write_all(fd, 1000, "z", 1);
+        if (lseek(fd, 0, SEEK_SET))
+            _exit(3);
+    }
+    FILE *file = fopen("/tmp/writes", "w");
+    fprintf(file, "%ld\n", writes);
+    fclose(file);
+}
+
+int main(int count, char **argument)
+{
+    const char *name = count > 1 ? argument[1] : "";
+    if (!strcmp(name, "counts"))
+        counts();
+    else if (!strcmp(name, "threads"))
+        threads();
+    else if (!strcmp(name, "killed"))
+        killed();
+    else if (!strcmp(name, "exec"))
+        exec();
+    else if (!strcmp(name, "forked"))
+        forked();
+    else if (!strcmp(name, "descriptors"))
+        descriptors();
+    else if (!strcmp(name, "busy"))
+        busy(count > 2 ? atof(argument[2]) : 0);
+    else if (strcmp(name, "nothing"))
+        return 2;
+    return 0;
+}
