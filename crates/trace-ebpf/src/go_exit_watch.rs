@@ -67,6 +67,11 @@ impl GoExitWatches {
         is_first
     }
 
+    /// Returns whether the exit of a process is watched for already.
+    pub fn is_watched(&self, pid: u32) -> bool {
+        self.without_thread.contains(&pid) || self.threads.values().any(|watch| watch.pid == pid)
+    }
+
     /// Attaches to the awaited threads that exist by now.
     pub fn seize(&mut self) {
         let threads = &mut self.threads;
@@ -139,6 +144,8 @@ mod tests {
         watches.without_thread.insert(7);
         assert!(!watches.first_thread(8, 80) && watches.first_thread(7, 70) && !watches.first_thread(7, 71));
         assert_eq!((watches.process_of(70), watches.process_of(71)), (Some(7), None));
+        watches.without_thread.insert(9);
+        assert!(watches.is_watched(7) && watches.is_watched(9) && !watches.is_watched(70));
         let kept = (0..2 * MAX_SIGNALS).take_while(|_| watches.count_signal(70)).count();
         assert_eq!((kept as u32, watches.process_of(70)), (MAX_SIGNALS, None));
     }
