@@ -45,8 +45,16 @@ fn has(shell: &[&str]) -> bool {
     let found = Command::new(shell[0]).arg("--help").stdin(Stdio::null()).output().is_ok();
     if !found {
         skip(&format!("private stdin of {}", shell[0]), "the shell is not here");
+        return false;
     }
-    found
+    // busybox has a package that is linked statically, for which --private-stdin says that it has no effect.
+    let ldd = format!("ldd \"$(command -v {})\"", shell[0]);
+    let is_dynamic =
+        Command::new("sh").args(["-c", &ldd]).output().is_ok_and(|output| output.status.success());
+    if !is_dynamic {
+        skip(&format!("private stdin of {}", shell[0]), "the shell is linked statically here");
+    }
+    is_dynamic
 }
 
 /// Runs a script in a shell under `weir run --private-stdin`, without standard input of its own.
