@@ -32,11 +32,15 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
         // Another thread may be changing a locked stream. Its bytes are left to the program, which doubles them.
         let before = tracees.written_ahead.prefix_len(parent, one.stream, &one.bytes);
         let new = one.bytes.get(before..one.early_len()).unwrap_or_default();
-        if !common || one.locked == Some(true) || new.is_empty() {
+        if !common || one.locked == Some(true) || (before == 0 && new.is_empty()) {
             continue;
         }
-        let Some(file) = tracees.open_ahead(parent, &thread, one.fd) else { continue };
-        let written = before + tracees.write_ahead(parent, &file, new);
+        let mut written = before;
+        if !new.is_empty() {
+            let Some(file) = tracees.open_ahead(parent, &thread, one.fd) else { continue };
+            written += tracees.write_ahead(parent, &file, new);
+        }
+        // Also without new bytes: the child has a copy of those that were written before.
         for pid in [parent, child] {
             tracees.written_ahead.set(pid, WrittenAhead::of(&one, written));
         }
