@@ -67,7 +67,9 @@ impl GoExitWatches {
         is_first
     }
 
-    /// Returns whether the exit of a process is watched for already.
+    /// Returns whether the exit of a process is watched for already. To attach to its thread again could wait for ever:
+    /// execve(2) holds the lock that attaching takes until the other threads have exited, and a tracee among them exits only
+    /// when its tracer, which would be waiting, continues it.
     pub fn is_watched(&self, pid: u32) -> bool {
         self.without_thread.contains(&pid) || self.threads.values().any(|watch| watch.pid == pid)
     }

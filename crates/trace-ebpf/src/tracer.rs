@@ -335,11 +335,8 @@ impl Tracer<'_> {
     /// Attaches to a process that has executed `exe`, if its buffers need stops. If it cannot be traced (it has another tracer
     /// or has exited), its pending bytes at the exit stay unknown.
     fn check_image(&mut self, pid: u32, exe: &Path) {
-        // Its exec stop came first. To attach to a thread of it again could wait for ever: execve(2) holds the lock that
-        // attaching takes until the other threads have exited, and a tracee among them exits only when this thread
-        // continues it.
         if self.tracees.contains_key(&pid) || self.go_exit_watches.is_watched(pid) {
-            return;
+            return; // its exec stop came first
         }
         let link = exe_link(pid);
         let wanted = needs_stops(&link) || (!link.exists() && needs_stops(exe));
