@@ -1,7 +1,7 @@
 //! copy_file_range(2), sendfile(2) and splice(2): the kernel moves the bytes.
 
 use rustix::fs::{SeekFrom, copy_file_range, seek, sendfile};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 use super::{RangeEnd, RangeResult, Transfer, TransferError, is_refusal};
@@ -21,16 +21,8 @@ pub(super) fn copy_file_range_to(transfer: &mut Transfer, at: &mut u64, end: u64
         transfer.tally.call(CALL);
         let call =
             || copy_file_range(transfer.source, Some(&mut from), transfer.target, Some(&mut to), bytes);
-        match retry_on_intr(call) {
-            Ok(0) => return Ok(RangeEnd::Refused { call: CALL, errno: None }),
-            Ok(copied) => {
-                transfer.arrived(*at, copied as u64)?;
-                *at += copied as u64;
-            }
-            Err(errno) if is_refusal(errno) => {
-                return Ok(RangeEnd::Refused { call: CALL, errno: Some(errno) });
-            }
-            Err(errno) => return Err(TransferError::Target(CALL, errno.into())),
+        if let Some(refused) = note_moved(transfer, at, CALL, retry_on_intr(call))? {
+            return Ok(refused);
         }
     }
     Ok(RangeEnd::Complete)
@@ -45,16 +37,9 @@ pub(super) fn sendfile_to(transfer: &mut Transfer, at: &mut u64, end: u64) -> Ra
         let mut from = *at;
         let bytes = in_kernel_chunk(transfer, *at, end);
         transfer.tally.call(CALL);
-        match retry_on_intr(|| sendfile(transfer.target, transfer.source, Some(&mut from), bytes)) {
-            Ok(0) => return Ok(RangeEnd::Refused { call: CALL, errno: None }),
-            Ok(copied) => {
-                transfer.arrived(*at, copied as u64)?;
-                *at += copied as u64;
-            }
-            Err(errno) if is_refusal(errno) => {
-                return Ok(RangeEnd::Refused { call: CALL, errno: Some(errno) });
-            }
-            Err(errno) => return Err(TransferError::Target(CALL, errno.into())),
+        let moved = retry_on_intr(|| sendfile(transfer.target, transfer.source, Some(&mut from), bytes));
+        if let Some(refused) = note_moved(transfer, at, CALL, moved)? {
+            return Ok(refused);
         }
     }
     Ok(RangeEnd::Complete)
@@ -85,21 +70,33 @@ pub(super) fn splice_to(transfer: &mut Transfer, at: &mut u64, end: u64) -> Rang
             let mut to = *at;
             transfer.tally.call(CALL);
             let drained = || splice(&pipe_out, None, transfer.target, Some(&mut to), held, SpliceFlags::MOVE);
-            match retry_on_intr(drained) {
-                Ok(0) => return Ok(RangeEnd::Refused { call: CALL, errno: None }),
-                Ok(moved) => {
-                    held -= moved;
-                    transfer.arrived(*at, moved as u64)?;
-                    *at += moved as u64;
-                }
-                Err(errno) if is_refusal(errno) => {
-                    return Ok(RangeEnd::Refused { call: CALL, errno: Some(errno) });
-                }
-                Err(errno) => return Err(TransferError::Target(CALL, errno.into())),
+            let moved = retry_on_intr(drained);
+            if let Some(refused) = note_moved(transfer, at, CALL, moved)? {
+                return Ok(refused);
             }
+            held -= moved.unwrap_or(0);
         }
     }
     Ok(RangeEnd::Complete)
+}
+
+/// Notes the bytes that a call has moved into the target. Returns the end of the range if the kernel refused the call.
+fn note_moved(
+    transfer: &mut Transfer,
+    at: &mut u64,
+    call: &'static str,
+    moved: Result<usize, Errno>,
+) -> Result<Option<RangeEnd>, TransferError> {
+    match moved {
+        Ok(0) => Ok(Some(RangeEnd::Refused { call, errno: None })),
+        Ok(moved) => {
+            transfer.arrived(*at, moved as u64)?;
+            *at += moved as u64;
+            Ok(None)
+        }
+        Err(errno) if is_refusal(errno) => Ok(Some(RangeEnd::Refused { call, errno: Some(errno) })),
+        Err(errno) => Err(TransferError::Target(call, errno.into())),
+    }
 }
 
 fn in_kernel_chunk(transfer: &Transfer, at: u64, end: u64) -> usize {
