@@ -184,14 +184,9 @@ fn direct_alignment() -> HostAbility {
 }
 
 fn cache_statistics() -> HostAbility {
-    /// cachestat(2), on every architecture.
-    const SYS_CACHESTAT: libc::c_long = 451;
-    let (range, mut counts) = ([0u64; 2], [0u64; 5]);
     let result = unnamed_file().and_then(|file| {
-        // SAFETY: `range` and `counts` are struct cachestat_range and struct cachestat, which outlive the call.
-        let got =
-            unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0) };
-        checked("cachestat", got)
+        let pages = weir_sys::page_cache::cached_pages(&file, 0, 0);
+        pages.map(drop).map_err(|error| format!("cachestat: {}", weir_sys::error::errno_text(&error)))
     });
     let advice = "needs Linux 6.5; weir uses mincore(2) instead";
     ability("cachestat", "weir bench --cache checks what is cached", result, advice)
