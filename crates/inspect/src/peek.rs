@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
-use weir_model::StreamKind;
 use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
 use weir_model::trace::Buffer;
+use weir_model::{StreamKind, Untrusted};
 use weir_sys::expendable::{Limits, answer_of, no_answer_text};
 use weir_sys::memory::ProcessMemory;
 use weir_sys::open_files::{fdinfo, kind_at};
@@ -145,7 +145,7 @@ impl PeekSnapshot {
             fd: one.fd,
             kind: kind(pid, one.fd),
             peers: pipe_ends.peers(pid, &path),
-            path: path.into(),
+            path,
             mode: one.mode,
             buffer_bytes: one.buffer_bytes,
             pending_bytes: one.pending_bytes,
@@ -244,7 +244,7 @@ fn last_ran_ms(thread: &str) -> Option<f64> {
 
 fn kind(pid: u32, fd: i32) -> StreamKind {
     let Ok(status) = rustix::fs::stat(format!("/proc/{pid}/fd/{fd}")) else { return StreamKind::Other };
-    kind_at(&proc::descriptor(pid, fd).unwrap_or_default(), status.st_mode)
+    kind_at(proc::descriptor(pid, fd).unwrap_or_default().exact(), status.st_mode)
 }
 
 /// The descriptors in which the other ends of pipes are searched, of all processes and of one: 50 ms and 200 ms here.
@@ -252,13 +252,13 @@ const DESCRIPTORS_MOST_OF_ONE: usize = 1 << 15;
 const DESCRIPTORS_MOST: usize = 1 << 17;
 
 /// The processes at both ends of the pipes of one process: PID and whether the descriptor is for writing.
-struct PipeEnds(HashMap<String, Vec<(u32, bool)>>);
+struct PipeEnds(HashMap<Untrusted, Vec<(u32, bool)>>);
 
 impl PipeEnds {
     fn of(pid: u32, previews: &[StreamPreview]) -> PipeEnds {
         let pipes = previews.iter().filter_map(|one| proc::descriptor(pid, one.buffer.fd));
-        let mut pipe_ends: HashMap<String, Vec<(u32, bool)>> =
-            pipes.filter(|path| path.starts_with("pipe:")).map(|path| (path, Vec::new())).collect();
+        let mut pipe_ends: HashMap<Untrusted, Vec<(u32, bool)>> =
+            pipes.filter(|path| path.exact().starts_with("pipe:")).map(|path| (path, Vec::new())).collect();
         let others = if pipe_ends.is_empty() { Vec::new() } else { proc::numbers("/proc") };
         let mut left = DESCRIPTORS_MOST;
         for other in others {
@@ -275,7 +275,7 @@ impl PipeEnds {
     }
 
     /// Returns the readers of a pipe that the process writes to, or the writers of one that it reads from.
-    fn peers(&self, pid: u32, path: &str) -> Vec<PipePeer> {
+    fn peers(&self, pid: u32, path: &Untrusted) -> Vec<PipePeer> {
         let Some(all) = self.0.get(path) else { return Vec::new() };
         let own_writes = all.iter().filter(|end| end.0 == pid).any(|end| end.1);
         let mut pids: Vec<u32> =

@@ -71,7 +71,7 @@ fn bytes_that_wait_and_for_how_long() {
     let survey = surveyor.sample();
     let found = find(&survey, waiting.pid()).waiting.as_ref().expect("a snapshot was taken");
     let stdout = found.iter().find(|one| one.fd == 1).expect("its standard output");
-    assert_eq!((stdout.pending_bytes, stdout.preview.as_str(), stdout.from_before), (9, "in stdout", true));
+    assert_eq!((stdout.pending_bytes, stdout.preview.exact(), stdout.from_before), (9, "in stdout", true));
     assert!(stdout.waits_s >= 0.2 && stdout.path.exact().starts_with("pipe:["), "{stdout:?}");
 }
 

@@ -103,8 +103,8 @@ pub struct PendingStream {
     pub waits_s: f64,
     /// The first survey saw the bytes already, so that they are older than `waits_s`.
     pub from_before: bool,
-    /// First pending bytes; invalid UTF-8 and control characters are replaced.
-    pub preview: String,
+    /// First pending bytes; invalid UTF-8 is replaced.
+    pub preview: Untrusted,
 }
 
 impl CallRate {
@@ -198,7 +198,7 @@ mod tests {
             pending_bytes,
             waits_s,
             from_before: false,
-            preview: String::new(),
+            preview: Untrusted::default(),
         };
         let waiting = Some(vec![waiting(9, 1.0), waiting(2, 5.0), waiting(3, 5.0)]);
         let one = ProcessActivity { waiting, ..ProcessActivity::default() };

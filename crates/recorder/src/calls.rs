@@ -56,7 +56,7 @@ impl Recorder {
                 position: call.position,
                 head: call.head.clone(),
                 tail: call.tail,
-                paths: call.paths.iter().map(|path| path.as_str().into()).collect(),
+                paths: call.paths.clone(),
                 rename: rename.map(Box::new),
             };
             self.push_event(at_s, pid, raw.tid, EventKind::Call(event));

@@ -4,7 +4,7 @@
 
 use foldhash::HashMap;
 use weir_model::trace::Op;
-use weir_model::{Direction, StreamKind};
+use weir_model::{Direction, StreamKind, Untrusted};
 use weir_sys::open_files::{fdinfo, open_file};
 use weir_sys::{proc, syscalls};
 use weir_trace_api::RawCall;
@@ -79,11 +79,11 @@ pub(super) fn transfer_fds(call: &RawCall) -> impl Iterator<Item = (i32, Directi
 }
 
 /// Returns the path of a directory descriptor. Returns none for AT_FDCWD and for unknown descriptors.
-fn directory_path(table: &mut FdTable, files: &mut OpenFileTable, fd: i32, pid: u32) -> Option<String> {
+fn directory_path(table: &mut FdTable, files: &mut OpenFileTable, fd: i32, pid: u32) -> Option<Untrusted> {
     let known = if fd >= 0 { lookup(table, files, pid, fd) } else { None };
-    let path = known.map(|file| files.all[file as usize].path.exact().to_string());
+    let path = known.map(|file| files.all[file as usize].path.clone());
     let path = path.or_else(|| if fd >= 0 { proc::descriptor(pid, fd) } else { None });
-    path.filter(|path| path.starts_with('/'))
+    path.filter(|path| path.exact().starts_with('/'))
 }
 
 /// Returns the absolute path of a call's path argument number `which` (0 or 1). Returns none if the directory
@@ -94,15 +94,15 @@ pub(super) fn path_of(
     call: &RawCall,
     pid: u32,
     which: usize,
-) -> Option<String> {
-    let name = call.paths.get(which)?;
+) -> Option<Untrusted> {
+    let name = call.paths.get(which)?.exact();
     let parent = syscalls::paths(call.op).get(which)?.0;
     let parent = parent.and_then(|argument| directory_path(table, files, call.args[argument] as i32, pid));
     let relative = !name.starts_with('/') && parent.is_none();
     if relative && !files.directories.knows(pid, call.directory) {
         return None;
     }
-    files.directories.absolute(pid, &join_path(parent.as_deref(), name), call.directory)
+    files.directories.absolute(pid, &join_path(parent.as_ref().map(Untrusted::exact), name), call.directory)
 }
 
 /// Applies a successful call to the table: opens, duplicates, closes and flags.
@@ -164,10 +164,10 @@ fn apply_open(table: &mut FdTable, files: &mut OpenFileTable, call: &RawCall, pi
         Op::Creat => libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC,
         _ => fdinfo(pid, fd).map_or(0, |info| info.flags),
     };
-    let name = call.paths.first().map_or("", String::as_str);
+    let name = call.paths.first().map_or("", Untrusted::exact);
     let has_directory = matches!(call.op, Op::Openat | Op::Openat2);
     let parent = has_directory.then(|| directory_path(table, files, call.args[0] as i32, pid));
-    let name = without_parent_parts(join_path(parent.flatten().as_deref(), name), flags);
+    let name = without_parent_parts(join_path(parent.flatten().as_ref().map(Untrusted::exact), name), flags);
     let file = files.add_opened(pid, fd, &name, call.directory, flags);
     table.insert(fd, FdEntry::new(file, flags & libc::O_CLOEXEC != 0));
 }

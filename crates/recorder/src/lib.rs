@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 pub use output::RecorderOutput;
+use weir_model::Untrusted;
 use weir_model::trace::{Buffer, Event, EventKind, Image, IoTotals, Op, OpenFile, Process, SnapshotMoment};
 use weir_sys::proc;
 use weir_trace_api::{RawEvent, RawEventKind, RawFile};
@@ -225,7 +226,7 @@ impl Recorder {
         act(&mut table, &mut self.files)
     }
 
-    fn enter_file(&mut self, pid: u32, fd: i32, file: &RawFile, name: &str) {
+    fn enter_file(&mut self, pid: u32, fd: i32, file: &RawFile, name: &Untrusted) {
         self.with_table(pid, |table, files| {
             let known = table.get(&fd).copied();
             let id = files.enter_reported(known.map(|known| known.file), (file, name), pid, fd);

@@ -62,12 +62,11 @@ impl Recorder {
             table.retain(|_, descriptor| !descriptor.close_on_exec);
         });
         let mut image = image;
-        image.directory = self.files.directories.start_of_image(pid).map(Untrusted::from);
+        image.directory = self.files.directories.start_of_image(pid);
         if image.exe.exact().starts_with("/proc/self") || !image.exe.exact().starts_with('/') {
             let known = Some(image_of(pid).exe).filter(|exe| !exe.is_empty());
             // The process has ended: its path is relative to its last known directory.
-            let by_name =
-                || self.files.directories.absolute(pid, image.exe.exact(), None).map(Untrusted::from);
+            let by_name = || self.files.directories.absolute(pid, image.exe.exact(), None);
             image.exe = known.or_else(by_name).unwrap_or_default();
         }
         complete_arguments(&mut image, || image_of(pid).argv);

@@ -61,7 +61,7 @@ impl OpenFileTable {
     pub fn enter_reported(
         &mut self,
         known: Option<u32>,
-        (raw, name): (&RawFile, &str),
+        (raw, name): (&RawFile, &Untrusted),
         pid: u32,
         fd: i32,
     ) -> u32 {
@@ -81,20 +81,19 @@ impl OpenFileTable {
 
     /// Returns the path of a reported file. The descriptor may be reused, or the process gone: then the path is
     /// that of a known file with this inode, or the file's name.
-    fn path_of_reported(&self, pid: u32, fd: i32, raw: &RawFile, name: &str) -> Untrusted {
+    fn path_of_reported(&self, pid: u32, fd: i32, raw: &RawFile, name: &Untrusted) -> Untrusted {
         let kind = kind_of(raw.mode);
         let now = open_file(pid, fd).filter(|now| now.kind == kind || now.kind == StreamKind::Terminal);
         let same = now.filter(|now| kind != StreamKind::File || now.ino == raw.ino);
         let known =
             || self.all.iter().rfind(|file| file.ino != 0 && (file.dev, file.ino) == (raw.dev, raw.ino));
         let path = same.map(|now| now.path).or_else(|| Some(known()?.path.clone()));
-        path.or_else(|| Some(self.search_by_name(raw, name)?.into()))
-            .unwrap_or_else(|| inode_path(raw).into())
+        path.or_else(|| self.search_by_name(raw, name)).unwrap_or_else(|| inode_path(raw).into())
     }
 
     /// Finds a file by its name in the directories of known files and in the current one. Returns `…/name` if
     /// it is in none of them.
-    fn search_by_name(&self, raw: &RawFile, name: &str) -> Option<String> {
+    fn search_by_name(&self, raw: &RawFile, name: &Untrusted) -> Option<Untrusted> {
         if kind_of(raw.mode) != StreamKind::File || name.is_empty() {
             return None;
         }
@@ -109,9 +108,13 @@ impl OpenFileTable {
         let is_same = |path: &PathBuf| {
             rustix::fs::stat(path).is_ok_and(|now| (now.st_dev, now.st_ino) == (raw.dev, raw.ino))
         };
-        let found =
-            directories.take(SEARCHED_DIRECTORIES_MAX).map(|directory| directory.join(name)).find(is_same);
-        Some(found.map_or_else(|| format!("…/{name}"), |path| path.to_string_lossy().into_owned()))
+        let found = directories
+            .take(SEARCHED_DIRECTORIES_MAX)
+            .map(|directory| directory.join(name.exact()))
+            .find(is_same);
+        let path =
+            found.map_or_else(|| format!("…/{}", name.exact()), |path| path.to_string_lossy().into_owned());
+        Some(path.into())
     }
 
     fn update(&mut self, id: u32, raw: &RawFile) {
@@ -163,26 +166,21 @@ impl OpenFileTable {
     ) -> u32 {
         let given = self.directories.absolute(pid, name, directory);
         if self.kernel_reports_files {
-            let path = given.unwrap_or_else(|| name.to_string());
             return self.add(OpenFile {
-                path: path.into(),
+                path: given.unwrap_or_else(|| name.into()),
                 flags,
                 opened_by: Some(pid),
                 ..unknown_file(StreamKind::Other)
             });
         }
-        let file = match open_file(pid, fd) {
-            Some(file)
-                if given.as_ref().is_some_and(|given| file.path == given.as_str())
-                    || same_file(&file, given.as_deref()) =>
-            {
-                file
-            }
-            _ => file_at(given.as_deref().unwrap_or(name)),
+        let is_given = |file: &OpenFile| {
+            let path = given.as_ref().map(Untrusted::exact);
+            given.as_ref() == Some(&file.path) || same_file(file, path)
         };
-        let path =
-            given.unwrap_or_else(|| if name.is_empty() { file.path.exact() } else { name }.to_string());
-        self.add(OpenFile { path: path.into(), flags, opened_by: Some(pid), ..file })
+        let file = open_file(pid, fd).filter(is_given);
+        let file = file.unwrap_or_else(|| file_at(given.as_ref().map_or(name, Untrusted::exact)));
+        let path = given.unwrap_or_else(|| if name.is_empty() { file.path.clone() } else { name.into() });
+        self.add(OpenFile { path, flags, opened_by: Some(pid), ..file })
     }
 
     /// Adds a file without a name, such as a pipe. `fallback` is its path if /proc has none.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use foldhash::{HashMap, HashSet, HashSetExt};
+use weir_model::Untrusted;
 use weir_sys::proc;
 use weir_trace_api::WorkingDirectory;
 
@@ -17,15 +18,15 @@ pub(super) struct WorkingDirectories(HashMap<u32, PathBuf>);
 impl WorkingDirectories {
     /// Returns the absolute path of `name`. Reads the working directory again if it may have changed, and takes
     /// weir's own if it is unknown.
-    pub fn absolute(&mut self, pid: u32, name: &str, change: Option<WorkingDirectory>) -> Option<String> {
+    pub fn absolute(&mut self, pid: u32, name: &str, change: Option<WorkingDirectory>) -> Option<Untrusted> {
         if name.starts_with('/') {
             let path: PathBuf = Path::new(name).components().collect();
-            return Some(path.to_string_lossy().into_owned());
+            return Some(path.to_string_lossy().into_owned().into());
         }
         let directory = self.get(pid, change).or_else(|| std::env::current_dir().ok())?;
         // Removes "." parts. ".." stays, because of symbolic links.
         let path: PathBuf = directory.join(name).components().collect();
-        Some(path.to_string_lossy().into_owned())
+        Some(path.to_string_lossy().into_owned().into())
     }
 
     /// Returns whether the working directory is known. That of an exited process is known only if it was read
@@ -35,8 +36,8 @@ impl WorkingDirectories {
     }
 
     /// Returns the working directory of a process that has just called execve(2), or None if it is unknown.
-    pub fn start_of_image(&mut self, pid: u32) -> Option<String> {
-        self.get(pid, None).map(|path| path.to_string_lossy().into_owned())
+    pub fn start_of_image(&mut self, pid: u32) -> Option<Untrusted> {
+        self.get(pid, None).map(|path| path.to_string_lossy().into_owned().into())
     }
 
     fn get(&mut self, pid: u32, change: Option<WorkingDirectory>) -> Option<PathBuf> {
@@ -122,30 +123,27 @@ mod tests {
     #[test]
     fn an_exited_process_keeps_its_last_directory() {
         let mut directories = WorkingDirectories::default();
-        assert_eq!(directories.absolute(0, "/d/./file", None).as_deref(), Some("/d/file"));
+        assert_eq!(directories.absolute(0, "/d/./file", None), Some("/d/file".into()));
         let mut child = std::process::Command::new("sleep").arg("60").current_dir("/usr").spawn().unwrap();
-        while directories.absolute(child.id(), "x", None).as_deref() != Some("/usr/x") {
+        while directories.absolute(child.id(), "x", None) != Some("/usr/x".into()) {
             std::thread::yield_now(); // the child changes its directory before execve(2)
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(directories.absolute(child.id(), "./y", None).as_deref(), Some("/usr/y"));
+        assert_eq!(directories.absolute(child.id(), "./y", None), Some("/usr/y".into()));
         directories.fork(child.id(), NO_PID);
         directories.exit(child.id());
         let here = std::env::current_dir().unwrap().join("z").to_string_lossy().into_owned();
-        assert_eq!(directories.absolute(child.id(), "z", None).as_ref(), Some(&here));
+        let here = Untrusted::from(here);
+        assert_eq!(directories.absolute(child.id(), "z", None), Some(here.clone()));
         let mut of_child = |change| directories.absolute(NO_PID, "z", Some(change));
-        assert_eq!(
-            of_child(WorkingDirectory::Unchanged).as_deref(),
-            Some("/usr/z"),
-            "the parent's directory"
-        );
+        assert_eq!(of_child(WorkingDirectory::Unchanged), Some("/usr/z".into()), "the parent's directory");
         let inode_of = |path: &str| {
             let found = rustix::fs::stat(path).unwrap();
             WorkingDirectory::Changed { dev: found.st_dev, ino: found.st_ino }
         };
-        assert_eq!(of_child(inode_of("/usr")).as_deref(), Some("/usr/z"), "found by its inode");
-        assert_eq!(of_child(inode_of(".")).as_ref(), Some(&here), "weir's own, found by its inode");
+        assert_eq!(of_child(inode_of("/usr")), Some("/usr/z".into()), "found by its inode");
+        assert_eq!(of_child(inode_of(".")), Some(here.clone()), "weir's own, found by its inode");
         assert_eq!(of_child(inode_of("/etc")), Some(here), "an unknown directory");
         assert!(!directories.knows(NO_PID, Some(inode_of("/etc"))));
     }
@@ -154,10 +152,10 @@ mod tests {
     fn an_unchanged_directory_is_not_read_again() {
         let mut directories = WorkingDirectories(HashMap::from_iter([(std::process::id(), "/d".into())]));
         let mut own = |change| directories.absolute(std::process::id(), "x", change);
-        assert_eq!(own(Some(WorkingDirectory::Unchanged)).as_deref(), Some("/d/x"));
+        assert_eq!(own(Some(WorkingDirectory::Unchanged)), Some("/d/x".into()));
         let here = std::env::current_dir().unwrap().join("x").to_string_lossy().into_owned();
         let changed = WorkingDirectory::Changed { dev: 0, ino: 1 };
-        assert_eq!(own(Some(changed)), Some(here));
+        assert_eq!(own(Some(changed)), Some(here.into()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use foldhash::{HashMap, HashSet, HashSetExt};
+use weir_model::Untrusted;
 use weir_model::trace::{Op, Rename};
 use weir_sys::clock::now_ns;
 use weir_trace_api::RawCall;
@@ -31,8 +32,8 @@ const EXCHANGE: u64 = 2;
 #[derive(Debug, Default)]
 pub(super) struct ExistingNames {
     /// Whether a path existed after the last recorded call on it.
-    known: HashMap<String, bool>,
-    listed: HashMap<String, DirectoryList>,
+    known: HashMap<Untrusted, bool>,
+    listed: HashMap<Untrusted, DirectoryList>,
 }
 
 #[derive(Debug)]
@@ -46,10 +47,10 @@ struct DirectoryList {
 impl ExistingNames {
     /// Lists a directory, once.
     pub fn list(&mut self, directory: &Path) {
-        let path = directory.to_string_lossy();
-        if self.listed.len() < DIRECTORIES_MAX && !self.listed.contains_key(&*path) {
+        let path = Untrusted::from(&*directory.to_string_lossy());
+        if self.listed.len() < DIRECTORIES_MAX && !self.listed.contains_key(&path) {
             let ns = now_ns();
-            self.listed.insert(path.into_owned(), DirectoryList { ns, names: names(directory) });
+            self.listed.insert(path, DirectoryList { ns, names: names(directory) });
         }
     }
 
@@ -66,10 +67,10 @@ impl ExistingNames {
         match call.op {
             op if op.opens() && (succeeded || call.result == -i64::from(libc::ENOENT)) => {
                 let opened = table.get(&(call.result as i32)).filter(|_| succeeded);
-                let path = opened.map(|opened| files.all[opened.file as usize].path.exact().to_string());
+                let path = opened.map(|opened| files.all[opened.file as usize].path.clone());
                 let path = path.or_else(|| path_of(table, files, call, pid, 0))?;
                 if succeeded && files.kernel_reports_files && creates(call) {
-                    Path::new(&path).parent().into_iter().for_each(|directory| self.list(directory));
+                    Path::new(path.exact()).parent().into_iter().for_each(|directory| self.list(directory));
                 }
                 self.remember(path, succeeded);
             }
@@ -85,13 +86,13 @@ impl ExistingNames {
         None
     }
 
-    fn remember(&mut self, path: String, exists: bool) {
+    fn remember(&mut self, path: Untrusted, exists: bool) {
         if self.known.len() < PATHS_MAX || self.known.contains_key(&path) {
             self.known.insert(path, exists);
         }
     }
 
-    fn rename(&mut self, from: String, to: String, call: &RawCall, ns: u64) -> Rename {
+    fn rename(&mut self, from: Untrusted, to: Untrusted, call: &RawCall, ns: u64) -> Rename {
         let flags = if call.op == Op::Renameat2 { call.args[4] } else { 0 };
         let replaced = match flags {
             flags if flags & (NO_REPLACE | EXCHANGE) != 0 => Some(false),
@@ -99,14 +100,14 @@ impl ExistingNames {
         };
         self.remember(from.clone(), flags & EXCHANGE != 0);
         self.remember(to.clone(), true);
-        Rename { directory: inode(Path::new(&to).parent()), from: from.into(), to: to.into(), replaced }
+        Rename { directory: inode(Path::new(to.exact()).parent()), from, to, replaced }
     }
 
     /// Returns whether the path existed before `ns`, or none if that is unknown.
-    fn existed(&self, path: &str, ns: u64) -> Option<bool> {
+    fn existed(&self, path: &Untrusted, ns: u64) -> Option<bool> {
         let listed = || {
-            let path = Path::new(path);
-            let listing = self.listed.get(&*path.parent()?.to_string_lossy())?;
+            let path = Path::new(path.exact());
+            let listing = self.listed.get(&Untrusted::from(&*path.parent()?.to_string_lossy()))?;
             let names = listing.names.as_ref().filter(|_| listing.ns < ns)?;
             Some(names.contains(path.file_name()?))
         };
@@ -149,7 +150,7 @@ mod tests {
 
     fn call(op: Op, args: [u64; 6], result: i64, paths: &[&str]) -> RawCall {
         RawCall {
-            paths: paths.iter().map(|path| path.to_string()).collect(),
+            paths: paths.iter().map(|path| Untrusted::from(*path)).collect(),
             ..RawCall::new(op, args, result)
         }
     }
@@ -161,7 +162,7 @@ mod tests {
         existing.list(directory);
         let at = |name: &str| directory.join(name).to_string_lossy().into_owned();
         for call in calls {
-            let paths = call.paths.iter().map(|path| at(path)).collect();
+            let paths = call.paths.iter().map(|path| at(path.exact()).into()).collect();
             let call = RawCall { paths, ..call.clone() };
             existing.learn((&mut table, &mut files), &call, NO_PID, ns);
         }

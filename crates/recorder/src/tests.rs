@@ -1,7 +1,7 @@
 //! Unit tests of the recorder as a whole: raw events in, a recording out.
 
-use weir_model::Direction;
 use weir_model::trace::{Buffer, EventKind, Exit, IoTotals, Op, RuntimeId, SnapshotMoment, StreamCounts};
+use weir_model::{Direction, Untrusted};
 use weir_sys::proc::ResourceUsage;
 use weir_trace_api::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile};
 
@@ -182,7 +182,7 @@ fn a_socket_continues_in_a_gap_of_its_process() {
     let mut recorder = Recorder::new(0, true);
     recorder.record(raw(10, opened(3, "socket")));
     let socket = RawFile { key: 1, mode: libc::S_IFSOCK, ..RawFile::default() };
-    recorder.record(raw(10, RawEventKind::File { fd: 3, file: socket, name: String::new() }));
+    recorder.record(raw(10, RawEventKind::File { fd: 3, file: socket, name: Untrusted::default() }));
     let RawEventKind::Counts(mut busy) = counts(0, None) else { unreachable!() };
     (busy.counts.calls, busy.counts.bytes, busy.counts.direction) = (1000, 1000, Direction::Out);
     (busy.first_ns, busy.last_ns) = (20 * MS, 40 * MS);

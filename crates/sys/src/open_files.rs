@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Stat};
 use weir_model::trace::{Buffer, OpenFile};
-use weir_model::{Direction, StreamKind};
+use weir_model::{Direction, StreamKind, Untrusted};
 
 use crate::proc;
 
@@ -22,7 +22,7 @@ pub fn of_buffers(pid: u32, buffers: &[Buffer]) -> Vec<(i32, OpenFile)> {
 pub fn unknown_file(kind: StreamKind) -> OpenFile {
     OpenFile {
         id: 0,
-        path: String::new().into(),
+        path: Untrusted::default(),
         kind,
         dev: 0,
         ino: 0,
@@ -59,10 +59,10 @@ pub fn kind_at(path: &str, mode: u32) -> StreamKind {
     }
 }
 
-fn from_stat(path: String, status: &Stat) -> OpenFile {
-    let kind = kind_at(&path, status.st_mode);
+fn from_stat(path: Untrusted, status: &Stat) -> OpenFile {
+    let kind = kind_at(path.exact(), status.st_mode);
     OpenFile {
-        path: path.into(),
+        path,
         dev: status.st_dev,
         ino: status.st_ino,
         block_bytes: status.st_blksize as u32,
@@ -133,7 +133,7 @@ fn direct_align(path: &Path, file: &OpenFile) -> Option<(u32, u32)> {
 /// Returns the file that `path` names now. If there is none, only the path is known.
 pub fn file_at(path: &str) -> OpenFile {
     match rustix::fs::stat(path) {
-        Ok(status) => from_stat(path.to_string(), &status),
+        Ok(status) => from_stat(path.into(), &status),
         Err(_) => OpenFile { path: path.into(), ..unknown_file(StreamKind::File) },
     }
 }

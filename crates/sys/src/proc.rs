@@ -111,8 +111,7 @@ pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
     let _read = file.and_then(|file| file.take(ARGUMENT_BYTES_MOST).read_to_end(&mut arguments));
     let exe = fs::read_link(format!("/proc/{pid}/exe"));
     let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let arguments = split_nul(&arguments).into_iter().map(Untrusted::from).collect();
-    (exe.into(), comm(pid), arguments)
+    (exe.into(), comm(pid), split_nul(&arguments))
 }
 
 /// Returns the name of a process; empty if it has ended. Unlike [`names`], this reads no memory of the process.
@@ -122,12 +121,12 @@ pub fn comm(pid: u32) -> Untrusted {
 }
 
 /// Splits a list of NUL-terminated strings.
-pub fn split_nul(bytes: &[u8]) -> Vec<String> {
+pub fn split_nul(bytes: &[u8]) -> Vec<Untrusted> {
     if bytes.is_empty() {
         return Vec::new();
     }
     let strings = bytes.strip_suffix(b"\0").unwrap_or(bytes).split(|&byte| byte == 0);
-    strings.map(|string| String::from_utf8_lossy(string).into_owned()).collect()
+    strings.map(|string| String::from_utf8_lossy(string).into_owned().into()).collect()
 }
 
 /// Returns "process PID (NAME)" with escapes, or "process PID" if the name cannot be read.
@@ -276,8 +275,8 @@ pub fn current_syscall(tid: u32) -> String {
 }
 
 /// Returns the target of /proc/PID/fd/FD: a path, or a text such as "pipe:[123]".
-pub fn descriptor(pid: u32, fd: i32) -> Option<String> {
-    Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
+pub fn descriptor(pid: u32, fd: i32) -> Option<Untrusted> {
+    Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned().into())
 }
 
 /// Returns the working directory of a process.
@@ -371,7 +370,7 @@ mod tests {
         assert_eq!(names(child.id()), Default::default());
         assert_eq!(
             (split_nul(b""), split_nul(b"\0"), split_nul(b"a")),
-            (vec![], vec![String::new()], vec!["a".to_string()])
+            (vec![], vec![Untrusted::default()], vec![Untrusted::from("a")])
         );
     }
 

@@ -38,7 +38,7 @@ pub enum RawEventKind {
         fd: i32,
         file: RawFile,
         /// The last component of the path, possibly truncated; empty if unknown.
-        name: String,
+        name: Untrusted,
     },
     /// The process created a child process. The child's descriptor table is a copy of the parent's.
     Fork {
@@ -113,7 +113,7 @@ pub struct RawCall {
     /// The last byte that was written.
     pub tail: Option<u8>,
     /// The paths among the arguments, as the program passed them. Relative ones start at its working directory.
-    pub paths: Vec<String>,
+    pub paths: Vec<Untrusted>,
     /// Whether the working directory changed; None if the backend does not track it.
     pub directory: Option<WorkingDirectory>,
     /// The file offset before the call, if known.

@@ -106,7 +106,7 @@ pub(super) fn load_program(
 
 fn last_lines(log: &[u8]) -> String {
     let text = super::shared_types::text(log);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = text.exact().lines().filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(4)..].join("; ")
 }
 

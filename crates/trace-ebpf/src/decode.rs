@@ -56,7 +56,7 @@ struct PartialSnapshot {
     pid: u32,
     moment: SnapshotMoment,
     buffers: Vec<Buffer>,
-    files: Vec<(i32, RawFile, String)>,
+    files: Vec<(i32, RawFile, Untrusted)>,
 }
 
 impl Decoder {
@@ -206,8 +206,11 @@ fn call(bytes: &[u8]) -> Vec<RawEventKind> {
         began_ns: Some(event.args[5]).filter(|&ns| is_sync && ns > 0),
         ..RawCall::new(op, event.args, event.result)
     };
-    let file =
-        file(&event.file).map(|file| RawEventKind::File { fd: event.head.fd, file, name: String::new() });
+    let file = file(&event.file).map(|file| RawEventKind::File {
+        fd: event.head.fd,
+        file,
+        name: Untrusted::default(),
+    });
     let call = RawEventKind::Call(call);
     match file {
         Some(file) if op.makes_descriptor() => vec![call, file],
@@ -225,7 +228,7 @@ pub(super) fn send_counters(counters: &StreamCounters, ns: u64, sink: &mut Event
     let (pid, fd) = (counters.head.pid, counters.head.fd);
     let mut send = |kind| sink(RawEvent { ns, pid, tid: counters.head.tid, kind });
     if let Some(file) = file(&counters.file).filter(|_| counters.stale == 0) {
-        send(RawEventKind::File { fd, file, name: String::new() });
+        send(RawEventKind::File { fd, file, name: Untrusted::default() });
     }
     let direction = if counters.writes != 0 { Direction::Out } else { Direction::In };
     let moved: u64 = counters.sizes.iter().sum();
@@ -277,7 +280,7 @@ pub(super) fn exit_of(status: u32) -> Exit {
 /// The arguments in the event's first bytes of argv.
 fn arguments(event: &LifecycleEvent) -> Vec<Untrusted> {
     let bytes = &event.arguments[..(event.argument_bytes as usize).min(event.arguments.len())];
-    proc::split_nul(bytes).into_iter().map(Untrusted::from).collect()
+    proc::split_nul(bytes)
 }
 
 fn send_lifecycle(event: &LifecycleEvent, sink: &mut EventSink) -> ProcessChange {
@@ -291,8 +294,8 @@ fn send_lifecycle(event: &LifecycleEvent, sink: &mut EventSink) -> ProcessChange
         shared_types::KIND_EXEC => {
             let exe = shared_types::text(&event.path);
             let comm = shared_types::text(&event.comm);
-            send(RawEventKind::Exec { exe: exe.clone().into(), comm: comm.into(), argv: arguments(event) });
-            ProcessChange::Executed { pid, exe: exe.into(), plain: event.flags & 1 != 0 }
+            send(RawEventKind::Exec { exe: exe.clone(), comm, argv: arguments(event) });
+            ProcessChange::Executed { pid, exe: exe.exact().into(), plain: event.flags & 1 != 0 }
         }
         _ => {
             let exit = exit_of(event.status);

@@ -6,6 +6,8 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/shared_types.rs"));
 }
 
+use weir_model::Untrusted;
+
 pub use generated::*;
 
 /// A struct of events.h.
@@ -67,9 +69,9 @@ unsafe impl aya::Pod for StreamKey {}
 unsafe impl aya::Pod for StreamCounters {}
 
 /// The text before the first NUL.
-pub fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> Untrusted {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    String::from_utf8_lossy(&bytes[..end]).into_owned().into()
 }
 
 #[cfg(test)]

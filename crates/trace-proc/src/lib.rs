@@ -37,7 +37,7 @@ struct SampledProcess {
 /// The file offset of a descriptor.
 #[derive(Clone, PartialEq)]
 struct FdPosition {
-    path: String,
+    path: Untrusted,
     flags: i32,
     offset: u64,
 }
@@ -307,7 +307,7 @@ fn positions(pid: u32) -> HashMap<i32, FdPosition> {
         let FdInfo { position: offset, flags, .. } = fdinfo(pid, fd)?;
         Some((fd, FdPosition { path, flags, offset }))
     };
-    let is_file = |position: &(i32, FdPosition)| position.1.path.starts_with('/');
+    let is_file = |position: &(i32, FdPosition)| position.1.path.exact().starts_with('/');
     proc::descriptors(pid).into_iter().filter_map(of).filter(is_file).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Reads the arguments and data of one system call from a stopped thread.
 
+use weir_model::Untrusted;
 use weir_model::trace::Op;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::syscalls;
@@ -19,7 +20,7 @@ pub(super) struct EnteredCall {
     pub args: [u64; 6],
     /// The buffers of a vector or message: address and length in bytes.
     pieces: Vec<(u64, u64)>,
-    paths: Vec<String>,
+    paths: Vec<Untrusted>,
     /// For a rename: whether the new name exists.
     replaced: Option<bool>,
     began_ns: u64,
@@ -30,7 +31,7 @@ impl EnteredCall {
     pub(super) fn enter(tid: u32, op: Op, args: [u64; 6], now: u64) -> Self {
         let memory = ProcessMemory { pid: tid };
         let path = |&(_, at): &(Option<usize>, usize)| string(&memory, args[at]);
-        let paths: Vec<String> = syscalls::paths(op).iter().map(path).collect();
+        let paths: Vec<Untrusted> = syscalls::paths(op).iter().map(path).collect();
         let replaced = replaces(tid, op, &args, &paths);
         Self { op, args, pieces: pieces(&memory, op, &args), paths, replaced, began_ns: now }
     }
@@ -116,11 +117,11 @@ fn ring_flags(tid: u32, parameters: u64) -> u64 {
 }
 
 /// Returns whether the new name of a rename exists, as the stopped thread sees it; None for other calls or if unknown.
-fn replaces(tid: u32, op: Op, args: &[u64; 6], paths: &[String]) -> Option<bool> {
+fn replaces(tid: u32, op: Op, args: &[u64; 6], paths: &[Untrusted]) -> Option<bool> {
     if !matches!(op, Op::Rename | Op::Renameat | Op::Renameat2) {
         return None;
     }
-    let (to, directory) = (paths.get(1)?, syscalls::paths(op).get(1)?.0);
+    let (to, directory) = (paths.get(1)?.exact(), syscalls::paths(op).get(1)?.0);
     let start = match directory.map(|argument| args[argument] as i32) {
         _ if to.starts_with('/') => "root".into(),
         None | Some(libc::AT_FDCWD) => "cwd".into(),
@@ -152,7 +153,7 @@ fn pieces(memory: &ProcessMemory, op: Op, args: &[u64; 6]) -> Vec<(u64, u64)> {
 }
 
 /// Reads a C string, never across a page boundary in one read: the next page may be unmapped.
-fn string(memory: &ProcessMemory, address: u64) -> String {
+fn string(memory: &ProcessMemory, address: u64) -> Untrusted {
     const PAGE: u64 = 4096;
     let mut text = Vec::new();
     while text.len() < PATH_MAX {
@@ -164,7 +165,7 @@ fn string(memory: &ProcessMemory, address: u64) -> String {
             break;
         }
     }
-    String::from_utf8_lossy(&text).into_owned()
+    String::from_utf8_lossy(&text).into_owned().into()
 }
 
 /// Reads a buffer and a single byte after it with one process_vm_readv(2). Returns the number of bytes.

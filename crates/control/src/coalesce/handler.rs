@@ -57,7 +57,7 @@ fn save_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, exit: Exit, left: &
         pid,
         comm: proc::names(tid).1,
         fd: left.fd,
-        path: proc::descriptor(tid, left.fd).unwrap_or_default().into(),
+        path: proc::descriptor(tid, left.fd).unwrap_or_default(),
         bytes: left.bytes.len() as u64,
         exit,
         saved: None,

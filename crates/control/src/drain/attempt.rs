@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
+use weir_model::Untrusted;
 use weir_sys::expendable::critical;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
@@ -70,7 +71,7 @@ fn note_omitted(
 fn write_with_threads_stopped(
     drain: &mut ProcessDrain,
     streams: &[PendingStream],
-    targets: &[String],
+    targets: &[Untrusted],
     result: &mut DrainResult,
 ) -> Result<Result<(), StopError>, DrainError> {
     let pid = drain.pid;
@@ -94,8 +95,8 @@ fn write_with_threads_stopped(
 }
 
 /// Returns the files that no thread may be writing to while their streams change.
-fn target_files(pid: u32, streams: &[PendingStream]) -> Vec<String> {
-    let mut targets: Vec<String> =
+fn target_files(pid: u32, streams: &[PendingStream]) -> Vec<Untrusted> {
+    let mut targets: Vec<Untrusted> =
         streams.iter().filter_map(|stream| proc::descriptor(pid, stream.fd)).collect();
     targets.sort_unstable();
     targets.dedup();
@@ -103,7 +104,7 @@ fn target_files(pid: u32, streams: &[PendingStream]) -> Vec<String> {
 }
 
 /// Returns the reason why a stop would be useless or harmful now; None if there is no such reason.
-fn obstacle_before_stop(pid: u32, pending: &[PendingBytes], targets: &[String]) -> Option<String> {
+fn obstacle_before_stop(pid: u32, pending: &[PendingBytes], targets: &[Untrusted]) -> Option<String> {
     for tid in proc::threads(pid) {
         let ThreadState::Waiting { number, args } = proc::thread_state(tid) else { continue };
         let call = BlockedCall { number, args };
@@ -148,7 +149,7 @@ fn lock_holder(pid: u32, holder: u64) -> Option<u32> {
 fn write_streams(
     drain: &mut ProcessDrain,
     streams: &[PendingStream],
-    targets: &[String],
+    targets: &[Untrusted],
     threads: &[u32],
     result: &mut DrainResult,
 ) -> Result<(), DrainError> {

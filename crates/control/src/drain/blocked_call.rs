@@ -1,5 +1,6 @@
 //! Classifies system calls: during which a stream may change, and which cannot be stopped unnoticed.
 
+use weir_model::Untrusted;
 use weir_model::trace::Op;
 use weir_sys::{proc, syscalls};
 
@@ -26,7 +27,7 @@ impl BlockedCall {
     }
 
     /// Returns the descriptor if the call writes to one of these files, named by their links in /proc.
-    pub fn writes_to(&self, pid: u32, targets: &[String]) -> Option<i32> {
+    pub fn writes_to(&self, pid: u32, targets: &[Untrusted]) -> Option<i32> {
         let fd = self.output()?;
         let target = proc::descriptor(pid, fd)?;
         targets.contains(&target).then_some(fd)
@@ -94,7 +95,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(dir.path().join("out")).unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
-        let targets = [dir.path().join("out").display().to_string()];
+        let targets = [Untrusted::from(dir.path().join("out").display().to_string())];
         let write = |fd: i32| call(libc::SYS_write, [fd as u64, 0, 1, 0, 0, 0]);
         let pid = std::process::id();
         assert_eq!(write(fd).writes_to(pid, &targets), Some(fd));

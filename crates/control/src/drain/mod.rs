@@ -119,7 +119,7 @@ impl DrainResult {
                 walker: stream.walker,
                 address: stream.address,
                 fd: stream.fd,
-                path: proc::descriptor(pid, stream.fd).unwrap_or_default().into(),
+                path: proc::descriptor(pid, stream.fd).unwrap_or_default(),
                 written_bytes: written,
                 left_bytes: left,
                 refused: obstacle.as_ref().is_some_and(|obstacle| obstacle.permanent),

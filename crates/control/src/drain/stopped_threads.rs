@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
+use weir_model::Untrusted;
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
@@ -34,7 +35,7 @@ pub(super) enum StopError {
 /// The stopped threads of a process. Dropping it resumes them.
 pub(super) struct StoppedThreads<'t> {
     pid: u32,
-    targets: &'t [String],
+    targets: &'t [Untrusted],
     threads: BTreeMap<u32, StopState>,
 }
 
@@ -56,7 +57,7 @@ enum StopState {
 
 impl<'t> StoppedThreads<'t> {
     /// Stops all threads of a process in calls that do not write to `targets`.
-    pub fn stop(pid: u32, targets: &'t [String]) -> Result<StoppedThreads<'t>, StopError> {
+    pub fn stop(pid: u32, targets: &'t [Untrusted]) -> Result<StoppedThreads<'t>, StopError> {
         let mut stopped = StoppedThreads { pid, targets, threads: BTreeMap::new() };
         let (deadline, mut pause) = (Instant::now() + STOP_TIMEOUT, Duration::from_micros(20));
         loop {

@@ -247,7 +247,7 @@ impl RescueJob {
             pid,
             comm: proc::names(tid).1,
             fd,
-            path: target.into(),
+            path: target,
             bytes: bytes.len() as u64,
             exit: Exit::of_status(status),
             saved: None,

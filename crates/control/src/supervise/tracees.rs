@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
-use weir_model::Untrusted;
 use weir_model::run::RescuedBytes;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::{Memory, ProcessMemory};
@@ -243,7 +242,7 @@ impl Tracees {
     pub(crate) fn open_ahead(&mut self, pid: u32, thread: &TargetThread, fd: i32) -> Option<ForeignFile> {
         let file = ForeignFile::open(thread, fd, &self.threads_in_calls(pid));
         if let Err(ForeignFileError::Refused(why)) = &file {
-            let path = Untrusted::from(proc::descriptor(thread.tid, fd).unwrap_or_default());
+            let path = proc::descriptor(thread.tid, fd).unwrap_or_default();
             self.add_limitation(format!(
                 "{}: its bytes for {path} are not written early: {why}",
                 proc::label(pid)

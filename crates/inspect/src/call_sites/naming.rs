@@ -54,9 +54,9 @@ fn frames_at(address: u64, loaded: &[LoadedImage]) -> Vec<Frame> {
     };
     let (module, offset) = (one.image.path.to_string_lossy().into_owned(), address.wrapping_sub(one.bias));
     let frame = |name: crate::call_sites::symbols::SymbolName| Frame {
-        library: is_library(&module, name.function.as_deref()),
-        function: name.function.map(Untrusted::from),
-        file: name.file.map(Untrusted::from),
+        library: is_library(&module, name.function.as_ref().map(Untrusted::exact)),
+        function: name.function,
+        file: name.file,
         line: name.line,
         module: module.clone().into(),
         offset,

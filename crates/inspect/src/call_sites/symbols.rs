@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use addr2line::{Context, gimli};
 use gimli::{EndianRcSlice, LittleEndian};
+use weir_model::Untrusted;
 use weir_sys::elf::ElfSections;
 
 /// Limits of debug information in bytes and of symbols. Larger ones are not read, because the user waits for
@@ -26,8 +27,8 @@ pub(super) struct Symbols {
 /// A function and source position. An inlined function has its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SymbolName {
-    pub function: Option<String>,
-    pub file: Option<String>,
+    pub function: Option<Untrusted>,
+    pub file: Option<Untrusted>,
     pub line: Option<u32>,
 }
 
@@ -55,20 +56,21 @@ impl Symbols {
         let mut frames = self.debug.as_ref()?.find_frames(address).skip_all_loads().ok()?;
         let mut found = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
-            let function = frame.function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
+            let function =
+                frame.function.and_then(|name| Some(Untrusted::from(name.demangle().ok()?.into_owned())));
             let (file, line) =
-                frame.location.map_or((None, None), |at| (at.file.map(str::to_string), at.line));
+                frame.location.map_or((None, None), |at| (at.file.map(Untrusted::from), at.line));
             found.push(SymbolName { function, file, line });
         }
         Some(found)
     }
 
-    fn function(&self, address: u64) -> Option<String> {
+    fn function(&self, address: u64) -> Option<Untrusted> {
         let end = self.functions.partition_point(|(start, _, _)| *start <= address);
         let before = self.functions[..end].iter().rev().take(8);
         let mut containing = before.filter(|(start, bytes, _)| address - start < (*bytes).max(1));
         let (_, _, name) = containing.next()?;
-        Some(addr2line::demangle_auto(Cow::from(&**name), None).into_owned())
+        Some(addr2line::demangle_auto(Cow::from(&**name), None).into_owned().into())
     }
 }
 

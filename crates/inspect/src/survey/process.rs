@@ -86,7 +86,7 @@ impl SurveyedProcess {
             return;
         }
         match reader.command(pid) {
-            Reading::Answer(command) if !command.is_empty() => self.command = command.into(),
+            Reading::Answer(command) if !command.is_empty() => self.command = command,
             Reading::Answer(_) => {}
             Reading::NoAnswer => self.streams.set_unanswered(),
             Reading::OutOfTime => self.streams.leave_out(),

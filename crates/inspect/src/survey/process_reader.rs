@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use weir_model::Untrusted;
 use weir_model::trace::Buffer;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::expendable::{ExpendableChild, Limits};
@@ -87,7 +88,7 @@ impl ProcessReader {
     }
 
     /// Reads the arguments of a process, separated by spaces; empty if there are none.
-    pub fn command(&mut self, pid: u32) -> Reading<String> {
+    pub fn command(&mut self, pid: u32) -> Reading<Untrusted> {
         self.ask(pid, &Request::Command { pid })
     }
 
@@ -165,7 +166,7 @@ fn snapshot(known: &mut HashMap<u32, ProcessBuffers>, pid: u32, image: ImageStat
 }
 
 /// Returns the arguments separated by spaces, up to 4 KiB; empty if there are none.
-fn command(pid: u32) -> String {
+fn command(pid: u32) -> Untrusted {
     let mut text = vec![0; 4096];
     let read = std::fs::File::open(format!("/proc/{pid}/cmdline"));
     let got = read.and_then(|mut file| std::io::Read::read(&mut file, &mut text)).unwrap_or(0);
@@ -174,7 +175,7 @@ fn command(pid: u32) -> String {
         text.pop();
     }
     text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
-    String::from_utf8_lossy(&text).into_owned()
+    String::from_utf8_lossy(&text).into_owned().into()
 }
 
 #[cfg(test)]
@@ -185,8 +186,8 @@ mod tests {
     fn the_command_line_has_the_arguments() {
         let mut reader = ProcessReader::default();
         let Reading::Answer(own) = reader.command(std::process::id()) else { panic!("no answer") };
-        assert!(own.starts_with(&std::env::args().next().unwrap()), "{own}");
-        assert_eq!(reader.command(u32::MAX), Reading::Answer(String::new()));
+        assert!(own.exact().starts_with(&std::env::args().next().unwrap()), "{own}");
+        assert_eq!(reader.command(u32::MAX), Reading::Answer(Untrusted::default()));
         assert!(reader.cpu_ns() > 0);
     }
 

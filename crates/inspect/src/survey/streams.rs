@@ -1,5 +1,6 @@
 //! The streams of one process that have pending bytes, and their age.
 
+use weir_model::Untrusted;
 use weir_model::top::PendingStream;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::proc::descriptor;
@@ -27,7 +28,7 @@ struct KnownStream {
     walker: RuntimeId,
     address: u64,
     fd: i32,
-    path: String,
+    path: Untrusted,
     bytes: u64,
     /// The first pending bytes.
     pending: Vec<u8>,
@@ -101,17 +102,18 @@ impl PendingStreams {
         let waiting = |stream: &KnownStream| PendingStream {
             walker: stream.walker,
             fd: stream.fd,
-            path: stream.path.as_str().into(),
+            path: stream.path.clone(),
             pending_bytes: stream.bytes,
             waits_s: (self.now_s - stream.since_s).max(0.0),
             from_before: stream.from_before,
             preview: String::from_utf8_lossy(&stream.pending[..stream.pending.len().min(PREVIEW_BYTES)])
-                .into_owned(),
+                .into_owned()
+                .into(),
         };
         Some(self.known.as_ref()?.iter().map(waiting).collect())
     }
 
-    fn update(&mut self, found: Vec<Buffer>, now_s: f64, path: impl Fn(i32) -> Option<String>) {
+    fn update(&mut self, found: Vec<Buffer>, now_s: f64, path: impl Fn(i32) -> Option<Untrusted>) {
         let (first, before) = (self.snapshots == 0, self.known.take().unwrap_or_default());
         let with = found.into_iter().filter(|one| one.pending_bytes > 0 && one.fd >= 0);
         let known = with.map(|one| {
@@ -167,7 +169,7 @@ mod tests {
         let mut streams = PendingStreams::new(None);
         for (now_s, texts) in snapshots {
             let found = texts.iter().map(|text| buffer(1, text)).collect();
-            streams.update(found, *now_s, |fd| Some(format!("/{fd}")));
+            streams.update(found, *now_s, |fd| Some(format!("/{fd}").into()));
         }
         let waiting = streams.waiting().unwrap();
         assert!(waiting.iter().all(|one| (one.fd, one.path.exact()) == (1, "/1")));

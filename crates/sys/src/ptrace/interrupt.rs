@@ -41,12 +41,12 @@ pub fn may_be_cut_short(pid: u32, number: i64, args: &[u64; 6]) -> bool {
         Some(Write) => {
             let small = args[2] <= PIPE_BUF;
             match proc::descriptor(pid, args[0] as i32) {
-                Some(link) if link.starts_with(SOCKET) => !sends_atomically(pid, args),
-                link => !small && !link.is_some_and(|link| is_file(&link)),
+                Some(link) if link.exact().starts_with(SOCKET) => !sends_atomically(pid, args),
+                link => !small && !link.is_some_and(|link| is_file(link.exact())),
             }
         }
         Some(Writev | Pwrite | Pwritev | Pwritev2) => {
-            !proc::descriptor(pid, args[0] as i32).is_some_and(|link| is_file(&link))
+            !proc::descriptor(pid, args[0] as i32).is_some_and(|link| is_file(link.exact()))
         }
         Some(Recvfrom | Recvmsg | Accept | Accept4 | Sendto) => !resumes_unchanged(pid, number, args),
         Some(Sendfile | Splice | Tee | Vmsplice | Sendmsg | IoUringEnter) => true,
@@ -63,9 +63,14 @@ fn is_file(link: &str) -> bool {
     link.starts_with('/') && !link.starts_with("/dev/")
 }
 
+/// Returns whether the link is that of a path or of a pipe.
+fn is_path_or_pipe(link: &str) -> bool {
+    link.starts_with('/') || link.starts_with("pipe:")
+}
+
 /// Returns whether the kernel restarts a blocked read(2) or small write(2) of this descriptor: pipes, terminals, files.
 fn restarts_read(pid: u32, fd: u64) -> bool {
-    proc::descriptor(pid, fd as i32).is_some_and(|link| link.starts_with('/') || link.starts_with("pipe:"))
+    proc::descriptor(pid, fd as i32).is_some_and(|link| is_path_or_pipe(link.exact()))
 }
 
 /// Returns whether the descriptor is a socket on which the kernel restarts a blocked receive.

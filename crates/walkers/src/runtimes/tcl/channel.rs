@@ -106,7 +106,10 @@ fn chain(memory: &dyn Memory, layout: &TclLayout, first: u64) -> Option<Vec<Buff
             return None;
         }
         let head = BufferHead::read(memory, layout, at)?;
-        let bytes = head.added.checked_sub(head.removed).filter(|_| head.added <= head.length && head.length <= BUFFER_MOST)?;
+        let bytes = head
+            .added
+            .checked_sub(head.removed)
+            .filter(|_| head.added <= head.length && head.length <= BUFFER_MOST)?;
         let start = at.checked_add(layout.head_bytes() as u64)?.checked_add(head.removed)?;
         found.extend((bytes > 0).then_some(BufferPart { at, start, bytes }));
         at = head.following;
