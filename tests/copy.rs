@@ -8,6 +8,8 @@ mod durable;
 mod failures;
 #[path = "copy/options.rs"]
 mod options;
+#[path = "copy/sync_everything.rs"]
+mod sync_everything;
 #[path = "copy/trees.rs"]
 mod trees;
 

@@ -10,12 +10,12 @@ use rustix::fs::Mode;
 
 use crate::buffer::AlignedBuffer;
 use crate::control::CopyControl;
-use crate::durability::SyncLedger;
 use crate::engine::ContentResult;
 use crate::error::CopyError;
 use crate::file_stat::FileStat;
 use crate::links::LinkMap;
 use crate::options::CopyOptions;
+use crate::sync_ledger::SyncLedger;
 use crate::tally::CopyTally;
 
 /// The buffer with which a thread starts: small files are read with one call.
@@ -100,7 +100,7 @@ impl<'a> Context<'a> {
             },
             links: LinkMap::default(),
             ledger: SyncLedger::default(),
-            batches: options.recursive || remembers_created,
+            batches: options.recursive || remembers_created || options.parents,
             created: remembers_created.then(Mutex::default),
             unshared: [AtomicU64::new(0), AtomicU64::new(0)],
             sequence: AtomicU64::new(0),

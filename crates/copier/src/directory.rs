@@ -60,7 +60,7 @@ pub(crate) fn open_directory(
     let source_stat: FileStat = fstat(&source).on(entry.source_path(), "fstat")?.into();
     let (target, is_new) = make_target(context, entry, &source_stat)?;
     let target_stat: FileStat = fstat(&target).on(entry.target_path(), "fstat")?.into();
-    if options.sync != CopySync::None {
+    if options.sync_level() != CopySync::None {
         context.ledger.note_directory(target_stat.dev, target.as_fd(), &entry.target_path())?;
     }
     worker.tally.directories += 1;

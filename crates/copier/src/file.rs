@@ -8,14 +8,14 @@ use rustix::fs::{AtFlags, Gid, Mode, Uid, fchmod, fchown, fstat, linkat, renamea
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::context::{Context, Worker};
-use crate::durability::{sync_file, sync_parent};
+use crate::durability::{sync_file, sync_operand_name, sync_parent};
 use crate::engine::{ContentJob, ContentResult, copy_content, write_all};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
 use crate::links::FirstCopy;
 use crate::metadata::{Attributes, TargetAttributes, parent_has_default_acl, set_attributes};
-use crate::open_target::{OpenTarget, discard, open_target};
+use crate::open_target::{OpenTarget, creation_mode, discard, open_target};
 use crate::options::{CopyMethod, CopySync, HoleSearch, TargetKind, Tristate};
 use crate::target::{TargetState, prepare_target, quoted};
 use crate::verify::{VerifyJob, verify};
@@ -74,6 +74,7 @@ pub(crate) fn link_to(
         )));
     }
     worker.tally.hard_links += 1;
+    sync_operand_name(context, worker, entry)?;
     report_copied(context, entry, backup);
     Ok(())
 }
@@ -93,7 +94,8 @@ fn copy_once(
     stat: &FileStat,
 ) -> CopyResult<Option<FirstCopy>> {
     context.control.add_total(stat.size);
-    let Some(mut target) = open_target(context, worker, entry, stat)? else { return Ok(None) };
+    let mode = creation_mode(context, stat);
+    let Some(mut target) = open_target(context, worker, entry, stat, mode)? else { return Ok(None) };
     let backup = target.backup.take();
     let unfinished = target.is_new && !is_small(context, worker, stat);
     let name = target.temporary.as_deref().unwrap_or(entry.target);
@@ -150,7 +152,7 @@ fn complete(
 }
 
 /// A temporary file that replaces another one takes its owner and permissions, as if the other one had been overwritten.
-fn keep_old_attributes(context: &Context, entry: &Entry, target: &OpenTarget) -> CopyResult<()> {
+pub(crate) fn keep_old_attributes(context: &Context, entry: &Entry, target: &OpenTarget) -> CopyResult<()> {
     let Some(old) = target.replaced else { return Ok(()) };
     let now: FileStat = fstat(&target.file).on(entry.target_path(), "fstat")?.into();
     if (old.uid, old.gid) != (now.uid, now.gid) {
@@ -290,8 +292,16 @@ fn count(worker: &mut Worker, method: CopyMethod, bytes: u64, hole_bytes: u64) {
     worker.tally.hole_bytes += hole_bytes;
 }
 
+/// Returns the device of a target. A new file is on that of its directory, which overlayfs may number in another way.
+fn target_device(entry: &Entry, target: &OpenTarget) -> Result<u64, Errno> {
+    match entry.dir {
+        Some(dir) if target.is_new => Ok(dir.target_stat.dev),
+        _ => fstat(&target.file).map(|stat| FileStat::from(stat).dev),
+    }
+}
+
 /// Makes the target durable if asked, and gives it its name.
-fn commit(
+pub(crate) fn commit(
     context: &Context,
     worker: &mut Worker,
     entry: &Entry,
@@ -300,11 +310,12 @@ fn commit(
 ) -> CopyResult<()> {
     let options = context.options;
     // A name must never lead to a file whose bytes are not there yet.
-    let sync = if options.atomic { CopySync::Full } else { options.sync };
+    let sync = options.sync_level();
     if !options.atomic && sync != CopySync::None && context.batches {
-        let device = fstat(&target.file).on(entry.target_path(), "fstat")?;
-        context.ledger.note_file(FileStat::from(device).dev, target.file.as_fd(), bytes);
-        return Ok(());
+        let device = target_device(entry, target).on(entry.target_path(), "fstat")?;
+        if context.ledger.note_file(device, target.file.as_fd(), &|| entry.target_path(), bytes) {
+            return Ok(());
+        }
     }
     sync_file(target.file.as_fd(), &entry.target_path(), sync, context.control, &mut worker.tally)?;
     let name = target.renamed_to.as_deref().unwrap_or(entry.target);

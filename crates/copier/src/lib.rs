@@ -22,6 +22,7 @@ mod quote;
 mod session;
 mod special;
 mod stream_file;
+mod sync_ledger;
 mod tally;
 mod target;
 mod tree;

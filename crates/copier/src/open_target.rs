@@ -4,13 +4,14 @@ use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, fstat, unlinkat};
+use rustix::fs::{AtFlags, FileType, fstat, unlinkat};
 use rustix::io::Errno;
 
 use crate::context::{Context, Worker};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
+use crate::stream_file::check_device;
 use crate::target::{TargetState, behind_link, create_new, open_existing, prepare_target, quoted};
 
 /// An open target whose content is not complete.
@@ -29,14 +30,14 @@ pub(crate) struct OpenTarget {
     pub replaced: Option<FileStat>,
 }
 
-/// Opens the target. Returns None if an existing one is kept.
+/// Opens the target; creates it with the permissions `mode` less the mask. Returns None if an existing one is kept.
 pub(crate) fn open_target(
     context: &Context,
     worker: &mut Worker,
     entry: &Entry,
     stat: &FileStat,
+    mode: u32,
 ) -> CopyResult<Option<OpenTarget>> {
-    let mode = creation_mode(context, stat);
     let new = |file, backup| OpenTarget {
         file,
         is_new: true,
@@ -55,6 +56,7 @@ pub(crate) fn open_target(
     }
     match prepare_target(context, worker, entry, stat)? {
         TargetState::Keep => Ok(None),
+        TargetState::Present { stat, .. } if !may_write(context, entry, &stat)? => Err(not_replaced(entry)),
         state if context.options.atomic => open_temporary(context, entry, state, mode).map(Some),
         TargetState::Absent { backup } => {
             let file = create_new(entry, mode).on(entry.target_path(), "open")?;
@@ -66,6 +68,20 @@ pub(crate) fn open_target(
             Ok(Some(OpenTarget { is_new, created_mode, ..new(file, None) }))
         }
     }
+}
+
+/// Returns false for a device, a FIFO or a socket that `--atomic` would replace by a file. Fails for a device that was not
+/// asked for.
+fn may_write(context: &Context, entry: &Entry, target: &FileStat) -> CopyResult<bool> {
+    check_device(context, target, &entry.target_path())?;
+    Ok(!context.options.atomic || target.kind() == FileType::RegularFile)
+}
+
+fn not_replaced(entry: &Entry) -> CopyError {
+    CopyError::Refused(format!(
+        "{} is no regular file: --atomic would replace it by one – copy without --atomic",
+        quoted(&entry.target_path())
+    ))
 }
 
 /// Opens a temporary file beside the target.
@@ -102,7 +118,7 @@ fn beside(target: &CStr, name: &CStr) -> CString {
 }
 
 /// Returns the permissions with which the copy is created. If its owner will change, others must not read it before.
-fn creation_mode(context: &Context, stat: &FileStat) -> u32 {
+pub(crate) fn creation_mode(context: &Context, stat: &FileStat) -> u32 {
     let permissions = stat.permissions() & 0o777;
     let owner_changes = context.options.preserved.owner
         && (stat.uid, stat.gid) != (context.identity.uid, context.identity.gid);

@@ -197,6 +197,13 @@ pub struct CopyOptions {
     pub verbose: bool,
 }
 
+impl CopyOptions {
+    /// Returns what is durable at the end: everything, if `--atomic` renames complete files.
+    pub fn sync_level(&self) -> CopySync {
+        if self.atomic { CopySync::Full } else { self.sync }
+    }
+}
+
 impl Default for CopyOptions {
     fn default() -> Self {
         Self {

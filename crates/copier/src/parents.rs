@@ -8,6 +8,7 @@ use rustix::fs::{Mode, OFlags, fchmod, fstat, mkdir, open};
 use rustix::io::Errno;
 
 use crate::context::{Context, Worker};
+use crate::durability::note_directory;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
 use crate::metadata::{Attributes, TargetAttributes, set_attributes};
@@ -32,6 +33,7 @@ pub(crate) fn make_parents(
         from.push(folder);
         to.push(folder);
         make_one(context, worker, &from, &to)?;
+        note_directory(context, &to)?;
     }
     to.push(last);
     // A trailing slash keeps its meaning.

@@ -12,6 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use crate::backup::backup_name;
 use crate::context::{Context, CopyReporter, Worker};
 use crate::control::CopyControl;
+use crate::durability::note_directory;
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
@@ -62,7 +63,7 @@ pub fn copy(
         context.fail(&mut worker, &error);
     }
     let sync_started = Instant::now();
-    if options.sync != CopySync::None && !control.is_stopping() {
+    if options.sync_level() != CopySync::None && !control.is_stopping() {
         for error in context.ledger.sync(control, &mut worker.tally) {
             context.fail(&mut worker, &error);
         }
@@ -102,11 +103,8 @@ impl<'a> Operands<'a> {
     }
 
     fn copy_all(&mut self, context: &Context, worker: &mut Worker) -> CopyResult<()> {
-        if context.batches && context.options.sync != CopySync::None && self.into_directory {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let directory = rustix::fs::open(self.target, flags, Mode::empty()).on(self.target, "open")?;
-            let stat: FileStat = rustix::fs::fstat(&directory).on(self.target, "fstat")?.into();
-            context.ledger.note_directory(stat.dev, directory.as_fd(), self.target)?;
+        if context.batches && self.into_directory {
+            note_directory(context, self.target)?;
         }
         for source in self.sources {
             context.control.check()?;
@@ -134,6 +132,10 @@ impl<'a> Operands<'a> {
         let entry = own_backup.as_deref().map_or(entry, |backup| entry.with_target(backup));
         refuse_inside_itself(context, source, &target)?;
         if let Some(root) = copy_node(context, worker, &entry, UNKNOWN)? {
+            if root.is_new && !self.into_directory {
+                // The new directory's own name is in the one above it.
+                note_directory(context, target.join("..").as_path())?;
+            }
             copy_tree(context, worker, root);
         }
         Ok(())
@@ -191,6 +193,7 @@ impl<'a> Operands<'a> {
             (opened.as_fd(), source)
         };
         if self.target.as_os_str() == "-" {
+            refuse_promises(context.options)?;
             let name = Path::new("standard output");
             return pump(context, worker, input, input_name, stdout.as_fd(), name).map(drop);
         }
@@ -204,6 +207,21 @@ impl<'a> Operands<'a> {
         let (source_name, target_name) = (c_string(input_name)?, c_string(self.target)?);
         let entry = Entry { dir: None, source: &source_name, target: &target_name };
         copy_to_file(context, worker, &entry, input, &stat)
+    }
+}
+
+/// Fails if something is asked that standard output cannot give.
+fn refuse_promises(options: &CopyOptions) -> CopyResult<()> {
+    let promises = [
+        (options.atomic, "--atomic"),
+        (options.sync != CopySync::None, "--sync"),
+        (options.verify, "--verify"),
+    ];
+    match promises.iter().find(|(is_asked, _)| *is_asked) {
+        Some((_, option)) => Err(CopyError::Refused(format!(
+            "standard output: {option} needs a file with a name: give its path instead of -"
+        ))),
+        None => Ok(()),
     }
 }
 

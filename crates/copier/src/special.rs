@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, linkat, mknodat, readlinkat, syml
 use rustix::io::Errno;
 
 use crate::context::{Context, Worker};
+use crate::durability::sync_operand_name;
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file::{link_to, report_copied};
@@ -53,6 +54,7 @@ pub(crate) fn copy_special(
         FileType::Symlink => worker.tally.symbolic_links += 1,
         _ => worker.tally.special_files += 1,
     }
+    sync_operand_name(context, worker, entry)?;
     let copy = entry.target_stat(false).on(entry.target_path(), "stat");
     if let Some(first) = &mut first {
         **first = Some(FirstCopy { path: entry.target_path(), id: copy?.id() });
@@ -122,6 +124,7 @@ pub(crate) fn make_link(
         TargetKind::HardLink => worker.tally.hard_links += 1,
         _ => worker.tally.symbolic_links += 1,
     }
+    sync_operand_name(context, worker, entry)?;
     report_copied(context, entry, backup);
     Ok(())
 }

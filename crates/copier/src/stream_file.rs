@@ -3,18 +3,17 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, major, minor, openat, unlinkat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, openat};
 use rustix::io::retry_on_intr;
 
 use crate::context::{Context, Worker};
-use crate::durability::{sync_file, sync_parent};
 use crate::engine::{StreamJob, copy_stream};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
-use crate::file::report_copied;
+use crate::file::{commit, keep_old_attributes, report_copied};
 use crate::file_stat::FileStat;
-use crate::options::CopySync;
-use crate::target::{TargetState, create_new, open_existing, prepare_target, quoted};
+use crate::open_target::{discard, open_target};
+use crate::target::quoted;
 
 /// The buffer of streams: what a pipe holds by default, twice.
 const BUFFER_BYTES: usize = 128 << 10;
@@ -42,43 +41,31 @@ pub(crate) fn copy_to_file(
     stat: &FileStat,
 ) -> CopyResult<()> {
     let mode = if stat.kind() == FileType::RegularFile { stat.permissions() & 0o777 } else { 0o666 };
-    let mut backup = None;
-    let (target, is_new) = match create_new(entry, mode) {
-        Ok(target) => (target, true),
-        Err(rustix::io::Errno::EXIST) => match prepare_target(context, worker, entry, stat)? {
-            TargetState::Keep => return Ok(()),
-            TargetState::Absent { backup: made } => {
-                backup = made;
-                (create_new(entry, mode).on(entry.target_path(), "open")?, true)
-            }
-            TargetState::Present { stat, is_link } => {
-                check_device(context, &stat, &entry.target_path())?;
-                open_existing(context, entry, is_link, mode)?
-            }
-        },
-        Err(errno) => return Err(CopyError::call(entry.target_path(), "open", errno)),
-    };
-    if is_new {
-        context.control.begin_target(entry.target_path());
+    if context.options.verify {
+        return Err(CopyError::Refused(format!(
+            "{}: --verify cannot read a stream a second time: copy it to a file first",
+            quoted(&entry.source_path())
+        )));
     }
-    let copied = pump(context, worker, source, &entry.source_path(), target.as_fd(), &entry.target_path());
+    let Some(mut target) = open_target(context, worker, entry, stat, mode)? else { return Ok(()) };
+    let backup = target.backup.take();
+    let name = target.temporary.as_deref().unwrap_or(entry.target);
+    let unfinished = target.is_new.then(|| entry.with_target(name).target_path());
+    if let Some(path) = &unfinished {
+        context.control.begin_target(path.clone());
+    }
+    let (source_path, target_path) = (entry.source_path(), entry.target_path());
+    let copied = pump(context, worker, source, &source_path, target.file.as_fd(), &target_path);
     let finished = copied.and_then(|bytes| {
-        let sync = context.options.sync;
-        sync_file(target.as_fd(), &entry.target_path(), sync, context.control, &mut worker.tally)?;
-        if sync == CopySync::Full {
-            sync_parent(entry, entry.target, &mut worker.tally)?;
-        }
-        if sync != CopySync::None {
-            worker.tally.synced_files += 1;
-            context.control.add_durable(bytes);
-        }
-        Ok(())
+        keep_old_attributes(context, entry, &target)?;
+        commit(context, worker, entry, &target, bytes)
     });
-    context.control.end_target(&entry.target_path());
-    if finished.is_err() && is_new {
-        let _removed = unlinkat(entry.target_dir(), entry.target, AtFlags::empty());
+    if let Some(path) = &unfinished {
+        context.control.end_target(path);
     }
-    finished?;
+    if let Err(error) = finished {
+        return Err(discard(entry, &target, error));
+    }
     report_copied(context, entry, backup);
     Ok(())
 }

@@ -30,6 +30,17 @@ pub fn cached_pages(file: impl AsFd, offset: u64, bytes: u64) -> io::Result<Cach
     if failed { Err(io::Error::last_os_error()) } else { Ok(pages) }
 }
 
+/// Returns the bytes of all files of the machine that are not on their devices yet (`Dirty` and `Writeback` of
+/// /proc/meminfo). None without procfs.
+pub fn dirty_bytes_of_machine() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    Some((field("Dirty")? + field("Writeback")?) << 10)
+}
+
 /// Starts to write the dirty pages of a part of a file to the device, and does not wait for it.
 pub fn start_writeback(file: impl AsFd, offset: u64, bytes: u64) -> io::Result<()> {
     sync_file_range(file.as_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE)

@@ -42,8 +42,7 @@ pub fn of(summary: &CopySummary, options: &CopyOptions) -> CopyDocument {
 }
 
 fn sync_name(options: &CopyOptions) -> &'static str {
-    match options.sync {
-        _ if options.atomic => "full",
+    match options.sync_level() {
         CopySync::None => "none",
         CopySync::Data => "data",
         CopySync::Full => "full",
