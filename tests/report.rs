@@ -3,9 +3,10 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use common::{disk_dir, names, run, text};
+use common::{disk_dir, names, run, text, weir};
 
 /// Writes the results of a small bench and a small trace, and their pages.
 fn make_pages(dir: &Path) {
@@ -46,6 +47,75 @@ fn pages_of_real_results_have_pictures_and_give_the_json_back() {
     assert!(text(&output.stderr).contains("it has 3 results"), "{}", text(&output.stderr));
 }
 
+/// Runs a verb with `--json` and `--html` and compares the page with that of weir report. `status` is the verb's.
+fn assert_pages_agree(dir: &Path, arguments: &[&str], status: i32) {
+    let at = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
+    let (options, command) = arguments.split_at(at);
+    let files = ["--json", "page.json", "--html", "page.html"];
+    let output = run(dir, &[options, &files, command].concat());
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
+    let json = fs::read_to_string(dir.join("page.json")).expect("a result");
+    let extracted = succeed(dir, &["report", "--extract", "page.html"]);
+    assert!(extracted == json, "{arguments:?}: the page has another result");
+    succeed(dir, &["report", "page.json", "-o", "other.html"]);
+    let read = |name: &str| fs::read_to_string(dir.join(name)).expect("a page");
+    assert!(read("page.html") == read("other.html") && read("page.html").contains("<svg"), "{arguments:?}");
+    for name in ["page.json", "page.html", "other.html"] {
+        fs::remove_file(dir.join(name)).expect("removed");
+    }
+}
+
+#[test]
+fn html_is_short_for_json_and_report() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    let bench = ["bench", "write", "--method", "syscall", "--records", "4K,64K", "--size", "256K"];
+    assert_pages_agree(dir, &[&bench[..], &["--rounds", "2", "--budget", "2s", "--quiet"]].concat(), 0);
+    assert_pages_agree(dir, &["trace", "--quiet", "--", "sh", "-c", "seq 2000 | wc -l"], 0);
+    assert_pages_agree(dir, &["run", "--rescue", "--", "sh", "-c", "exit 3"], 3);
+    fs::write(dir.join("a.log"), "one\ntwo\nthree\0\n").expect("written");
+    assert_pages_agree(dir, &["log", "check", "a.log"], 1);
+    assert_pages_agree(dir, &["copy", "a.log", "b.log"], 0);
+    fs::write(dir.join("good.log"), "one\n").expect("written");
+    let page = succeed(dir, &["log", "check", "good.log", "--html", "-"]);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "only the page: {page}");
+    let output = run(dir, &["trace", "--json", "-", "--html", "-", "--", "true"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}
+
+#[test]
+fn open_hands_the_page_to_the_browser() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    fs::write(dir.join("a.log"), "one\n").expect("written");
+    let check = ["log", "check", "a.log", "--quiet", "--html", "page.html", "--open"];
+    let with_opener = |script: &str| {
+        let bin = dir.join("bin");
+        let _ = fs::remove_dir_all(&bin);
+        fs::create_dir(&bin).expect("created");
+        if !script.is_empty() {
+            let path = bin.join("xdg-open");
+            fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+        }
+        let mut command = weir(dir, &check);
+        command.env("PATH", &bin).output().expect("the built binary starts")
+    };
+    let opened = with_opener("echo \"$1\" >opened");
+    assert!(opened.status.success(), "{}", text(&opened.stderr));
+    let page = fs::read_to_string(dir.join("opened")).expect("the opener ran");
+    assert!(fs::read_to_string(page.trim_end()).expect("a page").starts_with("<!DOCTYPE html>"), "{page}");
+    for (script, expected) in [("exit 3", "xdg-open ended with exit status: 3"), ("", "not installed")] {
+        let output = with_opener(script);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("the page is page.html"), "{}", text(&output.stderr));
+    }
+    let output = run(dir, &["log", "check", "a.log", "--html", "-", "--open"]);
+    assert!(text(&output.stderr).contains("--open needs a file"), "{}", text(&output.stderr));
+    assert_eq!(run(dir, &["log", "check", "a.log", "--open"]).status.code(), Some(2));
+}
+
 #[test]
 fn bad_input_gets_an_error_and_leaves_no_page() {
     let dir = disk_dir();
@@ -56,6 +126,10 @@ fn bad_input_gets_an_error_and_leaves_no_page() {
         ("{\"schema\":\"weir-bench/1\",\"rows\":[", "cut off"),
         ("{\"schema\":\"weir-trace/1\",\"elapsed_s\":NaN}", "not JSON"),
         ("{\"schema\":\"weir-bench/9\"}", "weir-bench/9"),
+        ("{\"schema\":\"weir-lab/2\",\"experiments\":[]}", "weir-lab/2"),
+        ("{\"schema\":\"weir-copy/1\",\"elapsed_s\":Infinity}", "not JSON"),
+        ("{\"schema\":\"weir-run/1\",\"plan\":[]}", "missing field"),
+        ("{\"schema\":\"weir-log-check/1\",\"log\":\"x\",\"bytes\":-1}", "not those of its schema"),
         ("{\"jobs\":[{\"jobname\":\"fio\"}]}", "not a result of weir"),
         (&long, "10000000 bytes"),
     ] {

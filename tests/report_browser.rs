@@ -17,8 +17,9 @@ fn succeed(dir: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, text(&output.stderr));
 }
 
-/// Writes pages of a bench, a comparison, a trace with findings, and all three together. Returns their names.
-fn make_pages(dir: &Path) -> [&'static str; 4] {
+/// Writes pages of a bench, a comparison, a trace with findings, an experiment, and of several results together. Returns
+/// their names.
+fn make_pages(dir: &Path) -> [&'static str; 5] {
     let bench = ["bench", "copy", "--size", "256K", "--rounds", "3", "--budget", "10s", "--quiet"];
     succeed(dir, &[&bench[..], &["--json", "bench.json"]].concat());
     succeed(dir, &["bench", "compare", "--quiet", "--json", "compare.json", "bench.json", "bench.json"]);
@@ -29,8 +30,18 @@ fn make_pages(dir: &Path) -> [&'static str; 4] {
     for name in ["bench", "compare", "trace"] {
         succeed(dir, &["report", &format!("{name}.json"), "-o", &format!("{name}.html")]);
     }
-    succeed(dir, &["report", "bench.json", "trace.json", "compare.json", "-o", "all.html"]);
-    ["bench", "compare", "trace", "all"]
+    succeed(dir, &["lab", "doubled-at-fork", "--quick", "--quiet", "--html", "lab.html"]);
+    let options =
+        ["run", "--rescue", "--fix-fork", "--max-delay", "1s", "--coalesce", "--json", "run.json", "--"];
+    let killed = "import os\nprint('x' * 100)\nos.kill(os.getpid(), 9)\n";
+    run(dir, &[&options[..], &["python3", "-c", killed]].concat());
+    fs::write(dir.join("a.log"), "web1 #1\nweb2 #1\nweb1 #3\nweb\0\nweb2 #").expect("written");
+    let pattern = "(?<writer>web[12]) #(?<number>[0-9]+)";
+    run(dir, &["log", "check", "a.log", "--pattern", pattern, "--quiet", "--json", "check.json"]);
+    succeed(dir, &["copy", "--sync", "data", "--json", "copy.json", "a.log", "b.log"]);
+    let several = ["run.json", "check.json", "copy.json", "trace.json", "compare.json"];
+    succeed(dir, &[&["report", "-o", "all.html"], &several[..]].concat());
+    ["bench", "compare", "trace", "lab", "all"]
 }
 
 #[test]
@@ -44,7 +55,10 @@ fn pages_are_whole_and_readable_at_every_width() {
     let mut problems = Vec::new();
     for name in pages {
         let page = dir.path().join(format!("{name}.html"));
-        for (width, dark) in [(390, false), (390, true), (1280, false), (1280, true), (1920, false)] {
+        let all = [(390, false), (1280, true), (1920, false), (390, true), (1280, false)];
+        // The pages of the first three have every kind of picture; the others repeat them with other texts.
+        let sizes = if ["bench", "compare", "trace"].contains(&name) { &all[..] } else { &all[..3] };
+        for &(width, dark) in sizes {
             let mut found = browser.open(&page, width, dark);
             let checked = browser.evaluate(CHECK);
             let sentences = checked.as_array().expect("a list").iter();
@@ -86,4 +100,27 @@ fn a_page_prints_its_tables_and_finds_its_faults() {
     assert_eq!(browser.evaluate(rows).as_u64(), Some(0), "the tables are closed on the screen");
     browser.call("Emulation.setEmulatedMedia", serde_json::json!({"media": "print"}));
     assert!(browser.evaluate(rows).as_u64() > Some(0), "the tables of the pictures are not printed");
+}
+
+#[test]
+fn the_frames_of_a_run_are_shown_one_at_a_time() {
+    let Some(program) = browser::installed() else {
+        return skip("report_browser frames", "chromium is not installed");
+    };
+    let dir = disk_dir();
+    succeed(dir.path(), &["lab", "doubled-at-fork", "--quick", "--quiet", "--html", "lab.html"]);
+    let mut browser = Browser::start(program, &dir.path().join("profile"));
+    browser.open(&dir.path().join("lab.html"), 1280, false);
+    let shown =
+        "[...document.querySelectorAll('.frames figure')].filter((one) => one.checkVisibility()).length";
+    let all = browser.evaluate(shown).as_u64().expect("a number");
+    assert!(all > 10, "{all} frames");
+    browser.evaluate("document.querySelectorAll('.frames .all').forEach((button) => button.click())");
+    assert_eq!(browser.evaluate(shown).as_u64(), Some(2), "one of each program");
+    let status = "document.querySelector('.frames nav [role=status]').textContent";
+    assert!(browser.evaluate(status).as_str().is_some_and(|text| text.starts_with("step 1 of ")));
+    browser.evaluate("document.querySelectorAll('.frames nav button')[1].click()");
+    assert!(browser.evaluate(status).as_str().is_some_and(|text| text.starts_with("step 2 of ")));
+    browser.call("Emulation.setEmulatedMedia", serde_json::json!({"media": "print"}));
+    assert_eq!(browser.evaluate(shown).as_u64(), Some(all), "all are printed");
 }

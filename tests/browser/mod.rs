@@ -96,8 +96,9 @@ impl Browser {
             let event = self.messages.recv_timeout(LIMIT).expect("the page loads");
             self.events.push(event);
         }
-        // Tables are closed at first; what is in them is checked too.
+        // Tables are closed and frames hidden at first; what is in them is checked too.
         self.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))");
+        self.evaluate("document.querySelectorAll('.frames .all').forEach((button) => button.click())");
         let height = self.evaluate("document.documentElement.scrollHeight").as_u64().expect("a height");
         self.resize(width, height.min(30_000) as u32);
         self.events.iter().filter_map(|event| problem(event, &address)).collect()

@@ -58,6 +58,15 @@ fn a_verified_copy_names_its_checksum() {
 }
 
 #[test]
+fn the_result_has_the_mode_of_the_mask_also_where_modes_are_preserved() {
+    let dir = disk_dir();
+    shell(dir.path(), "echo x > s");
+    let script = format!("umask 027; {} copy -a --json result.json s t", crate::common::WEIR);
+    shell(dir.path(), &script);
+    assert_eq!(shell(dir.path(), "stat -c %a result.json").trim(), "640");
+}
+
+#[test]
 fn a_copy_may_leave_the_page_cache_alone() {
     let dir = disk_dir();
     shell(dir.path(), "head -c 40000000 /dev/urandom > s; sync s; dd if=s iflag=nocache count=0 status=none");

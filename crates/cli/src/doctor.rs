@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use weir_model::doctor::DoctorDocument;
 use weir_report::doctor::screen;
 
-use crate::console;
-use crate::exit_status::{FAILED, USAGE};
+use crate::exit_status::USAGE;
 use crate::output::OutputOptions;
 
 /// Show what this kernel, these rights and this container allow
@@ -42,16 +41,5 @@ pub fn run(args: &Args) -> ExitCode {
         }
     };
     let doctor = weir_observe::doctor::examine();
-    let printed = match output.shows_screen() {
-        true => console::print_screen(&screen(&doctor)),
-        false => Ok(()),
-    };
-    let mut failed = false;
-    for error in
-        [printed, output.write_json(&DoctorDocument::new(&doctor))].into_iter().filter_map(Result::err)
-    {
-        eprintln_lossy!("weir: {error}");
-        failed = true;
-    }
-    if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+    output.finish(|| screen(&doctor), &DoctorDocument::new(&doctor), false)
 }

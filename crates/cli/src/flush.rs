@@ -98,7 +98,7 @@ fn flush_once(args: &Args, targets: &DrainTargets, mut files: OutputFiles, stop:
         well &= print_process(&process, files.shows_screen());
         processes.push(process.flushed);
     }
-    if let Err(error) = files.write_json(&FlushDocument::new(processes)) {
+    if let Err(error) = files.write_document(&FlushDocument::new(processes)) {
         eprintln_lossy!("weir: {error}");
         well = false;
     }

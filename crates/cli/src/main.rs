@@ -21,6 +21,7 @@ mod lab;
 mod log;
 mod output;
 mod output_file;
+mod page_file;
 mod peek;
 mod progress;
 mod report;

@@ -1,54 +1,79 @@
 //! The output options of every verb that has a result, and the files that they name.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use serde::Serialize;
 
 use crate::console;
+use crate::exit_status::FAILED;
 use crate::output_file::{OutputFile, is_stdout};
+use crate::page_file;
 
-/// `--json FILE` and `--quiet`. With [`TableFiles`] also `--csv FILE` and `--markdown FILE`.
+/// `--json FILE` and `--quiet`. With [`PageFile`] also `--html FILE`, with [`TableFiles`] also `--csv FILE` and
+/// `--markdown FILE`.
 ///
 /// A verb flattens this group. With `mut_arg` the verb adds to the help what its JSON document is.
 #[derive(clap::Args)]
-pub struct OutputOptions<T: TableOptions = NoTableFiles> {
+pub struct OutputOptions<F: FileOptions = NoFiles> {
     /// Write the result as JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
     #[command(flatten)]
-    tables: T,
+    files: F,
 
     /// Print only errors
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// The options for tables that a verb adds to [`OutputOptions`].
-pub trait TableOptions: clap::Args {
+/// The options for files that a verb adds to [`OutputOptions`].
+pub trait FileOptions: clap::Args {
+    /// Returns `--html` and `--open`, if the verb has them.
+    fn page(&self) -> Option<&PageFile> {
+        None
+    }
     /// Returns the file of `--csv`.
-    fn csv(&self) -> Option<&Path>;
-    /// Returns the file of `--markdown`.
-    fn markdown(&self) -> Option<&Path>;
-}
-
-/// Most verbs have no table to export.
-#[derive(clap::Args)]
-pub struct NoTableFiles {}
-
-impl TableOptions for NoTableFiles {
     fn csv(&self) -> Option<&Path> {
         None
     }
-
+    /// Returns the file of `--markdown`.
     fn markdown(&self) -> Option<&Path> {
         None
     }
 }
 
-/// `--csv FILE` and `--markdown FILE`.
+/// For a verb whose result is no page and no table.
+#[derive(clap::Args)]
+pub struct NoFiles {}
+
+impl FileOptions for NoFiles {}
+
+/// `--html FILE` and `--open`.
+#[derive(clap::Args)]
+pub struct PageFile {
+    /// Write the result as one HTML page with pictures, as weir report makes it; - is standard output
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Show the page of --html in a browser
+    #[arg(long, requires = "html")]
+    open: bool,
+}
+
+impl FileOptions for PageFile {
+    fn page(&self) -> Option<&PageFile> {
+        Some(self)
+    }
+}
+
+/// `--html FILE`, `--csv FILE` and `--markdown FILE`.
 #[derive(clap::Args)]
 pub struct TableFiles {
+    #[command(flatten)]
+    page: PageFile,
+
     /// Write the rows as CSV; - is standard output
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -58,7 +83,11 @@ pub struct TableFiles {
     markdown: Option<PathBuf>,
 }
 
-impl TableOptions for TableFiles {
+impl FileOptions for TableFiles {
+    fn page(&self) -> Option<&PageFile> {
+        Some(&self.page)
+    }
+
     fn csv(&self) -> Option<&Path> {
         self.csv.as_deref()
     }
@@ -68,13 +97,22 @@ impl TableOptions for TableFiles {
     }
 }
 
-impl<T: TableOptions> OutputOptions<T> {
+impl<F: FileOptions> OutputOptions<F> {
     /// Opens the files that were named. A verb calls this before its work, so that a wrong name fails at once.
     pub fn open(&self) -> Result<OutputFiles, String> {
-        let paths = [self.json.as_deref(), self.tables.csv(), self.tables.markdown()];
-        let [json, csv, markdown] = paths.map(OutputFile::open_optional);
+        let paths = [self.json.as_deref(), self.html(), self.files.csv(), self.files.markdown()];
+        let [json, html, csv, markdown] = paths.map(OutputFile::open_optional);
+        let html = html?.zip(self.html()).map(|(file, path)| HtmlFile {
+            file,
+            path: path.into(),
+            shows: self.files.page().is_some_and(|page| page.open),
+        });
+        if html.as_ref().is_some_and(|html| html.shows && is_stdout(&html.path)) {
+            return Err("--open needs a file: --html - goes to standard output".into());
+        }
         Ok(OutputFiles {
             json: json?,
+            html,
             csv: csv?,
             markdown: markdown?,
             uses_stdout: paths.into_iter().flatten().any(is_stdout),
@@ -82,20 +120,32 @@ impl<T: TableOptions> OutputOptions<T> {
         })
     }
 
+    fn html(&self) -> Option<&Path> {
+        self.files.page()?.html.as_deref()
+    }
+
     /// Returns whether `--quiet` was given.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Returns whether the JSON document goes to standard output.
-    pub fn json_to_stdout(&self) -> bool {
-        self.json.as_deref().is_some_and(is_stdout)
+    /// Returns the number of documents that go to standard output: of JSON and HTML.
+    pub fn documents_on_stdout(&self) -> usize {
+        [self.json.as_deref(), self.html()].into_iter().flatten().filter(|path| is_stdout(path)).count()
     }
+}
+
+/// The file of `--html`.
+struct HtmlFile {
+    file: OutputFile,
+    path: PathBuf,
+    shows: bool,
 }
 
 /// The files of the output options. Each file is written at most once.
 pub struct OutputFiles {
     json: Option<OutputFile>,
+    html: Option<HtmlFile>,
     csv: Option<OutputFile>,
     markdown: Option<OutputFile>,
     uses_stdout: bool,
@@ -113,12 +163,17 @@ impl OutputFiles {
         self.uses_stdout
     }
 
-    /// Returns whether a JSON document was asked for and is not written yet.
-    pub fn wants_json(&self) -> bool {
-        self.json.is_some()
+    /// Returns whether the document was asked for, as JSON or as a page, and is not written yet.
+    pub fn wants_document(&self) -> bool {
+        self.json.is_some() || self.html.is_some()
     }
 
-    /// Prints the screen, unless nothing is printed there, and writes `document` as JSON if `--json` was given.
+    /// Returns whether a page was asked for and is not written yet.
+    pub fn wants_page(&self) -> bool {
+        self.html.is_some()
+    }
+
+    /// Prints the screen, unless nothing is printed there, and writes `document` as [`Self::write_document`] does.
     pub fn present<D: Serialize>(
         &mut self,
         screen: impl FnOnce() -> String,
@@ -127,17 +182,40 @@ impl OutputFiles {
         if self.shows_screen() {
             console::print_screen(&screen())?;
         }
-        self.write_json(document)
+        self.write_document(document)
     }
 
-    /// Writes `document` as JSON if `--json` was given.
-    pub fn write_json<D: Serialize>(&mut self, document: &D) -> Result<(), String> {
-        self.json.take().map_or(Ok(()), |file| file.write(&json_text(document)?))
+    /// Ends a verb: prints the screen, unless nothing is printed there, and writes `document` also if that fails. Reports all errors. Returns [`FAILED`] after an error, or if `failed`.
+    pub fn finish<D: Serialize>(
+        &mut self,
+        screen: impl FnOnce() -> String,
+        document: &D,
+        failed: bool,
+    ) -> ExitCode {
+        let printed = if self.shows_screen() { console::print_screen(&screen()) } else { Ok(()) };
+        let errors: Vec<String> =
+            [printed, self.write_document(document)].into_iter().filter_map(Result::err).collect();
+        for error in &errors {
+            eprintln_lossy!("weir: {error}");
+        }
+        if failed || !errors.is_empty() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
     }
 
-    /// If `--json` was given, writes a JSON document that is already text: `parts`, one after the other.
-    pub fn write_json_parts(&mut self, parts: &[impl AsRef<str>]) -> Result<(), String> {
-        self.json.take().map_or(Ok(()), |file| file.write_parts(parts))
+    /// Writes `document` as JSON and as a page, as far as the options ask for it.
+    pub fn write_document<D: Serialize>(&mut self, document: &D) -> Result<(), String> {
+        if !self.wants_document() {
+            return Ok(());
+        }
+        self.write_document_parts(&[json_text(document)?])
+    }
+
+    /// Like [`Self::write_document`], with JSON that is already text: `parts`, one after the other.
+    pub fn write_document_parts(&mut self, parts: &[impl AsRef<str>]) -> Result<(), String> {
+        self.json.take().map_or(Ok(()), |file| file.write_parts(parts))?;
+        let Some(HtmlFile { file, path, shows }) = self.html.take() else { return Ok(()) };
+        let text: String = parts.iter().map(AsRef::as_ref).collect();
+        file.write(&page_file::page_of(&text, &path)?)?;
+        if shows { page_file::show(&path) } else { Ok(()) }
     }
 
     /// Writes the rows if `--csv` was given.

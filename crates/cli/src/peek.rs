@@ -8,8 +8,7 @@ use weir_report::peek::screen;
 use weir_sys::proc;
 use weir_tui::style::stdout_style;
 
-use crate::console;
-use crate::exit_status::{FAILED, USAGE};
+use crate::exit_status::USAGE;
 use crate::output::OutputOptions;
 use crate::values::{parse_nonzero_size, parse_pid};
 
@@ -68,18 +67,9 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let (processes, mut failed) = peek_all(args);
-    let printed = match output.shows_screen() {
-        true => console::print_screen(&screen(&processes, args.full, &stdout_style())),
-        false => Ok(()),
-    };
-    for error in
-        [printed, output.write_json(&PeekDocument::new(&processes))].into_iter().filter_map(Result::err)
-    {
-        eprintln_lossy!("weir: {error}");
-        failed = true;
-    }
-    if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+    let (processes, failed) = peek_all(args);
+    let screen = || screen(&processes, args.full, &stdout_style());
+    output.finish(screen, &PeekDocument::new(&processes), failed)
 }
 
 /// Returns the buffers of all processes, and whether a process could not be read. A descendant that ended in the

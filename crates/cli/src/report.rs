@@ -7,7 +7,8 @@ use weir_bench::Error;
 use weir_report::page::{self, Document, ExtractError, PageSource};
 
 use crate::exit_status::FAILED;
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, is_stdout};
+use crate::page_file;
 
 /// Make one self-contained HTML page from results that --json wrote
 ///
@@ -16,13 +17,17 @@ use crate::output_file::OutputFile;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Results of weir bench, bench compare and trace
+    /// Results of weir bench, bench compare, trace, run, lab, log check and copy
     #[arg(value_name = "FILE", required_unless_present = "extract")]
     files: Vec<PathBuf>,
 
     /// File to write; - is standard output [default: standard output with --extract]
     #[arg(long, short, value_name = "FILE", required_unless_present = "extract")]
     output: Option<PathBuf>,
+
+    /// Show the page in a browser
+    #[arg(long, conflicts_with = "extract")]
+    open: bool,
 
     /// Write the JSON inside of this page instead of making one
     #[arg(long, value_name = "PAGE", conflicts_with = "files")]
@@ -36,14 +41,17 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   weir bench copy --json copy.json; weir report copy.json -o copy.html
-  weir trace --json t.json -- ./program; weir report t.json -o t.html
+  weir trace --json t.json -- ./program; weir report t.json -o t.html --open
   weir bench compare --json c.json a.json b.json; weir report c.json -o c.html
   weir report --extract copy.html > copy.json     the JSON, byte for byte
 
+weir bench, trace, run, lab, log check and copy also take --html FILE, which is
+short for --json and weir report.
+
 The page is written whole or not at all. It is readable without JavaScript.";
 
-const ADVICE: &str =
-    "give a file that 'weir bench --json', 'weir bench compare --json' or 'weir trace --json' wrote";
+const ADVICE: &str = "give a file that 'weir bench --json', or --json of bench compare, trace, run, lab, log check or copy \
+                      wrote";
 
 /// Runs `weir report` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
@@ -70,12 +78,17 @@ fn make(args: &Args) -> Result<(), String> {
         documents.push(document);
         texts.push(text);
     }
-    let output = OutputFile::open(args.output.as_deref().unwrap_or(Path::new("-")))?;
+    let path = args.output.as_deref().unwrap_or(Path::new("-"));
+    if args.open && is_stdout(path) {
+        return Err("--open needs a file: --output - goes to standard output".into());
+    }
+    let output = OutputFile::open(path)?;
     let names: Vec<String> = args.files.iter().map(|path| name(path)).collect();
     let sources: Vec<PageSource> =
         names.iter().zip(&texts).map(|(name, text)| PageSource { name, text }).collect();
     let (title, body) = page::body(&documents);
-    output.write(&page::page(&title, &body, &sources))
+    output.write(&page::page(&title, &body, &sources))?;
+    if args.open { page_file::show(path) } else { Ok(()) }
 }
 
 fn extract(args: &Args, path: &Path) -> Result<(), String> {

@@ -117,7 +117,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 /// Runs `weir top` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     let live = !args.once && console::stdout_is_terminal();
-    if live && args.output.json_to_stdout() {
+    if live && args.output.documents_on_stdout() > 0 {
         eprintln_lossy!(
             "weir: --json - needs --once: the live screen uses standard output\nweir: try 'weir top --help'"
         );
@@ -151,7 +151,7 @@ fn survey(args: &Args, live: bool) -> Result<u8, String> {
         }
         (survey, selection, 0)
     };
-    output.write_json(&weir_report::top::document(&survey, &selection, rows))?;
+    output.write_document(&weir_report::top::document(&survey, &selection, rows))?;
     Ok(status)
 }
 

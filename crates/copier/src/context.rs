@@ -150,3 +150,10 @@ impl<'a> Context<'a> {
         std::ffi::CString::new(name).expect("no NUL byte")
     }
 }
+
+/// Gives the process its mask back: files that the caller makes after the copy must not be writable by all.
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        rustix::process::umask(Mode::from_raw_mode(self.identity.umask));
+    }
+}

@@ -14,6 +14,8 @@ pub fn row(experiment: &Experiment, result: &ExperimentRun) -> LabRow {
         about: experiment.about.clone(),
         expected: experiment.expect.clone(),
         seen: seen(result),
+        why: experiment.why.clone(),
+        fix: experiment.fix.clone(),
         agrees: result.verdict.agrees(),
         reason: result.verdict.reason().map(String::from),
         elapsed_s: result.elapsed.as_secs_f64(),
@@ -21,6 +23,7 @@ pub fn row(experiment: &Experiment, result: &ExperimentRun) -> LabRow {
         tables: result.tables.clone(),
         trace: results(result, "weir-trace/1"),
         bench: results(result, "weir-bench/1"),
+        steps: Vec::new(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use weir_model::lab::ProgramVersion;
+use weir_model::lab::{ProgramVersion, THEMES};
 
 /// An experiment, as its lab.toml describes it.
 #[derive(Debug, Clone, Deserialize)]
@@ -109,14 +109,7 @@ pub enum Theme {
 impl Theme {
     /// Returns the heading of the theme.
     pub fn title(self) -> &'static str {
-        match self {
-            Theme::A => "what a call costs",
-            Theme::B => "where the bytes are",
-            Theme::C => "several programs, one file",
-            Theme::D => "past the C library",
-            Theme::E => "devices",
-            Theme::F => "choosing",
-        }
+        THEMES[self as usize].1
     }
 
     /// Returns letter and title: `B · where the bytes are`.

@@ -32,6 +32,7 @@ pub fn judge(experiment: &Experiment, version: ProgramVersion, seen: &[CheckedVa
                 what: outcome.what.clone(),
                 expected: outcome.expect.clone(),
                 agrees: found.is_some() && fits(&stated, value),
+                as_expected: outcome.expect.is_empty() || fits(&outcome.expect, value),
                 seen: value.to_string(),
                 stated,
             }

@@ -5,7 +5,7 @@ use weir_model::lab::{
 };
 
 use crate::prediction::Prediction;
-use crate::{Experiment, ExperimentRun, fits};
+use crate::{Experiment, ExperimentRun};
 
 /// Returns the page of an experiment. With predictions it has only the outcomes with an expectation: these are the ones
 /// that [`crate::prediction::ask`] asks about.
@@ -80,8 +80,7 @@ fn judged(prediction: &Prediction, outcome: &LabOutcome) -> JudgedPrediction {
 }
 
 fn value(outcome: &LabOutcome) -> ObservedValue {
-    let expected = outcome.expected.is_empty() || fits(&outcome.expected, &outcome.seen);
-    ObservedValue { seen: outcome.seen.clone(), agrees: outcome.agrees, expected }
+    ObservedValue { seen: outcome.seen.clone(), agrees: outcome.agrees, expected: outcome.as_expected }
 }
 
 #[cfg(test)]
@@ -95,7 +94,8 @@ mod tests {
 
     fn outcome(version: ProgramVersion, what: &str, expected: &str, seen: &str) -> LabOutcome {
         let [what, expected, seen] = [what, expected, seen].map(String::from);
-        LabOutcome { version, what, expected, stated: seen.clone(), seen, agrees: true }
+        let as_expected = expected.is_empty() || crate::fits(&expected, &seen);
+        LabOutcome { version, what, expected, stated: seen.clone(), seen, agrees: true, as_expected }
     }
 
     fn result() -> ExperimentRun {

@@ -161,7 +161,15 @@ fn judge_finding(
         Some(engine) => (format!("{value}: not judged without {engine}"), true),
         None => (value.clone(), value == stated),
     };
-    Some(LabOutcome { version, what: BY_TRACE.into(), expected: String::new(), stated, seen: value, agrees })
+    Some(LabOutcome {
+        version,
+        what: BY_TRACE.into(),
+        expected: String::new(),
+        stated,
+        seen: value,
+        agrees,
+        as_expected: true,
+    })
 }
 
 /// Parses a line `WHAT<TAB>VALUE` of a check.

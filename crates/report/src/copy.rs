@@ -1,9 +1,13 @@
 //! The summary of `weir copy`.
 
+mod page;
+
 use weir_model::Size;
 use weir_model::copy::CopyDocument;
 use weir_model::duration::format_seconds;
 use weir_model::number::thousands;
+
+pub use page::{page, page_title};
 
 /// Returns the summary as lines: what was copied, how, and what a power cut would cost.
 pub fn summary(document: &CopyDocument) -> String {

@@ -2,12 +2,17 @@
 
 mod beside;
 mod boxes;
+mod frames;
+mod map;
+mod page;
 pub mod step;
 
 use weir_model::duration::format_seconds;
 use weir_model::lab::{
     JudgedPrediction, LabLine, LabPage, LabVerdict, ObservedValue, PageOutcome, PreviousRun, PublishedTable,
 };
+
+pub use page::{document_page, page_title};
 
 use crate::block::Block;
 use crate::style::{Emphasis, Style};

@@ -1,9 +1,13 @@
 //! The screens of `weir log`: the last line of a run, the status of a collector, the check of a log.
 
+mod page;
+
 use weir_model::Size;
 use weir_model::duration::format_seconds;
 use weir_model::log::{BadRecord, LogCheckDocument, LogCounts, LogDocument, LogSource, LogWriter};
 use weir_model::number::thousands;
+
+pub use page::{page, page_title};
 
 use crate::style::{Emphasis, Style};
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};

@@ -72,6 +72,13 @@ impl Scale {
     /// Returns at most `most` ticks: position from 0 to 1, and label.
     pub(crate) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         let values = match self.axis.spacing {
+            Spacing::Linear if self.axis.unit == Unit::Bytes => {
+                let unit = binary_unit(self.high);
+                linear(self.low / unit, self.high / unit, most)
+                    .into_iter()
+                    .map(|value| value * unit)
+                    .collect()
+            }
             Spacing::Linear => linear(self.low, self.high, most),
             Spacing::Log => self.logarithmic(most),
         };
@@ -144,6 +151,11 @@ fn linear(low: f64, high: f64, most: usize) -> Vec<f64> {
     let step = step.unwrap_or(10.0 * power);
     let first = (low / step).ceil();
     (0..most).map(|n| (first + n as f64) * step).take_while(|&value| value <= high).collect()
+}
+
+/// Returns the largest power of 1024 up to a number of bytes: its round multiples have short labels.
+fn binary_unit(bytes: f64) -> f64 {
+    1024f64.powf((bytes.max(1.0).log2() / 10.0).floor().min(6.0))
 }
 
 fn label(value: f64, unit: Unit) -> String {

@@ -23,7 +23,7 @@ pub fn read(program: &Path, args: &Args) -> Result<TracedQuestion, Halt> {
             return Err(Halt::Usage(format!("{}: a trace takes no arguments", program.display())));
         }
         true => (read_document(program)?, program.display().to_string()),
-        false if args.output.json_to_stdout() || args.code.is_some() => {
+        false if args.output.documents_on_stdout() > 0 || args.code.is_some() => {
             return Err(Halt::Usage(
                 "the program's own output would mix with the result: trace it first with weir trace --json"
                     .into(),

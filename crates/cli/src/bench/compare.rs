@@ -55,7 +55,7 @@ fn write_results(mut files: OutputFiles, comparison: &BenchComparison) -> std::r
     if files.shows_screen() {
         console::print_screen(&weir_report::bench::screen_compare(comparison, &stdout_style()))?;
     }
-    files.write_json(comparison)?;
+    files.write_document(comparison)?;
     files.write_csv(|| weir_report::bench::csv_compare(comparison))?;
     files.write_markdown(|| weir_report::bench::markdown_compare(comparison))
 }

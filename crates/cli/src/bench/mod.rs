@@ -154,6 +154,7 @@ Examples:
   weir bench copy --fs ext4,xfs,btrfs,tmpfs           file systems (root only)
   weir bench copy --dir /data --dir /mnt/backup       block size of a backup
   weir bench --published tlpi-13 --budget 170s        published tables
+  weir bench copy --html copy.html --open             a page with pictures
   weir bench copy --json a.json; weir bench compare a.json b.json
 
 ~ marks a row that was measured in part and scaled. 'tie' means that the
@@ -274,7 +275,7 @@ fn write_results(mut files: OutputFiles, document: &BenchDocument) -> Result<(),
     if files.shows_screen() {
         console::print_screen(&weir_report::bench::screen(document, &stdout_style()))?;
     }
-    files.write_json(document)?;
+    files.write_document(document)?;
     files.write_csv(|| weir_report::bench::csv(document))?;
     files.write_markdown(|| weir_report::bench::markdown(document))
 }

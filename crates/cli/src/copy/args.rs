@@ -7,7 +7,7 @@ use weir_copier::{BackupNames, CopyMethod, CopySync, Existing, HoleSearch, Prese
 use weir_model::Size;
 
 use super::options;
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, PageFile};
 
 /// Copy files, trees and streams, fast, with progress and a stated durability
 ///
@@ -39,7 +39,7 @@ pub struct Args {
     pub cp: CpOptions,
 
     #[command(flatten, next_help_heading = "Output")]
-    pub output: OutputOptions,
+    pub output: OutputOptions<PageFile>,
 
     /// Print at the end how much was copied, by which methods and calls, and what a power cut would cost
     #[arg(long)]

@@ -103,7 +103,7 @@ fn list_or_judge(args: &Args, exercise: Option<&'static Exercise>) -> Result<boo
     let judgement = ExerciseJudge { weir: executable(), stop: &stop }.judge(program, exercise)?;
     let printed =
         !files.shows_screen() || print_or_report(&weir_report::check::screen(&judgement, &stdout_style()));
-    let written = files.write_json(&judgement).map_or_else(|error| report(&error), |()| true);
+    let written = files.write_document(&judgement).map_or_else(|error| report(&error), |()| true);
     Ok(written && printed && judgement.well)
 }
 

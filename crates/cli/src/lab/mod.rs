@@ -1,6 +1,7 @@
 //! `weir lab`: parses the command line, runs experiments, prints and writes the results.
 
 mod check;
+mod frames;
 mod new;
 mod step;
 pub mod tool;
@@ -20,7 +21,7 @@ use weir_report::lab as report_lab;
 use weir_tui::style::stdout_style;
 
 use crate::exit_status::{FAILED, INTERRUPTED, USAGE};
-use crate::output::{OutputFiles, OutputOptions};
+use crate::output::{OutputFiles, OutputOptions, PageFile};
 use crate::progress::TerminalProgress;
 use crate::{console, signals};
 
@@ -36,6 +37,7 @@ use crate::{console, signals};
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 #[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-lab/1); - is standard output")))]
 #[command(mut_arg("json", |arg| arg.requires("name")))]
+#[command(mut_arg("html", |arg| arg.help(HTML_HELP).requires("name").conflicts_with_all(["source", "fixed", "step", "predict"])))]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<SubVerb>,
@@ -65,7 +67,7 @@ pub struct Args {
     predict: bool,
 
     #[command(flatten)]
-    output: OutputOptions,
+    output: OutputOptions<PageFile>,
 }
 
 #[derive(clap::Subcommand)]
@@ -73,6 +75,8 @@ enum SubVerb {
     Check(check::Args),
     New(new::Args),
 }
+
+const HTML_HELP: &str = "Write the result as one HTML page, with the runs call by call; - is standard output";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,6 +87,7 @@ Examples:
   weir lab doubled-at-fork --predict  say what you think, then compare
   weir lab all --quick                run all of them in about a minute
   weir lab all --json lab.json        run all in full, with the published tables
+  weir lab all --quick --html lab.html  a page to look at and to send
   weir lab check copy.c               judge your own solution of an exercise
   weir lab new mine; weir lab ./mine  create and run your own experiment
 
@@ -173,7 +178,10 @@ fn run_chosen(
             }
         });
     }
-    let written = files.write_json(&document).map_or_else(|error| report(&error), |()| true);
+    if files.wants_page() {
+        frames::add(args, chosen, &mut document)?;
+    }
+    let written = files.write_document(&document).map_or_else(|error| report(&error), |()| true);
     Ok(written && as_stated)
 }
 

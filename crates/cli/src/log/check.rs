@@ -9,7 +9,7 @@ use weir_tui::style::stdout_style;
 
 use super::options::parse_regex;
 use crate::exit_status::{FAILED, USAGE};
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, PageFile};
 
 /// Count the whole, torn and interleaved records of a log, by writer, and show where it is damaged
 ///
@@ -35,7 +35,7 @@ pub struct Args {
     uniform: bool,
 
     #[command(flatten)]
-    output: OutputOptions,
+    output: OutputOptions<PageFile>,
 }
 
 const EXAMPLES: &str = "\
@@ -66,12 +66,6 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    match files.present(|| weir_report::log::check_screen(&document, &stdout_style()), &document) {
-        Ok(()) if document.is_good() => ExitCode::SUCCESS,
-        Ok(()) => ExitCode::from(FAILED),
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            ExitCode::from(FAILED)
-        }
-    }
+    let screen = || weir_report::log::check_screen(&document, &stdout_style());
+    files.finish(screen, &document, !document.is_good())
 }

@@ -266,7 +266,7 @@ pub fn run(args: &Args) -> ExitCode {
     if !quiet {
         eprintln_lossy!("weir log: {}", weir_report::log::summary_line(&summary.document(log.as_deref())));
     }
-    let json = files.write_json(&summary.document(log.as_deref()));
+    let json = files.write_document(&summary.document(log.as_deref()));
     let errors = [result.err().map(|error| error.to_string()), json.err()];
     let mut failed = false;
     for error in errors.into_iter().flatten() {

@@ -47,11 +47,5 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    match files.present(|| weir_report::log::status_screen(&document, &stdout_style()), &document) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            ExitCode::from(FAILED)
-        }
-    }
+    files.finish(|| weir_report::log::status_screen(&document, &stdout_style()), &document, false)
 }

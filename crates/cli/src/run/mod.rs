@@ -14,7 +14,7 @@ use weir_control::plan::{self, HostCapabilities};
 use weir_model::duration;
 
 use crate::exit_status::{self, CommandFailure, WEIR_FAILED};
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, PageFile};
 use mode::RequestedMode;
 use report::RunReport;
 
@@ -103,7 +103,7 @@ pub struct Args {
     strict: bool,
 
     #[command(flatten)]
-    output: OutputOptions,
+    output: OutputOptions<PageFile>,
 }
 
 /// The values of `--coalesce`.
@@ -214,7 +214,7 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
     let refusals = plan.refusals();
     let limits = if args.strict { plan.remarks() } else { Vec::new() };
     if args.why == Some(WhyMode::Only) {
-        report.write_json(&plan, None)?;
+        report.write_document(&plan, None)?;
         return Ok(if refusals.is_empty() && limits.is_empty() { 0 } else { WEIR_FAILED });
     }
     if !refusals.is_empty() {
@@ -228,7 +228,7 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
     let after_exit = report.after_exit();
     let outcome = launch::launch(&plan, after_exit, |problems| report.print_remarks(&plan, problems))?;
     report.print_outcome(&outcome);
-    let written = report.write_json(&plan, Some(&outcome));
+    let written = report.write_document(&plan, Some(&outcome));
     if let Err(failure) = &written {
         eprintln_lossy!("weir: {}", failure.text);
     }

@@ -26,7 +26,7 @@ impl<'a> RunReport<'a> {
 
     /// Returns what remains to be written when the command has ended.
     pub fn after_exit(&self) -> OutputAfterExit {
-        match (self.files.wants_json(), self.files.uses_stdout()) {
+        match (self.files.wants_document(), self.files.uses_stdout()) {
             (false, _) => OutputAfterExit::None,
             (true, false) => OutputAfterExit::File,
             (true, true) => OutputAfterExit::Stdout,
@@ -67,10 +67,14 @@ impl<'a> RunReport<'a> {
         }
     }
 
-    /// Writes the JSON document if `--json` was given. `outcome` is `None` if the command did not run.
-    pub fn write_json(&mut self, plan: &Plan, outcome: Option<&RunOutcome>) -> Result<(), CommandFailure> {
+    /// Writes the document if `--json` or `--html` was given. `outcome` is `None` if the command did not run.
+    pub fn write_document(
+        &mut self,
+        plan: &Plan,
+        outcome: Option<&RunOutcome>,
+    ) -> Result<(), CommandFailure> {
         let document =
             RunDocument { schema: SCHEMA.into(), plan: plan.document(), outcome: outcome.cloned() };
-        self.files.write_json(&document).map_err(CommandFailure::of_weir)
+        self.files.write_document(&document).map_err(CommandFailure::of_weir)
     }
 }

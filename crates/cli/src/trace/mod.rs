@@ -18,7 +18,7 @@ use weir_sys::inherited::InheritedFds;
 use weir_trace_api::{BackendChoice, DeferredCleanup, TraceOptions, TraceTarget};
 
 use crate::exit_status::{self, CommandFailure, USAGE};
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, PageFile};
 use crate::output_file::is_stdout;
 use crate::signals;
 use crate::values::{parse_nonzero_duration, parse_pid};
@@ -94,7 +94,7 @@ pub struct Args {
     fail_on: Option<FailOn>,
 
     #[command(flatten)]
-    result: OutputOptions,
+    result: OutputOptions<PageFile>,
 
     /// Write a timeline of the run, for ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE")]
@@ -149,6 +149,7 @@ Examples:
   weir trace -- ./program < input > output   report on a run of a program
   weir trace -p 4711 -t 10s                  trace a running process for 10 s
   weir trace --json trace.json -- make       also write the result as JSON
+  weir trace --html t.html -- ./program      a page with pictures
   weir trace --fail-on high -q -- ./test     in CI: status 1 if bytes are lost
   weir trace --exact --seccomp -- ./program  every call, at a lower cost
   weir trace --timeline t.json -- ./program  open t.json in ui.perfetto.dev
@@ -209,14 +210,15 @@ fn print_hooks() {
 fn check_stdout(args: &Args) -> Result<(), String> {
     match stdout_results(args) {
         0 | 1 => Ok(()),
-        _ => Err("only one of --json, --timeline, --output and --record can use standard output (-)".into()),
+        _ => Err("only one of --json, --html, --timeline, --output and --record can use standard output (-)"
+            .into()),
     }
 }
 
 /// Returns the number of results that go to standard output.
 fn stdout_results(args: &Args) -> usize {
     let files = [&args.timeline, &args.output, &args.record].into_iter().flatten();
-    files.filter(|path| is_stdout(path)).count() + usize::from(args.result.json_to_stdout())
+    files.filter(|path| is_stdout(path)).count() + args.result.documents_on_stdout()
 }
 
 /// Fails if the engine cannot do what the other options ask for.

@@ -53,10 +53,10 @@ impl<'a> TraceReport<'a> {
         let result = TraceResult { recording, findings, verdict: verdict.to_string(), pipelines, streams };
         let result = ManuallyDrop::new(result);
         let mut written = vec![self.write_screen(&result)];
-        if self.json.wants_json() {
+        if self.json.wants_document() {
             let parts = streams_text(&result.streams).and_then(|streams| document_text(&result, streams));
             let parts = parts.map_err(|error| format!("JSON: {error}"));
-            written.push(parts.and_then(|parts| self.json.write_json_parts(&ManuallyDrop::new(parts))));
+            written.push(parts.and_then(|parts| self.json.write_document_parts(&ManuallyDrop::new(parts))));
         }
         if let Some(file) = self.timeline {
             written.push(json_text(&timeline(recording)).and_then(|text| file.write(&text)));

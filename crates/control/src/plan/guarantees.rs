@@ -106,7 +106,7 @@ impl PlanBuilder<'_> {
         let musl = self.plan.program.executable.as_ref().is_some_and(|executable| executable.musl);
         let unreached = match (musl, self.request.rescue) {
             (true, _) => Some("the calls of musl's stdio"),
-            (false, true) => Some("the calls of the C library's stdio, because of --rescue,"),
+            (false, true) => Some("the calls of the C library's stdio (because of --rescue)"),
             (false, false) => None,
         };
         let mut row = PlanRow::honoured(option, Technique::Library, text).without(unreached.map(Into::into));

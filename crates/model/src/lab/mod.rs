@@ -3,6 +3,7 @@
 //! Field names are the interface (docs/schemas/weir-lab-1.schema.json).
 
 pub mod check;
+mod frame;
 mod page;
 pub mod published;
 pub mod step;
@@ -10,17 +11,28 @@ pub mod step;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use frame::{FrameBox, FrameLine, LabFrame, SteppedRun};
 pub use page::{JudgedPrediction, LabLine, LabPage, ObservedValue, PageOutcome};
 pub use published::{PublishedFigure, PublishedTable};
 
 /// Value of [`LabDocument::schema`].
 pub const SCHEMA: &str = "weir-lab/1";
 
+/// The themes of the experiments: letter and title.
+pub const THEMES: [(&str, &str); 6] = [
+    ("A", "what a call costs"),
+    ("B", "where the bytes are"),
+    ("C", "several programs, one file"),
+    ("D", "past the C library"),
+    ("E", "devices"),
+    ("F", "choosing"),
+];
+
 /// The document that `weir lab --json` writes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabDocument {
     /// [`SCHEMA`].
-    pub schema: &'static str,
+    pub schema: String,
     /// The run used `--quick`.
     pub quick: bool,
     /// One row for each experiment.
@@ -30,12 +42,12 @@ pub struct LabDocument {
 impl LabDocument {
     /// Makes a document without experiments.
     pub fn new(quick: bool) -> Self {
-        Self { schema: SCHEMA, quick, experiments: Vec::new() }
+        Self { schema: SCHEMA.into(), quick, experiments: Vec::new() }
     }
 }
 
 /// One experiment and its result.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabRow {
     /// Name of the experiment's folder.
     pub name: String,
@@ -47,28 +59,37 @@ pub struct LabRow {
     pub expected: String,
     /// Outcomes of the broken program, or of the only one, in one line.
     pub seen: String,
+    /// The cause of the result; empty in a document of an older weir.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The change that removes the fault; empty if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub fix: String,
     /// The outcomes are as lab.toml states; `None` if this machine cannot run the experiment.
     pub agrees: Option<bool>,
     /// The difference, or the reason why the experiment did not run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Wall-clock seconds of the whole experiment.
     pub elapsed_s: f64,
     /// Outcomes of both programs.
     pub outcomes: Vec<LabOutcome>,
     /// Published tables beside this machine's figures.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<PublishedTable>,
     /// Documents of schema weir-trace/1 that the check made, by `VERSION/FILE`.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub trace: Map<String, Value>,
     /// Documents of schema weir-bench/1 that the check made, by `VERSION/FILE`.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub bench: Map<String, Value>,
+    /// Runs of the programs, call by call (`--step`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<SteppedRun>,
 }
 
 /// One of the two programs of an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProgramVersion {
     /// The program with the fault.
@@ -88,7 +109,7 @@ impl ProgramVersion {
 }
 
 /// One observation of one version beside the statement of lab.toml.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabOutcome {
     /// The version that the check observed.
     pub version: ProgramVersion,
@@ -102,6 +123,13 @@ pub struct LabOutcome {
     pub seen: String,
     /// `seen` fits `stated`.
     pub agrees: bool,
+    /// `seen` fits `expected`, or there is no expectation.
+    #[serde(default = "yes")]
+    pub as_expected: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Result of an experiment.

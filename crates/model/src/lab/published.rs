@@ -1,9 +1,9 @@
 //! Published tables beside this machine's figures.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A published table beside this machine's figures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedTable {
     /// Identifier, for example `tlpi-13-1`.
     pub id: String,
@@ -20,7 +20,7 @@ pub struct PublishedTable {
 }
 
 /// One figure of a published table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedFigure {
     /// Label of the row: `64 B`, `64 B, full`, `tr2u, file`.
     pub row: String,

@@ -1,5 +1,7 @@
 //! Draws boxes side by side, each with two lines above it.
 
+use weir_model::lab::{FrameBox, FrameLine};
+
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, shorten, width};
 
@@ -16,6 +18,18 @@ pub(super) struct StepBox {
     pub rank: u8,
     /// The step changes this box.
     pub strong: bool,
+}
+
+/// Lines of a content in a frame of a page: with more, a reader cannot compare two frames.
+const FRAME_LINES: usize = 8;
+
+impl StepBox {
+    /// Returns the box with the last lines of its content.
+    pub(super) fn into_frame(self) -> FrameBox {
+        let rows = self.rows.len().min(FRAME_LINES);
+        let lines = last(&self.rows, rows).into_iter().map(|(text, new)| FrameLine { text, new }).collect();
+        FrameBox { header: self.header, title: self.title, lines, changed: self.strong }
+    }
 }
 
 /// Draws the boxes over the whole width with `rows` lines of content each (`usize::MAX`: as many as the longest has).

@@ -1,5 +1,6 @@
 //! Draws one step of a recorded run: processes with their buffers above, files and pipes below.
 
+use weir_model::lab::LabFrame;
 use weir_model::lab::step::{KnownBytes, LabStep, StepFile, StepProcess, StepStream};
 use weir_model::{Mode, StreamKind};
 
@@ -62,6 +63,20 @@ pub fn frame(view: &StepView, rows: Option<usize>) -> Vec<String> {
     lines
 }
 
+/// Returns a step as a frame of a page.
+pub fn page_frame(step: &LabStep) -> LabFrame {
+    let (processes, _) = chosen(processes(step));
+    let (files, _) = chosen(files(step));
+    let of = |boxes: Vec<StepBox>| boxes.into_iter().map(StepBox::into_frame).collect();
+    LabFrame {
+        text: step.text.clone(),
+        note: step.note.clone(),
+        moved: moved(step).unwrap_or_default(),
+        processes: of(processes),
+        files: of(files),
+    }
+}
+
 fn fit(text: &str, view: &StepView) -> String {
     shorten(&clean(text, &view.style), view.style.width, &view.style)
 }
@@ -77,8 +92,8 @@ fn paragraph(lines: &mut Vec<String>, text: &str, emphasis: Emphasis, view: &Ste
 }
 
 fn picture(lines: &mut Vec<String>, view: &StepView, rows: Option<usize>) {
-    let (above, more) = chosen(processes(view));
-    let (below, _) = chosen(files(view));
+    let (above, more) = chosen(processes(view.step));
+    let (below, _) = chosen(files(view.step));
     let room = rows.map(|rows| rows.saturating_sub(FIXED).max(2));
     let upper = room.map_or(usize::MAX, |room| (room / 3).max(1));
     let lower = room.map_or(usize::MAX, |room| room - (room / 3).max(1));
@@ -90,11 +105,15 @@ fn picture(lines: &mut Vec<String>, view: &StepView, rows: Option<usize>) {
 
 /// Returns the line between processes and files: the bytes that the step moved.
 fn arrow(view: &StepView) -> String {
-    let Some(moved) = view.step.moved else { return String::new() };
+    let Some(moved) = moved(view.step) else { return String::new() };
     let down = view.style.sign("▼", "v");
-    let to = view.step.files.get(moved.file).map_or("", |file| file.name.as_str());
-    let text = format!("   {down}  {}: {} to {to}  {down}", moved.pid, count(moved.bytes));
-    view.style.paint(Emphasis::Good, &fit(&text, view))
+    view.style.paint(Emphasis::Good, &fit(&format!("   {down}  {moved}  {down}"), view))
+}
+
+fn moved(step: &LabStep) -> Option<String> {
+    let moved = step.moved?;
+    let to = step.files.get(moved.file).map_or("", |file| file.name.as_str());
+    Some(format!("{}: {} to {to}", moved.pid, count(moved.bytes)))
 }
 
 /// Returns the boxes with the highest priority that fit, in their order, and the number of hidden ones.
@@ -107,15 +126,15 @@ fn chosen(columns: Vec<StepBox>) -> (Vec<StepBox>, usize) {
     (chosen.collect(), more)
 }
 
-fn processes(view: &StepView) -> Vec<StepBox> {
+fn processes(step: &LabStep) -> Vec<StepBox> {
     let boxes_of = |process: &StepProcess| -> Vec<StepBox> {
-        let acts = view.step.actor == Some(process.pid);
+        let acts = step.actor == Some(process.pid);
         let full = |stream: &&StepStream| stream.pending.count + stream.unread.count > 0;
         let mut streams: Vec<&StepStream> = process.streams.iter().filter(full).collect();
         if streams.is_empty() {
             streams.extend(process.streams.first());
         }
-        let is_parent = view.step.processes.iter().any(|other| other.parent == Some(process.pid));
+        let is_parent = step.processes.iter().any(|other| other.parent == Some(process.pid));
         let header = header(process, is_parent);
         let column = |stream: Option<&StepStream>| StepBox {
             header: header.clone(),
@@ -129,7 +148,7 @@ fn processes(view: &StepView) -> Vec<StepBox> {
             false => streams.into_iter().map(|stream| column(Some(stream))).collect(),
         }
     };
-    view.step.processes.iter().flat_map(boxes_of).collect()
+    step.processes.iter().flat_map(boxes_of).collect()
 }
 
 fn rank(process: &StepProcess, stream: Option<&StepStream>, acts: bool) -> u8 {
@@ -191,7 +210,7 @@ fn content(stream: &StepStream) -> Vec<(String, bool)> {
     rows
 }
 
-fn files(view: &StepView) -> Vec<StepBox> {
+fn files(step: &LabStep) -> Vec<StepBox> {
     let box_of = |file: &StepFile| {
         let moved = file.added.as_ref();
         let is_new = |from: usize, to: usize| {
@@ -205,7 +224,7 @@ fn files(view: &StepView) -> Vec<StepBox> {
         let (header, title) = file_lines(file);
         StepBox { header, title, rows, rank: u8::from(moved.is_none()), strong: moved.is_some() }
     };
-    view.step.files.iter().map(box_of).collect()
+    step.files.iter().map(box_of).collect()
 }
 
 /// Returns the header and the title of a file: its name and size, and the layer that has its bytes.

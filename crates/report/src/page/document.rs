@@ -4,6 +4,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use weir_model::bench::compare::BenchComparison;
 use weir_model::bench::{self, BenchDocument};
+use weir_model::copy::{self, CopyDocument};
+use weir_model::lab::{self, LabDocument};
+use weir_model::log::{self, LogCheckDocument};
+use weir_model::run::{self, RunDocument};
 use weir_model::trace::document::{self, TraceDocument};
 
 use super::{Body, limits};
@@ -15,6 +19,10 @@ pub enum Document {
     Bench(Box<BenchDocument>),
     Compare(Box<BenchComparison>),
     Trace(Box<TraceDocument>),
+    Run(Box<RunDocument>),
+    Lab(Box<LabDocument>),
+    LogCheck(Box<LogCheckDocument>),
+    Copy(Box<CopyDocument>),
 }
 
 /// Why a text is no document that a page can be made from, as a clause after the file's name.
@@ -22,7 +30,15 @@ pub enum Document {
 pub struct DocumentError(pub String);
 
 /// The schemas in the order in which errors list them.
-const SCHEMAS: [&str; 3] = [bench::SCHEMA, bench::compare::SCHEMA, document::SCHEMA];
+const SCHEMAS: [&str; 7] = [
+    bench::SCHEMA,
+    bench::compare::SCHEMA,
+    document::SCHEMA,
+    run::SCHEMA,
+    lab::SCHEMA,
+    log::CHECK_SCHEMA,
+    copy::SCHEMA,
+];
 
 /// Reads a document, which its field `schema` identifies.
 pub fn parse(text: &str) -> Result<Document, DocumentError> {
@@ -42,6 +58,10 @@ pub fn parse(text: &str) -> Result<Document, DocumentError> {
         bench::SCHEMA => read(value).map(|document| Document::Bench(Box::new(document))),
         bench::compare::SCHEMA => read(value).map(|document| Document::Compare(Box::new(document))),
         document::SCHEMA => read(value).map(|document| Document::Trace(Box::new(document))),
+        run::SCHEMA => read(value).map(|document| Document::Run(Box::new(document))),
+        lab::SCHEMA => read(value).map(|document| Document::Lab(Box::new(document))),
+        log::CHECK_SCHEMA => read(value).map(|document| Document::LogCheck(Box::new(document))),
+        copy::SCHEMA => read(value).map(|document| Document::Copy(Box::new(document))),
         other if SCHEMAS.iter().any(|known| kind(known) == kind(other)) => Err(DocumentError(format!(
             "its schema is '{}', which this weir does not know (known: {known}): use the version of weir that wrote it",
             shown(other)
@@ -67,6 +87,10 @@ impl Document {
             Self::Bench(document) => crate::bench::page_title(document),
             Self::Compare(comparison) => format!("weir bench compare: {} and {}", comparison.a, comparison.b),
             Self::Trace(document) => crate::trace::page_title(document),
+            Self::Run(document) => crate::plan::page_title(document),
+            Self::Lab(document) => crate::lab::page_title(document),
+            Self::LogCheck(document) => crate::log::page_title(document),
+            Self::Copy(document) => crate::copy::page_title(document),
         }
     }
 
@@ -76,6 +100,10 @@ impl Document {
             Self::Bench(document) => crate::bench::page(document, body, prefix),
             Self::Compare(comparison) => crate::bench::page_compare(comparison, body, prefix),
             Self::Trace(document) => crate::trace::page(document, body, prefix),
+            Self::Run(document) => crate::plan::page(document, body, prefix),
+            Self::Lab(document) => crate::lab::document_page(document, body, prefix),
+            Self::LogCheck(document) => crate::log::page(document, body, prefix),
+            Self::Copy(document) => crate::copy::page(document, body, prefix),
         }
     }
 }

@@ -89,7 +89,7 @@ fn untext(text: &str) -> Option<String> {
 }
 
 fn packed(source: &str) -> String {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory cannot fail.
     let _ = encoder.write_all(source.as_bytes());
     STANDARD.encode(encoder.finish().unwrap_or_default())

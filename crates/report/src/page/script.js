@@ -31,6 +31,48 @@
         if (group.getAttribute("data-series") === series) group.classList.toggle("off", !shown);
     });
   }
+  // A recorded run: one frame at a time, by buttons or arrow keys.
+  for (const part of document.querySelectorAll(".frames")) {
+    const frames = [...part.querySelectorAll("figure")];
+    if (frames.length < 2) continue;
+    const nav = document.createElement("nav");
+    const where = document.createElement("span");
+    let now = 0;
+    const show = (at) => {
+      now = Math.max(0, Math.min(frames.length - 1, at));
+      frames.forEach((frame, number) => frame.classList.toggle("now", number === now));
+      where.textContent = `step ${now + 1} of ${frames.length}`;
+      back.disabled = now === 0;
+      next.disabled = now === frames.length - 1;
+    };
+    const button = (text, act) => {
+      const made = document.createElement("button");
+      made.type = "button";
+      made.textContent = text;
+      made.addEventListener("click", act);
+      nav.append(made);
+      return made;
+    };
+    const back = button("Back", () => show(now - 1));
+    const next = button("Next", () => show(now + 1));
+    nav.append(where);
+    const all = button("Show all", () => {
+      const single = part.classList.toggle("single");
+      all.textContent = single ? "Show all" : "One at a time";
+    });
+    all.className = "all";
+    where.setAttribute("role", "status");
+    nav.setAttribute("aria-label", "Steps");
+    part.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step || !part.classList.contains("single")) return;
+      show(now + step);
+      event.preventDefault();
+    });
+    part.prepend(nav);
+    part.classList.add("single");
+    show(0);
+  }
   const bytes = async (data) => {
     if (data.dataset.form === "text") return new Blob([data.textContent]);
     const packed = Uint8Array.from(atob(data.textContent), (letter) => letter.charCodeAt(0));

@@ -62,7 +62,12 @@ fn documents_that_no_page_can_show_are_refused_with_the_reason() {
         ("{\"context\":{},\"benchmarks\":[]}", "not a result of weir: it has no 'schema'"),
         ("[1]", "no 'schema'"),
         ("{\"schema\":\"weir-bench/2\"}", "does not know (known: weir-bench/1"),
-        ("{\"schema\":\"weir-lab/1\"}", "its schema is 'weir-lab/1'"),
+        ("{\"schema\":\"weir-top/1\"}", "its schema is 'weir-top/1'"),
+        ("{\"schema\":\"weir-lab/2\",\"experiments\":[]}", "does not know (known: weir-bench/1"),
+        ("{\"schema\":\"weir-lab/1\"}", "missing field"),
+        ("{\"schema\":\"weir-run/1\",\"command\":1}", "the fields are not those of its schema"),
+        ("{\"schema\":\"weir-copy/1\",\"elapsed_s\":1e999}", "not JSON"),
+        ("{\"schema\":\"weir-log-check/1\",\"records\":-1}", "the fields are not those of its schema"),
         ("{\"schema\":\"weir-trace/1\"}", "missing field"),
         (&long, "'x' has a text of 10000000 bytes"),
     ] {
@@ -117,6 +122,46 @@ fn a_hundred_rows_fit_in_a_megabyte() {
 }
 
 #[test]
+fn a_trace_of_100000_bins_fits_in_five_megabytes() {
+    use weir_model::trace::{
+        StreamTable, StreamTimeline, TimelineBin, TraceDocument, TraceResult, trace_streams,
+    };
+    let (recording, findings) = crate::trace::fixture::bytewise();
+    let table = StreamTable::of(&recording);
+    let result = TraceResult {
+        recording: &recording,
+        findings: &findings,
+        verdict: "x".into(),
+        pipelines: &[],
+        streams: trace_streams(&table),
+    };
+    let mut value = serde_json::to_value(TraceDocument::new(&result)).unwrap();
+    let first = value["streams"][0].clone();
+    value["streams"] = (0..50).map(|_| first.clone()).collect();
+    let bins = |stream: u64| {
+        (0..2000).map(move |bin| TimelineBin {
+            bin,
+            calls: 1 + (bin as u64 * 7919 + stream) % 97,
+            bytes: (bin as u64 * 104_729 + stream) % 65_536,
+            pending: Some((bin as u64 * 31 + stream) % 4096),
+            gap: bin % 9 == 0,
+        })
+    };
+    let timeline = |stream: usize| StreamTimeline {
+        stream,
+        first_s: 0.0,
+        last_s: 3.0,
+        bin_s: 0.0015,
+        bins: bins(stream as u64).collect(),
+    };
+    value["timeline"] = serde_json::to_value((0..50).map(timeline).collect::<Vec<_>>()).unwrap();
+    let text = crate::json::pretty(&value).unwrap();
+    let (title, body) = body(&[parse(&text).unwrap()]);
+    let page = page(&title, &body, &[source(&text)]);
+    assert!(text.len() > 5_000_000 && page.len() < 5_000_000, "{} bytes of {}", page.len(), text.len());
+}
+
+#[test]
 fn texts_of_other_programs_are_shown_and_not_obeyed() {
     let mut document = fixture::textbook();
     document.machine.cpu = "<script>alert(1)</script>\u{202e}".into();
@@ -124,4 +169,119 @@ fn texts_of_other_programs_are_shown_and_not_obeyed() {
     let page = shown(Document::Bench(Box::new(document)));
     assert!(!page.contains("<script>alert") && !page.contains("<img"));
     assert!(page.contains("&lt;img src=x") && !page.contains('\u{202e}'));
+}
+
+/// Returns a lab document of one experiment with a run of three frames.
+fn lab() -> weir_model::lab::LabDocument {
+    use weir_model::lab::{FrameBox, FrameLine, LabDocument, LabFrame, LabOutcome, LabRow};
+    use weir_model::lab::{ProgramVersion, SteppedRun};
+    let outcome = |version, seen: &str, as_expected| LabOutcome {
+        version,
+        what: "in a file".into(),
+        expected: "3 lines".into(),
+        stated: seen.into(),
+        seen: seen.into(),
+        agrees: true,
+        as_expected,
+    };
+    let line = FrameLine { text: "buffered <in> 812\\n".into(), new: true };
+    let a_box = |header: &str| FrameBox {
+        header: header.into(),
+        title: "stdout → file: 17 of 4096 B".into(),
+        lines: vec![line.clone()],
+        changed: true,
+    };
+    let frame = |number: u32| LabFrame {
+        text: format!("call {number}"),
+        note: "the bytes are in the buffer".into(),
+        moved: "812: 17 bytes to file".into(),
+        processes: vec![a_box("812 broken"), a_box("813 broken, child of 812")],
+        files: vec![a_box("file: 17 B, 1 line")],
+    };
+    let mut document = LabDocument::new(true);
+    document.experiments.push(LabRow {
+        name: "doubled-at-fork".into(),
+        theme: "B".into(),
+        about: "printf, fork, printf".into(),
+        expected: "3 lines".into(),
+        agrees: Some(true),
+        outcomes: vec![
+            outcome(ProgramVersion::Broken, "4 lines", false),
+            outcome(ProgramVersion::Fixed, "3 lines", true),
+        ],
+        steps: vec![SteppedRun {
+            version: ProgramVersion::Broken,
+            steps: 5,
+            frames: (1..4).map(frame).collect(),
+        }],
+        ..LabRow::default()
+    });
+    document
+}
+
+#[test]
+fn a_lab_page_has_what_is_expected_seen_and_fixed_and_its_frames() {
+    let text = crate::json::pretty(&lab()).unwrap();
+    let document = parse(&text).unwrap();
+    assert!(document == Document::Lab(Box::new(lab())), "the JSON has the whole document");
+    let (_, body) = body(std::slice::from_ref(&document));
+    assert_eq!(body.pictures().len(), 3, "one for each frame");
+    let frame = &body.pictures()[1];
+    assert!(frame.title == "2 of 5: call 2" && frame.wide.contains("812: 17 bytes to file"), "{frame:?}");
+    assert!(frame.wide.contains("class=\"code new\"") && frame.wide.contains("buffered &lt;in&gt; 812"));
+    let page = shown(document);
+    assert!(page.contains("<strong>4 lines ✗</strong>") && page.contains("3 lines ✓"), "{page}");
+    assert!(page.contains("the first 3 of 5 steps"), "{page}");
+
+    let mut several = lab();
+    several.experiments.push(weir_model::lab::LabRow {
+        name: "gpio-read".into(),
+        reason: Some("no /dev/gpiochip0".into()),
+        ..lab().experiments.remove(0)
+    });
+    several.experiments[1].agrees = None;
+    let page = shown(Document::Lab(Box::new(several)));
+    assert!(page.contains("1 of 2 experiments agree") && page.contains("1 cannot run on this machine"));
+    assert!(page.contains("href=\"#lab-gpio-read\"") && page.contains("<h2 id=\"lab-gpio-read\">"));
+}
+
+#[test]
+fn pages_of_run_copy_and_log_check_say_what_their_documents_say() {
+    let run = r#"{"schema":"weir-run/1","command":["./p","<x>"],"program":{"path":"/p","runtime":"glibc",
+        "script":false,"linked_statically":false,"musl":false,"foreign":false,"privileged":false},
+        "plan":[{"wish":"--rescue","effect":"whole","technique":"outside","text":"pending bytes are written"},
+                {"wish":"--fix-fork","effect":"not","technique":"nothing","text":"it is static"}],
+        "ended":{"exit":{"signal":9},"emitted_bytes":10,"rescued":[{"pid":7,"comm":"p","fd":1,"path":"out",
+        "bytes":40,"exit":{"signal":9},"saved":null}],"unable":["one limit"]}}"#;
+    let copy = r#"{"schema":"weir-copy/1","elapsed_s":1.5,"user_s":0.5,"system_s":0.25,"sync_s":0.5,"files":2,
+        "directories":1,"symbolic_links":0,"hard_links":0,"special_files":0,"skipped":0,"copied_bytes":1048576,
+        "shared_bytes":0,"hole_bytes":4096,"methods":{"copy_file_range":{"files":2,"bytes":1048576}},
+        "calls":{"copy_file_range":3},"dropped_attributes":0,"verified_bytes":0,"sync":"full","synced_files":2,
+        "cached_bytes":null,"errors":0,"power_cut":"a power cut now costs nothing"}"#;
+    let check = r#"{"schema":"weir-log-check/1","log":"a.log","bytes":100,"records":10,"whole":9,"torn":1,
+        "interleaved":0,"unfinished_bytes":0,"nul_bytes":0,"writers":[{"name":"web1","records":9,"runs":2,
+        "missing":3,"repeated":0}],"bad":[{"record":4,"offset":40,"bytes":9,"kind":"torn","excerpt":"ab"}]}"#;
+    for (text, pictures, sentences) in [
+        (
+            run,
+            vec!["effects", "bytes"],
+            vec!["Signal 9 ended the command.", "weir rescued 40 B of p (7)", "one limit"],
+        ),
+        (
+            copy,
+            vec!["contents", "methods", "calls", "time"],
+            vec!["2 files, 1 MiB in 1.50 s", "A power cut now costs nothing."],
+        ),
+        (check, vec!["kinds", "damage", "by-writer"], vec!["9 of 10 records are whole; 1 torn, 3 missing."]),
+    ] {
+        let document = parse(text).unwrap();
+        let (_, body) = body(std::slice::from_ref(&document));
+        let ids: Vec<&str> = body.pictures().iter().map(|picture| picture.id.as_str()).collect();
+        assert_eq!(ids, pictures);
+        let page = shown(document);
+        for sentence in sentences {
+            assert!(page.contains(sentence), "{sentence} is not in {page}");
+        }
+        assert!(!page.contains("NaN"), "a coordinate that is no number");
+    }
 }

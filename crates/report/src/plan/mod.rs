@@ -1,9 +1,12 @@
 //! The plan of `weir run --why`.
 
+mod page;
 #[cfg(test)]
 mod tests;
 
 use weir_model::run::{Effect, PlanRow, RunPlan, Technique};
+
+pub use page::{page, page_title};
 
 use crate::block::Block;
 use crate::style::Style;

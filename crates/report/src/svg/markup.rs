@@ -60,6 +60,16 @@ impl Svg {
         self.element("line", class, &[("x1", x1), ("y1", y1), ("x2", x2), ("y2", y2)], None);
     }
 
+    /// Adds vertical strokes as one element.
+    pub fn strokes(&mut self, class: &str, xs: &[f64], [top, bottom]: [f64; 2]) {
+        if xs.is_empty() {
+            return;
+        }
+        let (top, bottom) = (number(top), number(bottom));
+        let d: String = xs.iter().map(|x| format!("M{} {top}V{bottom}", number(*x))).collect();
+        let _ = write!(self.body, "<path class=\"{class}\" d=\"{d}\"/>");
+    }
+
     /// Adds a rectangle; a negative size counts as 0.
     pub fn rect(&mut self, class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2], tip: Option<&str>) {
         let size = [("x", x), ("y", y), ("width", width.max(0.0)), ("height", height.max(0.0))];

@@ -1,13 +1,16 @@
 //! Pictures as SVG. A picture is drawn twice, for a wide screen and for a phone, because text in a scaled picture is too
 //! small to read. Colours are classes, so that the page's style decides them for light, dark and print.
 
+mod bars;
 mod chart;
 mod markup;
 mod rows;
 
+pub use bars::{BarRow, BarsText, bars};
 pub use chart::{Chart, VerticalMark};
 pub use markup::{Svg, escape};
 pub use rows::RowChart;
+pub(crate) use rows::shortened;
 
 /// Width of the wide drawing in CSS pixels: a laptop's column of text.
 pub const WIDE: f64 = 760.0;

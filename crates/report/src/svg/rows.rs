@@ -82,7 +82,7 @@ impl RowChart {
 }
 
 /// Returns a label of at most `most` characters: the middle of a longer one is cut out, because paths differ at their end.
-fn shortened(label: &str, most: usize) -> String {
+pub(crate) fn shortened(label: &str, most: usize) -> String {
     let letters: Vec<char> = label.chars().collect();
     if letters.len() <= most || most < 5 {
         return label.into();

@@ -16,7 +16,7 @@ mod text;
 mod timeline;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 

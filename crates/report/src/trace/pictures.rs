@@ -4,13 +4,13 @@ use weir_model::Direction;
 use weir_model::duration::format_seconds;
 use weir_model::number::thousands;
 use weir_model::trace::document::StreamRow;
-use weir_model::trace::{Histogram, StreamTimeline, TraceDocument};
+use weir_model::trace::{Histogram, StreamTimeline, TimelineBin, TraceDocument};
 
 use super::labels::{bytes, direction_sign, process_label};
 use super::sizes::range;
 use crate::number::percent;
 use crate::scale::{Axis, Spacing, Unit};
-use crate::svg::{NARROW, Picture, RowChart, Svg, series_class};
+use crate::svg::{BarRow, BarsText, NARROW, Picture, RowChart, Svg, bars, series_class};
 
 /// Lanes of the timeline and rows of the costs. More do not fit on a screen; the table has all streams.
 const LANES_MOST: usize = 40;
@@ -109,25 +109,8 @@ fn lane(chart: &mut RowChart, row: usize, stream: &StreamRow, timeline: &StreamT
         format_seconds(timeline.last_s)
     );
     chart.svg.rect("span", [from, top], [(to - from).max(2.0), height], Some(&tip));
-    let middle = |bin: usize| (bin as f64 + 0.5) * timeline.bin_s;
-    let mut last = f64::NEG_INFINITY;
-    for bin in &timeline.bins {
-        let x = chart.x(middle(bin.bin));
-        if bin.gap {
-            chart.svg.rect("gap", [x - 1.0, top], [2.0, height], None);
-        }
-        // Strokes closer than a pixel cover each other.
-        if bin.calls > 0 && x - last >= 1.0 {
-            chart.svg.line("call", [x, top + 2.0], [x, bottom - 2.0]);
-            last = x;
-        }
-    }
-    let most = timeline.bins.iter().filter_map(|bin| bin.pending).max().unwrap_or(0).max(1) as f64;
-    let pending = timeline.bins.iter().filter_map(|bin| {
-        let pending = bin.pending? as f64;
-        Some([chart.x(middle(bin.bin)), bottom - 1.0 - pending / most * (height - 2.0)])
-    });
-    let pending: Vec<[f64; 2]> = pending.collect();
+    strokes(chart, timeline, [top, bottom]);
+    let pending = pending(chart, timeline, [top, bottom]);
     if pending.len() > 1 {
         chart.svg.polyline("pending", &pending, false);
     }
@@ -135,42 +118,66 @@ fn lane(chart: &mut RowChart, row: usize, stream: &StreamRow, timeline: &StreamT
     chart.figure(row, &format!("{} %", percent(stream.share)));
 }
 
+/// Returns the horizontal position of a bin.
+fn place(chart: &RowChart, timeline: &StreamTimeline, bin: &TimelineBin) -> f64 {
+    chart.x((bin.bin as f64 + 0.5) * timeline.bin_s)
+}
+
+/// Draws the gaps and a stroke for each bin with calls. Strokes closer than a pixel cover each other.
+fn strokes(chart: &mut RowChart, timeline: &StreamTimeline, [top, bottom]: [f64; 2]) {
+    let (mut gaps, mut calls): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+    for bin in &timeline.bins {
+        let x = place(chart, timeline, bin);
+        for (is, all) in [(bin.gap, &mut gaps), (bin.calls > 0, &mut calls)] {
+            if is && all.last().is_none_or(|last| x - last >= 1.0) {
+                all.push(x);
+            }
+        }
+    }
+    chart.svg.strokes("gap", &gaps, [top, bottom]);
+    chart.svg.strokes("call", &calls, [top + 2.0, bottom - 2.0]);
+}
+
+/// Returns the line of the pending bytes: of each pixel the largest number.
+fn pending(chart: &RowChart, timeline: &StreamTimeline, [top, bottom]: [f64; 2]) -> Vec<[f64; 2]> {
+    let most = timeline.bins.iter().filter_map(|bin| bin.pending).max().unwrap_or(0).max(1) as f64;
+    let mut line: Vec<[f64; 2]> = Vec::new();
+    for bin in &timeline.bins {
+        let Some(pending) = bin.pending else { continue };
+        let x = place(chart, timeline, bin);
+        let y = bottom - 1.0 - pending as f64 / most * (bottom - top - 2.0);
+        match line.last_mut().filter(|last| x - last[0] < 1.0) {
+            Some(last) => last[1] = last[1].min(y),
+            None => line.push([x, y]),
+        }
+    }
+    line
+}
+
 /// Returns the cost of each stream as a share of the run.
 pub(super) fn costs(document: &TraceDocument, prefix: &str) -> Option<Picture> {
-    let drawn = drawn(document);
-    let draw = |width: f64| {
-        let labels: Vec<String> = drawn.iter().map(|&at| label(&document.streams[at])).collect();
-        let axis = Axis { spacing: Spacing::Linear, unit: Unit::Number };
-        let most = drawn.iter().map(|&at| document.streams[at].share * 100.0).fold(1.0, f64::max);
-        let mut chart = RowChart::new(width, &labels, (axis, &[0.0, most]), "% of the run")?;
-        for (row, &at) in drawn.iter().enumerate() {
-            let stream = &document.streams[at];
-            let (top, height) = chart.band(row);
-            let (x1, x2) = (chart.x(0.0), chart.x(stream.share * 100.0));
-            let tip = format!("{}: {} of the run", label(stream), format_seconds(stream.cost_s));
-            chart.svg.begin("g", &[("class", &series_class(series(stream)))]);
-            chart.svg.rect("bar", [x1, top], [(x2 - x1).max(1.0), height], Some(&tip));
-            chart.svg.end("g");
-            chart.figure(row, &format_seconds(stream.cost_s));
+    let bar = |at: usize| {
+        let stream = &document.streams[at];
+        let tip = format!("{}: {} of the run", label(stream), format_seconds(stream.cost_s));
+        BarRow {
+            label: label(stream),
+            parts: vec![(stream.share * 100.0, series_class(series(stream)), tip)],
+            figure: format_seconds(stream.cost_s),
         }
-        Some(chart.svg)
     };
-    if drawn.is_empty() {
-        return None;
-    }
-    draw(NARROW)?;
     let description = format!(
         "Time of the calls of each stream by this machine's prices, as a share of the run; blue is read, orange is \
          written.{}",
         left_out(document)
     );
-    Some(Picture::new(
-        &format!("{prefix}costs"),
-        "What each stream costs",
-        &description,
-        Vec::new(),
-        |width| draw(width).unwrap_or_else(|| Svg::new(width, 1.0)),
-    ))
+    let text = BarsText {
+        id: &format!("{prefix}costs"),
+        title: "What each stream costs",
+        description: &description,
+        axis: Axis { spacing: Spacing::Linear, unit: Unit::Number },
+        axis_name: "% of the run",
+    };
+    bars(&text, &drawn(document).into_iter().map(bar).collect::<Vec<_>>())
 }
 
 /// Returns the histograms of call sizes of the most expensive streams that have calls of several sizes.
@@ -186,32 +193,23 @@ pub(super) fn sizes(document: &TraceDocument, prefix: &str) -> Vec<Picture> {
 
 fn histogram(stream: &StreamRow, at: usize, prefix: &str) -> Option<Picture> {
     let total = stream.sizes.values().sum::<u64>().max(1) as f64;
-    let draw = |width: f64| {
-        let labels: Vec<String> = stream.sizes.keys().map(|size| range(Histogram::slot(*size))).collect();
-        let axis = Axis { spacing: Spacing::Log, unit: Unit::Number };
-        let mut ends: Vec<f64> = stream.sizes.values().map(|calls| *calls as f64).collect();
-        ends.push(0.5);
-        let mut chart = RowChart::new(width, &labels, (axis, &ends), "calls")?;
-        chart.svg.begin("g", &[("class", &series_class(series(stream)))]);
-        for (row, (size, calls)) in stream.sizes.iter().enumerate() {
-            let (top, height) = chart.band(row);
-            let (x1, x2) = (chart.x(0.5), chart.x(*calls as f64));
-            let share = percent(*calls as f64 / total);
-            let about = if stream.exact { "" } else { " (sampled)" };
-            let tip =
-                format!("{}: {} calls, {share} %{about}", range(Histogram::slot(*size)), thousands(*calls));
-            chart.svg.rect("bar", [x1, top], [x2 - x1, height], Some(&tip));
+    let about = if stream.exact { "" } else { " (sampled)" };
+    let bar = |(size, calls): (&u64, &u64)| {
+        let range = range(Histogram::slot(*size));
+        let share = percent(*calls as f64 / total);
+        let tip = format!("{range}: {} calls, {share} %{about}", thousands(*calls));
+        BarRow {
+            label: range,
+            parts: vec![(*calls as f64, series_class(series(stream)), tip)],
+            figure: format!("{share} %"),
         }
-        chart.svg.end("g");
-        for (row, calls) in stream.sizes.values().enumerate() {
-            chart.figure(row, &format!("{} %", percent(*calls as f64 / total)));
-        }
-        Some(chart.svg)
     };
-    draw(NARROW)?;
-    let title = format!("Bytes a call: {}", label(stream));
-    let description = "Number of calls by the bytes that they moved; the axis is logarithmic.";
-    Some(Picture::new(&format!("{prefix}sizes-{at}"), &title, description, Vec::new(), |width| {
-        draw(width).unwrap_or_else(|| Svg::new(width, 1.0))
-    }))
+    let text = BarsText {
+        id: &format!("{prefix}sizes-{at}"),
+        title: &format!("Bytes a call: {}", label(stream)),
+        description: "Number of calls by the bytes that they moved; the axis is logarithmic.",
+        axis: Axis { spacing: Spacing::Log, unit: Unit::Number },
+        axis_name: "calls",
+    };
+    bars(&text, &stream.sizes.iter().map(bar).collect::<Vec<_>>())
 }

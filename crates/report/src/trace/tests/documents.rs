@@ -27,7 +27,7 @@ fn check_page(document: &TraceDocument) {
     for target in html.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         assert!(html.contains(&format!("id=\"{target}\"")), "{target} is no place in the page");
     }
-    let marks = html.matches("class=\"bar\"").count() + html.matches("class=\"span\"").count();
+    let marks = html.matches("class=\"bar ").count() + html.matches("class=\"span\"").count();
     assert!(marks >= 2 * document.streams.len(), "{marks}");
     assert_eq!(html.matches("class=\"box\"").count(), 2 * boxes(document), "wide and narrow");
 }
