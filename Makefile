@@ -25,7 +25,8 @@ build: deps-run libweir ## the program, as target/release/weir, and the library
 
 ARM := aarch64-unknown-linux-gnu
 aarch64: deps-aarch64 ## the program for aarch64, as target/aarch64-unknown-linux-gnu/release/weir
-	@CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+	@LIBURING_DIR=$$(python3 tests/kernels/packages.py uring) && export LIBURING_DIR && \
+	  CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
 	  AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar \
 	  cargo rustc --release --locked --target $(ARM) -p weir-cli --bin weir -- -C target-feature=+crt-static
 

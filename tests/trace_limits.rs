@@ -52,6 +52,27 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// In a PID namespace of its own weir knows other PIDs than the kernel's programs: eBPF would silently record nothing.
+#[test]
+fn ebpf_is_not_used_in_another_pid_namespace() {
+    let name = "ebpf_is_not_used_in_another_pid_namespace";
+    let inside = |engine: &str| {
+        let mut command = Command::new("unshare");
+        let command =
+            command.args(["--pid", "--fork", "--mount-proc", common::WEIR, "trace", "--engine", engine]);
+        command.args(["--", "sh", "-c", "echo seen"]).output().expect("unshare starts")
+    };
+    if !common::is_root() || !inside("ptrace").status.success() {
+        skip(name, "needs root and PID namespaces (unshare --pid --mount-proc)");
+        return;
+    }
+    let (automatic, asked) = (inside("auto"), inside("ebpf"));
+    let report = text(&automatic.stderr);
+    assert!(automatic.status.success() && report.contains("engine ptrace"), "{report}");
+    let refusal = text(&asked.stderr);
+    assert!(!asked.status.success() && refusal.contains("PID namespace"), "{refusal}");
+}
+
 /// Writes `argv[1]` by Linux aio, three operations per call.
 const AIO: &str = r#"
 #include <fcntl.h>

@@ -24,15 +24,25 @@ fn main() {
         .file(table)
         .compile("weir_bench_loops");
     println!("cargo:rustc-link-lib=static=uring");
-    println!("cargo:rustc-link-search=native=/usr/lib");
-    if let Ok(found) =
-        cc::Build::new().get_compiler().to_command().arg("-print-file-name=liburing.a").output()
-        && let Some(folder) = Path::new(String::from_utf8_lossy(&found.stdout).trim()).parent()
-    {
-        println!("cargo:rustc-link-search=native={}", folder.display());
-    }
+    println!("cargo:rustc-link-search=native={}", uring_folder().display());
+    println!("cargo:rerun-if-env-changed=LIBURING_DIR");
     println!("cargo:rerun-if-changed=frame");
     println!("cargo:rerun-if-changed=methods");
+}
+
+/// Returns the folder of liburing.a: $LIBURING_DIR, or the one that the C compiler finds.
+fn uring_folder() -> PathBuf {
+    if let Some(folder) = env::var_os("LIBURING_DIR").filter(|folder| !folder.is_empty()) {
+        return folder.into();
+    }
+    let found = cc::Build::new().get_compiler().to_command().arg("-print-file-name=liburing.a").output();
+    let file =
+        found.map(|found| String::from_utf8_lossy(&found.stdout).trim().to_owned()).unwrap_or_default();
+    // A compiler that finds nothing prints the name alone.
+    match Path::new(&file).parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => "/usr/lib".into(),
+    }
 }
 
 /// Returns the C files of a folder, sorted.

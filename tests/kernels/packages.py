@@ -1,8 +1,15 @@
-"""Debian's kernels, downloaded by apt with lists of its own, and kept."""
+"""Debian's kernels, and liburing for aarch64, downloaded by apt with lists of its own, and kept.
+
+packages.py uring: prints the folder of the static liburing for aarch64.
+"""
 import dataclasses
+import os
 import pathlib
 import re
 import subprocess
+import sys
+
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", pathlib.Path(__file__).resolve().parents[2] / "target")).resolve()
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -149,3 +156,23 @@ def busybox(folder, arch):
             raise Unavailable(f"{package} has no busybox")
         found[0].rename(kept)
     return kept
+
+
+def uring(folder):
+    """Returns the folder with the static liburing for aarch64."""
+    where = folder / "liburing"
+    kept = where / "usr/lib/aarch64-linux-gnu"
+    if not (kept / "liburing.a").exists():
+        update(folder)
+        package = "liburing-dev:arm64"
+        download(folder, package, version_in(folder, package, "bookworm"), where)
+    return kept
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["uring"]:
+        sys.exit("packages.py: give uring")
+    try:
+        print(uring(TARGET / "kernels"))
+    except Unavailable as why:
+        sys.exit(f"packages.py: {why}")

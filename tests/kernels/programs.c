@@ -71,7 +71,7 @@ static void killed(void)
     FILE *file = fopen("/tmp/killed.log", "w");
     for (int i = 0; i < 3; i++) {
         log_message(file, "thirteen byte");
-        struct timespec pause = {0, 700000000};
+        struct timespec pause = {2, 0};
         nanosleep(&pause, NULL);
     }
     kill(getpid(), SIGKILL);
@@ -102,19 +102,31 @@ static void descriptors(void)
     }
 }
 
-static double seconds(void)
+/* Starts `times` programs, one every 60 ms. Each ends a sampling gap of weir. */
+static void start_programs(int times)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    for (int i = 0; i < times; i++) {
+        struct timespec pause = {0, 60000000};
+        nanosleep(&pause, NULL);
+        if (fork() == 0) {
+            execl("/proc/self/exe", "programs", "nothing", NULL);
+            _exit(3);
+        }
+        wait(NULL);
+    }
 }
 
-/* Writes for `time` seconds, or until the file /tmp/stop exists, and then the number of its writes to /tmp/writes. */
-static void busy(double time)
+/* Writes until a child has started `starts` programs, or (0) until the file /tmp/stop exists. Then writes the number of its
+ * writes to /tmp/writes, by one more. */
+static void busy(int starts)
 {
     int fd = open("/tmp/busy", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     long writes = 0;
-    for (double end = seconds() + time; time > 0 ? seconds() < end : access("/tmp/stop", F_OK) != 0; writes += 1000) {
+    if (starts && fork() == 0) {
+        start_programs(starts);
+        _exit(0);
+    }
+    for (; starts ? waitpid(-1, NULL, WNOHANG) == 0 : access("/tmp/stop", F_OK) != 0; writes += 1000) {
         write_all(fd, 1000, "z", 1);
         if (lseek(fd, 0, SEEK_SET))
             _exit(3);
@@ -140,7 +152,7 @@ int main(int count, char **argument)
     else if (!strcmp(name, "descriptors"))
         descriptors();
     else if (!strcmp(name, "busy"))
-        busy(count > 2 ? atof(argument[2]) : 0);
+        busy(count > 2 ? atoi(argument[2]) : 0);
     else if (strcmp(name, "nothing"))
         return 2;
     return 0;

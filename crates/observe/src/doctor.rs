@@ -114,7 +114,7 @@ fn breakpoints() -> HostAbility {
         fs::read_to_string(PARANOID).map_or_else(|_| "?".to_owned(), |level| level.trim().to_owned());
     let advice = format!(
         "needed to name who wrote pending bytes: kernel.perf_event_paranoid is {paranoid}, 2 or less is needed; a \
-         container needs --cap-add PERFMON; virtual machines may have no debug registers"
+         container needs a seccomp profile that allows perf_event_open(2); virtual machines may have no debug registers"
     );
     ability("breakpoints", "perf_event_open, PERF_TYPE_BREAKPOINT", result, &advice)
 }

@@ -87,7 +87,10 @@ impl ProgramLoader<'_> {
                     let choice = HookChoice { ability: ability.name, hook: Some(hook.describe()), refused };
                     return Ok((Some((hook, fd)), choice));
                 }
-                Err(error) if is_permission(&error) => return Err(error),
+                // Hardened kernels refuse kprobes and fentry alone; without any right they refuse tracepoints too.
+                Err(error) if is_permission(&error) && matches!(hook.kind, HookKind::Tracepoint { .. }) => {
+                    return Err(error);
+                }
                 Err(error) => refused.push(format!("{}: {}", hook.describe(), reason(error))),
             }
         }

@@ -61,8 +61,8 @@ pub(super) const ABILITIES: &[Ability] = &[
             kprobe("on_exit_k", "taskstats_exit"),          // CONFIG_TASKSTATS, CONFIG_KPROBE_EVENTS
             KernelHook {
                 loss: Some(
-                    "bytes pending in buffers at the exit, and the totals of threads that exit at the same time: this \
-                     kernel has no taskstats_exit() (CONFIG_TASKSTATS)",
+                    "bytes pending in buffers at the exit, and the totals of threads that exit at the same time: there is \
+                     no hook at taskstats_exit() (CONFIG_TASKSTATS; --why tells more)",
                 ),
                 ..tracepoint("on_exit_late", "sched_process_exit", 1)
             },
@@ -100,6 +100,9 @@ pub(super) fn tracepoints() -> Vec<&'static str> {
 impl KernelHook {
     /// Returns the BTF number of the hook's target, or why BTF rules the hook out.
     pub fn find(&self, kernel: &KernelTypes) -> Result<u32, String> {
+        if kernel.skips(self.program) {
+            return Err("left out by WEIR_EBPF_SKIP".to_owned());
+        }
         match self.kind {
             HookKind::Tracepoint { arguments } => match kernel.tracepoint(self.target) {
                 Some((number, has)) if has >= arguments => Ok(number),
@@ -118,6 +121,9 @@ impl KernelHook {
     /// Describes the hook for people.
     pub fn describe(&self) -> String {
         match self.kind {
+            HookKind::Tracepoint { .. } if self.loss.is_some() => {
+                format!("tracepoint {} (totals only)", self.target)
+            }
             HookKind::Tracepoint { .. } => format!("tracepoint {}", self.target),
             HookKind::Function => format!("fentry {}", self.target),
             HookKind::Kprobe => format!("kprobe {}", self.target),
@@ -192,6 +198,23 @@ mod tests {
         let v6_1 = kernel(1, false, true, true);
         assert_eq!(ProgramSettings::of(&v6_1), older);
         assert_eq!((first(&v6_1, "exits"), first(&v6_1, "buffers at exec")), ("on_exit_f", "before_exec_f"));
+    }
+
+    #[test]
+    fn a_hook_that_is_left_out_makes_room_for_the_next() {
+        let here = || kernel(2, true, false, true);
+        let newer = ["on_exit", "on_exit_f", "before_exec", "before_exec_f"];
+        let left_out = here().without(&newer);
+        assert_eq!(
+            (first(&left_out, "exits"), first(&left_out, "buffers at exec")),
+            ("on_exit_k", "before_exec_k")
+        );
+        assert_eq!(
+            ProgramSettings::of(&left_out),
+            ProgramSettings { preemptible: true, pauses_by_flag: true }
+        );
+        let totals = here().without(&["on_exit", "on_exit_f", "on_exit_k"]);
+        assert_eq!(first(&totals, "exits"), "on_exit_late");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod attach;
 mod blind_spots;
 mod bpf_syscall;
+mod btf_types;
 mod command_start;
 mod decode;
 mod drain;
@@ -22,6 +23,7 @@ mod ring_buffer;
 mod sampling_gaps;
 mod shared_types;
 mod syscall_classes;
+mod test_settings;
 mod tracer;
 mod tracer_requests;
 mod tracer_wakeup;

@@ -64,6 +64,11 @@ pub(super) struct Tallies {
 pub(super) const NO_PERMISSION: &str =
     "the kernel refuses it (EPERM): it needs root, or CAP_BPF and CAP_PERFMON";
 
+/// The first PID namespace, which BPF programs number processes by (PROC_PID_INIT_INO in the kernel's linux/proc_ns.h).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+const PID_NAMESPACE: &str = "weir runs in a PID namespace of its own, as in a container, and the kernel counts processes by their PIDs \
+     outside; start weir outside, or the container with --pid=host";
+
 pub(super) fn unusable(reason: impl Into<String>) -> Error {
     Error::Backend { backend: "ebpf", reason: reason.into() }
 }
@@ -83,6 +88,10 @@ fn cause(error: &(dyn std::error::Error + 'static)) -> Error {
 
 /// Loads everything and attaches all programs except the one at system calls.
 pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
+    // In another namespace the programs would find none of the processes that weir names.
+    if std::fs::read_link("/proc/self/ns/pid").is_ok_and(|space| space.as_os_str() != FIRST_PID_NAMESPACE) {
+        return Err(unusable(PID_NAMESPACE));
+    }
     let event_bytes = if exact { EVENT_BYTES_EXACT } else { EVENT_BYTES };
     let (kernel, prepared) = in_parallel(kernel_types, || PreparedObject::new(event_bytes));
     let (kernel, mut prepared) = (kernel?, prepared?);

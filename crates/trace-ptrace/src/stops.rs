@@ -120,7 +120,15 @@ impl Tracer<'_, '_> {
             thread.resumed_ns = now_ns();
             thread.to_syscall = to_syscall;
         }
-        ptrace::resume(tid, to_syscall, signal);
+        if !self.was_killed_in_stop(pid, tid) {
+            ptrace::resume(tid, to_syscall, signal);
+        }
+    }
+
+    /// Whether another thread's exit_group(2) has ended the stop that weir handles: the thread is in its exit stop already.
+    /// Resuming it now would hide that stop, and with it perhaps the last moment at which the memory can be read.
+    fn was_killed_in_stop(&self, pid: u32, tid: u32) -> bool {
+        self.processes.get(&pid).is_some_and(|process| process.threads.len() > 1) && ptrace::has_stop(tid)
     }
 
     /// Handles a syscall stop. If a stop `was_requested`, this one replaces it: the kernel drops the request at any stop.

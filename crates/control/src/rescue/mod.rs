@@ -111,6 +111,7 @@ impl Rescue {
     }
 
     /// Goes on as far as possible without waiting. Returns the rest; None if the rescue is finished.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))]
     fn advance(self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> Option<Rescue> {
         let mut jobs = match self {
             #[cfg(target_arch = "x86_64")]

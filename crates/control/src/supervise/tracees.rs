@@ -136,6 +136,7 @@ impl Tracees {
 
     /// Returns the code range of an interpreter, which a thread reaches only with consistent streams, and the
     /// streams' addresses.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))] // only replays ask
     pub(crate) fn interpreter_code(&self, pid: u32, tid: u32) -> Option<(std::ops::Range<u64>, Vec<u64>)> {
         let walkers = &self.processes.get(&pid)?.walkers;
         let walker = walkers.iter().find(|walker| !walker.interpreter_code().is_empty())?;
@@ -179,6 +180,7 @@ impl Tracees {
 
     /// Returns how many of the first bytes of a stream need no rescue: they were written ahead, or are the parent's.
     /// `stream` 0 stands for all streams of the descriptor.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))] // only replays ask
     pub(crate) fn settled_len(&self, pid: u32, stream: u64, fd: i32, bytes: &[u8]) -> usize {
         let same = |known: u64, its_fd: i32| known == stream || stream == 0 && its_fd == fd;
         let ahead = self.written_ahead.streams(pid).filter(|one| same(one.stream, one.fd));

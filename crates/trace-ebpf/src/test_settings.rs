@@ -1,0 +1,19 @@
+//! Environment variables that only tests of the engine set (tests/kernels).
+
+use std::env;
+
+/// Names of BPF programs that are not to be taken, separated by commas: tries the hooks of older kernels on newer ones.
+const SKIP: &str = "WEIR_EBPF_SKIP";
+/// Assumed nanoseconds of a recorded call: makes a program on a slow virtual machine busy enough for sampling.
+const CALL_NS: &str = "WEIR_EBPF_CALL_NS";
+
+/// Returns the names of the BPF programs that are not to be taken.
+pub(super) fn skipped_programs() -> Vec<String> {
+    let names = env::var(SKIP).unwrap_or_default();
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the assumed cost of a recorded call, if a test has set it.
+pub(super) fn call_cost_ns() -> Option<u64> {
+    env::var(CALL_NS).ok()?.parse().ok()
+}
