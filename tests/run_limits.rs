@@ -128,9 +128,9 @@ fn what_is_honoured_is_not_commented() {
 fn a_limit_of_two_options_is_said_once() {
     let dir = disk_dir();
     let Some(program) = build(dir.path(), "bufio", "bufio.go", BUFIO, &["go", "build"]) else { return };
-    let output = run(dir.path(), &["run", "--rescue", "--max-delay=100ms", "--", &program]);
+    let output = run(dir.path(), &["run", "--fix-fork", "--fix-order", "--", &program]);
     let said = errors(&output);
-    assert!(said.starts_with("weir: --max-delay 100ms, --rescue: out of reach"), "{said}");
+    assert!(said.starts_with("weir: --fix-fork, --fix-order: out of reach"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 

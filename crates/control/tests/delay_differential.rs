@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{BUILDS, CPP_BUILDS, RUST_BUILDS, assert_same, bare, compile, folder, output, supervised, text};
+use common::{
+    BUILDS, CPP_BUILDS, GO_BUILDS, RUST_BUILDS, assert_same, bare, compile, folder, output, supervised, text,
+};
 
 /// Modes of restless.c and restless.cc (see there), and the lines of each.
 const KINDS: [(&str, &str); 7] =
@@ -26,6 +28,21 @@ const RUST_KINDS: [(&str, &str); 11] = [
     ("e", "300"),
 ];
 
+/// The modes of restless.go, and the lines of each.
+const GO_KINDS: [(&str, &str); 11] = [
+    ("p", "900"),
+    ("w", "900"),
+    ("g", "600"),
+    ("r", "600"),
+    ("s", "300"),
+    ("2", "300"),
+    ("t", "3000"),
+    ("m", "60"),
+    ("d", "40"),
+    ("x", "60"),
+    ("e", "300"),
+];
+
 fn seeds() -> u64 {
     if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 12 } else { 1 }
 }
@@ -35,6 +52,7 @@ fn check_build(build: common::Build, delay: &str) {
     let (source, kinds) = match build.compiler {
         "g++" => ("restless.cc", KINDS.into_iter().chain([MOVES]).collect()),
         "rustc" => ("restless.rs", RUST_KINDS.to_vec()),
+        "go" => ("restless.go", GO_KINDS.to_vec()),
         _ => ("restless.c", KINDS.to_vec()),
     };
     let Some(program) = compile("delay_differential", build, source, folder.path()) else { return };
@@ -47,6 +65,10 @@ fn check_build(build: common::Build, delay: &str) {
             let wanted = output(&mut bare(&words(kind)));
             assert!(wanted.status.success() && !wanted.stdout.is_empty(), "{what}: bare: {}", wanted.status);
             let options = ["--max-delay", delay, "--rescue", "--fix-fork"];
+            if build.compiler == "go" {
+                check_schedules(&what, &wanted, &options[..3], &words(kind), delay);
+                continue;
+            }
             compare(&what, &wanted, &output(&mut supervised(&options[..3], &words(kind))));
             if kind == "f" && build.compiler == "rustc" {
                 compare(&what, &wanted, &output(&mut supervised(&options, &words(kind))));
@@ -56,6 +78,27 @@ fn check_build(build: common::Build, delay: &str) {
                 compare(&what, &wanted, &output(&mut supervised(&options[3..], &words("u"))));
             }
         }
+    }
+}
+
+/// Compares runs of a Go program with more or fewer processors for its goroutines, and collections of garbage.
+fn check_schedules(
+    what: &str,
+    wanted: &std::process::Output,
+    options: &[&str],
+    words: &[String],
+    delay: &str,
+) {
+    let schedules = [("1", "100"), ("4", "1"), ("2", "100"), ("1", "1")];
+    let most = match seeds() {
+        1 if delay == "1" => 2,
+        1 => 1,
+        _ => schedules.len(),
+    };
+    for (processors, collection) in &schedules[..most] {
+        let mut run = supervised(options, words);
+        run.env("GOMAXPROCS", processors).env("GOGC", collection);
+        compare(&format!("{what}, GOMAXPROCS={processors} GOGC={collection}"), wanted, &output(&mut run));
     }
 }
 
@@ -119,6 +162,16 @@ fn rust() {
 #[test]
 fn rust_with_link_time_optimization() {
     check_build(RUST_BUILDS[1], "5");
+}
+
+#[test]
+fn go() {
+    check_build(GO_BUILDS[0], "1");
+}
+
+#[test]
+fn go_stripped() {
+    check_build(GO_BUILDS[1], "5");
 }
 
 #[test]

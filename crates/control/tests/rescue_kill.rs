@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{BUILDS, Build, CPP_BUILDS, RUST_BUILDS, compile, folder, supervised, text, until};
+use common::{BUILDS, Build, CPP_BUILDS, GO_BUILDS, RUST_BUILDS, compile, folder, supervised, text, until};
 
 /// One run: the command, the kind of its output, and whether weir bounds the delay too.
 struct Case {
@@ -110,6 +110,7 @@ fn kill_compiled_program(build: Build) {
     let source = match build.compiler {
         "g++" => "numbers.cc",
         "rustc" => "numbers.rs",
+        "go" => "numbers.go",
         _ => "numbers.c",
     };
     if let Some(program) = compile("rescue_kill", build, source, folder.path()) {
@@ -150,6 +151,32 @@ fn cpp_stripped() {
 #[test]
 fn rust() {
     kill_compiled_program(RUST_BUILDS[0]);
+}
+
+/// With one processor for the goroutines, the one that writes waits for it after its calls.
+#[test]
+fn go() {
+    kill_go_program(GO_BUILDS[0], &[("1", "100", true), ("1", "100", false)]);
+}
+
+#[test]
+fn go_stripped() {
+    kill_go_program(GO_BUILDS[1], &[("2", "1", true), ("4", "100", false)]);
+}
+
+/// Kills a program with some values of GOMAXPROCS and GOGC, with or without other goroutines.
+fn kill_go_program(build: Build, schedules: &[(&str, &str, bool)]) {
+    let folder = folder();
+    let Some(program) = compile("rescue_kill", build, "numbers.go", folder.path()) else { return };
+    for (processors, collection, is_busy) in schedules {
+        let settings = [format!("GOMAXPROCS={processors}"), format!("GOGC={collection}")];
+        let name = format!("{} {} {} {is_busy}", build.name, settings[0], settings[1]);
+        let mut words = vec!["/usr/bin/env".to_string()];
+        words.extend(settings);
+        words.push(text(&program).to_string());
+        words.extend(is_busy.then(|| "busy".to_string()));
+        kill_at_many_moments(&name, words);
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod process_streams;
 mod runtime_entry;
 mod search_cache;
 mod stream_buffer;
+mod suspended_flush;
 #[cfg(test)]
 pub(crate) mod tests;
 mod write_epoch;
@@ -42,6 +43,7 @@ pub use runtime_entry::{
     compiled_runtime, detect_runtime, runtime_of, runtimes,
 };
 pub use runtimes::glibc::GlibcStreams;
+pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};
 pub use write_epoch::WriteEpoch;
 
 use copied_memory::{BUFFER_MOST, PENDING_KEPT};
@@ -115,6 +117,17 @@ pub trait Walker: Send {
     /// are surely not written yet.
     fn note_writes(&self, epoch: &WriteEpoch) {
         let _ = epoch;
+    }
+
+    /// Returns which streams of the last read a killed process was flushing, by the registers of its threads. None if the
+    /// runtime has no threads of its own.
+    fn suspended_flushes(
+        &self,
+        memory: &dyn Memory,
+        threads: &[ThreadRegisters],
+    ) -> Option<SuspendedFlushes> {
+        let _ = (memory, threads);
+        None
     }
 
     /// Forgets the addresses of streams, so that the next snapshot searches all memory, however long that takes.

@@ -1,6 +1,7 @@
 //! Remembers the streams that a search of the memory found, and when to search again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use crate::candidates::StreamCandidate;
@@ -14,7 +15,10 @@ const PAUSE_LEAST: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy)]
 struct ObservedObject {
     buffer: u64,
+    fd: i32,
     pending: u64,
+    /// A hash of the pending bytes: memory that was freed and used again changes without a write to the file.
+    content: u64,
     /// The pending bytes changed while the buffer was the same, so the object was no stale copy.
     changed: bool,
     /// The token of the file; None if it is not open or no writes are known.
@@ -59,30 +63,34 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
         self.epoch = Some(epoch.clone());
     }
 
-    /// Records the candidates of this snapshot. `is_unwritten` tells whether nothing was ever written to the file of a
-    /// candidate.
+    /// Records the candidates of this snapshot. `is_first` tells whether nothing was ever written to the file of a
+    /// candidate. It gets whether the process has made no write at all.
     pub fn record(
         &mut self,
         pid: u32,
         candidates: &[StreamCandidate],
-        is_unwritten: impl Fn(&StreamCandidate) -> bool,
+        is_first: impl Fn(&StreamCandidate, bool) -> bool,
     ) {
         let mut observed = BTreeMap::new();
+        let none_yet = self.epoch.as_ref().is_some_and(|epoch| epoch.none_yet);
         for one in candidates {
             let (buffer, pending) = (one.stream.buffer.address, one.stream.buffer.pending_bytes);
-            let before = self.observed.get(&one.at).filter(|before| before.buffer == buffer);
+            let (fd, content) = (one.stream.buffer.fd, hash(&one.stream.buffer.pending));
+            let is_same = |before: &&ObservedObject| (before.buffer, before.fd) == (buffer, fd);
+            let before = self.observed.get(&one.at).filter(is_same);
             let changed = before.is_some_and(|before| before.changed || before.pending != pending);
             let token = self.epoch.as_ref().and_then(|epoch| epoch.token(pid, one.stream.buffer.fd));
             let no_write = |before: &&ObservedObject| before.token == token;
             let has_grown = |before: &ObservedObject| before.pending < pending;
-            let is_first = || self.epoch.as_ref().is_some_and(|epoch| epoch.none_yet) || is_unwritten(one);
+            let is_first = || is_first(one, none_yet);
             let unwritten = match before.filter(no_write) {
                 Some(before) if has_grown(before) => token,
-                Some(before) if before.pending == pending => before.unwritten,
+                Some(before) if before.pending == pending && before.content == content => before.unwritten,
                 _ => None,
             };
             let unwritten = unwritten.or_else(|| token.filter(|_| is_first()));
-            observed.insert(one.at, ObservedObject { buffer, pending, changed, token, unwritten });
+            observed
+                .insert(one.at, ObservedObject { buffer, fd, pending, content, changed, token, unwritten });
         }
         self.observed = observed;
     }
@@ -102,4 +110,10 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
     pub fn is_stale_copy(&self, address: u64, all: &[u64]) -> bool {
         !self.has_changed(address) && all.iter().any(|address| self.has_changed(*address))
     }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
 }

@@ -62,6 +62,7 @@ impl PlanBuilder<'_> {
         let text = format!("bytes older than {shown} are written");
         match fixes.max_delay {
             RuntimeFix::Outside => self.by_supervisor(&option, &text),
+            RuntimeFix::NotNeeded(_) if self.has_drained_buffers() => self.by_supervisor(&option, &text),
             // mawk -W interactive costs speed, and gains nothing if all input is there.
             RuntimeFix::Options { .. } if self.host.stdin_is_file || self.plan.program.script => {
                 self.by_supervisor(&option, &text);
@@ -158,6 +159,7 @@ impl PlanBuilder<'_> {
         let text = "bytes that are pending when it dies are written to their file, pipe or terminal";
         match self.plan.runtime.facts.fixes.rescue {
             RuntimeFix::Outside => self.by_supervisor(option, text),
+            RuntimeFix::NotNeeded(_) if self.has_drained_buffers() => self.by_supervisor(option, text),
             other => {
                 if matches!(other, RuntimeFix::HookSubstitute(_)) {
                     self.plan.hooks.get_or_insert_with(|| "delay:0.01".into());

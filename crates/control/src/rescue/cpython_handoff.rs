@@ -41,7 +41,7 @@ pub(super) fn unwritten_objects(tracees: &Tracees, pid: u32, tid: u32) -> Vec<Un
                 unwritten_part(&memory, writer, address, bytes, &process.last_writes)
             })
             .max_by_key(Vec::len)?;
-        Some(UnwrittenStream { stream: writer.address, fd: writer.fd, bytes })
+        Some(UnwrittenStream { stream: writer.address, fd: writer.fd, bytes, is_unsure: false })
     };
     texts.iter().filter_map(unwritten).collect()
 }

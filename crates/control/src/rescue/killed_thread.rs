@@ -3,14 +3,17 @@
 use libc::user_regs_struct as Registers;
 use weir_sys::ptrace;
 use weir_sys::syscalls;
+use weir_walkers::ThreadRegisters;
 
-use super::replay_process::{extended_state, set_extended_state};
+use super::replay_process::{SYSCALL, extended_state, set_extended_state};
 
 /// The registers of a thread that was killed.
 #[derive(Clone)]
 pub(crate) struct KilledThread {
     registers: Registers,
     extended_state: Vec<u8>,
+    /// The next instruction makes a call that was interrupted.
+    repeats_call: bool,
 }
 
 impl KilledThread {
@@ -23,12 +26,13 @@ impl KilledThread {
             return None;
         }
         let not_made = syscalls::RESTART_CODES.contains(&result) || result == -i64::from(libc::ENOSYS);
-        if number >= 0 && (not_made || result == -i64::from(libc::EINTR)) {
-            registers.rip = registers.rip.wrapping_sub(2);
+        let repeats_call = number >= 0 && (not_made || result == -i64::from(libc::EINTR));
+        if repeats_call {
+            registers.rip = registers.rip.wrapping_sub(SYSCALL.len() as u64);
             registers.rax = number as u64;
         }
         registers.orig_rax = u64::MAX;
-        Some(KilledThread { registers, extended_state: extended_state(tid)? })
+        Some(KilledThread { registers, extended_state: extended_state(tid)?, repeats_call: false })
     }
 
     /// Returns the general registers that can hold a stream's address: all but the stack pointer.
@@ -38,6 +42,34 @@ impl KilledThread {
             r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14,
             r.r15,
         ]
+    }
+
+    /// Reads any thread in its exit stop, as a base for [`Self::with_registers`].
+    pub fn read_any(tid: u32) -> Option<KilledThread> {
+        let mut registers = ptrace::registers(tid)?;
+        registers.orig_rax = u64::MAX;
+        Some(KilledThread { registers, extended_state: extended_state(tid)?, repeats_call: false })
+    }
+
+    /// Returns the registers for a walker.
+    pub fn thread_registers(&self) -> ThreadRegisters {
+        let general = std::array::from_fn(|number| self.register(number as u8));
+        ThreadRegisters { general, next: self.instruction_pointer() }
+    }
+
+    /// Returns the thread with other general registers. The vector register that Go expects to be zero is zero.
+    pub fn with_registers(mut self, own: &ThreadRegisters) -> KilledThread {
+        /// The place of XMM15 in the extended state.
+        const ZERO_REGISTER: std::ops::Range<usize> = 400..416;
+        let r = &mut self.registers;
+        let [ax, cx, dx, bx, sp, bp, si, di, rest @ ..] = own.general;
+        [r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi] = [ax, cx, dx, bx, sp, bp, si, di];
+        [r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15] = rest;
+        r.rip = own.next;
+        if let Some(zero) = self.extended_state.get_mut(ZERO_REGISTER) {
+            zero.fill(0);
+        }
+        self
     }
 
     /// Returns the register that instructions encode by this number.
@@ -62,6 +94,9 @@ impl KilledThread {
         let r = &mut self.registers;
         [r.rdi, r.rsi, r.rdx] = [args[0], args[1], args[2]];
         r.rax = bytes;
+        if std::mem::take(&mut self.repeats_call) {
+            r.rip = r.rip.wrapping_add(SYSCALL.len() as u64);
+        }
         self
     }
 

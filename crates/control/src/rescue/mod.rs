@@ -69,6 +69,8 @@ pub(crate) struct UnwrittenStream {
     pub stream: u64,
     pub fd: i32,
     pub bytes: Vec<u8>,
+    /// The process may have written the bytes.
+    pub is_unsure: bool,
 }
 
 /// The write of one stream's bytes.
@@ -99,6 +101,10 @@ impl LifecycleHandler for RescueHandler {
 impl Rescue {
     fn begin(tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> Rescue {
         let pending = tracees.final_pending(pid, tid);
+        // Only a replay shows which bytes of a goroutine are written.
+        #[cfg(not(target_arch = "x86_64"))]
+        let pending =
+            pending.into_iter().filter(|one| one.walker != weir_model::trace::RuntimeId::GO).collect();
         #[cfg(target_arch = "x86_64")]
         if let Some(replay) = start_replay(tracees, pid, tid) {
             return Rescue::Replaying(replay, pending);
@@ -150,7 +156,7 @@ impl Rescue {
 
 fn jobs(pid: u32, tid: u32, status: i32, unwritten: Vec<UnwrittenStream>) -> Vec<RescueJob> {
     let thread = TargetThread::new(tid);
-    unwritten.into_iter().filter_map(|one| RescueJob::new(pid, &thread, status, one.fd, one.bytes)).collect()
+    unwritten.into_iter().filter_map(|one| RescueJob::new(pid, &thread, status, one)).collect()
 }
 
 /// Returns the unwritten bytes of a process whose threads are all in their exit stop or reaped, by its memory and
@@ -170,7 +176,7 @@ pub(crate) fn unwritten_streams(
         }
         let written = last_write::written_len(tracees, pid, tid, &one).max(tracees.inherited_len(pid, &one));
         let bytes = one.bytes[written.min(one.bytes.len())..].to_vec();
-        unwritten.push(UnwrittenStream { stream: one.stream, fd: one.fd, bytes });
+        unwritten.push(UnwrittenStream { stream: one.stream, fd: one.fd, bytes, is_unsure: false });
     }
     for one in cpython_handoff::unwritten_objects(tracees, pid, tid) {
         match unwritten.iter_mut().find(|known| known.stream == one.stream) {
@@ -224,12 +230,15 @@ pub(crate) fn replayed_streams(
     replayed: &ReplayedMemory,
 ) -> Vec<UnwrittenStream> {
     let pending = tracees.pending_in_memory(pid, replayed).into_iter();
-    let mut unwritten: Vec<UnwrittenStream> =
-        pending.map(|one| UnwrittenStream { stream: one.stream, fd: one.fd, bytes: one.bytes }).collect();
+    let mut unwritten: Vec<UnwrittenStream> = pending
+        .map(|one| UnwrittenStream { stream: one.stream, fd: one.fd, bytes: one.bytes, is_unsure: false })
+        .collect();
     for ReplayedWrite { fd, bytes, .. } in replayed.writes.iter().rev() {
         match unwritten.iter_mut().find(|one| one.fd == *fd) {
             Some(one) => drop(one.bytes.splice(0..0, bytes.iter().copied())),
-            None => unwritten.push(UnwrittenStream { stream: 0, fd: *fd, bytes: bytes.clone() }),
+            None => {
+                unwritten.push(UnwrittenStream { stream: 0, fd: *fd, bytes: bytes.clone(), is_unsure: false })
+            }
         }
     }
     for one in &mut unwritten {
@@ -241,7 +250,8 @@ pub(crate) fn replayed_streams(
 
 impl RescueJob {
     /// Makes a job; None if there are no bytes, or the program has closed the descriptor.
-    fn new(pid: u32, thread: &TargetThread, status: i32, fd: i32, bytes: Vec<u8>) -> Option<RescueJob> {
+    fn new(pid: u32, thread: &TargetThread, status: i32, unwritten: UnwrittenStream) -> Option<RescueJob> {
+        let UnwrittenStream { fd, bytes, is_unsure, .. } = unwritten;
         let tid = thread.tid;
         let target = proc::descriptor(tid, fd).filter(|_| !bytes.is_empty())?;
         let rescued = RescuedBytes {
@@ -254,7 +264,10 @@ impl RescueJob {
             saved: None,
         };
         // A thread in its exit stop makes no calls any more.
-        let file = ForeignFile::open(thread, fd, &[]);
+        let file = match is_unsure {
+            true => Err(ForeignFileError::Refused("the program may have written them already".into())),
+            false => ForeignFile::open(thread, fd, &[]),
+        };
         let owner = save::owner_of(tid);
         Some(RescueJob { rescued, file, owner, bytes, written: 0, last_progress_ns: now_ns() })
     }

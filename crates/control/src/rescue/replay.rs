@@ -23,7 +23,7 @@ use weir_sys::ptrace::timer::WaitTimer;
 use weir_walkers::CountWord;
 
 use super::killed_thread::KilledThread;
-use super::replay_process::{ReplayProcess, ReplayStop, ReplayedMemory, ReplayedWrite, SYSCALL};
+use super::replay_process::{ReplayEnd, ReplayProcess, ReplayStop, ReplayedMemory, ReplayedWrite, SYSCALL};
 use crate::delay::skip::parse_vector;
 
 /// The CPU time of a replay, with the thread that serves it. A replay of a flush takes 7 ms at most.
@@ -33,7 +33,7 @@ const CHECK_NS: u64 = 2_000_000;
 /// The time after which a replay is abandoned: it blocks in a read of the dead process's memory, or gets no processor.
 const ABANDON_NS: u64 = 1_000_000_000;
 
-/// The most instructions from a write(2) to the one that notes it, several times what libstdc++ needs.
+/// The most instructions from a write(2) to the one that notes it, several times what libstdc++ or Go need.
 const STEPS_MOST: u32 = 2000;
 
 /// The number of a vector's parts that are examined; a file buffer writes two.
@@ -56,6 +56,35 @@ enum ReplayGoal {
     /// The thread notes in one of these words that it has written all bytes of a stream, and does not begin to write
     /// them.
     Written(Vec<StreamInFlush>),
+    /// A thread of a runtime's own scheduler notes it, or is about to write the next bytes of any stream.
+    OwnThread(Vec<StreamInFlush>, OwnThread),
+}
+
+/// A thread of a runtime's own scheduler. The fields are those of [`weir_walkers::SuspendedFlushes`].
+#[derive(Debug, Clone)]
+pub(crate) struct OwnThread {
+    pub yield_word: (u64, u64),
+    pub write_entries: Vec<u64>,
+    pub scheduler_entries: Vec<u64>,
+}
+
+impl OwnThread {
+    /// Makes the thread return from a function of the scheduler at once. Returns the descriptor and address of the write
+    /// that it is about to make.
+    fn at_step(&self, process: &ReplayProcess) -> Option<Option<(i32, u64)>> {
+        let mut registers = ptrace::registers(process.pid())?;
+        if self.write_entries.contains(&registers.rip) {
+            return Some(Some((registers.rax as i32, registers.rbx)));
+        }
+        if self.scheduler_entries.contains(&registers.rip) {
+            let returned_to = process.bytes(registers.rsp, 8);
+            registers.rip = u64::from_le_bytes(*returned_to.first_chunk()?);
+            registers.rsp += 8;
+            registers.rax = 0;
+            ptrace::set_registers(process.pid(), &registers).then_some(())?;
+        }
+        Some(None)
+    }
 }
 
 /// The largest CPU time of a replay that reached the interpreter.
@@ -92,6 +121,16 @@ impl Replay {
         Replay::start_to(tid, thread, ReplayGoal::Written(streams))
     }
 
+    /// Starts the replay of a thread of a runtime's own scheduler that is in a flush.
+    pub fn start_own_thread(
+        tid: u32,
+        thread: &KilledThread,
+        streams: Vec<StreamInFlush>,
+        own: OwnThread,
+    ) -> Option<Replay> {
+        Replay::start_to(tid, thread, ReplayGoal::OwnThread(streams, own))
+    }
+
     fn start_to(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<Replay> {
         let mut instruction = [0; 2];
         let next = thread.instruction_pointer();
@@ -121,14 +160,19 @@ impl Replay {
 fn run(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<ReplayedMemory> {
     let mut timer = WaitTimer::new().ok()?;
     timer.set(now_ns() + CHECK_NS);
-    let (code, streams) = match goal {
-        ReplayGoal::Code(code) => (code, Vec::new()),
-        ReplayGoal::Written(streams) => (0..0, streams),
+    let (code, streams, own) = match goal {
+        ReplayGoal::Code(code) => (code, Vec::new(), None),
+        ReplayGoal::Written(streams) => (0..0, streams, None),
+        ReplayGoal::OwnThread(streams, own) => (0..0, streams, Some(own)),
     };
     let counts: Vec<Option<u64>> =
         streams.iter().map(|one| ProcessMemory { pid: tid }.u64(one.note.address)).collect();
     let mut process = ReplayProcess::start(tid, code)?;
     thread.store_in(process.pid()).then_some(())?;
+    if let Some((address, value)) = own.as_ref().map(|own| own.yield_word) {
+        process.load_block(address)?;
+        ptrace::poke(process.pid(), address, value);
+    }
     let (mut writes, mut steps) = (Vec::new(), 0);
     loop {
         let goes_on = |pid| thread_cpu_ns() + process_cpu_ns(pid) < BUDGET_NS;
@@ -137,11 +181,15 @@ fn run(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<ReplayedMemo
             ReplayStop::Interpreter => {
                 #[cfg(test)]
                 LONGEST_NS.fetch_max(thread_cpu_ns() + process_cpu_ns(process.pid()), Relaxed);
-                return Some(process.into_memory(writes, None));
+                return Some(process.into_memory(writes, ReplayEnd::Interpreter));
             }
             ReplayStop::MissingPage(address) => process.load_block(address)?,
             ReplayStop::Syscall => {
                 let write = simulate_call(&process)?;
+                if let (Some(_), Some(write)) = (&own, &write) {
+                    let end = ReplayEnd::NextWrite(write.fd, write.address);
+                    return Some(process.into_memory(writes, end));
+                }
                 let begins = |write: &ReplayedWrite| {
                     streams.iter().any(|one| (one.fd, one.data_address) == (write.fd, write.address))
                 };
@@ -155,8 +203,12 @@ fn run(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<ReplayedMemo
                     let now = process.word_of_thread(stream.note.address, *before);
                     if now != *before {
                         (now == Some(stream.note.when_written)).then_some(())?;
-                        return Some(process.into_memory(writes, Some(stream.note.address)));
+                        return Some(process.into_memory(writes, ReplayEnd::Noted(stream.note.address)));
                     }
+                }
+                let next_write = own.as_ref().map_or(Some(None), |own| own.at_step(&process))?;
+                if let Some((fd, address)) = next_write {
+                    return Some(process.into_memory(writes, ReplayEnd::NextWrite(fd, address)));
                 }
             }
         }

@@ -56,8 +56,18 @@ pub(crate) struct ReplayedMemory {
     pages: HashMap<u64, Vec<u8>>,
     /// The writes that the replayed thread would have made.
     pub writes: Vec<ReplayedWrite>,
-    /// Address of the word whose change ended the replay.
-    pub changed: Option<u64>,
+    pub end: ReplayEnd,
+}
+
+/// The event that ended a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReplayEnd {
+    /// The thread reached the interpreter's loop.
+    Interpreter,
+    /// It changed the word at this address.
+    Noted(u64),
+    /// It was about to write from this address to this descriptor.
+    NextWrite(i32, u64),
 }
 
 /// A write that a replayed thread would have made.
@@ -214,7 +224,7 @@ impl ReplayProcess {
     }
 
     /// Copies the memory that the thread used, and kills the process.
-    pub fn into_memory(self, writes: Vec<ReplayedWrite>, changed: Option<u64>) -> ReplayedMemory {
+    pub fn into_memory(self, writes: Vec<ReplayedWrite>, end: ReplayEnd) -> ReplayedMemory {
         let replayed = ProcessMemory { pid: self.pid() };
         let mut pages = HashMap::new();
         for (start, length) in &self.blocks {
@@ -226,7 +236,7 @@ impl ReplayProcess {
                 |page: u64| page < self.interpreter_code.end && page + PAGE > self.interpreter_code.start;
             pages.extend(copied.filter(|(page, _)| !has_breakpoints(*page)));
         }
-        ReplayedMemory { dead: self.dead, pages, writes, changed }
+        ReplayedMemory { dead: self.dead, pages, writes, end }
     }
 }
 

@@ -6,16 +6,21 @@
 //! without a write that begins with them, it had written them before it was killed. The stream's unwritten bytes are
 //! then those that the replayed thread would still have written, and those that are pending afterwards. In every other
 //! case the thread had written none of them, and the dead process's memory holds what is unwritten.
+//!
+//! Goroutines are threads of a scheduler of their own: each one that was in a flush is replayed, also if it was waiting. It
+//! ends where it notes that all is written, or where it is about to write the next bytes. If it reaches neither, it is
+//! unknown which bytes are written, and they are saved beside the file.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
+use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_walkers::PendingBytes;
 
 use super::UnwrittenStream;
 use super::killed_thread::KilledThread;
-use super::replay::{Replay, ReplayState, StreamInFlush};
-use super::replay_process::ReplayedMemory;
+use super::replay::{OwnThread, Replay, ReplayState, StreamInFlush};
+use super::replay_process::{ReplayEnd, ReplayedMemory};
 use crate::supervise::Tracees;
 
 /// The part of a stack that is searched for a stream's address: a flush is a few calls deep.
@@ -24,11 +29,22 @@ const STACK_BYTES: usize = 4 << 10;
 const OBJECT_BYTES: u64 = 64;
 
 /// The replays of a process's killed threads, one after the other.
+#[derive(Default)]
 pub(crate) struct StreamReplays {
-    running: Option<Replay>,
-    /// Threads to replay, each with the streams that it may have been flushing.
-    waiting: VecDeque<(KilledThread, Vec<StreamInFlush>)>,
+    running: Option<(Replay, Vec<StreamInFlush>)>,
+    waiting: VecDeque<ThreadToReplay>,
     replayed: Vec<ReplayedMemory>,
+    /// Streams of goroutines, by the addresses of their notes, of which it is unknown what is written.
+    unknown: BTreeSet<u64>,
+    /// As `unknown`, streams whose memory is not in use any more.
+    freed: BTreeSet<u64>,
+}
+
+/// A thread, and the streams that it may have been flushing.
+struct ThreadToReplay {
+    thread: KilledThread,
+    streams: Vec<StreamInFlush>,
+    own: Option<OwnThread>,
 }
 
 impl StreamReplays {
@@ -37,34 +53,83 @@ impl StreamReplays {
         let stream = |one: &PendingBytes| {
             Some(StreamInFlush { fd: one.fd, note: one.note?, data_address: one.data_address? })
         };
-        let streams: Vec<StreamInFlush> = pending.iter().filter_map(stream).collect();
-        let threads = &tracees.processes.get(&pid).filter(|_| !streams.is_empty())?.killed_threads;
-        let memory = ProcessMemory { pid: tid };
-        let waiting: VecDeque<(KilledThread, Vec<StreamInFlush>)> = threads
-            .iter()
-            .map(|thread| (thread.clone(), streams_of_thread(&memory, thread, &streams)))
-            .filter(|(_, streams)| !streams.is_empty())
-            .collect();
-        let mut replays = StreamReplays { running: None, waiting, replayed: Vec::new() };
+        let streams = |of_go: bool| -> Vec<StreamInFlush> {
+            let own = pending.iter().filter(|one| (one.walker == RuntimeId::GO) == of_go);
+            own.filter_map(stream).collect()
+        };
+        let mut replays = StreamReplays::default();
+        replays.add_threads(tracees, pid, tid, &streams(false));
+        let has_own_threads = !streams(true).is_empty();
+        if has_own_threads {
+            replays.add_own_threads(tracees, pid, tid, &streams(true));
+        }
         replays.start_next(tid);
-        replays.running.is_some().then_some(replays)
+        (has_own_threads || replays.running.is_some()).then_some(replays)
+    }
+
+    fn add_threads(&mut self, tracees: &Tracees, pid: u32, tid: u32, streams: &[StreamInFlush]) {
+        let Some(process) = tracees.processes.get(&pid).filter(|_| !streams.is_empty()) else { return };
+        let memory = ProcessMemory { pid: tid };
+        for thread in &process.killed_threads {
+            let streams = streams_of_thread(&memory, thread, streams);
+            if !streams.is_empty() {
+                self.waiting.push_back(ThreadToReplay { thread: thread.clone(), streams, own: None });
+            }
+        }
+    }
+
+    /// Adds the goroutines that were in a flush.
+    fn add_own_threads(&mut self, tracees: &Tracees, pid: u32, tid: u32, streams: &[StreamInFlush]) {
+        let found = tracees.suspended_flushes(pid, tid);
+        self.freed.extend(found.freed);
+        self.unknown.extend(found.unknown);
+        for flush in found.flushes {
+            let is_flushed = |stream: &&StreamInFlush| flush.notes.contains(&stream.note.address);
+            let streams: Vec<StreamInFlush> = streams.iter().filter(is_flushed).copied().collect();
+            if streams.is_empty() {
+                continue;
+            }
+            let own = OwnThread {
+                yield_word: flush.yield_word,
+                write_entries: found.write_entries.clone(),
+                scheduler_entries: found.scheduler_entries.clone(),
+            };
+            match KilledThread::read_any(tid) {
+                Some(base) => {
+                    let thread = base.with_registers(&flush.registers);
+                    self.waiting.push_back(ThreadToReplay { thread, streams, own: Some(own) });
+                }
+                None => self.unknown.extend(streams.iter().map(|one| one.note.address)),
+            }
+        }
     }
 
     fn start_next(&mut self, tid: u32) {
         while self.running.is_none()
-            && let Some((thread, streams)) = self.waiting.pop_front()
+            && let Some(ThreadToReplay { thread, streams, own }) = self.waiting.pop_front()
         {
-            self.running = Replay::start_in_flush(tid, &thread, streams);
+            let of_own_thread = if own.is_some() { streams.clone() } else { Vec::new() };
+            let replay = match own {
+                Some(own) => Replay::start_own_thread(tid, &thread, streams, own),
+                None => Replay::start_in_flush(tid, &thread, streams),
+            };
+            match replay {
+                Some(replay) => self.running = Some((replay, of_own_thread)),
+                None => self.unknown.extend(of_own_thread.iter().map(|one| one.note.address)),
+            }
         }
     }
 
     /// Goes on as far as possible without waiting. Returns whether all replays have ended.
     pub fn poll(&mut self, tid: u32) -> bool {
-        while let Some(replay) = self.running.take() {
+        while let Some((replay, of_own_thread)) = self.running.take() {
             match replay.poll() {
                 ReplayState::Running(replay) => {
-                    self.running = Some(replay);
+                    self.running = Some((replay, of_own_thread));
                     return false;
+                }
+                ReplayState::Ended(None) => {
+                    self.unknown.extend(of_own_thread.iter().map(|one| one.note.address))
                 }
                 ReplayState::Ended(replayed) => self.replayed.extend(replayed),
             }
@@ -73,7 +138,7 @@ impl StreamReplays {
         true
     }
 
-    /// Returns the unwritten bytes of a stream that a replayed thread was inside; None for another stream.
+    /// Returns the unwritten bytes of a stream of a goroutine, or that a replayed thread was inside; None for another stream.
     pub fn unwritten(
         &self,
         tracees: &mut Tracees,
@@ -81,14 +146,40 @@ impl StreamReplays {
         stream: &PendingBytes,
     ) -> Option<UnwrittenStream> {
         let note = stream.note?.address;
-        let replayed = self.replayed.iter().find(|one| one.changed == Some(note))?;
+        if stream.walker == RuntimeId::GO {
+            return Some(self.unwritten_of_goroutine(tracees, pid, stream, note));
+        }
+        let replayed = self.replayed.iter().find(|one| one.end == ReplayEnd::Noted(note))?;
         let written = replayed.writes.iter().filter(|write| write.fd == stream.fd);
         let mut bytes: Vec<u8> = written.flat_map(|write| write.bytes.iter().copied()).collect();
         let pending = tracees.pending_in_memory(pid, replayed).into_iter();
         bytes.extend(pending.filter(|one| one.stream == stream.stream).flat_map(|one| one.bytes));
         let settled = tracees.settled_len(pid, stream.stream, stream.fd, &bytes);
         bytes.drain(..settled);
-        Some(UnwrittenStream { stream: stream.stream, fd: stream.fd, bytes })
+        Some(UnwrittenStream { stream: stream.stream, fd: stream.fd, bytes, is_unsure: false })
+    }
+
+    fn unwritten_of_goroutine(
+        &self,
+        tracees: &Tracees,
+        pid: u32,
+        of: &PendingBytes,
+        note: u64,
+    ) -> UnwrittenStream {
+        let length = of.bytes.len();
+        let (data, is_freed) = (of.data_address.unwrap_or(0), self.freed.contains(&note));
+        let written = |one: &ReplayedMemory| match one.end {
+            ReplayEnd::Noted(address) if address == note => Some(length),
+            ReplayEnd::NextWrite(fd, address) if fd == of.fd => {
+                address.checked_sub(data).map(|before| before as usize).filter(|before| *before < length)
+            }
+            _ => None,
+        };
+        let written = if is_freed { length } else { self.replayed.iter().find_map(written).unwrap_or(0) };
+        let mut bytes = of.bytes[written..].to_vec();
+        let settled = tracees.settled_len(pid, of.stream, of.fd, &bytes);
+        bytes.drain(..settled);
+        UnwrittenStream { stream: of.stream, fd: of.fd, bytes, is_unsure: self.unknown.contains(&note) }
     }
 }
 

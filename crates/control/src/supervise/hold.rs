@@ -1,9 +1,11 @@
 //! Stops all threads of a process for a moment, and resumes them.
 
+use weir_model::trace::RuntimeId;
 use weir_sys::clock::now_ns;
+use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
-use super::interruptible::can_interrupt;
+use super::interruptible::{can_interrupt, is_poll_of_go};
 use super::tracee::TraceeState;
 use super::tracees::Tracees;
 
@@ -35,8 +37,26 @@ impl Tracees {
             _ if thread.exiting => true,
             TraceeState::Stopped => true,
             TraceeState::GroupStopped => false,
-            TraceeState::Running => can_interrupt(pid, tid),
+            TraceeState::Running => can_interrupt(pid, tid, self.is_go(pid)),
         }
+    }
+
+    /// Makes a stopped thread repeat the call that the stop has ended with EINTR, see
+    /// [`weir_sys::ptrace::repeat::RepeatedCall`]. The scheduler of Go goes on without it, and keeps its time.
+    pub(super) fn repeat_call(&mut self, tid: u32) {
+        let is_go = self.threads.get(&tid).is_some_and(|thread| self.is_go(thread.pid));
+        let polls = |call: SyscallRegisters| is_poll_of_go(call.number, &call.args);
+        if is_go && registers::current_syscall(tid).is_some_and(polls) {
+            return;
+        }
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.repeated_call.repeat(tid);
+        }
+    }
+
+    fn is_go(&self, pid: u32) -> bool {
+        let walkers = self.processes.get(&pid).map(|process| &process.walkers);
+        walkers.is_some_and(|walkers| walkers.iter().any(|walker| walker.runtime() == RuntimeId::GO))
     }
 
     fn request_stop(&mut self, tid: u32) {
@@ -86,7 +106,7 @@ impl Tracees {
             let requested = self.threads.get_mut(&tid).filter(|thread| thread.stop_requested && !queued);
             if let Some(thread) = requested.filter(|thread| thread.state == TraceeState::Stopped) {
                 thread.stop_requested = false;
-                thread.repeated_call.repeat(tid);
+                self.repeat_call(tid);
                 self.resume(tid, 0);
             }
         }

@@ -14,15 +14,24 @@ const LONG_TIMEOUT_MS: i32 = 1000;
 
 /// Tells whether a thread can be stopped unnoticed. A thread that blocks in a write is left alone: its bytes are on
 /// their way.
-pub(super) fn can_interrupt(pid: u32, tid: u32) -> bool {
+pub(super) fn can_interrupt(pid: u32, tid: u32, is_go: bool) -> bool {
     let restarts = match proc::thread_state(tid) {
         proc::ThreadState::Waiting { number, .. } if syscalls::op(number).is_some_and(Op::writes) => {
             return false;
         }
+        proc::ThreadState::Waiting { number, args } if is_go && is_poll_of_go(number, &args) => true,
         proc::ThreadState::Waiting { number, args } => restarts_unchanged(tid, number, &args),
         _ => false,
     };
     restarts || may_interrupt(pid, tid, false)
+}
+
+/// Tells whether a call of a Go program is the poll of its scheduler, which goes on at EINTR and computes the timeout again.
+/// Signals by which the scheduler itself interrupts threads have the same effect.
+pub(super) fn is_poll_of_go(number: i64, args: &[u64; 6]) -> bool {
+    /// The size of `netpoll`'s array.
+    const EVENTS: u64 = 128;
+    number == libc::SYS_epoll_pwait && args[2] == EVENTS && args[4] == 0
 }
 
 /// Tells whether an interrupted call has done nothing and can be made again with the same result.

@@ -5,6 +5,8 @@ use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::ptrace::{self, registers};
 use weir_sys::{executable, proc};
+#[cfg(target_arch = "x86_64")]
+use weir_walkers::ThreadRegisters;
 
 use super::event_loop::{DeferredExit, Supervisor};
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
@@ -143,6 +145,8 @@ impl Supervisor {
         let Some(process) = self.tracees.processes.get_mut(&pid) else { return self.tracees.resume(tid, 0) };
         process.last_writes.extend(last_write);
         #[cfg(target_arch = "x86_64")]
+        process.final_registers.extend(final_registers(tid, killed_thread.as_ref()));
+        #[cfg(target_arch = "x86_64")]
         process.killed_threads.extend(killed_thread);
         process.final_stacks.extend(registers::stack(tid));
         let reports_exit = process.memory_owner == pid && !process.before_exec;
@@ -206,6 +210,17 @@ fn killed_thread(
             call.thread_after_return(thread, *bytes)
         }
         _ => Some(thread),
+    }
+}
+
+/// Returns the registers of a thread that ends with its process; None if it ends alone.
+#[cfg(target_arch = "x86_64")]
+fn final_registers(tid: u32, killed: Option<&KilledThread>) -> Option<ThreadRegisters> {
+    let ends_alone = || ptrace::registers(tid).is_none_or(|one| one.orig_rax as i64 == libc::SYS_exit);
+    match killed {
+        Some(thread) => Some(thread.thread_registers()),
+        None if ends_alone() => None,
+        None => Some(KilledThread::read_any(tid)?.thread_registers()),
     }
 }
 

@@ -29,7 +29,8 @@ impl Supervisor {
         thread.state = TraceeState::Stopped;
         // The kernel reports a requested stop as whichever stop comes first, such as the exit of the interrupted call.
         if std::mem::take(&mut thread.stop_requested) {
-            thread.repeated_call.repeat(tid);
+            self.tracees.repeat_call(tid);
+            let Some(thread) = self.tracees.threads.get_mut(&tid) else { return };
             // The kernel drops a request at the entry of a call, but still ends the call with EINTR. A second request brings
             // a stop at which the call can be repeated.
             thread.stop_requested = ptrace::at_syscall_entry(tid) && ptrace::interrupt(tid).is_ok();
@@ -39,7 +40,7 @@ impl Supervisor {
             (signal, 0) => {
                 // Without a tracer an ignored signal is not delivered and ends no call.
                 if has_interrupted_call(tid) && proc::ignores(tid, signal) {
-                    thread.repeated_call.repeat(tid);
+                    self.tracees.repeat_call(tid);
                 }
                 self.tracees.resume(tid, signal);
             }

@@ -70,6 +70,9 @@ pub(crate) struct TracedProcess {
     /// The threads that were killed, in their exit stop.
     #[cfg(target_arch = "x86_64")]
     pub killed_threads: Vec<crate::rescue::killed_thread::KilledThread>,
+    /// The registers of all threads that ended with the process, in their exit stop.
+    #[cfg(target_arch = "x86_64")]
+    pub final_registers: Vec<weir_walkers::ThreadRegisters>,
 }
 
 impl TracedProcess {
@@ -92,6 +95,8 @@ impl TracedProcess {
             final_stacks: Vec::new(),
             #[cfg(target_arch = "x86_64")]
             killed_threads: Vec::new(),
+            #[cfg(target_arch = "x86_64")]
+            final_registers: Vec::new(),
         }
     }
 
@@ -102,6 +107,11 @@ impl TracedProcess {
         self.inherited_bytes.clear();
         self.last_writes.clear();
         self.final_stacks.clear();
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.killed_threads.clear();
+            self.final_registers.clear();
+        }
     }
 
     /// Tells whether the last walker search came after the loader, as far as the image's age tells.

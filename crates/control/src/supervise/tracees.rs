@@ -10,6 +10,8 @@ use weir_sys::proc;
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
+#[cfg(target_arch = "x86_64")]
+use weir_walkers::SuspendedFlushes;
 use weir_walkers::{PENDING_MOST, PendingBytes, Walker, WriteEpoch};
 
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
@@ -97,6 +99,16 @@ impl Tracees {
             self.add_limitation(format!("{}: {text}", proc::label(pid)));
         }
         pending.streams.into_iter().filter(|one| !one.found_by_search || one.data_address.is_some()).collect()
+    }
+
+    /// Returns the flushes of a dead process's own threads, after [`Tracees::final_pending`].
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn suspended_flushes(&self, pid: u32, tid: u32) -> SuspendedFlushes {
+        let Some(process) = self.processes.get(&pid) else { return SuspendedFlushes::default() };
+        let memory = ProcessMemory { pid: tid };
+        let mut walkers = process.walkers.iter();
+        let found = walkers.find_map(|one| one.suspended_flushes(&memory, &process.final_registers));
+        found.unwrap_or_default()
     }
 
     /// Tells the walkers of a process which writes it has made.

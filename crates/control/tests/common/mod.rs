@@ -32,7 +32,7 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// Compiles tests/programs/`source`, in C, C++ or Rust. Without the compiler it notes the skipped test and returns None.
+/// Compiles tests/programs/`source`, in C, C++, Rust or Go. Without the compiler it notes the skipped test and returns None.
 pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<PathBuf> {
     let (stem, language) = source.split_once('.').expect("a file name");
     let flags: &[&str] = match language {
@@ -43,7 +43,12 @@ pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<
     let program = folder.join(format!("{stem}-{}", build.name));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let mut command = Command::new(build.compiler);
-    match command.args(flags).arg(&program).arg(file).args(build.flags).status() {
+    if language == "go" {
+        command.arg("build").args(build.flags).arg("-o").arg(&program).arg(file);
+    } else {
+        command.args(flags).arg(&program).arg(file).args(build.flags);
+    }
+    match command.status() {
         Ok(status) => assert!(status.success(), "{command:?}"),
         Err(why) => {
             skip(test, &format!("{}: {why}", build.compiler));
@@ -68,6 +73,12 @@ pub const RUST_BUILDS: [Build; 2] = [
         compiler: "rustc",
         flags: &["-O", "-Cpanic=abort", "-Clto=fat", "-Ccodegen-units=1"],
     },
+];
+
+/// The kinds of Go programs that the supervisor must work for.
+pub const GO_BUILDS: [Build; 2] = [
+    Build { name: "go", compiler: "go", flags: &[] },
+    Build { name: "go-stripped", compiler: "go", flags: &["-ldflags=-s -w", "-buildmode=pie"] },
 ];
 
 /// Notes a test that this machine cannot run in the file $WEIR_SKIPS.

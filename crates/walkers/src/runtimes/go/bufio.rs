@@ -27,6 +27,8 @@ impl BufioType {
     }
 }
 
+/// Offset of the number of pending bytes in a Writer.
+pub(super) const PENDING_COUNT: usize = 40;
 /// The size up to the last field that is used, `end` of a Scanner.
 const OBJECT_BYTES: usize = 96;
 /// Offset of the descriptor in `poll.FD`, after the lock.
@@ -71,7 +73,7 @@ impl BufioValidator<'_> {
 
     /// Reads a Writer: err, buf, n, wr.
     fn writer(&self, object: &[u8]) -> Option<StreamBuffer> {
-        let (buffer, pending) = (slice(object, 16)?, word(object, 40));
+        let (buffer, pending) = (slice(object, 16)?, word(object, PENDING_COUNT));
         let fits = is_interface(object, 0)
             && pending <= buffer.length
             && self.tables.writers.contains(&word(object, 48));
@@ -79,7 +81,11 @@ impl BufioValidator<'_> {
         let mut found = self.buffer(fd, &buffer)?;
         found.pending_bytes = pending;
         found.pending = read_content(self.memory, buffer.data, pending, self.kept)?;
-        Some(StreamBuffer::of(found))
+        // After an error the Writer never writes its bytes. A connection is left to the program, which flushes it.
+        let is_drained = word(object, 0) == 0 && self.tables.file_writer == Some(word(object, 48));
+        let mut stream = StreamBuffer::of(found);
+        stream.data_address = is_drained.then_some(buffer.data);
+        Some(stream)
     }
 
     /// Reads a Reader: buf, rd, r, w, err, lastByte, lastRuneSize.

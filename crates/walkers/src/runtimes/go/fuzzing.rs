@@ -12,7 +12,8 @@ use crate::fuzzing::{BASE, NO_PROCESS};
 pub(crate) fn walk(memory: &dyn Memory, itab: u64) {
     let sections = GoSections { functions: itab, links: (BASE, 512), data: vec![(BASE, 4096)] };
     let found = GoItabs::of(memory, &sections, 0);
-    let made_up = GoItabs { writers: vec![itab], readers: vec![itab.wrapping_add(256)] };
+    let made_up =
+        GoItabs { writers: vec![itab], readers: vec![itab.wrapping_add(256)], file_writer: Some(itab) };
     for tables in found.into_iter().chain([made_up]) {
         let validator =
             BufioValidator { memory, tables: &tables, open_for: &|_, _| true, kept: PENDING_KEPT };

@@ -26,6 +26,8 @@ pub(crate) struct GoItabs {
     pub writers: Vec<u64>,
     /// Itabs of `io.Reader`.
     pub readers: Vec<u64>,
+    /// The itab of `io.Writer` and `*os.File`.
+    pub file_writer: Option<u64>,
 }
 
 /// Types that are a pointer to a pointer to a `poll.FD`. Of other types the descriptor is unknown.
@@ -69,7 +71,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 }
 
 /// Returns the words of `moduledata`.
-fn module(memory: &dyn Memory, parts: &GoSections, bias: u64) -> Option<Vec<u64>> {
+pub(super) fn module(memory: &dyn Memory, parts: &GoSections, bias: u64) -> Option<Vec<u64>> {
     let first = parts.functions.wrapping_add(bias);
     let within = |&(at, bytes): &(u64, u64)| {
         let data = memory.bytes(at.wrapping_add(bias), bytes.min(DATA_MOST) as usize);
@@ -99,7 +101,13 @@ impl TypeNames<'_> {
             };
             all.iter().filter(|(_, table)| known(table)).map(|(at, _)| *at).collect::<Vec<_>>()
         };
-        let found = GoItabs { writers: of(writer), readers: of(reader) };
+        let is_file = |table: &u64| {
+            let its_type = all.iter().find(|(at, _)| at == table).map(|(_, table)| word(table, 8));
+            its_type.is_some_and(|its_type| self.is(its_type, TYPES[0]))
+        };
+        let (writers, readers) = (of(writer), of(reader));
+        let file_writer = writers.iter().copied().find(is_file);
+        let found = GoItabs { writers, readers, file_writer };
         (!found.writers.is_empty() || !found.readers.is_empty()).then_some(found)
     }
 

@@ -2,37 +2,48 @@
 //!
 //! No list leads to the buffers. Each contains a pointer to the itab that makes a file an `io.Writer` or `io.Reader`,
 //! so the walker searches the heap, which also holds the stacks, for that pointer. It accepts an object if its fields
-//! and its descriptor agree. The buffers cannot be drained from outside: the scheduler may have suspended a goroutine
-//! in the middle of a write while all threads wait.
+//! and its descriptor agree.
+//!
+//! Weir never changes a Writer: the scheduler may have suspended a goroutine in the middle of a flush while all threads
+//! wait. It writes the bytes of a Writer over a file ahead of the program, whose own write(2) of them begins at the
+//! buffer's address and is skipped. So the only condition is that the bytes are not written yet. While the program runs,
+//! [`crate::write_epoch`] shows it: a Writer that was seen to grow is not in a flush, and its heap object never moves. A
+//! Writer on a stack moves with it, and leaves a copy that does not grow. At the program's end the goroutines' stacks
+//! show it, see [`suspended`].
 
 mod bufio;
+mod functions;
 pub(crate) mod fuzzing;
 mod itabs;
+mod live_objects;
 mod stacks;
+mod suspended;
 #[cfg(test)]
 mod tests;
 
-use std::cell::{LazyCell, RefCell};
+use std::cell::{Cell, LazyCell, RefCell};
 use std::collections::BTreeSet;
 
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::Walker;
 use crate::candidates::{self, StreamCandidate};
 use crate::copied_memory::STREAMS_MOST;
 use crate::elf_image;
 use crate::heap_search::touched;
 use crate::open_descriptors::OpenDescriptors;
+use crate::pending_bytes::CountWord;
 use crate::runtime_entry::section_contains;
 use crate::search_cache::SearchCache;
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{
     BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry,
-    UnreachedBuffers, WalkerEntry,
+    SuspendedFlushes, ThreadRegisters, UnreachedBuffers, Walker, WalkerEntry, WriteEpoch,
 };
-use bufio::{BufioType, BufioValidator};
+use bufio::{BufioType, BufioValidator, PENDING_COUNT};
+use functions::GoFunctions;
 pub(crate) use itabs::{GoItabs, GoSections};
+use live_objects::{LiveObjects, Use};
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
 
@@ -61,12 +72,20 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     order: 200,
     detection: ProgramDetection::Executable(is_go),
     buffers: BufferAccess::Readable(WalkerEntry { symbols: &[], own_symbols: &[], libraries: &[], detect }),
-    unreached: &[UnreachedBuffers {
-        name: "a bufio.Writer",
-        options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork", "--fix-order"],
-        possible: has_bufio_writer,
-        is_drained: false,
-    }],
+    unreached: &[
+        UnreachedBuffers {
+            name: "a bufio.Writer",
+            options: &["--stdout none", "--stdout line"],
+            possible: has_bufio_writer,
+            is_drained: true,
+        },
+        UnreachedBuffers {
+            name: "a bufio.Writer",
+            options: &["--fix-fork", "--fix-order"],
+            possible: has_bufio_writer,
+            is_drained: false,
+        },
+    ],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,
 };
@@ -90,7 +109,9 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     let go = || {
         let start = process.executable_start()?.start;
         let tables = GoItabs::of(&process.memory, executable.go_parts.as_ref()?, executable.bias(start))?;
-        Some(GoStreams::new(process.pid, tables, executable.symbol_at(elf_image::GOROUTINES, start)))
+        let goroutines = executable.symbol_at(elf_image::GOROUTINES, start);
+        let sections = executable.go_parts.clone().map(|parts| (parts, executable.bias(start)));
+        Some(GoStreams { sections, ..GoStreams::new(process.pid, tables, goroutines) })
     };
     match go() {
         Some(go) => found.add(FIRST, Box::new(go)),
@@ -105,12 +126,26 @@ pub(crate) struct GoStreams {
     tables: GoItabs,
     /// Address of the list of goroutines, if the program has the symbol.
     goroutines: Option<u64>,
+    /// The program's sections and its load bias.
+    sections: Option<(GoSections, u64)>,
     cache: RefCell<SearchCache<BufioType>>,
+    /// The next read examines which objects are in use.
+    is_thorough: Cell<bool>,
+    /// The result of the last such examination, and the Writers that it found.
+    last: RefCell<(LiveObjects, Vec<u64>)>,
 }
 
 impl GoStreams {
     pub fn new(pid: u32, tables: GoItabs, goroutines: Option<u64>) -> GoStreams {
-        GoStreams { pid, tables, goroutines, cache: RefCell::default() }
+        GoStreams {
+            pid,
+            tables,
+            goroutines,
+            sections: None,
+            cache: RefCell::default(),
+            is_thorough: Cell::default(),
+            last: RefCell::default(),
+        }
     }
 
     fn objects(&self, memory: &dyn Memory, validator: &BufioValidator) -> BTreeSet<(u64, BufioType)> {
@@ -127,6 +162,22 @@ impl GoStreams {
         });
         found
     }
+
+    /// Drops the objects that are not in use any more. Those of which it is unknown are not drained.
+    fn keep_used(&self, memory: &dyn Memory, all: &mut Vec<StreamCandidate>) {
+        let objects = candidates::addresses(all);
+        let live = LiveObjects::search(self.pid, memory, self.goroutines, &objects);
+        all.retain_mut(|one| {
+            let is_used = live.use_of(memory, one.at);
+            if is_used != Use::Used {
+                (one.stream.data_address, one.stream.note) = (None, None);
+            }
+            is_used != Use::Freed
+        });
+        let is_drained = |one: &&StreamCandidate| one.stream.note.is_some();
+        let writers = all.iter().filter(is_drained).map(|one| one.at).collect();
+        *self.last.borrow_mut() = (live, writers);
+    }
 }
 
 /// Returns the stream of an object, and whether the object was used.
@@ -137,13 +188,25 @@ fn candidate(
     kind: BufioType,
 ) -> Option<StreamCandidate> {
     let mut stream = validator.stream(at, kind)?;
-    // The field n of a Writer.
-    stream.watch_address = (kind == BufioType::Writer).then_some(at + 40);
+    if kind == BufioType::Writer {
+        let count = at + PENDING_COUNT as u64;
+        stream.watch_address = Some(count);
+        stream.note = stream.data_address.map(|_| CountWord { address: count, when_written: 0 });
+    }
     // The fields r, w and lastByte before the first read.
     let used = |field| memory.u64(at + field) != Some(0);
     let untouched =
         kind == BufioType::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
     Some(StreamCandidate { at, untouched, stream })
+}
+
+/// Tells whether a buffer looks as one into which only its pending bytes were ever put: zeros follow them. The buffer of a
+/// Writer that was dropped may be in use for something else.
+fn is_fresh(memory: &dyn Memory, one: &StreamCandidate) -> bool {
+    let Buffer { address, buffer_bytes, pending_bytes, ref pending, .. } = one.stream.buffer;
+    let room = buffer_bytes - pending_bytes;
+    let rest = memory.bytes(address + pending_bytes, room as usize);
+    rest.len() as u64 == room && rest.iter().all(|byte| *byte == 0) && pending.last() != Some(&0)
 }
 
 impl Walker for GoStreams {
@@ -157,14 +220,31 @@ impl Walker for GoStreams {
         let validator = BufioValidator { memory, tables: &self.tables, open_for: &open_for, kept };
         let mut cache = self.cache.borrow_mut();
         let objects = cache.objects(|| self.objects(memory, &validator));
-        let candidates_now: Vec<StreamCandidate> =
+        let mut candidates_now: Vec<StreamCandidate> =
             objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind)).collect();
-        cache.record(self.pid, &candidates_now, |_| false);
+        if self.is_thorough.take() && !candidates_now.is_empty() {
+            self.keep_used(memory, &mut candidates_now);
+        }
+        let is_first = |one: &StreamCandidate, none_yet: bool| {
+            (none_yet || descriptors.is_unwritten(one.stream.buffer.fd)) && is_fresh(memory, one)
+        };
+        cache.record(self.pid, &candidates_now, is_first);
+        let is_unwritten = |one: &&StreamCandidate| cache.are_unwritten(one.at);
+        let unwritten: BTreeSet<u64> = candidates_now
+            .iter()
+            .filter(is_unwritten)
+            .filter_map(|one| Some(one.stream.note?.address))
+            .collect();
         let used = LazyCell::new(|| stacks::read(memory, self.goroutines));
-        candidates::resolve(candidates_now, |one, all| {
+        let mut found = candidates::resolve(candidates_now, |one, all| {
             let all = candidates::addresses(all);
             stacks::is_stale(one.at, &all, &used) || cache.is_stale_copy(one.at, &all)
-        })
+        });
+        for one in &mut found {
+            one.unwritten = one.note.is_some_and(|note| unwritten.contains(&note.address));
+            one.data_address = one.note.and(one.data_address);
+        }
+        found
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
@@ -173,14 +253,31 @@ impl Walker for GoStreams {
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
         Some(Box::new(GoStreams {
-            pid: child,
-            tables: self.tables.clone(),
-            goroutines: self.goroutines,
+            sections: self.sections.clone(),
             cache: self.cache.clone(),
+            ..GoStreams::new(child, self.tables.clone(), self.goroutines)
         }))
     }
 
+    fn note_writes(&self, epoch: &WriteEpoch) {
+        self.cache.borrow_mut().note_writes(epoch);
+    }
+
+    fn suspended_flushes(
+        &self,
+        memory: &dyn Memory,
+        threads: &[ThreadRegisters],
+    ) -> Option<SuspendedFlushes> {
+        let functions = self
+            .sections
+            .as_ref()
+            .and_then(|(sections, bias)| GoFunctions::read(memory, &itabs::module(memory, sections, *bias)?));
+        let (live, writers) = &*self.last.borrow();
+        Some(suspended::find(memory, functions.as_ref(), live, threads, writers))
+    }
+
     fn search_again(&self) {
+        self.is_thorough.set(true);
         self.cache.borrow_mut().invalidate();
     }
 }

@@ -21,7 +21,7 @@ fn writer() -> Vec<u64> {
 }
 
 fn tables() -> GoItabs {
-    GoItabs { writers: vec![0x5000], readers: vec![0x5100] }
+    GoItabs { writers: vec![0x5000], readers: vec![0x5100], file_writer: Some(0x5000) }
 }
 
 fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {

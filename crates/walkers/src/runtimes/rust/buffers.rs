@@ -90,7 +90,9 @@ impl Walker for RustBuffers {
         let used = objects.iter().filter(|(at, _)| is_used(*at));
         let candidates_now: Vec<StreamCandidate> =
             used.filter_map(|&(at, number)| validator.candidate(at, &self.layouts.all[number])).collect();
-        let is_first = |one: &StreamCandidate| !self.forked && descriptors.is_unwritten(one.stream.buffer.fd);
+        let is_first = |one: &StreamCandidate, none_yet: bool| {
+            none_yet || !self.forked && descriptors.is_unwritten(one.stream.buffer.fd)
+        };
         cache.record(self.pid, &candidates_now, is_first);
         let drainable = Drainable { layouts: &self.layouts, memory, stacks: &stacks, cache: &cache };
         let (sure, unwritten) = (drainable.buffers(&candidates_now), drainable.unwritten(&candidates_now));

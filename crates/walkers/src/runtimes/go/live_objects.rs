@@ -1,0 +1,131 @@
+//! Which objects are in use: variables, objects on the stacks of goroutines, and allocated objects of the heap. An object
+//! elsewhere is in memory that was freed, for example a stack that has grown or ended.
+
+use weir_sys::maps::{MappedRegion, MappingKind};
+use weir_sys::memory::Memory;
+
+use super::stacks::{self, Goroutine};
+use crate::copied_memory::{int, structure, word};
+use crate::heap_search::touched_part;
+
+/// The page of Go's heap.
+const PAGE: u64 = 8192;
+/// Bounds the size of a span.
+const PAGES_MOST: u64 = 1 << 20;
+/// Offset of `startAddr` in `mspan`, and the size up to `limit`.
+const SPAN_START: u64 = 24;
+const SPAN_BYTES: usize = 160;
+/// The distance from the state of a span to the size of its objects, and the state of a span with objects. A span that
+/// was freed keeps its other fields.
+const STATE_BEFORE_SIZE: usize = 5;
+const IN_USE: u8 = 1;
+/// Bounds the time of the search.
+const SEARCH_MOST: u64 = 256 << 20;
+
+/// Whether an object is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Used,
+    Freed,
+    Unknown,
+}
+
+/// The goroutines and the spans of a process.
+#[derive(Debug, Default)]
+pub(super) struct LiveObjects {
+    pub goroutines: Vec<Goroutine>,
+    /// All goroutines are known.
+    pub is_complete: bool,
+    spans: Vec<u64>,
+    variables: Vec<(u64, u64)>,
+    /// The code of the vDSO, which uses another stack although the goroutine goes on.
+    vdso: Vec<(u64, u64)>,
+}
+
+impl LiveObjects {
+    /// Searches the memory for the spans that contain some objects, and for the goroutines if their list is not known.
+    pub fn search(pid: u32, memory: &dyn Memory, list: Option<u64>, objects: &[u64]) -> LiveObjects {
+        let is_variable = |one: &&MappedRegion| one.writable && matches!(one.kind, MappingKind::File(_));
+        let mappings = memory.mappings(pid);
+        let variables = mappings.iter().filter(is_variable).map(|one| (one.start, one.end)).collect();
+        let is_vdso = |one: &&MappedRegion| one.executable && one.kind == MappingKind::Other;
+        let vdso = mappings.iter().filter(is_vdso).map(|one| (one.start, one.end)).collect();
+        let goroutines = stacks::read(memory, list);
+        let mut found = LiveObjects { goroutines, variables, vdso, ..LiveObjects::default() };
+        let is_listed = !found.goroutines.is_empty();
+        let (lowest, highest) = (objects.iter().min(), objects.iter().max());
+        let (lowest, highest) = (lowest.copied().unwrap_or(u64::MAX), highest.copied().unwrap_or(0));
+        let rest = touched_part(pid, memory, 0, SEARCH_MOST, |start, data| {
+            let words = data.as_chunks().0;
+            for (index, value) in words.iter().map(|value| u64::from_le_bytes(*value)).enumerate() {
+                let at = start + 8 * index as u64;
+                if value % PAGE == 0 && value <= highest && value + PAGE * PAGES_MOST > lowest {
+                    let pages = words.get(index + 1).map_or(0, |word| u64::from_le_bytes(*word));
+                    let span = value..value + PAGE * pages.min(PAGES_MOST);
+                    if objects.iter().any(|object| span.contains(object)) {
+                        found.spans.push(at - SPAN_START);
+                    }
+                }
+                if !is_listed && value.checked_add(stacks::OWN_ADDRESS) == Some(at) {
+                    found.goroutines.extend(Goroutine::read(memory, value));
+                }
+            }
+        });
+        found.is_complete = is_listed || rest.is_none();
+        found.goroutines.sort_by_key(|one| one.address);
+        found.goroutines.dedup();
+        found.spans.sort_unstable();
+        found.spans.dedup();
+        found
+    }
+
+    /// Tells whether an address is code of the vDSO.
+    pub fn is_vdso(&self, address: u64) -> bool {
+        self.vdso.iter().any(|(start, end)| (*start..*end).contains(&address))
+    }
+
+    /// Tells whether an object is in use.
+    pub fn use_of(&self, memory: &dyn Memory, object: u64) -> Use {
+        let is_variable = self.variables.iter().any(|(start, end)| (*start..*end).contains(&object));
+        if is_variable || self.goroutines.iter().any(|one| one.has_on_stack(object)) {
+            return Use::Used;
+        }
+        let spans: Vec<Use> =
+            self.spans.iter().filter_map(|span| use_in_span(memory, *span, object)).collect();
+        match spans.as_slice() {
+            [] => Use::Unknown,
+            all if all.contains(&Use::Used) => Use::Used,
+            all if all.contains(&Use::Unknown) => Use::Unknown,
+            _ => Use::Freed,
+        }
+    }
+}
+
+/// Tells whether a span has an object allocated; None if there is no span at this address, or it does not contain the
+/// object. The fields have other sizes and offsets in each version. They must agree with each other: the end is the start
+/// and the number of objects times their size.
+fn use_in_span(memory: &dyn Memory, span: u64, object: u64) -> Option<Use> {
+    let bytes = structure::<SPAN_BYTES>(memory, span)?;
+    let (start, pages) = (word(&bytes, 24), word(&bytes, 32));
+    let offset = object.checked_sub(start).filter(|offset| offset / PAGE < pages)?;
+    let short = |at: usize| int(&bytes, at) as u32 as u64 & 0xffff;
+    // Go 1.22 and later: freeindex and nelems have 2 bytes. Before: 8 bytes.
+    let layouts = [(short(48), short(50), 64), (word(&bytes, 48), word(&bytes, 56), 72)];
+    for (first_free, objects, bits_at) in layouts {
+        let agree = |at: &usize| {
+            let (size, end) = (word(&bytes, *at), word(&bytes, at + 8));
+            let room = size.checked_mul(objects).and_then(|room| start.checked_add(room));
+            objects > 0 && size > 0 && room == Some(end) && (end - start) <= pages * PAGE
+        };
+        let Some(at) = (88..SPAN_BYTES - 8).step_by(8).find(agree) else { continue };
+        if bytes[at - STATE_BEFORE_SIZE] != IN_USE {
+            return None;
+        }
+        let index = offset / word(&bytes, at);
+        let bits = memory.bytes(word(&bytes, bits_at).checked_add(index / 8)?, 1);
+        let is_allocated = index < first_free || bits.first()? >> (index % 8) & 1 == 1;
+        return Some(if index < objects && is_allocated { Use::Used } else { Use::Freed });
+    }
+    // A span of stacks has no objects.
+    Some(if short(50) == 0 { Use::Freed } else { Use::Unknown })
+}
