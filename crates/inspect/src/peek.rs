@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
 use weir_model::trace::Buffer;
 use weir_model::{StreamKind, Untrusted};
-use weir_sys::expendable::{Limits, answer_of, no_answer_text};
+use weir_sys::expendable::{Limits, Rights, answer_of, no_answer_text};
 use weir_sys::memory::ProcessMemory;
 use weir_sys::open_files::{fdinfo, kind_at};
 use weir_sys::proc::{self, ThreadState};
@@ -63,7 +63,8 @@ impl From<AccessProblem> for PeekProblem {
 pub fn peek(pid: u32, full: bool, most: u64) -> Result<Peek, PeekProblem> {
     let preview_bytes = if full { most } else { PREVIEW_BYTES };
     let read = |_: &AtomicBool| serde_json::to_vec(&read(pid, (preview_bytes, most))).unwrap_or_default();
-    let answer = answer_of(read, LIMITS, None).map_err(|_| PeekProblem::no_answer(pid))?;
+    let answer =
+        answer_of(Rights::ReadingOnly, read, LIMITS, None).map_err(|_| PeekProblem::no_answer(pid))?;
     serde_json::from_slice(&answer).map_err(|_| PeekProblem::no_answer(pid))?
 }
 

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::process_cpu_ns;
 use crate::shared_memory::Shared;
-use crate::{proc, process_stat};
+use crate::{proc, process_stat, reading_only};
 
 /// The interval at which a silent child is examined: short for a user.
 const CHECK: Duration = Duration::from_millis(10);
@@ -44,6 +44,15 @@ pub struct Limits {
     pub blocked: Duration,
     /// The whole time; None for no limit.
     pub total: Option<Duration>,
+}
+
+/// The rights of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// All that its parent may do.
+    All,
+    /// Read files and processes, and nothing else: see `reading_only`.
+    ReadingOnly,
 }
 
 /// The reason why a child gave no answer. The child must be dropped.
@@ -97,13 +106,14 @@ pub fn no_answer_text(pid: u32) -> String {
 ///
 /// `work` gets a flag that is set when the caller's `stop` is set. See [`ExpendableChild::start`] for what it may do.
 pub fn answer_of(
+    rights: Rights,
     work: impl FnOnce(&AtomicBool) -> Vec<u8>,
     limits: Limits,
     stop: Option<&AtomicBool>,
 ) -> Result<Vec<u8>, NoAnswer> {
     let mut work = Some(work);
     let serve = |_: &[u8], stop: &AtomicBool| work.take().map(|work| work(stop)).unwrap_or_default();
-    let mut child = ExpendableChild::start(serve).map_err(|_| NoAnswer::Ended)?;
+    let mut child = ExpendableChild::start(rights, serve).map_err(|_| NoAnswer::Ended)?;
     child.ask(&[], limits, stop)
 }
 
@@ -112,14 +122,17 @@ impl ExpendableChild {
     ///
     /// In the child only the calling thread exists, and all descriptors are closed: `serve` must open what it needs, and
     /// must not need another thread of the parent. The child dies with the calling thread.
-    pub fn start(serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>) -> io::Result<ExpendableChild> {
+    pub fn start(
+        rights: Rights,
+        serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>,
+    ) -> io::Result<ExpendableChild> {
         let (socket, child_socket) = UnixStream::pair()?;
         // SAFETY: zero bytes are valid atomics.
         let flags = unsafe { Shared::<SharedFlags>::zeroed() }?;
         let parent = std::process::id();
         // SAFETY: the child calls `serve_requests`, which never returns.
         match unsafe { libc::fork() } {
-            0 => serve_requests(parent, child_socket, &flags, serve),
+            0 => serve_requests((parent, rights), child_socket, &flags, serve),
             pid if pid > 0 => Ok(ExpendableChild { pid: pid as u32, socket, flags }),
             _ => Err(io::Error::last_os_error()),
         }
@@ -218,12 +231,15 @@ fn is_runnable(pid: u32) -> bool {
 
 /// Answers requests until the parent has gone.
 fn serve_requests(
-    parent: u32,
+    (parent, rights): (u32, Rights),
     mut socket: UnixStream,
     flags: &Shared<SharedFlags>,
     mut serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>,
 ) -> ! {
     isolate(parent, &socket);
+    if rights == Rights::ReadingOnly {
+        reading_only::restrict();
+    }
     OWN_FLAGS.store(flags.address(), Relaxed);
     // A panic must not unwind into the parent's frames.
     let _ended = catch_unwind(AssertUnwindSafe(|| {
@@ -310,7 +326,7 @@ mod tests {
             count += 1;
             [request, &[count]].concat()
         };
-        let mut child = ExpendableChild::start(serve).expect("a child");
+        let mut child = ExpendableChild::start(Rights::All, serve).expect("a child");
         assert_eq!(child.ask(b"a", LIMITS, None), Ok(b"a\x01".to_vec()));
         let long = vec![7; 1 << 20];
         let answer = child.ask(&long, LIMITS, None).expect("an answer");
@@ -319,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_child_that_blocks_is_abandoned() {
-        let blocked = answer_of(|_| (block(), vec![1]).1, LIMITS, None);
+        let blocked = answer_of(Rights::All, |_| (block(), vec![1]).1, LIMITS, None);
         assert_eq!(blocked, Err(NoAnswer::Blocked));
     }
 
@@ -327,6 +343,7 @@ mod tests {
     fn a_child_that_works_is_late_but_not_blocked() {
         let limits = Limits { total: Some(Duration::from_millis(300)), ..LIMITS };
         let late = answer_of(
+            Rights::All,
             |_| loop {
                 std::hint::black_box(());
             },
@@ -338,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_child_that_panics_or_ends_is_noticed() {
-        assert_eq!(answer_of(|_| panic!("in the child"), LIMITS, None), Err(NoAnswer::Ended));
+        assert_eq!(answer_of(Rights::All, |_| panic!("in the child"), LIMITS, None), Err(NoAnswer::Ended));
     }
 
     #[test]
@@ -349,7 +366,7 @@ mod tests {
             }
             vec![1]
         };
-        assert_eq!(answer_of(work, LIMITS, Some(&AtomicBool::new(true))), Ok(vec![1]));
+        assert_eq!(answer_of(Rights::All, work, LIMITS, Some(&AtomicBool::new(true))), Ok(vec![1]));
     }
 
     #[test]
@@ -358,13 +375,13 @@ mod tests {
             critical(|| std::thread::sleep(5 * LIMITS.blocked));
             vec![1]
         };
-        assert_eq!(answer_of(work, LIMITS, None), Ok(vec![1]));
+        assert_eq!(answer_of(Rights::All, work, LIMITS, None), Ok(vec![1]));
     }
 
     #[test]
     fn a_child_keeps_no_descriptor_open() {
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
-        let child = ExpendableChild::start(|_, _| Vec::new()).expect("a child");
+        let child = ExpendableChild::start(Rights::All, |_, _| Vec::new()).expect("a child");
         let mut child = child;
         assert_eq!(child.ask(&[], LIMITS, None), Ok(Vec::new()));
         drop(writer);

@@ -26,6 +26,7 @@ pub mod proc;
 pub mod process_access;
 pub mod process_stat;
 pub mod ptrace;
+mod reading_only;
 pub mod seccomp;
 pub mod seccomp_copy;
 mod shared_memory;

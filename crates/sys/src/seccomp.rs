@@ -24,9 +24,9 @@ const STOP: u32 = libc::SECCOMP_RET_TRACE | MARK as u32;
 const PASS: u32 = libc::SECCOMP_RET_ALLOW;
 
 /// The offset of `nr` in struct seccomp_data (linux/seccomp.h).
-const NUMBER_OFFSET: u32 = 0;
+pub(crate) const NUMBER_OFFSET: u32 = 0;
 /// The offset of `arch` in struct seccomp_data.
-const ARCH_OFFSET: u32 = 4;
+pub(crate) const ARCH_OFFSET: u32 = 4;
 
 /// The lowest number of x32 calls (__X32_SYSCALL_BIT of asm/unistd.h).
 #[cfg(target_arch = "x86_64")]
@@ -128,11 +128,11 @@ fn verdict(stops: bool) -> sock_filter {
     statement(libc::BPF_RET | libc::BPF_K, if stops { STOP } else { PASS })
 }
 
-fn statement(code: u32, k: u32) -> sock_filter {
+pub(crate) fn statement(code: u32, k: u32) -> sock_filter {
     sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
-fn jump(how: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+pub(crate) fn jump(how: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code: (libc::BPF_JMP | how | libc::BPF_K) as u16, jt, jf, k }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_model::flush::FlushedProcess;
-use weir_sys::expendable::{Limits, answer_of, no_answer_text};
+use weir_sys::expendable::{Limits, Rights, answer_of, no_answer_text};
 use weir_sys::proc;
 use weir_sys::process_access::AccessProblem;
 
@@ -59,7 +59,7 @@ impl DrainedProcess {
         let work = |stop: &AtomicBool| {
             serde_json::to_vec(&drain_directly(pid, most, wait, stop)).unwrap_or_default()
         };
-        let answer = answer_of(work, LIMITS, Some(stop)).ok();
+        let answer = answer_of(Rights::All, work, LIMITS, Some(stop)).ok();
         let answer = answer.and_then(|answer| serde_json::from_slice::<DrainAnswer>(&answer).ok());
         match answer {
             Some((flushed, has_ended, is_unknown)) => {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::Untrusted;
 use weir_model::trace::Buffer;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
-use weir_sys::expendable::{ExpendableChild, Limits};
+use weir_sys::expendable::{ExpendableChild, Limits, Rights};
 
 use crate::process_buffers::ProcessBuffers;
 
@@ -128,7 +128,9 @@ impl ProcessReader {
         let request = serde_json::to_vec(request).ok()?;
         if self.child.is_none() {
             let mut known = HashMap::new();
-            self.child = ExpendableChild::start(move |request, _| serve(&mut known, request)).ok();
+            self.child =
+                ExpendableChild::start(Rights::ReadingOnly, move |request, _| serve(&mut known, request))
+                    .ok();
         }
         self.child.as_mut()?.ask(&request, limits, None).ok()
     }
