@@ -1,4 +1,4 @@
-//! What weir can do with the runtimes of Debian 11, 12, 13 and sid, each in a root directory of its own. Prints a table
+//! The abilities of weir for the runtimes of Debian 11, 12, 13 and sid, each in a root directory of its own. Prints a table
 //! and writes target/runtimes.json. Part of `make test-all`. Needs root, mmdebstrap(1) and Debian's packages.
 
 #[path = "runtimes/abilities.rs"]

@@ -1,63 +1,66 @@
 //! Findings of `weir trace` about renamed files: their severity, and whether the directory was synced.
 
 mod common;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::fs;
 use std::path::Path;
 
 use common::{disk_dir, has, is_root, skip, text, weir};
 use serde_json::Value;
-
-fn engines() -> Vec<&'static str> {
-    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
-}
+use trace::engines;
 
 /// Runs `weir trace --exact -- sh -c SCRIPT` and returns the findings about renames: id, severity and file name.
-fn found(dir: &Path, engine: &str, script: &str) -> Vec<(String, String, String)> {
+fn rename_findings(dir: &Path, engine: &str, script: &str) -> Vec<(String, String, String)> {
     let arguments =
         ["trace", "-q", "--exact", "--engine", engine, "--json", "t.json", "--", "sh", "-c", script];
     let output = weir(dir, &arguments).output().expect("weir starts");
     assert!(output.status.success(), "{engine}: {script}: {}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&fs::read(dir.join("t.json")).unwrap()).unwrap();
-    let word = |value: &Value| value.as_str().expect("a word").to_string();
+    let string = |value: &Value| value.as_str().expect("a string").to_string();
     let findings = document["findings"].as_array().expect("findings").iter();
     let mut found: Vec<_> = findings
         .filter(|one| one["id"].as_str().is_some_and(|id| id.starts_with("missing-")))
         .map(|one| {
-            let path = word(&one["path"]);
+            let path = string(&one["path"]);
             let name = path.rsplit('/').next().unwrap_or_default().to_string();
-            (word(&one["id"]), word(&one["severity"]), name)
+            (string(&one["id"]), string(&one["severity"]), name)
         })
         .collect();
     found.sort();
     found
 }
 
-fn one(id: &str, severity: &str, name: &str) -> Vec<(String, String, String)> {
+fn only(id: &str, severity: &str, name: &str) -> Vec<(String, String, String)> {
     vec![(id.into(), severity.into(), name.into())]
 }
 
 #[test]
-fn a_new_file_is_a_hint_and_a_replaced_file_a_warning() {
+fn a_new_file_is_info_and_a_replaced_file_a_warning() {
     let dir = disk_dir();
     let id = "missing-sync-before-rename";
     for engine in engines() {
         fs::write(dir.path().join("old"), "what was there\n").unwrap();
-        let _absent = fs::remove_file(dir.path().join("fresh"));
+        let _ = fs::remove_file(dir.path().join("fresh"));
         assert_eq!(
-            found(dir.path(), engine, "echo a > new; mv new fresh"),
-            one(id, "info", "fresh"),
+            rename_findings(dir.path(), engine, "echo a > new; mv new fresh"),
+            only(id, "info", "fresh"),
             "{engine}"
         );
-        assert_eq!(found(dir.path(), engine, "echo a > new; mv new old"), one(id, "warn", "old"), "{engine}");
+        assert_eq!(
+            rename_findings(dir.path(), engine, "echo a > new; mv new old"),
+            only(id, "warn", "old"),
+            "{engine}"
+        );
         // The program itself looks up the target before it renames.
         fs::create_dir_all(dir.path().join("sub")).unwrap();
-        let _absent = fs::remove_file(dir.path().join("sub/name"));
+        let _ = fs::remove_file(dir.path().join("sub/name"));
         let script = "cd sub; { read x < name; } 2> /dev/null; echo a > new; mv new name";
-        assert_eq!(found(dir.path(), engine, script), one(id, "info", "name"), "{engine}");
+        assert_eq!(rename_findings(dir.path(), engine, script), only(id, "info", "name"), "{engine}");
         assert_eq!(
-            found(dir.path(), engine, script),
-            one(id, "warn", "name"),
+            rename_findings(dir.path(), engine, script),
+            only(id, "warn", "name"),
             "{engine}: the target exists now"
         );
     }
@@ -77,7 +80,7 @@ fn files_of_a_build_are_one_hint() {
             for number in 0..4 {
                 fs::write(dir.path().join(format!("p/m{number}.py")), text.repeat(40)).unwrap();
             }
-            let seen = found(dir.path(), engine, "python3 -m compileall -q -f p");
+            let seen = rename_findings(dir.path(), engine, "python3 -m compileall -q -f p");
             assert_eq!(seen.len(), 1, "{engine}: {text}: {seen:?}");
             let (found, severity, name) = &seen[0];
             assert_eq!((found.as_str(), severity.as_str()), (id, "info"), "{engine}: {text}");
@@ -94,16 +97,17 @@ fn a_directory_is_recognized_by_each_of_its_paths() {
     let dir = disk_dir();
     fs::create_dir(dir.path().join("d")).unwrap();
     std::os::unix::fs::symlink("d", dir.path().join("link")).unwrap();
-    let save = "echo 1 > d/new; sync d/new; mv d/new d/name; ";
+    let atomic_replace = "echo 1 > d/new; sync d/new; mv d/new d/name; ";
     for engine in engines() {
-        for sync in ["sync d", "sync link", "sync link/.", "cd d; sync .", "cd link; sync ../d", "sync -f d"]
+        for sync_command in
+            ["sync d", "sync link", "sync link/.", "cd d; sync .", "cd link; sync ../d", "sync -f d"]
         {
-            let found = found(dir.path(), engine, &format!("{save}{sync}"));
-            assert_eq!(found, [], "{engine}: {sync}");
+            let found = rename_findings(dir.path(), engine, &format!("{atomic_replace}{sync_command}"));
+            assert_eq!(found, [], "{engine}: {sync_command}");
         }
-        for sync in ["true", "sync .", "sync d/name"] {
-            let found = found(dir.path(), engine, &format!("{save}{sync}"));
-            assert_eq!(found, one("missing-dir-sync", "warn", "name"), "{engine}: {sync}");
+        for sync_command in ["true", "sync .", "sync d/name"] {
+            let found = rename_findings(dir.path(), engine, &format!("{atomic_replace}{sync_command}"));
+            assert_eq!(found, only("missing-dir-sync", "warn", "name"), "{engine}: {sync_command}");
         }
     }
 }
@@ -120,7 +124,7 @@ fn a_directory_is_recognized_by_a_bind_mount() {
     let script =
         "unshare -m sh -ec 'mount --bind d other; echo 1 > d/new; sync d/new; mv d/new d/name; sync other'";
     for engine in engines() {
-        assert_eq!(found(dir.path(), engine, script), [], "{engine}");
+        assert_eq!(rename_findings(dir.path(), engine, script), [], "{engine}");
     }
 }
 
@@ -134,6 +138,6 @@ fn a_directory_that_is_synced_a_hundred_times_has_no_finding() {
                   f.flush(); os.fsync(f.fileno()); f.close(); os.rename('new', 'name'); os.fsync(d)\n";
     fs::write(dir.path().join("save.py"), source).unwrap();
     for engine in engines() {
-        assert_eq!(found(dir.path(), engine, "python3 save.py"), [], "{engine}");
+        assert_eq!(rename_findings(dir.path(), engine, "python3 save.py"), [], "{engine}");
     }
 }

@@ -105,14 +105,11 @@ fn mixed_order_is_found_through_two_names() {
 #[test]
 fn the_first_image_of_the_command_is_the_command() {
     let dir = disk_dir();
-    for engine in ["ebpf", "ptrace", "sample"] {
+    for engine in engines().into_iter().chain(["sample"]) {
         let arguments = ["trace", "-q", "--engine", engine, "--json", "t.json", "--timeline", "time.json"];
         let command = ["sh", "-c", "sleep 0.2; exec sleep 0.3"];
         let output = weir(dir.path(), &[&arguments[..], &["--"], &command].concat()).output().unwrap();
-        if output.status.code() == Some(125) {
-            skip("the_first_image_of_the_command_is_the_command", &text(&output.stderr));
-            continue;
-        }
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
         let read = |name: &str| -> Value {
             serde_json::from_slice(&fs::read(dir.path().join(name)).unwrap()).unwrap()
         };
@@ -129,14 +126,15 @@ fn the_first_image_of_the_command_is_the_command() {
         let child = &processes[1];
         assert_eq!(images(child).last().map(String::as_str), Some("sleep"), "{engine}: {child}");
         let events = timeline["traceEvents"].as_array().unwrap();
-        let shown = |event: &&Value| event["cat"] == "image";
-        assert_eq!(events.iter().find(shown).unwrap()["name"], "sh", "{engine}");
+        let is_image = |event: &&Value| event["cat"] == "image";
+        assert_eq!(events.iter().find(is_image).unwrap()["name"], "sh", "{engine}");
         assert!(!document.to_string().contains("\"comm\":\"weir\""), "{engine}");
         assert!(events.iter().all(|event| event["name"] != "weir"), "{engine}");
     }
 }
 
-/// Returns how often each call was made and how often it failed, counted by strace.
+/// Runs `script` under strace. Returns for each system call in the list `calls` how often it was made and how often it
+/// failed.
 fn strace(dir: &Path, calls: &str, script: &str) -> BTreeMap<String, (u64, u64)> {
     let arguments = ["-f", "-qq", "-e", &format!("trace={calls}"), "-e", "signal=none", "-o", "s.log"];
     let status = Command::new("strace").args(arguments).args(["sh", "-c", script]).current_dir(dir).status();
@@ -161,7 +159,7 @@ fn calls_that_move_no_bytes_are_counted_as_by_strace() {
     }
     let dir = disk_dir();
     let calls = "openat,close,dup2,lseek,unlinkat,fsync,pipe2,renameat2";
-    // Opens missing files, seeks in a pipe, and runs one process after the other.
+    // Opens missing files, seeks in a pipe (ESPIPE), and runs a pipeline.
     let script = "for f in 1 2 3 4 5; do true < missing$f; done 2> errors; tail -c 1 errors > last; \
                   cat errors | tail -c 1 > last; dd if=errors of=copy conv=fsync status=none; rm copy last errors; true";
     let expected = strace(dir.path(), calls, script);
@@ -194,13 +192,13 @@ fn each_of_many_seeks_is_counted() {
     fs::write(dir.path().join("in"), vec![b'x'; 1 << 16]).unwrap();
     let script = "python3 -S -c 'import os\nf = os.open(\"in\", os.O_RDWR)\nfor i in range(1000):\n  os.lseek(f, i, 0); os.read(f, 1); \
                   os.write(f, b\"y\")' ";
-    let script = script.replace("\\n", "\n");
     let mut seeks = Vec::new();
     for engine in engines() {
-        let (_, document) = trace(dir.path(), engine, &[], &script);
+        let (_, document) = trace(dir.path(), engine, &[], script);
         let of_python = list(&document, "other_calls").iter().filter(|one| one["call"] == "lseek");
         seeks.push(of_python.map(|one| one["calls"].as_u64().unwrap()).sum::<u64>());
     }
+    // 1,000 by the loop; the others by the start of Python.
     assert!(seeks.iter().all(|&count| (1000..1100).contains(&count)), "{seeks:?}");
     assert!(seeks.windows(2).all(|pair| pair[0] == pair[1]), "the engines agree: {seeks:?}");
 }
@@ -342,7 +340,7 @@ int main(void)
     return 0;
 }"#;
 
-/// With very many calls weir does not read the clock at each; the sums and the time of the last call are exact anyway.
+/// weir does not read the clock at every call of a fast loop. The sums and the time of the last call are still exact.
 #[test]
 fn a_fast_loop_has_exact_sums_and_an_exact_end() {
     let dir = disk_dir();
@@ -353,7 +351,7 @@ fn a_fast_loop_has_exact_sums_and_an_exact_end() {
         assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
         let printed: Vec<u64> =
             text(&output.stdout).split_whitespace().map(|word| word.parse().unwrap()).collect();
-        let [rounds, micros] = printed[..] else { panic!("{engine}: {printed:?}") };
+        let [iterations, micros] = printed[..] else { panic!("{engine}: {printed:?}") };
         let timeline: Value =
             serde_json::from_slice(&fs::read(dir.path().join("time.json")).unwrap()).unwrap();
         for name in ["/dev/null", "/dev/zero"] {
@@ -362,7 +360,7 @@ fn a_fast_loop_has_exact_sums_and_an_exact_end() {
                 stream["sizes"].as_object().unwrap().values().map(|calls| calls.as_u64().unwrap()).collect();
             assert_eq!(
                 (stream["calls"].as_u64().unwrap(), stream["bytes"].as_u64().unwrap(), sizes),
-                (4 * rounds, 6 * rounds, vec![rounds, rounds, 2 * rounds]),
+                (4 * iterations, 6 * iterations, vec![iterations, iterations, 2 * iterations]),
                 "{engine}: {stream}"
             );
             let ends = list(&timeline, "traceEvents")

@@ -1,4 +1,4 @@
-//! Compiles the measured loops and generates the table of methods from their file names, so that a new method is one
+//! Compiles the methods (measured loops in C) and generates their table from the file names, so that a new method is one
 //! new file in methods/.
 
 use std::path::{Path, PathBuf};
@@ -18,11 +18,12 @@ fn main() {
         // The measured loops have the same optimisation in every cargo profile.
         .opt_level(2)
         .include("frame")
-        .include(env::var_os("DEP_WEIR_INCLUDE").expect("set by libweir-rs"))
+        .include(env::var_os("DEP_WEIR_INCLUDE").expect("set by the build of crates/libweir"))
         .files(sources("frame"))
         .files(methods)
         .file(table)
         .compile("weir_bench_loops");
+    // Linked statically, the binary runs where no liburing is installed.
     println!("cargo:rustc-link-lib=static=uring");
     println!("cargo:rustc-link-search=native={}", uring_folder().display());
     println!("cargo:rerun-if-env-changed=LIBURING_DIR");
@@ -56,6 +57,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Returns the C source of the table `wb_methods`.
 fn method_table(methods: &[PathBuf]) -> String {
     let names: Vec<_> = methods
         .iter()

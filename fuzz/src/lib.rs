@@ -1,4 +1,4 @@
-//! What all fuzz targets share: the bounds that every input must keep, crafted memory and files, and a mutation that knows
+//! The parts that all fuzz targets share: the bounds that every input must keep, crafted memory and files, and a mutation that knows
 //! words.
 
 mod bounds;

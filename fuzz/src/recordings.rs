@@ -1,4 +1,4 @@
-//! What `weir trace` does with a recording, also one from a file.
+//! The work of `weir trace` on a recording, also one from a file.
 
 use weir_diagnose::{PlannedRun, RunPlanner, RunProposal};
 use weir_model::trace::{BackendKind, Exit, Overhead, Prices, Recording, TraceDocument, TraceResult};

@@ -1,4 +1,4 @@
-/* sharing.c: descriptors that several programs use in turn: one of the programs reads each line, once, and written
+/* sharing.c: descriptors that several programs use in turn: one of them reads each line exactly once, and written
  * bytes are in the order of the writes. Tied streams: a prompt is visible before the program waits for the answer. */
 #include <fcntl.h>
 #include <poll.h>
@@ -15,11 +15,12 @@
 #include "support/check.h"
 #include "support/fake_kernel.h"
 
-enum { LINES = 60 };
+enum { LINES = 60, CALLS_PER_LINE_MOST = 5 }; /* a peek, a read, and what a lock of the shared position takes */
 enum source { A_FILE, A_PIPE, A_SOCKET, A_TERMINAL, SOURCES };
 static const char *const source_names[] = {"file", "pipe", "socket", "terminal"};
 
-/* Makes a line. Some lines exceed what peek_source.c copies at once, except for a terminal. */
+/* Writes line `number` to `to` and returns its length. For sources other than terminals, some lines are longer than what
+ * peek_source.c copies at once. */
 static int line_of(char *to, int number, enum source source)
 {
     int filler = number % 13 == 12 && source != A_TERMINAL ? 5000 : number * 37 % 120;
@@ -29,7 +30,8 @@ static int line_of(char *to, int number, enum source source)
     return length + filler + 1;
 }
 
-/* Returns a descriptor that delivers the lines and then end of file. For all but a file, a child writes them. */
+/* Returns a descriptor that delivers the lines and then end of file. For all but a file, a child writes
+ * them; *writer is its PID, or -1. */
 static int give_lines(enum source source, pid_t *writer)
 {
     char name[] = "/tmp/weir-sharing-XXXXXX", line[6000];
@@ -63,7 +65,7 @@ static int give_lines(enum source source, pid_t *writer)
             if (write(ends[1], line, (size_t)line_of(line, i, source)) < 0)
                 _exit(1);
         if (source == A_TERMINAL) {
-            _exit(write(ends[1], "\004", 1) != 1 || sleep(20)); /* end of file; then it waits to be killed */
+            _exit(write(ends[1], "\004", 1) != 1 || sleep(20)); /* EOF (^D); keeps the terminal open until it is killed */
         }
         _exit(0);
     }
@@ -77,7 +79,7 @@ static bool is_line(const char *text, size_t bytes, int number, enum source sour
     return bytes == (size_t)line_of(expected, number, source) && memcmp(text, expected, bytes) == 0;
 }
 
-/* Lets another program read one line: the shell's read does not read ahead. */
+/* Returns whether `sh` reads line `number`. Its `read` leaves the bytes after the line to others. */
 static bool read_by_shell(int fd, int number, enum source source)
 {
     char is[6000] = "";
@@ -113,7 +115,7 @@ static void lines_in_turn(enum source source, size_t buffer_bytes)
         char *record;
         ssize_t got;
         if (random_below(&r, 3) == 0) {
-            weir_flush(s); /* fork(3) does so, too */
+            weir_flush(s); /* optional: the handler of fork flushes, too */
             if (!check(read_by_shell(fd, i, source), "the shell did not read line %d", i))
                 break;
             continue;
@@ -141,8 +143,7 @@ static void calls_per_line(enum source source)
     char *record;
     struct weir_options options = {.flags = WEIR_SHARE};
     weir_fdopen(&s, fd, &options);
-    waitpid(writer, NULL, WNOHANG);
-    sleep_seconds(0.2); /* until it is full, or all is written */
+    sleep_seconds(0.2); /* until the source is full, or the child has written everything */
     fake_install();
     fake_forget();
     while (weir_getrec(s, &record) > 0)
@@ -150,7 +151,7 @@ static void calls_per_line(enum source source)
     uint64_t calls = fake_count();
     fake_remove();
     printf("  %.1f calls per line\n", (double)calls / count);
-    check(count == LINES && calls <= (uint64_t)LINES * 5, "%d lines, %llu calls", count, (unsigned long long)calls);
+    check(count == LINES && calls <= (uint64_t)LINES * CALLS_PER_LINE_MOST, "%d lines, %llu calls", count, (unsigned long long)calls);
     weir_close(s);
     waitpid(writer, NULL, 0);
 }
@@ -183,7 +184,8 @@ static void written_in_turn(void)
 
 /* ---- tied streams ---- */
 
-static bool can_read(int fd, const char *text)
+/* Returns whether fd delivers the text within 5 s. */
+static bool delivers(int fd, const char *text)
 {
     char is[200];
     size_t all = 0;
@@ -214,8 +216,8 @@ static void prompt_on_a_terminal(void)
         weir_printf(weir_stdout(), "hello, %.*s", (int)got, record);
         exit(0);
     }
-    check(can_read(master, "name? "), "no prompt");
-    check(write(master, "you\n", 4) == 4 && can_read(master, "you\r\nhello, you\r\n"), "no answer");
+    check(delivers(master, "name? "), "no prompt");
+    check(write(master, "you\n", 4) == 4 && delivers(master, "you\r\nhello, you\r\n"), "no answer");
     waitpid(child, &status, 0);
     check(status == 0, "the child ended with %x", (unsigned)status);
     close(master);

@@ -1,4 +1,4 @@
-//! What weir can do with one runtime of a release: a program with pending bytes, and each verb on it.
+//! The abilities of weir for one runtime of a release: a program with pending bytes, and each verb on it.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! What the program must do beside the chosen way, and which figures were not measured.
+//! Sentences below the choices: the duties of the program, and the limits of the figures.
 
 use weir_model::Size;
 use weir_model::advise::{AdviceHost, AdvicePrices, AdviceQuestion, AllowedLoss, Medium, SyncPoint};
@@ -8,13 +8,13 @@ use weir_model::number::about_bytes;
 use crate::predict::{ASSUMED_SYNC_BYTES, FLASH_PAGE_BYTES};
 use crate::rank::Judged;
 
-/// Beginning of the sentence that the prices are those of another medium.
+/// The begin of the sentence which warns that the prices come from another medium.
 pub const MEDIUM_DIFFERS: &str = "The prices are those of";
-/// A log of more bytes a day needs rotation: a year of it would fill a small card of 8 GB.
+/// For a log that grows faster a note recommends rotation: in a year it would fill a card of 8 GB.
 const ROTATE_BYTES_PER_DAY: f64 = 20e6;
 const DAY_S: f64 = 86_400.0;
 
-/// Returns sentences about figures that were not measured in the directory.
+/// Returns the assumptions behind the figures and their limits.
 pub fn assumptions(question: &AdviceQuestion, host: &AdviceHost, prices: &AdvicePrices) -> Vec<String> {
     let mut all = Vec::new();
     if question.medium != host.medium {
@@ -37,25 +37,25 @@ pub fn assumptions(question: &AdviceQuestion, host: &AdviceHost, prices: &Advice
             true => format!("; assumed: the medium programs pages of {}", Size(FLASH_PAGE_BYTES as u64)),
             false => "; assumed: the medium programs pages of 4 KiB".into(),
         };
-        all.push(format!("{sync}{page}. What the medium moves inside of itself comes on top."));
+        all.push(format!("{sync}{page}. Copies that the medium makes internally are not included."));
     }
     if !question.lang.has_libweir() {
         all.push(format!(
-            "The calls were timed in C. In {} the interpreter's or runtime's own time comes on top.",
+            "The calls were timed in C. In {} the interpreter's or runtime's own time is not included.",
             question.lang.text()
         ));
     }
     if host.medium != Medium::Ram {
         all.push(format!(
-            "The kernel keeps written bytes up to {} (vm.dirty_expire_centisecs and vm.dirty_writeback_centisecs).",
+            "Without a sync, written bytes stay in the page cache for up to {} (vm.dirty_expire_centisecs and vm.dirty_writeback_centisecs).",
             format_seconds(host.writeback_s)
         ));
     }
-    all.push("The rate is steady. A burst can fill a buffer faster than the figures say.".into());
+    all.push("Assumed: the rate is constant. A burst can fill a buffer faster than the figures say.".into());
     all
 }
 
-/// Returns what the program must do whatever way it takes.
+/// Returns what the program must do if it uses the first choice.
 pub fn notes(question: &AdviceQuestion, prices: &AdvicePrices, first: &Judged) -> Vec<String> {
     let way = &first.way;
     let mut all: Vec<String> = Vec::new();
@@ -67,9 +67,9 @@ pub fn notes(question: &AdviceQuestion, prices: &AdvicePrices, first: &Judged) -
         ));
     }
     if way.gathers() {
-        all.push("Before fork(2), flush: both processes would write the buffer. Before exec(2) and _exit(2), flush: they drop it.".into());
+        all.push("Flush before fork(2), or both processes write the buffer. Flush before execve(2) and _exit(2), or it is lost.".into());
     } else {
-        all.push("fork(2), exec(2) and _exit(2) need no flush: no byte waits in the program.".into());
+        all.push("fork(2), execve(2) and _exit(2) need no flush: no bytes are pending.".into());
     }
     if question.sharers > 1 {
         all.push("Open the file with O_APPEND and write whole records with one call each, as the code does; otherwise writers overwrite or tear each other's records.".into());
@@ -83,7 +83,7 @@ pub fn notes(question: &AdviceQuestion, prices: &AdvicePrices, first: &Judged) -
     }
     match way.sync {
         SyncPoint::None if question.loss == AllowedLoss::Buffer => {
-            all.push("If the finished file must survive a power cut, one fsync(2) before close(2), and one of its directory, is enough.".into());
+            all.push("If the finished file must survive a power cut, call fsync(2) before close(2), and once on its directory.".into());
         }
         SyncPoint::None => {}
         _ => all.push(
@@ -93,7 +93,7 @@ pub fn notes(question: &AdviceQuestion, prices: &AdvicePrices, first: &Judged) -
     }
     if question.loss != AllowedLoss::None {
         all.push(
-            "After a power cut the file may end with a torn record or with NULs: a reader must skip it."
+            "After a power cut the file may end with a torn record or with NULs: readers must skip both."
                 .into(),
         );
     }

@@ -76,7 +76,7 @@ static int flush_buffer(void)
 %end
 %if timer
 /* Writes what is pending, and with a sync forces it to the device. The timer calls this. */
-int log_tick(void)
+static int sync_log(void)
 {
     int result = 0;
     pthread_mutex_lock(&log_lock);
@@ -112,7 +112,7 @@ static void *run_timer(void *unused)
         while (!log_stopped && pthread_cond_timedwait(&log_stop, &log_lock, &next) != ETIMEDOUT)
             ;
         pthread_mutex_unlock(&log_lock);
-        log_tick();
+        sync_log();
         pthread_mutex_lock(&log_lock);
     }
     pthread_mutex_unlock(&log_lock);
@@ -263,7 +263,7 @@ int log_close(void)
     pthread_cond_signal(&log_stop);
     pthread_mutex_unlock(&log_lock);
     pthread_join(log_timer, NULL);
-    result = log_tick(); /* what came since the last tick */
+    result = sync_log(); /* the records since the last sync */
     if (log_error) {
         errno = log_error;
         result = -1;
@@ -282,7 +282,7 @@ int log_close(void)
 int main(int argc, char **argv)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     ssize_t bytes;
     if (argc != 2) {
         fprintf(stderr, "usage: log FILE\n");
@@ -292,15 +292,18 @@ int main(int argc, char **argv)
         perror(argv[1]);
         return 1;
     }
-    while ((bytes = getline(&line, &room, stdin)) > 0)
+    while ((bytes = getline(&line, &capacity, stdin)) > 0)
         if (log_record(line, (size_t)bytes) != 0) {
             perror(argv[1]);
             return 1;
         }
+    int read_error = ferror(stdin);
+    if (read_error)
+        perror("standard input");
     free(line);
     if (log_close() != 0) {
         perror(argv[1]);
         return 1;
     }
-    return 0;
+    return read_error != 0;
 }

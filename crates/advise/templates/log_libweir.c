@@ -1,4 +1,4 @@
-/* Appends the lines of standard input to a file, with libweir(7): @NAME@.
+/* Appends the lines of standard input to a file, with libweir(7). Way of writing: @NAME@.
  * Build: cc -O2 -pthread -o log log.c $(pkg-config --cflags --libs weir)      Use: log FILE < records
  * In a program of your own, call log_open, log_record with each record and its newline, and log_close. */
 #define _GNU_SOURCE
@@ -26,8 +26,9 @@ static pthread_cond_t log_stop;
 static pthread_t log_timer;
 static int log_stopped;
 
-/* Writes what is pending and forces it to the device. The timer calls this; an error is sticky. */
-int log_tick(void)
+/* Writes what is pending and forces it to the device. The timer ignores the result: log_close returns it, because an
+ * error of the stream stays. */
+static int sync_log(void)
 {
     return weir_sync(log_stream, WEIR_DATA);
 }
@@ -44,7 +45,7 @@ static void *run_timer(void *unused)
         while (!log_stopped && pthread_cond_timedwait(&log_stop, &log_lock, &next) != ETIMEDOUT)
             ;
         pthread_mutex_unlock(&log_lock);
-        log_tick();
+        sync_log();
         pthread_mutex_lock(&log_lock);
     }
     pthread_mutex_unlock(&log_lock);
@@ -61,7 +62,7 @@ static int start_timer(void)
 }
 %end
 
-/* Returns 0 or a negative errno, as all functions of libweir. */
+/* Returns 0 or a negative errno, like all functions of libweir. */
 int log_open(const char *path)
 {
     struct weir_options options = {
@@ -81,25 +82,27 @@ int log_open(const char *path)
 %end
 %if gather
 %if timer
-        .stale_ms = PERIOD_MS, /* no byte stays longer in the process */
+        .stale_ms = PERIOD_MS, /* pending bytes are written after at most this time */
 %end
 %end
 %if threads
         .flags = WEIR_THREADS,
 %end
-        .separator = WEIR_SEPARATOR_NONE, /* each call is a record; it has its newline */
-    };
 %if line
-    options.separator = 0;
+%else
+        .separator = WEIR_SEPARATOR_NONE, /* each call is a record; it has its newline */
 %end
+    };
     int result = weir_open(&log_stream, path, O_WRONLY | O_CREAT | O_APPEND, &options);
 %if synced
     if (result == 0)
         result = weir_sync(log_stream, WEIR_WHOLE); /* the name of a new file, too */
 %end
 %if period
-    if (result == 0)
-        result = start_timer();
+    if (result == 0 && (result = start_timer()) != 0) {
+        weir_close(log_stream);
+        log_stream = NULL;
+    }
 %end
     return result;
 }
@@ -112,7 +115,7 @@ int log_record(const char *record, size_t bytes)
 %else
     ssize_t put = weir_putrec(log_stream, record, bytes);
 %if group
-    /* One thread syncs for all that have written meanwhile. */
+    /* Group commit: one sync covers every record that was written before it began. */
     return put < 0 ? (int)put : weir_sync(log_stream, WEIR_DATA);
 %else
     return put < 0 ? (int)put : 0;
@@ -128,7 +131,7 @@ int log_close(void)
     pthread_cond_signal(&log_stop);
     pthread_mutex_unlock(&log_lock);
     pthread_join(log_timer, NULL);
-    int synced = log_tick(); /* what came since the last tick */
+    int synced = sync_log(); /* the records since the last sync */
     int closed = weir_close(log_stream);
     return synced < 0 ? synced : closed;
 %else
@@ -139,21 +142,26 @@ int log_close(void)
 int main(int argc, char **argv)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     ssize_t bytes;
     if (argc != 2) {
         fprintf(stderr, "usage: log FILE\n");
         return 2;
     }
     int result = log_open(argv[1]);
-    while (result == 0 && (bytes = getline(&line, &room, stdin)) > 0)
+    while (result == 0 && (bytes = getline(&line, &capacity, stdin)) > 0)
         result = log_record(line, (size_t)bytes);
     free(line);
-    if (result == 0)
-        result = log_close();
+    int read_error = ferror(stdin);
+    if (read_error)
+        perror("standard input");
+    if (log_stream) {
+        int closed = log_close();
+        result = result != 0 ? result : closed;
+    }
     if (result != 0) {
         fprintf(stderr, "%s: %s\n", argv[1], strerror(-result));
         return 1;
     }
-    return 0;
+    return read_error != 0;
 }

@@ -1,4 +1,4 @@
-//! What a crash can cost, in words.
+//! The loss that a crash can cause, in words.
 
 use weir_model::Size;
 use weir_model::duration::format_seconds;

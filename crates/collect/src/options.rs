@@ -1,4 +1,4 @@
-//! What `weir log` is asked to do.
+//! The options of `weir log`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

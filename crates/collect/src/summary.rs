@@ -1,4 +1,4 @@
-//! What a run has done.
+//! The counts at the end of a run.
 
 use std::path::Path;
 use std::time::Duration;

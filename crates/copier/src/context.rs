@@ -1,4 +1,4 @@
-//! What all threads of a copy share, and what each has for itself.
+//! The state that all threads of a copy share, and that of each thread.
 
 use std::collections::HashSet;
 use std::io;

@@ -1,4 +1,4 @@
-//! What the calls of a stream cost, what larger calls would save, and the severity of wasted time.
+//! The cost of a stream's calls, the saving by larger calls, and the severity of wasted time.
 
 use weir_model::trace::{Recording, StreamCounts};
 use weir_model::{Direction, Gain, Severity, StreamKind};

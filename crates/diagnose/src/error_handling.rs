@@ -1,4 +1,4 @@
-//! What a program did about an error: reported it, tried again, or ignored it.
+//! A program's answer to an error: it reported it, tried again, or ignored it.
 
 use weir_model::Direction;
 use weir_model::trace::Exit;

@@ -1,4 +1,4 @@
-//! Text that another process chose: its name, its arguments, the paths of its files.
+//! Text that another process chose, such as its name, its arguments and the paths of its files.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Text of another process. It is displayed on one line, with escapes for control characters and invisible characters,
-/// because a terminal would obey them. In JSON it is exact.
+/// because a terminal would interpret them. In JSON it is exact.
 ///
-/// The type gives no access as `str` but by [`Untrusted::exact`], so that unescaped text does not get to a screen by
+/// Only [`Untrusted::exact`] and [`Untrusted::part`] give access to the exact text as `str`, so that unescaped text does not get to a screen by
 /// mistake.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Untrusted(Cow<'static, str>);
 
 impl Untrusted {
-    /// Returns the text as the process has it, to compare or to open it. Never display it.
+    /// Returns the text as the process has it, for comparison, or to open a path. Never display it.
     pub fn exact(&self) -> &str {
         &self.0
     }
 
-    /// Makes a text that stands where a process's own text is unknown.
+    /// Returns a constant, which is shown where the text of the process is unknown.
     pub const fn placeholder(text: &'static str) -> Self {
         Self(Cow::Borrowed(text))
     }
@@ -30,18 +30,18 @@ impl Untrusted {
         choose(&self.0).into()
     }
 
-    /// Returns texts with a separator between them, for display.
+    /// Returns texts with a separator between them, escaped for display.
     pub fn join<'t>(texts: impl IntoIterator<Item = &'t Self>, separator: &str) -> String {
         texts.into_iter().map(Self::to_string).collect::<Vec<_>>().join(separator)
     }
 
-    /// Tells whether there is no text.
+    /// Returns whether there is no text.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Returns whether a terminal obeys a character instead of showing it.
+/// Returns whether a character is displayed as an escape: a terminal would interpret it, or hide it.
 pub fn obeyed_by_terminals(letter: char) -> bool {
     letter.is_control() || is_invisible(letter)
 }
@@ -51,7 +51,8 @@ pub(crate) fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Writes text on one line with escapes for control characters and invisible characters.
+/// Writes text on one line with escapes for control characters and invisible characters. A backslash stays, so the text
+/// cannot be read back.
 fn write_escaped(text: &str, out: &mut impl fmt::Write) -> fmt::Result {
     for letter in text.chars() {
         match letter {
@@ -68,7 +69,8 @@ fn write_escaped(text: &str, out: &mut impl fmt::Write) -> fmt::Result {
     Ok(())
 }
 
-/// Returns text with escapes, but with its newlines: for a message of several lines that may quote other processes.
+/// Returns text with escapes for all but newlines: for a message of weir of several lines that may quote other processes.
+/// A name alone needs [`Untrusted`]: its newline would begin a line of its own.
 pub fn escaped_lines(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for (number, line) in text.split('\n').enumerate() {

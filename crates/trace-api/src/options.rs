@@ -1,4 +1,4 @@
-//! What to trace and how: one value from the command line to the backend.
+//! The targets and settings of a trace: one value from the command line to the backend.
 
 use std::ffi::OsString;
 use std::str::FromStr;

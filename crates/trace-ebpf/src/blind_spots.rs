@@ -1,4 +1,4 @@
-//! What the backend could not observe in a run, as sentences for the report.
+//! The events of a run that the backend could not observe, as sentences for the report.
 
 use std::io;
 

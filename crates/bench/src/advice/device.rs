@@ -1,4 +1,4 @@
-//! What a sync writes to the block device, by the kernel's counters.
+//! The bytes that a sync writes to the block device, by the kernel's counters.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -13,7 +13,8 @@ use crate::output::{OutputOptions, PageFile};
 
 /// Count the whole, torn and interleaved records of a log, by writer, and show where it is damaged
 ///
-/// Without --pattern and --uniform a record is whole if it ends, and torn if it contains NUL bytes.
+/// Without --pattern and --uniform each terminated record is whole. In a log with another delimiter than NUL, a record with
+/// NUL bytes is torn. A record of over 16 MiB is torn, too.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 #[command(mut_arg("json", |arg| arg.help("Write the counts as JSON (schema weir-log-check/1); - is standard output")))]
@@ -22,15 +23,15 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     log: PathBuf,
 
-    /// How records end, as for weir log
+    /// How the log is divided into records, as for weir log
     #[arg(long, value_name = "FORM", default_value = "newline")]
     record: Framing,
 
-    /// What a whole record looks like. (?<writer>…) names its writer, (?<number>…) its number
+    /// A whole record matches REGEX from start to end. (?<writer>…) in it is its writer, (?<number>…) its number
     #[arg(long, value_name = "REGEX", value_parser = parse_regex)]
     pattern: Option<regex::bytes::Regex>,
 
-    /// Each record consists of one byte, repeated, which is its writer
+    /// A whole record repeats one byte, which names its writer
     #[arg(long, conflicts_with = "pattern")]
     uniform: bool,
 
@@ -45,9 +46,9 @@ Examples:
   weir log check web.log --pattern '(?<writer>web\\d+)\\[\\d+\\]: #(?<number>\\d+) .*'
 
 Exit status:
-  0  every record is whole, and no number is missing or came again
+  0  every record is whole, no bytes follow the last one, and no number is missing or repeated
   1  records are damaged or missing, or the log cannot be read
-  2  wrong usage";
+  2  wrong usage, or the file of --json cannot be created";
 
 /// Runs `weir log check` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {

@@ -1,4 +1,4 @@
-//! What `weir run` reports: the plan, substitutes, rescued bytes; on standard error or as JSON.
+//! The report of `weir run`: the plan, substitutes, rescued bytes; on standard error or as JSON.
 
 use weir_control::launch::OutputAfterExit;
 use weir_control::plan::Plan;

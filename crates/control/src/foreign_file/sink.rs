@@ -1,4 +1,4 @@
-//! What a descriptor refers to, and how many bytes one write may bring there.
+//! The kind of file that a descriptor refers to, and how many bytes one write to it may have.
 
 use std::os::fd::{AsFd, BorrowedFd};
 

@@ -1,4 +1,4 @@
-//! What the kernel and weir's own descriptors offer to a plan.
+//! The abilities of the kernel and of weir's own descriptors that a plan can use.
 
 use std::fs;
 use std::io::IsTerminal;

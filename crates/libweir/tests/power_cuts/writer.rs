@@ -1,4 +1,4 @@
-//! What is written when the power is cut, and the check of what is there afterwards.
+//! The writers whose power is cut, and the check of the files afterwards.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -37,20 +37,20 @@ pub struct Buffer {
     pub buffer_bytes: u64,
     /// Bytes written by the program, not yet by the kernel.
     pub pending_bytes: u64,
-    /// The first pending bytes, at most 256.
+    /// The first pending bytes: at most 256 in a recording, all for a drain.
     pub pending: Vec<u8>,
     /// Read-ahead bytes: read from the kernel, not yet used by the program.
     pub unread_bytes: u64,
     /// The first read-ahead bytes, at most 64.
     pub unread: Vec<u8>,
-    /// A search of the memory found the stream; no list of the runtime leads to it. The next snapshot may miss it, so its
-    /// bytes must not be written from outside: they could be written twice.
+    /// A search of the memory found the stream, and the next snapshot may miss it. A drain leaves it alone unless it has
+    /// proved that the bytes are not written yet: they could be written twice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found_by_search: bool,
 }
 
 impl Buffer {
-    /// Returns whether the process waits until this input buffer is full, and uses nothing in it before. The walkers of other
+    /// Returns whether this input buffer of mawk still fills: mawk uses no byte of it before it is full. The walkers of other
     /// runtimes report read-ahead bytes that the program can use at once.
     pub fn is_being_filled(&self) -> bool {
         self.walker == RuntimeId::MAWK && self.unread_bytes > 0

@@ -1,4 +1,4 @@
-//! What an executable shows about its C++ library and its file buffers, and the entry in the table of runtimes.
+//! The facts in an executable about its C++ library and its file buffers, and the entry in the table of runtimes.
 
 use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
