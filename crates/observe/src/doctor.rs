@@ -129,7 +129,7 @@ fn user_dispatch() -> HostAbility {
     let off = unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, OFF, OFF, OFF, OFF) };
     let result = checked("prctl(PR_SET_SYSCALL_USER_DISPATCH)", off.into());
     let advice =
-        "weir run --coalesce gathers only calls that go through the C library; needs x86-64 and Linux 5.11";
+        "without it weir run refuses --coalesce; it exists from Linux 5.11 on, for weir on x86-64 only";
     ability("user-dispatch", "weir run --coalesce gathers calls that bypass the C library", result, advice)
 }
 
