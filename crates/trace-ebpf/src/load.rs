@@ -217,8 +217,14 @@ pub(super) fn load_program(
     let context = ProgramContext { license: &object.license, btf: btf.as_fd() };
     bpf_syscall::load_program(name, function, &context, kind).map_err(|(error, log)| match log.as_str() {
         "" => cause(&error),
+        log if lacks_loops(log) => unusable("the kernel has no bpf_loop(), which came with Linux 5.17"),
         log => unusable(format!("program {name}: {error}: {log}")),
     })
+}
+
+/// Whether the verifier does not know bpf_loop(): it counts its callbacks as no functions (before 5.13), or names its number.
+fn lacks_loops(log: &str) -> bool {
+    log.contains("number of funcs in func_info doesn't match") || log.contains("invalid func unknown#181")
 }
 
 fn take_map<T: TryFrom<Map, Error = MapError>>(
@@ -331,5 +337,17 @@ impl Loaded {
             compat_calls: sum(shared_types::TALLY_COMPAT_CALLS),
             lost_streams: sum(shared_types::TALLY_LOST_STREAMS),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_bpf_loop_is_named() {
+        let v5_10 = "number of funcs in func_info doesn't match number of subprogs; processed 0 insns";
+        assert!(lacks_loops(v5_10) && lacks_loops("85: (85) call unknown#181; invalid func unknown#181"));
+        assert!(!lacks_loops("R1 invalid mem access 'scalar'"));
     }
 }
