@@ -67,6 +67,10 @@ impl PlanBuilder<'_> {
                 let why = format!("{name}'s buffer cannot be turned off from outside");
                 self.short_delay_substitute(option, &why);
             }
+            // The runtime's own stream needs nothing, but the program has others.
+            RuntimeFix::NotNeeded(why) if self.drained_buffers(option).is_some() => {
+                self.row_with_drained_buffers(PlanRow::honoured(option, Technique::Outside, why), mode);
+            }
             other => self.apply(option, other),
         }
     }

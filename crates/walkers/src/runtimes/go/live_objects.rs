@@ -107,15 +107,19 @@ impl LiveObjects {
 fn use_in_span(memory: &dyn Memory, span: u64, object: u64) -> Option<Use> {
     let bytes = structure::<SPAN_BYTES>(memory, span)?;
     let (start, pages) = (word(&bytes, 24), word(&bytes, 32));
-    let offset = object.checked_sub(start).filter(|offset| offset / PAGE < pages)?;
+    let offset = object.checked_sub(start).filter(|offset| pages <= PAGES_MOST && offset / PAGE < pages)?;
     let short = |at: usize| int(&bytes, at) as u32 as u64 & 0xffff;
     // Go 1.22 and later: freeindex and nelems have 2 bytes. Before: 8 bytes.
     let layouts = [(short(48), short(50), 64), (word(&bytes, 48), word(&bytes, 56), 72)];
     for (first_free, objects, bits_at) in layouts {
         let agree = |at: &usize| {
             let (size, end) = (word(&bytes, *at), word(&bytes, at + 8));
-            let room = size.checked_mul(objects).and_then(|room| start.checked_add(room));
-            objects > 0 && size > 0 && room == Some(end) && (end - start) <= pages * PAGE
+            let Some(room) = end.checked_sub(start).filter(|room| size > 0 && *room <= pages * PAGE) else {
+                return false;
+            };
+            // Go 1.22 does not subtract the span's bits from the end: one for each word.
+            let bits = size.checked_mul(objects).and_then(|used| room.checked_sub(used));
+            objects > 0 && room % size == 0 && bits.is_some_and(|bits| bits <= pages * PAGE / 64 + size)
         };
         let Some(at) = (88..SPAN_BYTES - 8).step_by(8).find(agree) else { continue };
         if bytes[at - STATE_BEFORE_SIZE] != IN_USE {

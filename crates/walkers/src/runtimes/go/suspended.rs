@@ -45,7 +45,7 @@ pub(super) fn find(
     threads: &[ThreadRegisters],
     writers: &[u64],
 ) -> SuspendedFlushes {
-    let note = |writer: &u64| writer + PENDING_COUNT as u64;
+    let note = |writer: &u64| writer.wrapping_add(PENDING_COUNT as u64);
     let Some(functions) = functions.filter(|_| live.is_complete) else {
         return SuspendedFlushes {
             unknown: writers.iter().map(note).collect(),
@@ -82,7 +82,7 @@ pub(super) fn find(
                 found.flushes.push(SuspendedFlush {
                     registers,
                     notes: of.iter().map(note).collect(),
-                    yield_word: (goroutine.address + STACK_GUARD, goroutine.low + GUARD_BYTES),
+                    yield_word: (goroutine.address + STACK_GUARD, goroutine.low.wrapping_add(GUARD_BYTES)),
                 });
             }
         }
@@ -151,7 +151,7 @@ impl FlushSearch<'_> {
         let stack = self.memory.bytes(start, 2 * STACK_BYTES);
         let is_context = |at: &usize| {
             let field = |index: usize| word(&stack, at + 8 * index);
-            let (here, low, size) = (start + *at as u64, field(2), field(4));
+            let (here, low, size) = (start.wrapping_add(*at as u64), field(2), field(4));
             field(0) < 64 && field(1) == 0 && low <= here && here < low.saturating_add(size) && size < 1 << 24
         };
         let at = (0..stack.len().saturating_sub(200)).step_by(8).find(is_context)?;
@@ -203,7 +203,7 @@ impl FlushSearch<'_> {
             frames.push(Frame { name: function.name, next, stack_pointer, end });
             let Some(returned_to) = self.memory.u64(end) else { break };
             is_exact = function.name == PREEMPTED;
-            (next, stack_pointer) = (returned_to, end + 8);
+            (next, stack_pointer) = (returned_to, end.wrapping_add(8));
         }
         frames
     }
@@ -223,7 +223,7 @@ impl FlushSearch<'_> {
             for (index, number) in SAVED.into_iter().enumerate() {
                 resumed.general[number] = word(&saved, 8 * index);
             }
-            resumed.general[FRAME_POINTER] = self.memory.u64(preempted.end - 8)?;
+            resumed.general[FRAME_POINTER] = self.memory.u64(preempted.end.wrapping_sub(8))?;
         }
         Some(resumed)
     }

@@ -4,9 +4,13 @@ use proptest::prelude::*;
 use weir_sys::memory::Memory;
 
 use super::bufio::{BufioType, BufioValidator};
+use super::functions::GoFunctions;
 use super::itabs::{GoItabs, GoSections};
-use super::stacks;
+use super::live_objects::{LiveObjects, Use};
+use super::{stacks, suspended};
+use crate::ThreadRegisters;
 use crate::copied_memory::BUFFER_MOST;
+use crate::fuzzing::NO_PROCESS;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
 /// Returns a Writer with 5 pending bytes at word 0, its file at word 20, its buffer at word 40. Its itab is at
@@ -75,6 +79,17 @@ proptest! {
                 prop_assert!(one.buffer_bytes <= BUFFER_MOST && one.pending.len() <= 256 && one.fd >= 0);
             }
         }
+        let addresses: Vec<u64> = (0..words.len() as u64).map(|index| BASE + 8 * index).collect();
+        let live = LiveObjects::search(NO_PROCESS, &memory, Some(BASE + 8 * (words[1] % 400)), &addresses);
+        let used = addresses.iter().filter(|at| live.use_of(&memory, **at) == Use::Used).count();
+        prop_assert!(used <= addresses.len());
+        let functions = GoFunctions::read(&memory, &words);
+        let threads = words.windows(17).step_by(17).map(|part| ThreadRegisters {
+            general: std::array::from_fn(|number| part[number]),
+            next: part[16],
+        });
+        let found = suspended::find(&memory, functions.as_ref(), &live, &threads.collect::<Vec<_>>(), &addresses);
+        prop_assert!(found.flushes.len() <= live.goroutines.len());
         let parts = GoSections { functions: words[0], links: (BASE, 8 * 300), data: vec![(BASE, 8 * 400)] };
         if let Some(found) = GoItabs::of(&memory, &parts, 0) {
             prop_assert!(found.writers.len() + found.readers.len() <= 600);
