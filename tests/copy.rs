@@ -2,12 +2,16 @@
 
 mod common;
 
+#[path = "copy/as_cp.rs"]
+mod as_cp;
 #[path = "copy/durable.rs"]
 mod durable;
 #[path = "copy/failures.rs"]
 mod failures;
 #[path = "copy/options.rs"]
 mod options;
+#[path = "copy/resume.rs"]
+mod resume;
 #[path = "copy/sync_everything.rs"]
 mod sync_everything;
 #[path = "copy/trees.rs"]

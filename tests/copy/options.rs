@@ -81,7 +81,7 @@ fn several_sources_need_a_directory_and_do_not_replace_each_other() {
     copy(dir.path(), &["--parents", "a/f", "d"]);
     assert_eq!(shell(dir.path(), "cd d; find . | LC_ALL=C sort | xargs"), ". ./a ./a/f ./f ./x\n");
     assert!(failed_copy(dir.path(), &["-T", "x", "d"]).contains("cannot overwrite directory"));
-    assert_eq!(run(dir.path(), &["copy", "x"]).status.code(), Some(2));
+    assert_eq!(run(dir.path(), &["copy", "x"]).status.code(), Some(1));
     copy(dir.path(), &["-s", "x", "soft"]);
     copy(dir.path(), &["--attr", "x", "shell"]);
     assert_eq!(shell(dir.path(), "readlink soft; cat shell"), "x\n");
@@ -129,6 +129,25 @@ fn events_are_lines_of_json() {
     let events: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(events[0]["schema"], "weir-copy-event/1");
+    let schema: Value =
+        serde_json::from_str(include_str!("../../docs/schemas/weir-copy-event-1.schema.json")).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    shell(dir.path(), "head -c 35000000 /dev/urandom > large");
+    // A limit of one second at least, so that a line about the progress is written.
+    let more = run(
+        dir.path(),
+        &["copy", "--reflink=never", "--limit", "25MB/s", "--events", "-", "large", "nothing", "t"],
+    );
+    let more = text(&more.stdout);
+    let more: Vec<Value> = more.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for event in events.iter().chain(&more) {
+        let errors: Vec<String> = validator.iter_errors(event).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{event}: {errors:?}");
+    }
+    for kind in ["progress", "error", "end"] {
+        assert!(more.iter().any(|event| event["event"] == kind), "no {kind}: {more:?}");
+    }
+    assert!(more.iter().any(|event| event["trial"]["ns_per_mib"].is_array()), "{more:?}");
     let file = events.iter().find(|event| event["target"] == "t/f").expect("the file's event");
     let wanted = shell(dir.path(), "sha256sum < s/f");
     assert_eq!(file["sha256"].as_str(), wanted.split(' ').next());

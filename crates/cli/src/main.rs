@@ -93,17 +93,41 @@ enum Verb {
 fn parse_verb() -> Verb {
     match std::env::args_os().nth(1).as_deref().and_then(std::ffi::OsStr::to_str) {
         Some("run") => Verb::Run(Box::new(parse_only::<run::Args>("run"))),
-        Some("copy") => Verb::Copy(Box::new(parse_only::<copy::Args>("copy"))),
+        Some("copy") => Verb::Copy(Box::new(parse_copy())),
         _ => Cli::parse().verb,
     }
 }
 
 /// Parses the command line of one verb, which is the first argument.
 fn parse_only<A: Args>(verb: &'static str) -> A {
+    matches_of(verb).map(|(args, _)| args).unwrap_or_else(|error| error.exit())
+}
+
+/// Parses the command line of `weir copy`. Wrong usage gives cp's status.
+fn parse_copy() -> copy::Args {
+    match matches_of::<copy::Args>("copy") {
+        Ok((mut args, matches)) => {
+            args.note_order(&matches);
+            args
+        }
+        Err(error) if error.use_stderr() => {
+            let _printed = error.print();
+            std::process::exit(i32::from(exit_status::FAILED));
+        }
+        Err(error) => error.exit(),
+    }
+}
+
+/// Parses the command line of one verb. Returns its arguments, and what clap found.
+fn matches_of<A: Args>(verb: &'static str) -> Result<(A, clap::ArgMatches), clap::Error> {
     let table = A::augment_args(clap::Command::new(verb));
-    let matches = clap::Command::new("weir").subcommand(table).subcommand_required(true).get_matches();
-    let (_, verb_matches) = matches.subcommand().expect("the first argument is the verb");
-    A::from_arg_matches(verb_matches).unwrap_or_else(|error| error.format(&mut Cli::command()).exit())
+    let command = clap::Command::new("weir").subcommand(table).subcommand_required(true);
+    let mut matches = command.try_get_matches()?;
+    let (_, matches) = matches.remove_subcommand().expect("the first argument is the verb");
+    match A::from_arg_matches(&matches) {
+        Ok(args) => Ok((args, matches)),
+        Err(error) => Err(error.format(&mut Cli::command())),
+    }
 }
 
 fn main() -> ExitCode {

@@ -92,7 +92,7 @@ fn is_target_of_this_run(entry: &Entry, stat: &FileStat) -> bool {
 /// Makes the target directory, writable for its owner until everything is in it. Returns it open, and whether it is new.
 fn make_target(context: &Context, entry: &Entry, source: &FileStat) -> CopyResult<(OwnedFd, bool)> {
     // mkdir(2) takes the sticky bit, and gives the set-group-ID bit of the parent.
-    let mode = source.permissions() & 0o1777 & !context.identity.umask | 0o700;
+    let mode = begin_mode(context, source) | 0o700;
     let private =
         if context.options.preserved.mode || context.options.preserved.owner { 0o700 } else { mode };
     let is_new = match mkdirat(entry.target_dir(), entry.target, Mode::from_raw_mode(private)) {
@@ -113,6 +113,12 @@ fn make_target(context: &Context, entry: &Entry, source: &FileStat) -> CopyResul
         ))),
         Err(errno) => Err(CopyError::call(entry.target_path(), "open", errno)),
     }
+}
+
+/// Returns the permissions of a new directory whose mode is not preserved.
+fn begin_mode(context: &Context, source: &FileStat) -> u32 {
+    let mode = context.options.preserved.begin_mode(source.permissions() & 0o1777, 0o777);
+    mode & !context.identity.umask
 }
 
 /// Returns the entries of a directory in the order of their inode numbers, which is the order on many disks.
@@ -166,10 +172,10 @@ fn finish(context: &Context, worker: &mut Worker, pair: &DirPair) -> CopyResult<
         };
         set_attributes(context, &mut worker.tally, &attributes)?;
     }
-    let is_narrower = preserved.owner || pair.source_stat.permissions() & 0o700 != 0o700;
+    let is_narrower = preserved.owner || begin_mode(context, &pair.source_stat) & 0o700 != 0o700;
     if pair.is_new && !preserved.mode && is_narrower {
         let now: FileStat = fstat(&pair.target).on(&pair.target_path, "fstat")?.into();
-        let wanted = pair.source_stat.permissions() & 0o1777 & !context.identity.umask;
+        let wanted = begin_mode(context, &pair.source_stat);
         let mode = now.permissions() & !0o1777 | wanted;
         fchmod(&pair.target, Mode::from_raw_mode(mode)).on(&pair.target_path, "fchmod")?;
     }

@@ -1,7 +1,7 @@
 //! Copies one regular file: opens the target, moves the content, sets attributes, makes it durable, gives it its name.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Gid, Mode, Uid, fchmod, fchown, fstat, linkat, renameat};
@@ -16,7 +16,10 @@ use crate::file_stat::FileStat;
 use crate::links::FirstCopy;
 use crate::metadata::{Attributes, TargetAttributes, parent_has_default_acl, set_attributes};
 use crate::open_target::{OpenTarget, creation_mode, discard, open_target};
-use crate::options::{CopyMethod, CopySync, HoleSearch, TargetKind, Tristate};
+use crate::options::{CopyMethod, CopySync, FollowLinks, HoleSearch, TargetKind, Tristate};
+use crate::resume::{copy_rest, is_copied, remove_journal};
+use crate::small_file::share_small;
+use crate::stream_file::fill_stream;
 use crate::target::{TargetState, prepare_target, quoted};
 use crate::verify::{VerifyJob, verify};
 
@@ -28,7 +31,7 @@ pub(crate) fn copy_regular(
     source: OwnedFd,
     stat: &FileStat,
 ) -> CopyResult<()> {
-    if !context.options.preserved.links || stat.links < 2 {
+    if !may_be_linked(context, entry, stat) {
         return copy_once(context, worker, entry, source, stat).map(drop);
     }
     let slot = context.links.slot(stat.id());
@@ -38,6 +41,16 @@ pub(crate) fn copy_regular(
     }
     *first = copy_once(context, worker, entry, source, stat)?;
     Ok(())
+}
+
+/// Returns whether the file may be found again by another name: by a hard link, or by a symbolic link that is followed.
+fn may_be_linked(context: &Context, entry: &Entry, stat: &FileStat) -> bool {
+    let follows_links = match context.options.follow {
+        FollowLinks::Always => true,
+        FollowLinks::Operands => entry.is_operand(),
+        FollowLinks::Never => false,
+    };
+    context.options.preserved.links && (stat.links > 1 || follows_links)
 }
 
 /// Makes a hard link to an earlier copy.
@@ -94,16 +107,20 @@ fn copy_once(
     stat: &FileStat,
 ) -> CopyResult<Option<FirstCopy>> {
     context.control.add_total(stat.size);
+    let needs_link = may_be_linked(context, entry, stat);
+    if context.options.resume && !needs_link && is_copied(context, worker, entry, &source, stat)? {
+        return Ok(None);
+    }
     let mode = creation_mode(context, stat);
     let Some(mut target) = open_target(context, worker, entry, stat, mode)? else { return Ok(None) };
     let backup = target.backup.take();
-    let unfinished = target.is_new && !is_small(context, worker, stat);
+    let unfinished = target.is_new && target.journal.is_none() && !is_small(context, worker, stat);
     let name = target.temporary.as_deref().unwrap_or(entry.target);
     let unfinished = unfinished.then(|| entry.with_target(name).target_path());
     if let Some(path) = &unfinished {
         context.control.begin_target(path.clone());
     }
-    let completed = complete(context, worker, entry, &source, stat, &target);
+    let completed = complete(context, worker, entry, &source, stat, &mut target);
     if let Some(path) = &unfinished {
         context.control.end_target(path);
     }
@@ -115,7 +132,6 @@ fn copy_once(
     let made = || fstat(&target.file).map(FileStat::from).map_err(io::Error::from);
     context.note_created(made);
     report_copied(context, entry, backup);
-    let needs_link = context.options.preserved.links && stat.links > 1;
     let first = needs_link.then(|| made().map(|made| FirstCopy { path: entry.target_path(), id: made.id() }));
     first.transpose().on(entry.target_path(), "fstat")
 }
@@ -127,7 +143,7 @@ fn complete(
     entry: &Entry,
     source: &OwnedFd,
     stat: &FileStat,
-    target: &OpenTarget,
+    target: &mut OpenTarget,
 ) -> CopyResult<()> {
     let options = context.options;
     let mut bytes = 0;
@@ -135,10 +151,23 @@ fn complete(
         bytes = fill(context, worker, entry, source, stat, target)?;
     }
     keep_old_attributes(context, entry, target)?;
-    let preserved = options.preserved;
+    preserve_attributes(context, worker, entry, source.as_fd(), stat, target)?;
+    commit(context, worker, entry, target, bytes)
+}
+
+/// Gives an open copy the attributes that the options preserve.
+pub(crate) fn preserve_attributes(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    source: BorrowedFd<'_>,
+    stat: &FileStat,
+    target: &OpenTarget,
+) -> CopyResult<()> {
+    let preserved = context.options.preserved;
     if preserved.mode || preserved.owner || preserved.times || preserved.xattr || preserved.context {
         let attributes = Attributes {
-            source: source.as_fd(),
+            source,
             source_path: &|| entry.source_path(),
             stat,
             target: target.file.as_fd(),
@@ -148,7 +177,7 @@ fn complete(
         };
         set_attributes(context, &mut worker.tally, &attributes)?;
     }
-    commit(context, worker, entry, target, bytes)
+    Ok(())
 }
 
 /// A temporary file that replaces another one takes its owner and permissions, as if the other one had been overwritten.
@@ -188,9 +217,19 @@ fn fill(
     entry: &Entry,
     source: &OwnedFd,
     stat: &FileStat,
-    target: &OpenTarget,
+    target: &mut OpenTarget,
 ) -> CopyResult<u64> {
+    if target.is_stream {
+        let (bytes, method) = fill_stream(context, worker, entry, source, target)?;
+        count(worker, method, bytes, 0);
+        return Ok(bytes);
+    }
     if is_small(context, worker, stat) && !context.reporter.wants_content() {
+        if share_small(context, worker, entry, source, stat, target) {
+            count(worker, CopyMethod::Reflink, stat.size, 0);
+            context.control.advance(stat.size)?;
+            return Ok(stat.size);
+        }
         let got =
             retry_on_intr(|| pread(source, &mut worker.buffer[..], 0)).on(entry.source_path(), "read")?;
         worker.tally.call("read");
@@ -206,7 +245,7 @@ fn fill(
     fill_with_engine(context, worker, entry, source, stat, target)
 }
 
-/// Returns whether a file is copied by one read and one write.
+/// Returns whether a file is copied by one call that shares its blocks, or by one read and one write.
 fn is_small(context: &Context, worker: &Worker, stat: &FileStat) -> bool {
     let options = context.options;
     options.method == CopyMethod::Auto
@@ -228,9 +267,10 @@ fn fill_with_engine(
     entry: &Entry,
     source: &OwnedFd,
     stat: &FileStat,
-    target: &OpenTarget,
+    target: &mut OpenTarget,
 ) -> CopyResult<u64> {
     let (source_path, target_path) = (entry.source_path(), entry.target_path());
+    context.control.set_current(target_path.as_os_str().as_encoded_bytes());
     let may_share = context.may_share(stat.dev, entry.dir.map_or(0, |dir| dir.target_stat.dev));
     let job = ContentJob {
         source: source.as_fd(),
@@ -239,10 +279,13 @@ fn fill_with_engine(
         target: target.file.as_fd(),
         target_path: &target_path,
         may_share,
+        same_device: fstat(&target.file).is_ok_and(|made| FileStat::from(made).dev == stat.dev),
     };
-    context.control.set_current(target_path.as_os_str().as_encoded_bytes());
     let (options, control) = (context.options, context.control);
-    let mut result = copy_content(&job, options, control, &mut worker.buffer, &mut worker.tally)?;
+    let mut result = match &mut target.journal {
+        Some(journal) => copy_rest(context, worker, entry, source, stat, &target.file, journal)?,
+        None => copy_content(&job, options, control, &mut worker.buffer, &mut worker.tally)?,
+    };
     if result.cannot_share
         && let Some(dir) = entry.dir
     {
@@ -323,6 +366,9 @@ pub(crate) fn commit(
         context.control.check()?;
         renameat(entry.target_dir(), temporary, entry.target_dir(), name)
             .on(entry.target_path(), "rename")?;
+    }
+    if let Some(journal) = &target.journal {
+        remove_journal(entry, journal);
     }
     if sync == CopySync::Full {
         sync_parent(entry, name, &mut worker.tally)?;

@@ -12,6 +12,7 @@ mod error;
 mod estimate;
 mod file;
 mod file_stat;
+mod journal;
 mod links;
 mod metadata;
 mod node;
@@ -19,7 +20,10 @@ mod open_target;
 mod options;
 mod parents;
 mod quote;
+mod resume;
+mod same_file;
 mod session;
+mod small_file;
 mod special;
 mod stream_file;
 mod sync_ledger;
@@ -30,7 +34,7 @@ mod verify;
 
 pub use context::CopyReporter;
 pub use control::{CopyControl, CopyPhase};
-pub use engine::{ContentResult, Fallback};
+pub use engine::{ContentResult, Fallback, TrialResult};
 pub use error::CopyError;
 pub use estimate::estimate_bytes;
 pub use options::{

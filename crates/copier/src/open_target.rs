@@ -11,6 +11,8 @@ use crate::context::{Context, Worker};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
+use crate::journal::Journal;
+use crate::resume::is_resumable;
 use crate::stream_file::check_device;
 use crate::target::{TargetState, behind_link, create_new, open_existing, prepare_target, quoted};
 
@@ -24,10 +26,14 @@ pub(crate) struct OpenTarget {
     /// The target, if it is not the entry's: the file that a symbolic link names.
     pub renamed_to: Option<CString>,
     pub backup: Option<PathBuf>,
+    /// The target is a FIFO, a terminal or a device: it has no holes and perhaps no offsets.
+    pub is_stream: bool,
     /// The permissions with which the file was created.
     pub created_mode: Option<u32>,
     /// The file that the temporary one replaces.
     pub replaced: Option<FileStat>,
+    /// `--resume`: the temporary file stays after a failure, and the journal says what is in it.
+    pub journal: Option<Journal>,
 }
 
 /// Opens the target; creates it with the permissions `mode` less the mask. Returns None if an existing one is kept.
@@ -44,8 +50,10 @@ pub(crate) fn open_target(
         temporary: None,
         renamed_to: None,
         backup,
+        is_stream: false,
         created_mode: Some(mode),
         replaced: None,
+        journal: None,
     };
     if !context.options.atomic {
         match create_new(entry, mode) {
@@ -57,15 +65,16 @@ pub(crate) fn open_target(
     match prepare_target(context, worker, entry, stat)? {
         TargetState::Keep => Ok(None),
         TargetState::Present { stat, .. } if !may_write(context, entry, &stat)? => Err(not_replaced(entry)),
-        state if context.options.atomic => open_temporary(context, entry, state, mode).map(Some),
+        state if context.options.atomic => open_temporary(context, entry, state, stat, mode).map(Some),
         TargetState::Absent { backup } => {
             let file = create_new(entry, mode).on(entry.target_path(), "open")?;
             Ok(Some(new(file, backup)))
         }
-        TargetState::Present { is_link, .. } => {
+        TargetState::Present { stat, is_link } => {
             let (file, is_new) = open_existing(context, entry, is_link, mode)?;
             let created_mode = is_new.then_some(mode);
-            Ok(Some(OpenTarget { is_new, created_mode, ..new(file, None) }))
+            let is_stream = !is_new && stat.kind() != FileType::RegularFile;
+            Ok(Some(OpenTarget { is_new, is_stream, created_mode, ..new(file, None) }))
         }
     }
 }
@@ -84,8 +93,24 @@ fn not_replaced(entry: &Entry) -> CopyError {
     ))
 }
 
+/// Says that an incomplete file stays for the next run.
+fn kept(entry: &Entry, name: &CStr, error: CopyError) -> CopyError {
+    let reason = if matches!(error, CopyError::Interrupted) { "stopped".into() } else { error.to_string() };
+    CopyError::Refused(format!(
+        "{reason} – what is copied of {} stays in {}: the same command continues it",
+        quoted(&entry.target_path()),
+        quoted(&entry.with_target(name).target_path())
+    ))
+}
+
 /// Opens a temporary file beside the target.
-fn open_temporary(context: &Context, entry: &Entry, state: TargetState, mode: u32) -> CopyResult<OpenTarget> {
+fn open_temporary(
+    context: &Context,
+    entry: &Entry,
+    state: TargetState,
+    source: &FileStat,
+    mode: u32,
+) -> CopyResult<OpenTarget> {
     let (backup, replaced, renamed_to) = match state {
         TargetState::Present { stat, is_link } => {
             (None, Some(stat), is_link.then(|| behind_link(entry)).transpose()?)
@@ -94,17 +119,26 @@ fn open_temporary(context: &Context, entry: &Entry, state: TargetState, mode: u3
         TargetState::Keep => (None, None, None),
     };
     let target = renamed_to.as_deref().unwrap_or(entry.target);
-    let temporary = beside(target, &context.temporary_name());
-    let file = create_new(&entry.with_target(&temporary), mode).on(entry.target_path(), "open")?;
-    let created_mode = Some(mode);
+    let (file, temporary, journal, created_mode) = if is_resumable(context.options, source) {
+        let (file, temporary, journal) = Journal::open(entry, target, source)?;
+        // It was created for its owner only; `resume` sets the mode when it is complete.
+        (file, temporary, Some(journal), None)
+    } else {
+        let temporary = beside(target, &context.temporary_name());
+        let file = create_new(&entry.with_target(&temporary), mode).on(entry.target_path(), "open")?;
+        (file, temporary, None, Some(mode))
+    };
+    let temporary = Some(temporary);
     Ok(OpenTarget {
         file,
         is_new: true,
-        temporary: Some(temporary),
+        temporary,
         renamed_to,
         backup,
+        is_stream: false,
         created_mode,
         replaced,
+        journal,
     })
 }
 
@@ -119,7 +153,7 @@ fn beside(target: &CStr, name: &CStr) -> CString {
 
 /// Returns the permissions with which the copy is created. If its owner will change, others must not read it before.
 pub(crate) fn creation_mode(context: &Context, stat: &FileStat) -> u32 {
-    let permissions = stat.permissions() & 0o777;
+    let permissions = context.options.preserved.begin_mode(stat.permissions() & 0o777, 0o666);
     let owner_changes = context.options.preserved.owner
         && (stat.uid, stat.gid) != (context.identity.uid, context.identity.gid);
     if owner_changes { permissions & 0o700 } else { permissions }
@@ -135,6 +169,9 @@ pub(crate) fn discard(entry: &Entry, target: &OpenTarget, error: CopyError) -> C
         return if matches!(error, CopyError::Interrupted) { error } else { CopyError::Refused(text) };
     }
     let name = target.temporary.as_deref().unwrap_or(entry.target);
+    if target.journal.is_some() {
+        return kept(entry, name, error);
+    }
     // Another process may have put its own file there.
     let is_ours = || {
         let own = FileStat::from(fstat(&target.file).ok()?).id();

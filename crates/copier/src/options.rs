@@ -84,6 +84,8 @@ pub enum FollowLinks {
 #[allow(missing_docs)]
 pub struct Preserved {
     pub mode: bool,
+    /// `--no-preserve=mode`: new files get the mode that an ordinary program gives, not that of the source.
+    pub default_mode: bool,
     pub owner: bool,
     pub times: bool,
     pub links: bool,
@@ -97,6 +99,7 @@ impl Preserved {
     /// Everything, as `cp -a` does; attributes that a target cannot keep are counted.
     pub const ALL: Preserved = Preserved {
         mode: true,
+        default_mode: false,
         owner: true,
         times: true,
         links: true,
@@ -186,6 +189,8 @@ pub struct CopyOptions {
     pub devices: bool,
     pub sync: CopySync,
     pub atomic: bool,
+    /// An incomplete copy stays, and a later run continues it. Only with `atomic`.
+    pub resume: bool,
     pub verify: bool,
     /// `--cache drop`: pages that the copy brought into the page cache are dropped after each chunk.
     pub drop_cache: bool,
@@ -195,6 +200,13 @@ pub struct CopyOptions {
     pub threads: usize,
     /// Each copied file is reported, as `cp -v` does.
     pub verbose: bool,
+}
+
+impl Preserved {
+    /// Returns the permissions with which a new file begins, less the mask: those of the source, or `ordinary` ones.
+    pub fn begin_mode(&self, source: u32, ordinary: u32) -> u32 {
+        if self.default_mode { ordinary } else { source }
+    }
 }
 
 impl CopyOptions {
@@ -230,6 +242,7 @@ impl Default for CopyOptions {
             devices: false,
             sync: CopySync::None,
             atomic: false,
+            resume: false,
             verify: false,
             drop_cache: false,
             limit: None,

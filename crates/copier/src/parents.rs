@@ -1,6 +1,6 @@
 //! `--parents`: the directories of a source's path are made in the target, with the attributes of the source's.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -14,13 +14,25 @@ use crate::file_stat::FileStat;
 use crate::metadata::{Attributes, TargetAttributes, set_attributes};
 use crate::target::quoted;
 
-/// Makes the directories of `source` in `target`. Returns the path of the copy.
+/// A directory of a source's path and its copy, open.
+pub(crate) struct ParentPair {
+    source: OwnedFd,
+    source_path: PathBuf,
+    stat: FileStat,
+    made: OwnedFd,
+    made_path: PathBuf,
+    is_new: bool,
+}
+
+/// Makes the directories of `source` in `target`. Returns the path of the copy, and the directories, which [`finish_parents`] gives
+/// their attributes.
 pub(crate) fn make_parents(
     context: &Context,
     worker: &mut Worker,
     source: &Path,
     target: &Path,
-) -> CopyResult<PathBuf> {
+) -> CopyResult<(PathBuf, Vec<ParentPair>)> {
+    let mut pairs = Vec::new();
     let mut from = PathBuf::new();
     let mut to = target.to_path_buf();
     let relative = source.components().filter(|part| !matches!(part, Component::RootDir | Component::CurDir));
@@ -28,11 +40,11 @@ pub(crate) fn make_parents(
         from.push("/");
     }
     let parts: Vec<_> = relative.collect();
-    let Some((last, folders)) = parts.split_last() else { return Ok(to) };
+    let Some((last, folders)) = parts.split_last() else { return Ok((to, pairs)) };
     for folder in folders {
         from.push(folder);
         to.push(folder);
-        make_one(context, worker, &from, &to)?;
+        pairs.push(make_one(context, worker, &from, &to)?);
         note_directory(context, &to)?;
     }
     to.push(last);
@@ -40,43 +52,57 @@ pub(crate) fn make_parents(
     if source.as_os_str().as_bytes().ends_with(b"/") {
         to.push("");
     }
-    Ok(to)
+    Ok((to, pairs))
 }
 
-fn make_one(context: &Context, worker: &mut Worker, from: &Path, to: &Path) -> CopyResult<()> {
+fn make_one(context: &Context, worker: &mut Worker, from: &Path, to: &Path) -> CopyResult<ParentPair> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let source = open(from, flags, Mode::empty()).on(from, "open")?;
     let stat: FileStat = fstat(&source).on(from, "fstat")?.into();
-    let mode = stat.permissions() & 0o777 & !context.identity.umask;
-    match mkdir(to, Mode::from_raw_mode(mode | 0o700)) {
-        Ok(()) => {}
-        Err(Errno::EXIST) => return existing(to),
+    let mode = begin_mode(context, &stat) & !context.identity.umask;
+    let is_new = match mkdir(to, Mode::from_raw_mode(mode | 0o700)) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
         Err(errno) => return Err(CopyError::call(to, "mkdir", errno)),
-    }
-    if context.options.verbose {
-        context.reporter.copied(from, to, None);
-    }
-    worker.tally.directories += 1;
-    let made = open(to, flags, Mode::empty()).on(to, "open")?;
-    let attributes = Attributes {
-        source: source.as_fd(),
-        source_path: &|| from.into(),
-        stat: &stat,
-        target: made.as_fd(),
-        target_path: &|| to.into(),
-        has: TargetAttributes { owner: None, permissions: None, may_have_acl: true },
-        is_directory: true,
     };
-    set_attributes(context, &mut worker.tally, &attributes)?;
-    if !context.options.preserved.mode && mode & 0o700 != 0o700 {
-        fchmod(&made, Mode::from_raw_mode(mode | 0o700)).on(to, "fchmod")?;
+    if is_new {
+        if context.options.verbose {
+            context.reporter.copied(from, to, None);
+        }
+        worker.tally.directories += 1;
     }
-    Ok(())
+    let made = match open(to, flags, Mode::empty()) {
+        Err(Errno::NOTDIR) => {
+            return Err(CopyError::Refused(format!("{} exists but is not a directory", quoted(to))));
+        }
+        made => made.on(to, "open")?,
+    };
+    Ok(ParentPair { source, source_path: from.into(), stat, made, made_path: to.into(), is_new })
 }
 
-fn existing(to: &Path) -> CopyResult<()> {
-    match rustix::fs::stat(to).map(FileStat::from) {
-        Ok(stat) if stat.kind() == rustix::fs::FileType::Directory => Ok(()),
-        _ => Err(CopyError::Refused(format!("{} exists but is not a directory", quoted(to)))),
+fn begin_mode(context: &Context, stat: &FileStat) -> u32 {
+    context.options.preserved.begin_mode(stat.permissions() & 0o777, 0o777)
+}
+
+/// Gives the directories their attributes, the deepest first, when the copy is in them. As with cp, those that existed get them
+/// too.
+pub(crate) fn finish_parents(context: &Context, worker: &mut Worker, pairs: &[ParentPair]) -> CopyResult<()> {
+    let preserved = context.options.preserved;
+    for pair in pairs.iter().rev() {
+        let attributes = Attributes {
+            source: pair.source.as_fd(),
+            source_path: &|| pair.source_path.clone(),
+            stat: &pair.stat,
+            target: pair.made.as_fd(),
+            target_path: &|| pair.made_path.clone(),
+            has: TargetAttributes { owner: None, permissions: None, may_have_acl: true },
+            is_directory: true,
+        };
+        set_attributes(context, &mut worker.tally, &attributes)?;
+        let mode = begin_mode(context, &pair.stat) & !context.identity.umask;
+        if pair.is_new && !preserved.mode && mode & 0o700 != 0o700 {
+            fchmod(&pair.made, Mode::from_raw_mode(mode)).on(&pair.made_path, "fchmod")?;
+        }
     }
+    Ok(())
 }

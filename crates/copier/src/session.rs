@@ -18,7 +18,7 @@ use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
 use crate::node::copy_node;
 use crate::options::{CopyOptions, CopySync};
-use crate::parents::make_parents;
+use crate::parents::{ParentPair, finish_parents, make_parents};
 use crate::stream_file::{copy_to_file, pump};
 use crate::tally::CopyTally;
 use crate::target::quoted;
@@ -122,15 +122,28 @@ impl<'a> Operands<'a> {
         if source.as_os_str() == "-" || self.target.as_os_str() == "-" {
             return self.copy_standard_stream(context, worker, source);
         }
-        let target = self.target_of(context, worker, source)?;
+        let (target, parents) = self.target_of(context, worker, source)?;
+        let copied = self.copy_to(context, worker, source, &target);
+        finish_parents(context, worker, &parents)?;
+        copied
+    }
+
+    /// Copies an operand that is no stream.
+    fn copy_to(
+        &mut self,
+        context: &Context,
+        worker: &mut Worker,
+        source: &Path,
+        target: &Path,
+    ) -> CopyResult<()> {
         if !self.is_new_operand(context, source) {
             return Ok(());
         }
-        let (source_name, target_name) = (c_string(source)?, c_string(&target)?);
+        let (source_name, target_name) = (c_string(source)?, c_string(target)?);
         let entry = Entry { dir: None, source: &source_name, target: &target_name };
         let own_backup = own_backup(context, &entry)?;
         let entry = own_backup.as_deref().map_or(entry, |backup| entry.with_target(backup));
-        refuse_inside_itself(context, source, &target)?;
+        refuse_inside_itself(context, source, target)?;
         if let Some(root) = copy_node(context, worker, &entry, UNKNOWN)? {
             if root.is_new && !self.into_directory {
                 // The new directory's own name is in the one above it.
@@ -142,7 +155,12 @@ impl<'a> Operands<'a> {
     }
 
     /// Returns the path of the copy of a source. With `--parents` makes the directories above it.
-    fn target_of(&self, context: &Context, worker: &mut Worker, source: &Path) -> CopyResult<PathBuf> {
+    fn target_of(
+        &self,
+        context: &Context,
+        worker: &mut Worker,
+        source: &Path,
+    ) -> CopyResult<(PathBuf, Vec<ParentPair>)> {
         if context.options.parents {
             if !self.into_directory {
                 return Err(CopyError::Refused(format!(
@@ -153,13 +171,14 @@ impl<'a> Operands<'a> {
             return make_parents(context, worker, source, self.target);
         }
         if !self.into_directory {
-            return Ok(self.target.into());
+            return Ok((self.target.into(), Vec::new()));
         }
         // `cp -r a/. b` and `cp -r .. b` copy the content into b itself.
-        Ok(match last_name(source) {
+        let target = match last_name(source) {
             Some(name) => self.target.join(name),
             None => self.target.into(),
-        })
+        };
+        Ok((target, Vec::new()))
     }
 
     /// Returns false, with a warning, for a source that was named before: its copy would replace the first one.
@@ -206,7 +225,7 @@ impl<'a> Operands<'a> {
         let stat: FileStat = rustix::fs::fstat(input).on(input_name, "fstat")?.into();
         let (source_name, target_name) = (c_string(input_name)?, c_string(self.target)?);
         let entry = Entry { dir: None, source: &source_name, target: &target_name };
-        copy_to_file(context, worker, &entry, input, &stat)
+        copy_to_file(context, worker, &entry, input, &stat, false)
     }
 }
 

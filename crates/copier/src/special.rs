@@ -42,7 +42,8 @@ pub(crate) fn copy_special(
         }
         kind => {
             // As with a file, the mask applies unless the mode is preserved.
-            let mode = Mode::from_raw_mode(stat.permissions() & 0o777);
+            let mode = context.options.preserved.begin_mode(stat.permissions() & 0o777, 0o666);
+            let mode = Mode::from_raw_mode(mode);
             make(context, worker, entry, stat, "mknod", || {
                 mknodat(entry.target_dir(), entry.target, kind, mode, stat.rdev)
             })?

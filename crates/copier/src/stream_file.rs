@@ -1,6 +1,6 @@
 //! Copies streams: standard input and output as `-`, pipes, terminals and devices.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, openat};
@@ -10,9 +10,10 @@ use crate::context::{Context, Worker};
 use crate::engine::{StreamJob, copy_stream};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
-use crate::file::{commit, keep_old_attributes, report_copied};
+use crate::file::{commit, keep_old_attributes, preserve_attributes, report_copied};
 use crate::file_stat::FileStat;
-use crate::open_target::{discard, open_target};
+use crate::open_target::{OpenTarget, creation_mode, discard, open_target};
+use crate::options::CopyMethod;
 use crate::target::quoted;
 
 /// The buffer of streams: what a pipe holds by default, twice.
@@ -29,23 +30,28 @@ pub(crate) fn copy_stream_file(
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     let source = retry_on_intr(|| openat(entry.source_dir(), entry.source, flags, Mode::empty()))
         .on(entry.source_path(), "open")?;
-    copy_to_file(context, worker, entry, source.as_fd(), stat)
+    copy_to_file(context, worker, entry, source.as_fd(), stat, true)
 }
 
-/// Copies an open stream into a file, which is removed if it is new and the copy fails.
+/// Copies an open stream into a file, which is removed if it is new and the copy fails. A stream that has a name gives the copy its
+/// mode and the attributes that are preserved.
 pub(crate) fn copy_to_file(
     context: &Context,
     worker: &mut Worker,
     entry: &Entry,
     source: BorrowedFd<'_>,
     stat: &FileStat,
+    has_name: bool,
 ) -> CopyResult<()> {
-    let mode = if stat.kind() == FileType::RegularFile { stat.permissions() & 0o777 } else { 0o666 };
-    if context.options.verify {
-        return Err(CopyError::Refused(format!(
-            "{}: --verify cannot read a stream a second time: copy it to a file first",
-            quoted(&entry.source_path())
-        )));
+    let is_file = stat.kind() == FileType::RegularFile;
+    let mode = if is_file || has_name { creation_mode(context, stat) } else { 0o666 };
+    for (is_asked, option) in [(context.options.verify, "--verify"), (context.options.resume, "--resume")] {
+        if is_asked {
+            return Err(CopyError::Refused(format!(
+                "{}: {option} cannot read a stream a second time: copy it to a file first",
+                quoted(&entry.source_path())
+            )));
+        }
     }
     let Some(mut target) = open_target(context, worker, entry, stat, mode)? else { return Ok(()) };
     let backup = target.backup.take();
@@ -58,6 +64,9 @@ pub(crate) fn copy_to_file(
     let copied = pump(context, worker, source, &source_path, target.file.as_fd(), &target_path);
     let finished = copied.and_then(|bytes| {
         keep_old_attributes(context, entry, &target)?;
+        if has_name {
+            preserve_attributes(context, worker, entry, source, stat, &target)?;
+        }
         commit(context, worker, entry, &target, bytes)
     });
     if let Some(path) = &unfinished {
@@ -68,6 +77,27 @@ pub(crate) fn copy_to_file(
     }
     report_copied(context, entry, backup);
     Ok(())
+}
+
+/// Writes a file into a FIFO, a terminal or a device: all bytes in their order, without offsets.
+pub(crate) fn fill_stream(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    source: &OwnedFd,
+    target: &OpenTarget,
+) -> CopyResult<(u64, CopyMethod)> {
+    let (source_path, target_path) = (entry.source_path(), entry.target_path());
+    let job = StreamJob {
+        source: source.as_fd(),
+        source_path: &source_path,
+        target: target.file.as_fd(),
+        target_path: &target_path,
+        source_is_pipe: false,
+        chunk: context.options.buffer_bytes.unwrap_or(BUFFER_BYTES),
+    };
+    let (options, control) = (context.options, context.control);
+    copy_stream(&job, options.method, control, &mut worker.buffer, &mut worker.tally)
 }
 
 /// Moves all bytes of one descriptor to another. Returns their number.

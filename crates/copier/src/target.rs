@@ -15,6 +15,7 @@ use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
 use crate::options::{BackupNames, Existing, FollowLinks, TargetKind};
 use crate::quote::quote;
+use crate::same_file::{SameFile, check_same_file};
 
 /// The file, if any, in the place of the target.
 #[derive(Debug)]
@@ -42,10 +43,11 @@ pub(crate) fn prepare_target(
     let is_link = named.kind() == FileType::Symlink;
     let followed = if is_link { entry.target_stat(true) } else { Ok(named) };
     let options = context.options;
-    if let Ok(stat) = &followed
-        && stat.id() == source.id()
-        && !may_replace_same(context, entry, &named, is_link)?
-    {
+    if check_same_file(context, entry, source, &named, followed.as_ref().ok())? == SameFile::Done {
+        return Ok(TargetState::Keep);
+    }
+    if is_kept(context, entry, source, followed.as_ref().unwrap_or(&named))? {
+        worker.tally.skipped += 1;
         return Ok(TargetState::Keep);
     }
     if named.kind() == FileType::Directory
@@ -57,10 +59,6 @@ pub(crate) fn prepare_target(
             quoted(&entry.target_path()),
             quoted(&entry.source_path())
         )));
-    }
-    if is_kept(context, entry, source, followed.as_ref().unwrap_or(&named))? {
-        worker.tally.skipped += 1;
-        return Ok(TargetState::Keep);
     }
     if context.has_created(&named) && options.backup != Some(BackupNames::Numbered) {
         return Err(CopyError::Refused(format!(
@@ -75,8 +73,10 @@ pub(crate) fn prepare_target(
         return Ok(TargetState::Absent { backup: Some(backup) });
     }
     let shares_inode = options.preserved.links && named.links > 1 && named.kind() == FileType::RegularFile;
-    let replaces = options.remove_destination || shares_inode || options_replace_link(context, source);
-    if replaces {
+    // `--attributes-only` keeps the content, which the other names share.
+    let copies_data = options.kind != TargetKind::Attributes;
+    let replaces = copies_data && (shares_inode || options_replace_link(context, source));
+    if options.remove_destination || replaces {
         remove_target(entry)?;
         return Ok(TargetState::Absent { backup: None });
     }
@@ -93,37 +93,6 @@ pub(crate) fn prepare_target(
 /// Returns whether the source is no regular file and replaces the target, as cp does with `-P`.
 fn options_replace_link(context: &Context, source: &FileStat) -> bool {
     context.options.follow == FollowLinks::Never && source.kind() != FileType::RegularFile
-}
-
-/// Decides about a target that is the same file as the source. Returns false if nothing is to be done, true if the target's
-/// name may be removed or renamed. Otherwise fails: opening it for writing would destroy the source.
-fn may_replace_same(context: &Context, entry: &Entry, named: &FileStat, is_link: bool) -> CopyResult<bool> {
-    let options = context.options;
-    if options.kind == TargetKind::HardLink && !is_link {
-        return Ok(false);
-    }
-    let source_named = entry.source_stat(false).on(entry.source_path(), "stat")?;
-    let is_same_name =
-        source_named.id() == named.id() && (named.links == 1 || is_same_directory_entry(entry));
-    let removes_name = options.backup.is_some() || options.remove_destination;
-    if removes_name && !is_same_name {
-        return Ok(true);
-    }
-    Err(CopyError::Refused(format!(
-        "{} and {} are the same file",
-        quoted(&entry.source_path()),
-        quoted(&entry.target_path())
-    )))
-}
-
-/// Returns whether source and target are one name in one directory.
-fn is_same_directory_entry(entry: &Entry) -> bool {
-    let (source, target) = (entry.source_path(), entry.target_path());
-    let parent = |path: &Path| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        rustix::fs::stat(parent).map(|stat| FileStat::from(stat).id()).ok()
-    };
-    source.file_name() == target.file_name() && parent(&source) == parent(&target)
 }
 
 /// Returns whether an existing target stays: by `-n`, `-u`, or by the answer to `-i`.

@@ -16,6 +16,10 @@ const BATCH: usize = 32;
 /// More threads were not faster: they wait for the locks of the file system.
 const THREADS_MOST: usize = 8;
 
+/// btrfs (statfs(2)): all names and inodes of a subvolume are in one tree with one lock. On 2 processors a second thread took
+/// 1.7 times the CPU time and saved none.
+const BTRFS: u64 = 0x9123_683e;
+
 /// A part of a tree.
 enum TreeTask {
     Directory(Arc<DirPair>),
@@ -71,8 +75,8 @@ impl TaskQueue {
 /// Copies everything in a directory pair.
 pub(crate) fn copy_tree(context: &Context, worker: &mut Worker, root: Arc<DirPair>) {
     let queue = TaskQueue::default();
+    let threads = thread_count(context, &root);
     queue.push(TreeTask::Directory(root));
-    let threads = thread_count(context);
     std::thread::scope(|scope| {
         let helpers: Vec<_> = (1..threads)
             .map(|_| {
@@ -93,10 +97,12 @@ pub(crate) fn copy_tree(context: &Context, worker: &mut Worker, root: Arc<DirPai
     });
 }
 
-fn thread_count(context: &Context) -> usize {
-    // Questions to the user come one after the other.
+fn thread_count(context: &Context, root: &DirPair) -> usize {
+    let is_btrfs = || rustix::fs::fstatfs(&root.target).is_ok_and(|found| found.f_type as u64 == BTRFS);
     match context.options.threads {
+        // Questions to the user come one after the other.
         _ if context.options.interactive => 1,
+        0 if is_btrfs() => 1,
         0 => std::thread::available_parallelism().map_or(1, |number| number.get().min(THREADS_MOST)),
         chosen => chosen,
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use weir_copier::{BackupNames, CopyMethod, CopySync, Existing, HoleSearch, Preserved, Tristate};
 use weir_model::Size;
 
+use super::option_order::OrderedOption;
 use super::options;
 use crate::output::{OutputOptions, PageFile};
 
@@ -21,7 +22,8 @@ use crate::output::{OutputOptions, PageFile};
     override_usage = "weir copy [OPTIONS] SOURCE DEST\n       weir copy [OPTIONS] SOURCE... DIRECTORY\n       weir copy [OPTIONS] -t DIRECTORY SOURCE...",
     after_help = EXAMPLES,
     after_long_help = EXAMPLES,
-    infer_long_args = true
+    infer_long_args = true,
+    args_override_self = true
 )]
 #[command(mut_arg("json", |arg| arg.help("At the end, write the counts as JSON (schema weir-copy/1); - is standard output")))]
 pub struct Args {
@@ -48,6 +50,10 @@ pub struct Args {
     /// While it copies, write a line of JSON for each event (schema weir-copy-event/1); - is standard output
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
+
+    /// The options whose order decides, in their order
+    #[arg(skip)]
+    pub ordered: Vec<OrderedOption>,
 }
 
 /// When a copy is durable, and how it is checked.
@@ -60,6 +66,10 @@ pub struct DurableOptions {
     /// Write a temporary file, sync it, rename it, sync the directory: a crash leaves the old or the new file
     #[arg(long)]
     pub atomic: bool,
+
+    /// Keep what is copied after a stop or an error, and continue it in the next run; implies --atomic
+    #[arg(long)]
+    pub resume: bool,
 
     /// Read each copy back from the device and compare it with its source
     #[arg(long)]
@@ -151,7 +161,7 @@ pub struct CpOptions {
     pub interactive: bool,
 
     /// Follow symbolic links that are operands
-    #[arg(short = 'H', overrides_with_all = ["dereference", "no_dereference"])]
+    #[arg(short = 'H')]
     pub dereference_operands: bool,
 
     /// Make hard links instead of copies
@@ -159,7 +169,7 @@ pub struct CpOptions {
     pub link: bool,
 
     /// Follow all symbolic links of the source
-    #[arg(short = 'L', long, overrides_with_all = ["dereference_operands", "no_dereference"])]
+    #[arg(short = 'L', long)]
     pub dereference: bool,
 
     /// Keep existing targets
@@ -167,7 +177,7 @@ pub struct CpOptions {
     pub no_clobber: bool,
 
     /// Copy symbolic links as links
-    #[arg(short = 'P', long, overrides_with_all = ["dereference", "dereference_operands"])]
+    #[arg(short = 'P', long)]
     pub no_dereference: bool,
 
     /// As --preserve=mode,ownership,timestamps
@@ -188,7 +198,7 @@ pub struct CpOptions {
     pub parents: bool,
 
     /// Copy directories and what they contain
-    #[arg(short = 'r', visible_short_alias = 'R', long, overrides_with = "recursive")]
+    #[arg(short = 'r', visible_short_alias = 'R', long)]
     pub recursive: bool,
 
     /// Remove each existing target before it is opened
@@ -246,6 +256,7 @@ Examples:
   weir copy big.img /backup/                     share blocks or copy; a bar
   weir copy -a --sync full src /mnt/usb/         a tree, durable at the end
   weir copy --atomic new.conf /etc/app.conf      the old or the new file
+  weir copy --resume disk.img /mnt/usb/          continues after a stop
   weir copy --cache drop huge.tar /archive/      leaves the page cache alone
   weir copy --verify --sync full photo.raw card/ reread from the device
   weir copy --method mmap --buffer 4K a b        an experiment of a textbook
@@ -254,6 +265,5 @@ Examples:
 
 Exit status:
   0    every file was copied
-  1    a file was not copied, or is not durable although --sync was given
-  2    wrong usage
+  1    a file was not copied, or is not durable although --sync was given, or wrong usage (as cp)
   130  stopped by Ctrl-C";

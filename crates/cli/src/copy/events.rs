@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use weir_copier::{ContentResult, CopyControl, CopyPhase};
+use weir_copier::{ContentResult, CopyControl, CopyMethod, CopyPhase};
 use weir_model::copy::CopyDocument;
 
 /// Value of `schema` in the first event.
@@ -75,6 +75,11 @@ impl EventLog {
             "method": result.method.name(),
             "bytes": result.bytes,
             "hole_bytes": result.hole_bytes,
+            "trial": result.trial.map(|trial| json!({
+                "methods": trial.methods.map(CopyMethod::name),
+                "ns_per_mib": trial.ns_per_mib,
+                "cpu_time": trial.by_cpu,
+            })),
             "fallbacks": result.fallbacks.iter().map(super::reporter::fallback_text).collect::<Vec<_>>(),
             "sha256": sha256,
             "past_cache": result.verified.map(|verified| verified.past_cache),

@@ -4,6 +4,7 @@ mod args;
 mod document;
 mod events;
 mod monitor;
+mod option_order;
 mod options;
 mod reporter;
 
@@ -15,7 +16,7 @@ use weir_copier::{CopyControl, CopyDestination, copy};
 
 pub use args::Args;
 
-use crate::exit_status::{FAILED, USAGE};
+use crate::exit_status::FAILED;
 use events::EventLog;
 use monitor::{Monitor, StopSignals};
 use reporter::TerminalReporter;
@@ -29,7 +30,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(prepared) => prepared,
         Err(error) => {
             eprintln_lossy!("weir copy: {error}");
-            return ExitCode::from(USAGE);
+            return ExitCode::from(FAILED); // as cp
         }
     };
     if args.how.nice_io
@@ -54,7 +55,7 @@ pub fn run(args: &Args) -> ExitCode {
     let events = Arc::new(events);
     let quiet = args.output.is_quiet();
     let monitor = Monitor::start(&control, &signals, &events, &sources, &options, quiet);
-    let reporter = TerminalReporter::new(&events, monitor.bar(), args.cp.debug, quiet);
+    let reporter = TerminalReporter::new(&events, monitor.bar(), args);
     let summary = copy(&options, &sources, &destination, &control, &reporter);
     monitor.finish();
     let document = document::of(&summary, &options);

@@ -107,9 +107,10 @@ pub fn parse_attributes(text: &str) -> Result<Preserved, String> {
     Ok(sum)
 }
 
-fn joined(left: Preserved, right: Preserved) -> Preserved {
+pub(super) fn joined(left: Preserved, right: Preserved) -> Preserved {
     Preserved {
         mode: left.mode || right.mode,
+        default_mode: left.default_mode && !right.mode,
         owner: left.owner || right.owner,
         times: left.times || right.times,
         links: left.links || right.links,
@@ -119,9 +120,10 @@ fn joined(left: Preserved, right: Preserved) -> Preserved {
     }
 }
 
-fn without(left: Preserved, right: Preserved) -> Preserved {
+pub(super) fn without(left: Preserved, right: Preserved) -> Preserved {
     Preserved {
         mode: left.mode && !right.mode,
+        default_mode: left.default_mode || right.mode,
         owner: left.owner && !right.owner,
         times: left.times && !right.times,
         links: left.links && !right.links,
@@ -174,7 +176,8 @@ pub fn copy_options(args: &Args) -> Result<CopyOptions, String> {
         keep_directory_symlink: args.cp.keep_directory_symlink,
         devices: args.how.device,
         sync: args.durable.sync,
-        atomic: args.durable.atomic,
+        atomic: args.durable.atomic || args.durable.resume,
+        resume: args.durable.resume,
         verify: args.durable.verify,
         drop_cache: args.how.cache,
         limit: args.how.limit,
@@ -192,31 +195,16 @@ fn existing(args: &Args) -> Existing {
     }
 }
 
-/// As cp: `-a` and `-d` follow none, unless an option says otherwise; without `-r` all are followed.
+/// As cp: of `-a`, `-d`, `-P`, `-H` and `-L` the last one decides; without any, all links are followed unless `-r` is given.
 fn follow(args: &Args, recursive: bool, kind: TargetKind) -> FollowLinks {
-    let cp = &args.cp;
-    match () {
-        () if cp.dereference => FollowLinks::Always,
-        () if cp.dereference_operands => FollowLinks::Operands,
-        () if cp.no_dereference || cp.no_dereference_links || cp.archive => FollowLinks::Never,
-        () if recursive || kind == TargetKind::HardLink => FollowLinks::Never,
-        () => FollowLinks::Always,
-    }
+    let by_default =
+        if recursive || kind == TargetKind::HardLink { FollowLinks::Never } else { FollowLinks::Always };
+    args.ordered.iter().filter_map(|option| option.follow()).next_back().unwrap_or(by_default)
 }
 
+/// As cp: each option adds to what the options before it preserve, or removes from it.
 fn preserved(args: &Args) -> Preserved {
-    let mut sum = Preserved::default();
-    if args.cp.archive {
-        sum = joined(sum, Preserved::ALL);
-    }
-    if args.cp.preserve_default {
-        sum = joined(sum, Preserved { mode: true, owner: true, times: true, ..Preserved::default() });
-    }
-    if args.cp.no_dereference_links {
-        sum.links = true;
-    }
-    sum = args.cp.preserve.iter().fold(sum, |sum, list| joined(sum, *list));
-    args.cp.no_preserve.iter().fold(sum, |sum, list| without(sum, *list))
+    args.ordered.iter().fold(Preserved::default(), |sum, option| option.preserved(sum))
 }
 
 fn backup(args: &Args) -> Result<Option<BackupNames>, String> {

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use weir_copier::{ContentResult, CopyError, CopyReporter, Fallback, quote};
+use weir_copier::{ContentResult, CopyError, CopyMethod, CopyReporter, Fallback, TrialResult, quote};
 use weir_model::Size;
+use weir_model::duration::format_seconds;
 
+use super::Args;
 use super::events::{EventLog, hex};
 
 /// The reporter of the command line.
@@ -18,12 +20,22 @@ pub struct TerminalReporter {
     bar: Option<ProgressBar>,
     /// `--debug`: each file's method is printed.
     explains: bool,
+    /// A change of the method is printed.
+    says_fallbacks: bool,
     quiet: bool,
 }
 
 impl TerminalReporter {
-    pub fn new(events: &Arc<EventLog>, bar: Option<ProgressBar>, explains: bool, quiet: bool) -> Self {
-        Self { events: Arc::clone(events), bar, explains, quiet }
+    pub fn new(events: &Arc<EventLog>, bar: Option<ProgressBar>, args: &Args) -> Self {
+        let explains = args.cp.debug;
+        Self {
+            events: Arc::clone(events),
+            bar,
+            explains,
+            // A method that was chosen by its name, and is not used, is worth a line in any case.
+            says_fallbacks: explains || args.cp.verbose || args.how.method != CopyMethod::Auto,
+            quiet: args.output.is_quiet(),
+        }
     }
 
     fn print(&self, print: impl FnOnce()) {
@@ -60,7 +72,12 @@ impl CopyReporter for TerminalReporter {
             };
             self.say(&format!("{name}: {} by {}{holes}", Size(result.bytes), result.method.name()));
         }
-        for fallback in &result.fallbacks {
+        if let Some(trial) = &result.trial
+            && self.explains
+        {
+            self.say(&format!("{name}: {}", trial_text(trial)));
+        }
+        for fallback in result.fallbacks.iter().filter(|_| self.says_fallbacks) {
             self.say(&format!("{name}: {}", fallback_text(fallback)));
         }
         if let Some(verified) = result.verified
@@ -70,7 +87,7 @@ impl CopyReporter for TerminalReporter {
                 true => "reread from the device",
                 false => "reread, but from memory: its file system keeps the page cache",
             };
-            let price = weir_model::duration::format_seconds(verified.seconds);
+            let price = format_seconds(verified.seconds);
             self.say(&format!("{name}: {from}, equal; sha256 {}; took {price}", hex(&verified.sha256)));
         }
     }
@@ -101,6 +118,16 @@ impl CopyReporter for TerminalReporter {
     fn wants_content(&self) -> bool {
         self.explains || self.events.is_open()
     }
+}
+
+/// Returns what `auto` measured as a sentence.
+fn trial_text(trial: &TrialResult) -> String {
+    let costs = [0, 1].map(|which| {
+        let cost = format_seconds(trial.ns_per_mib[which] as f64 / 1e9);
+        format!("{} took {cost}", trial.methods[which].name())
+    });
+    let what = if trial.by_cpu { "of CPU time for each MiB" } else { "for each MiB of a cold file" };
+    format!("at its beginning {} and {} {what}", costs[0], costs[1])
 }
 
 /// Returns a change of the method as a sentence.

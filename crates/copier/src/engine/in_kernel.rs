@@ -7,7 +7,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 use super::{RangeEnd, RangeResult, Transfer, TransferError, is_refusal};
 
 /// The most that one call moves: a stop request, the rate limit and the progress bar wait no longer.
-const CALL_BYTES: usize = 16 << 20;
+const CALL_BYTES: usize = 4 << 20;
 /// The pipe of splice(2): the largest that the kernel gives to ordinary users (/proc/sys/fs/pipe-max-size).
 const PIPE_BYTES: usize = 1 << 20;
 

@@ -10,8 +10,10 @@ mod mapped;
 #[cfg(test)]
 mod property_test;
 mod read_write;
+mod share;
 mod stdio;
 mod stream;
+mod trial;
 mod uring;
 mod window;
 
@@ -22,8 +24,10 @@ use rustix::io::Errno;
 
 pub(crate) use content::copy_content;
 pub use content::{ContentJob, ContentResult, Fallback};
-pub(crate) use read_write::{pread_full, write_all};
+pub(crate) use read_write::{pread_full, put, write_all};
+pub(crate) use share::{pair_refuses, share_blocks};
 pub(crate) use stream::{StreamJob, copy_stream};
+pub use trial::TrialResult;
 pub(crate) use window::CacheWindow;
 
 use crate::buffer::AlignedBuffer;
@@ -67,6 +71,17 @@ pub(crate) enum TransferError {
     Source(&'static str, io::Error),
     Target(&'static str, io::Error),
     Stopped(CopyError),
+}
+
+impl TransferError {
+    /// Names the file of an error of read(2) or write(2).
+    pub fn on(self, source: &std::path::Path, target: &std::path::Path) -> CopyError {
+        match self {
+            Self::Source(call, error) => CopyError::call(source, call, error),
+            Self::Target(call, error) => CopyError::call(target, call, error),
+            Self::Stopped(error) => error,
+        }
+    }
 }
 
 impl From<CopyError> for TransferError {
@@ -115,7 +130,7 @@ fn is_refusal(errno: Errno) -> bool {
 
 impl Transfer<'_> {
     /// Notes bytes that arrived in the target, from `offset`: for progress, the rate limit and the page cache.
-    fn arrived(&mut self, offset: u64, bytes: u64) -> Result<(), TransferError> {
+    pub fn arrived(&mut self, offset: u64, bytes: u64) -> Result<(), TransferError> {
         if let Some(window) = &mut self.window {
             window.passed(self.source, self.target, offset + bytes, self.tally);
         }
@@ -123,7 +138,7 @@ impl Transfer<'_> {
     }
 
     /// Returns how many bytes the next call moves.
-    fn next_chunk(&self, at: u64, end: u64) -> usize {
+    pub fn next_chunk(&self, at: u64, end: u64) -> usize {
         let chunk = self.control.chunk(self.chunk);
         usize::try_from(end - at).map_or(chunk, |left| left.min(chunk))
     }

@@ -55,6 +55,7 @@ fn copied_as(
         target: target.as_fd(),
         target_path: &path,
         may_share: true,
+        same_device: true,
     };
     let control = CopyControl::new(None);
     let (mut buffer, mut tally) = (AlignedBuffer::new(4096), CopyTally::default());

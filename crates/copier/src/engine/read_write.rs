@@ -29,7 +29,7 @@ pub(super) fn copy_to(transfer: &mut Transfer, at: &mut u64, end: u64) -> RangeR
 }
 
 /// Writes the first `bytes` of the buffer, without blocks of NUL bytes if the transfer skips them.
-pub(super) fn put(transfer: &mut Transfer, at: u64, bytes: usize) -> Result<(), TransferError> {
+pub(crate) fn put(transfer: &mut Transfer, at: u64, bytes: usize) -> Result<(), TransferError> {
     let data = &transfer.buffer[..bytes];
     if !transfer.skip_zeros {
         return pwrite_all(transfer.target, data, at, transfer.tally);

@@ -92,8 +92,8 @@ fn finding(context: &RuleContext, copies: &[PassThrough]) -> Option<Finding> {
             "sendfile(2): the bytes do not enter the program's memory (Python: socket.sendfile)."
         }
         _ => {
-            "copy_file_range(2), or cp and Python's shutil.copyfile, which call it or sendfile(2); on xfs and \
-            btrfs no byte is copied at all."
+            "copy_file_range(2), or weir copy, which also shares blocks and keeps holes; cp and Python's shutil.copyfile \
+            let the kernel copy, too. On xfs and btrfs no byte is copied at all."
         }
     };
     let gain = Gain { elapsed_s: saved_s, calls: calls.saturating_sub(bytes / KERNEL_COPY + 1) };

@@ -1,0 +1,96 @@
+//! `--resume`: a stopped copy continues where it was, after weir has read back what is there.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::{KillOnDrop, disk_dir, names, run, text, wait_for, weir};
+use crate::{copy, shell};
+
+const PART: u64 = 8 << 20;
+
+/// Returns the temporary file and its journal.
+fn kept(dir: &Path) -> Vec<String> {
+    let mut kept: Vec<String> =
+        names(dir).into_iter().filter(|name| name.starts_with(".weir-resume-")).collect();
+    kept.sort();
+    kept
+}
+
+/// Starts a slow copy of `s` to `t` and stops it by a signal when two parts are in the journal.
+fn stop_half_way(dir: &Path, signal: Signal) {
+    let mut command = weir(dir, &["copy", "--reflink=never", "--resume", "--limit", "20MB/s", "s", "t"]);
+    crate::common::with_signals(&mut command);
+    let mut child = KillOnDrop(command.stderr(Stdio::null()).spawn().expect("weir"));
+    wait_for("two parts", || {
+        let journal = kept(dir).into_iter().find(|name| name.ends_with(".journal"));
+        journal.is_some_and(|name| {
+            fs::read_to_string(dir.join(name)).is_ok_and(|text| text.lines().count() >= 3)
+        })
+    });
+    kill_process(Pid::from_child(&child.0), signal).expect("kill");
+    child.0.wait().expect("its end");
+    assert_eq!(kept(dir).len(), 2, "{:?}", names(dir));
+    assert_eq!(fs::read_to_string(dir.join("t")).ok().as_deref(), Some("old\n"), "the old file stays");
+}
+
+#[test]
+fn a_stopped_copy_continues_after_its_parts_were_read_back() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 26000000 /dev/urandom > s; echo old > t; chmod 640 t");
+    for signal in [Signal::INT, Signal::KILL] {
+        shell(dir.path(), "echo old > t");
+        stop_half_way(dir.path(), signal);
+        let output = copy(dir.path(), &["--reflink=never", "--resume", "s", "t"]);
+        let error = text(&output.stderr);
+        let from: u64 = error
+            .split("continues at byte ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next()?.parse().ok())
+            .expect(&error);
+        assert!(from >= 2 * PART && from.is_multiple_of(PART), "{error}");
+        shell(dir.path(), "cmp s t");
+        assert_eq!(shell(dir.path(), "stat -c %a t"), "640\n");
+        assert!(kept(dir.path()).is_empty(), "{:?}", names(dir.path()));
+    }
+}
+
+#[test]
+fn a_part_that_is_not_there_is_copied_again() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 26000000 /dev/urandom > s; echo old > t");
+    stop_half_way(dir.path(), Signal::KILL);
+    let temporary = dir.path().join(&kept(dir.path())[0]);
+    let file = fs::OpenOptions::new().write(true).open(temporary).expect("the temporary file");
+    // The size stays; one byte of the second part is lost, as after a power cut.
+    file.write_all_at(&[0; 4096], PART + 5).expect("written");
+    let error = text(&copy(dir.path(), &["--reflink=never", "--resume", "s", "t"]).stderr);
+    assert!(error.contains(&format!("continues at byte {PART} ")), "{error}");
+    shell(dir.path(), "cmp s t");
+
+    shell(dir.path(), "echo old > t");
+    stop_half_way(dir.path(), Signal::KILL);
+    shell(dir.path(), "printf changed | dd of=s bs=1 seek=100 conv=notrunc status=none");
+    let error = text(&copy(dir.path(), &["--reflink=never", "--resume", "s", "t"]).stderr);
+    assert!(!error.contains("continues"), "a source that has changed: {error}");
+    shell(dir.path(), "cmp s t");
+}
+
+#[test]
+fn a_tree_continues_with_the_files_that_are_missing() {
+    let dir = disk_dir();
+    shell(dir.path(), "mkdir s; for i in $(seq 20); do head -c 3000 /dev/urandom > s/$i; done; cp -r s t");
+    shell(dir.path(), "rm t/3; printf x | dd of=t/5 bs=1 conv=notrunc status=none");
+    let output = run(dir.path(), &["copy", "-rT", "--resume", "--json", "-", "s", "t"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((document["files"].as_u64(), document["skipped"].as_u64()), (Some(2), Some(18)));
+    shell(dir.path(), "diff -r s t");
+    let refused = shell(
+        dir.path(),
+        &format!("echo x | {} copy --resume - u 2>&1 && exit 1; true", crate::common::WEIR),
+    );
+    assert!(refused.contains("--resume cannot read a stream"), "{refused}");
+}
