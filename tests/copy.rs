@@ -6,6 +6,8 @@ mod common;
 mod as_cp;
 #[path = "copy/durable.rs"]
 mod durable;
+#[path = "copy/failing_devices.rs"]
+mod failing_devices;
 #[path = "copy/failures.rs"]
 mod failures;
 #[path = "copy/options.rs"]

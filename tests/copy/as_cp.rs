@@ -1,4 +1,4 @@
-//! What coreutils' own tests of cp demand, where weir copy once differed: docs/copy.md has the table.
+//! The demands of coreutils' own tests of cp that weir copy once missed: docs/copy.md has the table.
 
 use crate::common::disk_dir;
 use crate::{copy, failed_copy, shell};
@@ -16,13 +16,17 @@ fn a_symbolic_link_is_not_copied_onto_its_own_file() {
             "{option}"
         );
     }
-    for option in ["-l", "-dl", "-fl"] {
+    for option in ["-l", "-dl", "-fl", "-bl"] {
         copy(dir.path(), &[option, "soft", "foo"]);
         assert_eq!(shell(dir.path(), "stat -c %F foo; cat foo"), "regular file\ndata\n", "{option}");
     }
     assert!(failed_copy(dir.path(), &["-s", "soft", "soft2"]).contains("EEXIST"));
     copy(dir.path(), &["-sf", "soft", "soft2"]);
     assert_eq!(shell(dir.path(), "readlink soft2"), "soft\n");
+    copy(dir.path(), &["-dsf", "foo", "soft"]);
+    assert!(failed_copy(dir.path(), &["-l", "soft", "soft2"]).contains("EEXIST"));
+    copy(dir.path(), &["-fl", "soft", "soft2"]);
+    assert_eq!(shell(dir.path(), "stat -c '%F %h' soft2; unlink soft2; ls"), "regular file 2\nfoo\nsoft\n");
     copy(dir.path(), &["-fl", "foo", "soft"]);
     assert_eq!(shell(dir.path(), "stat -c '%F %h' soft; cat foo"), "regular file 2\ndata\n");
 }
@@ -78,4 +82,15 @@ fn parents_get_their_attributes_last_also_if_they_exist() {
     shell(dir.path(), "chmod 700 e/a e/a/b");
     copy(dir.path(), &["-p", "--parents", "a/b/g", "e"]);
     assert_eq!(shell(dir.path(), "cd e; stat -c '%a %Y' a a/b"), shell(dir.path(), "stat -c '%a %Y' a a/b"));
+}
+
+#[test]
+fn links_stay_links_if_one_target_is_newer() {
+    let dir = disk_dir();
+    shell(
+        dir.path(),
+        "mkdir -p s t/s; echo new > s/a; ln s/a s/b; ln s/a s/c; touch -d '-1 hour' t/s/b; touch -d '+1 hour' t/s/c",
+    );
+    copy(dir.path(), &["-au", "s", "t"]);
+    assert_eq!(shell(dir.path(), "cd t/s; stat -c %h a b c | uniq"), "3\n");
 }

@@ -68,6 +68,10 @@ fn advice(error: &io::Error) -> &'static str {
         Errno::MFILE | Errno::NFILE => " – too many open files: raise 'ulimit -n'",
         Errno::LOOP => " – too many symbolic links, or the name became a symbolic link while weir copied it",
         Errno::TXTBSY => " – the target is a program that runs: use --atomic or --remove-destination",
+        Errno::NOKEY => " – ENOKEY: the directory is encrypted and locked: unlock it first (fscrypt unlock)",
+        Errno::OVERFLOW => {
+            " – this mount or user namespace has no number for an owner: see /proc/self/uid_map"
+        }
         Errno::NOENT => " – no such file: check the name",
         _ => "",
     }

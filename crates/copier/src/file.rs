@@ -16,7 +16,7 @@ use crate::file_stat::FileStat;
 use crate::links::FirstCopy;
 use crate::metadata::{Attributes, TargetAttributes, parent_has_default_acl, set_attributes};
 use crate::open_target::{OpenTarget, creation_mode, discard, open_target};
-use crate::options::{CopyMethod, CopySync, FollowLinks, HoleSearch, TargetKind, Tristate};
+use crate::options::{CopyMethod, CopySync, Existing, FollowLinks, HoleSearch, TargetKind, Tristate};
 use crate::resume::{copy_rest, is_copied, remove_journal};
 use crate::small_file::share_small;
 use crate::stream_file::fill_stream;
@@ -69,6 +69,10 @@ pub(crate) fn link_to(
                 return Ok(());
             }
             match prepare_target(context, worker, entry, stat)? {
+                // As with cp -u: a newer target becomes a link, too.
+                TargetState::Keep if context.options.existing == Existing::Older => {
+                    crate::target::remove_target(entry)?;
+                }
                 TargetState::Keep => return Ok(()),
                 TargetState::Absent { backup: made } => backup = made,
                 TargetState::Present { .. } => crate::target::remove_target(entry)?,
@@ -112,7 +116,9 @@ fn copy_once(
         return Ok(None);
     }
     let mode = creation_mode(context, stat);
-    let Some(mut target) = open_target(context, worker, entry, stat, mode)? else { return Ok(None) };
+    let Some(mut target) = open_target(context, worker, entry, stat, mode)? else {
+        return kept_copy(context, entry, needs_link);
+    };
     let backup = target.backup.take();
     let unfinished = target.is_new && target.journal.is_none() && !is_small(context, worker, stat);
     let name = target.temporary.as_deref().unwrap_or(entry.target);
@@ -134,6 +140,15 @@ fn copy_once(
     report_copied(context, entry, backup);
     let first = needs_link.then(|| made().map(|made| FirstCopy { path: entry.target_path(), id: made.id() }));
     first.transpose().on(entry.target_path(), "fstat")
+}
+
+/// Returns where a target is that `-u` keeps, if links to it may follow.
+fn kept_copy(context: &Context, entry: &Entry, needs_link: bool) -> CopyResult<Option<FirstCopy>> {
+    if !needs_link || context.options.existing != Existing::Older {
+        return Ok(None);
+    }
+    let kept = entry.target_stat(false).on(entry.target_path(), "stat")?;
+    Ok(Some(FirstCopy { path: entry.target_path(), id: kept.id() }))
 }
 
 /// Moves the content into an open target, and does everything that makes it the copy.

@@ -108,6 +108,9 @@ impl Pair<'_> {
         if !source_is_link && !target_is_link && !are_one {
             return Ok(SameFile::Replace);
         }
+        if options.kind == TargetKind::SymbolicLink && target_is_link {
+            return Ok(SameFile::Replace);
+        }
         if options.follow == FollowLinks::Never {
             let source = self.entry.source_stat(true);
             let target = self.entry.target_stat(true);

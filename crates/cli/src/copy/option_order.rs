@@ -55,8 +55,9 @@ impl Args {
             ("dereference", cp.dereference, OrderedOption::Follow(FollowLinks::Always)),
         ];
         let given = flags.into_iter().filter(|(_, is_given, _)| *is_given);
-        let mut found: Vec<(usize, OrderedOption)> =
-            given.filter_map(|(name, _, option)| Some((matches.indices_of(name)?.last()?, option))).collect();
+        let mut found: Vec<(usize, OrderedOption)> = given
+            .filter_map(|(name, _, option)| Some((matches.indices_of(name)?.next_back()?, option)))
+            .collect();
         let mut add_lists = |name, lists: &[Preserved], option: fn(Preserved) -> OrderedOption| {
             let indices = matches.indices_of(name).into_iter().flatten();
             found.extend(indices.zip(lists.iter().map(|list| option(*list))));

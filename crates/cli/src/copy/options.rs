@@ -195,10 +195,11 @@ fn existing(args: &Args) -> Existing {
     }
 }
 
-/// As cp: of `-a`, `-d`, `-P`, `-H` and `-L` the last one decides; without any, all links are followed unless `-r` is given.
+/// As cp: of `-a`, `-d`, `-P`, `-H` and `-L` the last one decides; without any, all links are followed unless `-r` is given
+/// without `-l`.
 fn follow(args: &Args, recursive: bool, kind: TargetKind) -> FollowLinks {
-    let by_default =
-        if recursive || kind == TargetKind::HardLink { FollowLinks::Never } else { FollowLinks::Always };
+    let keeps_links = recursive && kind != TargetKind::HardLink;
+    let by_default = if keeps_links { FollowLinks::Never } else { FollowLinks::Always };
     args.ordered.iter().filter_map(|option| option.follow()).next_back().unwrap_or(by_default)
 }
 
