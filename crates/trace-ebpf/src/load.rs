@@ -129,12 +129,14 @@ pub(super) fn in_parallel<T: Send, U>(one: impl FnOnce() -> T + Send, other: imp
     })
 }
 
+const NO_BTF: &str =
+    "the kernel needs CONFIG_DEBUG_INFO_BTF; that of Debian has it, that of Raspberry Pi OS does not";
+
 fn kernel_types() -> Result<KernelTypes, Error> {
     let (tracepoints, functions) = (hooks::tracepoints(), hooks::functions());
     let needs_functions = |kernel: &KernelTypes| ProgramSettings::of(kernel).pauses_by_flag;
-    KernelTypes::of_this_kernel(&tracepoints, &functions, needs_functions).map_err(|error| {
-        unusable(format!("{}: {error}: the kernel needs CONFIG_DEBUG_INFO_BTF", kernel_types::PATH))
-    })
+    KernelTypes::of_this_kernel(&tracepoints, &functions, needs_functions)
+        .map_err(|error| unusable(format!("{}: {error}: {NO_BTF}", kernel_types::PATH)))
 }
 
 /// The compiled object, and its maps in the kernel.
