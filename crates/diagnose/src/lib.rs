@@ -72,7 +72,8 @@ impl<'a> IndexedRecording<'a> {
         let found = rules().iter().flat_map(|rule| rule.apply(context)).collect();
         let findings = merge::merge(context, found);
         let verdict = verdict::verdict(context, &findings);
-        Diagnosis { findings, verdict, pipelines: pipelines::pipelines(context) }
+        let pipelines = pipelines::pipelines(context, &findings);
+        Diagnosis { findings, verdict, pipelines }
     }
 }
 

@@ -1,17 +1,18 @@
-//! Pipelines (`a | b | c`): the two ends of each pipe, how they buffer, and where a line waits.
+//! Pipelines (`a | b | c`): the two ends of each pipe, how they buffer, and where a finding says that lines are delayed.
 
 use std::collections::BTreeMap;
 
 use weir_model::trace::{Buffer, Hop, PipeEnd, Pipeline, SnapshotMoment, StreamCounts};
-use weir_model::{Direction, Mode, StreamKind, Untrusted};
+use weir_model::{Direction, Finding, Mode, Severity, StreamKind, Untrusted};
 
 use crate::context::RuleContext;
 
 /// Mean size of a call from which the calls show a full buffer rather than lines or records.
 const BLOCK: f64 = 1024.0;
 
-/// Returns the pipelines of a run, in the order of their first processes.
-pub(crate) fn pipelines(context: &RuleContext) -> Vec<Pipeline> {
+/// Returns the pipelines of a run, in the order of their first processes. A full buffer alone delays nobody: without one
+/// of these findings no hop is marked.
+pub(crate) fn pipelines(context: &RuleContext, findings: &[Finding]) -> Vec<Pipeline> {
     let mut hops = hops(context);
     let mut pipelines = Vec::new();
     while let Some(first) = first_of_chain(&hops) {
@@ -20,7 +21,7 @@ pub(crate) fn pipelines(context: &RuleContext) -> Vec<Pipeline> {
         {
             chain.push(hops.remove(next));
         }
-        let waits_at = slowest_hop(&chain);
+        let waits_at = slowest_hop(&chain, findings);
         pipelines.push(Pipeline { hops: chain, waits_at });
     }
     pipelines
@@ -108,10 +109,18 @@ fn first_of_chain(hops: &[Hop]) -> Option<usize> {
     hops.iter().position(starts).or(if hops.is_empty() { None } else { Some(0) })
 }
 
-/// Returns the index of the hop where a line waits longest: the one with most pending bytes, else with the largest buffer.
-fn slowest_hop(hops: &[Hop]) -> Option<usize> {
-    let holding = || hops.iter().enumerate().filter(|(_, hop)| hop.holds_lines);
-    let pending = holding().filter(|(_, hop)| hop.writer.waiting_bytes > 0);
-    let most = pending.max_by_key(|(_, hop)| hop.writer.waiting_bytes);
-    most.or_else(|| holding().max_by_key(|(_, hop)| hop.writer.buffer_bytes)).map(|(index, _)| index)
+/// The findings that say that a program's output comes late.
+const DELAYS: [&str; 2] = ["stuck-output", "held-output"];
+
+/// Returns the index of the hop where a line waits longest, among those whose writer has such a finding: the one with
+/// most pending bytes, else with the largest buffer.
+fn slowest_hop(hops: &[Hop], findings: &[Finding]) -> Option<usize> {
+    let delays =
+        |finding: &&Finding| finding.severity > Severity::Info && DELAYS.contains(&finding.id.as_str());
+    let is_delayed = |hop: &Hop| {
+        let end = (hop.writer.pid, hop.writer.fd);
+        findings.iter().filter(delays).any(|finding| (finding.pid, finding.fd) == end)
+    };
+    let delayed = hops.iter().enumerate().filter(|(_, hop)| is_delayed(hop));
+    delayed.max_by_key(|(_, hop)| (hop.writer.waiting_bytes, hop.writer.buffer_bytes)).map(|(index, _)| index)
 }

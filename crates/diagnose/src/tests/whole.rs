@@ -206,14 +206,18 @@ fn the_same_fault_of_many_processes_is_one_finding() {
 fn a_pipeline_shows_each_hop_and_where_a_line_waits() {
     let mut builder = recording(10.0);
     for (pid, comm) in [(2, "tail"), (3, "grep"), (4, "cat")] {
-        builder.process(pid, Some(1), comm);
+        builder.process(pid, None, comm);
     }
     let (first, second) = (builder.file("pipe:[1]", Pipe), builder.file("pipe:[2]", Pipe));
     builder.stream(2, 1, first, Out, 50, 40).newline_ends = 50;
     builder.stream(3, 0, first, In, 50, 40);
-    builder.stream(3, 1, second, Out, 1, 4096);
+    let written = builder.stream(3, 1, second, Out, 1, 4096);
+    (written.first_s, written.last_s) = (1.0, 1.0);
     builder.stream(4, 0, second, In, 1, 4096);
-    builder.snapshot(5.0, 3, SnapshotMoment::Sample, &[pending(1, b"error: hot\n"), unread(0, b"")]);
+    for tenth in 0..20 {
+        let buffers = [pending(1, b"error: hot\n"), unread(0, b"")];
+        builder.snapshot_in(5.0 + f64::from(tenth) / 10.0, 3, SnapshotMoment::Sample, "read", &buffers);
+    }
     let found = crate::diagnose(&builder.0, &TestPlanner).pipelines;
     assert_eq!(found.len(), 1);
     let hops = &found[0].hops;
@@ -221,6 +225,23 @@ fn a_pipeline_shows_each_hop_and_where_a_line_waits() {
     assert_eq!((hops[0].writer.mode, hops[0].holds_lines), (Some(Mode::Line), false));
     assert_eq!((hops[1].writer.mode, hops[1].writer.buffer_bytes), (Some(Mode::Full), Some(4096)));
     assert_eq!((hops[1].writer.waiting_bytes, found[0].waits_at), (11, Some(1)));
+}
+
+/// The report said "Nothing is wrong" beside a red "lines are delayed here".
+#[test]
+fn a_full_buffer_without_a_finding_delays_nobody() {
+    let mut builder = recording(0.5);
+    for (pid, comm) in [(2, "seq"), (3, "sort")] {
+        builder.process(pid, Some(1), comm);
+    }
+    let pipe = builder.file("pipe:[1]", Pipe);
+    builder.stream(2, 1, pipe, Out, 600, 4096);
+    builder.stream(3, 0, pipe, In, 600, 4096);
+    builder.snapshot(0.2, 2, SnapshotMoment::Sample, &[pending(1, b"124\n125\n")]);
+    let diagnosis = crate::diagnose(&builder.0, &TestPlanner);
+    assert!(diagnosis.verdict.text.starts_with("Nothing is wrong"), "{}", diagnosis.verdict);
+    let pipeline = &diagnosis.pipelines[0];
+    assert_eq!((pipeline.hops[0].writer.waiting_bytes, pipeline.waits_at), (8, None));
 }
 
 #[test]

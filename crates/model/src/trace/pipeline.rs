@@ -42,6 +42,6 @@ pub struct Hop {
 pub struct Pipeline {
     /// Pipes from the first process to the last.
     pub hops: Vec<Hop>,
-    /// Index of the hop that delays a line longest.
+    /// Index of the hop that delays a line longest; `None` if no finding says that output comes late.
     pub waits_at: Option<usize>,
 }

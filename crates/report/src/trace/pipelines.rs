@@ -37,7 +37,7 @@ fn rows(heading: usize, pipeline: &Pipeline) -> impl Iterator<Item = TableRow> {
 
 fn row(heading: usize, hop: &Hop, waits_here: bool) -> TableRow {
     let Hop { writer, reader, .. } = hop;
-    let emphasis = if writer.waiting_bytes > 0 { Emphasis::Bad } else { Emphasis::Plain };
+    let emphasis = if waits_here && writer.waiting_bytes > 0 { Emphasis::Bad } else { Emphasis::Plain };
     let buffer = |end: &PipeEnd| end.mode.map_or(ABSENT.into(), |observed| mode(observed, end.buffer_bytes));
     let cells = vec![
         process_label(&writer.comm, writer.pid).into(),
