@@ -93,6 +93,11 @@ pub fn critical<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Returns whether this process is such a child: its parent waits for it with a limit.
+pub fn is_child() -> bool {
+    !OWN_FLAGS.load(Relaxed).is_null()
+}
+
 /// Returns a sentence about a process whose memory gave no answer.
 pub fn no_answer_text(pid: u32) -> String {
     format!(

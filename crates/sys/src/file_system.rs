@@ -6,9 +6,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::served_reads;
+
 /// Opens a regular file for reading, by a path that another process chose. Fails with InvalidInput for another kind of
-/// file, without opening it: to open a FIFO may block for ever, and to open a device may start it (a watchdog).
+/// file, without opening it: to open a FIFO may block for ever, and to open a device may start it (a watchdog). Fails with
+/// TimedOut if a server of its file system does not answer.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    served_reads::check_file(path)?;
     // O_PATH finds the file and does not open it.
     let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
     if !found.metadata()?.is_file() {

@@ -29,6 +29,8 @@ pub mod ptrace;
 mod reading_only;
 pub mod seccomp;
 pub mod seccomp_copy;
+mod served_mounts;
+mod served_reads;
 mod shared_memory;
 pub mod signals;
 pub mod syscalls;

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
+use crate::served_reads;
+
 /// The initial buffer size: the maps of a program with ten libraries fit.
 const USUAL_BYTES: usize = 8 << 10;
 
@@ -52,7 +54,9 @@ impl MappedRegion {
 
 /// Returns the mappings in order of address; none if they cannot be read.
 pub fn regions(pid: u32) -> Vec<MappedRegion> {
-    parse_regions(&text(pid))
+    let text = text(pid);
+    served_reads::note_mappings(pid, &text);
+    parse_regions(&text)
 }
 
 /// Returns the text of /proc/PID/maps; empty if it cannot be read. Parsing it takes twice as long as reading it, so

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::maps::{self, MappedRegion};
+use crate::served_reads;
 
 /// Memory that can be read by address. Short reads are normal: a page may be unmapped.
 pub trait Memory {
@@ -102,13 +103,29 @@ pub struct ProcessMemory {
 
 impl Memory for ProcessMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
-        let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: buffer.len() };
-        // SAFETY: the kernel writes at most `buffer.len()` bytes to `buffer`, which is borrowed mutably; it checks the
-        // remote address and only reads there.
-        let got = unsafe { libc::process_vm_readv(self.pid as libc::pid_t, &local, 1, &remote, 1, 0) };
-        usize::try_from(got).unwrap_or(0)
+        served_reads::read_memory(self.pid, address, buffer)
+            .unwrap_or_else(|| read_process(self.pid, address, buffer))
     }
+}
+
+/// Returns whether memory of a process or thread may be served by a program (FUSE): only [`ProcessMemory`] reads it with a limit of time.
+pub fn needs_limit(tid: u32) -> bool {
+    served_reads::is_needed(tid)
+}
+
+/// Returns the processes that have not answered a read with a limit of time, in order. Their buffers are not known.
+pub fn silent_processes() -> Vec<u32> {
+    served_reads::silent_processes()
+}
+
+/// Reads the memory of a process or thread. Returns the number of bytes.
+pub(crate) fn read_process(tid: u32, address: u64, buffer: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: buffer.len() };
+    // SAFETY: the kernel writes at most `buffer.len()` bytes to `buffer`, which is borrowed mutably; it checks the
+    // remote address and only reads there.
+    let got = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
+    usize::try_from(got).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use weir_model::Untrusted;
 use weir_model::trace::Op;
-use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::memory::{Memory, ProcessMemory, needs_limit};
 use weir_sys::syscalls;
 use weir_trace_api::RawCall;
 
@@ -168,8 +168,14 @@ fn string(memory: &ProcessMemory, address: u64) -> Untrusted {
     String::from_utf8_lossy(&text).into_owned().into()
 }
 
-/// Reads a buffer and a single byte after it with one process_vm_readv(2). Returns the number of bytes.
+/// Reads a buffer and a single byte after it, with one process_vm_readv(2) if the memory must answer. Returns the number of
+/// bytes.
 fn read_two(tid: u32, piece: (u64, usize), byte: u64, buffer: &mut [u8; HEAD + 1]) -> usize {
+    if needs_limit(tid) {
+        let memory = ProcessMemory { pid: tid };
+        let got = memory.read(piece.0, &mut buffer[..piece.1]);
+        return if got < piece.1 { got } else { got + memory.read(byte, &mut buffer[got..=got]) };
+    }
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: piece.1 + 1 };
     let remote = [
         libc::iovec { iov_base: piece.0 as *mut libc::c_void, iov_len: piece.1 },

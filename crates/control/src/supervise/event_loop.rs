@@ -6,7 +6,9 @@ use std::time::Duration;
 use weir_model::run::RunOutcome;
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
+use weir_sys::expendable::no_answer_text;
 use weir_sys::launch::GatedCommand;
+use weir_sys::memory::silent_processes;
 use weir_sys::proc;
 use weir_sys::ptrace;
 
@@ -150,11 +152,12 @@ impl Supervisor {
     }
 
     fn outcome(self) -> RunOutcome {
+        let silent = silent_processes().into_iter().map(no_answer_text);
         RunOutcome {
             exit: self.exit.unwrap_or(Exit::Code(0)),
             rescued: self.tracees.rescued,
             emitted_bytes: self.tracees.written_ahead.total_bytes,
-            limitations: self.tracees.limitations.into_iter().collect(),
+            limitations: self.tracees.limitations.into_iter().chain(silent).collect(),
         }
     }
 }

@@ -1,0 +1,113 @@
+//! Mounts whose files a program or another machine serves. If the server does not answer, a read of such a file, or of
+//! memory that maps it, never returns, and with FUSE not even SIGKILL ends it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::file_system::parse_mount;
+
+/// The time for which a table of mounts is used again: reading it takes 50 µs, and each opened image needs it.
+const KEPT: Duration = Duration::from_millis(20);
+/// The most tables that are kept: one for each mount namespace.
+const TABLES_MOST: usize = 64;
+
+/// Tables by mount namespace, each with the time at which it was read.
+type Tables = HashMap<PathBuf, (Instant, Arc<ServedMounts>)>;
+
+/// The mounts of one mount namespace.
+#[derive(Debug, Default)]
+pub(crate) struct ServedMounts {
+    /// Mount point and whether its files are served, in the order of the mounts.
+    points: Vec<(PathBuf, bool)>,
+    /// The devices of served file systems as /proc/PID/maps has them: `00:27`.
+    devices: Vec<String>,
+}
+
+impl ServedMounts {
+    /// Returns the mounts that process `pid` sees; none if they cannot be read.
+    pub fn of(pid: u32) -> Arc<ServedMounts> {
+        static TABLES: Mutex<Option<Tables>> = Mutex::new(None);
+        let Ok(namespace) = fs::read_link(format!("/proc/{pid}/ns/mnt")) else { return Arc::default() };
+        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables = tables.get_or_insert_default();
+        if let Some((_, table)) = tables.get(&namespace).filter(|(read, _)| read.elapsed() < KEPT) {
+            return Arc::clone(table);
+        }
+        let text = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+        let table = Arc::new(ServedMounts::parse(&text));
+        if tables.len() >= TABLES_MOST {
+            tables.clear();
+        }
+        tables.insert(namespace, (Instant::now(), Arc::clone(&table)));
+        table
+    }
+
+    fn parse(mountinfo: &str) -> ServedMounts {
+        let mut mounts = ServedMounts::default();
+        for line in mountinfo.lines() {
+            let Some((point, kind, _)) = parse_mount(line) else { continue };
+            let is_served = is_served(&kind);
+            if is_served {
+                mounts.devices.extend(line.split(' ').nth(2).and_then(device));
+            }
+            mounts.points.push((point, is_served));
+        }
+        mounts
+    }
+
+    /// Returns the mount point if the file of an absolute path without links is served.
+    pub fn point_of(&self, path: &Path) -> Option<&Path> {
+        if self.devices.is_empty() {
+            return None;
+        }
+        let containing = self.points.iter().filter(|(point, _)| path.starts_with(point));
+        // Of equals the last: it was mounted over the others.
+        let longest = containing.max_by_key(|(point, _)| point.as_os_str().len())?;
+        longest.1.then_some(longest.0.as_path())
+    }
+
+    /// Returns the devices of served file systems, as /proc/PID/maps has them.
+    pub fn devices(&self) -> &[String] {
+        &self.devices
+    }
+}
+
+/// Returns whether a server answers the calls to a file system of this type.
+fn is_served(kind: &str) -> bool {
+    kind.starts_with("fuse") && kind != "fusectl"
+        || kind.starts_with("nfs") && kind != "nfsd"
+        || ["9p", "afs", "ceph", "cifs", "smb3", "virtiofs"].contains(&kind)
+}
+
+/// Converts a device of mountinfo (decimal `0:39`) into that of maps (hexadecimal `00:27`).
+fn device(text: &str) -> Option<String> {
+    let (major, minor) = text.split_once(':')?;
+    Some(format!("{:02x}:{:02x}", major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_served_file_is_known_by_its_path_and_its_device() {
+        let mounts = ServedMounts::parse(
+            "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+             40 22 0:39 / /home/far rw,nosuid - fuse.sshfs far: rw,user_id=0\n\
+             41 40 8:2 / /home/far/disk rw - ext4 /dev/sdb rw\n\
+             42 22 0:40 / /sys/fs/fuse/connections rw - fusectl fusectl rw\n",
+        );
+        let point = |path: &str| mounts.point_of(Path::new(path)).map(|point| point.to_str().unwrap());
+        assert_eq!((point("/home/far/lib.so"), point("/home/farther")), (Some("/home/far"), None));
+        assert_eq!((point("/home/far/disk/a"), point("/sys/fs/fuse/connections/1")), (None, None));
+        assert_eq!(mounts.devices(), ["00:27"]);
+    }
+
+    #[test]
+    fn this_process_sees_mounts() {
+        assert!(!ServedMounts::of(std::process::id()).points.is_empty());
+    }
+}

@@ -1,0 +1,111 @@
+//! A process maps a file of a FUSE server that accepts reads and never answers: not even SIGKILL ends a read of it. weir
+//! ends with a sentence all the same, and leaves no process stopped.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use common::{KillOnDrop, skip, text, weir};
+
+/// Far more than the limits of weir, in seconds.
+const TIMEOUT: &str = "60";
+
+/// Builds the program, and starts it to see that this machine permits it. Returns a directory for its mount.
+fn built(test: &str) -> Option<tempfile::TempDir> {
+    let dir = common::disk_dir();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush/unanswered.c");
+    let mut compiler = Command::new("gcc");
+    compiler
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(dir.path().join("unanswered"))
+        .arg(source);
+    if compiler.status().map_or(true, |status| !status.success()) {
+        skip(test, "gcc does not build its program");
+        return None;
+    }
+    std::fs::create_dir(dir.path().join("mount")).expect("a directory");
+    let permitted = start(dir.path()).is_some();
+    if !permitted {
+        skip(test, "FUSE in a user namespace is not permitted");
+    }
+    permitted.then_some(dir)
+}
+
+/// Starts the program; None if it is not permitted.
+fn start(dir: &Path) -> Option<KillOnDrop> {
+    let mut program = Command::new(dir.join("unanswered"));
+    program.arg(dir.join("mount")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = program.spawn().expect("it starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    let running = KillOnDrop(child);
+    (line == "ready\n").then_some(running)
+}
+
+/// Runs weir until it ends. A weir that hangs is killed and fails the test.
+fn run_limited(dir: &Path, arguments: &[&str], input: Option<&str>) -> Output {
+    let weir = weir(dir, arguments);
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", TIMEOUT]).arg(weir.get_program()).args(weir.get_args()).current_dir(dir);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("timeout(1)");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    if let Some(input) = input {
+        // Most reads of weir are over by then; the result does not depend on it.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        stdin.write_all(input.as_bytes()).expect("it reads");
+    }
+    let output = child.wait_with_output().expect("its output");
+    let status = output.status.code();
+    assert!(
+        status.is_some_and(|code| code < 124),
+        "{arguments:?} hangs: {status:?} {}",
+        text(&output.stderr)
+    );
+    output
+}
+
+#[test]
+fn peek_flush_and_trace_end_with_a_sentence() {
+    let Some(dir) = built("peek_flush_and_trace_end_with_a_sentence") else { return };
+    let cases: [(&[&str], i32); 4] = [
+        (&["peek"], 1),
+        (&["flush"], 1),
+        (&["trace", "--time", "1s", "--pid"], 0),
+        (&["trace", "--engine", "ptrace", "--time", "1s", "--pid"], 0),
+    ];
+    for (arguments, status) in cases {
+        let process = start(dir.path()).expect("it could start before");
+        let pid = process.0.id().to_string();
+        let output = run_limited(dir.path(), &[arguments, &[&pid]].concat(), None);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+        assert!(
+            said.contains(&format!("process {pid} (unanswered) does not answer")),
+            "{arguments:?}: {said}"
+        );
+        let state = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+        assert!(state.contains("State:\tS") && state.contains("TracerPid:\t0"), "{arguments:?}: {state}");
+    }
+}
+
+#[test]
+fn a_command_goes_on() {
+    let Some(dir) = built("a_command_goes_on") else { return };
+    let mount = dir.path().join("mount").display().to_string();
+    for options in [
+        &["run", "--max-delay", "20ms"][..],
+        &["run", "--rescue"],
+        &["trace", "--engine", "ptrace"],
+        &["trace"],
+    ] {
+        let output =
+            run_limited(dir.path(), &[options, &["--", "./unanswered", &mount]].concat(), Some("\n"));
+        let (out, errors) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(7), "{options:?}: {errors}");
+        assert!(out.starts_with("ready\nagain\n"), "{options:?}: {out}");
+    }
+}
