@@ -1,4 +1,4 @@
-//! Which objects are in use: variables, objects on the stacks of goroutines, and allocated objects of the heap. An object
+//! The objects that are in use: variables, objects on the stacks of goroutines, and allocated objects of the heap. An object
 //! elsewhere is in memory that was freed, for example a stack that has grown or ended.
 
 use weir_sys::maps::{MappedRegion, MappingKind};
