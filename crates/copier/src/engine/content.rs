@@ -140,8 +140,8 @@ struct ContentCopy {
     result: ContentResult,
     /// Bytes behind the last data that was written: a hole that the length must cover.
     written_end: u64,
-    /// A comparison that `auto` makes in the first range that is large enough.
-    trial: Option<MethodTrial>,
+    /// The first method of the comparison that `auto` makes in the first range that is large enough.
+    trial: Option<CopyMethod>,
 }
 
 impl ContentCopy {
@@ -157,7 +157,7 @@ impl ContentCopy {
         let result = ContentResult::complete(method, 0, 0);
         let has_choice = options.method == CopyMethod::Auto && method != CopyMethod::ReadWrite;
         let is_large = job.stat.size >= trial::LEAST_BYTES;
-        let trial = (has_choice && is_large).then(|| MethodTrial::new(job, method));
+        let trial = (has_choice && is_large).then_some(method);
         Self { result, written_end: 0, trial }
     }
 
@@ -262,9 +262,10 @@ impl ContentCopy {
         at: &mut u64,
         end: u64,
     ) -> CopyResult<bool> {
-        let Some(mut trial) = self.trial.take_if(|_| end - *at >= trial::LEAST_BYTES) else {
+        let Some(first) = self.trial.take_if(|_| end - *at >= trial::LEAST_BYTES) else {
             return Ok(true);
         };
+        let mut trial = MethodTrial::new(job, first);
         while let Some(method) = trial.next() {
             self.result.method = method;
             let started_ns = trial.clock_ns();
