@@ -84,6 +84,33 @@ fn html_is_short_for_json_and_report() {
 }
 
 #[test]
+fn one_picture_is_an_svg_or_a_png_file() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    fs::write(dir.join("a.log"), "one\ntwo\0\n").expect("written");
+    run(dir, &["log", "check", "a.log", "--quiet", "--json", "a.json"]);
+    let damage = ["report", "a.json", "--picture", "damage"];
+    let svg = succeed(dir, &[&damage[..], &["--svg", "-"]].concat());
+    assert!(svg.contains("Where the log is damaged") && svg.ends_with("</svg>\n"), "{svg}");
+    assert!(!svg.contains("var("), "{svg}");
+    let output = run(dir, &[&damage[..], &["--png", "a.png", "--svg", "a.svg"]].concat());
+    assert_eq!(fs::read_to_string(dir.join("a.svg")).expect("a picture"), svg);
+    match output.status.success() {
+        true => {
+            let image = fs::read(dir.join("a.png")).expect("an image");
+            assert!(image.starts_with(b"\x89PNG\r\n") && image.len() > 3000, "{} bytes", image.len());
+        }
+        false => {
+            assert!(text(&output.stderr).contains("no font is installed"), "{}", text(&output.stderr));
+        }
+    }
+    let output = run(dir, &["report", "a.json", "--picture", "x", "--svg", "b.svg"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("use one of: kinds, damage"), "{}", text(&output.stderr));
+    assert!(!dir.join("b.svg").exists());
+}
+
+#[test]
 fn open_hands_the_page_to_the_browser() {
     let dir = disk_dir();
     let dir = dir.path();

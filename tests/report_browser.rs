@@ -12,6 +12,17 @@ use common::{disk_dir, run, skip, text};
 
 const CHECK: &str = include_str!("browser/check.js");
 
+/// Runs axe-core and returns the rules that are violated, with the first elements.
+const AXE_CHECK: &str = "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations.map((rule) => \
+                         `${rule.id}: ${rule.help}: ${rule.nodes.slice(0, 2).map((node) => node.html.slice(0, 120))}`))";
+
+/// Returns the text of axe-core, if it was fetched.
+fn axe_core() -> Option<String> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/axe/node_modules/axe-core/axe.min.js");
+    fs::read_to_string(path).ok()
+}
+
 fn succeed(dir: &Path, arguments: &[&str]) {
     let output = run(dir, arguments);
     assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, text(&output.stderr));
@@ -53,6 +64,10 @@ fn pages_are_whole_and_readable_at_every_width() {
     let pages = make_pages(dir.path());
     let mut browser = Browser::start(program, &dir.path().join("profile"));
     let mut problems = Vec::new();
+    let axe = axe_core();
+    if axe.is_none() {
+        skip("report_browser with axe-core", "target/axe is absent: scripts/deps test fetches it from npm");
+    }
     for name in pages {
         let page = dir.path().join(format!("{name}.html"));
         let all = [(390, false), (1280, true), (1920, false), (390, true), (1280, false)];
@@ -65,6 +80,13 @@ fn pages_are_whole_and_readable_at_every_width() {
             found.extend(sentences.map(|sentence| sentence.as_str().expect("a sentence").into()));
             let style = if dark { "dark" } else { "light" };
             problems.extend(found.iter().map(|what| format!("{name} {width} px {style}: {what}")));
+            if width == 390
+                && let Some(axe) = &axe
+            {
+                let violations = browser.evaluate_promise(&format!("{axe};{AXE_CHECK}"));
+                let violations = violations.as_array().expect("a list").iter();
+                found.extend(violations.map(|violation| format!("axe-core: {violation}")));
+            }
             let pictures = browser.evaluate("document.querySelectorAll('figure svg').length");
             assert!(pictures.as_u64() > Some(0), "{name} has no picture");
         }

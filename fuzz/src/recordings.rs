@@ -8,6 +8,7 @@ use weir_report::Style;
 /// Makes a recording of what a recorder has recorded, as the engine does.
 pub fn recording(output: RecorderOutput) -> Recording {
     Recording {
+        environment: Default::default(),
         command: vec!["./program".into()],
         root: output.processes.first().map_or(0, |process| process.pid),
         backend: BackendKind::Ebpf,

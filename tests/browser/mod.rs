@@ -111,7 +111,17 @@ impl Browser {
 
     /// Evaluates an expression in the page and returns its value.
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        let result = self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
+        self.evaluated(expression, false)
+    }
+
+    /// Evaluates an expression that is a promise, and returns the value that it is resolved to.
+    pub fn evaluate_promise(&mut self, expression: &str) -> Value {
+        self.evaluated(expression, true)
+    }
+
+    fn evaluated(&mut self, expression: &str, awaits: bool) -> Value {
+        let parameters = json!({"expression": expression, "returnByValue": true, "awaitPromise": awaits});
+        let result = self.call("Runtime.evaluate", parameters);
         assert!(result["exceptionDetails"].is_null(), "{}", result["exceptionDetails"]);
         result["result"]["value"].clone()
     }

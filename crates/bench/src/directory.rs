@@ -115,6 +115,14 @@ impl BenchDirectory {
         })
     }
 
+    /// Returns the private directories, whose devices do the work.
+    pub fn device_paths(&self) -> impl Iterator<Item = &Path> {
+        [Some(self), self.output.as_deref()]
+            .into_iter()
+            .flatten()
+            .filter_map(|one| Some(one.work.as_ref()?.path()))
+    }
+
     /// Returns the type of the file system with the input.
     pub fn input_fs(&self) -> &str {
         self.fs.split(FROM_TO).next().unwrap_or_default()

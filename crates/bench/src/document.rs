@@ -7,6 +7,7 @@ use crate::machine::machine;
 use crate::published::MeasurableTable;
 use crate::rows::{noise, row};
 use crate::run::Measurement;
+use crate::settings::settings;
 use weir_model::bench::{BenchDocument, BenchRow, GroupKey, SCHEMA};
 
 /// When and how the run was started.
@@ -43,6 +44,7 @@ pub fn document(
         took_s: started.at.elapsed().map_or(0.0, |took| took.as_secs_f64()),
         complete: measurement.complete,
         machine: machine(),
+        settings: settings(directories.iter().flat_map(|directory| directory.device_paths())),
         noise,
         model: groups.first().and_then(|group| group.model),
         knee_bytes: groups.first().and_then(|group| group.knee).map(|knee| knee.bytes),

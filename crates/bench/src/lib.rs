@@ -31,6 +31,7 @@ mod rows;
 pub mod run;
 pub mod sample;
 pub mod selection;
+pub mod settings;
 mod verify;
 
 pub use error::{Error, Result};

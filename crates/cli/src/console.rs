@@ -7,14 +7,19 @@ use weir_bench::Error;
 
 /// Prints to standard output. A pipe without a reader (EPIPE) is no error: the peer has read what it wanted.
 pub fn print(text: &str) -> io::Result<()> {
-    print_to(&mut io::stdout().lock(), text)
+    print_bytes(text.as_bytes())
+}
+
+/// Prints bytes to standard output, as [`print`] prints text.
+pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
+    print_to(&mut io::stdout().lock(), bytes)
 }
 
 /// Prints to standard error with one write. On a terminal the text begins with a newline, because the traced command
 /// may have left the cursor in the middle of a line.
 pub fn print_error(text: &str) -> io::Result<()> {
     let start = if io::stderr().is_terminal() { "\n" } else { "" };
-    print_to(&mut io::stderr().lock(), &format!("{start}{text}"))
+    print_to(&mut io::stderr().lock(), format!("{start}{text}").as_bytes())
 }
 
 /// Prints the result of a verb to standard output. The error is a message for the user.
@@ -29,8 +34,8 @@ pub fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+fn print_to(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }

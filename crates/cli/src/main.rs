@@ -23,6 +23,7 @@ mod output;
 mod output_file;
 mod page_file;
 mod peek;
+mod picture_file;
 mod progress;
 mod report;
 mod run;

@@ -124,6 +124,11 @@ impl<F: FileOptions> OutputOptions<F> {
         self.files.page()?.html.as_deref()
     }
 
+    /// Returns whether the document is written, as JSON or as a page.
+    pub fn wants_document(&self) -> bool {
+        self.json.is_some() || self.html().is_some()
+    }
+
     /// Returns whether `--quiet` was given.
     pub fn is_quiet(&self) -> bool {
         self.quiet
@@ -210,10 +215,10 @@ impl OutputFiles {
     }
 
     /// Like [`Self::write_document`], with JSON that is already text: `parts`, one after the other.
-    pub fn write_document_parts(&mut self, parts: &[impl AsRef<str>]) -> Result<(), String> {
+    pub fn write_document_parts(&mut self, parts: &[impl AsRef<str> + AsRef<[u8]>]) -> Result<(), String> {
         self.json.take().map_or(Ok(()), |file| file.write_parts(parts))?;
         let Some(HtmlFile { file, path, shows }) = self.html.take() else { return Ok(()) };
-        let text: String = parts.iter().map(AsRef::as_ref).collect();
+        let text: String = parts.iter().map(AsRef::<str>::as_ref).collect();
         file.write(&page_file::page_of(&text, &path)?)?;
         if shows { page_file::show(&path) } else { Ok(()) }
     }

@@ -46,17 +46,17 @@ impl OutputFile {
         path.map(Self::open).transpose()
     }
 
-    /// Replaces the content of the file with `text`.
-    pub fn write(self, text: &str) -> Result<(), String> {
-        self.write_parts(&[text])
+    /// Replaces the content of the file.
+    pub fn write(self, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), String> {
+        self.write_parts(&[content])
     }
 
     /// Replaces the content of the file with `parts`, one after the other.
-    pub fn write_parts(self, parts: &[impl AsRef<str>]) -> Result<(), String> {
+    pub fn write_parts(self, parts: &[impl AsRef<[u8]>]) -> Result<(), String> {
         let parts = parts.iter().map(AsRef::as_ref);
         let (path, written) = match self.target {
             OutputTarget::Stdout => {
-                (Path::new("standard output"), parts.into_iter().try_for_each(console::print))
+                (Path::new("standard output"), parts.into_iter().try_for_each(console::print_bytes))
             }
             OutputTarget::Open(file) => (self.path.as_path(), write_in_place(file, parts)),
             OutputTarget::Replaced { path, before } => {
@@ -140,17 +140,17 @@ fn create_beside(path: &Path, before: Option<&Metadata>) -> io::Result<NamedTemp
 fn replace<'a>(
     path: &Path,
     before: Option<&Metadata>,
-    mut parts: impl Iterator<Item = &'a str>,
+    mut parts: impl Iterator<Item = &'a [u8]>,
 ) -> io::Result<()> {
     let mut temporary = create_beside(path, before)?;
-    parts.try_for_each(|part| temporary.write_all(part.as_bytes()))?;
+    parts.try_for_each(|part| temporary.write_all(part))?;
     temporary.persist(path).map(drop).map_err(|error| error.error)
 }
 
 /// Writes to an open file. The rest of the old content is cut off after the write: a file that is truncated to zero first
 /// is flushed to the device by close(2) (ext4's auto_da_alloc), which takes milliseconds.
-fn write_in_place<'a>(mut file: File, mut parts: impl Iterator<Item = &'a str>) -> io::Result<()> {
-    let written = parts.try_for_each(|part| file.write_all(part.as_bytes()));
+fn write_in_place<'a>(mut file: File, mut parts: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
+    let written = parts.try_for_each(|part| file.write_all(part));
     written.and(truncate_at_position(&mut file))
 }
 
@@ -210,7 +210,10 @@ mod tests {
         let path = folder.path().join("f");
         fs::write(&path, "old").expect("written");
         let output = OutputFile::open(&path).expect("a file");
-        let parts = ["ne", "w"].into_iter().inspect(|part| assert_ne!(*part, "w", "the process ends here"));
+        let parts = ["ne", "w"]
+            .into_iter()
+            .map(str::as_bytes)
+            .inspect(|part| assert_ne!(*part, b"w", "the process ends here"));
         let OutputTarget::Replaced { path: real, before } = output.target else { panic!("a regular file") };
         let ended =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| replace(&real, before.as_ref(), parts)));

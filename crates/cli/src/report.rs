@@ -8,7 +8,7 @@ use weir_report::page::{self, Document, ExtractError, PageSource};
 
 use crate::exit_status::FAILED;
 use crate::output_file::{OutputFile, is_stdout};
-use crate::page_file;
+use crate::{page_file, picture_file};
 
 /// Make one self-contained HTML page from results that --json wrote
 ///
@@ -22,11 +22,23 @@ pub struct Args {
     files: Vec<PathBuf>,
 
     /// File to write; - is standard output [default: standard output with --extract]
-    #[arg(long, short, value_name = "FILE", required_unless_present = "extract")]
+    #[arg(long, short, value_name = "FILE", required_unless_present_any = ["extract", "svg", "png"])]
     output: Option<PathBuf>,
 
+    /// Write one picture of the page as SVG; - is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "extract")]
+    svg: Option<PathBuf>,
+
+    /// Write one picture of the page as a PNG image; - is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "extract")]
+    png: Option<PathBuf>,
+
+    /// With --svg and --png, the picture, by its name; an unknown name lists all [default: the first]
+    #[arg(long, value_name = "NAME")]
+    picture: Option<String>,
+
     /// Show the page in a browser
-    #[arg(long, conflicts_with = "extract")]
+    #[arg(long, conflicts_with = "extract", requires = "output")]
     open: bool,
 
     /// Write the JSON inside of this page instead of making one
@@ -43,6 +55,8 @@ Examples:
   weir bench copy --json copy.json; weir report copy.json -o copy.html
   weir trace --json t.json -- ./program; weir report t.json -o t.html --open
   weir bench compare --json c.json a.json b.json; weir report c.json -o c.html
+  weir report copy.json --png sweep.png           its first picture as an image
+  weir report copy.json --picture ratios --svg ratios.svg
   weir report --extract copy.html > copy.json     the JSON, byte for byte
 
 weir bench, trace, run, lab, log check and copy also take --html FILE, which is
@@ -78,7 +92,13 @@ fn make(args: &Args) -> Result<(), String> {
         documents.push(document);
         texts.push(text);
     }
-    let path = args.output.as_deref().unwrap_or(Path::new("-"));
+    let stdout = [&args.output, &args.svg, &args.png].into_iter().flatten().filter(|path| is_stdout(path));
+    if stdout.count() > 1 {
+        return Err("only one of --output, --svg and --png can use standard output (-)".into());
+    }
+    let (title, body) = page::body(&documents);
+    write_picture(args, &body)?;
+    let Some(path) = args.output.as_deref() else { return Ok(()) };
     if args.open && is_stdout(path) {
         return Err("--open needs a file: --output - goes to standard output".into());
     }
@@ -86,9 +106,20 @@ fn make(args: &Args) -> Result<(), String> {
     let names: Vec<String> = args.files.iter().map(|path| name(path)).collect();
     let sources: Vec<PageSource> =
         names.iter().zip(&texts).map(|(name, text)| PageSource { name, text }).collect();
-    let (title, body) = page::body(&documents);
     output.write(&page::page(&title, &body, &sources))?;
     if args.open { page_file::show(path) } else { Ok(()) }
+}
+
+/// Writes the picture of `--svg` and `--png`.
+fn write_picture(args: &Args, body: &page::Body) -> Result<(), String> {
+    let id = args.picture.as_deref();
+    if let Some(path) = &args.svg {
+        OutputFile::open(path)?.write(&page::picture_svg(picture_file::picture(body, id)?))?;
+    }
+    if let Some(path) = &args.png {
+        OutputFile::open(path)?.write(&picture_file::png(picture_file::picture(body, id)?)?)?;
+    }
+    Ok(())
 }
 
 fn extract(args: &Args, path: &Path) -> Result<(), String> {

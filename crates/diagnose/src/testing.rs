@@ -43,6 +43,7 @@ pub(crate) struct RecordingBuilder(pub Recording);
 /// Begins the recording of a run of this length, with process 1 as the command.
 pub(crate) fn recording(elapsed_s: f64) -> RecordingBuilder {
     let mut builder = RecordingBuilder(Recording {
+        environment: Default::default(),
         command: vec!["./prog".into(), "a b".into()],
         root: 1,
         backend: BackendKind::Ebpf,

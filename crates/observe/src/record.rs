@@ -243,6 +243,7 @@ impl Observation {
         let silent = silent_processes().into_iter().map(no_answer_text);
         let unobserved = sentences.chain(skipped_searches).chain(silent).collect();
         Recording {
+            environment: Default::default(),
             command: command_words(&options.target),
             root: 0,
             backend,

@@ -29,28 +29,64 @@ const FILE: &str = "advise.json";
 /// Time for the cells that sync, and for the others. With the pilots the whole takes six to eight seconds.
 const SYNC_BUDGET: Duration = Duration::from_millis(1500);
 const BUDGET: Duration = Duration::from_millis(4500);
+/// Time for the cells that sync if the other prices are known: a user waits for it at each question.
+const NEW_SYNC_BUDGET: Duration = Duration::from_millis(700);
 /// Price of a record of libweir if it cannot be measured: so high that libweir is not chosen.
 const UNKNOWN_NS: f64 = 1e6;
 /// Repetitions of the short loops; the price is the lowest of them, because other processes make a loop slower only.
 const REPETITIONS: usize = 5;
 
-/// Returns the prices of `directory`: from the cache, unless `again`, or measured and cached. Fails if the directory is not
-/// writable, or with [`Error::Failed`] if `stop` becomes true.
+/// Part of the prices that may come from the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheUse {
+    /// Every price, if the cache has it.
+    All,
+    /// All but those of syncs, which are measured again: the price of a sync depends on the other writers of the moment and
+    /// was seen to change by a factor of 20 within a day, while those of calls stay.
+    AllButSyncs,
+    /// None: all are measured again.
+    Nothing,
+}
+
+/// Returns the prices of `directory`, from the cache or measured; all that are measured are cached. Fails if the directory is
+/// not writable, or with [`Error::Failed`] if `stop` becomes true.
 pub fn prices(
     directory: &Path,
-    again: bool,
+    use_of_cache: CacheUse,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<AdvicePrices> {
     let key = PriceKey::of(directory);
-    let known = key.as_ref().filter(|_| !again).and_then(|key| cache::load(FILE, key, is_sane));
-    if let Some(prices) = known {
-        return Ok(prices);
+    let may_load = use_of_cache != CacheUse::Nothing;
+    let known = key.as_ref().filter(|_| may_load).and_then(|key| cache::load(FILE, key, is_sane));
+    match known {
+        Some(prices) if use_of_cache == CacheUse::All => return Ok(prices),
+        Some(prices) => return with_new_syncs(prices, directory, stop, progress),
+        None => {}
     }
     let prices = measure(directory, stop, progress)?;
     // Without a writable cache the next run measures again.
     let _ = key.map(|key| cache::store(FILE, &key, prices.clone()));
     Ok(prices)
+}
+
+/// Returns prices with those of syncs measured now.
+fn with_new_syncs(
+    prices: AdvicePrices,
+    directory: &Path,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<AdvicePrices> {
+    let syncs = measured(cells::syncs(directory)?, directory, NEW_SYNC_BUDGET, stop, progress)?;
+    Ok(AdvicePrices {
+        fdatasync: sync_price(&syncs, "fdatasync").or(prices.fdatasync),
+        o_dsync: sync_price(&syncs, "o_dsync").or(prices.o_dsync),
+        ..prices
+    })
+}
+
+fn sync_price(measurement: &Measurement, kind: &str) -> Option<CallPrice> {
+    table(measurement, |cell| cell.sync.kind.name() == kind).first().map(|one| one.price)
 }
 
 /// Returns whether the prices can be divided by: an edited file must not make a prediction infinite.
@@ -81,8 +117,6 @@ fn measure(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> 
     if write.is_empty() {
         return Err(Error::Failed(format!("{}: write(2) could not be timed there", directory.display())));
     }
-    let sync =
-        |kind: &str| self::table(&syncs, |cell| cell.sync.kind.name() == kind).first().map(|one| one.price);
     let at_end = self::table(&others, |cell| cell.sync.kind.name() == "end");
     Ok(AdvicePrices {
         write,
@@ -92,8 +126,8 @@ fn measure(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> 
         mmap: table("mmap"),
         direct: table("direct"),
         io_uring: table("io_uring"),
-        fdatasync: sync("fdatasync"),
-        o_dsync: sync("o_dsync"),
+        fdatasync: sync_price(&syncs, "fdatasync"),
+        o_dsync: sync_price(&syncs, "o_dsync"),
         sync_record_bytes: cells::SYNC_RECORD_BYTES,
         sync_device_bytes: device::bytes_of_sync(directory),
         device_bytes_per_s: at_end.first().map(|one| one.bytes as f64 / one.price.elapsed_ns * 1e9),

@@ -12,9 +12,12 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use weir_advise::code;
-use weir_bench::{Error, advice};
+use weir_bench::Error;
+use weir_bench::advice::{self, CacheUse};
 use weir_model::Size;
-use weir_model::advise::{AdviceDocument, AdviceLanguage, AdvicePrices, AllowedLoss, Medium, WriteMethod};
+use weir_model::advise::{
+    AdviceDocument, AdviceLanguage, AdvicePrices, AdviceQuestion, AllowedLoss, Medium, WriteMethod,
+};
 use weir_tui::style::stdout_style;
 
 use crate::console;
@@ -206,7 +209,7 @@ fn advise(args: &Args) -> Result<ExitCode, Halt> {
     let host = advice::host(&args.dir);
     let traced = args.for_program.as_ref().map(|program| traced::read(program, args)).transpose()?;
     let question = answers::question(args, &host, traced.as_ref())?;
-    let prices = prices(args, &stop)?;
+    let prices = prices(args, &question, &stop)?;
     let document = weir_advise::advise(&question, &host, &prices, traced.map(|traced| traced.program));
     let key = code_key(&document);
     match args.code.as_deref() {
@@ -246,9 +249,15 @@ fn check_directory(args: &Args) -> Result<(), Halt> {
     }
 }
 
-fn prices(args: &Args, stop: &AtomicBool) -> Result<AdvicePrices, Halt> {
+fn prices(args: &Args, question: &AdviceQuestion, stop: &AtomicBool) -> Result<AdvicePrices, Halt> {
     let mut progress = TerminalProgress::new(args.output.is_quiet() || args.code.is_some());
-    let measured = advice::prices(&args.dir, args.recalibrate, stop, &mut progress);
+    let use_of_cache = match question.loss {
+        _ if args.recalibrate => CacheUse::Nothing,
+        // The first choice does not sync, and an old price is enough to reject the others.
+        AllowedLoss::Buffer => CacheUse::All,
+        AllowedLoss::None | AllowedLoss::Second => CacheUse::AllButSyncs,
+    };
+    let measured = advice::prices(&args.dir, use_of_cache, stop, &mut progress);
     progress.finish();
     match measured {
         Err(_) if stop.load(Ordering::Relaxed) => Err(Halt::Stopped),

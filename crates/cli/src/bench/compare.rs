@@ -1,24 +1,38 @@
-//! `weir bench compare A.json B.json`: parses the command line, compares two results, prints and writes the ratios.
+//! `weir bench compare`: parses the command line, compares two results, or shows the trend of several.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use weir_bench::{Error, Result};
-use weir_model::bench::compare::{BenchComparison, compare};
+use weir_model::bench::compare::{BenchComparison, ComparisonVerdict, compare};
+use weir_model::bench::trend::{BenchTrend, trend};
 use weir_model::bench::{BenchDocument, SCHEMA};
+use weir_report::bench as report;
 use weir_tui::style::stdout_style;
 
+use super::ExportOptions;
 use crate::console;
+use crate::exit_status::FAILED;
 use crate::output::{OutputFiles, OutputOptions, TableFiles};
 
-/// Compare two results that --json wrote, with intervals and ties
+/// Compare two results that --json wrote, with intervals and ties, or show the trend of several
+///
+/// With more than two results, or a directory of them, weir orders them by time, finds the runs at which the level of a
+/// row changes, and compares the last run with the level before it.
 #[derive(clap::Args)]
-#[command(mut_arg("json", |arg| arg.help(JSON_HELP)), after_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help(JSON_HELP)), after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct Args {
-    /// JSON result to compare with
-    a: PathBuf,
-    /// JSON result to compare
-    b: PathBuf,
+    /// JSON results, the first one to compare with; or directories of results
+    #[arg(value_name = "FILE", required = true)]
+    runs: Vec<PathBuf>,
+
+    /// Exit with 1 if a row is slower by this share or more, and by more than the noise: of the second result, or of the last
+    /// one of several
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    fail_on: Option<f64>,
+
+    #[command(flatten)]
+    export: ExportOptions,
 
     #[command(flatten)]
     output: OutputOptions<TableFiles>,
@@ -28,36 +42,148 @@ const EXAMPLES: &str = "\
 Examples:
   weir bench compare before.json after.json
   weir bench compare --json - before.json after.json
+  weir bench compare --fail-on 5% main.json branch.json   for CI
+  weir bench compare results/ --html trend.html           all results in it
 
 A ratio below 1 means that the second result is faster. 'tie' means that the
-interval contains 1, or that the difference is within the noise of both runs.";
+interval contains 1, or that the difference is within the noise of both runs.
 
-const JSON_HELP: &str = "Write the comparison as JSON (schema weir-bench-compare/1); - is standard output";
+Exit status:
+  0  success
+  1  a row is slower than --fail-on allows, or failure
+  2  wrong usage";
+
+const JSON_HELP: &str = "Write the comparison as JSON (schema weir-bench-compare/1, of several results weir-bench-trend/1); - is standard output";
+
+/// Parses `5%` or `5` and returns the share.
+fn parse_percent(text: &str) -> std::result::Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    match number.parse::<f64>() {
+        Ok(percent) if (0.0..=100_000.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(format!("'{text}' is not a share such as 5%")),
+    }
+}
 
 /// Runs `weir bench compare` and returns the exit status.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let (a, b) = (read(&args.a)?, read(&args.b)?);
-    let names = [&args.a, &args.b].map(|path| path.display().to_string());
-    let comparison = compare([&names[0], &names[1]], &a, &b);
+    let mut documents = Vec::new();
+    for path in result_files(&args.runs)? {
+        documents.push((path.display().to_string(), read(&path)?));
+    }
+    match documents.as_slice() {
+        [] | [_] => {
+            Err(Error::Usage("compare at least two results, or a directory with two or more of them".into()))
+        }
+        [a, b] => compare_two(args, a, b),
+        _ => show_trend(args, documents),
+    }
+}
+
+/// Returns the files, and for each directory the results in it: files named *.json with the schema of weir bench.
+fn result_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let failed = |error| Error::system("readdir", path, &error, "give a directory of results");
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            if file.extension().is_some_and(|extension| extension == "json") && is_result(&file) {
+                found.push(file);
+            }
+        }
+        found.sort();
+        files.extend(found);
+    }
+    Ok(files)
+}
+
+/// Returns whether a file in a directory of results is one; others, such as comparisons, are left out.
+fn is_result(path: &Path) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Schema {
+        schema: String,
+    }
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    // A damaged result is no other document: reading it later gives the error.
+    serde_json::from_str::<Schema>(&text).map_or(text.contains(SCHEMA), |found| found.schema == SCHEMA)
+}
+
+fn compare_two(args: &Args, a: &(String, BenchDocument), b: &(String, BenchDocument)) -> Result<ExitCode> {
+    let comparison = compare([&a.0, &b.0], &a.1, &b.1);
     if comparison.rows.is_empty() {
         return Err(Error::Failed(format!(
             "{} and {} have no row in common: run both with the same workload, method, records, --size, --sync and --cache",
-            names[0], names[1]
+            a.0, b.0
         )));
     }
     let files = args.output.open().map_err(Error::Failed)?;
-    write_results(files, &comparison).map_err(Error::Failed)?;
-    Ok(ExitCode::SUCCESS)
+    args.export.check(&files).map_err(Error::Failed)?;
+    write_comparison(args, files, &comparison).map_err(Error::Failed)?;
+    let rows = comparison.rows.iter().map(|row| {
+        let label = format!("{} {} {}", row.group.workload, row.method, weir_model::Size(row.record_bytes));
+        (label, row.verdict, row.ratio.value)
+    });
+    Ok(status(args, rows))
+}
+
+fn show_trend(args: &Args, documents: Vec<(String, BenchDocument)>) -> Result<ExitCode> {
+    let trend = trend(documents);
+    if trend.rows.is_empty() {
+        return Err(Error::Failed(
+            "the last result has no row in common with the others: run all with the same options".into(),
+        ));
+    }
+    let files = args.output.open().map_err(Error::Failed)?;
+    write_trend(args, files, &trend).map_err(Error::Failed)?;
+    Ok(status(args, trend.rows.iter().map(|row| (row.label.clone(), row.verdict, row.latest.value))))
+}
+
+/// Returns failure if a row is slower than `--fail-on` allows, and names these rows.
+fn status(args: &Args, rows: impl Iterator<Item = (String, ComparisonVerdict, f64)>) -> ExitCode {
+    let Some(allowed) = args.fail_on else { return ExitCode::SUCCESS };
+    let too_slow =
+        rows.filter(|(_, verdict, ratio)| *verdict == ComparisonVerdict::Slower && *ratio >= 1.0 + allowed);
+    let mut failed = false;
+    for (label, _, ratio) in too_slow {
+        failed = true;
+        eprintln_lossy!("weir: slower by {:.1} %: {label}", (ratio - 1.0) * 100.0);
+    }
+    if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
 
 /// Prints the screen and writes the files.
-fn write_results(mut files: OutputFiles, comparison: &BenchComparison) -> std::result::Result<(), String> {
-    if files.shows_screen() {
-        console::print_screen(&weir_report::bench::screen_compare(comparison, &stdout_style()))?;
+fn write_comparison(
+    args: &Args,
+    mut files: OutputFiles,
+    comparison: &BenchComparison,
+) -> std::result::Result<(), String> {
+    match args.export.format() {
+        Some(format) => console::print_screen(&report::export_compare(comparison, format))?,
+        None if files.shows_screen() => {
+            console::print_screen(&report::screen_compare(comparison, &stdout_style()))?;
+        }
+        None => {}
     }
     files.write_document(comparison)?;
-    files.write_csv(|| weir_report::bench::csv_compare(comparison))?;
-    files.write_markdown(|| weir_report::bench::markdown_compare(comparison))
+    files.write_csv(|| report::csv_compare(comparison))?;
+    files.write_markdown(|| report::markdown_compare(comparison))
+}
+
+/// Prints the screen and writes the files.
+fn write_trend(args: &Args, mut files: OutputFiles, trend: &BenchTrend) -> std::result::Result<(), String> {
+    if args.export.format().is_some() {
+        return Err("--format exports one result, or the comparison of two".into());
+    }
+    if files.shows_screen() {
+        console::print_screen(&report::screen_trend(trend, &stdout_style()))?;
+    }
+    files.write_document(trend)?;
+    files.write_csv(|| report::csv_trend(trend))?;
+    files.write_markdown(|| report::markdown_trend(trend))
 }
 
 fn read(path: &Path) -> Result<BenchDocument> {

@@ -1,6 +1,7 @@
 //! `weir bench`: parses the command line, runs the measurement, prints and writes the result.
 
 mod compare;
+mod export;
 mod list;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use crate::output::{OutputFiles, OutputOptions, TableFiles};
 use crate::progress::TerminalProgress;
 use crate::signals::stop_flag;
 use crate::values::{completed_words, parse_nonzero_duration, parse_nonzero_size};
+use export::ExportOptions;
 
 /// Measure what buffering costs on this machine
 ///
@@ -132,6 +134,9 @@ pub struct Args {
     list: bool,
 
     #[command(flatten)]
+    export: ExportOptions,
+
+    #[command(flatten)]
     output: OutputOptions<TableFiles>,
 }
 
@@ -234,6 +239,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     let BenchPlan { cells, directories, published } = args.selection().plan()?;
     needs::check_memory(&cells, machine::meminfo_bytes("MemAvailable"))?;
     let files = args.output.open().map_err(Error::Failed)?;
+    args.export.check(&files).map_err(Error::Failed)?;
     let open = |(index, request)| BenchDirectory::open(request, needs::needed_bytes(&cells, index));
     let directories = directories.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
     warn_of_small_budget(cells.len(), args.budget);
@@ -245,7 +251,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     let closed: Vec<_> = directories.into_iter().map(BenchDirectory::close).collect();
     let has_figures = document.rows.iter().any(|row| row.elapsed_s.is_some());
     if has_figures || error.is_none() {
-        write_results(files, &document).map_err(Error::Failed)?;
+        write_results(&args.export, files, &document).map_err(Error::Failed)?;
     }
     // An error of the measurement comes before an error of the clean-up, which it may have caused.
     match error.map_or_else(|| closed.into_iter().find_map(Result::err), Some) {
@@ -271,9 +277,17 @@ fn warn_of_small_budget(rows: usize, budget: Duration) {
 }
 
 /// Prints the screen and writes the files.
-fn write_results(mut files: OutputFiles, document: &BenchDocument) -> Result<(), String> {
-    if files.shows_screen() {
-        console::print_screen(&weir_report::bench::screen(document, &stdout_style()))?;
+fn write_results(
+    exported: &ExportOptions,
+    mut files: OutputFiles,
+    document: &BenchDocument,
+) -> Result<(), String> {
+    match exported.format() {
+        Some(format) => console::print_screen(&weir_report::bench::export(document, format))?,
+        None if files.shows_screen() => {
+            console::print_screen(&weir_report::bench::screen(document, &stdout_style()))?;
+        }
+        None => {}
     }
     files.write_document(document)?;
     files.write_csv(|| weir_report::bench::csv(document))?;

@@ -160,6 +160,9 @@ fn run_chosen(
 ) -> Result<bool, Error> {
     let results = run_with_progress(args, chosen, !files.shows_screen() || chosen.len() == 1)?;
     let mut document = LabDocument::new(args.quick);
+    if files.wants_document() {
+        document.environment = weir_bench::settings::environment(&std::env::temp_dir());
+    }
     let mut lines = Vec::new();
     for (experiment, result) in &results {
         let row = weir_lab::row(experiment, result);

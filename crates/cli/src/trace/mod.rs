@@ -246,6 +246,9 @@ fn recording(args: &Args) -> Result<(Recording, DeferredCleanup), CommandFailure
     let (mut recording, cleanup) = weir_observe::record(&options)?;
     // Unknown prices are measured after the run, so that the program does not wait for them.
     recording.prices = cached_prices.unwrap_or_else(|| prices::prices(directory));
+    if args.result.wants_document() {
+        recording.environment = weir_bench::settings::environment(directory);
+    }
     if recording.waits_for_devices() {
         recording.prices.sync_ns = prices::sync_ns(directory).unwrap_or(recording.prices.sync_ns);
     }

@@ -26,6 +26,7 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
     let mut counts = StreamCounts::new(812, 1, 1, FILE, Direction::Out);
     counts.calls = 1;
     Recording {
+        environment: Default::default(),
         command: shell().argv.iter().map(|word| word.to_string()).collect(),
         root: 811,
         backend: BackendKind::Ptrace,

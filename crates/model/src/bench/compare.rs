@@ -64,8 +64,19 @@ pub enum ComparisonVerdict {
     Tie,
 }
 
+impl ComparisonVerdict {
+    /// Returns the conclusion from a ratio: a tie if it is within the noise.
+    pub fn of(ratio: &Ratio, noise: f64) -> Self {
+        match (ratio.is_tie(noise), ratio.value < 1.0) {
+            (true, _) => Self::Tie,
+            (false, true) => Self::Faster,
+            (false, false) => Self::Slower,
+        }
+    }
+}
+
 /// Returns whether two rows are the same cell. Ignores the directory, which may differ between machines.
-fn same_cell(a: &BenchRow, b: &BenchRow) -> bool {
+pub(super) fn same_cell(a: &BenchRow, b: &BenchRow) -> bool {
     let key = |row: &BenchRow| {
         let GroupKey {
             workload,
@@ -133,11 +144,7 @@ pub fn compare(names: [&str; 2], a: &BenchDocument, b: &BenchDocument) -> BenchC
 
 fn compared(a: &BenchRow, b: &BenchRow, noise: f64) -> Option<ComparedRow> {
     let ratio = Ratio::unpaired(&b.samples_s, &a.samples_s)?;
-    let verdict = match (ratio.is_tie(noise), ratio.value < 1.0) {
-        (true, _) => ComparisonVerdict::Tie,
-        (false, true) => ComparisonVerdict::Faster,
-        (false, false) => ComparisonVerdict::Slower,
-    };
+    let verdict = ComparisonVerdict::of(&ratio, noise);
     Some(ComparedRow {
         group: a.group.clone(),
         method: a.method.clone(),

@@ -4,6 +4,7 @@
 //! figures of a row are for the whole `bytes` of the row, scaled up if `extrapolated` is true.
 
 pub mod compare;
+pub mod trend;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,9 @@ pub struct BenchDocument {
     pub complete: bool,
     /// Machine of the run.
     pub machine: Machine,
+    /// Settings of the kernel and of the devices that change the figures, by name; empty in documents of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// Differences between two measurements of the same row.
     pub noise: Noise,
     /// Groups of comparable rows, in the order of the tables.

@@ -8,6 +8,8 @@ mod page;
 pub mod published;
 pub mod step;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -35,6 +37,9 @@ pub struct LabDocument {
     pub schema: String,
     /// The run used `--quick`.
     pub quick: bool,
+    /// Machine and settings, by name; empty in the documents of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
     /// One row for each experiment.
     pub experiments: Vec<LabRow>,
 }
@@ -42,7 +47,7 @@ pub struct LabDocument {
 impl LabDocument {
     /// Makes a document without experiments.
     pub fn new(quick: bool) -> Self {
-        Self { schema: SCHEMA.into(), quick, experiments: Vec::new() }
+        Self { schema: SCHEMA.into(), quick, environment: BTreeMap::new(), experiments: Vec::new() }
     }
 }
 

@@ -86,6 +86,9 @@ pub struct TraceDocument {
     pub unreadable: Vec<UnreadableBuffers>,
     /// Prices of calls and bytes on this machine.
     pub prices: Prices,
+    /// Machine and settings, by name; empty in the documents of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
 }
 
 /// A [`TraceStream`] in the document.
@@ -201,6 +204,7 @@ impl TraceDocument {
             blind: recording.blind.clone(),
             unreadable: recording.unreadable.clone(),
             prices: recording.prices,
+            environment: recording.environment.clone(),
         }
     }
 }

@@ -32,6 +32,8 @@ pub use stream_timeline::{StreamTimeline, TimelineBin, stream_timelines};
 pub use trace_stream::{TraceStream, trace_streams};
 pub use unreadable_buffers::UnreadableBuffers;
 
+use std::collections::BTreeMap;
+
 use foldhash::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -260,6 +262,9 @@ pub struct Recording {
     /// Known call sites that wrote pending bytes.
     #[serde(rename = "wrote", default, skip_serializing_if = "Vec::is_empty")]
     pub write_sites: Vec<WriteSite>,
+    /// Machine and settings, by name; empty if no document was asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
     /// Calls that move no bytes, by process, image and system call.
     #[serde(rename = "others", default, skip_serializing_if = "Vec::is_empty")]
     pub other_calls: Vec<OtherCalls>,

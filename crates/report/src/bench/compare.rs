@@ -86,7 +86,7 @@ fn table(rows: &[&ComparedRow]) -> Table {
     Table { columns, rows: rows.iter().map(row).collect(), ..Table::default() }
 }
 
-fn verdict(verdict: ComparisonVerdict) -> (&'static str, Emphasis) {
+pub(super) fn verdict(verdict: ComparisonVerdict) -> (&'static str, Emphasis) {
     match verdict {
         ComparisonVerdict::Faster => ("faster", Emphasis::Good),
         ComparisonVerdict::Slower => ("slower", Emphasis::Bad),

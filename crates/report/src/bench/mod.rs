@@ -4,6 +4,7 @@ mod answers;
 mod compare;
 mod csv;
 mod curves;
+mod export;
 mod header;
 mod labels;
 mod lead;
@@ -14,6 +15,7 @@ mod pictures;
 mod published;
 mod rows;
 mod section;
+mod trend;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -29,7 +31,9 @@ use crate::{markdown, terminal};
 
 pub use compare::{blocks_compare, csv_compare};
 pub use csv::csv;
+pub use export::{ExportFormat, export, export_compare};
 pub use page::{page, page_compare, page_title};
+pub use trend::{blocks_trend, csv_trend, markdown_trend, page_trend, screen_trend, trend_title};
 
 /// Number of groups that fit on about one screen; more groups get an overview table at the end.
 const GROUPS_WITHOUT_OVERVIEW: usize = 3;

@@ -139,6 +139,7 @@ fn environment(document: &BenchDocument) -> Vec<(&'static str, String)> {
         ("Virtualisation", machine.virtualization.clone().unwrap_or_default()),
         ("Frequency governor", machine.governor.clone().unwrap_or_default()),
         ("Directory, file system, mount options", places.join("; ")),
+        ("Settings", crate::page::environment::settings(&document.settings)),
         ("Started", document.started.clone()),
         ("Took", format_seconds(document.took_s)),
     ]

@@ -96,7 +96,11 @@ fn table(table: &Table) -> String {
             "" => String::new(),
             unit => format!(" <small>{}</small>", escape(unit)),
         };
-        format!("<th scope=\"col\"{}>{}{unit}</th>", class(column.align), escape(&column.head))
+        match column.head.is_empty() && unit.is_empty() {
+            // A head without a text is no head for a screen reader.
+            true => "<td></td>".into(),
+            false => format!("<th scope=\"col\"{}>{}{unit}</th>", class(column.align), escape(&column.head)),
+        }
     });
     let remarks = table.rows.iter().any(|row| !row.remarks.is_empty());
     let mut html = format!(

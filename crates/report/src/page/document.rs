@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use weir_model::bench::compare::BenchComparison;
+use weir_model::bench::trend::{self, BenchTrend};
 use weir_model::bench::{self, BenchDocument};
 use weir_model::copy::{self, CopyDocument};
 use weir_model::lab::{self, LabDocument};
@@ -18,6 +19,7 @@ use super::{Body, limits};
 pub enum Document {
     Bench(Box<BenchDocument>),
     Compare(Box<BenchComparison>),
+    Trend(Box<BenchTrend>),
     Trace(Box<TraceDocument>),
     Run(Box<RunDocument>),
     Lab(Box<LabDocument>),
@@ -30,9 +32,10 @@ pub enum Document {
 pub struct DocumentError(pub String);
 
 /// The schemas in the order in which errors list them.
-const SCHEMAS: [&str; 7] = [
+const SCHEMAS: [&str; 8] = [
     bench::SCHEMA,
     bench::compare::SCHEMA,
+    trend::SCHEMA,
     document::SCHEMA,
     run::SCHEMA,
     lab::SCHEMA,
@@ -57,6 +60,7 @@ pub fn parse(text: &str) -> Result<Document, DocumentError> {
     match schema.as_str() {
         bench::SCHEMA => read(value).map(|document| Document::Bench(Box::new(document))),
         bench::compare::SCHEMA => read(value).map(|document| Document::Compare(Box::new(document))),
+        trend::SCHEMA => read(value).map(|document| Document::Trend(Box::new(document))),
         document::SCHEMA => read(value).map(|document| Document::Trace(Box::new(document))),
         run::SCHEMA => read(value).map(|document| Document::Run(Box::new(document))),
         lab::SCHEMA => read(value).map(|document| Document::Lab(Box::new(document))),
@@ -86,6 +90,7 @@ impl Document {
         match self {
             Self::Bench(document) => crate::bench::page_title(document),
             Self::Compare(comparison) => format!("weir bench compare: {} and {}", comparison.a, comparison.b),
+            Self::Trend(trend) => crate::bench::trend_title(trend),
             Self::Trace(document) => crate::trace::page_title(document),
             Self::Run(document) => crate::plan::page_title(document),
             Self::Lab(document) => crate::lab::page_title(document),
@@ -99,6 +104,7 @@ impl Document {
         match self {
             Self::Bench(document) => crate::bench::page(document, body, prefix),
             Self::Compare(comparison) => crate::bench::page_compare(comparison, body, prefix),
+            Self::Trend(trend) => crate::bench::page_trend(trend, body, prefix),
             Self::Trace(document) => crate::trace::page(document, body, prefix),
             Self::Run(document) => crate::plan::page(document, body, prefix),
             Self::Lab(document) => crate::lab::document_page(document, body, prefix),

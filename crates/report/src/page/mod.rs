@@ -6,15 +6,19 @@
 mod blocks;
 mod document;
 mod embedded;
+pub(crate) mod environment;
 mod limits;
 mod policy;
+mod single;
 
 pub use document::{Document, DocumentError, body, parse};
 pub use embedded::{ExtractError, extract};
+pub use single::picture_svg;
 
 use crate::svg::{Picture, escape};
 
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = concat!(include_str!("style.css"), include_str!("picture.css"));
+const PICTURE_STYLE: &str = include_str!("picture.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// A result as it was read from a file.

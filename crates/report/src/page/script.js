@@ -62,7 +62,7 @@
     });
     all.className = "all";
     where.setAttribute("role", "status");
-    nav.setAttribute("aria-label", "Steps");
+    nav.setAttribute("aria-label", `Steps: ${part.previousElementSibling.textContent} (${part.id})`);
     part.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!step || !part.classList.contains("single")) return;

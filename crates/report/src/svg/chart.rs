@@ -107,6 +107,13 @@ impl Chart {
         }
     }
 
+    /// Draws a dotted vertical line.
+    pub fn landmark(&mut self, at: f64) {
+        let Some(x) = self.x(at) else { return };
+        let [_, top, _, bottom] = self.area();
+        self.svg.line("landmark", [x, top], [x, bottom]);
+    }
+
     /// Draws a series: band between the ends of the intervals, line, and a mark with a tip at each point. A point is x, y and
     /// the ends of its interval.
     pub fn series(&mut self, series: usize, points: &[([f64; 4], String)], joined: bool) {

@@ -32,6 +32,8 @@ pub struct Picture {
     pub legend: Vec<(usize, String)>,
     /// The drawing for [`WIDE`].
     pub wide: String,
+    /// Height of `wide` in pixels.
+    pub wide_height: f64,
     /// The drawing for [`NARROW`].
     pub narrow: String,
 }
@@ -45,8 +47,16 @@ impl Picture {
         legend: Vec<(usize, String)>,
         draw: impl Fn(f64) -> Svg,
     ) -> Self {
-        let [wide, narrow] = [WIDE, NARROW].map(|width| draw(width).finish(title, description));
-        Self { id: id.into(), title: title.into(), description: description.into(), legend, wide, narrow }
+        let [wide, narrow] = [WIDE, NARROW].map(draw);
+        Self {
+            id: id.into(),
+            title: title.into(),
+            description: description.into(),
+            legend,
+            wide_height: wide.height,
+            wide: wide.finish(title, description),
+            narrow: narrow.finish(title, description),
+        }
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) fn timeline(document: &TraceDocument, prefix: &str) -> Option<Picture
     let description = format!(
         "Each lane is a stream from its first call to its last; blue is read, orange is written. Strokes are calls with a \
          recorded time (of a busy stream the first and the last ones), the red line is the number of bytes pending in the \
-         program, the grey parts are gaps.{}",
+         program when weir read its buffers (between these moments there may have been more), the grey parts are gaps.{}",
         left_out(document)
     );
     Some(Picture::new(&format!("{prefix}timeline"), "Streams over time", &description, Vec::new(), |width| {
