@@ -20,15 +20,15 @@ fn kept(dir: &Path) -> Vec<String> {
     kept
 }
 
-/// Starts a slow copy of `s` to `t` and stops it by a signal when two parts are in the journal.
+/// Starts a slow copy of `s` to `t` and stops it by a signal when a part is in the journal: nine seconds before its end.
 fn stop_half_way(dir: &Path, signal: Signal) {
-    let mut command = weir(dir, &["copy", "--reflink=never", "--resume", "--limit", "20MB/s", "s", "t"]);
+    let mut command = weir(dir, &["copy", "--reflink=never", "--resume", "--limit", "2MB/s", "s", "t"]);
     crate::common::with_signals(&mut command);
     let mut child = KillOnDrop(command.stderr(Stdio::null()).spawn().expect("weir"));
-    wait_for("two parts", || {
+    wait_for("a part", || {
         let journal = kept(dir).into_iter().find(|name| name.ends_with(".journal"));
         journal.is_some_and(|name| {
-            fs::read_to_string(dir.join(name)).is_ok_and(|text| text.lines().count() >= 3)
+            fs::read_to_string(dir.join(name)).is_ok_and(|text| text.lines().count() >= 2)
         })
     });
     kill_process(Pid::from_child(&child.0), signal).expect("kill");
@@ -51,7 +51,7 @@ fn a_stopped_copy_continues_after_its_parts_were_read_back() {
             .nth(1)
             .and_then(|rest| rest.split(' ').next()?.parse().ok())
             .expect(&error);
-        assert!(from >= 2 * PART && from.is_multiple_of(PART), "{error}");
+        assert!(from >= PART && from.is_multiple_of(PART), "{error}");
         shell(dir.path(), "cmp s t");
         assert_eq!(shell(dir.path(), "stat -c %a t"), "640\n");
         assert!(kept(dir.path()).is_empty(), "{:?}", names(dir.path()));
@@ -65,10 +65,10 @@ fn a_part_that_is_not_there_is_copied_again() {
     stop_half_way(dir.path(), Signal::KILL);
     let temporary = dir.path().join(&kept(dir.path())[0]);
     let file = fs::OpenOptions::new().write(true).open(temporary).expect("the temporary file");
-    // The size stays; one byte of the second part is lost, as after a power cut.
-    file.write_all_at(&[0; 4096], PART + 5).expect("written");
+    // The size stays; a block of the first part is lost, as after a power cut.
+    file.write_all_at(&[0; 4096], 4096).expect("written");
     let error = text(&copy(dir.path(), &["--reflink=never", "--resume", "s", "t"]).stderr);
-    assert!(error.contains(&format!("continues at byte {PART} ")), "{error}");
+    assert!(!error.contains("continues"), "a part is not as the journal says: {error}");
     shell(dir.path(), "cmp s t");
 
     shell(dir.path(), "echo old > t");
