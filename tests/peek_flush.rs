@@ -158,10 +158,17 @@ fn a_full_pipe_takes_the_rest_at_the_next_flush() {
         writer.write_all(&[b'.'; 40_000]).unwrap();
         let program_end = writer.try_clone().unwrap();
         let mut program = Program::start_to(Command::new(&path).args(["read", "50000"]), program_end.into());
-        let output = flush(&program, &["--wait", "200ms"]);
-        let errors = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{errors}");
-        assert!(errors.contains("is full: its reader is late"), "{errors}");
+        // On a busy machine the threads may not rest in this time, and flush then writes nothing.
+        let attempt = || {
+            let output = flush(&program, &["--wait", "200ms"]);
+            assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+            text(&output.stderr)
+        };
+        let errors: Vec<String> = (0..20)
+            .map(|_| attempt())
+            .take_while(|text| !text.contains("is full: its reader is late"))
+            .collect();
+        assert!(errors.len() < 20, "{errors:?}");
         let drained = std::thread::spawn(move || {
             let mut all = Vec::new();
             reader.read_to_end(&mut all).unwrap();

@@ -166,7 +166,7 @@ tar czf out.tgz tree; tar tzf out.tgz | sort
 tar cf - tree | (mkdir t2; cd t2; tar xf -; find . | sort)
 tar cf out.tar in words; tar xOf out.tar words
 tar xf nothing.tar
-gzip -k in; gzip -l in.gz | tail -n 1 | tr -s ' ' | cut -d' ' -f2,3
+gzip -nk in; gzip -l in.gz | tail -n 1 | tr -s ' ' | cut -d' ' -f2,3
 gzip -c words | gzip -d
 gzip -n9 < in | cksum
 gzip -nc in > x.gz; zcat x.gz | cmp - in

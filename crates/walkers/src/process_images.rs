@@ -166,6 +166,13 @@ impl ProcessImages {
         by_path(&inside).or_else(|| by_path(path)).or_else(by_mapping)
     }
 
+    /// Returns whether the process still has this mapping. It may have ended, or executed another program, since its mappings
+    /// were read; a read of its memory then fails although its buffers can be read.
+    pub fn is_mapped(&self, region: &MappedRegion) -> bool {
+        let mut now = regions(self.pid).into_iter();
+        now.any(|one| one.start == region.start && one.kind == region.kind)
+    }
+
     /// Returns the executable, or the library whose name begins so, in which a runtime with this symbol is.
     pub fn images_with<'a>(
         &'a self,

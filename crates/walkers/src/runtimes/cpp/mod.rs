@@ -41,7 +41,10 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     let Some(region) = library.or_else(|| process.executable_start()) else { return };
     let Some((path, image)) = process.image_file(region) else {
         // The library was replaced since the program began.
-        return library.map_or((), |_| found.add_unreadable_buffers(region.start, UNREADABLE));
+        if library.is_some() && process.is_mapped(region) {
+            found.add_unreadable_buffers(region.start, UNREADABLE);
+        }
+        return;
     };
     let names = image.file_buffer_names(&path);
     if names.is_empty() {
@@ -64,7 +67,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     let types = FileBufferTypes::find(&process.memory, &names, &sections);
     if types.tables.is_empty() {
         // Before the loader has relocated the library, its types have no names and tables yet.
-        if is_relocated(&process.regions, &sections) {
+        if is_relocated(&process.regions, &sections) && process.is_mapped(region) {
             found.add_unreadable_buffers(region.start, UNREADABLE);
         }
         return;
