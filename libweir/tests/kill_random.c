@@ -197,7 +197,7 @@ static void one_round(struct round *r, struct random *random)
     if (is_pipe)
         bytes = drain_pipe(reader, r->text + had);
     else
-        bytes = read_file(in_dir("sink"), r->text, TEXT);
+        bytes = read_file(in_dir("sink"), r->text, 4 * TEXT - 1);
     if (is_pipe)
         check_pipe(r, had, bytes, &found);
     else
