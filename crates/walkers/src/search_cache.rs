@@ -63,6 +63,11 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
         self.epoch = Some(epoch.clone());
     }
 
+    /// Tells whether the process has made no write at all.
+    pub fn is_none_written(&self) -> bool {
+        self.epoch.as_ref().is_some_and(|epoch| epoch.none_yet)
+    }
+
     /// Records the candidates of this snapshot. `is_first` tells whether nothing was ever written to the file of a
     /// candidate. It gets whether the process has made no write at all.
     pub fn record(
@@ -72,7 +77,7 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
         is_first: impl Fn(&StreamCandidate, bool) -> bool,
     ) {
         let mut observed = BTreeMap::new();
-        let none_yet = self.epoch.as_ref().is_some_and(|epoch| epoch.none_yet);
+        let none_yet = self.is_none_written();
         for one in candidates {
             let (buffer, pending) = (one.stream.buffer.address, one.stream.buffer.pending_bytes);
             let (fd, content) = (one.stream.buffer.fd, hash(&one.stream.buffer.pending));

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use weir_model::trace::RuntimeId;
 use weir_walkers::PendingBytes;
 
 /// The bytes of one stream that are written although the stream still holds them.
@@ -14,13 +15,16 @@ pub(crate) struct WrittenAhead {
     pub bytes: Vec<u8>,
     /// Address of these bytes, if the program writes them from there, see [`PendingBytes::data_address`].
     pub data_address: Option<u64>,
+    /// The stream is a Writer of Go.
+    pub is_of_go: bool,
 }
 
 impl WrittenAhead {
     /// Returns the first `written` bytes of a stream.
     pub fn of(pending: &PendingBytes, written: usize) -> WrittenAhead {
         let PendingBytes { stream, fd, data_address, .. } = *pending;
-        WrittenAhead { stream, fd, bytes: pending.bytes[..written].to_vec(), data_address }
+        let is_of_go = pending.walker == RuntimeId::GO;
+        WrittenAhead { stream, fd, bytes: pending.bytes[..written].to_vec(), data_address, is_of_go }
     }
 
     /// Returns the rest after the program has written `skipped` of the bytes.
@@ -94,7 +98,12 @@ impl AheadTable {
     /// Returns how many of a stream's first pending bytes are written.
     pub fn prefix_len(&self, owner: u32, stream: u64, pending: &[u8]) -> usize {
         let ahead = self.streams(owner).find(|one| one.stream == stream);
-        ahead.filter(|one| pending.starts_with(&one.bytes)).map_or(0, |one| one.bytes.len())
+        match ahead {
+            Some(one) if pending.starts_with(&one.bytes) => one.bytes.len(),
+            // The old copy of a Writer on a stack has fewer bytes, all of them written.
+            Some(one) if one.is_of_go && one.bytes.starts_with(pending) => pending.len(),
+            _ => 0,
+        }
     }
 
     /// Sets the written first bytes of a stream. Empty bytes remove the stream.

@@ -1,5 +1,6 @@
 //! Writes the pending bytes of a stopped process: out of the stream if that is safe, otherwise ahead of the program.
 
+use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
 use weir_sys::ptrace::registers::SyscallRegisters;
@@ -59,6 +60,9 @@ pub(crate) fn drain_stream(
 ) {
     let before = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
     let new = pending.bytes.get(before..most).unwrap_or_default();
+    if new.is_empty() && pending.walker == RuntimeId::GO {
+        return;
+    }
     let file = if new.is_empty() { None } else { tracees.open_ahead(pid, thread, pending.fd) };
     let written = before + file.map_or(0, |file| tracees.write_ahead(pid, &file, new));
     let stores =
@@ -104,13 +108,16 @@ pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: 
     let is_listed = |one: &WrittenAhead| pending.iter().any(|known| known.stream == one.stream);
     let is_found = |one: &WrittenAhead| one.data_address.is_some() && !is_listed(one);
     let empty = if streams.into_iter().any(is_found) { tracees.empty_streams(pid, tid) } else { Vec::new() };
+    let is_in_place = |one: &WrittenAhead, address| memory.bytes(address, one.bytes.len()) == one.bytes;
     tracees.written_ahead.retain(pid, |one| match pending.iter().find(|known| known.stream == one.stream) {
+        // The search can find the old copy of a Writer on a stack, with fewer bytes.
+        _ if one.is_of_go => one.data_address.is_some_and(|address| is_in_place(one, address)),
         Some(known) => known.bytes.starts_with(&one.bytes),
         None if partly_read => true,
         // A search can miss a stream that still has the bytes. It has none of them if others are at their place, or if
         // the stream was found and is empty.
-        None => one.data_address.is_some_and(|address| {
-            !empty.contains(&one.stream) && memory.bytes(address, one.bytes.len()) == one.bytes
-        }),
+        None => {
+            one.data_address.is_some_and(|address| !empty.contains(&one.stream) && is_in_place(one, address))
+        }
     });
 }

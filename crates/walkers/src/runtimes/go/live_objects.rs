@@ -86,10 +86,22 @@ impl LiveObjects {
 
     /// Tells whether an object is in use.
     pub fn use_of(&self, memory: &dyn Memory, object: u64) -> Use {
-        let is_variable = self.variables.iter().any(|(start, end)| (*start..*end).contains(&object));
-        if is_variable || self.goroutines.iter().any(|one| one.has_on_stack(object)) {
+        if self.is_variable(object) || self.goroutines.iter().any(|one| one.has_on_stack(object)) {
             return Use::Used;
         }
+        self.use_in_heap(memory, object)
+    }
+
+    /// Tells whether an object is a variable or an allocated object of the heap, which nothing moves.
+    pub fn is_fixed(&self, memory: &dyn Memory, object: u64) -> bool {
+        self.is_variable(object) || self.use_in_heap(memory, object) == Use::Used
+    }
+
+    fn is_variable(&self, object: u64) -> bool {
+        self.variables.iter().any(|(start, end)| (*start..*end).contains(&object))
+    }
+
+    fn use_in_heap(&self, memory: &dyn Memory, object: u64) -> Use {
         let spans: Vec<Use> =
             self.spans.iter().filter_map(|span| use_in_span(memory, *span, object)).collect();
         match spans.as_slice() {

@@ -8,7 +8,7 @@
 //! wait. It writes the bytes of a Writer over a file ahead of the program, whose own write(2) of them begins at the
 //! buffer's address and is skipped. So the only condition is that the bytes are not written yet. While the program runs,
 //! [`crate::write_epoch`] shows it: a Writer that was seen to grow is not in a flush, and its heap object never moves. A
-//! Writer on a stack moves with it, and leaves a copy that does not grow. At the program's end the goroutines' stacks
+//! Writer on a stack counts only before the first write to its file. At the program's end the goroutines' stacks
 //! show it, see [`suspended`].
 
 mod bufio;
@@ -129,6 +129,8 @@ pub(crate) struct GoStreams {
     /// The program's sections and its load bias.
     sections: Option<(GoSections, u64)>,
     cache: RefCell<SearchCache<BufioType>>,
+    /// The Writers that nothing moves.
+    fixed: RefCell<BTreeSet<u64>>,
     /// The next read examines which objects are in use.
     is_thorough: Cell<bool>,
     /// The result of the last such examination, and the Writers that it found.
@@ -143,6 +145,7 @@ impl GoStreams {
             goroutines,
             sections: None,
             cache: RefCell::default(),
+            fixed: RefCell::default(),
             is_thorough: Cell::default(),
             last: RefCell::default(),
         }
@@ -161,6 +164,17 @@ impl GoStreams {
             }
         });
         found
+    }
+
+    /// Returns those of the Writers that are variables or objects of the heap.
+    fn fixed_writers(&self, memory: &dyn Memory, found: &BTreeSet<(u64, BufioType)>) -> BTreeSet<u64> {
+        let writers = found.iter().filter(|(_, kind)| *kind == BufioType::Writer);
+        let mut writers: Vec<u64> = writers.map(|(at, _)| *at).collect();
+        if !writers.is_empty() {
+            let live = LiveObjects::search(self.pid, memory, self.goroutines, &writers);
+            writers.retain(|at| live.is_fixed(memory, *at));
+        }
+        writers.into_iter().collect()
     }
 
     /// Drops the objects that are not in use any more. Those of which it is unknown are not drained.
@@ -219,7 +233,11 @@ impl Walker for GoStreams {
         let open_for = |fd, writes| descriptors.open_for(fd, writes);
         let validator = BufioValidator { memory, tables: &self.tables, open_for: &open_for, kept };
         let mut cache = self.cache.borrow_mut();
-        let objects = cache.objects(|| self.objects(memory, &validator));
+        let objects = cache.objects(|| {
+            let found = self.objects(memory, &validator);
+            *self.fixed.borrow_mut() = self.fixed_writers(memory, &found);
+            found
+        });
         let mut candidates_now: Vec<StreamCandidate> =
             objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind)).collect();
         if self.is_thorough.take() && !candidates_now.is_empty() {
@@ -229,7 +247,13 @@ impl Walker for GoStreams {
             (none_yet || descriptors.is_unwritten(one.stream.buffer.fd)) && is_fresh(memory, one)
         };
         cache.record(self.pid, &candidates_now, is_first);
-        let is_unwritten = |one: &&StreamCandidate| cache.are_unwritten(one.at);
+        // On a stack only the first bytes are sure: the copy of a Writer can seem to grow, because a stack that moves into its
+        // place brings a later copy.
+        let fixed = self.fixed.borrow();
+        let is_unwritten = |one: &&StreamCandidate| match fixed.contains(&one.at) {
+            true => cache.are_unwritten(one.at),
+            false => is_first(one, cache.is_none_written()),
+        };
         let unwritten: BTreeSet<u64> = candidates_now
             .iter()
             .filter(is_unwritten)
