@@ -90,8 +90,12 @@ fn each_advice_has_a_row() {
     assert!(rows(&document).iter().all(|row| row["calls"]["fadvise64"] == 1), "{}", document["rows"]);
 }
 
-fn loop_devices() -> String {
-    text(&Command::new("losetup").arg("--all").output().map(|output| output.stdout).unwrap_or_default())
+/// The mounts and loop devices of this machine that name a file in `dir`, since other tests make some at the same time.
+fn mounts_and_loop_devices(dir: &Path) -> Vec<String> {
+    let devices = Command::new("losetup").arg("--all").output().map(|output| output.stdout).unwrap_or_default();
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let dir = dir.to_str().unwrap();
+    mounts.lines().chain(text(&devices).lines()).filter(|line| line.contains(dir)).map(String::from).collect()
 }
 
 #[test]
@@ -103,8 +107,6 @@ fn file_systems_are_made_and_removed() {
         );
     }
     let dir = disk_dir();
-    let mounts = || std::fs::read_to_string("/proc/mounts").unwrap();
-    let before = (mounts(), loop_devices());
     let arguments = [
         "copy",
         "--method",
@@ -129,7 +131,8 @@ fn file_systems_are_made_and_removed() {
         .collect();
     assert!(shared[0]["remark"].as_str().is_some_and(|remark| remark.contains("shared")), "{}", shared[0]);
     assert_eq!(names(dir.path()), Vec::<String>::new());
-    assert_eq!((mounts(), loop_devices()), before, "no mount and no loop device is left");
+    let none: [&str; 0] = [];
+    assert_eq!(mounts_and_loop_devices(dir.path()), none, "no mount and no loop device is left");
 }
 
 #[test]
@@ -140,13 +143,11 @@ fn a_killed_run_leaves_no_mount_and_no_loop_device() {
     let dir = disk_dir();
     let arguments = ["bench", "copy", "--fs", "ext4", "--size", "1MB", "--budget", "60s", "--quiet"];
     let mut child = weir(dir.path(), &arguments).spawn().unwrap();
-    wait_for("its loop image", || !names(dir.path()).is_empty() && loop_devices().contains(".img"));
+    wait_for("its loop device", || !mounts_and_loop_devices(dir.path()).is_empty());
     std::thread::sleep(Duration::from_millis(300));
     child.kill().unwrap();
     child.wait().unwrap();
-    let ours = dir.path().to_str().unwrap().to_string();
-    wait_for("the kernel to free the loop device", || !loop_devices().contains(&ours));
-    assert!(!std::fs::read_to_string("/proc/mounts").unwrap().contains(&ours));
+    wait_for("the kernel to free them", || mounts_and_loop_devices(dir.path()).is_empty());
 }
 
 #[test]
