@@ -106,8 +106,16 @@ pub fn built(test: &str, compiler: &str, flags: &[&str], name: &str) -> Option<P
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{compiler}{}-{name}", flags.concat()));
     let program = file.with_extension("");
     let mut command = Command::new(compiler);
-    let option = if compiler == "rustc" { "-O" } else { "-O1" };
-    command.arg(option).args(["-o".as_ref(), program.as_os_str()]).arg(source(name)).args(flags);
+    match compiler {
+        "rustc" => command.arg("-O").args(flags),
+        // The flags of go come before its file.
+        "go" => command.arg("build").args(flags),
+        _ => command.arg("-O1"),
+    };
+    command.args(["-o".as_ref(), program.as_os_str()]).arg(source(name));
+    if compiler != "rustc" && compiler != "go" {
+        command.args(flags);
+    }
     assert!(command.status().expect("a compiler").success(), "{compiler} {flags:?} {name}");
     Some(program)
 }

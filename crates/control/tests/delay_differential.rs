@@ -3,7 +3,8 @@
 mod common;
 
 use common::{
-    BUILDS, CPP_BUILDS, GO_BUILDS, RUST_BUILDS, assert_same, bare, compile, folder, output, supervised, text,
+    BUILDS, CPP_BUILDS, GO_BUILDS, OCAML_BUILDS, RUST_BUILDS, assert_same, bare, compile, folder, output,
+    supervised, text,
 };
 
 /// Modes of restless.c and restless.cc (see there), and the lines of each.
@@ -53,6 +54,7 @@ fn check_build(build: common::Build, delay: &str) {
         "g++" => ("restless.cc", KINDS.into_iter().chain([MOVES]).collect()),
         "rustc" => ("restless.rs", RUST_KINDS.to_vec()),
         "go" => ("restless.go", GO_KINDS.to_vec()),
+        "ocamlopt" | "ocamlc" => ("restless.ml", KINDS.to_vec()),
         _ => ("restless.c", KINDS.to_vec()),
     };
     let Some(program) = compile("delay_differential", build, source, folder.path()) else { return };
@@ -172,6 +174,16 @@ fn go() {
 #[test]
 fn go_stripped() {
     check_build(GO_BUILDS[1], "5");
+}
+
+#[test]
+fn ocaml() {
+    check_build(OCAML_BUILDS[0], "1");
+}
+
+#[test]
+fn ocaml_bytecode() {
+    check_build(OCAML_BUILDS[1], "5");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! With --rescue each complete line of a program that is killed at any moment is in its output, once and in order.
 //!
-//! WEIR_FOLLOW_FULL=1 runs 1,000 kills.
+//! WEIR_FOLLOW_FULL=1 kills each program 200 times, a larger number so many times.
 
 mod common;
 
@@ -10,7 +10,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{BUILDS, Build, CPP_BUILDS, GO_BUILDS, RUST_BUILDS, compile, folder, supervised, text, until};
+use common::{
+    BUILDS, Build, CPP_BUILDS, GO_BUILDS, OCAML_BUILDS, RUST_BUILDS, compile, folder, supervised, text, until,
+};
 
 /// One run: the command, the kind of its output, and whether weir bounds the delay too.
 struct Case {
@@ -20,7 +22,8 @@ struct Case {
 }
 
 fn kills_per_program() -> u64 {
-    if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 200 } else { 12 }
+    let full = std::env::var("WEIR_FOLLOW_FULL").ok();
+    full.map_or(12, |number| number.parse().ok().filter(|number| *number > 1).unwrap_or(200))
 }
 
 /// Draws a number below `below` from a sequence that is the same in each run.
@@ -111,6 +114,7 @@ fn kill_compiled_program(build: Build) {
         "g++" => "numbers.cc",
         "rustc" => "numbers.rs",
         "go" => "numbers.go",
+        "ocamlopt" | "ocamlc" => "numbers.ml",
         _ => "numbers.c",
     };
     if let Some(program) = compile("rescue_kill", build, source, folder.path()) {
@@ -151,6 +155,16 @@ fn cpp_stripped() {
 #[test]
 fn rust() {
     kill_compiled_program(RUST_BUILDS[0]);
+}
+
+#[test]
+fn ocaml() {
+    kill_compiled_program(OCAML_BUILDS[0]);
+}
+
+#[test]
+fn ocaml_bytecode() {
+    kill_compiled_program(OCAML_BUILDS[1]);
 }
 
 /// With one processor for the goroutines, the one that writes waits for it after its calls.

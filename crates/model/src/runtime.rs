@@ -23,6 +23,7 @@ impl RuntimeId {
     pub const LIBWEIR: RuntimeId = RuntimeId::new("libweir");
     pub const MAWK: RuntimeId = RuntimeId::new("mawk");
     pub const MUSL: RuntimeId = RuntimeId::new("musl");
+    pub const OCAML: RuntimeId = RuntimeId::new("ocaml");
     pub const PERL: RuntimeId = RuntimeId::new("perl");
     pub const RUBY: RuntimeId = RuntimeId::new("ruby");
     pub const RUST: RuntimeId = RuntimeId::new("rust");

@@ -14,6 +14,7 @@ use weir_model::trace::RuntimeId;
 use weir_sys::elf::{ElfFile, ElfSections};
 use weir_sys::file_system::open_regular;
 
+use crate::runtime_entry::section_contains;
 use crate::runtimes::FILES;
 use crate::runtimes::cpp;
 use crate::runtimes::go::GoSections;
@@ -319,7 +320,10 @@ fn go_parts(sections: &ElfSections) -> Option<GoSections> {
         sections.address_and_size(name).or_else(|| sections.address_and_size(&format!(".data.rel.ro{name}")))
     };
     let data = [".go.module", ".noptrdata", ".data", ".data.rel.ro"].into_iter().filter_map(named).collect();
-    Some(GoSections { functions: named(".gopclntab")?.0, links: named(".itablink")?, data })
+    // The settings of the build, as text.
+    let is_profiled = section_contains(sections, ".go.buildinfo", b"\tbuild\t-pgo=")
+        || section_contains(sections, ".go.buildinfo", b"\nbuild\t-pgo=");
+    Some(GoSections { functions: named(".gopclntab")?.0, links: named(".itablink")?, data, is_profiled })
 }
 
 /// Recognises both mangling schemes of Rust: _RNvNtNtCs…_3std2io5stdio6STDOUT and _ZN3std2io5stdio6STDOUT17h…E.

@@ -9,7 +9,7 @@ use weir_sys::memory::Memory;
 
 use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT};
 use crate::image_memory::ImageMemory;
-use crate::runtimes::{cpp, cpython, go, libweir, mawk, musl, perl, ruby, rust, tcl};
+use crate::runtimes::{cpp, cpython, go, libweir, mawk, musl, ocaml, perl, ruby, rust, tcl};
 use crate::stream_buffer::StreamBuffer;
 use crate::{PENDING_MOST, Walker, pending, previews};
 
@@ -173,6 +173,11 @@ pub fn cpython(memory: &CraftedMemory) {
             cpython::fuzzing::objects(memory, &layout, memory.first(0));
         }
     }
+}
+
+/// OCaml: the list of channels at the first word.
+pub fn ocaml(memory: &CraftedMemory) {
+    check(ocaml::fuzzing::channels(), memory);
 }
 
 /// Perl: the tables of the layers are at the words 400 and 440.

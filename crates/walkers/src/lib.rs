@@ -37,7 +37,7 @@ pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_h
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use pending_bytes::{CountWord, MemoryStore, PendingBytes};
 pub use process_images::{functions, unreadable, unreadable_of_file, walkers, walkers_missing};
-pub use process_streams::{PENDING_MOST, PendingRead, StreamPreview, pending, previews};
+pub use process_streams::{PENDING_MOST, PendingRead, StreamPreview, pending, pending_of_stopped, previews};
 pub use runtime_entry::{
     BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry,
     compiled_runtime, detect_runtime, runtime_of, runtimes,
@@ -75,6 +75,14 @@ pub trait Walker: Send {
     /// them at exit. Leaves out streams whose bytes cannot be read.
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
         stream_buffer::pending(self.read_in_exit_order(memory, BUFFER_MOST))
+    }
+
+    /// As [`Walker::pending`], while all threads of the process are stopped in system calls. A runtime that schedules threads
+    /// by itself can have suspended one inside a stream; the stores of its streams are known only now. `threads` has the
+    /// registers of all threads, or is empty if they are unknown.
+    fn pending_of_stopped(&self, memory: &dyn Memory, threads: &[ThreadRegisters]) -> Vec<PendingBytes> {
+        let _ = threads;
+        self.pending(memory)
     }
 
     /// Returns the address, aligned to 8 bytes, of the word that changes at each write into this buffer. None if it is

@@ -30,6 +30,8 @@ pub struct PendingBytes {
     pub data_address: Option<u64>,
     /// The word in which the runtime notes that it has put or written bytes; None: unknown.
     pub note: Option<CountWord>,
+    /// Where the runtime takes the file's position to be, if it sets the position back without a flush.
+    pub position: Option<u64>,
     /// The largest number of bytes that can remain in the stream: the room at the place where they must be.
     pub(crate) remainder_most: u64,
     /// A flush hands the bytes to a line buffer, which writes the complete lines at once and keeps the rest.
@@ -141,6 +143,7 @@ mod tests {
             found_by_search: false,
             data_address: None,
             note: None,
+            position: None,
             remainder_most,
             by_lines: false,
             unwritten: false,

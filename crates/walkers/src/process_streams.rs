@@ -3,7 +3,7 @@
 use weir_model::trace::Buffer;
 use weir_sys::memory::{LimitedContent, LimitedMemory, Memory};
 
-use crate::{PendingBytes, Walker};
+use crate::{PendingBytes, ThreadRegisters, Walker};
 
 /// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have.
 pub const PENDING_MOST: u64 = 64 << 20;
@@ -20,8 +20,28 @@ pub struct PendingRead {
 /// Reads all pending bytes of a process, at most `most`. Leaves out streams that do not fit, and those whose bytes cannot
 /// be read.
 pub fn pending(walkers: &[Box<dyn Walker>], memory: &dyn Memory, most: u64) -> PendingRead {
+    read(memory, most, |memory| walkers.iter().flat_map(|walker| walker.pending(memory)).collect())
+}
+
+/// As [`pending`], while all threads of the process are stopped in system calls; see [`Walker::pending_of_stopped`].
+pub fn pending_of_stopped(
+    walkers: &[Box<dyn Walker>],
+    memory: &dyn Memory,
+    most: u64,
+    threads: &[ThreadRegisters],
+) -> PendingRead {
+    read(memory, most, |memory| {
+        walkers.iter().flat_map(|walker| walker.pending_of_stopped(memory, threads)).collect()
+    })
+}
+
+fn read(
+    memory: &dyn Memory,
+    most: u64,
+    streams: impl FnOnce(&dyn Memory) -> Vec<PendingBytes>,
+) -> PendingRead {
     let memory = LimitedMemory::new(memory, most, LimitedContent::WholeOrNothing);
-    let streams = walkers.iter().flat_map(|walker| walker.pending(&memory)).collect();
+    let streams = streams(&memory);
     PendingRead { streams, is_partial: memory.is_partial() }
 }
 
@@ -49,7 +69,7 @@ pub fn previews(
     let preview = |one: crate::stream_buffer::StreamBuffer| StreamPreview {
         buffer: one.buffer,
         locked: one.locked,
-        can_be_drained: !one.drain_stores.is_empty(),
+        can_be_drained: !one.drain_stores.is_empty() || one.is_drained_when_stopped,
     };
     streams.map(preview).collect()
 }

@@ -16,8 +16,11 @@ pub struct StreamBuffer {
     pub(crate) remainder_most: u64,
     pub(crate) data_address: Option<u64>,
     pub(crate) note: Option<CountWord>,
+    pub(crate) position: Option<u64>,
     pub(crate) by_lines: bool,
     pub(crate) unwritten: bool,
+    /// The stores are known only while all threads are stopped, see [`crate::Walker::pending_of_stopped`].
+    pub(crate) is_drained_when_stopped: bool,
     /// Address of the word that changes at each write into the buffer, if it is known.
     pub(crate) watch_address: Option<u64>,
 }
@@ -34,8 +37,10 @@ impl StreamBuffer {
             remainder_most: u64::MAX,
             data_address: None,
             note: None,
+            position: None,
             by_lines: false,
             unwritten: false,
+            is_drained_when_stopped: false,
             watch_address: None,
         }
     }
@@ -74,6 +79,7 @@ impl StreamBuffer {
             found_by_search,
             data_address: self.data_address,
             note: self.note,
+            position: self.position,
             by_lines: self.by_lines,
             unwritten: self.unwritten,
         })

@@ -17,14 +17,22 @@ pub(crate) struct WrittenAhead {
     pub data_address: Option<u64>,
     /// The stream is a Writer of Go.
     pub is_of_go: bool,
+    /// The runtime sets the file's position without a flush, see [`PendingBytes::position`].
+    pub sets_position: bool,
 }
 
 impl WrittenAhead {
     /// Returns the first `written` bytes of a stream.
     pub fn of(pending: &PendingBytes, written: usize) -> WrittenAhead {
         let PendingBytes { stream, fd, data_address, .. } = *pending;
-        let is_of_go = pending.walker == RuntimeId::GO;
-        WrittenAhead { stream, fd, bytes: pending.bytes[..written].to_vec(), data_address, is_of_go }
+        WrittenAhead {
+            stream,
+            fd,
+            bytes: pending.bytes[..written].to_vec(),
+            data_address,
+            is_of_go: pending.walker == RuntimeId::GO,
+            sets_position: pending.position.is_some(),
+        }
     }
 
     /// Returns the rest after the program has written `skipped` of the bytes.

@@ -16,7 +16,9 @@ pub(crate) mod write_ahead;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use weir_sys::open_files::fdinfo;
 use weir_sys::proc;
+use weir_sys::ptrace::registers::SyscallRegisters;
 use weir_walkers::PendingBytes;
 
 use crate::foreign_file::TargetThread;
@@ -153,6 +155,9 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
             let snapshot =
                 snapshots.get_mut(&one.stream).filter(|before| one.bytes.starts_with(&before.bytes));
             let Some(snapshot) = snapshot else { continue };
+            if activity != ThreadActivity::Blocked && !is_at_position(tracees, pid, tid, one) {
+                continue;
+            }
             let most = match &activity {
                 ThreadActivity::Writing => continue,
                 // The walker has shown that they are complete and not written.
@@ -171,6 +176,21 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
         }
     }
     tracees.release(pid);
+}
+
+/// Tells whether the next write of a stream goes to the file's present position. A runtime that moves the position without a
+/// flush may be about to move it back.
+fn is_at_position(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> bool {
+    let Some(position) = one.position else { return true };
+    let is_seek = |call: &SyscallRegisters| call.number == libc::SYS_lseek;
+    if tracees.thread_calls(pid).iter().any(|(_, call)| call.as_ref().is_some_and(is_seek)) {
+        return false;
+    }
+    let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes) as u64;
+    let is_file = std::fs::metadata(format!("/proc/{tid}/fd/{}", one.fd)).is_ok_and(|file| file.is_file());
+    fdinfo(tid, one.fd).is_some_and(|about| {
+        !is_file || about.flags & libc::O_APPEND != 0 || about.position == position.wrapping_add(ahead)
+    })
 }
 
 impl PendingSnapshot {

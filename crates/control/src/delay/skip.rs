@@ -57,6 +57,9 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
     if number == libc::SYS_lseek && args[1] == 0 && args[2] == libc::SEEK_CUR as u64 {
         return position_query(tracees, owner, tid, args);
     }
+    if number == libc::SYS_lseek && args[2] == libc::SEEK_SET as u64 {
+        return position_change(tracees, owner, tid, args);
+    }
     if syscalls::is_foreign(arch, number as u64) {
         return None;
     }
@@ -111,6 +114,23 @@ fn position_query(tracees: &Tracees, owner: u32, tid: u32, args: [u64; 6]) -> Op
         saved_vector: None,
     };
     (position_offset > 0).then_some(call)
+}
+
+/// Handles lseek(fd, POSITION, SEEK_SET) of a runtime that sets its own position again without a flush: the written-ahead bytes
+/// are before the position at which it goes on.
+fn position_change(tracees: &Tracees, owner: u32, tid: u32, args: [u64; 6]) -> Option<SkippedCall> {
+    let ahead = tracees.written_ahead.streams(owner).filter(|one| one.sets_position);
+    let fd = args[0] as i32;
+    let same = |one: &&WrittenAhead| one.fd == fd || same_file((tid, one.fd), (tid, fd));
+    let position_offset: usize = ahead.filter(same).map(|one| one.bytes.len()).sum();
+    if position_offset == 0 {
+        return None;
+    }
+    let position_offset = position_offset as u64;
+    let changed = [args[0], args[1].wrapping_add(position_offset), args[2], args[3], args[4], args[5]];
+    registers::replace_syscall(tid, libc::SYS_lseek, &changed, -i64::from(libc::ENOSYS));
+    let (skipped_bytes, suppressed, is_vector, saved_vector) = (0, false, false, None);
+    Some(SkippedCall { args, skipped_bytes, suppressed, position_offset, is_vector, saved_vector })
 }
 
 /// Handles the exit of a changed call: sets the result that the program expects. Returns false if the thread was

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 use weir_model::Untrusted;
+use weir_model::trace::RuntimeId;
 use weir_sys::expendable::critical;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
@@ -77,8 +78,7 @@ fn write_with_threads_stopped(
     let pid = drain.pid;
     let write = || {
         let stopped = StoppedThreads::stop(pid, targets);
-        let written =
-            stopped.map(|stopped| write_streams(drain, streams, targets, &stopped.in_calls(), result));
+        let written = stopped.map(|stopped| write_streams(drain, streams, targets, &stopped, result));
         // SAFETY: gettid returns a number and has no other effect.
         (unsafe { libc::gettid() }, written)
     };
@@ -122,6 +122,9 @@ fn obstacle_before_stop(pid: u32, pending: &[PendingBytes], targets: &[Untrusted
 }
 
 fn lock_text(pid: u32, one: &PendingBytes) -> String {
+    if one.walker == RuntimeId::GO {
+        return format!("a goroutine is in a method of the bufio.Writer over descriptor {}", one.fd);
+    }
     match lock_holder(pid, one.lock_owner) {
         Some(tid) => {
             let call = proc::current_syscall(tid);
@@ -145,18 +148,19 @@ fn lock_holder(pid: u32, holder: u64) -> Option<u32> {
     by_number.into_iter().chain(by_address).find(|tid| threads.contains(tid))
 }
 
-/// Writes and empties the streams. All threads are stopped; `threads` can make calls.
+/// Writes and empties the streams. All threads are stopped.
 fn write_streams(
     drain: &mut ProcessDrain,
     streams: &[PendingStream],
     targets: &[Untrusted],
-    threads: &[u32],
+    stopped: &StoppedThreads<'_>,
     result: &mut DrainResult,
 ) -> Result<(), DrainError> {
     let pid = drain.pid;
     let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
     let memory = memory.map_err(|source| call_error(pid, "open of /proc/PID/mem", source))?;
-    let pending = drain.pending();
+    let threads = stopped.in_calls();
+    let pending = drain.pending_of_stopped(&stopped.registers());
     if pending.is_partial {
         note_omitted(result, pid, streams, &pending.streams, drain.most);
     }
@@ -168,7 +172,7 @@ fn write_streams(
             continue;
         }
         let stream = PendingStream { walker: one.walker, address: one.stream, fd: one.fd, bytes };
-        match write_stream(&thread, &memory, &one, threads) {
+        match write_stream(&thread, &memory, &one, &threads) {
             Ok((written, obstacle)) => result.note(pid, &stream, written, bytes - written, obstacle),
             Err(obstacle) => result.note(pid, &stream, 0, bytes, Some(obstacle)),
         }
@@ -185,6 +189,11 @@ fn write_stream(
 ) -> Result<(u64, Option<Obstacle>), Obstacle> {
     if one.locked == Some(true) {
         return Err(Obstacle::temporary(lock_text(thread.tid, one)));
+    }
+    if one.drain_stores.is_empty() && one.walker == RuntimeId::GO {
+        return Err(Obstacle::temporary(
+            "weir cannot tell now whether the program still uses this bufio.Writer",
+        ));
     }
     if one.drain_stores.is_empty() {
         return Err(Obstacle::permanent("this stream cannot be emptied from outside"));

@@ -22,7 +22,7 @@ use weir_model::trace::RuntimeId;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::{errno_text, proc};
-use weir_walkers::{PendingRead, Walker, walkers, walkers_missing};
+use weir_walkers::{PendingRead, ThreadRegisters, Walker, walkers, walkers_missing};
 
 pub use processes::{DrainFailure, DrainTargets, DrainedProcess};
 
@@ -202,6 +202,11 @@ impl ProcessDrain {
 
     fn pending(&self) -> PendingRead {
         weir_walkers::pending(&self.walkers, &self.memory, self.most)
+    }
+
+    /// As `pending`, while all threads are stopped with these registers.
+    fn pending_of_stopped(&self, threads: &[ThreadRegisters]) -> PendingRead {
+        weir_walkers::pending_of_stopped(&self.walkers, &self.memory, self.most, threads)
     }
 
     /// Reads again how many bytes are still pending: the program itself may have flushed a stream meanwhile.

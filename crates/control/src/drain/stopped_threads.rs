@@ -13,6 +13,8 @@ use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
 use weir_sys::{proc, syscalls};
 
+use weir_walkers::ThreadRegisters;
+
 use super::blocked_call::BlockedCall;
 
 /// The signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
@@ -88,6 +90,25 @@ impl<'t> StoppedThreads<'t> {
             self.threads.iter().filter(|(_, state)| can(state)).map(|(tid, _)| *tid).collect();
         tids.sort_by_key(|tid| *tid != self.pid);
         tids
+    }
+
+    /// Returns the registers of all threads; none if a thread is gone, or the architecture is not x86-64.
+    #[cfg(target_arch = "x86_64")]
+    pub fn registers(&self) -> Vec<ThreadRegisters> {
+        let read = |tid: &u32| {
+            let r = ptrace::registers(*tid)?;
+            let general = [
+                r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12,
+                r.r13, r.r14, r.r15,
+            ];
+            Some(ThreadRegisters { general, next: r.rip })
+        };
+        self.threads.keys().map(read).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn registers(&self) -> Vec<ThreadRegisters> {
+        Vec::new()
     }
 
     /// Attaches to threads that are not known yet. Returns whether there were any.

@@ -1,4 +1,4 @@
-//! Completes the store of putc(3): a stream counts a byte one instruction before it stores the byte.
+//! Completes the store of putc(3) and of OCaml's output_char: a stream counts a byte one instruction before it stores the byte.
 
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};
@@ -11,11 +11,12 @@ const WRITE_POINTER: u64 = 40;
 
 /// Replaces the last pending byte by the byte that one of the killed threads was about to store there.
 pub(super) fn complete(tid: u32, threads: &[KilledThread], pending: &mut PendingBytes) {
-    if !matches!(pending.walker, RuntimeId::GLIBC | RuntimeId::MUSL) {
-        return;
-    }
     let memory = ProcessMemory { pid: tid };
-    let write_pointer = memory.u64(pending.stream + WRITE_POINTER);
+    let write_pointer = match (pending.walker, pending.note) {
+        (RuntimeId::GLIBC | RuntimeId::MUSL, _) => memory.u64(pending.stream + WRITE_POINTER),
+        (RuntimeId::OCAML, Some(note)) => memory.u64(note.address),
+        _ => return,
+    };
     for (address, byte) in threads.iter().filter_map(|thread| decode_store(&memory, thread)) {
         let is_last = write_pointer == address.checked_add(1);
         if let Some(last) = pending.bytes.last_mut().filter(|_| is_last) {

@@ -32,7 +32,7 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// Compiles tests/programs/`source`, in C, C++, Rust or Go. Without the compiler it notes the skipped test and returns None.
+/// Compiles tests/programs/`source`, in C, C++, Rust, Go or OCaml. Without the compiler it notes the skipped test and returns None.
 pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<PathBuf> {
     let (stem, language) = source.split_once('.').expect("a file name");
     let flags: &[&str] = match language {
@@ -45,6 +45,11 @@ pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<
     let mut command = Command::new(build.compiler);
     if language == "go" {
         command.arg("build").args(build.flags).arg("-o").arg(&program).arg(file);
+    } else if language == "ml" {
+        // The compiler writes other files beside the source.
+        let copy = folder.join(source);
+        std::fs::copy(&file, &copy).expect("a copy of the source");
+        command.args(build.flags).arg("-o").arg(&program).arg(copy);
     } else {
         command.args(flags).arg(&program).arg(file).args(build.flags);
     }
@@ -79,6 +84,20 @@ pub const RUST_BUILDS: [Build; 2] = [
 pub const GO_BUILDS: [Build; 2] = [
     Build { name: "go", compiler: "go", flags: &[] },
     Build { name: "go-stripped", compiler: "go", flags: &["-ldflags=-s -w", "-buildmode=pie"] },
+];
+
+/// The kinds of OCaml programs that the supervisor must work for.
+pub const OCAML_BUILDS: [Build; 2] = [
+    Build {
+        name: "ocaml",
+        compiler: "ocamlopt",
+        flags: &["-I", "+unix", "-I", "+threads", "unix.cmxa", "threads.cmxa"],
+    },
+    Build {
+        name: "ocaml-bytecode",
+        compiler: "ocamlc",
+        flags: &["-I", "+unix", "-I", "+threads", "unix.cma", "threads.cma"],
+    },
 ];
 
 /// Notes a test that this machine cannot run in the file $WEIR_SKIPS.

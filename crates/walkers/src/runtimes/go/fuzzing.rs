@@ -10,7 +10,8 @@ use crate::fuzzing::{BASE, NO_PROCESS};
 
 /// Reads the itabs from the beginning of the memory, then the objects with these or with two known itabs, and the stacks.
 pub(crate) fn walk(memory: &dyn Memory, itab: u64) {
-    let sections = GoSections { functions: itab, links: (BASE, 512), data: vec![(BASE, 4096)] };
+    let sections =
+        GoSections { functions: itab, links: (BASE, 512), data: vec![(BASE, 4096)], is_profiled: false };
     let found = GoItabs::of(memory, &sections, 0);
     let made_up =
         GoItabs { writers: vec![itab], readers: vec![itab.wrapping_add(256)], file_writer: Some(itab) };

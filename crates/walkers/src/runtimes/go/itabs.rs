@@ -17,6 +17,8 @@ pub(crate) struct GoSections {
     pub links: (u64, u64),
     /// The sections that can contain `moduledata`: address and size.
     pub data: Vec<(u64, u64)>,
+    /// A profile decided which functions the compiler made a part of others.
+    pub is_profiled: bool,
 }
 
 /// Addresses of the itabs of a process.

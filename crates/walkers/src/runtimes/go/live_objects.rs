@@ -18,6 +18,8 @@ const SPAN_BYTES: usize = 160;
 /// The distance from the state of a span to the size of its objects, and the state of a span with objects. A span that
 /// was freed keeps its other fields.
 const STATE_BEFORE_SIZE: usize = 5;
+/// The distance from `sweepgen` of a span to the size of its objects.
+const SWEPT_BEFORE_SIZE: usize = 16;
 const IN_USE: u8 = 1;
 /// Bounds the time of the search.
 const SEARCH_MOST: u64 = 256 << 20;
@@ -97,13 +99,34 @@ impl LiveObjects {
         self.is_variable(object) || self.use_in_heap(memory, object) == Use::Used
     }
 
+    /// Tells whether a Writer in the heap surely still has its buffer. A Writer that nothing refers to any more can look
+    /// allocated until its span is swept, while its buffer is in use for something else already. So the Writer's span
+    /// must have been swept as late as the buffer's, or the garbage collector has reached the Writer.
+    pub fn owns_buffer(&self, memory: &dyn Memory, writer: u64, buffer: u64) -> bool {
+        let used = |object| {
+            let mut found: Vec<HeapObject> = self.in_heap(memory, object).collect();
+            // Other data can look like a span, but does not have the fields of one.
+            found.retain(|one| one.use_now == Use::Used);
+            found
+        };
+        let (writers, buffers) = (used(writer), used(buffer));
+        let is_later = |writer: &HeapObject| {
+            let is_later = |buffer: &HeapObject| writer.swept.wrapping_sub(buffer.swept) as i32 >= 0;
+            writer.is_marked || buffers.iter().all(is_later)
+        };
+        !writers.is_empty() && !buffers.is_empty() && writers.iter().all(is_later)
+    }
+
+    fn in_heap<'a>(&'a self, memory: &'a dyn Memory, object: u64) -> impl Iterator<Item = HeapObject> + 'a {
+        self.spans.iter().filter_map(move |span| object_in_span(memory, *span, object))
+    }
+
     fn is_variable(&self, object: u64) -> bool {
         self.variables.iter().any(|(start, end)| (*start..*end).contains(&object))
     }
 
     fn use_in_heap(&self, memory: &dyn Memory, object: u64) -> Use {
-        let spans: Vec<Use> =
-            self.spans.iter().filter_map(|span| use_in_span(memory, *span, object)).collect();
+        let spans: Vec<Use> = self.in_heap(memory, object).map(|one| one.use_now).collect();
         match spans.as_slice() {
             [] => Use::Unknown,
             all if all.contains(&Use::Used) => Use::Used,
@@ -113,10 +136,20 @@ impl LiveObjects {
     }
 }
 
-/// Tells whether a span has an object allocated; None if there is no span at this address, or it does not contain the
-/// object. The fields have other sizes and offsets in each version. They must agree with each other: the end is the start
-/// and the number of objects times their size.
-fn use_in_span(memory: &dyn Memory, span: u64, object: u64) -> Option<Use> {
+/// An object of the heap, by its span.
+#[derive(Debug, Clone, Copy)]
+struct HeapObject {
+    use_now: Use,
+    /// The garbage collection after which the span was swept last: a number that grows by 2 with each.
+    swept: u32,
+    /// The last or the present garbage collection has reached the object.
+    is_marked: bool,
+}
+
+/// Reads an object of a span; None if there is no span at this address, or it does not contain the object. The fields have
+/// other sizes and offsets in each version. They must agree with each other: the end is the start and the number of objects
+/// times their size.
+fn object_in_span(memory: &dyn Memory, span: u64, object: u64) -> Option<HeapObject> {
     let bytes = structure::<SPAN_BYTES>(memory, span)?;
     let (start, pages) = (word(&bytes, 24), word(&bytes, 32));
     let offset = object.checked_sub(start).filter(|offset| pages <= PAGES_MOST && offset / PAGE < pages)?;
@@ -138,10 +171,32 @@ fn use_in_span(memory: &dyn Memory, span: u64, object: u64) -> Option<Use> {
             return None;
         }
         let index = offset / word(&bytes, at);
-        let bits = memory.bytes(word(&bytes, bits_at).checked_add(index / 8)?, 1);
-        let is_allocated = index < first_free || bits.first()? >> (index % 8) & 1 == 1;
-        return Some(if index < objects && is_allocated { Use::Used } else { Use::Freed });
+        let bit =
+            |bits: u64| Some(memory.bytes(bits.checked_add(index / 8)?, 1).first()? >> (index % 8) & 1 == 1);
+        let is_allocated = index < first_free || bit(word(&bytes, bits_at))?;
+        let use_now = if index < objects && is_allocated { Use::Used } else { Use::Freed };
+        let is_marked = bit(word(&bytes, bits_at + 8)).unwrap_or(false);
+        let swept = swept(int(&bytes, at - SWEPT_BEFORE_SIZE) as u32);
+        return Some(HeapObject { use_now, swept, is_marked });
     }
     // A span of stacks has no objects.
-    Some(if short(50) == 0 { Use::Freed } else { Use::Unknown })
+    let use_now = if short(50) == 0 { Use::Freed } else { Use::Unknown };
+    Some(HeapObject { use_now, swept: 0, is_marked: false })
+}
+
+/// Returns the collection after which a span was swept, by its `sweepgen`: this number, 3 more while a processor allocates
+/// from the span, or 3 more than two collections ago while the span is being swept.
+fn swept(generation: u32) -> u32 {
+    generation.wrapping_sub(if generation % 2 == 1 { 3 } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_that_waits_for_its_sweep_counts_as_older() {
+        // The heap's number is 20: swept, swept and allocated from, allocated from before, being swept, to be swept.
+        assert_eq!([20, 23, 21, 19, 18].map(swept), [20, 20, 18, 16, 18]);
+    }
 }

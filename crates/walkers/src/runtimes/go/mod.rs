@@ -4,16 +4,18 @@
 //! so the walker searches the heap, which also holds the stacks, for that pointer. It accepts an object if its fields
 //! and its descriptor agree.
 //!
-//! Weir never changes a Writer: the scheduler may have suspended a goroutine in the middle of a flush while all threads
+//! `weir run` never changes a Writer: the scheduler may have suspended a goroutine in the middle of a flush while all threads
 //! wait. It writes the bytes of a Writer over a file ahead of the program, whose own write(2) of them begins at the
 //! buffer's address and is skipped. So the only condition is that the bytes are not written yet. While the program runs,
 //! [`crate::write_epoch`] shows it: a Writer that was seen to grow is not in a flush, and its heap object never moves. A
 //! Writer on a stack counts only before the first write to its file. At the program's end the goroutines' stacks
-//! show it, see [`suspended`].
+//! show it, see [`suspended`]. `weir flush` examines them while all threads are stopped, and empties a Writer that no
+//! goroutine uses, see [`idle_writers`].
 
 mod bufio;
 mod functions;
 pub(crate) mod fuzzing;
+mod idle_writers;
 mod itabs;
 mod live_objects;
 mod stacks;
@@ -32,7 +34,7 @@ use crate::copied_memory::STREAMS_MOST;
 use crate::elf_image;
 use crate::heap_search::touched;
 use crate::open_descriptors::OpenDescriptors;
-use crate::pending_bytes::CountWord;
+use crate::pending_bytes::{CountWord, PendingBytes};
 use crate::runtime_entry::section_contains;
 use crate::search_cache::SearchCache;
 use crate::stream_buffer::{self, StreamBuffer};
@@ -42,6 +44,7 @@ use crate::{
 };
 use bufio::{BufioType, BufioValidator, PENDING_COUNT};
 use functions::GoFunctions;
+use idle_writers::WriterUse;
 pub(crate) use itabs::{GoItabs, GoSections};
 use live_objects::{LiveObjects, Use};
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
@@ -166,6 +169,11 @@ impl GoStreams {
         found
     }
 
+    fn functions(&self, memory: &dyn Memory) -> Option<GoFunctions> {
+        let (sections, bias) = self.sections.as_ref()?;
+        GoFunctions::read(memory, &itabs::module(memory, sections, *bias)?)
+    }
+
     /// Returns those of the Writers that are variables or objects of the heap.
     fn fixed_writers(&self, memory: &dyn Memory, found: &BTreeSet<(u64, BufioType)>) -> BTreeSet<u64> {
         let writers = found.iter().filter(|(_, kind)| *kind == BufioType::Writer);
@@ -179,7 +187,8 @@ impl GoStreams {
 
     /// Drops the objects that are not in use any more. Those of which it is unknown are not drained.
     fn keep_used(&self, memory: &dyn Memory, all: &mut Vec<StreamCandidate>) {
-        let objects = candidates::addresses(all);
+        let buffers = all.iter().map(|one| one.stream.buffer.address);
+        let objects: Vec<u64> = buffers.chain(candidates::addresses(all)).collect();
         let live = LiveObjects::search(self.pid, memory, self.goroutines, &objects);
         all.retain_mut(|one| {
             let is_used = live.use_of(memory, one.at);
@@ -259,6 +268,10 @@ impl Walker for GoStreams {
             .filter(is_unwritten)
             .filter_map(|one| Some(one.stream.note?.address))
             .collect();
+        for one in &mut candidates_now {
+            let is_drained = fixed.contains(&one.at) && one.stream.note.is_some();
+            one.stream.is_drained_when_stopped = is_drained && cfg!(target_arch = "x86_64");
+        }
         let used = LazyCell::new(|| stacks::read(memory, self.goroutines));
         let mut found = candidates::resolve(candidates_now, |one, all| {
             let all = candidates::addresses(all);
@@ -287,15 +300,26 @@ impl Walker for GoStreams {
         self.cache.borrow_mut().note_writes(epoch);
     }
 
+    fn pending_of_stopped(&self, memory: &dyn Memory, threads: &[ThreadRegisters]) -> Vec<PendingBytes> {
+        self.search_again();
+        let mut pending = self.pending(memory);
+        let is_profiled = self.sections.as_ref().is_none_or(|(sections, _)| sections.is_profiled);
+        if pending.is_empty() || is_profiled {
+            return pending;
+        }
+        let functions = self.functions(memory);
+        let (live, writers) = &*self.last.borrow();
+        let usage = WriterUse::read(memory, functions.as_ref(), live, threads, writers);
+        pending.iter_mut().for_each(|one| usage.add_stores(memory, live, one));
+        pending
+    }
+
     fn suspended_flushes(
         &self,
         memory: &dyn Memory,
         threads: &[ThreadRegisters],
     ) -> Option<SuspendedFlushes> {
-        let functions = self
-            .sections
-            .as_ref()
-            .and_then(|(sections, bias)| GoFunctions::read(memory, &itabs::module(memory, sections, *bias)?));
+        let functions = self.functions(memory);
         let (live, writers) = &*self.last.borrow();
         Some(suspended::find(memory, functions.as_ref(), live, threads, writers))
     }

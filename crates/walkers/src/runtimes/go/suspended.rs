@@ -27,7 +27,7 @@ const FRAMES_MOST: usize = 64;
 /// The part of a stack that is searched for return addresses if it cannot be unwound, and for a signal's registers.
 const STACK_BYTES: usize = 16 << 10;
 /// The results and spilled arguments of a function are within this distance above its return address.
-const ARGUMENT_BYTES: u64 = 48;
+pub(super) const ARGUMENT_BYTES: u64 = 48;
 /// The number of the register that holds the goroutine, and of DX, which holds a closure.
 const GOROUTINE_REGISTER: usize = 14;
 const CONTEXT_REGISTER: usize = 2;
@@ -105,7 +105,7 @@ fn is_runtime(name: &[u8]) -> bool {
     name.starts_with(b"runtime.") || memchr::memmem::find(name, b".runtime_").is_some()
 }
 
-fn saved_registers(goroutine: &Goroutine) -> ThreadRegisters {
+pub(super) fn saved_registers(goroutine: &Goroutine) -> ThreadRegisters {
     let mut registers = ThreadRegisters { next: goroutine.next, ..ThreadRegisters::default() };
     registers.general[STACK_POINTER] = goroutine.stack_pointer;
     registers.general[CONTEXT_REGISTER] = goroutine.context;
@@ -114,24 +114,25 @@ fn saved_registers(goroutine: &Goroutine) -> ThreadRegisters {
 
 /// One function that a goroutine is in.
 #[derive(Debug, Clone, Copy)]
-struct Frame<'a> {
-    name: &'a [u8],
+pub(super) struct Frame<'a> {
+    pub name: &'a [u8],
     next: u64,
     stack_pointer: u64,
     /// The address of the return address.
-    end: u64,
+    pub end: u64,
 }
 
-struct FlushSearch<'a> {
-    memory: &'a dyn Memory,
-    functions: &'a GoFunctions,
-    writers: BTreeSet<u64>,
+/// Unwinds the stacks of goroutines.
+pub(super) struct FlushSearch<'a> {
+    pub memory: &'a dyn Memory,
+    pub functions: &'a GoFunctions,
+    pub writers: BTreeSet<u64>,
 }
 
 impl FlushSearch<'_> {
     /// Returns the registers of a thread in the code of its goroutine, also if a signal or the vDSO has switched to
     /// another stack, and whether they are known.
-    fn in_user_code(&self, thread: &ThreadRegisters, live: &LiveObjects) -> (ThreadRegisters, bool) {
+    pub fn in_user_code(&self, thread: &ThreadRegisters, live: &LiveObjects) -> (ThreadRegisters, bool) {
         let is_on_stack = |pointer: u64| live.goroutines.iter().any(|one| one.has_on_stack(pointer));
         if is_on_stack(thread.general[STACK_POINTER]) {
             return (*thread, true);
@@ -171,7 +172,7 @@ impl FlushSearch<'_> {
         is_exact: bool,
         stack_end: u64,
     ) -> Option<(Option<ThreadRegisters>, Vec<u64>)> {
-        let frames = self.unwind(registers, is_exact);
+        let frames = self.unwind(registers, is_exact, FRAMES_MOST);
         let Some(index) = frames.iter().position(|frame| frame.name == FLUSH) else {
             let is_whole = frames.len() == FRAMES_MOST || frames.last().is_some_and(is_outermost);
             let of = if is_whole { Vec::new() } else { self.writers_by_words(registers, stack_end) };
@@ -190,11 +191,11 @@ impl FlushSearch<'_> {
     }
 
     /// Returns the functions that a goroutine is in, from the innermost on.
-    fn unwind(&self, registers: &ThreadRegisters, is_exact: bool) -> Vec<Frame<'_>> {
+    pub fn unwind(&self, registers: &ThreadRegisters, is_exact: bool, most: usize) -> Vec<Frame<'_>> {
         let (mut next, mut stack_pointer, mut is_exact) =
             (registers.next, registers.general[STACK_POINTER], is_exact);
         let mut frames = Vec::new();
-        while frames.len() < FRAMES_MOST {
+        while frames.len() < most {
             // The instruction after a call may belong to another part of the function.
             let address = if is_exact { next } else { next.wrapping_sub(1) };
             let Some(function) = self.functions.at(address) else { break };
@@ -240,6 +241,10 @@ impl FlushSearch<'_> {
 }
 
 /// Tells whether a goroutine has no further function.
-fn is_outermost(frame: &Frame<'_>) -> bool {
-    matches!(frame.name, b"runtime.goexit" | b"runtime.mstart" | b"runtime.rt0_go" | b"runtime.mcall")
+pub(super) fn is_outermost(frame: &Frame<'_>) -> bool {
+    // The caller of `systemstack` is on another stack.
+    matches!(
+        frame.name,
+        b"runtime.goexit" | b"runtime.mstart" | b"runtime.rt0_go" | b"runtime.mcall" | b"runtime.systemstack"
+    )
 }

@@ -90,7 +90,7 @@ proptest! {
         });
         let found = suspended::find(&memory, functions.as_ref(), &live, &threads.collect::<Vec<_>>(), &addresses);
         prop_assert!(found.flushes.len() <= live.goroutines.len());
-        let parts = GoSections { functions: words[0], links: (BASE, 8 * 300), data: vec![(BASE, 8 * 400)] };
+        let parts = GoSections { functions: words[0], links: (BASE, 8 * 300), data: vec![(BASE, 8 * 400)], is_profiled: false };
         if let Some(found) = GoItabs::of(&memory, &parts, 0) {
             prop_assert!(found.writers.len() + found.readers.len() <= 600);
         }
@@ -104,6 +104,7 @@ fn a_list_of_tables_out_of_bounds_is_none() {
         functions: 8,
         links: (u64::MAX - 7, u64::MAX),
         data: vec![(u64::MAX, u64::MAX), (0, 64)],
+        is_profiled: false,
     };
     assert_eq!(GoItabs::of(nothing, &parts, u64::MAX / 2), None);
 }

@@ -1,0 +1,242 @@
+//! OCaml: its channels, in the list `caml_all_opened_channels` of OCaml 4 and 5, bytecode and native code.
+//!
+//! Why no byte is written twice, lost or reordered: an output channel holds `[buff, curr)`. A put stores its bytes and moves
+//! `curr`; only the put of one byte moves `curr` one instruction before its store. Each write(2) begins at `buff`, and
+//! after it the runtime moves the rest to `buff` and sets `curr`. A thread makes no other system call inside these
+//! functions. So a channel is consistent while all threads block in calls other than writes. A drain then does what a flush
+//! does: it adds the written bytes to the file's position in `offset`, and sets `curr`.
+//!
+//! `out_channel_length` moves the file's position to the end and back to `offset`, without a flush. So bytes are written ahead
+//! only at the position `offset`, and lseek(2) to a position is then corrected by their number.
+//!
+//! One case cannot be seen from outside, as with stdio: OCaml 4 can execute a signal handler inside a write(2) that waits, and
+//! the handler can block.
+
+pub(crate) mod fuzzing;
+#[cfg(test)]
+mod tests;
+
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_model::{Mode, Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
+use weir_sys::elf::ElfSections;
+use weir_sys::memory::Memory;
+
+use crate::copied_memory::{
+    BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word,
+};
+use crate::pending_bytes::{CountWord, MemoryStore, PartialStore, StoredValue};
+use crate::runtime_entry::section_contains;
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::{
+    BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry,
+    UnreadableEntry, Walker, WalkerEntry,
+};
+
+const ID: RuntimeId = RuntimeId::OCAML;
+const IMPOSSIBLE: RuntimeFix = RuntimeFix::Impossible(
+    "OCaml makes its calls itself: its channels cannot get another buffer from outside",
+);
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: ID,
+        name: "OCaml",
+        language: SourceLanguage::Other,
+        fixes: RuntimeFixes {
+            unbuffered: RuntimeFix::Outside,
+            line_buffered: RuntimeFix::Outside,
+            fully_buffered: RuntimeFix::NotNeeded("OCaml's channels have a full buffer of 64 KiB"),
+            max_delay: RuntimeFix::Outside,
+            rescue: RuntimeFix::Outside,
+            fork: RuntimeFix::Outside,
+            order: IMPOSSIBLE,
+            other_streams: IMPOSSIBLE,
+        },
+        limits: RuntimeLimits { coalesce: None },
+    },
+    order: 205,
+    detection: ProgramDetection::Executable(is_ocaml),
+    buffers: BufferAccess::PartlyReadable(
+        WalkerEntry { symbols: &[CHANNELS], own_symbols: &[CHANNELS], libraries: LIBRARIES, detect },
+        UnreadableEntry { buffers: UNREADABLE, files: &[], is_linked_into: is_without_list },
+    ),
+    unreached: &[],
+    hook: None,
+    ignores_environment: IgnoresEnvironment::Never,
+};
+
+const UNREADABLE: &str = "OCaml's own buffers";
+const CHANNELS: &str = "caml_all_opened_channels";
+const LIBRARIES: &[&str] = &["libcamlrun_shared.so", "libasmrun_shared.so"];
+
+/// Tells whether an executable contains OCaml's runtime, by the name of the variable with the runtime's options.
+fn is_ocaml(sections: &ElfSections) -> bool {
+    section_contains(sections, ".rodata", b"OCAMLRUNPARAM")
+}
+
+/// Tells whether an executable contains the runtime without the symbol of the list: it is static and stripped.
+fn is_without_list(sections: &ElfSections) -> bool {
+    let has_list = |names| section_contains(sections, names, CHANNELS.as_bytes());
+    is_ocaml(sections) && !has_list(".dynstr") && !has_list(".strtab")
+}
+
+fn detect(process: &ProcessImages, found: &mut Detected) {
+    let images = LIBRARIES.iter().flat_map(|library| process.images_with(library, CHANNELS));
+    for (region, image) in images {
+        let Some(list) = image.and_then(|image| image.symbol_at(CHANNELS, region.start)) else { continue };
+        let walker = OcamlChannels { list };
+        return match walker.is_known(&process.memory) {
+            true => found.add(region.start, Box::new(walker)),
+            false => found.add_unreadable_buffers(region.start, UNREADABLE),
+        };
+    }
+}
+
+/// Offsets in `struct channel`.
+const OFFSET: usize = 8;
+const END: usize = 16;
+const CURR: usize = 24;
+const MAX: usize = 32;
+const MUTEX: usize = 40;
+/// `IO_BUFFER_SIZE`.
+const BUFFER_BYTES: u64 = 65536;
+/// The part of a channel that is read: up to the buffer.
+const HEAD_BYTES: usize = 112;
+/// `CHANNEL_FLAG_UNBUFFERED`.
+const UNBUFFERED: i32 = 16;
+
+/// The offsets that differ between the versions.
+#[derive(Debug, Clone, Copy)]
+struct ChannelLayout {
+    next: usize,
+    flags: usize,
+    buffer: u64,
+    /// The mutex is in the channel; else `MUTEX` has its address, or 0.
+    has_own_mutex: bool,
+}
+
+/// OCaml 4.08 to 4.14, and OCaml 5, whose mutex is a pthread_mutex_t.
+const LAYOUTS: [ChannelLayout; 2] = [
+    ChannelLayout { next: 48, flags: 68, buffer: 72, has_own_mutex: false },
+    ChannelLayout { next: 80, flags: 104, buffer: 108, has_own_mutex: true },
+];
+
+/// The walker of OCaml.
+#[derive(Debug)]
+pub(crate) struct OcamlChannels {
+    /// Address of the head of the list.
+    list: u64,
+}
+
+impl ChannelLayout {
+    /// Returns the layout of a channel by the address of its buffer's end.
+    fn of(at: u64, channel: &[u8; HEAD_BYTES]) -> Option<&'static ChannelLayout> {
+        let fits =
+            |one: &&ChannelLayout| at.checked_add(one.buffer + BUFFER_BYTES) == Some(word(channel, END));
+        LAYOUTS.iter().find(fits)
+    }
+}
+
+impl OcamlChannels {
+    /// Tells whether the first channel has a known layout. A program that has opened none yet is taken for known.
+    fn is_known(&self, memory: &dyn Memory) -> bool {
+        let first = memory.u64(self.list).filter(|first| *first != 0);
+        let channel = first.and_then(|first| Some((first, structure(memory, first)?)));
+        channel.is_none_or(|(first, channel)| ChannelLayout::of(first, &channel).is_some())
+    }
+}
+
+impl Walker for OcamlChannels {
+    fn runtime(&self) -> RuntimeId {
+        ID
+    }
+
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+        let (mut at, mut found, mut count) = (memory.u64(self.list).unwrap_or(0), Vec::new(), 0);
+        while at != 0 && count < STREAMS_MOST {
+            let Some(copy) = structure::<HEAD_BYTES>(memory, at) else { break };
+            let Some(layout) = ChannelLayout::of(at, &copy) else { break };
+            found.extend(read_stable(memory, at, copy, |channel| read(memory, at, channel, layout, kept)));
+            at = word(&copy, layout.next);
+            count += 1;
+        }
+        found
+    }
+
+    /// The list begins with the channel that was opened last.
+    fn read_in_exit_order(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+        let mut found = self.read(memory, kept);
+        found.reverse();
+        found
+    }
+
+    fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        stream_buffer::watch_address(self.read(memory, 0), buffer)
+    }
+
+    fn for_child(&self, _child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(OcamlChannels { list: self.list }))
+    }
+}
+
+/// Reads a channel; None if it is closed, or its fields contradict each other.
+fn read(
+    memory: &dyn Memory,
+    at: u64,
+    channel: &[u8; HEAD_BYTES],
+    layout: &ChannelLayout,
+    kept: u64,
+) -> Option<StreamBuffer> {
+    let (data, [curr, max]) = (at + layout.buffer, [CURR, MAX].map(|field| word(channel, field)));
+    let end = data + BUFFER_BYTES;
+    let fd = Some(int(channel, 0)).filter(|fd| *fd >= 0 && (data..=end).contains(&curr))?;
+    let is_unbuffered = int(channel, layout.flags) & UNBUFFERED != 0;
+    let mut found = Buffer {
+        walker: ID,
+        address: at,
+        fd,
+        mode: Some(if is_unbuffered { Mode::None } else { Mode::Full }),
+        buffer_bytes: BUFFER_BYTES,
+        pending_bytes: 0,
+        pending: Vec::new(),
+        unread_bytes: 0,
+        unread: Vec::new(),
+        found_by_search: false,
+    };
+    if max != 0 {
+        found.unread_bytes = max.checked_sub(curr).filter(|bytes| *bytes <= BUFFER_MOST && max <= end)?;
+        found.unread = read_content(memory, curr, found.unread_bytes, UNREAD_KEPT)?;
+        return Some(StreamBuffer::of(found));
+    }
+    found.pending_bytes = curr - data;
+    found.pending = read_content(memory, data, found.pending_bytes, kept)?;
+    let mut stream = StreamBuffer::of(found);
+    let (curr_at, position_at) = (at + CURR as u64, at + OFFSET as u64);
+    let position = word(channel, OFFSET);
+    stream.locked = is_locked(memory, channel, layout);
+    stream.watch_address = Some(curr_at);
+    stream.data_address = Some(data);
+    stream.note = Some(CountWord { address: curr_at, when_written: data });
+    stream.position = Some(position);
+    stream.drain_stores = vec![
+        MemoryStore::u64(position_at, position.wrapping_add(stream.buffer.pending_bytes)),
+        MemoryStore::u64(curr_at, data),
+    ];
+    stream.partial_stores = vec![
+        PartialStore::new(data, StoredValue::RemainingBytes),
+        PartialStore::new(position_at, StoredValue::WrittenPlus(position)),
+        PartialStore::new(curr_at, StoredValue::RemainingPlus(data)),
+    ];
+    Some(stream)
+}
+
+/// Tells whether a thread holds the channel's mutex; None in a program without threads. A pthread_mutex_t begins with a word
+/// that is 0 while nobody holds it.
+fn is_locked(memory: &dyn Memory, channel: &[u8; HEAD_BYTES], layout: &ChannelLayout) -> Option<bool> {
+    match layout.has_own_mutex {
+        true => Some(int(channel, MUTEX) != 0),
+        false => {
+            Some(word(channel, MUTEX)).filter(|mutex| *mutex != 0).map(|mutex| memory.i32(mutex) != Some(0))
+        }
+    }
+}
