@@ -92,7 +92,8 @@ fn each_advice_has_a_row() {
 
 /// The mounts and loop devices of this machine that name a file in `dir`, since other tests make some at the same time.
 fn mounts_and_loop_devices(dir: &Path) -> Vec<String> {
-    let devices = Command::new("losetup").arg("--all").output().map(|output| output.stdout).unwrap_or_default();
+    let devices =
+        Command::new("losetup").arg("--all").output().map(|output| output.stdout).unwrap_or_default();
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     let dir = dir.to_str().unwrap();
     mounts.lines().chain(text(&devices).lines()).filter(|line| line.contains(dir)).map(String::from).collect()
