@@ -114,7 +114,7 @@ pub(super) fn saved_registers(goroutine: &Goroutine) -> ThreadRegisters {
 
 /// One function that a goroutine is in.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame<'a> {
+pub(super) struct GoFrame<'a> {
     pub name: &'a [u8],
     next: u64,
     stack_pointer: u64,
@@ -191,7 +191,7 @@ impl FlushSearch<'_> {
     }
 
     /// Returns the functions that a goroutine is in, from the innermost on.
-    pub fn unwind(&self, registers: &ThreadRegisters, is_exact: bool, most: usize) -> Vec<Frame<'_>> {
+    pub fn unwind(&self, registers: &ThreadRegisters, is_exact: bool, most: usize) -> Vec<GoFrame<'_>> {
         let (mut next, mut stack_pointer, mut is_exact) =
             (registers.next, registers.general[STACK_POINTER], is_exact);
         let mut frames = Vec::new();
@@ -201,7 +201,7 @@ impl FlushSearch<'_> {
             let Some(function) = self.functions.at(address) else { break };
             let Some(bytes) = function.stack_bytes(address) else { break };
             let Some(end) = stack_pointer.checked_add(bytes).filter(|_| bytes < 1 << 24) else { break };
-            frames.push(Frame { name: function.name, next, stack_pointer, end });
+            frames.push(GoFrame { name: function.name, next, stack_pointer, end });
             let Some(returned_to) = self.memory.u64(end) else { break };
             is_exact = function.name == PREEMPTED;
             (next, stack_pointer) = (returned_to, end.wrapping_add(8));
@@ -210,7 +210,7 @@ impl FlushSearch<'_> {
     }
 
     /// Returns the registers with which a goroutine goes on in its innermost function outside of the runtime.
-    fn resumed(&self, registers: &ThreadRegisters, frames: &[Frame<'_>]) -> Option<ThreadRegisters> {
+    fn resumed(&self, registers: &ThreadRegisters, frames: &[GoFrame<'_>]) -> Option<ThreadRegisters> {
         let own = frames.iter().position(|frame| !is_runtime(frame.name))?;
         if own == 0 {
             return Some(*registers);
@@ -241,7 +241,7 @@ impl FlushSearch<'_> {
 }
 
 /// Tells whether a goroutine has no further function.
-pub(super) fn is_outermost(frame: &Frame<'_>) -> bool {
+pub(super) fn is_outermost(frame: &GoFrame<'_>) -> bool {
     // The caller of `systemstack` is on another stack.
     matches!(
         frame.name,
