@@ -1,6 +1,8 @@
 //! `weir peek` and `weir flush` on real programs: no byte is lost or written twice, and the programs run on unchanged.
 
 mod common;
+#[path = "peek_flush/go.rs"]
+mod go;
 #[path = "peek_flush/programs.rs"]
 mod programs;
 
@@ -146,49 +148,13 @@ fn a_file_buffer_of_cpp_is_written_once() {
     }
 }
 
-/// The ways to build the Go program. A goroutine's stack is unwound on x86-64 only.
-fn go_builds() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    let all: [(&str, &[&str]); 2] = [("go", &[]), ("go", &["-ldflags=-s -w"])];
-    all.into_iter().filter(|_| cfg!(target_arch = "x86_64") && has("go"))
-}
-
-#[test]
-fn a_writer_of_go_is_emptied_unless_a_goroutine_uses_it() {
-    let test = "a_writer_of_go_is_emptied_unless_a_goroutine_uses_it";
-    if go_builds().next().is_none() {
-        return skip(test, "it needs go on x86-64");
-    }
-    for (compiler, flags) in go_builds() {
-        let Some(path) = built(test, compiler, flags, "buffers.go") else { return };
-        let mut program = Program::start(Command::new(&path).arg("read"));
-        let peek = text(&run(program.dir(), &["peek", &program.pid().to_string()]).stdout);
-        assert!(peek.contains(&format!("weir flush {}", program.pid())), "{peek}");
-        let output = flush(&program, &["--wait", "60s"]);
-        let what = format!("{flags:?}: {}", text(&output.stderr));
-        assert!(output.status.success() && text(&output.stdout).contains("13 B written to"), "{what}");
-        assert_eq!(program.out(), "one\ntwo\nthree", "{what}");
-        let again = flush(&program, &[]);
-        assert!(again.status.success() && text(&again.stdout).contains("nothing is pending"), "{what}");
-        assert_eq!(program.end(), Some(0), "{what}");
-        assert_eq!(program.out(), "one\ntwo\nthree end\n", "{what}");
-
-        let mut program = Program::start(Command::new(&path).arg("inside"));
-        let output = flush(&program, &["--wait", "300ms"]);
-        let errors = text(&output.stderr);
-        assert!(errors.contains("13 B for descriptor 1"), "{flags:?}: {errors}");
-        assert_eq!((output.status.code(), program.out().as_str()), (Some(1), ""), "{flags:?}: {errors}");
-        assert_eq!(program.end(), Some(0), "{flags:?}");
-        assert_eq!(program.out(), "one\ntwo\nthree end\n", "{flags:?}");
-    }
-}
-
 /// flush does not stop the program while it waits for a reader that does not read.
 #[test]
 fn a_full_pipe_takes_the_rest_at_the_next_flush() {
     let test = "a_full_pipe_takes_the_rest_at_the_next_flush";
     let of_c = builds().into_iter().map(|(compiler, flags)| (compiler, flags, "waits.c"));
     let of_cpp = CPP_BUILDS.into_iter().map(|(compiler, flags)| (compiler, flags, "buffers.cc"));
-    let of_go = go_builds().map(|(compiler, flags)| (compiler, flags, "buffers.go"));
+    let of_go = go::builds().map(|(compiler, flags)| (compiler, flags, "buffers.go"));
     for (compiler, flags, source) in of_c.chain(of_cpp).chain(of_go) {
         let Some(path) = built(test, compiler, flags, source) else { return };
         let (mut reader, mut writer) = std::io::pipe().unwrap();
@@ -245,7 +211,7 @@ fn each_line_is_written_once_when_flushed_at_random_times() {
         command.args(["lines", "400000"]);
         commands.push((command, 400_000, 70));
     }
-    for (compiler, flags) in go_builds() {
+    for (compiler, flags) in go::builds() {
         let Some(path) = built(test, compiler, flags, "buffers.go") else { return };
         let mut command = Command::new(path);
         command.args(["lines", "400000"]);
