@@ -20,6 +20,50 @@ fn trace(dir: &Path, engine: &str, command: &[&str]) -> (Output, Value) {
     traced(dir, &["-q", "--engine", engine], command)
 }
 
+/// Runs a command with a pipe of 4096 bytes as standard output, kills it when the pipe is full, and reads the pipe.
+const FULL_PIPE: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n#include <sys/ioctl.h>\n\
+    #include <sys/wait.h>\n#include <unistd.h>\nint main(int count, char **words) {\n\
+    int ends[2], bytes = 0, status; char into[8192];\n\
+    if (count < 2 || pipe(ends) || fcntl(ends[1], F_SETPIPE_SZ, 4096) != 4096) return 1;\n\
+    pid_t child = fork(); if (!child) { dup2(ends[1], 1); close(ends[0]); close(ends[1]);\n\
+    execvp(words[1], words + 1); _exit(127); }\n\
+    while (ioctl(ends[0], FIONREAD, &bytes) == 0 && bytes < 4096 && waitpid(child, &status, WNOHANG) == 0) usleep(1000);\n\
+    usleep(20000); kill(child, SIGKILL); waitpid(child, &status, 0); close(ends[1]);\n\
+    return read(ends[0], into, sizeof into) == 4096 && read(ends[0], into, 1) == 0 ? 0 : 2; }\n";
+
+/// Fills a buffer of 8192 bytes until it is written.
+const FILL: &str = "#include <stdio.h>\nint main(void) { static char buffer[8192];\n\
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);\n\
+    for (int i = 0; ; i++) putchar('a' + i % 26); }\n";
+const FILL_BY_PYTHON: &str = "out = open(1, 'wb', 8192)\nwhile True: out.write(b'0123456789')";
+
+/// The kernel has taken half of a buffer when the kill comes, but the stream still has all of it.
+#[test]
+fn bytes_of_the_write_that_a_kill_interrupts_are_not_lost() {
+    let dir = disk_dir();
+    let parent = compile(dir.path(), "full", FULL_PIPE, &[]).expect("cc");
+    let fill = compile(dir.path(), "fill", FILL, &[]).expect("cc");
+    let linked = compile(dir.path(), "static", FILL, &["-static"]);
+    let mut commands = vec![vec![path(&fill)]];
+    commands.extend(linked.as_deref().map(|program| vec![path(program)]));
+    // The interpreter itself: `python3` may be a script that starts it, and takes its time.
+    let python = Command::new("python3").args(["-c", "import sys; print(sys.executable, end='')"]).output();
+    let python = python.map(|output| text(&output.stdout)).unwrap_or_default();
+    if !python.is_empty() {
+        commands.push(vec![&python, "-c", FILL_BY_PYTHON]);
+    }
+    for engine in engines() {
+        for command in &commands {
+            let (output, document) = trace(dir.path(), engine, &[&[path(&parent)], &command[..]].concat());
+            assert_eq!(output.status.code(), Some(0), "{engine} {command:?}: {}", text(&output.stderr));
+            let finding = finding(&document, "lost-at-kill");
+            let finding = finding.unwrap_or_else(|| panic!("{engine} {command:?}: {}", document["findings"]));
+            let lost = finding["evidence"]["lost_bytes"].as_f64().expect("a number");
+            assert!((4000.0..=4096.0).contains(&lost), "{engine} {command:?}: {finding}");
+        }
+    }
+}
+
 const HELLO: &str = "#include <unistd.h>\n\
     int main(void) { return write(1, \"hello\\n\", 6) == 6 ? 4 : 1; }\n";
 

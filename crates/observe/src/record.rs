@@ -200,6 +200,7 @@ impl Observation {
                 lock(&self.unreadable).note_snapshot(event.pid, *moment);
                 lock(&self.watch).note(event.pid, *moment, buffers, event.ns);
             }
+            RawEventKind::Unstopped => lock(&self.unreadable).note_unstopped(event.pid),
             _ => {}
         }
         lock(&self.recorder).record(event);

@@ -19,8 +19,8 @@ const AGAIN_NS: u64 = 300_000_000;
 /// The most executables whose files are read at the end, which delays the report by less than a millisecond each.
 const FILES_MOST: usize = 32;
 
-/// The buffers of processes that ended before their memory was read.
-const ENDED_TOO_SOON: &str = "the buffers of processes that ended at once";
+/// The buffers of processes that ended before their memory was read, or that have another tracer.
+const UNSTOPPED: &str = "the buffers of processes that weir could not stop before their end";
 
 /// The processes to check, and the unreadable buffers found so far.
 #[derive(Debug, Default)]
@@ -39,6 +39,8 @@ pub(crate) struct UnreadableSearch {
     read: HashSet<u32>,
     /// Processes that ended unread, by executable.
     ended_unread: HashMap<String, Vec<u32>>,
+    /// Processes that could not be stopped at their end. Of some of them a part of the buffers was read.
+    unstopped: BTreeSet<u32>,
     found: BTreeMap<String, BTreeSet<u32>>,
 }
 
@@ -57,6 +59,11 @@ impl UnreadableSearch {
         if matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal) {
             self.read.insert(pid);
         }
+    }
+
+    /// Notes a process whose buffers need stops, and that could not be stopped.
+    pub fn note_unstopped(&mut self, pid: u32) {
+        self.unstopped.insert(pid);
     }
 
     /// Notes the end of a process. The snapshot at its end, if there is one, came before.
@@ -121,8 +128,11 @@ impl UnreadableSearch {
         }
         for (executable, pids) in std::mem::take(&mut self.ended_unread).into_iter().take(FILES_MOST) {
             if needs_stops(Path::new(&executable)) {
-                pids.into_iter().for_each(|pid| self.add(ENDED_TOO_SOON.into(), pid));
+                pids.into_iter().for_each(|pid| self.add(UNSTOPPED.into(), pid));
             }
+        }
+        for pid in std::mem::take(&mut self.unstopped) {
+            self.add(UNSTOPPED.into(), pid);
         }
         let found = self.found.into_iter();
         found.map(|(buffers, pids)| UnreadableBuffers { buffers, pids: pids.into_iter().collect() }).collect()
@@ -202,6 +212,19 @@ mod tests {
         search.check_by(0, |_| Some(Vec::new()));
         search.end(7);
         assert!(search.finish_by(|_| Vec::new(), |_| true).is_empty(), "it may have no buffers");
+    }
+
+    #[test]
+    fn a_process_that_could_not_be_stopped_was_not_read() {
+        let mut search = UnreadableSearch::default();
+        search.begin(7, Some("python3"));
+        search.check_by(0, |_| Some(Vec::new()));
+        // The kernel has read the C library's streams.
+        search.note_snapshot(7, SnapshotMoment::Signal);
+        search.end(7);
+        search.note_unstopped(7);
+        let found = search.finish_by(|_| Vec::new(), |_| true);
+        assert_eq!(found.iter().map(|one| one.pids.clone()).collect::<Vec<_>>(), [[7]]);
     }
 
     #[test]

@@ -164,6 +164,7 @@ impl Recorder {
                     EventKind::Buffers { moment, buffers, waits_in, waits_in_name: blocked_in, files };
                 self.record_buffers(raw.pid, raw.tid, at_s, snapshot);
             }
+            RawEventKind::Unstopped => {}
             RawEventKind::Gap { until_ns } => self.record_gap(raw.pid, at_s, until_ns),
             RawEventKind::FdSnapshot => self.take_fd_snapshot(raw.pid),
             RawEventKind::GapEdge { totals, ends } => self.record_gap_edge(raw.pid, totals, ends, at_s),

@@ -2,14 +2,19 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::elf::ElfFile;
 use crate::proc;
 
+/// Returns the path of the link to the executable of a process (`/proc/PID/exe`).
+pub fn link(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/exe"))
+}
+
 /// Returns whether the executable of a process is for another architecture than weir's, such as 32-bit x86.
 pub fn is_foreign(pid: u32) -> bool {
-    file_is_foreign(Path::new(&format!("/proc/{pid}/exe")))
+    file_is_foreign(&link(pid))
 }
 
 /// Returns whether an executable file is for another architecture than weir's.
@@ -21,8 +26,8 @@ pub fn file_is_foreign(path: &Path) -> bool {
 /// it if the tracer is unprivileged (ptrace(2)) or no_new_privs is set (PR_SET_NO_NEW_PRIVS(2const)).
 pub fn loses_privilege(pid: u32) -> bool {
     let is_restricted = || proc::status(pid).is_some_and(|status| status.nonewprivs == Some(1));
-    let exe = format!("/proc/{pid}/exe");
-    file_loses_privilege(Path::new(&exe)) || gives_privilege(Path::new(&exe)) && is_restricted()
+    let exe = link(pid);
+    file_loses_privilege(&exe) || gives_privilege(&exe) && is_restricted()
 }
 
 /// Returns whether an executable file would run without its set-user-ID or set-group-ID privilege under weir.

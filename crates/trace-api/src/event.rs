@@ -77,6 +77,8 @@ pub enum RawEventKind {
         /// The open files of the buffers' descriptors at the time of the snapshot, as far as they were looked up.
         open_files: Vec<(i32, OpenFile)>,
     },
+    /// The process could not be stopped, because it had ended or has another tracer: the buffers at its end were not read.
+    Unstopped,
     /// The calls of this process (0: of all) between `ns` and `until_ns` were not recorded.
     Gap {
         /// The end of the gap by CLOCK_MONOTONIC, in nanoseconds.

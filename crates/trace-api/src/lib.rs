@@ -3,6 +3,7 @@
 mod backend;
 pub mod breakpoint_traps;
 pub mod event;
+mod last_write;
 mod options;
 
 pub use backend::{
@@ -11,4 +12,5 @@ pub use backend::{
 pub use event::{
     ARGUMENT_BYTES_MOST, EventSink, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory,
 };
+pub use last_write::remove_written;
 pub use options::{BackendChoice, TraceOptions, TraceTarget};

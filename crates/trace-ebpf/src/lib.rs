@@ -8,6 +8,7 @@ mod btf_types;
 mod command_start;
 mod decode;
 mod drain;
+mod exit_writes;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
 mod go_exit_watch;

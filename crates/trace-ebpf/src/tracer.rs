@@ -8,20 +8,21 @@
 //! it starts are running already when their execve(2) event arrives.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::clock::now_ns;
-use weir_sys::proc;
 use weir_sys::ptrace::{self, PtraceStop};
+use weir_sys::{executable, proc};
 use weir_trace_api::breakpoint_traps::{self, BreakpointTraps, TrapKind};
 use weir_trace_api::{BufferSnapshots, RawEvent, RawEventKind};
 use weir_walkers::needs_stops;
 
 use crate::command_start::{self, CommandStart};
+use crate::exit_writes::ExitWrites;
 use crate::go_exit_watch::{self, GoExitWatches};
 use crate::tracer_requests::{FirstStop, TracerHandle, TracerRequest};
 use crate::tracer_wakeup::{self, SigchldBlocked, TracerWakeup};
@@ -52,6 +53,7 @@ pub(super) fn run_beside<T>(snapshots: &mut dyn BufferSnapshots, body: impl FnOn
             awaiting_library: Vec::new(),
             command_start: CommandStart::default(),
             go_exit_watches: GoExitWatches::default(),
+            exit_writes: ExitWrites::default(),
         };
         scope.spawn(move || tracer.run(&received, wakeup));
         let _blocked = SigchldBlocked::block();
@@ -74,6 +76,7 @@ struct Tracer<'a> {
     awaiting_library: Vec<(u32, Instant)>,
     command_start: CommandStart,
     go_exit_watches: GoExitWatches,
+    exit_writes: ExitWrites,
 }
 
 impl Tracer<'_> {
@@ -128,13 +131,15 @@ impl Tracer<'_> {
     fn forget(&mut self, tid: u32) {
         self.tracees.remove(&tid);
         self.go_exit_watches.remove(tid);
+        self.exit_writes.forget(tid);
         self.command_start.remove(tid);
         self.threads.retain(|_, process| *process != tid);
     }
 
     /// Handles the first clone(2) of a Go program: from now on only the new thread is traced.
     fn starts_go_watch(&mut self, pid: u32) -> bool {
-        let starts = new_tid(pid).is_some_and(|thread| self.go_exit_watches.first_thread(pid, thread));
+        let starts =
+            ptrace::new_tid(pid).is_some_and(|thread| self.go_exit_watches.first_thread(pid, thread));
         if starts {
             self.tracees.remove(&pid);
             ptrace::detach(pid, 0);
@@ -194,7 +199,7 @@ impl Tracer<'_> {
 
     /// ptrace(2) attaches to the child automatically.
     fn on_fork(&mut self, pid: u32, moment: SnapshotMoment) {
-        if let Some(child) = new_tid(pid) {
+        if let Some(child) = ptrace::new_tid(pid) {
             self.add_tracee(child);
         }
         self.snapshot(pid, moment, moment);
@@ -203,7 +208,7 @@ impl Tracer<'_> {
     /// Sets breakpoints for a new thread. (Inherited perf events would signal the first thread instead of the one that hits
     /// the breakpoint.) clone(2) may also have created a process.
     fn on_clone(&mut self, tid: u32) {
-        let Some(new) = new_tid(tid) else { return };
+        let Some(new) = ptrace::new_tid(tid) else { return };
         let pid = self.process_of(tid);
         if proc::process_of(new) == Some(new) {
             self.add_tracee(new);
@@ -230,13 +235,14 @@ impl Tracer<'_> {
             self.tracees.remove(&tid);
         }
         self.executing.remove(&pid);
+        self.exit_writes.forget(pid);
         self.awaiting_library.retain(|(other, _)| *other != pid);
         let is_command = self.stopping_at_exec.take_if(|command| *command == pid).is_some();
         self.tracees.insert(pid, BreakpointTraps::none());
-        if self.go_exit_watches.on_exec(pid, &exe_link(pid)) {
+        if self.go_exit_watches.on_exec(pid, &executable::link(pid)) {
             return true;
         }
-        if !needs_stops(&exe_link(pid)) {
+        if !needs_stops(&executable::link(pid)) {
             return self.stop_at_entry(pid, is_command);
         }
         let traps = BreakpointTraps::set(pid).map(|traps| traps.with_entry(pid));
@@ -268,7 +274,7 @@ impl Tracer<'_> {
     fn on_entry(&mut self, pid: u32) {
         // A CPU has four breakpoint registers: first free those of the present breakpoints.
         self.tracees.insert(pid, BreakpointTraps::none());
-        let traps = if needs_stops(&exe_link(pid)) { BreakpointTraps::set(pid) } else { None };
+        let traps = if needs_stops(&executable::link(pid)) { BreakpointTraps::set(pid) } else { None };
         traps.map(|traps| self.tracees.insert(pid, traps));
         let _cached = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
         self.command_start.reached(pid);
@@ -277,6 +283,7 @@ impl Tracer<'_> {
     /// Takes the snapshot at the exit stop of a process's first thread. The memory is mapped until the last thread exits.
     fn on_exit(&mut self, tid: u32) {
         self.tracees.insert(tid, BreakpointTraps::none());
+        self.exit_writes.note(tid);
         if proc::process_of(tid).is_some_and(|process| process != tid) {
             return;
         }
@@ -332,17 +339,18 @@ impl Tracer<'_> {
         }
     }
 
-    /// Attaches to a process that has executed `exe`, if its buffers need stops. If it cannot be traced (it has another tracer
-    /// or has exited), its pending bytes at the exit stay unknown.
+    /// Attaches to a process that has executed `exe` if its buffers need stops. Emits that it cannot be traced if it cannot.
     fn check_image(&mut self, pid: u32, exe: &Path) {
         if self.tracees.contains_key(&pid) || self.go_exit_watches.is_watched(pid) {
             return; // its exec stop came first
         }
-        let link = exe_link(pid);
+        let link = executable::link(pid);
         let wanted = needs_stops(&link) || (!link.exists() && needs_stops(exe));
         if wanted && self.seize(pid) {
             self.awaiting_library.push((pid, Instant::now()));
-        } else if !wanted {
+        } else if wanted {
+            let _ = self.events.send(RawEvent { ns: now_ns(), pid, tid: pid, kind: RawEventKind::Unstopped });
+        } else {
             self.go_exit_watches.await_thread(pid, &link);
         }
     }
@@ -372,7 +380,8 @@ impl Tracer<'_> {
     /// as at that moment.
     fn snapshot(&mut self, tid: u32, moment: SnapshotMoment, search: SnapshotMoment) {
         let pid = self.process_of(tid);
-        let buffers = self.snapshots.snapshot(pid, search);
+        let mut buffers = self.snapshots.snapshot(pid, search);
+        self.exit_writes.remove_from(moment, pid, tid, &mut buffers);
         self.send(pid, pid, moment, buffers);
     }
 
@@ -384,15 +393,6 @@ impl Tracer<'_> {
             let _ = self.events.send(RawEvent { ns: now_ns(), pid, tid: pid, kind });
         }
     }
-}
-
-fn exe_link(pid: u32) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/exe"))
-}
-
-/// Returns the ID of the process or thread that a tracee has just created.
-fn new_tid(tid: u32) -> Option<u32> {
-    ptrace::event_message(tid).and_then(|new| u32::try_from(new).ok())
 }
 
 fn is_job_control(signal: i32) -> bool {

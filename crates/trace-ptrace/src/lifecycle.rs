@@ -4,9 +4,10 @@ use std::path::Path;
 
 use weir_model::trace::{Exit, SnapshotMoment};
 use weir_sys::clock::now_ns;
+use weir_sys::ptrace::last_write::LastWrite;
 use weir_sys::{executable, proc, ptrace, syscalls};
-use weir_trace_api::RawEventKind;
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
+use weir_trace_api::{RawEventKind, remove_written};
 use weir_walkers::begins_with_streams;
 
 use super::stops::FIRST_WRITES;
@@ -116,6 +117,7 @@ impl Tracer<'_, '_> {
         self.threads.insert(tid, thread);
         if let Some(process) = self.process(tid) {
             process.emitted_buffers.clear();
+            process.last_writes.clear();
         }
         self.end_gap(tid, now);
         self.emit_image(tid, first && tid == self.root, now);
@@ -168,6 +170,9 @@ impl Tracer<'_, '_> {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         thread.ending = Some(status);
         let pid = thread.pid;
+        if let Some(process) = self.process(pid) {
+            process.last_writes.extend(LastWrite::of_thread(tid));
+        }
         let is_alive = |other: &u32| self.threads.get(other).is_some_and(|thread| thread.ending.is_none());
         let is_last_thread =
             self.processes.get(&pid).is_some_and(|process| !process.threads.iter().any(is_alive));
@@ -234,7 +239,10 @@ impl Tracer<'_, '_> {
             // The main thread may have ended before the last one; then the memory is readable only through the last.
             let ends = matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal);
             let reader = if ends { tid } else { pid };
-            let buffers = self.hooks.snapshots.snapshot(reader, moment);
+            let mut buffers = self.hooks.snapshots.snapshot(reader, moment);
+            if let Some(process) = self.process(pid).filter(|_| ends) {
+                remove_written(tid, &process.last_writes, &mut buffers);
+            }
             self.emit(now, pid, tid, RawEventKind::buffers(reader, moment, buffers, String::new()));
         }
     }

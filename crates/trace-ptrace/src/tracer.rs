@@ -7,6 +7,7 @@ use weir_sys::Error;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::proc::{self, ResourceUsage, ThreadState};
+use weir_sys::ptrace::last_write::LastWrite;
 use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, PtraceStop};
@@ -104,6 +105,8 @@ pub(super) struct PtracedProcess {
     /// The process opened many files in its last sampling window.
     pub opens_many: bool,
     pub gap_ns: u64,
+    /// The last writes of the threads that have exited in this image.
+    pub last_writes: Vec<LastWrite>,
     /// I/O counters and resource usage at the exit stop of the last thread.
     pub final_counters: Option<(Option<IoTotals>, ResourceUsage)>,
 }
@@ -136,6 +139,7 @@ impl PtracedProcess {
             opened_files: 0,
             opens_many: false,
             gap_ns: 0,
+            last_writes: Vec::new(),
             final_counters: None,
         }
     }

@@ -1,6 +1,7 @@
 //! Skips bytes that were written ahead when the program writes them itself.
 
 use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::ptrace::last_write::{MAX_PARTS, first_bytes, parse_vector, write_parts};
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::{self, SyscallStop, same_file};
 use weir_sys::syscalls;
@@ -10,9 +11,6 @@ use super::ahead_table::WrittenAhead;
 #[cfg(target_arch = "x86_64")]
 use crate::rescue::killed_thread::KilledThread;
 use crate::supervise::Tracees;
-
-/// The number of a vector's parts that are examined. Written-ahead bytes are in the first parts.
-const MAX_PARTS: usize = 64;
 
 /// A system call whose registers or vector weir has changed.
 #[derive(Debug)]
@@ -150,20 +148,6 @@ pub(crate) fn at_exit(tid: u32, call: &SkippedCall) -> bool {
     registers::set_result(tid, &call.args, call.skipped_bytes as i64 + rest)
 }
 
-/// Returns the addresses and lengths that a write(2) or writev(2) writes.
-pub(crate) fn write_parts(memory: &ProcessMemory, number: i64, args: &[u64; 6]) -> Vec<(u64, u64)> {
-    if number == libc::SYS_write {
-        return vec![(args[1], args[2])];
-    }
-    parse_vector(&memory.bytes(args[1], (args[2] as usize).min(MAX_PARTS) * 16))
-}
-
-/// Returns the addresses and lengths in the bytes of a `struct iovec` array.
-pub(crate) fn parse_vector(bytes: &[u8]) -> Vec<(u64, u64)> {
-    let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-    bytes.chunks_exact(16).map(|part| (word(part), word(&part[8..]))).collect()
-}
-
 /// Finds the written-ahead stream that a write begins with, and how many of its bytes the write repeats.
 fn find_written_ahead(
     tracees: &Tracees,
@@ -187,16 +171,6 @@ fn find_written_ahead(
         }
     }
     None
-}
-
-/// Reads the first bytes of these parts, at most `most`.
-pub(crate) fn first_bytes(memory: &ProcessMemory, parts: &[(u64, u64)], most: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (address, length) in parts {
-        let wanted = (most - bytes.len()).min(*length as usize);
-        bytes.extend(memory.bytes(*address, wanted));
-    }
-    bytes
 }
 
 /// Removes the skipped bytes from a vector in the program's memory. Returns its address and former bytes.

@@ -19,12 +19,12 @@ use weir_sys::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use weir_sys::hang_guard::ABANDONED_THREAD;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
+use weir_sys::ptrace::last_write::parse_vector;
 use weir_sys::ptrace::timer::WaitTimer;
 use weir_walkers::CountWord;
 
 use super::killed_thread::KilledThread;
 use super::replay_process::{ReplayEnd, ReplayProcess, ReplayStop, ReplayedMemory, ReplayedWrite, SYSCALL};
-use crate::delay::skip::parse_vector;
 
 /// The CPU time of a replay, with the thread that serves it. A replay of a flush takes 7 ms at most.
 pub(super) const BUDGET_NS: u64 = 40_000_000;

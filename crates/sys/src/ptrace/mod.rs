@@ -4,6 +4,7 @@
 //! the function says so: the death is reported by the next [`wait`].
 
 pub mod interrupt;
+pub mod last_write;
 #[cfg(target_arch = "x86_64")]
 pub mod own_calls;
 pub mod registers;
@@ -166,6 +167,11 @@ pub fn event_message(tid: u32) -> Option<u64> {
     let mut message: libc::c_ulong = 0;
     ptrace(libc::PTRACE_GETEVENTMSG as i64, tid, 0, (&raw mut message) as usize).ok()?;
     Some(message)
+}
+
+/// Returns the ID of the process or thread that a tracee has just created.
+pub fn new_tid(tid: u32) -> Option<u32> {
+    event_message(tid).and_then(|new| u32::try_from(new).ok())
 }
 
 /// Returns the descriptor that caused the signal of a signal-delivery stop (si_fd, F_SETSIG of fcntl(2)); None if the

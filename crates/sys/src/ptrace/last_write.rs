@@ -1,0 +1,107 @@
+//! The last write of a thread in its exit stop, by its registers.
+//!
+//! A stream keeps its bytes until its write(2) has returned. The registers of a thread that ended inside the call tell
+//! how many bytes it wrote. The registers of a thread that ended right after the call still hold its arguments.
+
+use crate::memory::{Memory, ProcessMemory};
+use crate::ptrace::registers::{self, AfterSyscall, SyscallRegisters};
+
+/// The number of a vector's parts that are examined. The bytes of a stream are in the first parts.
+pub const MAX_PARTS: usize = 64;
+
+/// The last write of a thread in its exit stop.
+#[derive(Debug)]
+pub enum LastWrite {
+    /// The thread ended in a call that wrote `bytes` of `parts` (addresses and lengths) to `fd`.
+    #[allow(missing_docs)]
+    InCall { fd: i32, parts: Vec<(u64, u64)>, bytes: u64 },
+    /// The thread ended in user mode, with these registers.
+    InUserMode(AfterSyscall),
+}
+
+impl LastWrite {
+    /// Reads the last write of a thread in its exit stop. Returns None if the thread ended in a call that wrote nothing.
+    pub fn of_thread(tid: u32) -> Option<LastWrite> {
+        match registers::current_syscall(tid) {
+            Some(call) => in_call(tid, &call),
+            None => registers::after_syscall(tid).map(LastWrite::InUserMode),
+        }
+    }
+
+    /// Returns how many of the bytes at an address were written; None if the call did not write them.
+    pub fn written_at(&self, address: u64, length: u64) -> Option<u64> {
+        let LastWrite::InCall { parts, bytes, .. } = self else { return None };
+        let before =
+            parts.iter().find(|part| part.1 > 0)?.0.checked_sub(address).filter(|before| *before < length)?;
+        Some((before + bytes).min(length))
+    }
+
+    /// Returns how many of a stream's `length` pending bytes were written to its descriptor, of which the first ones are
+    /// `begin`. The memory is read through the thread `tid`.
+    pub fn written_of(&self, tid: u32, stream_fd: i32, begin: &[u8], length: u64) -> u64 {
+        let memory = ProcessMemory { pid: tid };
+        match self {
+            LastWrite::InCall { fd, parts, bytes } if *fd == stream_fd => {
+                let first = first_bytes(&memory, parts, begin.len());
+                let is_same = !first.is_empty() && begin.starts_with(&first);
+                if is_same { (*bytes).min(length) } else { 0 }
+            }
+            LastWrite::InUserMode(registers) if has_just_written(&memory, registers, begin, length) => length,
+            _ => 0,
+        }
+    }
+}
+
+fn in_call(tid: u32, call: &SyscallRegisters) -> Option<LastWrite> {
+    let writes = call.number == libc::SYS_write || call.number == libc::SYS_writev;
+    let bytes = u64::try_from(call.result).ok().filter(|bytes| writes && *bytes > 0)?;
+    let parts = write_parts(&ProcessMemory { pid: tid }, call.number, &call.args);
+    Some(LastWrite::InCall { fd: call.args[0] as i32, parts, bytes })
+}
+
+/// Returns the addresses and lengths that a write(2) or writev(2) writes.
+pub fn write_parts(memory: &ProcessMemory, number: i64, args: &[u64; 6]) -> Vec<(u64, u64)> {
+    if number == libc::SYS_write {
+        return vec![(args[1], args[2])];
+    }
+    parse_vector(&memory.bytes(args[1], (args[2] as usize).min(MAX_PARTS) * 16))
+}
+
+/// Returns the addresses and lengths in the bytes of a `struct iovec` array.
+pub fn parse_vector(bytes: &[u8]) -> Vec<(u64, u64)> {
+    let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    bytes.chunks_exact(16).map(|part| (word(part), word(&part[8..]))).collect()
+}
+
+/// Reads the first bytes of these parts, at most `most`.
+pub fn first_bytes(memory: &ProcessMemory, parts: &[(u64, u64)], most: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (address, length) in parts {
+        let wanted = (most - bytes.len()).min(*length as usize);
+        bytes.extend(memory.bytes(*address, wanted));
+    }
+    bytes
+}
+
+/// Tells whether a thread has just returned from writing exactly `length` bytes, which begin with `begin`.
+///
+/// Three facts show it: the instruction before the last return address is SYSCALL; the second argument still points
+/// to the bytes, or to a vector that begins with them; and a register still holds the number of written bytes. A few
+/// instructions after the stream has noted the write, all three are gone.
+pub fn has_just_written(memory: &ProcessMemory, registers: &AfterSyscall, begin: &[u8], length: u64) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let mut instruction = [0; 2];
+    let is_read = memory.read(registers.returned_to.wrapping_sub(2), &mut instruction) == 2;
+    if !is_read || instruction != SYSCALL {
+        return false;
+    }
+    let written = |address, number: u64| {
+        registers.general.contains(&number) && memory.bytes(address, begin.len()) == begin
+    };
+    if written(registers.second_arg, length) {
+        return true;
+    }
+    let parts = parse_vector(&memory.bytes(registers.second_arg, 32));
+    let first = parts.first().filter(|first| first.1 == length);
+    first.is_some_and(|first| written(first.0, parts.iter().map(|part| part.1).fold(0, u64::wrapping_add)))
+}
