@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use common::{KillOnDrop, WEIR, disk_dir, has, skip, text, wait_for, weir};
 use serde_json::Value;
+use weir_diagnose::{SESSION_CALLS, SESSION_WARMUP};
 
 /// Runs a command under `weir trace` and returns its findings.
 fn findings(dir: &Path, words: &[&str]) -> Vec<Value> {
@@ -234,4 +235,52 @@ fn the_command_of_an_attached_process_changes_to_its_directory() {
     let start = format!("cd {} && weir run --max-delay 100ms -- ", elsewhere.path().display());
     assert!(command.starts_with(&start) && command.ends_with("python3 wait.py"), "{command}");
     assert_accepted(dir.path(), command);
+}
+
+/// Makes sessions of `weir run --coalesce`: COUNT calls of one byte each, and getppid(2) after them.
+const SESSIONS: &str = "#include <string.h>\n#include <unistd.h>\nint main(int count, char **words) {\n\
+    char byte = 'x'; int writes = count > 1 && !strcmp(words[1], \"write\");\n\
+    for (int session = 0; session < 10; session++) {\n\
+    for (int i = 0; i < 400; i++) if ((writes ? write(1, &byte, 1) : read(0, &byte, 1)) != 1) return 1;\n\
+    getppid(); } return 0; }\n";
+
+/// Returns the names of the program's calls between two calls of getppid(2), as strace(1) logs them.
+fn calls_of_sessions(log: &str) -> Vec<Vec<&str>> {
+    let program = log.lines().find(|line| line.contains(" getppid(")).expect("getppid");
+    let pid = program.split_whitespace().next().expect("a PID");
+    let lines = log.lines().filter(|line| line.split_whitespace().next() == Some(pid));
+    let calls = lines.filter_map(|line| line.split_whitespace().nth(1)?.split_once('(')).map(|call| call.0);
+    let calls: Vec<&str> = calls.collect();
+    calls.split(|call| *call == "getppid").map(<[&str]>::to_vec).collect()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_session_makes_the_calls_that_its_price_contains() {
+    const TEST: &str = "a_session_makes_the_calls_that_its_price_contains";
+    if !has("strace") {
+        return skip(TEST, "strace is not installed");
+    }
+    let dir = disk_dir();
+    if !build(dir.path(), TEST, &["cc", "-O1", "-o", "sessions"], "sessions.c", SESSIONS) {
+        return;
+    }
+    fs::write(dir.path().join("in"), [b'x'; 10_000]).expect("the input");
+    for (direction, sink) in [("write", "out"), ("write", "/dev/stdout"), ("read", "out")] {
+        let script = format!(
+            "strace -f -qq -e signal=none -o log {WEIR} run -q --coalesce -- ./sessions {direction} < in > {sink}"
+        );
+        // Output to the pipe of this process, or to a file.
+        let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().expect("sh");
+        assert!(output.status.success(), "{direction} {sink}: {}", text(&output.stderr));
+        let log = fs::read_to_string(dir.path().join("log")).expect("strace's log");
+        let sessions = calls_of_sessions(&log);
+        // The first one also sets the library up.
+        let session = sessions.get(4).unwrap_or_else(|| panic!("{direction} {sink}: {sessions:?}"));
+        let moving = session.iter().filter(|call| **call == direction).count() as u64;
+        let others =
+            session.iter().filter(|call| **call != direction && **call != "rt_sigreturn").count() as u64;
+        assert!((1..=2).contains(&(moving - SESSION_WARMUP)), "{direction} {sink}: {session:?}");
+        assert!(others.abs_diff(SESSION_CALLS) <= 1, "{direction} {sink}: {others} calls: {session:?}");
+    }
 }

@@ -33,6 +33,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use coalesce::{SESSION_CALLS, SESSION_WARMUP};
 pub use code_fix::{CodeFix, CodeText, StreamObject, code_fix};
 pub use parallel::diagnose_with_streams;
 pub use rule::{GainKind, MergeKey, Rule, SeverityRule, Supersedes, VerdictForm};

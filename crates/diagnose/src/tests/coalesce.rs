@@ -1,5 +1,9 @@
 //! Tests of the gain that a finding promises for `weir run --coalesce`.
 
+use weir_model::trace::StreamTable;
+
+use crate::RuleContext;
+use crate::coalesce::GATHERED_AROUND_RANGE;
 use crate::testing::*;
 
 /// The figures of an archiver that writes 120 MB in blocks of 512 bytes, on the machine of the default prices: its calls take
@@ -55,4 +59,24 @@ fn streams_one_after_the_other_are_both_gathered() {
         builder.findings("tiny-writes").iter().filter(|finding| finding.command.is_some()).count()
     };
     assert_eq!((run(0.3), run(0.0)), (2, 0));
+}
+
+/// The user time around the calls is at its limit here, as in a program that does nothing else.
+#[test]
+fn the_promise_is_near_the_gain_at_both_ends_of_what_is_saved_around_the_calls() {
+    for bytes_per_call in [1, 16, 128, 512] {
+        let mut builder = recording(3.0);
+        builder.root().user_s = 2.5;
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, 400_000, bytes_per_call);
+        let table = StreamTable::of(&builder.0);
+        let context = RuleContext::new(&table, &TestPlanner);
+        let stream = context.streams_of(1).first().expect("the stream");
+        let (_, promised) = context.coalesce_command(stream).expect("a command");
+        for saved_around in GATHERED_AROUND_RANGE {
+            let gain = context.coalesce_gain_with(stream, saved_around).expect("a gain");
+            let factor = promised.elapsed_s / gain.elapsed_s;
+            assert!((1.0 / 1.5..=1.5).contains(&factor), "{bytes_per_call} {saved_around}: {factor}");
+        }
+    }
 }
