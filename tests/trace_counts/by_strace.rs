@@ -35,7 +35,9 @@ pub fn run(dir: &Path, words: &[&str]) -> StraceCounts {
     command.arg("-e").arg(format!("trace={calls}")).args(words);
     let output = with_streams(command, dir).output().expect("strace starts");
     let text = fs::read_to_string(dir.join("strace.out")).expect("strace's output");
-    assert!(!text.is_empty(), "strace {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!text.is_empty(), "strace {words:?}: {errors}");
+    assert_eq!(errors, "", "{words:?} does what it is there for");
     sum(&text)
 }
 

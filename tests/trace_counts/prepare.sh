@@ -55,8 +55,10 @@ commit;
 select sum(b) from t;
 drop table t;
 END
-echo '#include <stdio.h>
-int main(void) { return printf("%d\n", 3) < 0; }' > prog.c
+cat > prog.c <<'END'
+#include <stdio.h>
+int main(void) { return printf("%d\n", 3) < 0; }
+END
 echo '#include <sys/uio.h>
 #include <unistd.h>
 #include <fcntl.h>
