@@ -24,7 +24,7 @@ pub struct AdviceResult {
     pub failure: Option<String>,
 }
 
-/// Follows the advice of a case's own findings. `broken` and `fixed` are the workspaces of the two traced runs.
+/// Follows the advice of all findings of a broken program: each printed command, and the code of the case's own findings. `broken` and `fixed` are the workspaces of the two traced runs.
 pub fn follow(
     case: &LabelledCase,
     findings: &[Finding],
@@ -37,7 +37,8 @@ pub fn follow(
         result.advice.push(AdviceResult { advice: format!("code: {word}"), failure });
     }
     let mut commands: Vec<&str> = Vec::new();
-    for finding in own {
+    let others = findings.iter().filter(|finding| finding.id != case.finding);
+    for finding in own.into_iter().chain(others) {
         let Some(command) = finding.command.as_deref().filter(|command| !commands.contains(command)) else {
             continue;
         };
@@ -93,7 +94,9 @@ fn command_failure(
     if exit.status == 125 {
         return Ok(Some(format!("status 125: {}", super::start::last_errors(&streams(&advised, case)))));
     }
-    Ok(content_failure(finding, [broken, fixed, &advised]))
+    // The twin shows what the output should be only for the case's own finding.
+    let is_own = finding.id == case.finding;
+    Ok(content_failure(finding, [broken, fixed, &advised]).filter(|_| is_own))
 }
 
 /// Returns the printed command, with the built weir first in PATH.
