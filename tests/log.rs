@@ -1,6 +1,8 @@
 //! `weir log`: every record of every source is in the log once, whole, and in the order of its source.
 
 mod common;
+#[path = "common/session.rs"]
+mod session;
 
 #[path = "log/durability.rs"]
 mod durability;

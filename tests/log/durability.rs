@@ -34,6 +34,36 @@ fn each_acknowledged_record_is_in_the_log() {
 }
 
 #[test]
+fn packets_are_acknowledged_in_packets() {
+    use rustix::net::{
+        AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send, socket,
+    };
+    let dir = disk_dir();
+    let collector = Collector::start(
+        dir.path(),
+        &["-o", "out", "--listen", "unix-seqpacket:p", "--sync", "record", "--ack"],
+    );
+    let peer = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
+    rustix::net::sockopt::set_socket_timeout(
+        &peer,
+        rustix::net::sockopt::Timeout::Recv,
+        Some(Duration::from_secs(60)),
+    )
+    .expect("set");
+    connect(&peer, &SocketAddrUnix::new(dir.path().join("p")).expect("an address")).expect("connected");
+    for number in 1..=5 {
+        send(&peer, format!("packet {number}").as_bytes(), SendFlags::empty()).expect("sent");
+        let mut buffer = [0; 100];
+        let (length, _) = recv(&peer, &mut buffer[..], RecvFlags::empty()).expect("an acknowledgement");
+        assert_eq!(buffer[..length], *format!("{number}\n").as_bytes());
+        let log = std::fs::read_to_string(dir.path().join("out")).expect("the log");
+        assert_eq!(log.lines().count(), number, "an acknowledged record is in the log");
+    }
+    drop(peer);
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
 fn a_connection_that_ends_gets_its_last_acknowledgement() {
     let dir = disk_dir();
     let collector =
@@ -112,4 +142,31 @@ fn a_killed_collector_loses_no_written_record() {
         expected = if expected.0 == round { (round, expected.1 + 1) } else { (round, 0) };
         assert_eq!((round, number), expected, "in order, without a gap");
     }
+}
+
+#[test]
+fn a_write_budget_gathers_and_says_the_delay() {
+    let dir = disk_dir();
+    let log = dir.path().join("out");
+    // 40 KB/s: a small write and its two blocks cost 0.3 s.
+    let collector = Collector::start(
+        dir.path(),
+        &["-o", "out", "--listen", "unix:s", "--write-budget", "40KB/s", "--buffer", "64K"],
+    );
+    assert!(collector.errors().contains("delays records by 307 ms"), "{}", collector.errors());
+    let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+    socket.write_all(b"one\ntwo\n").expect("sent");
+    assert_eq!(lines_of(&log, 2), ["one", "two"]);
+    let status = || -> Value {
+        let status = run(dir.path(), &["log", "status", "out", "--json", "-"]);
+        serde_json::from_slice(&status.stdout).expect("JSON")
+    };
+    wait_for("the sync after the write", || status()["syncs"] == 1 && !status()["last_sync_s"].is_null());
+    // More than the buffer takes before the budget allows a write.
+    let record = [&[b'x'; 999][..], b"\n"].concat();
+    socket.write_all(&record.repeat(300)).expect("sent");
+    wait_for("the message", || collector.errors().contains("more than --write-budget allows"));
+    drop(socket);
+    assert_eq!(collector.stop(), 0);
+    assert_eq!(std::fs::metadata(&log).expect("the log").len(), 300_008, "all is written at the end");
 }

@@ -1,7 +1,7 @@
 //! How records are divided and how they look in the log.
 
 use crate::common::{disk_dir, text};
-use crate::log_of;
+use crate::{Collector, lines_of, log_of};
 
 /// Logs `input` with these options. Returns the log.
 fn logged(options: &[&str], input: &[u8]) -> String {
@@ -83,4 +83,52 @@ fn options_that_contradict_each_other_are_refused() {
         assert!(text(&output.stderr).contains(sentence), "{options:?}: {}", text(&output.stderr));
     }
     assert!(!dir.path().join("out").exists(), "nothing is created");
+}
+
+#[test]
+fn messages_of_syslog_are_understood() {
+    let dir = disk_dir();
+    let messages = [
+        "<30>Nov 25 10:00:00 sshd[71]: hello",
+        "<165>1 2003-10-11T22:14:15.003Z host app - ID47 - two\nlines",
+        "no priority",
+    ];
+    for (form, expected) in [
+        ("text", ["daemon.info sshd[71]: hello", "local4.notice host app: two#012lines", "no priority"]),
+        (
+            "raw",
+            [
+                "<30>Nov 25 10:00:00 sshd[71]: hello",
+                "<165>1 2003-10-11T22:14:15.003Z host app - ID47 - two",
+                "lines",
+            ],
+        ),
+    ] {
+        let _ = std::fs::remove_file(dir.path().join("out"));
+        let collector =
+            Collector::start(dir.path(), &["-o", "out", "--listen", "syslog:dev-log", "--format", form]);
+        let sender = std::os::unix::net::UnixDatagram::unbound().expect("a socket");
+        for message in messages {
+            sender.send_to(message.as_bytes(), dir.path().join("dev-log")).expect("sent");
+        }
+        assert_eq!(lines_of(&dir.path().join("out"), 3)[..3], expected, "{form}");
+        assert_eq!(collector.stop(), 0);
+    }
+    let collector =
+        Collector::start(dir.path(), &["-o", "json", "--listen", "syslog:dev-log", "--format", "json"]);
+    let sender = std::os::unix::net::UnixDatagram::unbound().expect("a socket");
+    sender.send_to(messages[1].as_bytes(), dir.path().join("dev-log")).expect("sent");
+    let line = lines_of(&dir.path().join("json"), 1).remove(0);
+    let record: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let expected = [
+        ("facility", "local4"),
+        ("severity", "notice"),
+        ("app", "app"),
+        ("msgid", "ID47"),
+        ("text", "two\nlines"),
+    ];
+    for (field, value) in expected {
+        assert_eq!(record[field], value, "{line}");
+    }
+    assert_eq!(collector.stop(), 0);
 }

@@ -77,3 +77,44 @@ fn a_check_shows_where_a_log_is_damaged() {
     assert!(run(dir.path(), &["log", "check", "good"]).status.success());
     assert_eq!(run(dir.path(), &["log", "check", "none"]).status.code(), Some(1));
 }
+
+#[test]
+fn metrics_are_in_a_file_and_behind_http() {
+    let dir = disk_dir();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let http = format!("http:{port}");
+    let collector = Collector::start(
+        dir.path(),
+        &["-o", "out", "--listen", "unix:s", "--metrics", "metrics.prom", "--metrics", &http],
+    );
+    let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+    socket.write_all(b"one\ntwo\nhalf").expect("sent");
+    lines_of(&dir.path().join("out"), 2);
+    let get = |request: &str| {
+        let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).expect("connected");
+        client.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut client, &mut answer).expect("an answer");
+        answer
+    };
+    let answer = get("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200 OK") && head.contains("text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
+    for line in [
+        "weir_log_records_total 2",
+        "weir_log_connections 1",
+        "weir_log_backlog_bytes 4",
+        "weir_log_stalled 0",
+    ] {
+        assert!(body.lines().any(|other| other == line), "{line}: {body}");
+    }
+    assert!(get("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(get("nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
+    drop(socket);
+    assert_eq!(collector.stop(), 0);
+    let file = std::fs::read_to_string(dir.path().join("metrics.prom")).expect("the metrics");
+    assert!(file.contains("\nweir_log_records_total 3\n"), "the end is in the file: {file}");
+}

@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::thread;
 
 use crate::common::{disk_dir, run, text, wait_for, weir};
+use crate::session::Session;
 use crate::{Collector, lines_of, log_of};
 
 #[test]
@@ -252,4 +253,72 @@ fn connections_wait_while_there_are_no_descriptors() {
     let mut lines = lines_of(&dir.path().join("out"), 61);
     lines.sort_by_key(|line| line.parse::<usize>().expect("a number"));
     assert!(lines.into_iter().eq((0..61).map(|number| number.to_string())), "{}", errors());
+}
+
+#[test]
+fn dev_null_ends_at_once() {
+    let dir = disk_dir();
+    // epoll(7) refuses /dev/null.
+    let mut command = weir(dir.path(), &["log", "-o", "out", "--stdin"]);
+    let output = command.stdin(std::process::Stdio::null()).output().expect("weir runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(dir.path().join("out")).expect("the log"), b"");
+}
+
+#[test]
+fn several_commands_share_a_log() {
+    let dir = disk_dir();
+    let arguments = [
+        "log",
+        "-o",
+        "out",
+        "--tag",
+        "--run",
+        "echo one; exit 3",
+        "--run",
+        "echo two >&2",
+        "--",
+        "/bin/sh",
+        "-c",
+        "echo three",
+    ];
+    let output = run(dir.path(), &arguments);
+    assert_eq!(output.status.code(), Some(3), "the command that failed: {}", text(&output.stderr));
+    let mut lines = lines_of(&dir.path().join("out"), 3);
+    lines.sort();
+    assert_eq!(lines, ["echo.2.err: two", "echo: one", "sh: three"]);
+}
+
+#[test]
+fn a_terminal_gets_no_control_bytes() {
+    let dir = disk_dir();
+    let mut command = weir(dir.path(), &["log", "-o", "-", "--quiet", "--", "printf", "a\\033]0;b\\007c\\n"]);
+    command.stdin(std::process::Stdio::null());
+    let mut session = Session::start(command, 80, 24);
+    session.until("the record", |shown| shown.contains("a\\x1b]0;b\\x07c"));
+    assert!(session.end().success());
+    let output = run(dir.path(), &["log", "-o", "-", "--quiet", "--", "printf", "a\\033b\\n"]);
+    assert_eq!(output.stdout, b"a\x1bb\n", "a pipe gets the bytes as they are");
+}
+
+#[test]
+fn the_service_manager_hears_from_weir() {
+    let dir = disk_dir();
+    let manager = UnixDatagram::bind(dir.path().join("manager")).expect("a socket");
+    let mut command = weir(dir.path(), &["log", "-o", "out", "--listen", "unix:s", "--quiet"]);
+    crate::common::with_signals(&mut command);
+    command.env("NOTIFY_SOCKET", dir.path().join("manager")).env("WATCHDOG_USEC", "20000");
+    let mut child =
+        crate::common::KillOnDrop(command.stdin(std::process::Stdio::null()).spawn().expect("weir starts"));
+    manager.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("set");
+    let next = || {
+        let mut buffer = [0; 100];
+        let length = manager.recv(&mut buffer).expect("a message");
+        text(&buffer[..length])
+    };
+    assert_eq!([next(), next(), next()], ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
+    // SAFETY: kill(2) has no memory effects; the child is not reaped yet, so the PID is its own.
+    assert_eq!(unsafe { libc::kill(child.0.id() as i32, libc::SIGTERM) }, 0);
+    while next() != "STOPPING=1" {}
+    assert!(child.0.wait().expect("it ends").success());
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::framing::{Framing, Mark};
 use crate::stamp::{Receipt, Stamp, StampWriter, utc_text};
+use crate::syslog::SyslogMessage;
 
 /// The form of a record in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub(crate) struct Record<'a> {
     pub(crate) sequence: u64,
     pub(crate) time: Receipt,
     pub(crate) mark: Option<Mark>,
+    /// The header of a message of syslog, whose text is in `bytes`.
+    pub(crate) syslog: Option<SyslogMessage<'a>>,
 }
 
 /// Formats records for the log, with one form and its fields.
@@ -78,6 +81,10 @@ pub(crate) struct Formatter {
 impl Formatter {
     pub(crate) fn new(format: Format, framing: Framing, fields: Fields) -> Self {
         Self { format, framing, fields, stamp: fields.stamp.map(StampWriter::new) }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == Format::Json
     }
 
     /// Returns whether whole records go to the log as they are received.
@@ -189,6 +196,8 @@ struct JsonRecord<'a> {
     pid: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<u32>,
+    #[serde(flatten)]
+    syslog: Option<SyslogMessage<'a>>,
     text: std::borrow::Cow<'a, str>,
     /// All bytes in hexadecimal, if they are no UTF-8: `text` then has replacement characters.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,6 +216,7 @@ fn write_json(record: &Record, out: &mut Vec<u8>) {
         sequence: record.sequence,
         pid: record.peer.map(|peer| peer.pid),
         uid: record.peer.map(|peer| peer.uid),
+        syslog: record.syslog,
         text,
         hex,
         mark: record.mark.map(Mark::word),
@@ -228,7 +238,8 @@ mod tests {
     ) -> String {
         let mut out = Vec::new();
         let peer = Some(Peer { pid: 71, uid: 1000 });
-        let record = Record { bytes, source: "web", peer, sequence: 3, time: Receipt::now(), mark };
+        let record =
+            Record { bytes, source: "web", peer, sequence: 3, time: Receipt::now(), mark, syslog: None };
         Formatter::new(format, framing, fields).write(&record, &mut out);
         String::from_utf8_lossy(&out).into_owned()
     }

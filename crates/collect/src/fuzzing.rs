@@ -8,6 +8,19 @@ pub fn state(text: &str) {
     let _positions = position::parse(text);
 }
 
+/// Parses a message of syslog, and makes a line of it.
+pub fn syslog(message: &[u8]) {
+    if let Some(parsed) = crate::syslog::parse(message) {
+        let line = parsed.line();
+        assert!(!line.contains(&b'\n') && parsed.text.len() <= message.len());
+    }
+}
+
+/// Parses a request of a client of the metrics.
+pub fn request(request: &[u8]) {
+    let _path = crate::metrics::path(request);
+}
+
 /// Divides bytes that arrive in two parts into records. Every byte is in exactly one step.
 pub fn records(bytes: &[u8], kind: u8, first_part: usize) {
     let framings = [

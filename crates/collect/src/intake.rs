@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use crate::backlog::Backlog;
 use crate::format::Peer;
 use crate::framing::Splitter;
 use crate::multiline::Joiner;
@@ -34,6 +35,8 @@ pub(crate) struct Intake {
     pub(crate) splitter: Splitter,
     pub(crate) joiner: Option<Joiner>,
     pub(crate) held: Vec<u8>,
+    /// Bytes behind the held ones, with `--overflow spill`.
+    pub(crate) backlog: Backlog,
     /// Of the held bytes: so many are whole records that wait for the sink ([`Overflow`] other than block).
     pub(crate) kept: usize,
     /// Dropped records that the log does not mention yet.
@@ -44,6 +47,10 @@ pub(crate) struct Intake {
     pub(crate) ended: bool,
     pub(crate) counts: IntakeCounts,
     pub(crate) last_input: Instant,
+    /// The records are messages of syslog.
+    pub(crate) is_syslog: bool,
+    /// The source gets acknowledgements.
+    pub(crate) acks: bool,
     /// For `--ack`: the number of records of this source at a number of records of the log.
     pub(crate) durable: VecDeque<(u64, u64)>,
 }
@@ -56,12 +63,15 @@ impl Intake {
             splitter: Splitter::new(options.framing, options.max_record_bytes, options.oversize),
             joiner: options.multiline.clone().map(|start| Joiner::new(start, options.max_record_bytes)),
             held: Vec::new(),
+            backlog: Backlog::default(),
             kept: 0,
             unreported: 0,
             first_sequence: 1,
             ended: false,
             counts: IntakeCounts::default(),
             last_input: Instant::now(),
+            is_syslog: false,
+            acks: false,
             durable: VecDeque::new(),
         }
     }
@@ -78,11 +88,11 @@ impl Intake {
 
     /// Returns whether bytes are held that are no record in the log.
     pub(crate) fn has_held(&self) -> bool {
-        !self.held.is_empty() || self.joiner.as_ref().is_some_and(Joiner::has_record) || self.unreported > 0
+        self.held_bytes() > 0 || self.joiner.as_ref().is_some_and(Joiner::has_record) || self.unreported > 0
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
-        self.held.len()
+        self.held.len() + usize::try_from(self.backlog.bytes()).unwrap_or(usize::MAX)
     }
 
     /// Returns how many records of this source are durable when the first `records` of the log are.

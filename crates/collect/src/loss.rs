@@ -14,6 +14,13 @@ pub fn loss_sentence(options: &LogOptions) -> String {
         Flush::None | Flush::Line => {
             "a kill of weir loses only what it is reading at that moment".to_string()
         }
+        Flush::Budget(budget) => {
+            let pause = |bytes| format_seconds(budget.pause_after(bytes).as_secs_f64());
+            let (least, most) = (pause(1), pause(options.buffer_bytes as u64));
+            return format!(
+                "the write budget delays records by {least} to {most}, less if the buffer of {buffer} is full; a kill of weir or a power cut loses at most the records of this delay and of one sync"
+            );
+        }
         Flush::Full => format!("a kill of weir loses at most {buffer} of records"),
         Flush::Within(bound) => {
             format!("a kill of weir loses at most the last {}", format_seconds(bound.as_secs_f64()))

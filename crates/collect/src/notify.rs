@@ -1,6 +1,7 @@
 //! Tells the service manager that weir is ready, or ends: sd_notify(3), which runit and s6 adapters understand too.
 
 use std::os::unix::ffi::OsStrExt as _;
+use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sendto, socket_with};
 
@@ -12,6 +13,36 @@ pub(crate) fn ready() {
 /// weir reads what is left, and ends.
 pub(crate) fn stopping() {
     send("STOPPING=1");
+}
+
+/// The service manager ends weir if it does not hear from it in time (WatchdogSec=).
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    interval: Duration,
+    next: Instant,
+}
+
+impl Watchdog {
+    /// Returns the watchdog that the service manager asks for with $WATCHDOG_USEC and $WATCHDOG_PID (sd_watchdog_enabled(3)).
+    pub(crate) fn from_environment() -> Option<Self> {
+        let value = |name| std::env::var(name).ok();
+        let other = value("WATCHDOG_PID").is_some_and(|pid| pid != std::process::id().to_string());
+        let limit = value("WATCHDOG_USEC")?.parse().ok().filter(|&limit| limit > 0 && !other)?;
+        // Half of the limit, as sd_watchdog_enabled(3) recommends.
+        Some(Self { interval: Duration::from_micros(limit) / 2, next: Instant::now() })
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.next
+    }
+
+    /// Tells the service manager that weir runs, if it is time to.
+    pub(crate) fn on_time(&mut self, now: Instant) {
+        if self.next <= now {
+            send("WATCHDOG=1");
+            self.next = now + self.interval;
+        }
+    }
 }
 
 /// Sends a state to the socket that $NOTIFY_SOCKET names. Nothing depends on it, so errors are ignored.

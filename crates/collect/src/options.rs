@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::backlog::SpillOptions;
 use crate::format::{Fields, Format};
 use crate::framing::{Framing, Oversize};
+use crate::metrics::MetricsTarget;
 use crate::sink::{RotationPolicy, TornTail};
 
 /// When received records are written to the log.
@@ -20,6 +22,58 @@ pub enum Flush {
     Full,
     /// When the oldest record is this old, or the buffer is full.
     Within(Duration),
+    /// As often as the device may be written, or when the buffer is full. Each write is followed by a sync.
+    Budget(WriteBudget),
+}
+
+/// How much may be written to the device in a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBudget {
+    /// The bytes of one interval.
+    pub bytes: u64,
+    /// The time in which so many bytes may be written.
+    pub interval: Duration,
+}
+
+/// The unit in which file systems write, and what a write and its sync cost beside its data: a block for the inode and one
+/// for the journal.
+const BLOCK: u64 = 4096;
+
+impl WriteBudget {
+    /// Returns what a write of `bytes` and its sync cost: whole blocks, and two more.
+    #[must_use]
+    pub fn cost(bytes: u64) -> u64 {
+        bytes.div_ceil(BLOCK).saturating_add(2).saturating_mul(BLOCK)
+    }
+
+    /// Returns the time between two writes if the first one has `bytes`.
+    #[must_use]
+    pub fn pause_after(&self, bytes: u64) -> Duration {
+        let share = Self::cost(bytes) as f64 / self.bytes.max(1) as f64;
+        Duration::try_from_secs_f64(self.interval.as_secs_f64() * share).unwrap_or(Duration::MAX)
+    }
+}
+
+impl FromStr for WriteBudget {
+    type Err = String;
+
+    /// Parses SIZE/s, SIZE/min, SIZE/h or SIZE/d.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is no budget: use a size and a time, such as 10MB/h or 1MB/d");
+        let (size, unit) = text.split_once('/').ok_or_else(wrong)?;
+        let seconds = match unit {
+            "s" => 1,
+            "min" => 60,
+            "h" => 3600,
+            "d" => 86_400,
+            _ => return Err(wrong()),
+        };
+        let size: weir_model::Size = size.parse().map_err(|_| wrong())?;
+        match size.0 {
+            0 => Err(wrong()),
+            bytes => Ok(Self { bytes, interval: Duration::from_secs(seconds) }),
+        }
+    }
 }
 
 /// When the log is synced, so that records survive a power cut.
@@ -45,6 +99,8 @@ pub enum Overflow {
     DropOldest,
     /// The new records are dropped and counted.
     DropNewest,
+    /// They go to a file, and into the log when it can be written again.
+    Spill,
 }
 
 /// Where records come from.
@@ -62,6 +118,10 @@ pub enum SourceSpec {
     Tcp(SocketAddr),
     /// UDP: each datagram is a record.
     Udp(SocketAddr),
+    /// A datagram socket for messages of syslog, such as /dev/log.
+    Syslog(PathBuf),
+    /// UDP: each datagram is a message of syslog.
+    SyslogUdp(SocketAddr),
     /// A FIFO, which is created if it does not exist.
     Fifo(PathBuf),
     /// Files that grow, by name or pattern.
@@ -84,8 +144,7 @@ impl FromStr for SourceSpec {
 
     /// Parses the address of `--listen`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let known =
-            "unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:HOST:PORT, udp:HOST:PORT or fifo:PATH";
+        let known = "unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:HOST:PORT, udp:HOST:PORT, syslog:PATH, syslog-udp:HOST:PORT or fifo:PATH";
         let (kind, value) =
             text.split_once(':').ok_or_else(|| format!("'{text}' is no address: use {known}"))?;
         if value.is_empty() {
@@ -95,6 +154,8 @@ impl FromStr for SourceSpec {
             "unix" => Ok(SourceSpec::UnixStream(value.into())),
             "unix-dgram" => Ok(SourceSpec::UnixDatagram(value.into())),
             "unix-seqpacket" => Ok(SourceSpec::UnixSeqpacket(value.into())),
+            "syslog" => Ok(SourceSpec::Syslog(value.into())),
+            "syslog-udp" => parse_address(value).map(SourceSpec::SyslogUdp),
             "fifo" => Ok(SourceSpec::Fifo(value.into())),
             "tcp" => parse_address(value).map(SourceSpec::Tcp),
             "udp" => parse_address(value).map(SourceSpec::Udp),
@@ -104,7 +165,7 @@ impl FromStr for SourceSpec {
 }
 
 /// Parses HOST:PORT, or PORT on the loopback interface.
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     use std::net::{Ipv4Addr, ToSocketAddrs};
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
@@ -149,6 +210,10 @@ pub struct LogOptions {
     pub overflow: Overflow,
     /// The memory for each source in bytes, while the log cannot be written.
     pub memory_bytes: usize,
+    /// The files of [`Overflow::Spill`].
+    pub spill: SpillOptions,
+    /// At most one file and one address.
+    pub metrics: Vec<MetricsTarget>,
     /// The most connections at a time.
     pub max_connections: usize,
     /// A source that sends nothing for so long gets its unfinished record written.
@@ -164,6 +229,19 @@ pub struct LogOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_budget_says_how_long_writes_wait() {
+        let budget: WriteBudget = "10MB/h".parse().expect("a budget");
+        assert_eq!(budget.interval, Duration::from_secs(3600));
+        // One block of records, and two of the file system.
+        let least = budget.pause_after(1).as_secs_f64();
+        assert!((least - 12_288.0 / budget.bytes as f64 * 3600.0).abs() < 1e-6, "{least}");
+        assert!(budget.pause_after(1 << 20) > budget.pause_after(4096));
+        for text in ["", "10MB", "10MB/y", "0/h", "x/h", "/h"] {
+            assert!(text.parse::<WriteBudget>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn addresses_are_parsed() {

@@ -54,45 +54,50 @@ impl ControlSocket {
         let mut sources = Some(sources);
         while let Ok(peer) = accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             if let Some(sources) = sources.take() {
-                document = serde_json::to_vec(&self.document(input, sources)).ok();
+                document = serde_json::to_vec(&document_of(Some(&self.log), input, sources)).ok();
             }
             // The buffer takes a whole document, so that the collector never waits for a peer.
             let _ = rustix::net::sockopt::set_socket_send_buffer_size(&peer, SEND_BUFFER);
             let _ = UnixStream::from(peer).write_all(document.as_deref().unwrap_or_default());
         }
     }
+}
 
-    fn document<'a>(&self, input: &StatusInput, sources: impl Iterator<Item = &'a Intake>) -> LogDocument {
-        let mut totals = input.ended;
-        let mut shown = Vec::new();
-        for intake in sources {
-            totals.add(intake.counts);
-            if shown.len() < SOURCES {
-                shown.push(LogSource {
-                    name: intake.name.as_str().into(),
-                    held_bytes: intake.held_bytes() as u64,
-                    counts: intake.counts.into(),
-                });
-            }
+/// Returns what the collector does now.
+pub(crate) fn document_of<'a>(
+    log: Option<&Path>,
+    input: &StatusInput,
+    sources: impl Iterator<Item = &'a Intake>,
+) -> LogDocument {
+    let mut totals = input.ended;
+    let mut shown = Vec::new();
+    for intake in sources {
+        totals.add(intake.counts);
+        if shown.len() < SOURCES {
+            shown.push(LogSource {
+                name: intake.name.as_str().into(),
+                held_bytes: intake.held_bytes() as u64,
+                counts: intake.counts.into(),
+            });
         }
-        let counts = input.sink.counts();
-        LogDocument {
-            schema: SCHEMA.into(),
-            log: Some(self.log.to_string_lossy().as_ref().into()),
-            pid: std::process::id(),
-            elapsed_s: input.elapsed.as_secs_f64(),
-            totals: totals.into(),
-            log_bytes: counts.bytes,
-            pending_bytes: input.sink.pending_bytes(),
-            syncs: counts.syncs,
-            last_sync_s: input.sink.last_sync().map(|at| at.elapsed().as_secs_f64()),
-            sync_error: input.sink.sync_error().map(String::from),
-            rotations: counts.rotations,
-            stalls: counts.stalls,
-            stalled: input.sink.is_stalled(),
-            connections: input.connections as u64,
-            sources: shown,
-        }
+    }
+    let counts = input.sink.counts();
+    LogDocument {
+        schema: SCHEMA.into(),
+        log: log.map(|log| log.to_string_lossy().as_ref().into()),
+        pid: std::process::id(),
+        elapsed_s: input.elapsed.as_secs_f64(),
+        totals: totals.into(),
+        log_bytes: counts.bytes,
+        pending_bytes: input.sink.pending_bytes(),
+        syncs: counts.syncs,
+        last_sync_s: input.sink.last_sync().map(|at| at.elapsed().as_secs_f64()),
+        sync_error: input.sink.sync_error().map(String::from),
+        rotations: counts.rotations,
+        stalls: counts.stalls,
+        stalled: input.sink.is_stalled(),
+        connections: input.connections as u64,
+        sources: shown,
     }
 }
 

@@ -57,7 +57,7 @@ pub struct Args {
     #[command(flatten)]
     output: OutputOptions,
 
-    /// A command whose standard output and standard error are collected. Its status becomes the status of weir
+    /// A command whose standard output and standard error are collected. Its status becomes the status of weir; of several commands, that of the first one that failed
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<std::ffi::OsString>,
 }
@@ -75,7 +75,8 @@ struct SourceOptions {
     #[arg(long)]
     stdin: bool,
 
-    /// Listen on unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:[HOST:]PORT, udp:[HOST:]PORT, or read fifo:PATH
+    /// Listen on unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:[HOST:]PORT, udp:[HOST:]PORT, syslog:PATH (such as
+    /// /dev/log) or syslog-udp:[HOST:]PORT, or read fifo:PATH
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
 
@@ -94,6 +95,10 @@ struct SourceOptions {
     /// Run this shell command at each interval of --every
     #[arg(long, value_name = "COMMAND", requires = "every")]
     exec: Vec<String>,
+
+    /// Run this shell command and collect its outputs, beside the command behind --; several are possible
+    #[arg(long, value_name = "COMMAND")]
+    run: Vec<String>,
 
     /// The interval of --read and --exec
     #[arg(long, value_name = "TIME", value_parser = parse_nonzero_duration)]
@@ -167,6 +172,10 @@ struct WriteOptions {
     #[arg(long, value_name = "WHEN", default_value = "line", value_parser = options::parse_flush)]
     flush: Flush,
 
+    /// Write and sync the log only as often as this allows, such as 10MB/h, to spare an SD card; records wait for it
+    #[arg(long, value_name = "SIZE/TIME", conflicts_with_all = ["flush", "sync", "ack"])]
+    write_budget: Option<weir_collect::WriteBudget>,
+
     /// When the log is synced: none, interval:TIME, bytes:SIZE, or record
     #[arg(long, value_name = "WHEN", default_value = "none", value_parser = options::parse_sync)]
     sync: SyncPolicy,
@@ -179,13 +188,25 @@ struct WriteOptions {
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = options::parse_buffer)]
     buffer: Size,
 
-    /// If the log cannot be written and the memory is full: block, drop-oldest or drop-newest
+    /// If the log cannot be written and the memory is full: block, spill (to a file), drop-oldest or drop-newest
     #[arg(long, value_name = "WORD", default_value = "block", value_parser = options::parse_overflow)]
     overflow: Overflow,
 
     /// The memory of each source for that
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_nonzero_size)]
     memory: Size,
+
+    /// The directory for the files of --overflow spill: not on the file system of the log
+    #[arg(long, value_name = "DIRECTORY", default_value = "/var/tmp")]
+    spill: PathBuf,
+
+    /// The most bytes of a source in such a file; a source with more waits
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_nonzero_size)]
+    spill_limit: Size,
+
+    /// Write metrics for Prometheus to FILE every 15 seconds, or answer HTTP on http:[HOST:]PORT; both are possible
+    #[arg(long, value_name = "FILE|ADDRESS")]
+    metrics: Vec<weir_collect::MetricsTarget>,
 
     /// A torn record at the end of an existing log: keep (a delimiter ends it) or cut (it moves to FILE.torn)
     #[arg(long, value_name = "WORD", value_parser = options::parse_torn)]

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use weir_collect::{
-    Compression, Fields, Flush, Format, Framing, LogOptions, Overflow, Oversize, Retention, RotationPolicy,
-    SourceSpec, Stamp, SyncPolicy, TornTail,
+    Compression, Fields, Flush, Format, Framing, LogOptions, MetricsTarget, Overflow, Oversize, Retention,
+    RotationPolicy, SourceSpec, SpillOptions, Stamp, SyncPolicy, TornTail,
 };
 use weir_model::Size;
 
@@ -79,6 +79,7 @@ pub fn parse_buffer(text: &str) -> Result<Size, String> {
 pub fn parse_overflow(text: &str) -> Result<Overflow, String> {
     let words = [
         ("block", Overflow::Block),
+        ("spill", Overflow::Spill),
         ("drop-oldest", Overflow::DropOldest),
         ("drop-newest", Overflow::DropNewest),
     ];
@@ -110,6 +111,9 @@ pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
     if output.is_none() && args.writing.sync != SyncPolicy::None {
         return Err("--sync needs a file: standard output cannot be synced".into());
     }
+    if output.is_none() && args.writing.write_budget.is_some() {
+        return Err("--write-budget needs a file: standard output has no device to spare".into());
+    }
     if args.writing.ack && args.writing.sync == SyncPolicy::None {
         return Err(
             "--ack needs --sync: it acknowledges durable records; add --sync record or --sync interval:1s"
@@ -135,7 +139,7 @@ pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
             sequence: args.records.sequence,
             mark: args.records.mark,
         },
-        flush: args.writing.flush,
+        flush: args.writing.write_budget.map_or(args.writing.flush, Flush::Budget),
         sync: args.writing.sync,
         buffer_bytes: usize::try_from(args.writing.buffer.0).unwrap_or(usize::MAX),
         rotation,
@@ -147,6 +151,8 @@ pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
         ack: args.writing.ack,
         overflow: args.writing.overflow,
         memory_bytes: usize::try_from(args.writing.memory.0).unwrap_or(usize::MAX),
+        spill: SpillOptions { directory: args.writing.spill.clone(), limit: args.writing.spill_limit.0 },
+        metrics: metrics(args)?,
         max_connections: args.sources.max_connections as usize,
         idle: args.sources.idle,
         socket_mode: args.sources.socket_mode,
@@ -155,7 +161,7 @@ pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
     })
 }
 
-/// A stamp, a source or a number makes raw records lines of text.
+/// A stamp, a source, a number or a message of syslog makes raw records lines of text.
 fn format(args: &Args) -> Result<Format, String> {
     let records = &args.records;
     let has_fields = records.stamp.is_some() || records.tag || records.sequence;
@@ -164,9 +170,20 @@ fn format(args: &Args) -> Result<Format, String> {
             Err("--format raw has no place for --stamp, --tag and --sequence: use text, csv or json".into())
         }
         Some(format) => Ok(format),
+        None if args.sources.listen.iter().any(|address| address.starts_with("syslog")) => Ok(Format::Text),
         None if has_fields => Ok(Format::Text),
         None => Ok(Format::Raw),
     }
+}
+
+/// One file and one address at most.
+fn metrics(args: &Args) -> Result<Vec<MetricsTarget>, String> {
+    let targets = &args.writing.metrics;
+    let files = targets.iter().filter(|target| matches!(target, MetricsTarget::File(_))).count();
+    if files > 1 || targets.len() - files > 1 {
+        return Err("--metrics: use one file and one address at most".into());
+    }
+    Ok(targets.clone())
 }
 
 fn multiline(args: &Args) -> Result<Option<regex::bytes::Regex>, String> {
@@ -218,9 +235,19 @@ fn sources(args: &Args) -> Result<Vec<SourceSpec>, String> {
         let name = given.name.clone().unwrap_or(own);
         sources.push(SourceSpec::Command { arguments: args.command.clone(), name });
     }
+    for (number, command) in given.run.iter().enumerate() {
+        let program = command.split_whitespace().next().unwrap_or("sh");
+        let own = PathBuf::from(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let arguments = ["/bin/sh", "-c", command].map(std::ffi::OsString::from).to_vec();
+        // Two commands of one program keep names of their own.
+        let is_taken =
+            given.run[..number].iter().any(|before| before.split_whitespace().next() == Some(program));
+        let name = if is_taken { format!("{own}.{}", number + 1) } else { own };
+        sources.push(SourceSpec::Command { arguments, name });
+    }
     if sources.is_empty() {
         if !stdin_is_given() {
-            return Err("no source: give --listen, --follow, --every, a command behind --, or --stdin for this terminal".into());
+            return Err("no source: give --listen, --follow, --every, --run, a command behind --, or --stdin for this terminal".into());
         }
         sources.push(SourceSpec::Stdin);
     }

@@ -21,7 +21,8 @@ impl Collector {
     /// Appends what is held as an unfinished record. Returns whether nothing is left.
     pub(crate) fn end_record(&mut self, intake: &mut Intake) -> bool {
         self.divide_held(intake);
-        if self.sink.is_stalled() {
+        self.replay(intake);
+        if self.sink.is_stalled() || !intake.backlog.is_empty() {
             return !intake.has_held();
         }
         let held = std::mem::take(&mut intake.held);

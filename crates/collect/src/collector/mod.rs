@@ -2,6 +2,7 @@
 
 mod ending;
 mod overflow;
+mod spill;
 
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use crate::intake::{CHUNK, Intake, IntakeCounts};
 use crate::options::{LogOptions, Overflow};
 use crate::sink::{LogSink, Stalled};
 use crate::stamp::Receipt;
+use crate::syslog;
 
 /// The log and the memory for reading, which all sources share.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub(crate) struct Collector {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     Bytes,
+    /// The read filled the buffer, so there is probably more.
+    Full,
     Nothing,
     End,
 }
@@ -57,6 +61,9 @@ impl Collector {
         intake: &mut Intake,
         read: impl FnOnce(&mut [u8]) -> rustix::io::Result<usize>,
     ) -> Received {
+        if intake.backlog.is_full() {
+            return Received::Nothing;
+        }
         let mut data = std::mem::take(&mut self.scratch);
         let held = intake.held.len();
         if data.len() < held + CHUNK {
@@ -68,7 +75,7 @@ impl Collector {
             Ok(count) => {
                 intake.counts.bytes += count as u64;
                 self.accept(intake, &mut data, held + count);
-                Received::Bytes
+                if count == CHUNK { Received::Full } else { Received::Bytes }
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Received::Nothing,
             Err(errno) => {
@@ -88,6 +95,9 @@ impl Collector {
     /// Divides the first `length` bytes of `data`, and holds the rest.
     fn accept(&mut self, intake: &mut Intake, data: &mut Vec<u8>, length: usize) {
         intake.last_input = Instant::now();
+        if self.spills(intake) {
+            return self.spill(intake, &data[intake.held.len()..length]);
+        }
         let mut length = length;
         if self.sink.is_stalled() && self.options.overflow != Overflow::Block {
             length = self.keep_within_memory(intake, data, length);
@@ -107,6 +117,7 @@ impl Collector {
         }
         intake.kept = 0;
         self.divide_held(intake);
+        self.replay(intake);
         if !self.sink.is_stalled() {
             self.report_dropped(intake);
         }
@@ -184,8 +195,20 @@ impl Collector {
         bytes: &[u8],
         mark: Option<Mark>,
     ) -> Result<(), Stalled> {
+        let syslog =
+            if intake.is_syslog && !self.formatter.passes_bytes() { syslog::parse(bytes) } else { None };
+        let line;
+        let bytes = match &syslog {
+            None => bytes,
+            Some(message) if self.formatter.is_json() => message.text,
+            Some(message) => {
+                line = message.line();
+                &line
+            }
+        };
         let record = Record {
             bytes,
+            syslog,
             source: &intake.name,
             peer: intake.peer,
             sequence: intake.first_sequence + intake.counts.records,
@@ -215,7 +238,7 @@ impl Collector {
             Some(Mark::Split) => intake.counts.split += 1,
             Some(Mark::Cut) => intake.counts.cut += 1,
         }
-        if self.options.ack {
+        if intake.acks {
             let log = self.sink.counts().records;
             match intake.durable.back_mut() {
                 Some(last) if last.0 == log => last.1 = intake.counts.records,

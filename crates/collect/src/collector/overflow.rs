@@ -62,6 +62,7 @@ impl Collector {
             sequence: 0,
             time: self.time,
             mark: None,
+            syslog: None,
         };
         self.line.clear();
         self.formatter.write(&record, &mut self.line);

@@ -1,5 +1,7 @@
 //! The event loop: waits for sources, signals and syncs, and ends in order.
 
+mod ending;
+mod metrics;
 mod sources;
 
 use std::mem::MaybeUninit;
@@ -16,18 +18,21 @@ use slab::Slab;
 use crate::collector::Collector;
 use crate::error::{Error, io_error};
 use crate::intake::IntakeCounts;
-use crate::options::{Flush, LogOptions, Overflow, SyncPolicy};
+use crate::metrics::{MetricsFile, MetricsServer};
+use crate::notify::Watchdog;
+use crate::options::{Flush, LogOptions, Overflow};
 use crate::sink::{LogSink, SinkOptions};
 use crate::source::{self, Source, SourceProgress};
 use crate::stamp::Receipt;
-use crate::status::{ControlSocket, StatusInput};
+use crate::status::ControlSocket;
 use crate::summary::LogSummary;
 
-/// The numbers of events that are no source in the outer set.
+/// The numbers of events that are no source. The numbers of sources follow.
 const SIGNALS: u64 = 0;
 const SYNCED: u64 = 1;
-const SOURCES: u64 = 2;
-const CONTROL: u64 = 3;
+const CONTROL: u64 = 2;
+const METRICS: u64 = 3;
+const SOURCES: u64 = 4;
 
 /// The most events that one wait returns.
 const EVENTS: usize = 512;
@@ -35,7 +40,7 @@ const EVENTS: usize = 512;
 /// A source in the loop.
 struct Entry {
     source: Box<dyn Source>,
-    /// The source's descriptor is in the inner set.
+    /// The source's descriptor is in the set.
     polled: bool,
 }
 
@@ -45,13 +50,17 @@ pub struct Engine {
     sources: Slab<Entry>,
     /// The sources that are no connections.
     others: Vec<usize>,
-    /// Signals, syncs, the control socket, and the inner set.
-    outer: OwnedFd,
-    /// The descriptors of the sources. It is not polled while the log cannot be written.
-    inner: OwnedFd,
-    inner_polled: bool,
+    /// Signals, syncs, the control socket: all that is polled while the log cannot be written.
+    urgent: OwnedFd,
+    /// The same and the descriptors of the sources. One set costs one call a turn; a set within a set costs two.
+    all: OwnedFd,
+    /// The numbers of the events of a turn, kept for its memory.
+    events: Vec<u64>,
     signals: [(i32, UnixStream); 3],
     control: Option<ControlSocket>,
+    watchdog: Option<Watchdog>,
+    metrics_file: Option<MetricsFile>,
+    metrics_server: Option<MetricsServer>,
     connections: usize,
     started: Instant,
     ending: Option<Instant>,
@@ -66,7 +75,7 @@ impl Engine {
         raise_file_limit();
         let sink = LogSink::open(SinkOptions::of(&options))?;
         let epoll = || epoll::create(CreateFlags::CLOEXEC).map_err(|errno| epoll_error("create", errno));
-        let (outer, inner) = (epoll()?, epoll()?);
+        let (urgent, all) = (epoll()?, epoll()?);
         let signals = [signal_pipe(SIGHUP)?, signal_pipe(SIGTERM)?, signal_pipe(SIGINT)?];
         let specs = options.sources.clone();
         let control = options.output.as_deref().and_then(ControlSocket::open);
@@ -75,16 +84,20 @@ impl Engine {
             collector,
             sources: Slab::new(),
             others: Vec::new(),
-            outer,
-            inner,
-            inner_polled: true,
+            urgent,
+            all,
+            events: Vec::with_capacity(EVENTS),
             signals,
             control,
+            watchdog: Watchdog::from_environment(),
+            metrics_file: None,
+            metrics_server: None,
             connections: 0,
             started: Instant::now(),
             ending: None,
         };
-        engine.watch_outer()?;
+        engine.open_metrics()?;
+        engine.watch_urgent()?;
         for spec in &specs {
             for source in source::open(spec, &engine.collector.options)? {
                 engine.add(source)?;
@@ -93,19 +106,23 @@ impl Engine {
         Ok(engine)
     }
 
-    fn watch_outer(&self) -> Result<(), Error> {
+    fn watch_urgent(&self) -> Result<(), Error> {
         let add = |fd: rustix::fd::BorrowedFd, number| {
-            epoll::add(&self.outer, fd, EventData::new_u64(number), EventFlags::IN)
-                .map_err(|errno| epoll_error("add to", errno))
+            [&self.urgent, &self.all].into_iter().try_for_each(|set| {
+                epoll::add(set, fd, EventData::new_u64(number), EventFlags::IN)
+                    .map_err(|errno| epoll_error("add to", errno))
+            })
         };
         for (_, pipe) in &self.signals {
             add(pipe.as_fd(), SIGNALS)?;
         }
-        add(self.collector.sink.sync_event().as_fd(), SYNCED)?;
         if let Some(control) = &self.control {
             add(control.as_fd(), CONTROL)?;
         }
-        add(self.inner.as_fd(), SOURCES)
+        if let Some(server) = &self.metrics_server {
+            add(server.as_fd(), METRICS)?;
+        }
+        add(self.collector.sink.sync_event().as_fd(), SYNCED)
     }
 
     /// Returns the messages for the user so far.
@@ -121,6 +138,7 @@ impl Engine {
     /// The log could not be written at the end, or a sync failed.
     pub fn run(mut self, report: &mut dyn FnMut(&str)) -> (LogSummary, Result<(), Error>) {
         crate::notify::ready();
+        crate::resident::release_code();
         let result = loop {
             for message in self.take_messages() {
                 report(&message);
@@ -142,14 +160,7 @@ impl Engine {
 
     /// One turn of the loop: waits, reads each ready source once, and ends the batch.
     fn turn(&mut self) -> Result<(), Error> {
-        self.set_inner_polled()?;
-        let mut buffer = [MaybeUninit::<epoll::Event>::uninit(); 16];
-        let timeout = self.timeout();
-        let events: Vec<u64> = match epoll::wait(&self.outer, &mut buffer, timeout.as_ref()) {
-            Ok((events, _)) => events.iter().map(|event| event.data.u64()).collect(),
-            Err(Errno::INTR) => Vec::new(),
-            Err(errno) => return Err(epoll_error("wait for", errno)),
-        };
+        let mut events = self.wait()?;
         let stalled = self.collector.sink.is_stalled();
         self.collector.time = Receipt::now();
         for event in &events {
@@ -157,12 +168,15 @@ impl Engine {
                 SIGNALS => self.on_signals(),
                 SYNCED => self.on_synced(),
                 CONTROL => self.on_control(),
+                METRICS => self.on_metrics(),
                 _ => {}
             }
         }
-        if events.contains(&SOURCES) {
-            self.read_ready()?;
+        let quiet = events.is_empty();
+        for number in events.drain(..).filter(|&event| event >= SOURCES) {
+            self.read((number - SOURCES) as usize)?;
         }
+        self.events = events;
         self.read_always_ready()?;
         let now = Instant::now();
         self.on_time(now)?;
@@ -172,30 +186,28 @@ impl Engine {
             self.collector.sink.end_batch(now);
         }
         let waits = self.others.iter().any(|&number| self.sources[number].source.delays_end());
-        if self.ending.is_some() && events.is_empty() && !waits {
+        if self.ending.is_some() && quiet && !waits {
             self.finish_all();
         }
         Ok(())
     }
 
+    /// Waits for events, and returns their numbers.
+    fn wait(&mut self) -> Result<Vec<u64>, Error> {
+        let set = if self.reads_sources() { &self.all } else { &self.urgent };
+        let mut buffer = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
+        let mut numbers = std::mem::take(&mut self.events);
+        match epoll::wait(set, &mut buffer, self.timeout().as_ref()) {
+            Ok((events, _)) => numbers.extend(events.iter().map(|event| event.data.u64())),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(epoll_error("wait for", errno)),
+        }
+        Ok(numbers)
+    }
+
     /// While the log cannot be written, sources are not read, unless their records may be dropped.
     fn reads_sources(&self) -> bool {
         !self.collector.sink.is_stalled() || self.collector.options.overflow != Overflow::Block
-    }
-
-    fn set_inner_polled(&mut self) -> Result<(), Error> {
-        let wanted = self.reads_sources();
-        if wanted == self.inner_polled {
-            return Ok(());
-        }
-        self.inner_polled = wanted;
-        let data = EventData::new_u64(SOURCES);
-        let changed = if wanted {
-            epoll::add(&self.outer, &self.inner, data, EventFlags::IN)
-        } else {
-            epoll::delete(&self.outer, &self.inner)
-        };
-        changed.map_err(|errno| epoll_error("change", errno))
     }
 
     fn timeout(&self) -> Option<Timespec> {
@@ -210,7 +222,14 @@ impl Engine {
             let deadlines = timed.filter_map(|number| self.sources[number].source.deadline(options));
             let deadlines = deadlines.chain(self.collector.sink.deadline());
             let ending = self.ending.map(|end| end.min(now + QUIET));
-            deadlines.chain(ending).min().map(|at| at.saturating_duration_since(now))
+            let watchdog = self.watchdog.as_ref().map(Watchdog::deadline);
+            let metrics = self.metrics_file.as_ref().map(MetricsFile::deadline);
+            deadlines
+                .chain(ending)
+                .chain(watchdog)
+                .chain(metrics)
+                .min()
+                .map(|at| at.saturating_duration_since(now))
         };
         wait.map(|wait| Timespec {
             tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
@@ -220,6 +239,12 @@ impl Engine {
 
     fn on_time(&mut self, now: Instant) -> Result<(), Error> {
         self.collector.sink.on_time(now);
+        if let Some(watchdog) = &mut self.watchdog {
+            watchdog.on_time(now);
+        }
+        if self.metrics_file.as_ref().is_some_and(|file| file.deadline() <= now) {
+            self.write_metrics(now);
+        }
         if !self.reads_sources() {
             return Ok(());
         }
@@ -260,14 +285,7 @@ impl Engine {
 
     fn on_control(&mut self) {
         let Some(control) = &self.control else { return };
-        let sources = self.sources.iter().filter_map(|(_, entry)| entry.source.intake());
-        let input = StatusInput {
-            sink: &self.collector.sink,
-            ended: self.collector.ended,
-            connections: self.connections,
-            elapsed: self.started.elapsed(),
-        };
-        control.answer(&input, sources);
+        control.answer(&self.status_input(), self.intakes());
     }
 
     fn on_signals(&mut self) {
@@ -282,56 +300,6 @@ impl Engine {
                 (true, _) => self.begin_end(),
             }
         }
-    }
-
-    /// The collector ends: what was sent is read for as long as it comes without a pause.
-    fn begin_end(&mut self) {
-        if self.ending.is_some() {
-            return;
-        }
-        crate::notify::stopping();
-        self.ending = Some(Instant::now() + self.collector.options.drain);
-        for (_, entry) in &mut self.sources {
-            entry.source.begin_end();
-        }
-    }
-
-    /// No source had anything more: ends them.
-    fn finish_all(&mut self) {
-        let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
-        for number in numbers {
-            if self.sources[number].source.finish(&mut self.collector) == SourceProgress::Ended {
-                self.remove(number);
-            }
-        }
-    }
-
-    fn close(
-        mut self,
-        report: &mut dyn FnMut(&str),
-        result: Result<(), Error>,
-    ) -> (LogSummary, Result<(), Error>) {
-        self.finish_all();
-        let mut totals = self.collector.ended;
-        let mut left = 0;
-        for (_, entry) in &self.sources {
-            if let Some(intake) = entry.source.intake() {
-                totals.add(intake.counts);
-                left += intake.held_bytes() as u64;
-            }
-        }
-        let acks = self.collector.options.ack && self.collector.options.sync != SyncPolicy::None;
-        if acks && self.collector.sink.sync_now() {
-            self.acknowledge(self.collector.sink.counts().records);
-        }
-        let closed = self.collector.sink.close();
-        for message in self.collector.messages.iter().chain(&closed.messages) {
-            report(message);
-        }
-        let summary = LogSummary::new(&closed, totals, self.started.elapsed(), self.collector.command_status);
-        let lost =
-            (left > 0).then(|| Err(Error::text(format!("{left} bytes of the sources are not in the log"))));
-        (summary, result.and(closed.result).and(lost.unwrap_or(Ok(()))))
     }
 }
 
@@ -350,12 +318,13 @@ impl SinkOptions {
             // Records that do not wait need no large buffer: the stream writes larger pieces without a copy.
             buffer_bytes: match options.flush {
                 Flush::None | Flush::Line => options.buffer_bytes.min(GATHER),
-                Flush::Full | Flush::Within(_) => options.buffer_bytes,
+                Flush::Full | Flush::Within(_) | Flush::Budget(_) => options.buffer_bytes,
             },
             rotation: options.rotation,
             framing: crate::format::Formatter::new(options.format, options.framing, options.fields)
                 .log_framing(),
             torn: options.torn,
+            ack: options.ack,
         }
     }
 }

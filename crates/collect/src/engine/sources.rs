@@ -1,12 +1,8 @@
 //! The sources in the event loop: polled, read once each turn, removed at their end.
 
-use std::mem::MaybeUninit;
-
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::fs::Timespec;
-use rustix::io::Errno;
 
-use super::{EVENTS, Engine, Entry, epoll_error};
+use super::{Engine, Entry, SOURCES, epoll_error};
 use crate::error::Error;
 use crate::source::{Source, SourceProgress};
 
@@ -21,29 +17,18 @@ impl Engine {
         self.set_polled(number)
     }
 
-    /// Adds the descriptor of a source to the inner set, or removes it, as the source wants.
+    /// Adds the descriptor of a source to the set, or removes it, as the source wants.
     fn set_polled(&mut self, number: usize) -> Result<(), Error> {
         let entry = &mut self.sources[number];
         let wanted = entry.source.wants_poll();
         let Some(fd) = entry.source.poll_fd().filter(|_| wanted != entry.polled) else { return Ok(()) };
         let changed = match wanted {
-            true => epoll::add(&self.inner, fd, EventData::new_u64(number as u64), EventFlags::IN),
-            false => epoll::delete(&self.inner, fd),
+            true => epoll::add(&self.all, fd, EventData::new_u64(SOURCES + number as u64), EventFlags::IN),
+            false => epoll::delete(&self.all, fd),
         };
         changed.map_err(|errno| epoll_error("change", errno))?;
         entry.polled = wanted;
         Ok(())
-    }
-
-    pub(super) fn read_ready(&mut self) -> Result<(), Error> {
-        let mut buffer = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
-        let events: Vec<usize> =
-            match epoll::wait(&self.inner, &mut buffer, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-                Ok((events, _)) => events.iter().map(|event| event.data.u64() as usize).collect(),
-                Err(Errno::INTR) => return Ok(()),
-                Err(errno) => return Err(epoll_error("wait for", errno)),
-            };
-        events.into_iter().try_for_each(|number| self.read(number))
     }
 
     pub(super) fn read_always_ready(&mut self) -> Result<(), Error> {
@@ -94,7 +79,7 @@ impl Engine {
         let entry = self.sources.remove(number);
         // Another descriptor can have the same open file, and would keep it in the set.
         if let Some(fd) = entry.source.poll_fd().filter(|_| entry.polled) {
-            let _ = epoll::delete(&self.inner, fd);
+            let _ = epoll::delete(&self.all, fd);
         }
         match entry.source.is_connection() {
             true => self.connections -= 1,

@@ -5,12 +5,17 @@ use std::time::Instant;
 use rustix::fd::OwnedFd;
 
 use super::{LogSink, SyncDone};
-use crate::options::SyncPolicy;
+use crate::options::{Flush, SyncPolicy};
 
 impl LogSink {
     pub(super) fn schedule_sync(&mut self, now: Instant) {
         match self.options.sync {
-            SyncPolicy::None => {}
+            SyncPolicy::None => {
+                let written = self.unsynced > 0 && self.pending_bytes() == 0;
+                if self.has_budget() && written && !self.syncer.is_busy() {
+                    self.sync_at = Some(now);
+                }
+            }
             SyncPolicy::Interval(interval) => {
                 if self.unsynced > 0 && self.sync_at.is_none() {
                     self.sync_at = Some(now + interval);
@@ -22,11 +27,20 @@ impl LogSink {
                 }
             }
             SyncPolicy::Record => {
-                if self.unsynced > 0 {
-                    self.request_sync();
+                self.sync_at = None;
+                if self.unsynced > 0 && !self.syncer.is_busy() {
+                    let hold = self.options.ack.then(|| self.group.holds(now, self.counts.records)).flatten();
+                    match hold {
+                        Some(until) => self.sync_at = Some(until),
+                        None => self.request_sync(),
+                    }
                 }
             }
         }
+    }
+
+    pub(super) fn has_budget(&self) -> bool {
+        matches!(self.options.flush, Flush::Budget(_))
     }
 
     /// Requests a sync of all that was accepted. While a sync runs, the next one gathers (group commit).
@@ -34,14 +48,18 @@ impl LogSink {
         if self.syncer.is_busy() || self.sync_failed.is_some() {
             return;
         }
-        self.flush();
+        // A budget counts each write, so a sync must not begin one.
+        if !self.has_budget() {
+            self.flush();
+        }
         if self.stall.is_none()
             && let Some(fd) = self.file.sync_fd()
         {
-            self.unsynced = 0;
+            self.unsynced = if self.has_budget() { self.pending_bytes() } else { 0 };
             self.counts.syncs += 1;
             let mut files = std::mem::take(&mut self.rotated);
             files.push(fd);
+            self.group.begin(Instant::now());
             self.syncer.request(files, self.counts.records);
         }
     }
@@ -73,6 +91,7 @@ impl LogSink {
         match &done.result {
             Ok(()) => {
                 self.last_sync = Some(now);
+                self.group.end(now, done.records, self.counts.records);
                 self.durable_records = done.records;
             }
             Err(error) => {

@@ -24,6 +24,7 @@ pub(super) struct LogFile {
     path: Option<PathBuf>,
     name: String,
     identity: (u64, u64),
+    is_terminal: bool,
     bytes: u64,
     since: Instant,
 }
@@ -67,6 +68,7 @@ impl LogFile {
         let failed = |error: &io::Error| Error::call("open", &name, error, "choose another file");
         let stat = fstat(&fd).map_err(|errno| failed(&io_error(errno)))?;
         let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
+        let is_terminal = rustix::termios::isatty(&fd);
         let fd = Arc::new(fd);
         let sync_fd = is_file.then(|| Arc::clone(&fd));
         let own = fd.try_clone().map_err(|error| failed(&error))?;
@@ -83,6 +85,7 @@ impl LogFile {
             path,
             name,
             identity: (stat.st_dev, stat.st_ino),
+            is_terminal,
             bytes: if is_file { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 },
             since: Instant::now(),
         })
@@ -90,6 +93,10 @@ impl LogFile {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.is_terminal
     }
 
     /// Returns how many bytes the buffer takes. More bytes are written at once, behind the pending ones.

@@ -4,12 +4,14 @@
 //! tries again at growing intervals. Nothing is written twice: the stream knows what the kernel has accepted.
 
 mod durability;
+mod group_commit;
 mod log_file;
 mod log_name;
 mod new_file;
 mod rotation;
 mod syncer;
 mod tail;
+mod terminal;
 
 use std::io;
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ pub(crate) use syncer::SyncDone;
 use crate::error::Error;
 use crate::framing::Framing;
 use crate::options::{Flush, SyncPolicy};
+use group_commit::GroupCommit;
 use log_file::LogFile;
 use rotation::Rotator;
 use syncer::Syncer;
@@ -41,6 +44,8 @@ pub(crate) struct SinkOptions {
     pub(crate) rotation: RotationPolicy,
     pub(crate) framing: Framing,
     pub(crate) torn: TornTail,
+    /// Senders wait for syncs.
+    pub(crate) ack: bool,
 }
 
 /// Why the sink accepts no records at the moment.
@@ -78,7 +83,12 @@ pub(crate) struct LogSink {
     stall: Option<Stall>,
     /// When the pending bytes have to be written ([`Flush::Within`]).
     flush_at: Option<Instant>,
+    /// The last write, from which [`Flush::Budget`] counts.
+    budget_from: Instant,
+    /// The user knows that the sources send more than the budget.
+    reported_budget: bool,
     syncer: Syncer,
+    group: GroupCommit,
     sync_at: Option<Instant>,
     /// Bytes since the last request to sync.
     unsynced: u64,
@@ -115,7 +125,10 @@ impl LogSink {
             open_record,
             stall: None,
             flush_at: None,
+            budget_from: Instant::now(),
+            reported_budget: false,
             syncer: Syncer::start()?,
+            group: GroupCommit::default(),
             sync_at: None,
             unsynced: 0,
             rotated: Vec::new(),
@@ -167,17 +180,27 @@ impl LogSink {
         }
     }
 
-    /// Accepts whole records, all or none of them.
+    /// Accepts whole records, all or none of them. A terminal gets no bytes that it would obey.
     pub(crate) fn append(&mut self, bytes: &[u8], records: usize) -> Result<(), Stalled> {
         if self.stall.is_some() {
             return Err(Stalled);
         }
+        if self.file.is_terminal() {
+            return self.append_bytes(&terminal::escaped(bytes, self.options.framing), records);
+        }
+        self.append_bytes(bytes, records)
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8], records: usize) -> Result<(), Stalled> {
         let delimiter = match self.options.framing {
             Framing::Delimiter(delimiter) if self.open_record => Some(delimiter),
             _ => None,
         };
         let length = bytes.len() + usize::from(delimiter.is_some());
         self.rotate_before(length);
+        if self.has_budget() && self.file.pending() + length > self.options.buffer_bytes {
+            self.exceed_budget(length);
+        }
         if self.options.flush == Flush::None || self.file.room() < length {
             self.flush();
             if self.stall.is_some() {
@@ -219,6 +242,11 @@ impl LogSink {
         match self.options.flush {
             Flush::None | Flush::Line => self.flush(),
             Flush::Full => {}
+            Flush::Budget(budget) => {
+                if self.pending_bytes() > 0 {
+                    self.flush_at = Some(self.budget_from + budget.pause_after(self.pending_bytes()));
+                }
+            }
             Flush::Within(bound) => {
                 if self.pending_bytes() > 0 && self.flush_at.is_none() {
                     self.flush_at = Some(now + bound);
@@ -234,6 +262,9 @@ impl LogSink {
         if self.pending_bytes() == 0 {
             return;
         }
+        if let Flush::Budget(_) = self.options.flush {
+            self.budget_from = Instant::now();
+        }
         self.check_path(false);
         match self.write_all_pending() {
             Ok(()) => {
@@ -242,6 +273,21 @@ impl LogSink {
                 }
             }
             Err(error) => self.set_stall(&error),
+        }
+    }
+
+    /// The buffer has no room for `length` bytes, so it is written at once. Says so, if the budget does not allow it yet.
+    fn exceed_budget(&mut self, length: usize) {
+        let Flush::Budget(budget) = self.options.flush else { return };
+        let now = Instant::now();
+        let early = now < self.budget_from + budget.pause_after(self.pending_bytes() + length as u64);
+        self.budget_from = now;
+        if early && !std::mem::replace(&mut self.reported_budget, true) {
+            self.messages.push(
+                "the sources send more than --write-budget allows: the buffer is full, so weir writes more than \
+                 that; raise the budget"
+                    .into(),
+            );
         }
     }
 
@@ -268,8 +314,10 @@ impl LogSink {
                 self.counts.stalls += 1;
                 let advice = advice_for(error);
                 self.messages.push(format!(
-                    "write {}: {}: the sources are not read until it works again, {} bytes are kept in memory; {advice}",
-                    self.file.name(), weir_sys::errno_text(error), self.pending_bytes(),
+                    "write {}: {}: {} bytes are kept in memory, and weir tries again; {advice}",
+                    self.file.name(),
+                    weir_sys::errno_text(error),
+                    self.pending_bytes(),
                 ));
                 RETRY.0
             }
@@ -311,7 +359,8 @@ impl LogSink {
         let result = self.write_all_pending();
         let pending_bytes = self.pending_bytes();
         let mut result = result.map_err(|error| Error::write(self.file.name(), &error, pending_bytes));
-        if result.is_ok() && self.options.sync != SyncPolicy::None && self.sync_failed.is_none() {
+        let syncs = self.options.sync != SyncPolicy::None || matches!(self.options.flush, Flush::Budget(_));
+        if result.is_ok() && syncs && self.sync_failed.is_none() {
             self.counts.syncs += 1;
             result = self.file.sync();
         }

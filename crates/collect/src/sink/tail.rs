@@ -149,6 +149,7 @@ mod tests {
             rotation: Default::default(),
             framing,
             torn,
+            ack: false,
         };
         let file = File::options().read(true).append(true).open(&path).expect("opened");
         let mut messages = Vec::new();

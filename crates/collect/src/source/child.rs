@@ -22,7 +22,7 @@ struct RunningCommand {
     sets_status: bool,
 }
 
-/// Starts a command, whose status becomes that of the collector.
+/// Starts a command, whose status becomes that of the collector; of several commands, that of the first one that failed.
 pub(super) fn start(
     arguments: &[OsString],
     name: &str,
@@ -75,7 +75,9 @@ impl Source for RunningCommand {
             Ok(Some(status)) => {
                 if self.sets_status {
                     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-                    collector.command_status = Some(code);
+                    // Of several commands, the first one that failed.
+                    collector.command_status =
+                        collector.command_status.filter(|&status| status != 0).or(Some(code));
                 }
                 SourceProgress::Ended
             }

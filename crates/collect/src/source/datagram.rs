@@ -8,6 +8,7 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
+use super::ack::AckSender;
 use super::listener::base_name;
 use super::socket_path::{OwnName, bind_socket};
 use super::{Source, SourceProgress};
@@ -26,6 +27,7 @@ pub(super) struct PacketSource {
     /// A message that the log did not take yet, and its mark.
     held: Option<(Vec<u8>, Option<Mark>, Option<Peer>)>,
     is_connection: bool,
+    acks: AckSender,
     ended: bool,
     /// The kernel's count of dropped datagrams at the last message.
     kernel_drops: Option<u32>,
@@ -38,16 +40,22 @@ const MESSAGES: usize = 256;
 /// The receive buffer that a UDP socket asks for; the kernel caps it (net.core.rmem_max).
 const UDP_BUFFER: usize = 8 << 20;
 
-pub(super) fn unix(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
+pub(super) fn unix(path: &Path, options: &LogOptions, is_syslog: bool) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::DGRAM, options.socket_mode)?;
     let failed = |errno| {
         Error::call("setsockopt", &path.display().to_string(), &io_error(errno), "use another kind of socket")
     };
     sockopt::set_socket_passcred(&socket, true).map_err(failed)?;
-    Ok(Box::new(PacketSource::new(socket, base_name(path), None, Some(name), options)))
+    let mut source = PacketSource::new(socket, base_name(path), None, Some(name), options);
+    source.intake.is_syslog = is_syslog;
+    Ok(Box::new(source))
 }
 
-pub(super) fn udp(address: SocketAddr, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
+pub(super) fn udp(
+    address: SocketAddr,
+    options: &LogOptions,
+    is_syslog: bool,
+) -> Result<Box<dyn Source>, Error> {
     let name = format!("udp:{address}");
     let failed = |errno| Error::call("bind", &name, &io_error(errno), "choose another port or address");
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -57,7 +65,9 @@ pub(super) fn udp(address: SocketAddr, options: &LogOptions) -> Result<Box<dyn S
     weir_sys::datagram::report_drops(socket.as_fd())
         .map_err(|error| Error::call("setsockopt", &name, &error, "use another kind of socket"))?;
     bind(&socket, &address).map_err(failed)?;
-    Ok(Box::new(PacketSource::new(socket, name, None, None, options)))
+    let mut source = PacketSource::new(socket, name, None, None, options);
+    source.intake.is_syslog = is_syslog;
+    Ok(Box::new(source))
 }
 
 impl PacketSource {
@@ -75,6 +85,7 @@ impl PacketSource {
             buffer: vec![0; options.max_record_bytes.min(1 << 20) + 1],
             held: None,
             is_connection: false,
+            acks: AckSender::default(),
             ended: false,
             kernel_drops: None,
             _name: own_name,
@@ -88,7 +99,9 @@ impl PacketSource {
         peer: Option<Peer>,
         options: &LogOptions,
     ) -> Box<dyn Source> {
-        Box::new(Self { is_connection: true, ..Self::new(fd, name, peer, None, options) })
+        let mut source = Self { is_connection: true, ..Self::new(fd, name, peer, None, options) };
+        source.intake.acks = options.ack;
+        Box::new(source)
     }
 
     fn receive_one(&mut self, collector: &mut Collector) -> Result<bool, Errno> {
@@ -111,9 +124,9 @@ impl PacketSource {
         if peer.is_some() {
             self.intake.set_peer(peer);
         }
-        if collector.put_record(&mut self.intake, bytes, mark).is_err() {
+        if collector.put_message(&mut self.intake, bytes, mark).is_err() {
             match collector.options.overflow {
-                Overflow::Block => self.held = Some((bytes.to_vec(), mark, peer)),
+                Overflow::Block | Overflow::Spill => self.held = Some((bytes.to_vec(), mark, peer)),
                 // A datagram is small and comes alone: there is no older one in memory to drop instead.
                 Overflow::DropOldest | Overflow::DropNewest => self.intake.drop_one(),
             }
@@ -139,7 +152,7 @@ impl Source for PacketSource {
     }
 
     fn wants_poll(&self) -> bool {
-        !self.ended
+        !self.ended && !self.intake.backlog.is_full()
     }
 
     fn is_connection(&self) -> bool {
@@ -148,7 +161,7 @@ impl Source for PacketSource {
 
     fn read(&mut self, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
         for _ in 0..MESSAGES {
-            if self.held.is_some() {
+            if self.held.is_some() || self.intake.backlog.is_full() {
                 break;
             }
             match self.receive_one(collector) {
@@ -177,13 +190,26 @@ impl Source for PacketSource {
                 self.held = Some((bytes, mark, peer));
             }
         }
+        collector.replay_messages(&mut self.intake);
         collector.report_dropped(&mut self.intake);
-        if self.ended && self.held.is_none() { SourceProgress::Ended } else { SourceProgress::Open }
+        let is_over = self.ended
+            && self.held.is_none()
+            && self.intake.held_bytes() == 0
+            && !self.intake.has_unacknowledged();
+        if is_over { SourceProgress::Ended } else { SourceProgress::Open }
     }
 
     fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
         self.ended = true;
         self.resume(collector)
+    }
+
+    fn save_backlog(&mut self, collector: &mut Collector) {
+        collector.save_backlog(&mut self.intake, true);
+    }
+
+    fn on_synced(&mut self, records: u64) {
+        self.acks.send(&self.socket, self.intake.acknowledge(records));
     }
 
     fn intake(&self) -> Option<&Intake> {

@@ -88,6 +88,10 @@ impl Source for Fifo {
         self.reader.finish(collector)
     }
 
+    fn save_backlog(&mut self, collector: &mut Collector) {
+        self.reader.save_backlog(collector);
+    }
+
     fn intake(&self) -> Option<&Intake> {
         self.reader.intake()
     }

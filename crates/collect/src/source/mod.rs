@@ -1,5 +1,6 @@
 //! The sources of records. Each kind is one file.
 
+mod ack;
 mod child;
 mod datagram;
 mod fifo;
@@ -75,6 +76,9 @@ pub(crate) trait Source: Send {
     /// Appends what is left, as an unfinished record.
     fn finish(&mut self, collector: &mut Collector) -> SourceProgress;
 
+    /// The collector ends: saves what the log did not take, if the backlog may go to a file.
+    fn save_backlog(&mut self, _collector: &mut Collector) {}
+
     /// The first `records` records of the log are durable.
     fn on_synced(&mut self, _records: u64) {}
 
@@ -90,8 +94,10 @@ pub(crate) fn open(spec: &SourceSpec, options: &LogOptions) -> Result<Vec<Box<dy
         SourceSpec::UnixStream(path) => one(listener::unix(path, options)),
         SourceSpec::UnixSeqpacket(path) => one(listener::unix_seqpacket(path, options)),
         SourceSpec::Tcp(address) => one(listener::tcp(*address)),
-        SourceSpec::UnixDatagram(path) => one(datagram::unix(path, options)),
-        SourceSpec::Udp(address) => one(datagram::udp(*address, options)),
+        SourceSpec::UnixDatagram(path) => one(datagram::unix(path, options, false)),
+        SourceSpec::Udp(address) => one(datagram::udp(*address, options, false)),
+        SourceSpec::Syslog(path) => one(datagram::unix(path, options, true)),
+        SourceSpec::SyslogUdp(address) => one(datagram::udp(*address, options, true)),
         SourceSpec::Fifo(path) => one(fifo::open(path, options)),
         SourceSpec::Follow(pattern) => one(follow::open(pattern, options)),
         SourceSpec::Command { arguments, name } => child::start(arguments, name, options),

@@ -104,7 +104,8 @@ impl FileReader {
             if let Framing::Delimiter(delimiter) = collector.options.framing { delimiter } else { b'\n' };
         let content = content.strip_suffix(&[delimiter]).unwrap_or(&content);
         for record in content.split(|&byte| byte == delimiter) {
-            if collector.put_record(&mut self.intake, record, None).is_err() {
+            let is_full = self.intake.backlog.is_full();
+            if is_full || collector.put_message(&mut self.intake, record, None).is_err() {
                 self.intake.counts.dropped += 1;
             }
         }
@@ -131,7 +132,10 @@ impl Source for PeriodicSource {
         SourceProgress::Open
     }
 
-    fn resume(&mut self, _collector: &mut Collector) -> SourceProgress {
+    fn resume(&mut self, collector: &mut Collector) -> SourceProgress {
+        if let Task::Read(reader) = &mut self.task {
+            collector.replay_messages(&mut reader.intake);
+        }
         if self.ended { SourceProgress::Ended } else { SourceProgress::Open }
     }
 
@@ -153,9 +157,23 @@ impl Source for PeriodicSource {
         self.ended = true;
     }
 
-    fn finish(&mut self, _collector: &mut Collector) -> SourceProgress {
+    fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
         self.ended = true;
+        if let Task::Read(reader) = &mut self.task
+            && reader.intake.held_bytes() > 0
+        {
+            collector.replay_messages(&mut reader.intake);
+            if reader.intake.held_bytes() > 0 {
+                return SourceProgress::Open;
+            }
+        }
         SourceProgress::Ended
+    }
+
+    fn save_backlog(&mut self, collector: &mut Collector) {
+        if let Task::Read(reader) = &mut self.task {
+            collector.save_backlog(&mut reader.intake, true);
+        }
     }
 
     fn intake(&self) -> Option<&Intake> {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, ReadWriteFlags};
-use rustix::net::SendFlags;
 
+use super::ack::AckSender;
 use super::{Source, SourceProgress};
 use crate::collector::{Collector, Received};
 use crate::error::{Error, io_error};
@@ -28,13 +28,16 @@ pub(super) struct Reader {
     fd: OwnedFd,
     call: ReadCall,
     always_ready: bool,
+    /// The open file has O_NONBLOCK, because no other process has it.
+    own_open_file: bool,
     is_connection: bool,
     intake: Intake,
-    /// A connection gets the number of its durable records.
-    acks: bool,
-    unsent_ack: Option<u64>,
+    acks: AckSender,
     ended: bool,
 }
+
+/// The most reads of one turn, so that sources take turns. Only a read that fills its buffer is followed by another one.
+const READS: usize = 4;
 
 /// How long a record of several lines waits for its next line.
 const JOIN: Duration = Duration::from_secs(1);
@@ -54,11 +57,9 @@ pub(super) fn stdin(options: &LogOptions) -> Result<Box<dyn Source>, Error> {
         let _ = rustix::pipe::fcntl_setpipe_size(&fd, 256 << 10);
     }
     let mut reader = Reader::new(fd, Intake::new("stdin".into(), None, options));
-    reader.call = ReadCall::NoWait;
-    reader.always_ready = kind.is_file() || kind == rustix::fs::FileType::BlockDevice;
-    if reader.always_ready {
-        reader.call = ReadCall::Plain;
-    }
+    reader.own_open_file = false;
+    reader.always_ready = !can_be_polled(&reader.fd);
+    reader.call = if reader.always_ready { ReadCall::Plain } else { ReadCall::NoWait };
     Ok(Box::new(reader))
 }
 
@@ -68,10 +69,10 @@ impl Reader {
             fd,
             call: ReadCall::Plain,
             always_ready: false,
+            own_open_file: true,
             is_connection: false,
             intake,
-            acks: false,
-            unsent_ack: None,
+            acks: AckSender::default(),
             ended: false,
         }
     }
@@ -90,26 +91,21 @@ impl Reader {
     ) -> Box<dyn Source> {
         let mut reader = Self::new(fd, Intake::new(name, peer, options));
         reader.is_connection = true;
-        reader.acks = options.ack;
+        reader.intake.acks = options.ack;
         Box::new(reader)
+    }
+
+    /// Returns whether a read without a poll before it cannot wait.
+    fn reads_on(&self) -> bool {
+        self.call == ReadCall::NoWait || self.own_open_file
     }
 
     fn end(&mut self, collector: &mut Collector) -> SourceProgress {
         self.ended = true;
-        if !collector.end(&mut self.intake) || (self.acks && self.intake.has_unacknowledged()) {
+        if !collector.end(&mut self.intake) || self.intake.has_unacknowledged() {
             return SourceProgress::Open;
         }
         SourceProgress::Ended
-    }
-
-    /// Sends the newest acknowledgement. A peer that does not read gets the next one instead.
-    fn send_ack(&mut self) {
-        let Some(count) = self.unsent_ack else { return };
-        let text = format!("{count}\n");
-        match rustix::net::send(&self.fd, text.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-            Err(Errno::AGAIN) => {}
-            _ => self.unsent_ack = None,
-        }
     }
 }
 
@@ -119,11 +115,11 @@ impl Source for Reader {
     }
 
     fn wants_poll(&self) -> bool {
-        !self.always_ready && !self.ended
+        !self.always_ready && !self.ended && !self.intake.backlog.is_full()
     }
 
     fn is_always_ready(&self) -> bool {
-        self.always_ready && !self.ended
+        self.always_ready && !self.ended && !self.intake.backlog.is_full()
     }
 
     fn is_connection(&self) -> bool {
@@ -134,19 +130,23 @@ impl Source for Reader {
         if self.ended {
             return self.end(collector);
         }
-        let (fd, call) = (&self.fd, &mut self.call);
-        let received = collector.receive(&mut self.intake, |buffer| read_available(fd, call, buffer));
-        match received {
-            Received::End => self.end(collector),
-            Received::Bytes | Received::Nothing => SourceProgress::Open,
+        for _ in 0..READS {
+            let (fd, call) = (&self.fd, &mut self.call);
+            match collector.receive(&mut self.intake, |buffer| read_available(fd, call, buffer)) {
+                Received::End => return self.end(collector),
+                // A plain read may wait where no poll precedes it.
+                Received::Full if self.reads_on() && !collector.sink.is_stalled() => {}
+                Received::Full | Received::Bytes | Received::Nothing => break,
+            }
         }
+        SourceProgress::Open
     }
 
     fn resume(&mut self, collector: &mut Collector) -> SourceProgress {
         let done = collector.resume(&mut self.intake);
         match (self.ended, done) {
             (false, _) => SourceProgress::Open,
-            (true, true) if !(self.acks && self.intake.has_unacknowledged()) => SourceProgress::Ended,
+            (true, true) if !self.intake.has_unacknowledged() => SourceProgress::Ended,
             (true, _) => SourceProgress::Open,
         }
     }
@@ -174,19 +174,25 @@ impl Source for Reader {
         self.end(collector)
     }
 
+    fn save_backlog(&mut self, collector: &mut Collector) {
+        collector.save_backlog(&mut self.intake, false);
+    }
+
     fn on_synced(&mut self, records: u64) {
-        if !self.acks {
-            return;
-        }
-        if let Some(own) = self.intake.acknowledge(records) {
-            self.unsent_ack = Some(own);
-        }
-        self.send_ack();
+        self.acks.send(&self.fd, self.intake.acknowledge(records));
     }
 
     fn intake(&self) -> Option<&Intake> {
         Some(&self.intake)
     }
+}
+
+/// Returns whether epoll(7) takes a descriptor. Regular files, /dev/null and the like can be read at any time.
+fn can_be_polled(fd: &OwnedFd) -> bool {
+    use rustix::event::epoll::{CreateFlags, EventData, EventFlags, add, create};
+    let added =
+        create(CreateFlags::CLOEXEC).and_then(|set| add(&set, fd, EventData::new_u64(0), EventFlags::IN));
+    added != Err(Errno::PERM)
 }
 
 /// Reads what is there. A kernel or file without RWF_NOWAIT gets a plain read, which follows a poll.

@@ -15,7 +15,7 @@ use super::{Source, SourceProgress};
 use crate::collector::{Collector, Received};
 use crate::error::Error;
 use crate::intake::Intake;
-use crate::options::{LogOptions, SyncPolicy};
+use crate::options::{LogOptions, Overflow, SyncPolicy};
 use position::{Followed, Position, Positions};
 use watch::Watch;
 
@@ -164,6 +164,11 @@ impl Follow {
     /// Reads once from each file. A file waits until the files of its path before it are at their end.
     fn read_files(&mut self, collector: &mut Collector) {
         self.has_more = false;
+        // The records are in their files already: they need no second one.
+        if collector.sink.is_stalled() && collector.options.overflow == Overflow::Spill {
+            self.look_at = self.look_at.map(|_| Instant::now() + INTERVAL);
+            return;
+        }
         for index in 0..self.files.len() {
             let name = self.files[index].intake.name.clone();
             let waits = self.files[..index].iter().any(|before| before.intake.name == name && !before.at_end);
@@ -175,8 +180,9 @@ impl Follow {
             file.check_truncation(collector);
             let followed = &mut file.followed;
             let received = collector.receive(&mut file.intake, |buffer| followed.read(buffer));
-            file.at_end = received != Received::Bytes;
-            if received == Received::Bytes {
+            let grew = matches!(received, Received::Bytes | Received::Full);
+            file.at_end = !grew;
+            if grew {
                 file.last_growth = Instant::now();
                 self.has_more = true;
                 self.changed = true;

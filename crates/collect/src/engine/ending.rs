@@ -1,0 +1,66 @@
+//! The end of the engine: reads what was sent, writes it, and sums up.
+
+use std::time::Instant;
+
+use super::Engine;
+use crate::error::Error;
+use crate::options::SyncPolicy;
+use crate::source::SourceProgress;
+use crate::summary::LogSummary;
+
+impl Engine {
+    /// The collector ends: what was sent is read for as long as it comes without a pause.
+    pub(super) fn begin_end(&mut self) {
+        if self.ending.is_some() {
+            return;
+        }
+        crate::notify::stopping();
+        self.ending = Some(Instant::now() + self.collector.options.drain);
+        for (_, entry) in &mut self.sources {
+            entry.source.begin_end();
+        }
+    }
+
+    /// No source had anything more: ends them.
+    pub(super) fn finish_all(&mut self) {
+        let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
+        for number in numbers {
+            if self.sources[number].source.finish(&mut self.collector) == SourceProgress::Ended {
+                self.remove(number);
+            }
+        }
+    }
+
+    pub(super) fn close(
+        mut self,
+        report: &mut dyn FnMut(&str),
+        result: Result<(), Error>,
+    ) -> (LogSummary, Result<(), Error>) {
+        self.finish_all();
+        for (_, entry) in &mut self.sources {
+            entry.source.save_backlog(&mut self.collector);
+        }
+        let mut totals = self.collector.ended;
+        let mut left = 0;
+        for (_, entry) in &self.sources {
+            if let Some(intake) = entry.source.intake() {
+                totals.add(intake.counts);
+                left += intake.held_bytes() as u64;
+            }
+        }
+        let acks = self.collector.options.ack && self.collector.options.sync != SyncPolicy::None;
+        if acks && self.collector.sink.sync_now() {
+            self.acknowledge(self.collector.sink.counts().records);
+        }
+        self.collector.sink.flush();
+        self.write_metrics(Instant::now());
+        let closed = self.collector.sink.close();
+        for message in self.collector.messages.iter().chain(&closed.messages) {
+            report(message);
+        }
+        let summary = LogSummary::new(&closed, totals, self.started.elapsed(), self.collector.command_status);
+        let lost =
+            (left > 0).then(|| Err(Error::text(format!("{left} bytes of the sources are not in the log"))));
+        (summary, result.and(closed.result).and(lost.unwrap_or(Ok(()))))
+    }
+}

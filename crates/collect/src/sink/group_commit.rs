@@ -1,0 +1,65 @@
+//! Group commit with `--ack`: when a sync waits a moment, so that it covers more senders.
+//!
+//! Senders that wait for acknowledgements send their next records soon after a sync. Without a pause the records that arrived
+//! during a sync take the next one alone, and two groups of senders alternate with half the records each.
+
+use std::time::Instant;
+
+/// The last group of records, and the pause after it.
+#[derive(Debug, Default)]
+pub(super) struct GroupCommit {
+    begun: Option<Instant>,
+    /// The records of the log that the syncs before the last one cover.
+    before: u64,
+    /// The records of the log that make the next sync worth its time.
+    wanted: u64,
+    hold_until: Option<Instant>,
+}
+
+/// The share of the last sync's duration that the next one may wait for more records.
+const SHARE: u32 = 4;
+
+impl GroupCommit {
+    /// Notes the begin of a sync, whose duration limits the pause after it.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.begun = Some(now);
+        self.hold_until = None;
+    }
+
+    /// A sync has ended that covers the first `covered` records of `records`: the next one waits for as many senders as both
+    /// groups have.
+    pub(super) fn end(&mut self, now: Instant, covered: u64, records: u64) {
+        let Some(begun) = self.begun.take() else { return };
+        self.wanted = records + covered.saturating_sub(self.before);
+        self.before = covered;
+        self.hold_until = Some(now + now.saturating_duration_since(begun) / SHARE);
+    }
+
+    /// Returns until when a sync of `records` records waits; none if it begins now.
+    pub(super) fn holds(&self, now: Instant, records: u64) -> Option<Instant> {
+        self.hold_until.filter(|&until| records < self.wanted && now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn one_sender_never_waits_and_two_groups_join() {
+        let start = Instant::now();
+        let took = Duration::from_millis(8);
+        let mut group = GroupCommit::default();
+        group.begin(start);
+        group.end(start + took, 1, 1);
+        assert_eq!(group.holds(start + took, 2), None, "its next record is all that can come");
+
+        group.begin(start);
+        group.end(start + took, 9, 17);
+        let until = start + took + took / SHARE;
+        assert_eq!(group.holds(start + took, 17), Some(until), "eight senders have their answers now");
+        assert_eq!(group.holds(start + took, 25), None, "all have sent");
+        assert_eq!(group.holds(until, 20), None, "not longer than a share of the sync");
+    }
+}
