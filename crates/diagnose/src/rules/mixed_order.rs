@@ -6,7 +6,7 @@
 //! unknown. If a snapshot before the other write has different bytes in the buffer, a call that was not recorded had written
 //! them.
 
-use weir_model::trace::Buffer;
+use weir_model::trace::{Buffer, RuntimeId};
 use weir_model::{Finding, Severity, SourceLanguage};
 
 use crate::code_fix::CodeFix;
@@ -58,6 +58,7 @@ fn judge_buffer(context: &RuleContext, snapshot: &BufferSnapshot, buffer: &Buffe
         between && timed.call.op.writes() && same_prefix(&timed.call.head, &buffer.pending)
     });
     if written_before
+        || may_be_flush(context, snapshot, buffer, overtaking)
         || buffer_changed(context, snapshot, buffer, overtaking.at_s)
         || !is_by_family(context, snapshot, overtaking)
         || !written_later(context, snapshot, buffer, &calls, overtaking.at_s)
@@ -65,6 +66,19 @@ fn judge_buffer(context: &RuleContext, snapshot: &BufferSnapshot, buffer: &Buffe
         return None;
     }
     Some(finding(context, snapshot, buffer, file, overtaking))
+}
+
+/// Returns whether a write may be the stream's own: a thread of CPython takes more than a buffer holds out of the stream before it
+/// writes it, and another thread can put the pending bytes there meanwhile.
+fn may_be_flush(
+    context: &RuleContext,
+    snapshot: &BufferSnapshot,
+    buffer: &Buffer,
+    overtaking: &TimedCall,
+) -> bool {
+    let threads = context.process(snapshot.pid).map_or(0, |process| process.threads);
+    let same_stream = (overtaking.pid, overtaking.call.fd) == (snapshot.pid, buffer.fd);
+    threads > 1 && buffer.walker == RuntimeId::CPYTHON && same_stream && overtaking.call.result as u64 >= buffer.buffer_bytes.max(1)
 }
 
 /// Returns whether a snapshot up to a time shows the buffer without the pending bytes.

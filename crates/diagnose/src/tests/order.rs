@@ -1,7 +1,7 @@
 //! Tests of the rules over-read, eaten-stdin, mixed-order, torn-records and shared-offset.
 
 use weir_model::Severity::*;
-use weir_model::trace::{Op, SnapshotMoment};
+use weir_model::trace::{Buffer, Op, RuntimeId, SnapshotMoment};
 
 use crate::testing::*;
 
@@ -129,6 +129,23 @@ fn a_direct_write_before_older_buffered_bytes_is_mixed() {
     assert_eq!((finding.severity, finding.evidence["overtaken_bytes"]), (High, 11.0));
     assert!(finding.why.contains("alpha") && finding.why.contains("name value"));
     assert_eq!(heading_and_body(b"name value\n", b"name value\nend\n", 2).severity("mixed-order"), Warn);
+}
+
+#[test]
+fn a_thread_that_flushes_what_it_took_from_the_stream_is_in_order() {
+    let run = |threads: u32, bytes: usize| {
+        let mut builder = recording(1.0);
+        builder.root().threads = threads;
+        let file = builder.file("/d/out", File);
+        let buffer = Buffer { walker: RuntimeId::CPYTHON, ..pending(1, b"worker 1: step 134\n") };
+        builder.snapshot(0.2, 1, SnapshotMoment::Sample, &[buffer]);
+        builder.write(0.2, 1, 1, file, &b"worker 0: step 0\n".repeat(bytes / 17 + 1));
+        builder.write(0.9, 1, 1, file, b"worker 1: step 134\n");
+        builder
+    };
+    run(5, 4096).no_finding("mixed-order");
+    run(1, 4096).finding("mixed-order");
+    run(5, 17).finding("mixed-order");
 }
 
 #[test]
