@@ -2,7 +2,12 @@
 #include "private.h"
 
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+
+#ifndef TIOCGDEV
+#define TIOCGDEV _IOR('T', 0x32, unsigned)
+#endif
 
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x00000008
@@ -58,13 +63,44 @@ static ssize_t write_pipe_now(weir_stream *s, const struct iovec *iov, int count
     return result == -EAGAIN && !is_still_pipe(fd) ? weir__fd_write(s, iov, count) : result;
 }
 
-/* Other files: the timer asks a terminal by poll(2) before; regular files do not wait for a reader. */
+/* Returns whether both are one terminal: /dev/ptmx opened again is another one, and so may be /dev/tty. */
+static bool is_same_terminal(int fd, int again)
+{
+    unsigned device = 0, device_again = 1;
+    return weir__kernel.ioctl(fd, TIOCGDEV, &device) == 0 && weir__kernel.ioctl(again, TIOCGDEV, &device_again) == 0 &&
+           device == device_again;
+}
+
+/* A single byte fits into a terminal that poll(2) reports as writable, unless another process fills it meanwhile. */
+static ssize_t write_byte_if_ready(int fd, const struct iovec *iov)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    if (weir__kernel.poll(&ready, 1, 0) == 0)
+        return -EAGAIN;
+    return WEIR_CALL(weir__kernel.write(fd, iov->iov_base, 1));
+}
+
+/* No flag of a call keeps a write to a terminal from blocking, only O_NONBLOCK, which the program's own open file must not
+ * get. A terminal of another user, or the master end of one, cannot be opened again. */
+static ssize_t write_terminal_now(weir_stream *s, const struct iovec *iov, int count)
+{
+    int fd = weir__config(s)->fd, again = weir__fd_reopen(fd, O_NONBLOCK | O_NOCTTY);
+    ssize_t result = again >= 0 && is_same_terminal(fd, again) ? WEIR_CALL(weir__kernel.writev(again, iov, count))
+                                                               : write_byte_if_ready(fd, iov);
+    if (again >= 0)
+        weir__kernel.close(again);
+    return result;
+}
+
+/* Other files: regular ones do not wait for a reader. */
 ssize_t weir__fd_write_now(weir_stream *s, const struct iovec *iov, int count)
 {
     const struct weir__config *config = weir__config(s);
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (unsigned)count};
     if (config->is_pipe)
         return write_pipe_now(s, iov, count);
+    if (config->terminal)
+        return write_terminal_now(s, iov, count);
     ssize_t result = config->is_socket ? WEIR_CALL(weir__kernel.sendmsg(config->fd, &message, MSG_DONTWAIT)) : -ENOTSOCK;
     return result == -ENOTSOCK ? weir__fd_write(s, iov, count) : result;
 }
