@@ -104,6 +104,8 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
     ssize_t (*write)(weir_stream *, const struct iovec *, int) =
         wait || !config->sink->write_now ? config->sink->write : config->sink->write_now;
     struct iovec vector[count < MAX_IOV ? count + 1 : MAX_IOV];
+    /* else `vector` may have only the first of the bytes */
+    bool has_all = count < MAX_IOV && !config->direct && !(config->is_pipe && config->mode == WEIR_RECORD);
     for (;;) {
         int used = gather(s, upto, more, count, *more_done, vector);
         if (config->direct)
@@ -118,7 +120,11 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
         ssize_t written = write(s, vector, used);
         if (written > 0)
             account_write(s, upto, (uint64_t)written, requested, more_done);
-        else if (written == -EINTR)
+        if (written == (ssize_t)requested && has_all)
+            return 0;
+        if (written > 0)
+            continue;
+        if (written == -EINTR)
             state->stats.interrupted++;
         else /* a sink that returns 0 would make this an endless loop */
             return weir__fail(s, written ? written : -EIO);

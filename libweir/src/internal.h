@@ -110,6 +110,8 @@ void weir__file_lock_close(weir_stream *s);
 /* Prepares the stream for an append. Returns 0 if it can accept bytes. */
 int weir__start_writing(weir_stream *s);
 ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes);
+/* Appends the separator and writes the line; requires an open state->line_limit. Returns 1 or -errno. */
+ssize_t weir__end_line(weir_stream *s);
 ssize_t weir__write_parts(weir_stream *s, const struct iovec *iov, int count, size_t total);
 /* Appends all bytes or none to the current record. */
 ssize_t weir__record_append(weir_stream *s, const struct iovec *iov, int count);

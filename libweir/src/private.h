@@ -30,7 +30,7 @@
  * configuration. After a change of either, the code calls weir__set_limits, with the stream's lock held if
  * another thread can use the stream. An inline call that loaded the old limit may publish a byte after the
  * change. The delay timer therefore checks the stream again later (stale.c). All other changes are made by
- * calls of the owner itself.
+ * calls of the owner itself. A line-buffered stream has state->line_limit instead, for the functions of stdio/.
  *
  * LOCKS. The registry's lock is taken before a stream's lock. If config->locking is set (threads share the
  * stream, or it has a delay), weir__enter locks the stream in every public call. A thread may hold a stream's
@@ -137,6 +137,8 @@ struct weir__state {
     _Atomic bool in_read; /* the lock's owner is blocked in a read; the stream is in a consistent state */
     _Atomic uintptr_t reader; /* the thread that has read into the read buffer, as in struct weir__lock; or 0 */
     struct weir_stats stats;
+    uint64_t line_limit; /* as s.held_limit, in WEIR_LINE mode, for bytes other than `line_end` */
+    int line_end;        /* the separator, or -1 */
 };
 
 /* The part that a child inherits. libweir.rs knows the offsets of fd, lock_file, mode, spill, direct and uring. */

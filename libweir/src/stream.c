@@ -184,19 +184,28 @@ void weir__move_stream(weir_stream *s, weir_stream *source)
 
 /* Returns whether the inline calls may append. Computed from the state alone, so that no reason is
  * missed. */
-static bool allows_fast_append(const weir_stream *s)
+static bool allows_append(const weir_stream *s)
 {
     const struct weir__config *config = weir__config(s);
     const struct weir__state *state = weir__state(s);
-    return config->can_write && config->mode == WEIR_FULL && !config->spill &&
-           config->durability < WEIR_KERNEL && !state->error && !state->reading &&
-           (!config->stale_ms || state->armed);
+    return config->can_write && !config->spill && !state->error && !state->reading && (!config->stale_ms || state->armed);
+}
+
+/* Stores the limit of a line-buffered stream. At the end of a line stdio/ writes to the sink, without O_DIRECT. */
+static void set_line_limit(weir_stream *s)
+{
+    const struct weir__config *config = weir__config(s);
+    bool open = config->mode == WEIR_LINE && config->sink->write && !config->direct && allows_append(s);
+    weir__state(s)->line_limit = open ? s->head.base + config->capacity : 0;
+    weir__state(s)->line_end = config->separator;
 }
 
 void weir__set_limits(weir_stream *s)
 {
     const struct weir__config *config = weir__config(s);
-    uint64_t held = allows_fast_append(s) ? s->head.base + config->capacity : 0;
+    bool open = config->mode == WEIR_FULL && config->durability < WEIR_KERNEL && allows_append(s);
+    uint64_t held = open ? s->head.base + config->capacity : 0;
+    set_line_limit(s);
     __atomic_store_n(&s->held_limit, held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->limit, config->threads ? 0 : held, __ATOMIC_RELAXED);
     uint64_t read_limit = config->threads ? 0 : s->held_read_limit;

@@ -200,6 +200,14 @@ static int putc_slow_held(weir_stream *s, int c)
     return (unsigned char)c;
 }
 
+ssize_t weir__end_line(weir_stream *s)
+{
+    char *to = weir__config(s)->buffer + weir__written(s);
+    struct iovec end = {to, 1};
+    *to = (char)weir__state(s)->line_end;
+    return write_bypass(s, &end, 1);
+}
+
 static WEIR_COLD int putc_enter(weir_stream *s, int c)
 {
     weir__enter(s);

@@ -1,5 +1,5 @@
 /* kernel_faults.c: every fault at every system call of every scenario: no byte is lost, doubled or reordered.
- * --seeds=N: scenarios per profile, mode and buffer size (1). */
+ * --seeds=N: scenarios per profile, mode and buffer size (1); --seed=N: the first (1). */
 #include <stdio.h>
 #include <stdlib.h>
 

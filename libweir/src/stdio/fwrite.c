@@ -28,24 +28,25 @@ size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count)
     return (size_t)accepted;
 }
 
-/* Appends a byte that does not end a line to a line-buffered stream, which has no open limit. Returns false if
- * something else is to be done. */
-static bool append_in_line(weir_stream *s, int c)
+/* Appends a byte that does not end a line to a line-buffered stream, which has no open limit. The caller holds the lock or
+ * is the only thread. Returns false if something else is to be done. */
+static inline bool append_in_line(weir_stream *s, int c)
 {
-    const struct weir__config *config = weir__config(s);
     const struct weir__state *state = weir__state(s);
-    if (config->mode != WEIR_LINE || (unsigned char)c == config->separator || config->spill || state->reading ||
-        state->error || state->read_error || !config->can_write || (config->stale_ms && !state->armed) ||
-        weir__room(s) == 0)
+    uint64_t at = WEIR_LOAD(&s->head.written);
+    if (at >= state->line_limit || (unsigned char)c == state->line_end)
         return false;
-    config->buffer[weir__written(s)] = (char)c;
-    weir__publish(s, 1);
+    *(char *)(uintptr_t)at = (char)c;
+    WEIR_PUBLISH(&s->head.written, at + 1);
     return true;
 }
 
 /* Appends a byte, with all that the mode requires. Returns -errno on failure. */
 static int append_byte(weir_stream *s, int c)
 {
+    const struct weir__state *state = weir__state(s);
+    if (WEIR_LOAD(&s->head.written) < state->line_limit && (unsigned char)c == state->line_end)
+        return (int)weir__end_line(s);
     int result = weir__stdio_start_writing(s);
     if (result < 0 || weir__config(s)->mode != WEIR_LINE)
         return result < 0 ? result : weir_putc_held(s, c);
@@ -53,10 +54,8 @@ static int append_byte(weir_stream *s, int c)
     return (int)weir__write_held(s, &byte, 1);
 }
 
-int weir_stdio_putc_slow(int c, weir_stream *s)
+static WEIR_NOINLINE int putc_locked(int c, weir_stream *s)
 {
-    if (weir__one_thread() && s->magic == WEIR_STREAM_MAGIC && append_in_line(s, c))
-        return (unsigned char)c;
     weir__enter(s);
     uint64_t at = WEIR_LOAD(&s->head.written);
     int result = (unsigned char)c;
@@ -70,6 +69,13 @@ int weir_stdio_putc_slow(int c, weir_stream *s)
     }
     weir__leave(s);
     return result;
+}
+
+int weir_stdio_putc_slow(int c, weir_stream *s)
+{
+    if (WEIR_LIKELY(weir__one_thread() && append_in_line(s, c)))
+        return (unsigned char)c;
+    return putc_locked(c, s);
 }
 
 static WEIR_NOINLINE size_t write_locked(weir_stream *s, const void *from, size_t bytes)
