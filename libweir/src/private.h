@@ -182,6 +182,8 @@ struct weir__config {
     bool stdio_failed;     /* the error indicator of stdio/ */
     int stdio_write_error; /* -errno of the first failed write of stdio/, until clearerr(3) */
     int child;             /* process of popen(3), or 0 */
+    signed char stdio_wide; /* the orientation of fwide(3): 1: wide, -1: byte, 0: none yet */
+    bool stdio_wide_memory; /* of open_wmemstream(3): the sink takes whole objects of wchar_t */
     int lock_fd;           /* file_lock.c: locks the file; -1: `fd` does. Valid if lock_pid is this process */
     int lock_pid;          /* the process that opened lock_fd; 0: none */
 };

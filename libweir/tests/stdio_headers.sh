@@ -99,20 +99,50 @@ refused() { # WHAT CODE
         grep -q "$3" "$work/errors" || fail "$compiler: $1: the error does not contain $3: $(cat "$work/errors")"
     done
 }
-refused "a wide function" 'fputws(L"x", f);' no_wide_streams
-refused "another wide function" 'return (int)getwchar();' no_wide_streams
-refused "fwide" 'return fwide(f, 0);' no_wide_streams
-refused "a wide function of glibc" '(void)getwc_unlocked(f);' no_wide_streams
-refused "a wide stream in memory" 'wchar_t *w; size_t n; (void)open_wmemstream(&w, &n);' no_wide_streams
-# gawk has such a function.
-unused='static void __attribute__((unused)) unused(FILE *f, const wchar_t *s) { putwc(*s, f); }'
-# shellcheck disable=SC2059
-if printf '#include <stdio.h>\n#include <wchar.h>\n%s\nint main(void) { return 0; }\n' "$unused" |
-    gcc -O2 -isystem ../include/weir/compat -x c -c -o "$work/unused.o" - 2>"$work/errors"; then
-    pass
-else
-    fail "an unused function with a wide call: $(cat "$work/errors")"
-fi
+# Wide functions work in each of them, also in a function that is never used (gawk has one) and without optimization, and
+# in C with <wchar.h> alone.
+cat >"$work/wide.c" <<'END'
+#include <wchar.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void __attribute__((unused)) unused(FILE *f, const wchar_t *s) { putwc(*s, f); }
+int main(void)
+{
+    wchar_t *w;
+    size_t n;
+    FILE *f = open_wmemstream(&w, &n);
+    if (!f || fputws(L"wide", f) < 0 || fwide(f, 0) <= 0 || fclose(f) != 0 || n != 4)
+        return 1;
+    free(w);
+    return getwchar() != L'x' || ungetwc(L'x', stdin) != L'x' || getwc_unlocked(stdin) != L'x' || wprintf(L"%d", 1) != 1 ||
+           putwchar(L'\n') != L'\n';
+}
+END
+sed '/stdio.h/d; s/^int main.*/int main(void) { return putwchar(L'"'w'"') != L'"'w'"' || wprintf(L"%d\\n", 1) != 2; }/; /^static/d; /^int main/q' \
+    "$work/wide.c" >"$work/alone.c"
+cp "$work/wide.c" "$work/wide.cc"
+wide() { # FILE INPUT EXPECTED COMPILER OPTION…
+    local file=$1 input=$2 expected=$3
+    shift 3
+    if "$@" "${flags[@]}" -D_GNU_SOURCE -Wall -Wextra -Werror -isystem ../include/weir/compat "$work/$file" -o "$work/wide" \
+        "$build/libweir.a" -pthread -lm && [ "$("$work/wide" <<<"$input")" = "$expected" ] &&
+        nm "$work/wide" | grep 'weir_stdio_[a-z]*wprintf' >/dev/null; then
+        pass
+    else
+        fail "$*: wide functions, $file"
+    fi
+}
+for option in -O0 -O2; do
+    for compiler in gcc clang; do
+        works "$compiler" c || continue
+        wide wide.c x 1 "$compiler" "$option"
+        wide alone.c x w1 "$compiler" "$option"
+    done
+    for compiler in g++ clang++; do
+        works "$compiler" c++ || continue
+        wide wide.cc x 1 "$compiler" "$option"
+    done
+done
 refused "a wrong conversion" 'printf("%%s", 1);' format
 
 # ---- weir/compat: a compiler option instead of a changed program ----

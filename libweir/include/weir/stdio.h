@@ -14,8 +14,8 @@
  *     reports wrong uses. So must C++ headers with members or functions of these names (printf, rewind);
  *     headers of the C++ standard library may follow.
  *     With weir/compat (weir-stdio(7)) instead of this header the order does not matter.
- *  3. There are no wide streams: fgetwc, fputws, fwprintf, open_wmemstream and similar calls do not compile. %lc
- *     and %ls work.
+ *  3. Wide characters are bytes in the encoding of the locale at each call. Wide and byte calls may alternate on a
+ *     stream, except on one of open_wmemstream; fwide only stores what it was told first.
  *  4. A child of fork(2) inherits the read-ahead bytes of streams opened for reading only, as in stdio. Pending
  *     bytes stay in the parent and are not written twice. A stream opened for writing or for both is empty in
  *     the child, except those of fmemopen and open_memstream, which are private memory. The exit of a child
@@ -88,6 +88,7 @@ weir_stream *weir_stdio_freopen(const char *path, const char *mode, weir_stream 
 weir_stream *weir_stdio_tmpfile(void);
 weir_stream *weir_stdio_fmemopen(void *memory, size_t bytes, const char *mode);
 weir_stream *weir_stdio_open_memstream(char **memory, size_t *bytes);
+weir_stream *weir_stdio_open_wmemstream(wchar_t **memory, size_t *length);
 #if defined(_GNU_SOURCE) || defined(__USE_GNU)
 weir_stream *weir_stdio_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
 #endif
@@ -126,6 +127,23 @@ int weir_stdio_vprintf(const char *format, va_list arguments) WEIR_STDIO_PRINTF(
 int weir_stdio_fprintf(weir_stream *s, const char *format, ...) WEIR_STDIO_PRINTF(2, 3);
 int weir_stdio_vfprintf(weir_stream *s, const char *format, va_list arguments) WEIR_STDIO_PRINTF(2, 0);
 void weir_stdio_perror(const char *message);
+
+/* ---- wide characters --------------------------------------------------------------------------------- */
+
+int weir_stdio_fwide(weir_stream *s, int mode);
+wint_t weir_stdio_fgetwc(weir_stream *s);
+wint_t weir_stdio_fputwc(wchar_t c, weir_stream *s);
+wint_t weir_stdio_ungetwc(wint_t c, weir_stream *s);
+wchar_t *weir_stdio_fgetws(wchar_t *to, int room, weir_stream *s);
+int weir_stdio_fputws(const wchar_t *string, weir_stream *s);
+int weir_stdio_wprintf(const wchar_t *format, ...);
+int weir_stdio_vwprintf(const wchar_t *format, va_list arguments);
+int weir_stdio_fwprintf(weir_stream *s, const wchar_t *format, ...);
+int weir_stdio_vfwprintf(weir_stream *s, const wchar_t *format, va_list arguments);
+int weir_stdio_wscanf(const wchar_t *format, ...);
+int weir_stdio_vwscanf(const wchar_t *format, va_list arguments);
+int weir_stdio_fwscanf(weir_stream *s, const wchar_t *format, ...);
+int weir_stdio_vfwscanf(weir_stream *s, const wchar_t *format, va_list arguments);
 
 /* ---- position and state ----------------------------------------------------------------------------- */
 
@@ -209,6 +227,8 @@ WEIR_INLINE int weir_stdio_getc(weir_stream *s)
 WEIR_INLINE int weir_stdio_putchar(int c) { return weir_stdio_putc(c, weir_stdio_known(1)); }
 WEIR_INLINE int weir_stdio_putchar_unlocked(int c) { return weir_stdio_putc_unlocked(c, weir_stdio_known(1)); }
 WEIR_INLINE int weir_stdio_getchar(void) { return weir_stdio_getc(weir_stdio_known(0)); }
+WEIR_INLINE wint_t weir_stdio_getwchar(void) { return weir_stdio_fgetwc(weir_stdio_known(0)); }
+WEIR_INLINE wint_t weir_stdio_putwchar(wchar_t c) { return weir_stdio_fputwc(c, weir_stdio_known(1)); }
 WEIR_INLINE int weir_stdio_getchar_unlocked(void) { return weir_stdio_getc_unlocked(weir_stdio_known(0)); }
 
 #ifndef WEIR_STDIO_NO_NAMES

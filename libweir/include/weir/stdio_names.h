@@ -242,24 +242,6 @@ WEIR_INLINE ssize_t getdelim(char **line, size_t *room, int delimiter, weir_stre
 #define __freadptrinc weir_stdio_freadptrinc
 #define __fseterr weir_stdio_fseterr
 
-/* Wide streams are not supported: a call is a compile-time error instead of a crash. */
-#if defined(__GNUC__)
-#define WEIR_STDIO_ERROR(text) __attribute__((error(text)))
-#else
-#define WEIR_STDIO_ERROR(text)
-#endif
-/* Without a prototype it accepts any arguments: a static function that calls it and is not used, as gawk has one,
- * compiles with optimization. */
-#if defined(__cplusplus)
-extern int weir_stdio_has_no_wide_streams(...) WEIR_STDIO_ERROR("<weir/stdio.h> has no wide streams");
-#elif defined(__clang__) || !defined(__GNUC__) || (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
-extern int weir_stdio_has_no_wide_streams(void) WEIR_STDIO_ERROR("<weir/stdio.h> has no wide streams");
-#else
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wstrict-prototypes"
-extern int weir_stdio_has_no_wide_streams() WEIR_STDIO_ERROR("<weir/stdio.h> has no wide streams");
-#pragma GCC diagnostic pop
-#endif
 /* from wchar.h */
 #undef fwide
 #undef fgetwc
@@ -279,27 +261,27 @@ extern int weir_stdio_has_no_wide_streams() WEIR_STDIO_ERROR("<weir/stdio.h> has
 #undef fwscanf
 #undef vwscanf
 #undef vfwscanf
-#define fwide weir_stdio_has_no_wide_streams
-#define fgetwc weir_stdio_has_no_wide_streams
-#define getwc weir_stdio_has_no_wide_streams
-#define getwchar weir_stdio_has_no_wide_streams
-#define fputwc weir_stdio_has_no_wide_streams
-#define putwc weir_stdio_has_no_wide_streams
-#define putwchar weir_stdio_has_no_wide_streams
-#define ungetwc weir_stdio_has_no_wide_streams
-#define fgetws weir_stdio_has_no_wide_streams
-#define fputws weir_stdio_has_no_wide_streams
-#define wprintf weir_stdio_has_no_wide_streams
-#define fwprintf weir_stdio_has_no_wide_streams
-#define vwprintf weir_stdio_has_no_wide_streams
-#define vfwprintf weir_stdio_has_no_wide_streams
-#define wscanf weir_stdio_has_no_wide_streams
-#define fwscanf weir_stdio_has_no_wide_streams
-#define vwscanf weir_stdio_has_no_wide_streams
-#define vfwscanf weir_stdio_has_no_wide_streams
+#define fwide weir_stdio_fwide
+#define fgetwc weir_stdio_fgetwc
+#define getwc weir_stdio_fgetwc
+#define getwchar weir_stdio_getwchar
+#define fputwc weir_stdio_fputwc
+#define putwc weir_stdio_fputwc
+#define putwchar weir_stdio_putwchar
+#define ungetwc weir_stdio_ungetwc
+#define fgetws weir_stdio_fgetws
+#define fputws weir_stdio_fputws
+#define wprintf weir_stdio_wprintf
+#define fwprintf weir_stdio_fwprintf
+#define vwprintf weir_stdio_vwprintf
+#define vfwprintf weir_stdio_vfwprintf
+#define wscanf weir_stdio_wscanf
+#define fwscanf weir_stdio_fwscanf
+#define vwscanf weir_stdio_vwscanf
+#define vfwscanf weir_stdio_vfwscanf
 #if WEIR_STDIO_LEVEL >= 2
 #undef open_wmemstream
-#define open_wmemstream weir_stdio_has_no_wide_streams
+#define open_wmemstream weir_stdio_open_wmemstream
 #endif
 #if WEIR_STDIO_LEVEL >= 3
 #undef getwc_unlocked
@@ -310,14 +292,14 @@ extern int weir_stdio_has_no_wide_streams() WEIR_STDIO_ERROR("<weir/stdio.h> has
 #undef putwchar_unlocked
 #undef fgetws_unlocked
 #undef fputws_unlocked
-#define getwc_unlocked weir_stdio_has_no_wide_streams
-#define fgetwc_unlocked weir_stdio_has_no_wide_streams
-#define getwchar_unlocked weir_stdio_has_no_wide_streams
-#define putwc_unlocked weir_stdio_has_no_wide_streams
-#define fputwc_unlocked weir_stdio_has_no_wide_streams
-#define putwchar_unlocked weir_stdio_has_no_wide_streams
-#define fgetws_unlocked weir_stdio_has_no_wide_streams
-#define fputws_unlocked weir_stdio_has_no_wide_streams
+#define getwc_unlocked weir_stdio_fgetwc
+#define fgetwc_unlocked weir_stdio_fgetwc
+#define getwchar_unlocked weir_stdio_getwchar
+#define putwc_unlocked weir_stdio_fputwc
+#define fputwc_unlocked weir_stdio_fputwc
+#define putwchar_unlocked weir_stdio_putwchar
+#define fgetws_unlocked weir_stdio_fgetws
+#define fputws_unlocked weir_stdio_fputws
 #endif
 
 #ifdef __cplusplus /* std::printf and others; inline ones such as std::putchar included */
@@ -358,6 +340,22 @@ using ::weir_stdio_ferror;
 using ::weir_stdio_clearerr;
 using ::weir_stdio_putchar;
 using ::weir_stdio_getchar;
+using ::weir_stdio_fwide;
+using ::weir_stdio_fgetwc;
+using ::weir_stdio_fputwc;
+using ::weir_stdio_ungetwc;
+using ::weir_stdio_fgetws;
+using ::weir_stdio_fputws;
+using ::weir_stdio_wprintf;
+using ::weir_stdio_vwprintf;
+using ::weir_stdio_fwprintf;
+using ::weir_stdio_vfwprintf;
+using ::weir_stdio_wscanf;
+using ::weir_stdio_vwscanf;
+using ::weir_stdio_fwscanf;
+using ::weir_stdio_vfwscanf;
+using ::weir_stdio_getwchar;
+using ::weir_stdio_putwchar;
 } /* namespace std */
 #endif
 

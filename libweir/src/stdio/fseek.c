@@ -36,6 +36,12 @@ static void forget_position(weir_stream *s)
         weir__state(s)->pos = -1;
 }
 
+/* Returns the bytes of a character, in which positions are counted. */
+static int64_t unit_of(const weir_stream *s)
+{
+    return weir__config(s)->stdio_wide_memory ? (int64_t)sizeof(wchar_t) : 1;
+}
+
 static int seek_held(weir_stream *s, int64_t offset, int whence)
 {
     weir__stdio_take_errors(s);
@@ -56,7 +62,7 @@ int weir_stdio_fseeko(weir_stream *s, off_t offset, int whence)
         return -1;
     }
     weir__enter(s);
-    int result = seek_held(s, offset, whence);
+    int result = seek_held(s, offset * unit_of(s), whence);
     weir__leave(s);
     return result;
 }
@@ -68,6 +74,7 @@ off_t weir_stdio_ftello(weir_stream *s)
     int64_t position = weir_tell(s);
     if (position == -ESPIPE && !weir__config(s)->seekable)
         position = tell_device(s);
+    position = position < 0 ? position : position / unit_of(s);
     weir__leave(s);
     if (position >= 0)
         return (off_t)position;

@@ -1,17 +1,18 @@
-/* open_memstream.c: streams into memory that grows and belongs to the caller. */
+/* open_memstream.c: streams into memory that grows and belongs to the caller: bytes, or wide characters. */
 #include "stdio_private.h"
 
 struct memstream {
     char *data;
-    size_t room, end, position;
-    char **caller_data; /* updated by publish() */
-    size_t *caller_bytes;
+    size_t room, end, position; /* bytes */
+    size_t unit;                /* bytes of a character */
+    void *caller_data;          /* a char ** or wchar_t **, updated by publish() */
+    size_t *caller_length;      /* characters */
 };
 
 static void publish(const struct memstream *memory)
 {
-    *memory->caller_data = memory->data;
-    *memory->caller_bytes = memory->position < memory->end ? memory->position : memory->end;
+    memcpy(memory->caller_data, &memory->data, sizeof memory->data);
+    *memory->caller_length = (memory->position < memory->end ? memory->position : memory->end) / memory->unit;
 }
 
 static int make_room(struct memstream *memory, size_t bytes)
@@ -31,7 +32,7 @@ static int make_room(struct memstream *memory, size_t bytes)
 static ssize_t memstream_write(void *context, const void *from, size_t bytes)
 {
     struct memstream *memory = context;
-    int result = make_room(memory, memory->position + bytes + 1);
+    int result = make_room(memory, memory->position + bytes + memory->unit);
     if (result < 0)
         return result;
     if (memory->position > memory->end)
@@ -40,7 +41,7 @@ static ssize_t memstream_write(void *context, const void *from, size_t bytes)
     memory->position += bytes;
     if (memory->position > memory->end) {
         memory->end = memory->position;
-        memory->data[memory->end] = '\0';
+        memset(memory->data + memory->end, 0, memory->unit);
     }
     publish(memory);
     return (ssize_t)bytes;
@@ -72,20 +73,21 @@ void weir__stdio_publish_memstream(weir_stream *s)
         publish(weir__config(s)->context);
 }
 
-static struct memstream *memstream_new(char **data, size_t *bytes)
+static struct memstream *memstream_new(size_t unit, void *data, size_t *length)
 {
     struct memstream *memory = calloc(1, sizeof *memory);
-    char *first = calloc(1, 1);
+    char *first = calloc(1, unit);
     if (!memory || !first) {
         free(memory);
         free(first);
         return NULL;
     }
-    *memory = (struct memstream){.data = first, .room = 1, .caller_data = data, .caller_bytes = bytes};
+    *memory =
+        (struct memstream){.data = first, .room = unit, .unit = unit, .caller_data = data, .caller_length = length};
     return memory;
 }
 
-weir_stream *weir_stdio_open_memstream(char **data, size_t *bytes)
+static weir_stream *open_memory(size_t unit, void *data, size_t *length)
 {
     static const struct weir_callbacks callbacks = {
         .write = memstream_write,
@@ -93,9 +95,9 @@ weir_stream *weir_stdio_open_memstream(char **data, size_t *bytes)
         .close = memstream_close,
     };
     weir_stream *s = NULL;
-    if (!data || !bytes)
+    if (!data || !length)
         return weir__stdio_result(NULL, -EINVAL);
-    struct memstream *memory = memstream_new(data, bytes);
+    struct memstream *memory = memstream_new(unit, data, length);
     if (!memory)
         return weir__stdio_result(NULL, -ENOMEM);
     int result = weir__stdio_open_callbacks(&s, &callbacks, memory, "w", WEIR_FORK_KEEP);
@@ -104,4 +106,16 @@ weir_stream *weir_stdio_open_memstream(char **data, size_t *bytes)
     free(memory->data);
     free(memory);
     return weir__stdio_result(NULL, result);
+}
+
+weir_stream *weir_stdio_open_memstream(char **data, size_t *bytes) { return open_memory(1, data, bytes); }
+
+weir_stream *weir_stdio_open_wmemstream(wchar_t **data, size_t *length)
+{
+    weir_stream *s = open_memory(sizeof(wchar_t), data, length);
+    if (s) {
+        weir__config(s)->stdio_wide = 1;
+        weir__config(s)->stdio_wide_memory = true;
+    }
+    return s;
 }

@@ -57,6 +57,14 @@ size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count); /*
 /* fread.c; the caller holds the lock */
 int weir__stdio_fill(weir_stream *s); /* 1: there are unread bytes, 0: the end, -1: errno is set */
 
+/* wide.c; the caller holds the lock */
+void weir__stdio_use_wide(weir_stream *s); /* gives the stream an orientation, if it has none */
+/* Returns the next character and stores its bytes, at most MB_LEN_MAX. WEOF: the end of the input, or an error with the
+ * indicator set; no byte is then consumed. */
+wint_t weir__stdio_get_wide(weir_stream *s, char *bytes, size_t *count);
+wint_t weir__stdio_unget_wide(weir_stream *s, wint_t c); /* WEOF on failure */
+bool weir__stdio_put_wide(weir_stream *s, const wchar_t *from, size_t count); /* false: errno is set */
+
 /* fopen.c */
 struct weir__stdio_mode {
     int oflags;
