@@ -62,6 +62,10 @@ test-kernels: deps-kernels build ## weir on Debian's kernels, in virtual machine
 	@$(MAKE) --no-print-directory aarch64 || echo "test-kernels: no binary for aarch64"
 	@tests/kernels/run $(KERNELS)
 
+campaign-libweir: deps-run ## libweir's tests of threads and of faults 1,000 times, with and without the thread sanitizer (2 hours; RUNS=)
+	@$(MAKE) --no-print-directory -j2 -C libweir repeat
+	@$(MAKE) --no-print-directory -j2 -C libweir repeat REPEATED=threads BUILD=$(or $(CARGO_TARGET_DIR),../target)/libweir-tsan CFLAGS='-O1 -g -fsanitize=thread'
+
 differential: deps-run ## libweir compared with glibc's stdio on two million random series of calls (8 minutes)
 	@$(MAKE) --no-print-directory -j2 -C libweir differential
 
@@ -139,5 +143,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long test-kernels aarch64 differential fuzz drop-in lint generate fmt \
+.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long test-kernels aarch64 campaign-libweir differential fuzz drop-in lint generate fmt \
 	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise bench-copy clean deps deps-run deps-test deps-lint deps-bench deps-aarch64 deps-kernels

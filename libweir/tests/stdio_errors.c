@@ -59,6 +59,36 @@ static void test_full_unbuffered(void)
     expect_equal(fclose(f), EOF);
 }
 
+/* The bytes of a line come one by one; the last of them writes the line. */
+static void test_bytes_of_a_line(void)
+{
+    begin("bytes of a line, one by one");
+    const char *path = in_directory("line");
+    FILE *f = fopen(path, "w");
+    setlinebuf(f);
+    putc('a', f);
+    putc('b', f);
+    expect_equal(file_bytes(path), 0);
+    expect_equal(putc('\n', f), '\n');
+    expect_equal(fflush(f), 0);
+    expect_text(file_text(path), "ab\n");
+    for (int i = 0; i < 70000; i++) /* more than the buffer has */
+        expect_equal(putc('c', f), 'c');
+    putc('\n', f);
+    expect_equal(file_bytes(path), 70004);
+    setvbuf(f, NULL, _IOFBF, 0);
+    putc('d', f);
+    putc('\n', f);
+    expect_equal(file_bytes(path), 70004);
+    setlinebuf(f);
+    expect_equal(file_bytes(path), 70006);
+    expect_equal(lseek(fileno(f), 0, SEEK_SET), 0); /* after fflush another user may move the position */
+    expect_equal(fflush(f), 0);
+    expect_equal(lseek(fileno(f), 10, SEEK_SET), 10);
+    expect_equal(ftell(f), 10);
+    fclose(f);
+}
+
 /* Sets a file size limit, which replaces a full disk that gets space again. */
 static void limit_size(rlim_t bytes)
 {
@@ -322,6 +352,7 @@ int main(void)
     make_directory();
     test_full_device();
     test_full_unbuffered();
+    test_bytes_of_a_line();
     test_recovery();
     test_would_block();
     test_would_block_reading();
