@@ -15,7 +15,7 @@
  *     headers of the C++ standard library may follow.
  *     With weir/compat (weir-stdio(7)) instead of this header the order does not matter.
  *  3. Wide characters are bytes in the encoding of the locale at each call. Wide and byte calls may alternate on a
- *     stream, except on one of open_wmemstream; fwide only stores what it was told first.
+ *     stream, except on one of open_wmemstream; fwide only stores which kind came first.
  *  4. A child of fork(2) inherits the read-ahead bytes of streams opened for reading only, as in stdio. Pending
  *     bytes stay in the parent and are not written twice. A stream opened for writing or for both is empty in
  *     the child, except those of fmemopen and open_memstream, which are private memory. The exit of a child
