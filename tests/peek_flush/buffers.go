@@ -1,7 +1,7 @@
 // buffers.go: as buffers.cc, through a bufio.Writer. `lines N` prints N numbered lines by two goroutines in turn, beside
 // garbage collections, and sleeps now and then. `read` leaves bytes in the buffer, writes a byte to stderr, waits until
 // stdin ends, and prints the rest; with a second argument it leaves that many bytes, in a buffer of 64 KiB. `inside`
-// leaves a goroutine in ReadFrom.
+// leaves a goroutine in ReadFrom. `created` leaves bytes for a file that os.Create opens for reading and writing.
 package main
 
 import (
@@ -68,7 +68,13 @@ func main() {
 		lines(number)
 		return
 	}
-	to := bufio.NewWriterSize(os.Stdout, 65536)
+	out := os.Stdout
+	if how == "created" {
+		file, err := os.Create("created")
+		check(err)
+		out = file
+	}
+	to := bufio.NewWriterSize(out, 65536)
 	if number == 0 {
 		fmt.Fprint(to, "one\ntwo\nthree")
 	}

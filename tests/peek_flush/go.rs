@@ -1,8 +1,10 @@
 //! `weir flush` of Go's bufio.Writers.
 
-use std::process::Command;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::common::{has, run, skip, text};
+use crate::common::{WEIR, disk_dir, has, run, skip, text};
 use crate::flush;
 use crate::programs::{Program, built};
 
@@ -40,4 +42,25 @@ fn a_writer_of_go_is_emptied_unless_a_goroutine_uses_it() {
         assert_eq!(program.end(), Some(0), "{flags:?}");
         assert_eq!(program.out(), "one\ntwo\nthree end\n", "{flags:?}");
     }
+}
+
+/// os.Create opens a file for reading and writing.
+#[test]
+fn a_writer_of_go_over_a_created_file_is_timely() {
+    let test = "a_writer_of_go_over_a_created_file_is_timely";
+    let Some((compiler, flags)) = builds().next() else { return skip(test, "it needs go on x86-64") };
+    let Some(path) = built(test, compiler, flags, "buffers.go") else { return };
+    let dir = disk_dir();
+    let mut command = Command::new(WEIR);
+    command.args(["run", "--max-delay", "50ms", "--"]).arg(path).arg("created").current_dir(dir.path());
+    let mut weir = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let created = || fs::read_to_string(dir.path().join("created")).unwrap_or_default();
+    let (began, limit) = (Instant::now(), Duration::from_secs(60));
+    while created() != "one\ntwo\nthree" && began.elapsed() < limit {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let early = created();
+    drop(weir.stdin.take());
+    assert!(weir.wait().unwrap().success());
+    assert_eq!((early.as_str(), created().as_str()), ("one\ntwo\nthree", "one\ntwo\nthree end\n"));
 }

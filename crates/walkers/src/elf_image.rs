@@ -306,7 +306,12 @@ fn wanted(name: &[u8]) -> Option<&'static str> {
 fn is_rust(sections: &ElfSections) -> bool {
     const COMMENT_MOST: u64 = 4096;
     let text = sections.bytes(".comment", COMMENT_MOST);
-    text.unwrap_or(&[]).windows(6).any(|part| part == b"rustc ")
+    text.unwrap_or(&[]).windows(6).any(|part| part == b"rustc ") || has_rust_printers(sections)
+}
+
+/// Tells whether a debugger shall load Rust's printers. Compilers before Rust 1.73 leave no other name with `-g`.
+pub(crate) fn has_rust_printers(sections: &ElfSections) -> bool {
+    section_contains(sections, ".debug_gdb_scripts", b"gdb_load_rust_pretty_printers")
 }
 
 /// Returns [`GOROUTINES`] if this is the name, which ends at a NUL.

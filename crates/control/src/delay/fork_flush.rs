@@ -37,7 +37,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
         }
         let mut written = before;
         if !new.is_empty() {
-            let Some(file) = tracees.open_ahead(parent, &thread, one.fd) else { continue };
+            let Some(file) = tracees.open_ahead(parent, &thread, &one) else { continue };
             written += tracees.write_ahead(parent, &file, new);
         }
         // Also without new bytes: the child has a copy of those that were written before.

@@ -99,9 +99,17 @@ impl ForeignFile {
     }
 
     /// Tells whether bytes may be written ahead of the program. In a file that is open for reading and writing the
-    /// program could notice it: the offset depends on what the program has flushed.
-    pub fn allows_writing_ahead(&self) -> bool {
-        !self.sink.read_write
+    /// program could notice it: the offset depends on what the program has flushed. With `only_writes` the stream never
+    /// reads. Then the end of such a file allows it too, because a read finds nothing there before and after. Go opens files
+    /// so (os.Create).
+    pub fn allows_writing_ahead(&self, only_writes: bool) -> bool {
+        !self.sink.read_write || only_writes && self.is_at_end()
+    }
+
+    /// Tells whether the position of a regular file is its end.
+    fn is_at_end(&self) -> bool {
+        let size = rustix::fs::fstat(&self.file).ok().map(|about| about.st_size as u64);
+        size.is_some() && size == rustix::fs::tell(&self.file).ok()
     }
 
     /// Tells whether one write will probably take this many bytes, for a stream that cannot keep a part.

@@ -74,3 +74,19 @@ fn a_write_ends_at_the_limit_of_the_file_size() {
     let result = write_pieces(file.as_fd(), &sink, b"12345678", |piece| written += piece);
     assert_eq!((written, result), (6, Err(Errno::FBIG)));
 }
+
+#[test]
+fn a_stream_that_only_writes_is_written_ahead_at_the_end_of_its_file() {
+    let mut temporary = tempfile::tempfile().unwrap();
+    let file = open_own(temporary.as_raw_fd());
+    assert!(
+        file.allows_writing_ahead(true) && !file.allows_writing_ahead(false),
+        "it is open for reading too"
+    );
+    std::io::Write::write_all(&mut temporary, b"text").unwrap();
+    assert!(file.allows_writing_ahead(true));
+    std::io::Seek::rewind(&mut temporary).unwrap();
+    assert!(!file.allows_writing_ahead(true), "a read would find other bytes");
+    let (_reader, writer) = std::io::pipe().unwrap();
+    assert!(open_own(writer.as_raw_fd()).allows_writing_ahead(false));
+}

@@ -253,7 +253,13 @@ impl Tracees {
 
     /// Opens the file behind a descriptor of a thread of a stopped process, for a write ahead of the program. Notes a refusal
     /// as a limitation; returns None then and if there is no such file.
-    pub(crate) fn open_ahead(&mut self, pid: u32, thread: &TargetThread, fd: i32) -> Option<ForeignFile> {
+    pub(crate) fn open_ahead(
+        &mut self,
+        pid: u32,
+        thread: &TargetThread,
+        stream: &PendingBytes,
+    ) -> Option<ForeignFile> {
+        let fd = stream.fd;
         let file = ForeignFile::open(thread, fd, &self.threads_in_calls(pid));
         if let Err(ForeignFileError::Refused(why)) = &file {
             let path = proc::descriptor(thread.tid, fd).unwrap_or_default();
@@ -262,7 +268,8 @@ impl Tracees {
                 proc::label(pid)
             ));
         }
-        file.ok().filter(ForeignFile::allows_writing_ahead)
+        // The streams that a search finds are those of types that only write.
+        file.ok().filter(|file| file.allows_writing_ahead(stream.found_by_search))
     }
 
     /// Writes as many bytes as a file takes now. Returns their number. An error is ignored: the program's own write meets

@@ -89,6 +89,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
 fn is_rust(sections: &ElfSections) -> bool {
     let stripped = !sections.has(".comment");
     section_contains(sections, ".comment", b"rustc version")
+        || elf_image::has_rust_printers(sections)
         || stripped && section_contains(sections, ".rodata", b"RUST_BACKTRACE")
 }
 
