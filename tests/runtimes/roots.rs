@@ -28,11 +28,30 @@ const COMMON: &[&str] = &[
     "musl-dev",
     "musl-tools",
     "pypy3",
+    "golang-go",
+    "rustc",
+    "ocaml-nox",
+    "luajit",
 ];
 
 pub const RELEASES: &[Release] = &[
     Release { suite: "bullseye", packages: &["lua5.3", "tcl8.6"], more: None },
-    Release { suite: "bookworm", packages: &["lua5.4", "tcl8.6"], more: None },
+    // The runtimes without a walker, which are large, are in one release only.
+    Release {
+        suite: "bookworm",
+        packages: &[
+            "lua5.4",
+            "tcl8.6",
+            "php8.2-cli",
+            "grep",
+            "sed",
+            "r-base-core",
+            "nodejs",
+            "openjdk-17-jdk-headless",
+            "ghc",
+        ],
+        more: None,
+    },
     Release { suite: "trixie", packages: &["lua5.4", "tcl8.6", "tcl9.0"], more: None },
     Release {
         suite: "sid",

@@ -24,7 +24,7 @@ mod suspended;
 mod tests;
 
 use std::cell::{Cell, LazyCell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
@@ -252,8 +252,12 @@ impl Walker for GoStreams {
         if self.is_thorough.take() && !candidates_now.is_empty() {
             self.keep_used(memory, &mut candidates_now);
         }
+        // Reads the whole buffer, so each Writer is judged once.
+        let first: RefCell<BTreeMap<u64, bool>> = RefCell::default();
         let is_first = |one: &StreamCandidate, none_yet: bool| {
-            (none_yet || descriptors.is_unwritten(one.stream.buffer.fd)) && is_fresh(memory, one)
+            let is_one =
+                || (none_yet || descriptors.is_unwritten(one.stream.buffer.fd)) && is_fresh(memory, one);
+            *first.borrow_mut().entry(one.at).or_insert_with(is_one)
         };
         cache.record(self.pid, &candidates_now, is_first);
         // On a stack only the first bytes are sure: the copy of a Writer can seem to grow, because a stack that moves into its
