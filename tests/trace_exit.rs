@@ -37,6 +37,31 @@ const FILL: &str = "#include <stdio.h>\nint main(void) { static char buffer[8192
     for (int i = 0; ; i++) putchar('a' + i % 26); }\n";
 const FILL_BY_PYTHON: &str = "out = open(1, 'wb', 8192)\nwhile True: out.write(b'0123456789')";
 
+const FILL_BY_GO: &str = "package main\nimport (\"bufio\"; \"os\")\n\
+    func main() { w := bufio.NewWriterSize(os.Stdout, 8192); for { w.WriteString(\"0123456789abcdef\") } }\n";
+
+/// The threads of a Go program are not traced with eBPF, so how much was written is unknown there.
+#[test]
+fn what_a_killed_go_program_has_written_is_known_or_said_to_be_unknown() {
+    let test = "what_a_killed_go_program_has_written_is_known_or_said_to_be_unknown";
+    let dir = disk_dir();
+    let parent = compile(dir.path(), "full", FULL_PIPE, &[]).expect("cc");
+    fs::write(dir.path().join("fill.go"), FILL_BY_GO).expect("a file");
+    let mut go = Command::new("go");
+    go.args(["build", "-o", "fill", "fill.go"]).current_dir(dir.path()).env("GOTOOLCHAIN", "local");
+    go.env("GO111MODULE", "off");
+    if !go.output().is_ok_and(|output| output.status.success()) {
+        return skip(test, "go is not installed");
+    }
+    for engine in engines() {
+        let (output, document) = trace(dir.path(), engine, &[path(&parent), "./fill"]);
+        assert_eq!(output.status.code(), Some(0), "{engine}: {}", text(&output.stderr));
+        let lost = finding(&document, "lost-at-kill").map(|one| one["evidence"]["lost_bytes"].as_f64());
+        let is_said = document["verdict"].as_str().expect("a verdict").contains("could not stop");
+        assert!(lost == Some(Some(4096.0)) || lost.is_none() && is_said, "{engine}: {lost:?}: {document}");
+    }
+}
+
 /// The kernel has taken half of a buffer when the kill comes, but the stream still has all of it.
 #[test]
 fn bytes_of_the_write_that_a_kill_interrupts_are_not_lost() {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weir_model::trace::SnapshotMoment;
+use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::ptrace;
 use weir_walkers::is_go;
@@ -134,6 +134,14 @@ pub(super) fn moment(pid: u32, status: u64) -> SnapshotMoment {
         () if status & 0x7f == 0 => SnapshotMoment::Exit,
         () => SnapshotMoment::Signal,
     }
+}
+
+/// Removes the full buffers from a snapshot at the exit, and returns whether there are any. A bufio.Writer is full only while a thread
+/// writes it, and how much that thread has written is unknown, because it is not traced.
+pub(super) fn remove_flushing(buffers: &mut Vec<Buffer>) -> bool {
+    let all = buffers.len();
+    buffers.retain(|buffer| buffer.pending_bytes == 0 || buffer.pending_bytes < buffer.buffer_bytes);
+    buffers.len() < all
 }
 
 #[cfg(test)]

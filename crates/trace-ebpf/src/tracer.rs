@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::clock::now_ns;
-use weir_sys::ptrace::{self, PtraceStop};
+use weir_sys::ptrace::{self, PtraceStop, new_tid};
 use weir_sys::{executable, proc};
 use weir_trace_api::breakpoint_traps::{self, BreakpointTraps, TrapKind};
 use weir_trace_api::{BufferSnapshots, RawEvent, RawEventKind};
@@ -120,7 +120,7 @@ impl Tracer<'_> {
             libc::PTRACE_EVENT_CLONE => self.on_clone(pid),
             libc::PTRACE_EVENT_EXEC if !self.on_exec(pid) => return ptrace::detach(pid, 0),
             libc::PTRACE_EVENT_EXIT => self.on_exit(pid),
-            ptrace::EVENT_STOP if is_job_control(signal) => return ptrace::listen(pid),
+            ptrace::EVENT_STOP if ptrace::is_job_control(signal) => return ptrace::listen(pid),
             ptrace::EVENT_STOP if self.go_exit_watches.is_other_thread(pid) => return ptrace::detach(pid, 0),
             0 => return self.on_signal(pid, signal),
             _ => {}
@@ -138,8 +138,7 @@ impl Tracer<'_> {
 
     /// Handles the first clone(2) of a Go program: from now on only the new thread is traced.
     fn starts_go_watch(&mut self, pid: u32) -> bool {
-        let starts =
-            ptrace::new_tid(pid).is_some_and(|thread| self.go_exit_watches.first_thread(pid, thread));
+        let starts = new_tid(pid).is_some_and(|thread| self.go_exit_watches.first_thread(pid, thread));
         if starts {
             self.tracees.remove(&pid);
             ptrace::detach(pid, 0);
@@ -147,18 +146,20 @@ impl Tracer<'_> {
         starts
     }
 
-    /// Handles a stop of the thread of a Go program that is watched for the program's exit. The program's other threads
-    /// may have exited already.
+    /// Handles a stop of the thread that is watched for the exit of a Go program. Other threads may have exited already.
     fn handle_go_stop(&mut self, tid: u32, process: u32, status: i32) {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             libc::PTRACE_EVENT_EXIT => {
                 let moment = go_exit_watch::moment(process, ptrace::event_message(tid).unwrap_or(0));
-                let buffers = self.snapshots.snapshot(tid, moment);
+                let mut buffers = self.snapshots.snapshot(tid, moment);
+                if go_exit_watch::remove_flushing(&mut buffers) {
+                    self.emit(process, RawEventKind::Unstopped);
+                }
                 self.send(process, tid, moment, buffers);
                 ptrace::resume(tid, false, 0);
             }
-            ptrace::EVENT_STOP if is_job_control(signal) => ptrace::listen(tid),
+            ptrace::EVENT_STOP if ptrace::is_job_control(signal) => ptrace::listen(tid),
             0 if !self.go_exit_watches.count_signal(tid) => ptrace::detach(tid, signal),
             0 => ptrace::resume(tid, false, signal),
             event => {
@@ -199,7 +200,7 @@ impl Tracer<'_> {
 
     /// ptrace(2) attaches to the child automatically.
     fn on_fork(&mut self, pid: u32, moment: SnapshotMoment) {
-        if let Some(child) = ptrace::new_tid(pid) {
+        if let Some(child) = new_tid(pid) {
             self.add_tracee(child);
         }
         self.snapshot(pid, moment, moment);
@@ -208,7 +209,7 @@ impl Tracer<'_> {
     /// Sets breakpoints for a new thread. (Inherited perf events would signal the first thread instead of the one that hits
     /// the breakpoint.) clone(2) may also have created a process.
     fn on_clone(&mut self, tid: u32) {
-        let Some(new) = ptrace::new_tid(tid) else { return };
+        let Some(new) = new_tid(tid) else { return };
         let pid = self.process_of(tid);
         if proc::process_of(new) == Some(new) {
             self.add_tracee(new);
@@ -349,7 +350,7 @@ impl Tracer<'_> {
         if wanted && self.seize(pid) {
             self.awaiting_library.push((pid, Instant::now()));
         } else if wanted {
-            let _ = self.events.send(RawEvent { ns: now_ns(), pid, tid: pid, kind: RawEventKind::Unstopped });
+            self.emit(pid, RawEventKind::Unstopped);
         } else {
             self.go_exit_watches.await_thread(pid, &link);
         }
@@ -385,16 +386,15 @@ impl Tracer<'_> {
         self.send(pid, pid, moment, buffers);
     }
 
+    fn emit(&self, pid: u32, kind: RawEventKind) {
+        // Fails if the run has ended; the event is not needed then.
+        let _ = self.events.send(RawEvent { ns: now_ns(), pid, tid: pid, kind });
+    }
+
     /// Sends the buffers of process `pid`, whose memory was read through `tid`.
     fn send(&self, pid: u32, tid: u32, moment: SnapshotMoment, buffers: Vec<Buffer>) {
         if !buffers.is_empty() {
-            let kind = RawEventKind::buffers(tid, moment, buffers, String::new());
-            // Fails if the run has ended; the event is not needed then.
-            let _ = self.events.send(RawEvent { ns: now_ns(), pid, tid: pid, kind });
+            self.emit(pid, RawEventKind::buffers(tid, moment, buffers, String::new()));
         }
     }
-}
-
-fn is_job_control(signal: i32) -> bool {
-    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
 }

@@ -174,6 +174,11 @@ pub fn new_tid(tid: u32) -> Option<u32> {
     event_message(tid).and_then(|new| u32::try_from(new).ok())
 }
 
+/// Returns whether a signal stops processes (signal(7)).
+pub fn is_job_control(signal: i32) -> bool {
+    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+}
+
 /// Returns the descriptor that caused the signal of a signal-delivery stop (si_fd, F_SETSIG of fcntl(2)); None if the
 /// signal has another cause.
 pub fn signal_fd(tid: u32) -> Option<i32> {
