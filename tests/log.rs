@@ -12,6 +12,8 @@ mod faults;
 mod follow;
 #[path = "log/forms.rs"]
 mod forms;
+#[path = "log/gpio.rs"]
+mod gpio;
 #[path = "log/rotation.rs"]
 mod rotation;
 #[path = "log/screens.rs"]

@@ -35,6 +35,7 @@ pub use loss::loss_sentence;
 pub use metrics::MetricsTarget;
 pub use options::{Flush, LogOptions, Overflow, SourceSpec, SyncPolicy, WriteBudget};
 pub use sink::{Compression, Retention, RotationPolicy, TornTail};
+pub use source::GpioSpec;
 pub use stamp::Stamp;
 pub use status::ask;
 pub use summary::LogSummary;

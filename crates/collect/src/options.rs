@@ -10,6 +10,7 @@ use crate::format::{Fields, Format};
 use crate::framing::{Framing, Oversize};
 use crate::metrics::MetricsTarget;
 use crate::sink::{RotationPolicy, TornTail};
+use crate::source::GpioSpec;
 
 /// When received records are written to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +134,8 @@ pub enum SourceSpec {
         /// The name of the source.
         name: String,
     },
+    /// The changes of a GPIO line.
+    Gpio(GpioSpec),
     /// The content of a file, at each interval.
     ReadEvery(PathBuf, Duration),
     /// The output of a shell command, at each interval.

@@ -56,6 +56,13 @@ impl Receipt {
         Self { wall: SystemTime::now(), since_boot }
     }
 
+    /// Returns the receipt of something that happened at this time.
+    pub(crate) fn at(wall: SystemTime) -> Self {
+        let now = Self::now();
+        let ago = now.wall.duration_since(wall).unwrap_or_default();
+        Self { wall, since_boot: now.since_boot.saturating_sub(ago) }
+    }
+
     fn since_epoch(self) -> Duration {
         self.wall.duration_since(UNIX_EPOCH).unwrap_or_default()
     }

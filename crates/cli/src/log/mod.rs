@@ -96,6 +96,11 @@ struct SourceOptions {
     #[arg(long, value_name = "COMMAND", requires = "every")]
     exec: Vec<String>,
 
+    /// Log each change of a GPIO line as 1 or 0: CHIP:LINE, and behind commas pull-up, pull-down, no-pull, rising, falling,
+    /// active-low, debounce=TIME; or poll=TIME, which sees only changes that last so long
+    #[arg(long, value_name = "CHIP:LINE")]
+    gpio: Vec<weir_collect::GpioSpec>,
+
     /// Run this shell command and collect its outputs, beside the command behind --; several are possible
     #[arg(long, value_name = "COMMAND")]
     run: Vec<String>,

@@ -223,6 +223,7 @@ fn sources(args: &Args) -> Result<Vec<SourceSpec>, String> {
         sources.push(address.parse()?);
     }
     sources.extend(given.follow.iter().map(|pattern| SourceSpec::Follow(pattern.clone())));
+    sources.extend(given.gpio.iter().cloned().map(SourceSpec::Gpio));
     if let Some(every) = given.every {
         if given.read.is_empty() && given.exec.is_empty() {
             return Err("--every needs --read FILE or --exec COMMAND".into());
@@ -247,7 +248,7 @@ fn sources(args: &Args) -> Result<Vec<SourceSpec>, String> {
     }
     if sources.is_empty() {
         if !stdin_is_given() {
-            return Err("no source: give --listen, --follow, --every, --run, a command behind --, or --stdin for this terminal".into());
+            return Err("no source: give --listen, --follow, --every, --gpio, --run, a command behind --, or --stdin for this terminal".into());
         }
         sources.push(SourceSpec::Stdin);
     }

@@ -3,7 +3,7 @@
 //! Senders that wait for acknowledgements send their next records soon after a sync. Without a pause the records that arrived
 //! during a sync take the next one alone, and two groups of senders alternate with half the records each.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The last group of records, and the pause after it.
 #[derive(Debug, Default)]
@@ -15,6 +15,9 @@ pub(super) struct GroupCommit {
     wanted: u64,
     hold_until: Option<Instant>,
 }
+
+/// A shorter sync ends before all senders have sent again, so a pause would cost more than it saves.
+const WORTH: Duration = Duration::from_millis(1);
 
 /// The share of the last sync's duration that the next one may wait for more records.
 const SHARE: u32 = 4;
@@ -32,7 +35,8 @@ impl GroupCommit {
         let Some(begun) = self.begun.take() else { return };
         self.wanted = records + covered.saturating_sub(self.before);
         self.before = covered;
-        self.hold_until = Some(now + now.saturating_duration_since(begun) / SHARE);
+        let took = now.saturating_duration_since(begun);
+        self.hold_until = (took >= WORTH).then(|| now + took / SHARE);
     }
 
     /// Returns until when a sync of `records` records waits; none if it begins now.
@@ -44,7 +48,6 @@ impl GroupCommit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn one_sender_never_waits_and_two_groups_join() {
@@ -61,5 +64,9 @@ mod tests {
         assert_eq!(group.holds(start + took, 17), Some(until), "eight senders have their answers now");
         assert_eq!(group.holds(start + took, 25), None, "all have sent");
         assert_eq!(group.holds(until, 20), None, "not longer than a share of the sync");
+
+        group.begin(start);
+        group.end(start + WORTH / 2, 25, 33);
+        assert_eq!(group.holds(start + WORTH / 2, 33), None, "a short sync");
     }
 }

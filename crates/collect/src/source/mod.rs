@@ -5,11 +5,13 @@ mod child;
 mod datagram;
 mod fifo;
 pub(crate) mod follow;
+mod gpio;
 mod listener;
 mod periodic;
 mod reader;
 mod socket_path;
 
+pub use gpio::GpioSpec;
 pub(crate) use socket_path::{OwnName, bind_socket};
 
 use std::time::Instant;
@@ -101,6 +103,7 @@ pub(crate) fn open(spec: &SourceSpec, options: &LogOptions) -> Result<Vec<Box<dy
         SourceSpec::Fifo(path) => one(fifo::open(path, options)),
         SourceSpec::Follow(pattern) => one(follow::open(pattern, options)),
         SourceSpec::Command { arguments, name } => child::start(arguments, name, options),
+        SourceSpec::Gpio(spec) => one(gpio::open(spec, options)),
         SourceSpec::ReadEvery(path, interval) => one(periodic::read_file(path, *interval, options)),
         SourceSpec::RunEvery(command, interval) => one(periodic::run_command(command, *interval)),
     }
