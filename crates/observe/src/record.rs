@@ -319,7 +319,7 @@ fn blind_spots(
 }
 
 /// Returns a sentence about the calls whose stream is not known: in gaps, calls on files that were opened and closed
-/// in the same gap; with the /proc backend, all calls that no file position shows.
+/// in the same gap, or that have no position, such as devices; with the /proc backend, all calls that no file position shows.
 fn unknown_streams(
     backend: BackendKind,
     all_counts: &[StreamCounts],
@@ -344,7 +344,7 @@ fn unknown_streams(
         .map(|directory| format!(" (the files open in a snapshot lie below {directory})"))
         .unwrap_or_default();
     Some(format!(
-        "through which streams {processes} moved {bytes} in {calls} calls between samples, on files opened and closed \
-         there{snapshots}; --exact sees it"
+        "through which streams {processes} moved {bytes} in {calls} calls between samples: no file position shows \
+         it{snapshots}; --exact sees it"
     ))
 }

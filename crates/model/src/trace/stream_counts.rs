@@ -127,8 +127,8 @@ fn is_none(seconds: &f64) -> bool {
 }
 
 impl StreamCounts {
-    /// Descriptor of calls in a gap in which the process opened and closed files, so that their streams are unknown. Only
-    /// their number and bytes are known.
+    /// Descriptor of calls in a gap whose streams are unknown, because no file position shows them. Only their number and
+    /// bytes are known.
     pub const UNKNOWN: i32 = -1;
 
     /// Path of the open file of [`Self::UNKNOWN`].
