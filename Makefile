@@ -58,6 +58,11 @@ campaign: deps-test ## fuzz every parser, kill weir 300 times in each verb, cut 
 test-copy-long: deps-test build ## power cuts at 300 points of weir copy --atomic (2 minutes, as root)
 	@tests/copy/power-cuts
 
+# ROUNDS: each test repeats so often what it does once or a few times in make test.
+test-log-long: deps-test build ## weir log: 25 writers, kills, and kills with senders that resend, 1,000 times each (30 minutes; ROUNDS=)
+	@WEIR_LOG_ROUNDS=$(or $(ROUNDS),1000) cargo test --quiet --locked -p weir-cli --test log -- \
+		records_of_25_writers a_killed_collector senders_that_resend
+
 test-kernels: deps-kernels build ## weir on Debian's kernels, in virtual machines; KERNELS="6.1 6.12" (15 minutes)
 	@$(MAKE) --no-print-directory aarch64 || echo "test-kernels: no binary for aarch64"
 	@tests/kernels/run $(KERNELS)
@@ -143,5 +148,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long test-kernels aarch64 campaign-libweir differential fuzz drop-in lint generate fmt \
+.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long test-log-long test-kernels aarch64 campaign-libweir differential fuzz drop-in lint generate fmt \
 	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise bench-copy clean deps deps-run deps-test deps-lint deps-bench deps-aarch64 deps-kernels

@@ -27,6 +27,11 @@ use std::process::{Child, Output, Stdio};
 
 use common::{KillOnDrop, wait_for, weir};
 
+/// Returns how often a test repeats itself: `short` in `make test`, $WEIR_LOG_ROUNDS in `make test-log-long`.
+fn rounds(short: usize) -> usize {
+    std::env::var("WEIR_LOG_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(short)
+}
+
 /// A collector that runs in a directory.
 struct Collector {
     child: KillOnDrop,

@@ -2,12 +2,14 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::common::{disk_dir, run, wait_for};
-use crate::{Collector, lines_of};
+use crate::{Collector, lines_of, rounds};
 
 #[test]
 fn each_acknowledged_record_is_in_the_log() {
@@ -114,7 +116,7 @@ fn a_bound_is_kept_and_a_full_buffer_waits() {
 fn a_killed_collector_loses_no_written_record() {
     let dir = disk_dir();
     let log = dir.path().join("out");
-    for round in 0..10 {
+    for round in 0..rounds(10) {
         let mut collector =
             Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--torn", "cut"]);
         let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
@@ -169,4 +171,87 @@ fn a_write_budget_gathers_and_says_the_delay() {
     drop(socket);
     assert_eq!(collector.stop(), 0);
     assert_eq!(std::fs::metadata(&log).expect("the log").len(), 300_008, "all is written at the end");
+}
+
+/// Sends records until `stop`, and again those that were not acknowledged when the collector was killed. Returns how many
+/// were acknowledged.
+fn send_and_resend(path: &Path, name: &str, stop: &AtomicBool) -> usize {
+    let mut acknowledged = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(mut socket) = UnixStream::connect(path) else {
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        };
+        let mut acks = BufReader::new(socket.try_clone().expect("a copy"));
+        let first = acknowledged;
+        let mut line = String::new();
+        // Three records at a time wait for their acknowledgement.
+        while !stop.load(Ordering::Relaxed) {
+            let batch: String =
+                (acknowledged..acknowledged + 3).map(|number| format!("{name} {number} end\n")).collect();
+            let goal = acknowledged + 3;
+            if socket.write_all(batch.as_bytes()).is_err() {
+                break;
+            }
+            while acknowledged < goal {
+                line.clear();
+                if !acks.read_line(&mut line).is_ok_and(|count| count > 0) {
+                    break;
+                }
+                acknowledged = first + line.trim().parse::<usize>().expect("a count");
+            }
+            if acknowledged < goal {
+                break;
+            }
+        }
+    }
+    acknowledged
+}
+
+#[test]
+fn senders_that_resend_lose_nothing_by_kills() {
+    let dir = disk_dir();
+    let path = dir.path().join("s");
+    let arguments = ["-o", "out", "--listen", "unix:s", "--sync", "record", "--ack", "--torn", "cut"];
+    let stop = AtomicBool::new(false);
+    let acknowledged = std::thread::scope(|scope| {
+        let senders = ["a", "b", "c"].map(|name| {
+            let (path, stop) = (&path, &stop);
+            scope.spawn(move || send_and_resend(path, name, stop))
+        });
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for _ in 0..rounds(8) {
+            let mut collector = Collector::start(dir.path(), &arguments);
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            std::thread::sleep(Duration::from_micros(random % 40_000));
+            collector.signal(libc::SIGKILL);
+            collector.child().wait().expect("killed");
+        }
+        let collector = Collector::start(dir.path(), &arguments);
+        let length = || std::fs::metadata(dir.path().join("out")).expect("the log").len();
+        let before = length();
+        wait_for("records after the last start", || length() > before + 100);
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(collector.stop(), 0);
+        senders.map(|sender| sender.join().expect("it ends"))
+    });
+    let log = std::fs::read_to_string(dir.path().join("out")).expect("the log");
+    for (name, acknowledged) in ["a", "b", "c"].into_iter().zip(acknowledged) {
+        let mut next = 0;
+        for line in log.lines().filter(|line| line.starts_with(name)) {
+            let number: usize = line[2..]
+                .strip_suffix(" end")
+                .and_then(|number| number.parse().ok())
+                .expect("a whole record");
+            // At least once: what was sent again may be there twice, and nothing is left out.
+            assert!(number <= next, "{name}: {number} follows {next}");
+            next = next.max(number + 1);
+        }
+        assert!(
+            acknowledged > 0 && next >= acknowledged,
+            "{name}: {acknowledged} acknowledged, {next} in the log"
+        );
+    }
 }

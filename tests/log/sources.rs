@@ -9,7 +9,7 @@ use std::thread;
 
 use crate::common::{disk_dir, run, text, wait_for, weir};
 use crate::session::Session;
-use crate::{Collector, lines_of, log_of};
+use crate::{Collector, lines_of, log_of, rounds};
 
 #[test]
 fn standard_input_is_logged_exactly() {
@@ -26,6 +26,10 @@ fn standard_input_is_logged_exactly() {
 
 #[test]
 fn records_of_25_writers_stay_whole() {
+    (0..rounds(1)).for_each(|_| records_of_25_writers());
+}
+
+fn records_of_25_writers() {
     let dir = disk_dir();
     let collector =
         Collector::start(dir.path(), &["-o", "out", "--listen", "unix:s", "--record", "len:9999"]);
