@@ -78,8 +78,6 @@ fn pages_are_whole_and_readable_at_every_width() {
             let checked = browser.evaluate(CHECK);
             let sentences = checked.as_array().expect("a list").iter();
             found.extend(sentences.map(|sentence| sentence.as_str().expect("a sentence").into()));
-            let style = if dark { "dark" } else { "light" };
-            problems.extend(found.iter().map(|what| format!("{name} {width} px {style}: {what}")));
             if width == 390
                 && let Some(axe) = &axe
             {
@@ -87,6 +85,8 @@ fn pages_are_whole_and_readable_at_every_width() {
                 let violations = violations.as_array().expect("a list").iter();
                 found.extend(violations.map(|violation| format!("axe-core: {violation}")));
             }
+            let style = if dark { "dark" } else { "light" };
+            problems.extend(found.iter().map(|what| format!("{name} {width} px {style}: {what}")));
             let pictures = browser.evaluate("document.querySelectorAll('figure svg').length");
             assert!(pictures.as_u64() > Some(0), "{name} has no picture");
         }

@@ -104,7 +104,7 @@ fn table(table: &Table) -> String {
     });
     let remarks = table.rows.iter().any(|row| !row.remarks.is_empty());
     let mut html = format!(
-        "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table\"><table>\n<thead><tr>{}{}</tr></thead>\n<tbody>\n",
+        "<div class=\"table\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead><tr>{}{}</tr></thead>\n<tbody>\n",
         heads.collect::<String>(),
         if remarks { "<th scope=\"col\">remark</th>" } else { "" }
     );
