@@ -238,3 +238,8 @@ impl OutputFiles {
 pub fn json_text<T: Serialize>(value: &T) -> Result<String, String> {
     weir_report::json::pretty(value).map_err(|error| format!("JSON: {error}"))
 }
+/// Returns weir's own command line, for documents that name it.
+pub fn own_command() -> Vec<String> {
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once("weir".into()).chain(arguments).collect()
+}

@@ -1,6 +1,6 @@
 //! Checks a log: which records are whole, torn, or contain parts of several writers' records.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -98,6 +98,8 @@ impl<'a> Checker<'a> {
             nul_bytes: 0,
             writers: Vec::new(),
             bad: Vec::new(),
+            command: Vec::new(),
+            environment: BTreeMap::new(),
         };
         Self { options, document, writers: HashMap::new(), numbers: Vec::new(), last_writer: None }
     }

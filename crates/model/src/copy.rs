@@ -57,4 +57,10 @@ pub struct CopyDocument {
     pub errors: u64,
     /// A sentence: what a power cut now would cost.
     pub power_cut: String,
+    /// The command line of weir; empty in the documents of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Machine and settings, by name; empty in the documents of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
 }

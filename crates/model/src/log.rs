@@ -3,6 +3,8 @@
 //!
 //! Field names are the interface (docs/schemas).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
@@ -104,6 +106,12 @@ pub struct LogCheckDocument {
     pub writers: Vec<LogWriter>,
     /// The first records that are not whole.
     pub bad: Vec<BadRecord>,
+    /// The command line of weir; empty in the documents of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Machine and settings, by name; empty in the documents of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
 }
 
 /// The records of one writer.

@@ -2,6 +2,8 @@
 //!
 //! Field names are the interface (docs/schemas/weir-run-1.schema.json).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
@@ -21,6 +23,9 @@ pub struct RunDocument {
     /// The result; `None` if the command did not run (`--why=only`).
     #[serde(rename = "ended")]
     pub outcome: Option<RunOutcome>,
+    /// Machine and settings, by name; empty in the documents of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
 }
 
 /// The plan for a command.

@@ -277,6 +277,8 @@ mod tests {
             nul_bytes: 0,
             writers: vec![LogWriter { name: "a".into(), records: 10, runs: 2, missing: 0, repeated: 0 }],
             bad: Vec::new(),
+            command: Vec::new(),
+            environment: Default::default(),
         };
         assert!(check_screen(&log, &Style::default()).ends_with("  All 10 records are whole.\n"));
         (log.whole, log.torn, log.unfinished_bytes, log.writers[0].missing) = (9, 1, 5, 2);

@@ -1,6 +1,9 @@
 //! The JSON document of `weir copy`, and what a power cut would cost.
 
-use weir_copier::{CopyOptions, CopySummary, CopySync, CopyTally};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use weir_copier::{CopyDestination, CopyOptions, CopySummary, CopySync, CopyTally};
 use weir_model::Size;
 use weir_model::copy::{CopyDocument, MethodCount, SCHEMA};
 
@@ -38,7 +41,17 @@ pub fn of(summary: &CopySummary, options: &CopyOptions) -> CopyDocument {
         cached_bytes: tally.cached_bytes,
         errors: tally.errors,
         power_cut: power_cut(tally, options),
+        command: Vec::new(),
+        environment: BTreeMap::new(),
     }
+}
+
+/// Returns the directory that the copies went to, whose device and file system are the environment of the copy.
+pub fn directory_of(destination: &CopyDestination) -> PathBuf {
+    let (CopyDestination::Guess(path) | CopyDestination::Directory(path) | CopyDestination::Exact(path)) =
+        destination;
+    let parent = || path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.is_dir() { path.clone() } else { parent().into() }
 }
 
 fn sync_name(options: &CopyOptions) -> &'static str {

@@ -12,11 +12,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use weir_bench::settings::environment;
 use weir_copier::{CopyControl, CopyDestination, copy};
 
 pub use args::Args;
 
 use crate::exit_status::FAILED;
+use crate::output::own_command;
 use events::EventLog;
 use monitor::{Monitor, StopSignals};
 use reporter::TerminalReporter;
@@ -58,7 +60,11 @@ pub fn run(args: &Args) -> ExitCode {
     let reporter = TerminalReporter::new(&events, monitor.bar(), args);
     let summary = copy(&options, &sources, &destination, &control, &reporter);
     monitor.finish();
-    let document = document::of(&summary, &options);
+    let mut document = document::of(&summary, &options);
+    if files.wants_document() {
+        document.command = own_command();
+        document.environment = environment(&document::directory_of(&destination));
+    }
     events.end(&document);
     let mut failed = summary.tally.errors > 0;
     if args.summary || monitor::shows_summary(&summary, quiet) {

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use weir_bench::settings::environment;
 use weir_collect::Framing;
 use weir_collect::check::{CheckOptions, check};
 use weir_tui::style::stdout_style;
 
 use super::options::parse_regex;
 use crate::exit_status::{FAILED, USAGE};
-use crate::output::{OutputOptions, PageFile};
+use crate::output::{OutputOptions, PageFile, own_command};
 
 /// Count the whole, torn and interleaved records of a log, by writer, and show where it is damaged
 ///
@@ -60,13 +61,17 @@ pub fn run(args: &Args) -> ExitCode {
         }
     };
     let options = CheckOptions { framing: args.record, pattern: args.pattern.clone(), uniform: args.uniform };
-    let document = match check(&args.log, &options) {
+    let mut document = match check(&args.log, &options) {
         Ok(document) => document,
         Err(error) => {
             eprintln_lossy!("weir: {error}");
             return ExitCode::from(FAILED);
         }
     };
+    if files.wants_document() {
+        document.command = own_command();
+        document.environment = environment(&args.log);
+    }
     let screen = || weir_report::log::check_screen(&document, &stdout_style());
     files.finish(screen, &document, !document.is_good())
 }

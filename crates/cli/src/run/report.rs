@@ -1,5 +1,8 @@
 //! The report of `weir run`: the plan, substitutes, rescued bytes; on standard error or as JSON.
 
+use std::path::Path;
+
+use weir_bench::settings::environment;
 use weir_control::launch::OutputAfterExit;
 use weir_control::plan::Plan;
 use weir_model::run::{RunDocument, RunOutcome, SCHEMA};
@@ -73,8 +76,15 @@ impl<'a> RunReport<'a> {
         plan: &Plan,
         outcome: Option<&RunOutcome>,
     ) -> Result<(), CommandFailure> {
-        let document =
-            RunDocument { schema: SCHEMA.into(), plan: plan.document(), outcome: outcome.cloned() };
+        if !self.files.wants_document() {
+            return Ok(());
+        }
+        let document = RunDocument {
+            schema: SCHEMA.into(),
+            plan: plan.document(),
+            outcome: outcome.cloned(),
+            environment: environment(Path::new(".")),
+        };
         self.files.write_document(&document).map_err(CommandFailure::of_weir)
     }
 }

@@ -36,7 +36,11 @@ pub fn page(document: &CopyDocument, body: &mut Body, prefix: &str) {
     ];
     pictures.into_iter().flatten().for_each(|picture| body.picture(picture, &[]));
     body.heading(&format!("{prefix}run"), "The run");
+    if !document.command.is_empty() {
+        body.command(&document.command.join(" "));
+    }
     body.facts(&facts(document));
+    body.environment(&document.environment);
 }
 
 /// Returns a text with a capital and a full stop.

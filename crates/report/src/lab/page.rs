@@ -7,7 +7,7 @@ use weir_model::lab::{
 
 use super::{agreed, beside, frames, map, outcomes};
 use crate::block::Block;
-use crate::page::{Body, environment};
+use crate::page::Body;
 use crate::scale::{Axis, Spacing, Unit};
 use crate::svg::{NARROW, Picture, RowChart, Svg, series_class};
 use crate::table::{Align, Column, Heading, Table, TableCell, TableRow};
@@ -37,7 +37,7 @@ pub fn document_page(document: &LabDocument, body: &mut Body, prefix: &str) {
     }
     if !document.environment.is_empty() {
         body.heading(&format!("{prefix}machine"), "The machine");
-        body.facts(&environment::facts(&document.environment));
+        body.environment(&document.environment);
     }
 }
 

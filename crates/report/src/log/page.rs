@@ -40,6 +40,11 @@ pub fn page(document: &LogCheckDocument, body: &mut Body, prefix: &str) {
         body.heading(&format!("{prefix}writers"), &format!("Writers: {}", document.writers.len()));
         body.picture(picture, &[Block::Table(writers_table(&document.writers))]);
     }
+    if !document.command.is_empty() {
+        body.heading(&format!("{prefix}run"), "The run");
+        body.command(&document.command.join(" "));
+    }
+    body.environment(&document.environment);
 }
 
 /// Returns how many records are whole, torn and interleaved.

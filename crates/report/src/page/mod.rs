@@ -15,6 +15,8 @@ pub use document::{Document, DocumentError, body, parse};
 pub use embedded::{ExtractError, extract};
 pub use single::picture_svg;
 
+use std::collections::BTreeMap;
+
 use crate::svg::{Picture, escape};
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("picture.css"));
@@ -88,6 +90,13 @@ impl Body {
             self.html += &format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(value));
         }
         self.html += "</dl>\n";
+    }
+
+    /// Adds the machine and its settings; nothing for a document of an older version, which has none.
+    pub(crate) fn environment(&mut self, environment: &BTreeMap<String, String>) {
+        if !environment.is_empty() {
+            self.facts(&environment::facts(environment));
+        }
     }
 
     /// Adds a command in a box.

@@ -55,6 +55,7 @@ pub fn page(document: &RunDocument, body: &mut Body, prefix: &str) {
         ("Program", document.plan.program.path.clone().unwrap_or_default()),
         ("Runtime", document.plan.program.runtime.clone()),
     ]);
+    body.environment(&document.environment);
 }
 
 /// Returns how the run ended, as sentences.

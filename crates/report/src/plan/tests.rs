@@ -79,7 +79,8 @@ fn the_document_obeys_its_schema() {
         limitations: vec!["a sentence".into()],
     };
     for outcome in [None, Some(outcome)] {
-        let document = RunDocument { schema: SCHEMA.into(), plan: plan(), outcome };
+        let document =
+            RunDocument { schema: SCHEMA.into(), plan: plan(), outcome, environment: Default::default() };
         let value = serde_json::to_value(&document).unwrap();
         let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}\n{value:#}");

@@ -11,7 +11,7 @@ use super::labels::{
 use super::{findings, pictures, pipeline_picture, pipelines};
 use crate::block::{Block, FindingBlock};
 use crate::number::{ABSENT, percent};
-use crate::page::{Body, environment};
+use crate::page::Body;
 use crate::table::{Align, Column, Table, TableCell, TableRow};
 
 /// Rows of a table in a page: the JSON inside of the page has all.
@@ -84,7 +84,7 @@ fn rest(document: &TraceDocument, body: &mut Body, prefix: &str) {
         body.command(&command(document));
     }
     body.facts(&circumstances(document));
-    body.facts(&environment::facts(&document.environment));
+    body.environment(&document.environment);
     body.blocks(&document.blind.iter().cloned().map(Block::Warning).collect::<Vec<_>>());
     if !document.processes.is_empty() {
         body.details("Processes", &[Block::Table(processes(document))]);
