@@ -263,6 +263,11 @@ fn a_trace_answers_what_the_program_does() {
     let output = advise(dir.path(), &["-y", "--for", "none.json"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("no stream that writes a file"), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("goes to a file in daily use"), "true(1) writes nothing");
+    run(dir.path(), &["trace", "-q", "--json", "pipe.json", "--", "echo", "x"]);
+    let output = advise(dir.path(), &["-y", "--for", "pipe.json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("output of echo goes to a file"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub fn traced_question(trace: &TraceDocument) -> Result<TracedQuestion, String> 
     let files = || trace.streams.iter().filter(writes);
     let row = files()
         .max_by(|one, other| one.cost_s.total_cmp(&other.cost_s).then(one.calls.cmp(&other.calls)))
-        .ok_or("the trace has no stream that writes a file: nothing to advise")?;
+        .ok_or_else(|| without_a_file(trace))?;
     let record_bytes = row.typical_bytes.unwrap_or(1).max(1);
     let elapsed_s = trace.elapsed_s.max(1e-3);
     let same_file = files().filter(|other| match (other.inode, row.inode) {
@@ -53,6 +53,19 @@ pub fn traced_question(trace: &TraceDocument) -> Result<TracedQuestion, String> 
         sharers: writers.len() as u32,
         lang: language(trace, row.pid),
     })
+}
+
+/// Returns the sentence for a trace without a stream that writes a file.
+fn without_a_file(trace: &TraceDocument) -> String {
+    let is_output = |row: &&StreamRow| row.fd == 1 && row.direction != Direction::In && row.calls > 0;
+    let Some(output) = trace.streams.iter().find(is_output) else {
+        return "the trace has no stream that writes a file: nothing to advise".into();
+    };
+    format!(
+        "the trace has no stream that writes a file, and advice is for files. If the output of {} goes to a file in daily \
+         use, trace it so: weir trace --json trace.json -- COMMAND >FILE, then weir advise --for trace.json",
+        output.comm
+    )
 }
 
 fn program(trace: &TraceDocument, row: &StreamRow) -> TracedProgram {
