@@ -7,10 +7,13 @@ use weir_model::{Finding, Gain, Severity, Untrusted};
 
 use crate::context::RuleContext;
 use crate::rule::Rule;
+use crate::sampled_calls::SampledSite;
 use crate::text::call_site_sentence;
 
 /// A finding under construction. [`Self::build`] completes it.
-pub(crate) struct FindingBuilder(Finding);
+///
+/// The second part is the sentence about the call site, if it is known.
+pub(crate) struct FindingBuilder(Finding, Option<String>);
 
 impl RuleContext<'_> {
     /// Begins a finding of a rule about a descriptor. The path is that of the open file, if it is known.
@@ -23,7 +26,7 @@ impl RuleContext<'_> {
         file: Option<u32>,
     ) -> FindingBuilder {
         let path = file.and_then(|id| self.file(id)).map(|file| file.path.clone()).unwrap_or_default();
-        FindingBuilder(Finding {
+        let finding = Finding {
             id: rule.finding_id(),
             severity,
             pid,
@@ -36,7 +39,8 @@ impl RuleContext<'_> {
             gain: None,
             command_gain: None,
             wrote: None,
-        })
+        };
+        FindingBuilder(finding, None)
     }
 
     /// Returns the name of a process for a sentence, as in `cat (42)`.
@@ -92,6 +96,16 @@ impl FindingBuilder {
     /// Sets the call site that wrote the bytes that the finding is about.
     pub fn call_site(mut self, call_site: Option<&CallSite>) -> Self {
         self.0.wrote = call_site.cloned();
+        self.1 = call_site.and_then(call_site_sentence);
+        self
+    }
+
+    /// Sets the call site of the small calls that the finding is about.
+    pub fn sampled(mut self, samples: Option<SampledSite>) -> Self {
+        if let Some(samples) = samples {
+            self.0.wrote = Some(samples.call_site.clone());
+            self.1 = Some(samples.sentence());
+        }
         self
     }
 
@@ -113,8 +127,7 @@ impl FindingBuilder {
     /// Completes the finding with its two sentences; the call site, if known, follows the first.
     pub fn build(mut self, why: impl Into<String>, fix: impl Into<String>) -> Finding {
         self.0.why = why.into();
-        let sentence = self.0.wrote.as_ref().and_then(call_site_sentence);
-        self.0.why.extend(sentence.map(|sentence| format!(" {sentence}")));
+        self.0.why.extend(self.1.map(|sentence| format!(" {sentence}")));
         self.0.fix = fix.into();
         self.0
     }

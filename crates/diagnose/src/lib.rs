@@ -23,6 +23,7 @@ mod renames;
 mod rule;
 mod rules;
 mod run_advice;
+mod sampled_calls;
 mod small_calls;
 mod text;
 mod tool_options;

@@ -76,6 +76,7 @@ pub(crate) fn finding(
         .command_gain(command_gain)
         .count("calls", stream.calls)
         .count("bytes", stream.bytes);
+    let finding = finding.sampled(context.sampled_site(stream));
     let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("share", share);
     let finding = finding.figure("own_s", context.around_calls_s(stream));
     let finding = finding.figure("cost_s", context.total_s(stream));

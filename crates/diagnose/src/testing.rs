@@ -60,6 +60,7 @@ pub(crate) fn recording(elapsed_s: f64) -> RecordingBuilder {
         counts: Vec::new(),
         events: Vec::new(),
         write_sites: Vec::new(),
+        sampled_calls: Vec::new(),
         other_calls: Vec::new(),
     });
     builder.process(1, None, "prog");

@@ -92,7 +92,7 @@ pub struct Finding {
     /// Savings of `command`, if they are estimated apart from those of a change of the code.
     #[serde(default)]
     pub command_gain: Option<Gain>,
-    /// Call site that wrote the pending or lost bytes, if known.
+    /// Call site that wrote the pending or lost bytes, or that makes most of the sampled small calls, if known.
     #[serde(default)]
     pub wrote: Option<CallSite>,
 }

@@ -9,9 +9,9 @@ use std::collections::{BinaryHeap, HashMap};
 use std::time::Instant;
 
 use weir_inspect::ProcessBuffers;
-use weir_inspect::call_sites::{CallSites, WATCHED_STREAMS_MAX};
+use weir_inspect::call_sites::{CallSamples, CallSites, WATCHED_STREAMS_MAX};
 use weir_model::Mode;
-use weir_model::trace::{Buffer, SnapshotMoment, WriteSite};
+use weir_model::trace::{Buffer, SampledCall, SnapshotMoment, WriteSite};
 use weir_sys::blocking_calls;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::process_stat::{self, ProcessStat};
@@ -52,6 +52,7 @@ pub struct BufferWatch {
     snapshot_credit: CpuCredit,
     last_tick_ns: u64,
     call_sites: CallSites,
+    call_samples: CallSamples,
     /// Search for new streams at every fork and exit, whatever the credit.
     exact: bool,
     search_credit: CpuCredit,
@@ -143,6 +144,7 @@ impl BufferWatch {
     /// Notes that a process has a new image since `at_ns`, CLOCK_MONOTONIC.
     pub fn exec(&mut self, pid: u32, at_ns: u64) {
         self.call_sites.exec(pid, at_ns);
+        self.call_samples.end(pid);
         self.add(pid, WatchedProcess::default());
     }
 
@@ -158,6 +160,7 @@ impl BufferWatch {
     /// Forgets a process that has ended.
     pub fn end(&mut self, pid: u32) {
         self.call_sites.end(pid);
+        self.call_samples.end(pid);
         self.processes.remove(&pid);
     }
 
@@ -169,6 +172,11 @@ impl BufferWatch {
     /// Returns the call sites that wrote pending bytes. `began_ns` is time 0 of the recording, CLOCK_MONOTONIC.
     pub fn take_write_sites(&mut self, began_ns: u64) -> Vec<WriteSite> {
         std::mem::take(&mut self.call_sites).finish(began_ns)
+    }
+
+    /// Returns the samples of small reads and writes. `began_ns` is time 0 of the recording, CLOCK_MONOTONIC.
+    pub fn take_sampled_calls(&mut self, began_ns: u64) -> Vec<SampledCall> {
+        std::mem::take(&mut self.call_samples).finish(began_ns)
     }
 
     /// Reads the buffers of a process now, at a stop before a fork, an execve(2) or an exit.
@@ -243,6 +251,10 @@ impl BufferWatch {
         }
         if activity == Activity::Ran {
             self.call_sites.suspend(pid);
+        }
+        // A program that waits for its many calls uses little CPU time, and may look asleep.
+        if activity != Activity::Slept || self.call_samples.has(pid) {
+            self.call_samples.visit(pid);
         }
         if activity == Activity::Slept {
             let buffers = one.buffers.snapshot(pid);

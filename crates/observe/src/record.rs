@@ -226,6 +226,7 @@ impl Observation {
         zero_ns: u64,
     ) -> Recording {
         let write_sites = lock(&self.watch).take_write_sites(zero_ns);
+        let sampled_calls = lock(&self.watch).take_sampled_calls(zero_ns);
         let skipped_searches = lock(&self.watch).blind_spot();
         let unreadable = into_inner(self.unreadable).finish();
         let mut output = into_inner(self.recorder).finish();
@@ -264,6 +265,7 @@ impl Observation {
             counts: output.streams,
             events: output.events,
             write_sites,
+            sampled_calls,
             other_calls: output.other_calls,
         }
     }

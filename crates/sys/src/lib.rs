@@ -34,6 +34,7 @@ mod served_reads;
 mod shared_memory;
 pub mod signals;
 pub mod syscalls;
+pub mod tracefs;
 pub mod write_as;
 pub mod writer_identity;
 

@@ -79,6 +79,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file)).gain(gain);
     let finding = finding.count("calls", stream.calls).count("bytes", stream.bytes);
     let finding = finding.count("lines", stream.newline_ends);
+    let finding = finding.sampled(context.sampled_site(stream));
     let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("share", share);
     let finding = finding.figure("own_s", context.around_calls_s(stream));
     let finding = finding.figure("cost_s", context.total_s(stream));

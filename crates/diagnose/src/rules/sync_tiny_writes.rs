@@ -97,6 +97,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     };
     let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file)).gain(gain);
     let finding = finding.count("calls", calls).count("bytes", stream.bytes);
+    let finding = finding.sampled(context.sampled_site(stream));
     let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("cost_s", cost_s);
     Some(finding.figure("share", context.share(cost_s)).build(why, fix))
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::image::{CodeImage, LoadedImage};
+use super::stack_sample;
 use super::unwind::unwind;
-use super::watchpoint_sample;
 
 /// Where the image is mapped.
 const MAPPED: u64 = 0x5555_0000_0000;
@@ -22,7 +22,7 @@ pub fn image(file: File) {
 
 /// Parses a sample of a stack, and unwinds it with the tables of a file.
 pub fn stack(file: File, record: &[u8]) {
-    let Some(sample) = watchpoint_sample::parse(record) else { return };
+    let Some(sample) = stack_sample::parse(record) else { return };
     let image = CodeImage::read(Path::new("/crafted"), file).map(Rc::new);
     let loaded =
         image.into_iter().map(|image| LoadedImage { image, range: MAPPED..MAPPED + (1 << 20), bias: MAPPED });

@@ -1,4 +1,4 @@
-//! Recognises library code that writes on behalf of a program: the C library's stdio, and the standard
+//! Recognises library code that reads or writes on behalf of a program: the C library's stdio, and the standard
 //! libraries of C++, Rust and Go. A report shows the first frame that is not such code.
 
 /// Prefixes of these libraries' file names.
@@ -56,7 +56,16 @@ const PREFIXES: [&str; 34] = [
 
 /// Functions of <stdio.h> and <wchar.h>, and the internal ones that they call, with the names of glibc and
 /// musl.
-const FUNCTIONS: [&str; 48] = [
+const FUNCTIONS: [&str; 57] = [
+    "read",
+    "write",
+    "getc",
+    "fgetc",
+    "getchar",
+    "fgets",
+    "fread",
+    "getline",
+    "getdelim",
     "printf",
     "fprintf",
     "vprintf",
@@ -107,12 +116,31 @@ const FUNCTIONS: [&str; 48] = [
     "do_puts",
 ];
 
-/// Returns whether a function, or its image, belongs to such a library.
-pub(super) fn is_library(module: &str, function: Option<&str>) -> bool {
+/// Returns whether a function, its image or its source file belongs to such a library.
+pub(super) fn is_library(module: &str, function: Option<&str>, source: Option<&str>) -> bool {
     let file = module.rsplit('/').next().unwrap_or(module);
-    let named =
-        |name: &str| PREFIXES.iter().any(|start| name.starts_with(start)) || FUNCTIONS.contains(&name);
-    MODULES.iter().any(|start| file.starts_with(start)) || function.is_some_and(named)
+    let named = |name: &str| {
+        PREFIXES.iter().any(|start| name.starts_with(start))
+            || FUNCTIONS.contains(&name)
+            || is_of_primitive(name)
+    };
+    MODULES.iter().any(|start| file.starts_with(start))
+        || function.is_some_and(named)
+        || source.is_some_and(is_library_source)
+}
+
+/// Returns whether a source file is of the standard library of Rust or C++, whose inlined functions have names without a path.
+fn is_library_source(path: &str) -> bool {
+    path.starts_with("/rustc/") || path.contains("/include/c++/")
+}
+
+/// Returns whether a Rust function is a method of a library's trait for a primitive type: `<u32 as core::fmt::Display>::fmt`.
+fn is_of_primitive(name: &str) -> bool {
+    let implemented = name.strip_prefix('<').and_then(|name| name.split_once(" as "));
+    implemented.is_some_and(|(of, method)| {
+        let is_trait = ["core::", "std::", "alloc::"].iter().any(|start| method.starts_with(start));
+        is_trait && !of.contains("::")
+    })
 }
 
 /// Returns whether this function is the language's entry point: its callers are not the program's.
@@ -137,12 +165,28 @@ mod tests {
                 Some("<std::io::buffered::bufwriter::BufWriter<W> as std::io::Write>::write_all"),
             ),
             ("/usr/bin/prog", Some("bufio.(*Writer).WriteString")),
+            ("/usr/bin/prog", Some("<u32 as core::fmt::Display>::fmt")),
         ];
-        assert!(library.iter().all(|(module, function)| is_library(module, *function)));
-        let own =
-            ["report", "main", "main.report", "weir_diagnose::report", "printf_report", "out_of_memory"];
-        assert!(!own.iter().any(|name| is_library("/usr/bin/prog", Some(name))));
-        assert!(!is_library("/usr/bin/prog", None) && !is_library("/usr/lib/libcurl.so.4", Some("log")));
+        assert!(library.iter().all(|(module, function)| is_library(module, *function, None)));
+        let own = [
+            "report",
+            "main",
+            "main.report",
+            "weir_diagnose::report",
+            "printf_report",
+            "out_of_memory",
+            "<app::Row as core::fmt::Display>::fmt",
+        ];
+        assert!(!own.iter().any(|name| is_library("/usr/bin/prog", Some(name), None)));
+        assert!(!is_library("/usr/bin/prog", None, None) && !is_library("/usr/lib/libcurl.so.4", Some("log"), None));
+    }
+
+    #[test]
+    fn inlined_functions_are_distinguished_by_their_source_files() {
+        let write_all = |source| is_library("/usr/bin/prog", Some("write_all<std::fs::File>"), Some(source));
+        assert!(write_all("/rustc/59807616e1fa/library/std/src/io/mod.rs"));
+        assert!(write_all("/usr/include/c++/12/ostream"));
+        assert!(!write_all("/home/user/prog/src/io/mod.rs"));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Finds the call site that last wrote to a buffer. A [`watchpoint`] on a word that each write to the stream
-//! changes gives samples ([`watchpoint_sample`]). At the end of the recording the stacks of the reported ones
+//! changes gives samples ([`stack_sample`]). At the end of the recording the stacks of the reported ones
 //! are unwound ([`unwind`]) and named ([`image`], [`symbols`], [`library`], [`naming`]).
+//!
+//! [`CallSamples`] finds the call sites of small reads and writes.
 //!
 //! A watched thread pays a few microseconds each time it is scheduled, and two of the CPU's four debug
 //! registers. Where no register is available, the recording has no call sites and is otherwise the same.
@@ -10,6 +12,9 @@ pub mod fuzzing;
 mod image;
 mod library;
 mod naming;
+mod perf_event;
+mod small_calls;
+mod stack_sample;
 mod symbols;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -17,14 +22,14 @@ mod unwind;
 mod watch_quota;
 mod watched_stream;
 mod watchpoint;
-mod watchpoint_sample;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+pub use small_calls::CallSamples;
+use stack_sample::StackSample;
 pub(crate) use watch_quota::WatchQuota;
 use watched_stream::WatchedStream;
-use watchpoint_sample::WatchpointSample;
 use weir_model::trace::{Buffer, SnapshotMoment, WriteSite};
 use weir_sys::clock::now_ns;
 use weir_sys::maps::{MappedRegion, MappingKind as Mapped, parse_regions, text};
@@ -47,7 +52,7 @@ const CHILD_EXEC_NS: u64 = 10_000_000;
 struct ObservedWrite {
     pid: u32,
     stream: u64,
-    sample: WatchpointSample,
+    sample: StackSample,
     /// The code mappings at about the time of the write.
     code: Arc<[MappedRegion]>,
     last: bool,

@@ -1,13 +1,15 @@
 //! Turns samples into the call sites of a recording: unwinds their stacks and names the frames.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use weir_model::Untrusted;
 use weir_model::trace::{CallSite, Frame, WriteSite};
+use weir_sys::maps::MappedRegion;
 
 use super::library::{is_library, is_outermost};
+use super::stack_sample::StackSample;
 use super::unwind::unwind;
-use super::watchpoint_sample::WatchpointSample;
 use crate::call_sites::ObservedWrite;
 use crate::call_sites::image::{ImageCache, LoadedImage};
 
@@ -21,20 +23,49 @@ pub(super) fn named(writes: &[ObservedWrite], began_ns: u64) -> Vec<WriteSite> {
     let mut newest: Vec<&ObservedWrite> = writes.iter().collect();
     newest.sort_by_key(|one| std::cmp::Reverse(one.sample.ns));
     newest.truncate(NAMED_WRITES_MAX);
-    let (mut images, mut loaded) = (ImageCache::default(), HashMap::new());
-    let seconds = |ns: u64| ns.saturating_sub(began_ns) as f64 / 1e9;
+    let mut names = SampleNames::new(began_ns);
     let wrote = newest.into_iter().map(|one| {
-        let key = one.code.as_ptr();
-        let loaded = loaded.entry(key).or_insert_with(|| images.loaded(one.pid, &one.code));
-        let call_site =
-            CallSite { at_s: seconds(one.sample.ns), last: one.last, frames: frames(&one.sample, loaded) };
-        WriteSite { pid: one.pid, stream: one.stream, until_s: one.until_ns.map(seconds), call_site }
+        let call_site = names.call_site(one.pid, &one.code, &one.sample, one.last);
+        let until_s = one.until_ns.map(|ns| names.seconds(ns));
+        WriteSite { pid: one.pid, stream: one.stream, until_s, call_site }
     });
     wrote.collect()
 }
 
+/// Names samples; reads each image once.
+pub(super) struct SampleNames {
+    began_ns: u64,
+    images: ImageCache,
+    /// The images of each list of code mappings, by its address.
+    loaded: HashMap<*const MappedRegion, Vec<LoadedImage>>,
+}
+
+impl SampleNames {
+    /// `began_ns` is time 0 of the recording.
+    pub fn new(began_ns: u64) -> SampleNames {
+        SampleNames { began_ns, images: ImageCache::default(), loaded: HashMap::new() }
+    }
+
+    fn seconds(&self, ns: u64) -> f64 {
+        ns.saturating_sub(self.began_ns) as f64 / 1e9
+    }
+
+    /// Returns the call site of a sample. The caller keeps `code` for as long as it names samples.
+    pub fn call_site(
+        &mut self,
+        pid: u32,
+        code: &Arc<[MappedRegion]>,
+        sample: &StackSample,
+        last: bool,
+    ) -> CallSite {
+        let loaded = self.loaded.entry(code.as_ptr()).or_insert_with(|| self.images.loaded(pid, code));
+        let frames = frames(sample, loaded);
+        CallSite { at_s: self.seconds(sample.ns), last, frames }
+    }
+}
+
 /// Returns the frames of a sample. An address in no image has one frame without a name.
-fn frames(sample: &WatchpointSample, loaded: &[LoadedImage]) -> Vec<Frame> {
+fn frames(sample: &StackSample, loaded: &[LoadedImage]) -> Vec<Frame> {
     let mut found: Vec<Frame> =
         unwind(sample, loaded).into_iter().flat_map(|at| frames_at(at, loaded)).collect();
     let outermost =
@@ -48,13 +79,17 @@ fn frames(sample: &WatchpointSample, loaded: &[LoadedImage]) -> Vec<Frame> {
     found
 }
 
+fn exact(text: &Option<Untrusted>) -> Option<&str> {
+    text.as_ref().map(Untrusted::exact)
+}
+
 fn frames_at(address: u64, loaded: &[LoadedImage]) -> Vec<Frame> {
     let Some(one) = loaded.iter().find(|one| one.range.contains(&address)) else {
         return vec![Frame { offset: address, ..Frame::default() }];
     };
     let (module, offset) = (one.image.path.to_string_lossy().into_owned(), address.wrapping_sub(one.bias));
     let frame = |name: crate::call_sites::symbols::SymbolName| Frame {
-        library: is_library(&module, name.function.as_ref().map(Untrusted::exact)),
+        library: is_library(&module, exact(&name.function), exact(&name.file)),
         function: name.function,
         file: name.file,
         line: name.line,
@@ -87,7 +122,7 @@ mod tests {
     }
 
     /// Returns a sample of a store in this test program.
-    fn sample() -> Option<WatchpointSample> {
+    fn sample() -> Option<StackSample> {
         let (send_tid, tid) = channel();
         let (go, begin) = channel();
         let writer = std::thread::spawn(move || {

@@ -5,14 +5,14 @@ use framehop::{
 };
 
 use crate::call_sites::image::{ImageSection, LoadedImage};
-use crate::call_sites::watchpoint_sample::{SampledRegisters, WatchpointSample};
+use crate::call_sites::stack_sample::{SampledRegisters, StackSample};
 
 /// Limit of frames: a longer stack is a recursion or damaged.
 const FRAMES_MAX: usize = 64;
 
 /// Returns the addresses of the store, of its function's caller, and so on. Each lies within the instruction
 /// that stored or called.
-pub(super) fn unwind(sample: &WatchpointSample, images: &[LoadedImage]) -> Vec<u64> {
+pub(super) fn unwind(sample: &StackSample, images: &[LoadedImage]) -> Vec<u64> {
     let mut unwinder = UnwinderNative::<Vec<u8>, _>::new();
     images.iter().for_each(|one| unwinder.add_module(module(one)));
     let mut cache = CacheNative::<_>::new();
@@ -97,8 +97,11 @@ mod tests {
         let ends = runner.run(&(words, any::<u16>(), any::<u16>()), |(words, at, fp)| {
             let stack = words.into_iter().flat_map(|one| word(one).to_le_bytes()).collect();
             let (ip, fp) = (word((true, at)), word((false, fp)));
-            let sample =
-                WatchpointSample { ns: 0, registers: SampledRegisters { ip, sp, fp, link: start }, stack };
+            let sample = StackSample {
+                ns: 0,
+                registers: SampledRegisters { argument: 0, ip, sp, fp, link: start },
+                stack,
+            };
             prop_assert!((1..=FRAMES_MAX).contains(&unwind(&sample, &images).len()));
             Ok(())
         });

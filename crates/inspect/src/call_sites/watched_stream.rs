@@ -3,7 +3,7 @@
 use super::OLD_NS;
 use super::watchpoint::Watchpoint;
 use crate::call_sites::ObservedWrite;
-use crate::call_sites::watchpoint_sample::WatchpointSample;
+use crate::call_sites::stack_sample::StackSample;
 
 /// Limit of watched threads per process: each needs a perf event for each stream.
 const THREADS_MAX: usize = 8;
@@ -77,7 +77,7 @@ impl WatchedStream {
     }
 
     /// Returns the newest write since the last call, and whether it is certainly the last one.
-    pub fn take_sample(&mut self) -> Option<(WatchpointSample, bool)> {
+    pub fn take_sample(&mut self) -> Option<(StackSample, bool)> {
         let events = self.threads.iter_mut().filter_map(|(_, point)| point.as_mut()?.take_events());
         let events: Vec<_> = events.collect();
         let last = !self.has_unwatched && events.iter().all(|one| one.last && one.sample.is_some());
@@ -141,10 +141,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::call_sites::watchpoint_sample::SampledRegisters;
+    use crate::call_sites::stack_sample::SampledRegisters;
 
     fn write_at(ns: u64) -> ObservedWrite {
-        let sample = WatchpointSample { ns, registers: SampledRegisters::default(), stack: Vec::new() };
+        let sample = StackSample { ns, registers: SampledRegisters::default(), stack: Vec::new() };
         ObservedWrite { pid: 1, stream: 2, sample, code: Arc::from([]), last: true, until_ns: None }
     }
 

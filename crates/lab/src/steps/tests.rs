@@ -60,6 +60,7 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
         counts: vec![counts],
         events: begin.into_iter().chain(events).enumerate().map(event).collect(),
         write_sites: Vec::new(),
+        sampled_calls: Vec::new(),
         other_calls: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::UNKNOWN;
+use super::{Direction, UNKNOWN};
 use crate::Untrusted;
 
 /// A function on the call stack of a write.
@@ -22,7 +22,7 @@ pub struct Frame {
     pub library: bool,
 }
 
-/// The call stack of a write into a buffer.
+/// The call stack of a write into a buffer, or of a sampled call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallSite {
     /// Time of the write.
@@ -42,6 +42,17 @@ pub struct WriteSite {
     pub stream: u64,
     /// Time of the next write or of the next execve(2); `None` if there is none.
     pub until_s: Option<f64>,
+    #[serde(rename = "place")]
+    pub call_site: CallSite,
+}
+
+/// A small read or write that was sampled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct SampledCall {
+    pub pid: u32,
+    pub fd: i32,
+    pub direction: Direction,
     #[serde(rename = "place")]
     pub call_site: CallSite,
 }

@@ -19,7 +19,7 @@ mod unreadable_buffers;
 
 pub use crate::runtime::{RuntimeId, SourceLanguage};
 pub use buffer::{Buffer, SnapshotMoment};
-pub use call_site::{CallSite, Frame, WriteSite};
+pub use call_site::{CallSite, Frame, SampledCall, WriteSite};
 pub use document::{StreamRow, TraceDocument, TraceResult};
 pub use event::{Call, Event, EventKind, Op, Rename};
 pub use mode::{ObservedMode, StreamModes, mode_of_calls};
@@ -262,6 +262,9 @@ pub struct Recording {
     /// Known call sites that wrote pending bytes.
     #[serde(rename = "wrote", default, skip_serializing_if = "Vec::is_empty")]
     pub write_sites: Vec<WriteSite>,
+    /// Samples of small reads and writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sampled_calls: Vec<SampledCall>,
     /// Machine and settings, by name; empty if no document was asked for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,

@@ -67,6 +67,7 @@ fn recording(command: &[&str]) -> Recording {
         counts: vec![],
         events: vec![],
         write_sites: vec![],
+        sampled_calls: vec![],
         other_calls: vec![],
     }
 }

@@ -4,11 +4,12 @@
 /// PERF_SAMPLE_IP, _TID, _TIME, _REGS_USER, _STACK_USER.
 pub(super) const TYPE: u64 = 1 | 2 | 4 | 1 << 12 | 1 << 13;
 
-/// The registers from which unwinding starts, by their numbers in perf_regs.h: BP, SP, IP; X29, LR, SP, PC.
+/// The register of a system call's first argument and those from which unwinding starts, by their numbers in perf_regs.h:
+/// DI, BP, SP, IP; X0, X29, LR, SP, PC.
 #[cfg(target_arch = "x86_64")]
-pub(super) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+pub(super) const REGISTERS: u64 = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
 #[cfg(target_arch = "aarch64")]
-pub(super) const REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
+pub(super) const REGISTERS: u64 = 1 | 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("which registers are a function's frame and its caller?");
 
@@ -17,9 +18,11 @@ const SAMPLE: u32 = 9;
 /// PERF_SAMPLE_REGS_ABI_64.
 const ABI_64: u64 = 2;
 
-/// The registers at a store.
+/// The registers at an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SampledRegisters {
+    /// The first argument, if the event is the begin of a system call.
+    pub argument: u64,
     pub ip: u64,
     pub sp: u64,
     pub fp: u64,
@@ -27,9 +30,9 @@ pub(super) struct SampledRegisters {
     pub link: u64,
 }
 
-/// A store into a watched word.
+/// A stack at an event: a store into a watched word, or a system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WatchpointSample {
+pub(super) struct StackSample {
     /// CLOCK_MONOTONIC time.
     pub ns: u64,
     pub registers: SampledRegisters,
@@ -37,7 +40,7 @@ pub(super) struct WatchpointSample {
     pub stack: Vec<u8>,
 }
 
-impl WatchpointSample {
+impl StackSample {
     /// Returns a word of the stack, or none if it was not copied.
     pub fn word(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address.checked_sub(self.registers.sp)?).ok()?;
@@ -47,7 +50,7 @@ impl WatchpointSample {
 }
 
 /// Parses a record of the ring. Returns none for other records and for 32-bit programs.
-pub(super) fn parse(record: &[u8]) -> Option<WatchpointSample> {
+pub(super) fn parse(record: &[u8]) -> Option<StackSample> {
     let mut words =
         record.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
     let kind = words.next()? as u32;
@@ -62,7 +65,7 @@ pub(super) fn parse(record: &[u8]) -> Option<WatchpointSample> {
     // After the stack follows the number of its valid bytes.
     let valid = record.get(begin + stack.len()..)?.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
     let stack = stack[..stack.len().min(usize::try_from(valid).ok()?)].to_vec();
-    Some(WatchpointSample { ns, registers, stack })
+    Some(StackSample { ns, registers, stack })
 }
 
 fn next<const COUNT: usize>(words: &mut impl Iterator<Item = u64>) -> Option<[u64; COUNT]> {
@@ -75,14 +78,14 @@ fn next<const COUNT: usize>(words: &mut impl Iterator<Item = u64>) -> Option<[u6
 
 #[cfg(target_arch = "x86_64")]
 fn registers(words: &mut impl Iterator<Item = u64>) -> Option<SampledRegisters> {
-    let [fp, sp, ip] = next(words)?;
-    Some(SampledRegisters { ip, sp, fp, link: 0 })
+    let [argument, fp, sp, ip] = next(words)?;
+    Some(SampledRegisters { argument, ip, sp, fp, link: 0 })
 }
 
 #[cfg(target_arch = "aarch64")]
 fn registers(words: &mut impl Iterator<Item = u64>) -> Option<SampledRegisters> {
-    let [fp, link, sp, ip] = next(words)?;
-    Some(SampledRegisters { ip, sp, fp, link })
+    let [argument, fp, link, sp, ip] = next(words)?;
+    Some(SampledRegisters { argument, ip, sp, fp, link })
 }
 
 #[cfg(test)]
@@ -100,7 +103,8 @@ mod tests {
     fn a_sample_is_read_and_its_stack_by_address() {
         let sample = parse(&record(9, 2, 16)).expect("a sample");
         let sp = sample.registers.sp;
-        assert_eq!((sample.ns, sample.registers.fp, sample.stack.len()), (3, 100, 16));
+        let registers = sample.registers;
+        assert_eq!((sample.ns, registers.argument, registers.fp, sample.stack.len()), (3, 100, 101, 16));
         assert_eq!([sp, sp + 8, sp + 9, sp - 1].map(|at| sample.word(at)), [Some(7), Some(8), None, None]);
         assert_eq!(parse(&record(9, 2, 8)).expect("a short stack").word(sp + 8), None);
     }

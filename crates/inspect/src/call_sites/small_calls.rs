@@ -1,0 +1,205 @@
+//! Finds the call sites of small reads and writes: while a process makes many of them, a perf event on the kernel's tracepoint
+//! of the system call samples one, with its stack. It needs the rights to trace the kernel; without them there are no samples.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use aya_obj::generated::perf_type_id;
+use weir_model::Direction;
+use weir_model::trace::{IoTotals, SampledCall};
+use weir_sys::maps::MappedRegion;
+use weir_sys::{breakpoint, proc, tracefs};
+
+use super::naming::SampleNames;
+use super::perf_event::PerfEvent;
+use super::stack_sample::StackSample;
+
+/// Calls since the last visit from which they are worth a sample: a tenth of a second of 10,000 calls a second.
+const CALLS_LEAST: u64 = 1_000;
+/// Mean of bytes up to which calls are small.
+const BYTES_MOST: u64 = 1_024;
+/// The kernel samples one call of so many: a prime, so that it does not follow the period of a loop.
+const PERIOD: u64 = 97;
+/// Limit of samples of a process. They are some intervals apart, so that a later phase of the program is seen too.
+const SAMPLES_MAX: usize = 8;
+/// Limit of sampled threads of a process.
+const THREADS_MAX: usize = 4;
+/// Limit of samples of a recording: each may need another image to be read.
+const ALL_SAMPLES_MAX: usize = 128;
+
+/// The samples of one call of a thread.
+struct CallPoint {
+    direction: Direction,
+    event: PerfEvent,
+}
+
+/// A process that makes small calls.
+#[derive(Default)]
+struct SampledProcess {
+    totals: IoTotals,
+    points: Vec<CallPoint>,
+    samples: usize,
+    /// The code mappings since the first sample.
+    code: Option<Arc<[MappedRegion]>>,
+}
+
+/// A small call that was sampled.
+struct ObservedCall {
+    pid: u32,
+    direction: Direction,
+    sample: StackSample,
+    code: Arc<[MappedRegion]>,
+}
+
+/// The sampled small calls of all processes.
+#[derive(Default)]
+pub struct CallSamples {
+    processes: HashMap<u32, SampledProcess>,
+    calls: Vec<ObservedCall>,
+}
+
+impl CallSamples {
+    /// Visits a process that has run since the last visit: takes its samples, and asks for another if it makes small calls.
+    /// Reads a file of /proc, and opens at most [`THREADS_MAX`] events.
+    pub fn visit(&mut self, pid: u32) {
+        self.collect(pid);
+        let Some(totals) = proc::io(pid) else { return };
+        let process = self.processes.entry(pid).or_default();
+        let since = totals.since(std::mem::replace(&mut process.totals, totals));
+        if process.samples >= SAMPLES_MAX || self.calls.len() >= ALL_SAMPLES_MAX {
+            return;
+        }
+        let is_small = |calls: u64, bytes: u64| calls >= CALLS_LEAST && bytes / calls < BYTES_MOST;
+        let reads = is_small(since.read_calls, since.read_bytes).then_some(Direction::In);
+        let writes = is_small(since.write_calls, since.written_bytes).then_some(Direction::Out);
+        for direction in [reads, writes].into_iter().flatten() {
+            process.code.get_or_insert_with(|| super::code(pid));
+            let threads = proc::threads(pid).into_iter().take(THREADS_MAX);
+            let events = threads.filter_map(|tid| sample_next(tid, direction));
+            process.points.extend(events.map(|event| CallPoint { direction, event }));
+        }
+    }
+
+    /// Returns whether a process was visited before.
+    pub fn has(&self, pid: u32) -> bool {
+        self.processes.contains_key(&pid)
+    }
+
+    /// Takes the samples of a process and closes its events: one sample each.
+    fn collect(&mut self, pid: u32) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        for mut point in std::mem::take(&mut process.points) {
+            let sample = point.event.take_events().and_then(|events| events.sample);
+            let (Some(sample), Some(code)) = (sample, &process.code) else { continue };
+            process.samples += 1;
+            self.calls.push(ObservedCall { pid, direction: point.direction, sample, code: Arc::clone(code) });
+        }
+    }
+
+    /// Ends the samples of an image, at execve(2) or at the end of the process.
+    pub fn end(&mut self, pid: u32) {
+        self.collect(pid);
+        self.processes.remove(&pid);
+    }
+
+    /// Returns the sampled calls with their call sites. `began_ns` is time 0 of the recording.
+    pub fn finish(mut self, began_ns: u64) -> Vec<SampledCall> {
+        let living: Vec<u32> = self.processes.keys().copied().collect();
+        living.into_iter().for_each(|pid| self.end(pid));
+        let mut names = SampleNames::new(began_ns);
+        let named = |call: ObservedCall| SampledCall {
+            pid: call.pid,
+            fd: call.sample.registers.argument as i32,
+            direction: call.direction,
+            call_site: names.call_site(call.pid, &call.code, &call.sample, false),
+        };
+        self.calls.into_iter().map(named).collect()
+    }
+}
+
+/// Samples one of the next calls of a thread. None without the rights.
+fn sample_next(tid: u32, direction: Direction) -> Option<PerfEvent> {
+    let mut event = breakpoint::attributes(0, 0, 0);
+    event.type_ = perf_type_id::PERF_TYPE_TRACEPOINT as u32;
+    event.config = tracepoint(direction)?;
+    event.__bindgen_anon_1.sample_period = PERIOD;
+    // The tracepoint is in the kernel; the sampled registers and the stack are those of the program.
+    event.set_exclude_kernel(0);
+    PerfEvent::enable(&event, tid, 1).ok()
+}
+
+/// Returns the number of the tracepoint at the begin of read(2) or write(2).
+fn tracepoint(direction: Direction) -> Option<u64> {
+    static NUMBERS: OnceLock<[Option<u64>; 2]> = OnceLock::new();
+    let number = |call: &str| tracefs::tracepoint(&format!("syscalls/sys_enter_{call}"));
+    let [read, write] = NUMBERS.get_or_init(|| ["read", "write"].map(number));
+    if direction == Direction::In { *read } else { *write }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, OpenOptions};
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    static ENDS: AtomicBool = AtomicBool::new(false);
+
+    #[inline(never)]
+    fn writes_a_byte(file: &mut File) {
+        file.write_all(b"x").unwrap();
+    }
+
+    #[test]
+    fn small_writes_of_this_program_are_sampled_with_their_descriptor() {
+        if tracepoint(Direction::Out).is_none() || sample_next(std::process::id(), Direction::Out).is_none() {
+            let name = "small_writes_of_this_program_are_sampled_with_their_descriptor";
+            return crate::call_sites::tests::skip(name, "no rights to trace the kernel");
+        }
+        let mut null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let fd = null.as_raw_fd();
+        let writer = std::thread::spawn(move || {
+            while !ENDS.load(Ordering::SeqCst) {
+                writes_a_byte(&mut null);
+            }
+        });
+        let (pid, mut samples) = (std::process::id(), CallSamples::default());
+        // The other tests of this program are processes' threads too: the visits go on until the writer was sampled.
+        let is_sampled = |samples: &CallSamples| {
+            samples.calls.iter().any(|one| one.sample.registers.argument as i32 == fd)
+        };
+        for _ in 0..2_000 {
+            samples.visit(pid);
+            if let Some(process) = samples.processes.get_mut(&pid) {
+                process.samples = 0;
+            }
+            samples.calls.retain(|one| one.sample.registers.argument as i32 == fd);
+            if is_sampled(&samples) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        ENDS.store(true, Ordering::SeqCst);
+        writer.join().unwrap();
+        let calls = samples.finish(0);
+        let call = calls.iter().find(|call| call.fd == fd).expect("a sample of the writer");
+        assert_eq!((call.pid, call.direction), (pid, Direction::Out));
+        let own: Vec<_> = call.call_site.own_frames().collect();
+        let name = own.iter().find_map(|frame| frame.function.as_ref()).expect("a name");
+        assert!(name.exact().contains("writes_a_byte"), "{own:#?}");
+    }
+
+    #[test]
+    fn few_or_large_calls_are_not_sampled() {
+        let mut samples = CallSamples::default();
+        let pid = std::process::id();
+        let first = SampledProcess { totals: proc::io(pid).unwrap(), ..SampledProcess::default() };
+        samples.processes.insert(pid, first);
+        samples.processes.get_mut(&pid).unwrap().totals.write_calls = u64::MAX;
+        samples.processes.get_mut(&pid).unwrap().totals.read_calls = u64::MAX;
+        samples.visit(pid);
+        assert!(samples.processes[&pid].points.is_empty());
+    }
+}
