@@ -115,6 +115,7 @@ impl Browser {
     }
 
     /// Evaluates an expression that is a promise, and returns the value that it is resolved to.
+    #[allow(dead_code)] // each test that has this module uses a part of it
     pub fn evaluate_promise(&mut self, expression: &str) -> Value {
         self.evaluated(expression, true)
     }

@@ -178,7 +178,10 @@ mod tests {
             "<app::Row as core::fmt::Display>::fmt",
         ];
         assert!(!own.iter().any(|name| is_library("/usr/bin/prog", Some(name), None)));
-        assert!(!is_library("/usr/bin/prog", None, None) && !is_library("/usr/lib/libcurl.so.4", Some("log"), None));
+        assert!(
+            !is_library("/usr/bin/prog", None, None)
+                && !is_library("/usr/lib/libcurl.so.4", Some("log"), None)
+        );
     }
 
     #[test]
