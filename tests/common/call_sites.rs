@@ -1,4 +1,5 @@
 //! Helpers of the tests of call sites: hardware watchpoints, findings and their stack frames.
+#![allow(dead_code)] // not every test binary uses everything
 
 use std::fs;
 use std::path::Path;

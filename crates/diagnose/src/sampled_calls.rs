@@ -14,7 +14,7 @@ const SLACK_S: f64 = 0.01;
 pub(crate) struct SampledSite<'a> {
     /// One of its samples.
     pub call_site: &'a CallSite,
-    /// Its samples.
+    /// Samples with the same function.
     samples: usize,
     /// Samples of the stream.
     of: usize,
