@@ -195,6 +195,9 @@ static void orientation(void)
     expect(weir_stdio_fwide(s, 1) < 0);
     weir_stdio_fclose(s);
     expect_text(file_text(path), "\xe2\x82\xac and bytes");
+    s = weir_stdio_popen("exit 3", "r");
+    expect(weir_stdio_fwide(s, 0) < 0);
+    expect_equal(weir_stdio_pclose(s), 3 << 8);
 }
 
 static void put_back(void)

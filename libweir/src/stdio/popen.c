@@ -45,6 +45,8 @@ static int open_and_spawn(weir_stream **s, const char *command, const int ends[2
     result = spawn(&weir__config(*s)->child, command, ends[1], mode->reads ? STDOUT_FILENO : STDIN_FILENO);
     if (result < 0)
         weir_close(*s);
+    else
+        weir__config(*s)->stdio_wide = -1; /* as POSIX says */
     return result;
 }
 
