@@ -31,7 +31,6 @@ const COMMON: &[&str] = &[
     "golang-go",
     "rustc",
     "ocaml-nox",
-    "luajit",
 ];
 
 pub const RELEASES: &[Release] = &[
@@ -41,6 +40,7 @@ pub const RELEASES: &[Release] = &[
         suite: "bookworm",
         packages: &[
             "lua5.4",
+            "luajit",
             "tcl8.6",
             "php8.2-cli",
             "grep",
@@ -52,10 +52,10 @@ pub const RELEASES: &[Release] = &[
         ],
         more: None,
     },
-    Release { suite: "trixie", packages: &["lua5.4", "tcl8.6", "tcl9.0"], more: None },
+    Release { suite: "trixie", packages: &["lua5.4", "luajit", "tcl8.6", "tcl9.0"], more: None },
     Release {
         suite: "sid",
-        packages: &["lua5.4", "tcl8.6", "tcl9.0", "tcl9.1", "python3.13", "python3.15", "ruby3.4"],
+        packages: &["lua5.4", "luajit", "tcl8.6", "tcl9.0", "tcl9.1", "python3.13", "python3.15", "ruby3.4"],
         more: Some("experimental"),
     },
 ];

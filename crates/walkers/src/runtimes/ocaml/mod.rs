@@ -100,8 +100,8 @@ const MAX: usize = 32;
 const MUTEX: usize = 40;
 /// `IO_BUFFER_SIZE`.
 const BUFFER_BYTES: u64 = 65536;
-/// The part of a channel that is read: up to the buffer.
-const HEAD_BYTES: usize = 112;
+/// The part of a channel that is read: up to the buffer, or to its address.
+const HEAD_BYTES: usize = 120;
 /// `CHANNEL_FLAG_UNBUFFERED`.
 const UNBUFFERED: i32 = 16;
 
@@ -110,16 +110,52 @@ const UNBUFFERED: i32 = 16;
 struct ChannelLayout {
     next: usize,
     flags: usize,
-    buffer: u64,
+    buffer: BufferPlace,
     /// The mutex is in the channel; else `MUTEX` has its address, or 0.
     has_own_mutex: bool,
 }
 
-/// OCaml 4.08 to 4.14, and OCaml 5, whose mutex is a pthread_mutex_t.
-const LAYOUTS: [ChannelLayout; 2] = [
-    ChannelLayout { next: 48, flags: 68, buffer: 72, has_own_mutex: false },
-    ChannelLayout { next: 80, flags: 104, buffer: 108, has_own_mutex: true },
+/// Where the offset of a channel's buffer leads.
+#[derive(Debug, Clone, Copy)]
+enum BufferPlace {
+    /// To the buffer.
+    Inside(u64),
+    /// To its address.
+    Pointer(usize),
+}
+
+/// OCaml 4.08 to 4.14; 5.0 to 5.2, whose mutex is a pthread_mutex_t; 5.3.
+const LAYOUTS: [ChannelLayout; 3] = [
+    ChannelLayout { next: 48, flags: 68, buffer: BufferPlace::Inside(72), has_own_mutex: false },
+    ChannelLayout { next: 80, flags: 104, buffer: BufferPlace::Inside(108), has_own_mutex: true },
+    ChannelLayout { next: 80, flags: 104, buffer: BufferPlace::Pointer(112), has_own_mutex: true },
 ];
+
+impl ChannelLayout {
+    /// Returns the address of a channel's buffer; None if the address of the buffer's end does not fit.
+    fn buffer(&self, at: u64, channel: &[u8; HEAD_BYTES]) -> Option<u64> {
+        let data = match self.buffer {
+            BufferPlace::Inside(offset) => at.checked_add(offset)?,
+            BufferPlace::Pointer(offset) => word(channel, offset),
+        };
+        (data != 0 && data.checked_add(BUFFER_BYTES) == Some(word(channel, END))).then_some(data)
+    }
+
+    /// Returns the channels with a buffer in a list.
+    fn channels(&self, memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; HEAD_BYTES])> {
+        let (mut at, mut found, mut count) = (first, Vec::new(), 0);
+        while at != 0
+            && count < STREAMS_MOST
+            && let Some(copy) = structure::<HEAD_BYTES>(memory, at)
+        {
+            if self.buffer(at, &copy).is_some() {
+                found.push((at, copy));
+            }
+            (at, count) = (word(&copy, self.next), count + 1);
+        }
+        found
+    }
+}
 
 /// The walker of OCaml.
 #[derive(Debug)]
@@ -128,21 +164,20 @@ pub(crate) struct OcamlChannels {
     list: u64,
 }
 
-impl ChannelLayout {
-    /// Returns the layout of a channel by the address of its buffer's end.
-    fn of(at: u64, channel: &[u8; HEAD_BYTES]) -> Option<&'static ChannelLayout> {
-        let fits =
-            |one: &&ChannelLayout| at.checked_add(one.buffer + BUFFER_BYTES) == Some(word(channel, END));
-        LAYOUTS.iter().find(fits)
-    }
-}
-
 impl OcamlChannels {
-    /// Tells whether the first channel has a known layout. A program that has opened none yet is taken for known.
+    /// Returns the channels, with the layout that fits them.
+    fn channels(
+        &self,
+        memory: &dyn Memory,
+    ) -> Option<(&'static ChannelLayout, Vec<(u64, [u8; HEAD_BYTES])>)> {
+        let first = memory.u64(self.list).filter(|first| *first != 0)?;
+        let mut all = LAYOUTS.iter().map(|layout| (layout, layout.channels(memory, first)));
+        all.find(|(_, channels)| !channels.is_empty())
+    }
+
+    /// Tells whether the channels have a known layout. A program that has opened none yet is taken for known.
     fn is_known(&self, memory: &dyn Memory) -> bool {
-        let first = memory.u64(self.list).filter(|first| *first != 0);
-        let channel = first.and_then(|first| Some((first, structure(memory, first)?)));
-        channel.is_none_or(|(first, channel)| ChannelLayout::of(first, &channel).is_some())
+        memory.u64(self.list).is_none_or(|first| first == 0) || self.channels(memory).is_some()
     }
 }
 
@@ -152,15 +187,11 @@ impl Walker for OcamlChannels {
     }
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
-        let (mut at, mut found, mut count) = (memory.u64(self.list).unwrap_or(0), Vec::new(), 0);
-        while at != 0 && count < STREAMS_MOST {
-            let Some(copy) = structure::<HEAD_BYTES>(memory, at) else { break };
-            let Some(layout) = ChannelLayout::of(at, &copy) else { break };
-            found.extend(read_stable(memory, at, copy, |channel| read(memory, at, channel, layout, kept)));
-            at = word(&copy, layout.next);
-            count += 1;
-        }
-        found
+        let Some((layout, channels)) = self.channels(memory) else { return Vec::new() };
+        let stream = |(at, copy): (u64, [u8; HEAD_BYTES])| {
+            read_stable(memory, at, copy, |channel| read(memory, at, channel, layout, kept))
+        };
+        channels.into_iter().filter_map(stream).collect()
     }
 
     /// The list begins with the channel that was opened last.
@@ -187,7 +218,8 @@ fn read(
     layout: &ChannelLayout,
     kept: u64,
 ) -> Option<StreamBuffer> {
-    let (data, [curr, max]) = (at + layout.buffer, [CURR, MAX].map(|field| word(channel, field)));
+    let data = layout.buffer(at, channel)?;
+    let [curr, max] = [CURR, MAX].map(|field| word(channel, field));
     let end = data + BUFFER_BYTES;
     let fd = Some(int(channel, 0)).filter(|fd| *fd >= 0 && (data..=end).contains(&curr))?;
     let is_unbuffered = int(channel, layout.flags) & UNBUFFERED != 0;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use weir_sys::memory::Memory;
 
-use super::{BUFFER_BYTES, LAYOUTS, OcamlChannels};
+use super::{BUFFER_BYTES, BufferPlace, LAYOUTS, OcamlChannels};
 use crate::tests::{BASE, TestMemory, hostile_words};
 use crate::{PendingBytes, Walker};
 
@@ -16,13 +16,24 @@ fn set(memory: &mut TestMemory, address: u64, bytes: &[u8]) {
     memory.0[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
+/// Returns the address of a channel's buffer.
+fn data_of(version: usize, at: u64) -> u64 {
+    match LAYOUTS[version].buffer {
+        BufferPlace::Inside(offset) => at + offset,
+        BufferPlace::Pointer(_) => at + 256,
+    }
+}
+
 /// Returns a list of two output channels: of descriptor 7 with the bytes "abc", and of descriptor 1 with "x".
 fn channels(version: usize) -> TestMemory {
     let layout = &LAYOUTS[version];
     let mut memory = TestMemory(vec![0; 140_000]);
     set(&mut memory, BASE, &FIRST.to_le_bytes());
     for (at, fd, text, next) in [(FIRST, 7u64, &b"abc"[..], SECOND), (SECOND, 1, b"x", 0)] {
-        let data = at + layout.buffer;
+        let data = data_of(version, at);
+        if let BufferPlace::Pointer(offset) = layout.buffer {
+            set(&mut memory, at + offset as u64, &data.to_le_bytes());
+        }
         let words = [fd, 1000, data + BUFFER_BYTES, data + text.len() as u64, 0];
         for (index, word) in words.into_iter().enumerate() {
             set(&mut memory, at + 8 * index as u64, &word.to_le_bytes());
@@ -60,7 +71,7 @@ fn a_channel_in_use_a_closed_one_and_one_for_input() {
     assert_eq!(pending(&memory)[1].locked, Some(true));
     set(&mut memory, FIRST, &u64::MAX.to_le_bytes());
     assert_eq!(pending(&memory).len(), 1, "the descriptor of a closed channel is -1");
-    let data = SECOND + LAYOUTS[1].buffer;
+    let data = data_of(1, SECOND);
     set(&mut memory, SECOND + super::MAX as u64, &(data + 4).to_le_bytes());
     let found = OcamlChannels { list: BASE }.buffers(&memory);
     assert_eq!((found[0].pending_bytes, found[0].unread_bytes), (0, 3));
@@ -70,9 +81,19 @@ fn a_channel_in_use_a_closed_one_and_one_for_input() {
 fn a_program_with_other_channels_is_not_read() {
     let mut memory = channels(0);
     assert!(OcamlChannels { list: BASE }.is_known(&memory));
-    set(&mut memory, FIRST + super::END as u64, &(FIRST + 4096).to_le_bytes());
+    for at in [FIRST, SECOND] {
+        set(&mut memory, at + super::END as u64, &(at + 4096).to_le_bytes());
+    }
     assert!(!OcamlChannels { list: BASE }.is_known(&memory) && pending(&memory).is_empty());
     assert!(OcamlChannels { list: BASE + 8 }.is_known(&memory), "no channel yet");
+}
+
+#[test]
+fn a_channel_without_a_buffer_is_passed_over() {
+    let mut memory = channels(2);
+    set(&mut memory, FIRST + 112, &[0; 8]);
+    let found = pending(&memory);
+    assert_eq!((found.len(), found[0].fd), (1, 1));
 }
 
 #[test]
