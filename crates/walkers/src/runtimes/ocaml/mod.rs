@@ -118,9 +118,9 @@ struct ChannelLayout {
 /// Where the offset of a channel's buffer leads.
 #[derive(Debug, Clone, Copy)]
 enum BufferPlace {
-    /// To the buffer.
+    /// At this offset in the channel.
     Inside(u64),
-    /// To its address.
+    /// Elsewhere: the channel has the address of the buffer at this offset.
     Pointer(usize),
 }
 
