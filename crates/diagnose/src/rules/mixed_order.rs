@@ -78,7 +78,10 @@ fn may_be_flush(
 ) -> bool {
     let threads = context.process(snapshot.pid).map_or(0, |process| process.threads);
     let same_stream = (overtaking.pid, overtaking.call.fd) == (snapshot.pid, buffer.fd);
-    threads > 1 && buffer.walker == RuntimeId::CPYTHON && same_stream && overtaking.call.result as u64 >= buffer.buffer_bytes.max(1)
+    threads > 1
+        && buffer.walker == RuntimeId::CPYTHON
+        && same_stream
+        && overtaking.call.result as u64 >= buffer.buffer_bytes.max(1)
 }
 
 /// Returns whether a snapshot up to a time shows the buffer without the pending bytes.

@@ -142,7 +142,7 @@ impl ChannelLayout {
     }
 
     /// Returns the channels with a buffer in a list.
-    fn channels(&self, memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; HEAD_BYTES])> {
+    fn channels(&self, memory: &dyn Memory, first: u64) -> Vec<ChannelCopy> {
         let (mut at, mut found, mut count) = (first, Vec::new(), 0);
         while at != 0
             && count < STREAMS_MOST
@@ -157,6 +157,9 @@ impl ChannelLayout {
     }
 }
 
+/// The address of a channel and a copy of its fields.
+type ChannelCopy = (u64, [u8; HEAD_BYTES]);
+
 /// The walker of OCaml.
 #[derive(Debug)]
 pub(crate) struct OcamlChannels {
@@ -166,10 +169,7 @@ pub(crate) struct OcamlChannels {
 
 impl OcamlChannels {
     /// Returns the channels, with the layout that fits them.
-    fn channels(
-        &self,
-        memory: &dyn Memory,
-    ) -> Option<(&'static ChannelLayout, Vec<(u64, [u8; HEAD_BYTES])>)> {
+    fn channels(&self, memory: &dyn Memory) -> Option<(&'static ChannelLayout, Vec<ChannelCopy>)> {
         let first = memory.u64(self.list).filter(|first| *first != 0)?;
         let mut all = LAYOUTS.iter().map(|layout| (layout, layout.channels(memory, first)));
         all.find(|(_, channels)| !channels.is_empty())
@@ -188,7 +188,7 @@ impl Walker for OcamlChannels {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let Some((layout, channels)) = self.channels(memory) else { return Vec::new() };
-        let stream = |(at, copy): (u64, [u8; HEAD_BYTES])| {
+        let stream = |(at, copy): ChannelCopy| {
             read_stable(memory, at, copy, |channel| read(memory, at, channel, layout, kept))
         };
         channels.into_iter().filter_map(stream).collect()
