@@ -228,6 +228,12 @@ pub(crate) fn section_contains(sections: &ElfSections, name: &str, word: &[u8]) 
     memchr::memmem::find(bytes, word).is_some()
 }
 
+/// Tells whether the constants of an executable contain a string of C, which is between NULs. weir itself has the strings of its
+/// table without them.
+pub(crate) fn has_c_string(sections: &ElfSections, text: &str) -> bool {
+    section_contains(sections, ".rodata", &[b"\0", text.as_bytes(), b"\0"].concat())
+}
+
 /// The answer of [`UnreachedBuffers::possible`] if no executable shows whether a program has the buffers.
 pub(crate) fn always_possible(_sections: &ElfSections) -> bool {
     true
@@ -239,6 +245,17 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    /// This test program has the words of the whole table among its constants, as weir has.
+    #[test]
+    fn weir_itself_is_a_program_of_rust() {
+        let own = weir_sys::elf::ElfFile::open(Path::new("/proc/self/exe")).unwrap();
+        let sections = own.sections().unwrap();
+        assert_eq!(compiled_runtime(&sections), Some(RuntimeId::new("rust")));
+        assert!(
+            !has_c_string(&sections, "OCAMLRUNPARAM") && !has_c_string(&sections, "GFORTRAN_UNBUFFERED_ALL")
+        );
+    }
 
     fn detected(names: &[&str], compiled: Option<RuntimeId>) -> &'static str {
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();

@@ -25,7 +25,7 @@ use crate::copied_memory::{
     BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word,
 };
 use crate::pending_bytes::{CountWord, MemoryStore, PartialStore, StoredValue};
-use crate::runtime_entry::section_contains;
+use crate::runtime_entry::{has_c_string, section_contains};
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{
     BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry,
@@ -54,7 +54,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         },
         limits: RuntimeLimits { coalesce: None },
     },
-    order: 205,
+    order: 215,
     detection: ProgramDetection::Executable(is_ocaml),
     buffers: BufferAccess::PartlyReadable(
         WalkerEntry { symbols: &[CHANNELS], own_symbols: &[CHANNELS], libraries: LIBRARIES, detect },
@@ -71,7 +71,7 @@ const LIBRARIES: &[&str] = &["libcamlrun_shared.so", "libasmrun_shared.so"];
 
 /// Tells whether an executable contains OCaml's runtime, by the name of the variable with the runtime's options.
 fn is_ocaml(sections: &ElfSections) -> bool {
-    section_contains(sections, ".rodata", b"OCAMLRUNPARAM")
+    has_c_string(sections, "OCAMLRUNPARAM")
 }
 
 /// Tells whether an executable contains the runtime without the symbol of the list: it is static and stripped.
