@@ -87,9 +87,15 @@ impl OwnThread {
     }
 }
 
-/// The largest CPU time of a replay that reached the interpreter.
+/// The replays that reached the interpreter, and those of them that took more than half of the budget.
 #[cfg(test)]
-pub(super) static LONGEST_NS: AtomicU64 = AtomicU64::new(0);
+pub(super) static REPLAYS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+#[cfg(test)]
+fn note_replay(cpu_ns: u64) {
+    REPLAYS[0].fetch_add(1, Relaxed);
+    REPLAYS[1].fetch_add(u64::from(cpu_ns > BUDGET_NS / 2), Relaxed);
+}
 
 /// A replay in a thread of its own.
 pub(crate) struct Replay {
@@ -180,7 +186,7 @@ fn run(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<ReplayedMemo
         match stop {
             ReplayStop::Interpreter => {
                 #[cfg(test)]
-                LONGEST_NS.fetch_max(thread_cpu_ns() + process_cpu_ns(process.pid()), Relaxed);
+                note_replay(thread_cpu_ns() + process_cpu_ns(process.pid()));
                 return Some(process.into_memory(writes, ReplayEnd::Interpreter));
             }
             ReplayStop::MissingPage(address) => process.load_block(address)?,
