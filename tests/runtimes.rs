@@ -86,7 +86,13 @@ const RUNTIMES: &[Runtime] = &[
     interpreter("Lua", "lua5.4", "lua5.4 -v", "program.lua"),
     interpreter("LuaJIT", "luajit", "luajit -v | cut -d. -f1,2", "program.lua"),
     compiler("Go", "go", "go version | cut -d' ' -f3 | tr o ' '", "program.go", &[]),
-    compiler("Go, stripped", "go", "go version | cut -d' ' -f3 | tr o ' '", "program.go", &["-ldflags=-s -w"]),
+    compiler(
+        "Go, stripped",
+        "go",
+        "go version | cut -d' ' -f3 | tr o ' '",
+        "program.go",
+        &["-ldflags=-s -w"],
+    ),
     Runtime {
         expected: NO_FLUSH,
         ..compiler("Rust", "rustc", "rustc --version", "program.rs", &["-g", "-O"])
