@@ -252,10 +252,8 @@ impl BufferWatch {
         if activity == Activity::Ran {
             self.call_sites.suspend(pid);
         }
-        // A program that waits for its many calls uses little CPU time, and may look asleep.
-        if activity != Activity::Slept || self.call_samples.has(pid) {
-            self.call_samples.visit(pid);
-        }
+        // Also one that slept: a program that waits for its many calls uses little CPU time.
+        self.call_samples.visit(pid);
         if activity == Activity::Slept {
             let buffers = one.buffers.snapshot(pid);
             watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);

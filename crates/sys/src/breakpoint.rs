@@ -27,9 +27,28 @@ impl BreakpointWarmup {
 
 /// Returns an event that never fires (PERF_COUNT_SW_DUMMY).
 fn dummy() -> perf_event_attr {
-    let mut event = attributes(0, 0, 0);
-    event.type_ = perf_type_id::PERF_TYPE_SOFTWARE as u32;
-    event.config = u64::from(generated::perf_sw_ids::PERF_COUNT_SW_DUMMY as u32);
+    event(perf_type_id::PERF_TYPE_SOFTWARE, u64::from(generated::perf_sw_ids::PERF_COUNT_SW_DUMMY as u32))
+}
+
+/// Returns a disabled event of user space; each one is a sample.
+fn event(kind: perf_type_id, config: u64) -> perf_event_attr {
+    // SAFETY: a struct of integers and unions of integers, for which all zeros is valid.
+    let mut event: perf_event_attr = unsafe { std::mem::zeroed() };
+    event.type_ = kind as u32;
+    event.size = size_of::<perf_event_attr>() as u32;
+    event.config = config;
+    event.__bindgen_anon_1.sample_period = 1;
+    event.set_disabled(1);
+    event.set_exclude_kernel(1);
+    event
+}
+
+/// Returns a disabled event of a tracepoint of the kernel, by its number ([`crate::tracefs`]). One of `period` is a sample.
+pub fn tracepoint(number: u64, period: u64) -> perf_event_attr {
+    let mut event = event(perf_type_id::PERF_TYPE_TRACEPOINT, number);
+    event.__bindgen_anon_1.sample_period = period;
+    // The tracepoint is in the kernel; registers and stack of a sample are those of the program.
+    event.set_exclude_kernel(0);
     event
 }
 
@@ -40,16 +59,10 @@ fn dummy() -> perf_event_attr {
 /// execve(2) between the installation of the event and the end of perf_event_open(2) then removes a list entry that is not
 /// linked yet (perf_remove_from_owner; seen as `list_del corruption` in Linux 6.12), and Linux 5.10 does not know it.
 pub fn attributes(access: u32, address: u64, bytes: u64) -> perf_event_attr {
-    // SAFETY: a struct of integers and unions of integers, for which all zeros is valid.
-    let mut event: perf_event_attr = unsafe { std::mem::zeroed() };
-    event.type_ = perf_type_id::PERF_TYPE_BREAKPOINT as u32;
-    event.size = size_of::<perf_event_attr>() as u32;
+    let mut event = event(perf_type_id::PERF_TYPE_BREAKPOINT, 0);
     event.bp_type = access;
     event.__bindgen_anon_3.config1 = address;
     event.__bindgen_anon_4.config2 = bytes;
-    event.__bindgen_anon_1.sample_period = 1;
-    event.set_disabled(1);
-    event.set_exclude_kernel(1);
     event
 }
 

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use aya_obj::generated::perf_type_id;
 use weir_model::Direction;
 use weir_model::trace::{IoTotals, SampledCall};
 use weir_sys::maps::MappedRegion;
@@ -59,30 +58,31 @@ pub struct CallSamples {
 }
 
 impl CallSamples {
-    /// Visits a process that has run since the last visit: takes its samples, and asks for another if it makes small calls.
-    /// Reads a file of /proc, and opens at most [`THREADS_MAX`] events.
+    /// Visits a process: takes its samples, and asks for another if it makes small calls. Reads a file of /proc, and opens at most
+    /// [`THREADS_MAX`] events for each direction. Without the rights, and with enough samples, it does nothing.
     pub fn visit(&mut self, pid: u32) {
+        let Some(tracepoints) = tracepoints() else { return };
         self.collect(pid);
-        let Some(totals) = proc::io(pid) else { return };
         let process = self.processes.entry(pid).or_default();
-        let since = totals.since(std::mem::replace(&mut process.totals, totals));
         if process.samples >= SAMPLES_MAX || self.calls.len() >= ALL_SAMPLES_MAX {
             return;
         }
+        let Some(totals) = proc::io(pid) else { return };
+        let since = totals.since(std::mem::replace(&mut process.totals, totals));
         let is_small = |calls: u64, bytes: u64| calls >= CALLS_LEAST && bytes / calls < BYTES_MOST;
-        let reads = is_small(since.read_calls, since.read_bytes).then_some(Direction::In);
-        let writes = is_small(since.write_calls, since.written_bytes).then_some(Direction::Out);
-        for direction in [reads, writes].into_iter().flatten() {
+        let directions = [
+            (Direction::In, since.read_calls, since.read_bytes),
+            (Direction::Out, since.write_calls, since.written_bytes),
+        ];
+        for ((direction, calls, bytes), number) in directions.into_iter().zip(tracepoints) {
+            if !is_small(calls, bytes) {
+                continue;
+            }
             process.code.get_or_insert_with(|| super::code(pid));
             let threads = proc::threads(pid).into_iter().take(THREADS_MAX);
-            let events = threads.filter_map(|tid| sample_next(tid, direction));
+            let events = threads.filter_map(|tid| sample_next(tid, number));
             process.points.extend(events.map(|event| CallPoint { direction, event }));
         }
-    }
-
-    /// Returns whether a process was visited before.
-    pub fn has(&self, pid: u32) -> bool {
-        self.processes.contains_key(&pid)
     }
 
     /// Takes the samples of a process and closes its events: one sample each.
@@ -107,33 +107,26 @@ impl CallSamples {
         let living: Vec<u32> = self.processes.keys().copied().collect();
         living.into_iter().for_each(|pid| self.end(pid));
         let mut names = SampleNames::new(began_ns);
-        let named = |call: ObservedCall| SampledCall {
+        let named = |call: &ObservedCall| SampledCall {
             pid: call.pid,
             fd: call.sample.registers.argument as i32,
             direction: call.direction,
             call_site: names.call_site(call.pid, &call.code, &call.sample, false),
         };
-        self.calls.into_iter().map(named).collect()
+        self.calls.iter().map(named).collect()
     }
 }
 
-/// Samples one of the next calls of a thread. None without the rights.
-fn sample_next(tid: u32, direction: Direction) -> Option<PerfEvent> {
-    let mut event = breakpoint::attributes(0, 0, 0);
-    event.type_ = perf_type_id::PERF_TYPE_TRACEPOINT as u32;
-    event.config = tracepoint(direction)?;
-    event.__bindgen_anon_1.sample_period = PERIOD;
-    // The tracepoint is in the kernel; the sampled registers and the stack are those of the program.
-    event.set_exclude_kernel(0);
-    PerfEvent::enable(&event, tid, 1).ok()
+/// Samples one of the next calls of a thread, by the number of their tracepoint. None if the thread has ended.
+fn sample_next(tid: u32, tracepoint: u64) -> Option<PerfEvent> {
+    PerfEvent::enable(&breakpoint::tracepoint(tracepoint, PERIOD), tid, 1).ok()
 }
 
-/// Returns the number of the tracepoint at the begin of read(2) or write(2).
-fn tracepoint(direction: Direction) -> Option<u64> {
-    static NUMBERS: OnceLock<[Option<u64>; 2]> = OnceLock::new();
+/// Returns the numbers of the tracepoints at the begin of read(2) and write(2); None without the rights to trace the kernel.
+fn tracepoints() -> Option<[u64; 2]> {
+    static NUMBERS: OnceLock<Option<[u64; 2]>> = OnceLock::new();
     let number = |call: &str| tracefs::tracepoint(&format!("syscalls/sys_enter_{call}"));
-    let [read, write] = NUMBERS.get_or_init(|| ["read", "write"].map(number));
-    if direction == Direction::In { *read } else { *write }
+    *NUMBERS.get_or_init(|| Some([number("read")?, number("write")?]))
 }
 
 #[cfg(test)]
@@ -154,7 +147,7 @@ mod tests {
 
     #[test]
     fn small_writes_of_this_program_are_sampled_with_their_descriptor() {
-        if tracepoint(Direction::Out).is_none() || sample_next(std::process::id(), Direction::Out).is_none() {
+        if tracepoints().and_then(|[_, write]| sample_next(std::process::id(), write)).is_none() {
             let name = "small_writes_of_this_program_are_sampled_with_their_descriptor";
             return crate::call_sites::tests::skip(name, "no rights to trace the kernel");
         }
