@@ -1,12 +1,12 @@
 //! The function of a program that makes many small calls, by the samples of the recording.
 
-use weir_model::Direction;
 use weir_model::trace::{CallSite, SampledCall, StreamCounts};
 
 use crate::context::RuleContext;
 use crate::language::is_interpreted;
+use crate::text::own_functions;
 
-/// Times of samples and of streams are from different clocks of the same machine; they differ by less.
+/// A call is sampled at its begin, and its stream has the time of its end.
 const SLACK_S: f64 = 0.01;
 
 /// The call site with most samples.
@@ -27,19 +27,16 @@ impl RuleContext<'_> {
         if is_interpreted(self.language(stream.pid, stream.first_s)) {
             return None;
         }
-        let reads = stream.direction == Direction::In;
         let is_of = |call: &&SampledCall| {
             let at_s = call.call_site.at_s;
-            (call.pid, call.fd) == (stream.pid, stream.fd)
-                && (call.direction == Direction::In) == reads
+            (call.pid, call.fd, call.direction) == (stream.pid, stream.fd, stream.direction)
                 && (stream.first_s - SLACK_S..=stream.last_s + SLACK_S).contains(&at_s)
         };
-        let calls: Vec<&SampledCall> = self.recording.sampled_calls.iter().filter(is_of).collect();
-        let same =
-            |one: &CallSite| calls.iter().filter(|other| words(&other.call_site) == words(one)).count();
-        let most = calls.iter().max_by_key(|call| same(&call.call_site))?;
-        words(&most.call_site)?;
-        Some(SampledSite { call_site: &most.call_site, samples: same(&most.call_site), of: calls.len() })
+        let calls = self.recording.sampled_calls.iter().filter(is_of);
+        let calls: Vec<_> = calls.map(|call| (&call.call_site, words(&call.call_site))).collect();
+        let same = |words: &Option<String>| calls.iter().filter(|call| call.1 == *words).count();
+        let (call_site, words) = calls.iter().max_by_key(|call| same(&call.1))?;
+        words.is_some().then(|| SampledSite { call_site, samples: same(words), of: calls.len() })
     }
 }
 
@@ -52,17 +49,14 @@ fn words(call_site: &CallSite) -> Option<String> {
 impl SampledSite<'_> {
     /// Returns the sentence of a finding.
     pub fn sentence(&self) -> String {
-        let mut frames = self.call_site.own_frames();
-        let function = frames.next().map_or(String::new(), |frame| frame.words());
-        let caller =
-            frames.next().map_or(String::new(), |caller| format!(", called from {}", caller.words()));
+        let functions = own_functions(self.call_site).unwrap_or_default();
         let samples = match (self.samples, self.of) {
             (1, 1) => "The one sampled call comes".into(),
             (samples, of) if samples == of => format!("All {of} sampled calls come"),
             (1, of) => format!("One of {of} sampled calls comes"),
             (samples, of) => format!("{samples} of {of} sampled calls come"),
         };
-        format!("{samples} from {function}{caller}.")
+        format!("{samples} from {functions}.")
     }
 }
 

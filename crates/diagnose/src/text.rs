@@ -33,14 +33,20 @@ pub(crate) fn preview(bytes: &[u8]) -> String {
     format!("\"{text}\"{more}")
 }
 
+/// Returns the innermost function of the program and its caller, or None if only library frames are known.
+pub(crate) fn own_functions(call_site: &CallSite) -> Option<String> {
+    let mut frames = call_site.own_frames();
+    let function = frames.next()?.words();
+    let caller = frames.next().map_or(String::new(), |caller| format!(", called from {}", caller.words()));
+    Some(function + &caller)
+}
+
 /// Returns the sentence that names the call site that wrote into a buffer, or None if only library frames are known.
 pub(crate) fn call_site_sentence(call_site: &CallSite) -> Option<String> {
-    let mut frames = call_site.own_frames();
-    let writer = frames.next()?.words();
-    let caller = frames.next().map_or(String::new(), |caller| format!(", called from {}", caller.words()));
+    let functions = own_functions(call_site)?;
     Some(match call_site.last {
-        true => format!("The buffer was last written by {writer}{caller}."),
-        false => format!("Written in {writer}{caller}, perhaps elsewhere too."),
+        true => format!("The buffer was last written by {functions}."),
+        false => format!("Written in {functions}, perhaps elsewhere too."),
     })
 }
 
