@@ -28,6 +28,18 @@ pub(crate) struct SkippedCall {
 }
 
 impl SkippedCall {
+    /// Returns an lseek(2) whose offset differs from the program's view of it; None for no difference.
+    fn of_position(args: [u64; 6], position_offset: u64) -> Option<SkippedCall> {
+        (position_offset > 0).then_some(SkippedCall {
+            args,
+            skipped_bytes: 0,
+            suppressed: false,
+            position_offset,
+            is_vector: false,
+            saved_vector: None,
+        })
+    }
+
     /// Returns a killed thread as it would be after the write of `bytes`; None for other calls than write(2).
     #[cfg(target_arch = "x86_64")]
     pub fn thread_after_return(&self, thread: KilledThread, bytes: u64) -> Option<KilledThread> {
@@ -99,36 +111,33 @@ fn count_write(tracees: &mut Tracees, owner: u32, tid: u32, number: i64, args: &
 
 /// Handles lseek(fd, 0, SEEK_CUR): the program must see its offset without the written-ahead bytes.
 fn position_query(tracees: &Tracees, owner: u32, tid: u32, args: [u64; 6]) -> Option<SkippedCall> {
-    let fd = args[0] as i32;
-    let same = |one: &&WrittenAhead| one.fd == fd || same_file((tid, one.fd), (tid, fd));
-    let ahead = tracees.written_ahead.streams(owner).filter(same);
-    let position_offset: usize = ahead.map(|one| one.bytes.len()).sum();
-    let call = SkippedCall {
-        args,
-        skipped_bytes: 0,
-        suppressed: false,
-        position_offset: position_offset as u64,
-        is_vector: false,
-        saved_vector: None,
-    };
-    (position_offset > 0).then_some(call)
+    SkippedCall::of_position(args, bytes_ahead(tracees, owner, tid, args[0] as i32, |_| true))
 }
 
 /// Handles lseek(fd, POSITION, SEEK_SET) of a runtime that sets its own position again without a flush: the written-ahead bytes
 /// are before the position at which it goes on.
 fn position_change(tracees: &Tracees, owner: u32, tid: u32, args: [u64; 6]) -> Option<SkippedCall> {
-    let ahead = tracees.written_ahead.streams(owner).filter(|one| one.sets_position);
-    let fd = args[0] as i32;
-    let same = |one: &&WrittenAhead| one.fd == fd || same_file((tid, one.fd), (tid, fd));
-    let position_offset: usize = ahead.filter(same).map(|one| one.bytes.len()).sum();
-    if position_offset == 0 {
-        return None;
-    }
-    let position_offset = position_offset as u64;
-    let changed = [args[0], args[1].wrapping_add(position_offset), args[2], args[3], args[4], args[5]];
+    let call = SkippedCall::of_position(
+        args,
+        bytes_ahead(tracees, owner, tid, args[0] as i32, |one| one.sets_position),
+    )?;
+    let mut changed = args;
+    changed[1] = args[1].wrapping_add(call.position_offset);
     registers::replace_syscall(tid, libc::SYS_lseek, &changed, -i64::from(libc::ENOSYS));
-    let (skipped_bytes, suppressed, is_vector, saved_vector) = (0, false, false, None);
-    Some(SkippedCall { args, skipped_bytes, suppressed, position_offset, is_vector, saved_vector })
+    Some(call)
+}
+
+/// Returns the number of bytes that were written ahead of a process to the file of a descriptor, from streams that `counts`.
+fn bytes_ahead(
+    tracees: &Tracees,
+    owner: u32,
+    tid: u32,
+    fd: i32,
+    counts: impl Fn(&WrittenAhead) -> bool,
+) -> u64 {
+    let same = |one: &WrittenAhead| one.fd == fd || same_file((tid, one.fd), (tid, fd));
+    let ahead = tracees.written_ahead.streams(owner).filter(|one| counts(one) && same(one));
+    ahead.map(|one| one.bytes.len() as u64).sum()
 }
 
 /// Handles the exit of a changed call: sets the result that the program expects. Returns false if the thread was
