@@ -63,17 +63,8 @@ impl Collector {
 
     /// Appends the messages of the backlog to the log, until it is empty or the sink stalls.
     pub(crate) fn replay_messages(&mut self, intake: &mut Intake) {
-        let peer = intake.peer;
         while !self.sink.is_stalled() {
-            while let Some((message, consumed)) = decode(&intake.held) {
-                let bytes = message.bytes.to_vec();
-                intake.peer = message.peer;
-                if self.put_record(intake, &bytes, message.mark).is_err() {
-                    return intake.peer = peer;
-                }
-                intake.held.drain(..consumed);
-            }
-            if intake.backlog.is_empty() {
+            if self.put_held_messages(intake).is_err() || intake.backlog.is_empty() {
                 break;
             }
             match intake.backlog.take(CHUNK) {
@@ -81,7 +72,26 @@ impl Collector {
                 Err(error) => return self.report_unreadable(intake, &error),
             }
         }
-        intake.peer = peer;
+    }
+
+    /// Appends the whole messages of the held bytes, with their senders.
+    ///
+    /// # Errors
+    /// The sink has stalled; the rest stays.
+    fn put_held_messages(&mut self, intake: &mut Intake) -> Result<(), Stalled> {
+        let (mut held, peer) = (std::mem::take(&mut intake.held), intake.peer);
+        let (mut at, mut result) = (0, Ok(()));
+        while let Some((message, consumed)) = decode(&held[at..]) {
+            intake.peer = message.peer;
+            result = self.put_record(intake, message.bytes, message.mark);
+            if result.is_err() {
+                break;
+            }
+            at += consumed;
+        }
+        held.drain(..at);
+        (intake.held, intake.peer) = (held, peer);
+        result
     }
 
     fn report_unreadable(&mut self, intake: &Intake, error: &std::io::Error) {
