@@ -326,7 +326,7 @@ fn cpython(same: bool, to_pipe: bool, [buffered, chunk, before, between]: [usize
     );
     // On a machine that is shared, CPU time can include that of others, so a few replays may seem long.
     let [all, long] = REPLAYS.each_ref().map(|count| count.load(std::sync::atomic::Ordering::Relaxed));
-    assert!(all > 0 && long <= 1 + all / 20, "{long} of {all} replays took more than half of the budget");
+    assert!(all > 0 && long <= 1 + all / 100, "{long} of {all} replays took more than half of the budget");
 }
 
 /// Returns the path of the interpreter, which python3 may be a wrapper of.
