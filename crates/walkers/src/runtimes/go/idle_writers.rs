@@ -47,7 +47,8 @@ impl WriterUse {
         let threads: Option<Vec<ThreadRegisters>> = threads
             .iter()
             .map(|one| {
-                Some(search.in_user_code(one, live)).filter(|(_, is_known)| *is_known).map(|(one, _)| one)
+                let (registers, is_known) = search.in_user_code(one, live);
+                is_known.then_some(registers)
             })
             .collect();
         let Some(threads) = threads else { return WriterUse { in_method: None } };
