@@ -16,6 +16,8 @@ pub struct ProcessBuffers {
     walkers: Vec<Box<dyn Walker>>,
     searches_done: u32,
     searched_late: bool,
+    /// The walkers have searched the memory.
+    has_searched: bool,
     /// The last search for streams at a fork or an exit, CLOCK_MONOTONIC; inherited from the parent at a fork.
     searched_ns: u64,
 }
@@ -37,20 +39,39 @@ impl ProcessBuffers {
         let searches = of_parent.map_or(0, |one| one.searches_done);
         let searched_ns = of_parent.map_or(0, |one| one.searched_ns);
         let (walkers, searches_done) = walkers.map_or((Vec::new(), 0), |walkers| (walkers, searches));
-        ProcessBuffers { parent: Some(parent), walkers, searches_done, searched_late: false, searched_ns }
+        let parent = Some(parent);
+        ProcessBuffers { parent, walkers, searches_done, searched_ns, ..ProcessBuffers::default() }
     }
 
     /// Reads all stream buffers. Returns none for a child that shares its parent's memory (vfork(2)).
     pub fn snapshot(&mut self, pid: u32) -> Vec<Buffer> {
+        self.read(pid, true)
+    }
+
+    /// As [`ProcessBuffers::snapshot`], but does not search the memory: reads the streams that earlier snapshots have found.
+    pub fn snapshot_of_known(&mut self, pid: u32) -> Vec<Buffer> {
+        self.read(pid, false)
+    }
+
+    fn read(&mut self, pid: u32, may_search: bool) -> Vec<Buffer> {
         if self.parent.is_some_and(|parent| ptrace::share_memory(pid, parent)) {
             return Vec::new();
         }
-        if self.searches_done < WALKER_SEARCHES {
+        // New walkers do not know the streams that the former ones have found.
+        if self.searches_done < WALKER_SEARCHES && (may_search || !self.has_searched) {
             self.walkers = walkers(pid);
             self.searches_done += 1;
         }
+        self.walkers.iter().for_each(|walker| walker.defer_search(!may_search));
         let memory = ProcessMemory { pid };
         self.walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect()
+    }
+
+    /// Returns the CPU time in nanoseconds of the searches of the memory since the last call.
+    pub fn take_search_ns(&mut self) -> u64 {
+        let search_ns = self.walkers.iter().map(|walker| walker.take_search_ns()).sum();
+        self.has_searched |= search_ns > 0;
+        search_ns
     }
 
     /// Returns the stream address of each buffer and the address of the word that changes at each write to it.

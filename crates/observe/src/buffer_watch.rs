@@ -29,12 +29,19 @@ const INTERVAL_MAX_NS: u64 = 400 * MILLISECOND;
 const FIRST_NS: u64 = 30 * MILLISECOND;
 /// The interval at which unchanged pending bytes are reported again.
 const REPEAT_NS: u64 = 500 * MILLISECOND;
-/// The share of time that snapshots may take, one part in so many. With the code around them this is a hundredth.
-const SNAPSHOT_SHARE: u64 = 125;
+/// The share of time that snapshots may take, one part in so many. With the searches and the code around them this is a
+/// hundredth.
+const SNAPSHOT_SHARE: u64 = 200;
 /// The cap of unused credit for snapshots. A backend does not wait for a tick longer than this.
 const SNAPSHOT_CAP_NS: i64 = 2 * MILLISECOND as i64;
 /// The advance for the first snapshots, which search for the streams. A short run does not earn enough for them.
 const SNAPSHOT_ADVANCE_NS: i64 = 30 * MILLISECOND as i64;
+
+/// The share of time for searches of the memory by these snapshots. A search of a large heap takes as long as hundreds of
+/// snapshots; if it used up their credit, streams that are known would not be read for many seconds.
+const SAMPLE_SEARCH_SHARE: u64 = 250;
+/// The advance for the first of these searches, and the cap.
+const SAMPLE_SEARCH_CREDIT_NS: i64 = 30 * MILLISECOND as i64;
 
 /// The share of time for searches at forks and exits. Without it, a program that forks all the time would mostly stop.
 const SEARCH_SHARE: u64 = 20;
@@ -50,6 +57,7 @@ pub struct BufferWatch {
     /// When each process is due, CLOCK_MONOTONIC, and its PID. An entry is stale if the process's `due_ns` differs.
     schedule: BinaryHeap<Reverse<(u64, u32)>>,
     snapshot_credit: CpuCredit,
+    sample_search_credit: CpuCredit,
     last_tick_ns: u64,
     call_sites: CallSites,
     call_samples: CallSamples,
@@ -109,6 +117,7 @@ impl BufferWatch {
     pub fn new() -> BufferWatch {
         BufferWatch {
             snapshot_credit: CpuCredit::with_advance(SNAPSHOT_ADVANCE_NS),
+            sample_search_credit: CpuCredit::with_advance(SAMPLE_SEARCH_CREDIT_NS),
             search_credit: CpuCredit::with_advance(SEARCH_CREDIT_NS),
             ..BufferWatch::default()
         }
@@ -200,6 +209,7 @@ impl BufferWatch {
             watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);
         } else {
             self.search_credit.spend(thread_cpu_ns() - start_ns);
+            one.buffers.take_search_ns();
         }
         buffers
     }
@@ -222,6 +232,7 @@ impl BufferWatch {
     /// every 20 ms. It returns at once if no process is due.
     pub fn tick(&mut self, now_ns: u64, sink: &mut EventSink) {
         self.snapshot_credit.earn(now_ns, SNAPSHOT_SHARE, SNAPSHOT_CAP_NS);
+        self.sample_search_credit.earn(now_ns, SAMPLE_SEARCH_SHARE, SAMPLE_SEARCH_CREDIT_NS);
         self.last_tick_ns = now_ns;
         self.call_sites.tick(now_ns);
         let (begun, mut start_ns) = (Instant::now(), thread_cpu_ns());
@@ -230,18 +241,22 @@ impl BufferWatch {
                 break;
             };
             self.schedule.pop();
+            let mut search_ns = 0;
             if self.processes.get(&pid).is_some_and(|one| one.due_ns == due_ns) {
                 // The snapshot's time is now, not the tick's: writes since the tick come before the snapshot.
-                self.visit(pid, now_ns + begun.elapsed().as_nanos() as u64, sink);
+                search_ns = self.visit(pid, now_ns + begun.elapsed().as_nanos() as u64, sink);
             }
             let end_ns = thread_cpu_ns();
-            self.snapshot_credit.spend(end_ns - start_ns);
+            self.sample_search_credit.spend(search_ns);
+            self.snapshot_credit.spend((end_ns - start_ns).saturating_sub(search_ns));
             start_ns = end_ns;
         }
     }
 
-    fn visit(&mut self, pid: u32, now_ns: u64, sink: &mut EventSink) {
-        let Some(one) = self.processes.get_mut(&pid) else { return };
+    /// Visits a process. Returns the CPU time of the search for its streams.
+    fn visit(&mut self, pid: u32, now_ns: u64, sink: &mut EventSink) -> u64 {
+        let may_search = self.sample_search_credit.left_ns > 0;
+        let Some(one) = self.processes.get_mut(&pid) else { return 0 };
         let mut interval_ns = INTERVAL_NS;
         let stat = process_stat::read(pid);
         let activity = one.activity(stat);
@@ -255,7 +270,10 @@ impl BufferWatch {
         // Also one that slept: a program that waits for its many calls uses little CPU time.
         self.call_samples.visit(pid);
         if activity == Activity::Slept {
-            let buffers = one.buffers.snapshot(pid);
+            let buffers = match may_search {
+                true => one.buffers.snapshot(pid),
+                false => one.buffers.snapshot_of_known(pid),
+            };
             watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);
             let holds_bytes = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
             if !holds_bytes {
@@ -270,6 +288,7 @@ impl BufferWatch {
         one.interval_ns = interval_ns;
         one.due_ns = now_ns + interval_ns;
         self.schedule.push(Reverse((one.due_ns, pid)));
+        one.buffers.take_search_ns()
     }
 
     fn add(&mut self, pid: u32, mut one: WatchedProcess) {

@@ -138,6 +138,17 @@ pub trait Walker: Send {
         None
     }
 
+    /// Sets whether a search that is due waits, so that snapshots read only the streams that are known. A walker whose
+    /// searches are cheap ignores it.
+    fn defer_search(&self, is_deferred: bool) {
+        let _ = is_deferred;
+    }
+
+    /// Returns the CPU time in nanoseconds of the searches that [`Walker::defer_search`] can defer, since the last call.
+    fn take_search_ns(&self) -> u64 {
+        0
+    }
+
     /// Forgets the addresses of streams, so that the next snapshot searches all memory, however long that takes.
     fn search_again(&self) {}
 }

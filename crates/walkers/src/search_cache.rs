@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
+use weir_sys::clock::thread_cpu_ns;
+
 use crate::candidates::StreamCandidate;
 use crate::write_epoch::{WriteEpoch, WriteToken};
 
@@ -32,6 +34,10 @@ struct ObservedObject {
 pub(crate) struct SearchCache<Kind> {
     found: BTreeSet<(u64, Kind)>,
     next: Option<Instant>,
+    /// No search is made, although one is due.
+    is_deferred: bool,
+    /// The CPU time of the searches since [`SearchCache::take_search_ns`].
+    search_ns: u64,
     observed: BTreeMap<u64, ObservedObject>,
     /// The process's writes before this snapshot; None if nobody counts them.
     epoch: Option<WriteEpoch>,
@@ -39,7 +45,14 @@ pub(crate) struct SearchCache<Kind> {
 
 impl<Kind> Default for SearchCache<Kind> {
     fn default() -> Self {
-        SearchCache { found: BTreeSet::new(), next: None, observed: BTreeMap::new(), epoch: None }
+        SearchCache {
+            found: BTreeSet::new(),
+            next: None,
+            is_deferred: false,
+            search_ns: 0,
+            observed: BTreeMap::new(),
+            epoch: None,
+        }
     }
 }
 
@@ -47,11 +60,23 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
     /// Returns the objects, after a new search if one is due.
     pub fn objects(&mut self, search: impl FnOnce() -> BTreeSet<(u64, Kind)>) -> &BTreeSet<(u64, Kind)> {
         let begun = Instant::now();
-        if self.next.is_none_or(|next| next <= begun) {
+        if !self.is_deferred && self.next.is_none_or(|next| next <= begun) {
+            let start_ns = thread_cpu_ns();
             self.found = search();
+            self.search_ns += thread_cpu_ns() - start_ns;
             self.next = Some(Instant::now() + (begun.elapsed() * PAUSE).max(PAUSE_LEAST));
         }
         &self.found
+    }
+
+    /// Sets whether searches wait, so that snapshots read only the objects that are known.
+    pub fn defer(&mut self, is_deferred: bool) {
+        self.is_deferred = is_deferred;
+    }
+
+    /// Returns the CPU time of the searches since the last call, and forgets it.
+    pub fn take_search_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.search_ns)
     }
 
     /// Makes the next snapshot search.
@@ -121,4 +146,23 @@ fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deferred_search_leaves_the_known_objects() {
+        let mut cache: SearchCache<()> = SearchCache::default();
+        let known = BTreeSet::from([(1, ())]);
+        assert_eq!(*cache.objects(|| known.clone()), known);
+        assert!(cache.take_search_ns() > 0);
+        cache.invalidate();
+        cache.defer(true);
+        assert_eq!(*cache.objects(|| panic!("the search is deferred")), known);
+        assert_eq!(cache.take_search_ns(), 0);
+        cache.defer(false);
+        assert!(cache.objects(BTreeSet::new).is_empty(), "the search is still due");
+    }
 }

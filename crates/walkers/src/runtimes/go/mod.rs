@@ -328,6 +328,14 @@ impl Walker for GoStreams {
         Some(suspended::find(memory, functions.as_ref(), live, threads, writers))
     }
 
+    fn defer_search(&self, is_deferred: bool) {
+        self.cache.borrow_mut().defer(is_deferred);
+    }
+
+    fn take_search_ns(&self) -> u64 {
+        self.cache.borrow_mut().take_search_ns()
+    }
+
     fn search_again(&self) {
         self.is_thorough.set(true);
         self.cache.borrow_mut().invalidate();
