@@ -18,6 +18,8 @@ pub struct ProcessBuffers {
     searched_late: bool,
     /// The walkers have searched the memory.
     has_searched: bool,
+    /// The next snapshot searches all memory.
+    searches_all: bool,
     /// The last search for streams at a fork or an exit, CLOCK_MONOTONIC; inherited from the parent at a fork.
     searched_ns: u64,
 }
@@ -62,9 +64,19 @@ impl ProcessBuffers {
             self.walkers = walkers(pid);
             self.searches_done += 1;
         }
+        if std::mem::take(&mut self.searches_all) {
+            self.walkers.iter().for_each(|walker| walker.search_again());
+        }
         self.walkers.iter().for_each(|walker| walker.defer_search(!may_search));
         let memory = ProcessMemory { pid };
         self.walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect()
+    }
+
+    /// Returns the addresses of the buffers that the process may have written without noting it, at its end. Call it after
+    /// a snapshot that has searched all memory.
+    pub fn flushing(&self, pid: u32) -> Vec<u64> {
+        let memory = ProcessMemory { pid };
+        self.walkers.iter().flat_map(|walker| walker.flushing(&memory)).collect()
     }
 
     /// Returns the CPU time in nanoseconds of the searches of the memory since the last call.
@@ -88,7 +100,7 @@ impl ProcessBuffers {
     /// Makes the next snapshot search for streams that are new since the last search.
     pub fn search_again(&mut self, now_ns: u64) {
         self.searched_ns = now_ns;
-        self.walkers.iter().for_each(|walker| walker.search_again());
+        self.searches_all = true;
         // The first searches may have come before the program had loaded its runtime.
         if !std::mem::replace(&mut self.searched_late, true) {
             self.searches_done = self.searches_done.min(WALKER_SEARCHES - 1);

@@ -64,6 +64,8 @@ pub struct BufferWatch {
     /// Search for new streams at every fork and exit, whatever the credit.
     exact: bool,
     search_credit: CpuCredit,
+    /// See [`BufferWatch::take_flushing`].
+    flushing: Vec<u64>,
     skipped_searches: u64,
     /// The largest number of threads of each process that had several.
     threads: HashMap<u32, u32>,
@@ -210,8 +212,15 @@ impl BufferWatch {
         } else {
             self.search_credit.spend(thread_cpu_ns() - start_ns);
             one.buffers.take_search_ns();
+            self.flushing = one.buffers.flushing(pid);
         }
         buffers
+    }
+
+    /// Returns the addresses of the buffers that the process of the last snapshot may have written without noting it, if that
+    /// was a snapshot at its end.
+    pub fn take_flushing(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.flushing)
     }
 
     /// Starts to watch the writes of a command that is stopped after its C library is loaded. `list` is the address of

@@ -155,6 +155,10 @@ impl BufferSnapshots for Snapshots<'_> {
         lock(&self.0.watch).snapshot(pid, moment)
     }
 
+    fn flushing(&mut self) -> Vec<u64> {
+        lock(&self.0.watch).take_flushing()
+    }
+
     fn image_started(&mut self, pid: u32, list: u64) {
         lock(&self.0.watch).watch_image_start(pid, list);
     }

@@ -128,6 +128,12 @@ pub trait BufferSnapshots: Send {
     /// Reads the buffers of process `pid`. Returns none if it has no known runtime or its memory cannot be read.
     fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer>;
 
+    /// Returns the addresses of the buffers of the last snapshot that the process may have written without noting it, if that
+    /// was a snapshot at the end of a process.
+    fn flushing(&mut self) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// Prepares for a new image whose C library is initialized and has written nothing yet. `list` is the address of its
     /// list of streams. The process stays stopped meanwhile.
     fn image_started(&mut self, pid: u32, list: u64) {

@@ -14,3 +14,24 @@ pub fn remove_written(tid: u32, last_writes: &[LastWrite], buffers: &mut [Buffer
         buffer.pending.drain(..buffer.pending.len().min(bytes as usize));
     }
 }
+
+/// Removes the buffers of a dead process of which it is unknown how much was written, and returns whether there are any. `flushing` has
+/// the addresses of those that a thread of the runtime was flushing: what such a thread has written is known only if its
+/// process ended in the write. Call it before [`remove_written`].
+pub fn remove_unknown(
+    tid: u32,
+    flushing: &[u64],
+    last_writes: &[LastWrite],
+    buffers: &mut Vec<Buffer>,
+) -> bool {
+    let all = buffers.len();
+    buffers.retain(|buffer| {
+        let (address, length) = (buffer.address, buffer.pending_bytes);
+        let is_known = |one: &LastWrite| {
+            one.written_at(address, length).is_some()
+                || one.written_of(tid, buffer.fd, &buffer.pending, length) > 0
+        };
+        length == 0 || !flushing.contains(&address) || last_writes.iter().any(is_known)
+    });
+    buffers.len() < all
+}

@@ -12,5 +12,5 @@ pub use backend::{
 pub use event::{
     ARGUMENT_BYTES_MOST, EventSink, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory,
 };
-pub use last_write::remove_written;
+pub use last_write::{remove_unknown, remove_written};
 pub use options::{BackendChoice, TraceOptions, TraceTarget};

@@ -256,7 +256,7 @@ struct process_state {
     unsigned int unbuffered_streams;  /* streams in a row that had no stdio buffer at their first read */
     unsigned int reserved;            /* keeps 8-byte alignment */
     unsigned long long fd_bits[2];    /* descriptors below 64 that have had counters: reads, writes */
-    unsigned long long written_at, written_end; /* memory written by the last write(2) of a thread that ended in it */
+    unsigned long long written_at, written_end; /* memory written by the last write(2) of a thread that ended in it; may be empty */
 };
 
 /* Key of the map `streams`. */

@@ -171,10 +171,10 @@ static __always_inline void note_last_write(struct process_state *process)
     struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
     u32 nr = CALL_NUMBER(regs);
     s64 result = CALL_RESULT(regs);
-    if (nr < SYSCALL_NUMBERS && classes[nr] == CLASS_WRITE && result > 0) {
-        process->written_at = CALL_1(regs);
-        process->written_end = process->written_at + result;
-    }
+    if (nr >= SYSCALL_NUMBERS || classes[nr] != CLASS_WRITE || (result <= 0 && process->written_at))
+        return;
+    process->written_at = CALL_1(regs);
+    process->written_end = process->written_at + (result > 0 ? result : 0);
 }
 
 /* Whether a thread exits because another one has called execve(2). */

@@ -5,11 +5,13 @@
 //! sysmon has an exit stop, and all memory is mapped until it continues.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::proc::{self, ThreadState};
+use weir_sys::process_stat;
 use weir_sys::ptrace;
 use weir_walkers::is_go;
 
@@ -21,6 +23,9 @@ const THREAD_TIMEOUT: Duration = Duration::from_millis(500);
 const FAST_POLL_TIME: Duration = Duration::from_millis(5);
 const FAST_POLL: Duration = Duration::from_micros(50);
 const SLOW_POLL: Duration = Duration::from_millis(1);
+
+/// How long to wait for the other threads at the exit: a busy machine needs most of it. The process is ending meanwhile.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A thread with more signals than this is not sysmon, and is detached.
 const MAX_SIGNALS: u32 = 64;
@@ -136,11 +141,38 @@ pub(super) fn moment(pid: u32, status: u64) -> SnapshotMoment {
     }
 }
 
-/// Removes the full buffers from a snapshot at the exit, and returns whether there are any. A bufio.Writer is full only while a thread
-/// writes it, and how much that thread has written is unknown, because it is not traced.
-pub(super) fn remove_flushing(buffers: &mut Vec<Buffer>) -> bool {
+/// Waits until all threads of a process but `tid`, which is in its exit stop, have exited. Returns whether they have.
+pub(super) fn await_other_threads(pid: u32, tid: u32) -> bool {
+    let end = Instant::now() + EXIT_TIMEOUT;
+    // The first thread stays as a zombie until the last one has exited.
+    let is_alive =
+        |other: u32| process_stat::read(other).is_some_and(|stat| !matches!(stat.state, b'Z' | b'X'));
+    while proc::threads(pid).into_iter().any(|other| other != tid && is_alive(other)) {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(FAST_POLL);
+    }
+    true
+}
+
+/// Removes from a snapshot at the exit what the threads that ended in a write(2) have written: the memory `written`. Also removes the
+/// buffers of which it is unknown, and returns whether there are any: those in `flushing`, and full ones, because a bufio.Writer is
+/// full only while a thread writes it.
+pub(super) fn remove_written(buffers: &mut Vec<Buffer>, written: &Range<u64>, flushing: &[u64]) -> bool {
     let all = buffers.len();
-    buffers.retain(|buffer| buffer.pending_bytes == 0 || buffer.pending_bytes < buffer.buffer_bytes);
+    buffers.retain_mut(|buffer| {
+        let pending = buffer.address..buffer.address + buffer.pending_bytes;
+        if !pending.contains(&written.start) {
+            let is_flushed =
+                buffer.pending_bytes >= buffer.buffer_bytes || flushing.contains(&buffer.address);
+            return pending.is_empty() || !is_flushed;
+        }
+        let bytes = (written.end - buffer.address).min(buffer.pending_bytes);
+        buffer.pending_bytes -= bytes;
+        buffer.pending.drain(..buffer.pending.len().min(bytes as usize));
+        true
+    });
     buffers.len() < all
 }
 
@@ -169,5 +201,36 @@ mod tests {
         assert_eq!(watches.poll_interval(), Some(SLOW_POLL));
         watches.awaited.push((8, Instant::now() + FAST_POLL_TIME));
         assert_eq!(watches.poll_interval(), Some(FAST_POLL));
+    }
+
+    #[test]
+    fn only_what_a_dead_thread_has_written_is_removed() {
+        let buffer = |address, pending_bytes: u64| Buffer {
+            walker: weir_model::trace::RuntimeId::GO,
+            address,
+            fd: 1,
+            mode: None,
+            buffer_bytes: 100,
+            pending_bytes,
+            pending: vec![b'x'; pending_bytes as usize],
+            unread_bytes: 0,
+            unread: Vec::new(),
+            found_by_search: true,
+        };
+        let after_flushing = |written: Range<u64>, flushing: &[u64]| {
+            let mut buffers = vec![buffer(1000, 100), buffer(2000, 50), buffer(3000, 0)];
+            let is_unknown = remove_written(&mut buffers, &written, flushing);
+            let left = buffers.iter().map(|one| (one.address, one.pending_bytes, one.pending.len() as u64));
+            (is_unknown, left.collect::<Vec<_>>())
+        };
+        let after = |written| after_flushing(written, &[]);
+        let (full, half, empty) = ((1000, 100, 100), (2000, 50, 50), (3000, 0, 0));
+        assert_eq!(after(0..0), (true, vec![half, empty]));
+        assert_eq!(after(1000..1000), (false, vec![full, half, empty]), "a call that wrote nothing");
+        assert_eq!(after(1000..1040), (false, vec![(1000, 60, 60), half, empty]));
+        assert_eq!(after(1040..1100), (false, vec![(1000, 0, 0), half, empty]), "a second call");
+        assert_eq!(after(2000..2050), (true, vec![(2000, 0, 0), empty]));
+        assert_eq!(after_flushing(1000..1000, &[2000]), (true, vec![full, empty]));
+        assert_eq!(after_flushing(2000..2010, &[2000, 3000]), (true, vec![(2000, 40, 40), empty]));
     }
 }

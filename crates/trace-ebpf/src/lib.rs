@@ -126,7 +126,8 @@ impl TraceBackend for EbpfBackend {
     fn run(&mut self, options: &TraceOptions, hooks: TraceHooks<'_, '_>) -> Result<BackendReport, Error> {
         let root = self.root.take().ok_or_else(|| unusable("there is nothing to trace"))?;
         let TraceHooks { sink, snapshots, tick } = hooks;
-        tracer::run_beside(snapshots, |tracer| self.run_with(root, options, sink, tracer, tick))
+        let processes = self.loaded.take_processes_copy();
+        tracer::run_beside(snapshots, processes, |tracer| self.run_with(root, options, sink, tracer, tick))
     }
 
     fn detach(self: Box<Self>) -> DeferredCleanup {

@@ -34,7 +34,7 @@ pub(super) struct Loaded {
     pause: Option<aya::maps::Array<MapData, u32>>,
     pub events: RingBuffer,
     pub processes: ProcessMap,
-    processes_copy: Option<ProcessMap>,
+    processes_copies: Vec<ProcessMap>,
     pub streams: HashMap<MapData, StreamKey, StreamCounters>,
     libraries: Option<HashMap<MapData, LibraryKey, Library>>,
     tallies: PerCpuArray<MapData, u64>,
@@ -50,6 +50,9 @@ pub(super) struct Loaded {
 
 /// The map of traced processes.
 pub(super) type ProcessMap = HashMap<MapData, u32, ProcessState>;
+
+/// Handles of the map of traced processes for the tracer thread: for a command's start, and for the end of Go programs.
+const PROCESSES_COPIES: usize = 2;
 
 /// Sums of the programs' tallies: recorded calls, dropped events, calls that were not decoded or not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,7 +103,8 @@ pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
     prepared.finish(settings)?;
     let attached = attach_all(&ProgramLoader { prepared: &prepared, kernel: &kernel, settings })?;
     let mut maps = prepared.maps;
-    let processes_copy = maps.get("processes").and_then(duplicate);
+    let copies = std::iter::repeat_with(|| maps.get("processes").and_then(duplicate));
+    let processes_copies = copies.take(PROCESSES_COPIES).flatten().collect();
     let pause = if settings.pauses_by_flag { Some(take_map(&mut maps, "sampling")?) } else { None };
     Ok(Loaded {
         calls: attached.calls,
@@ -109,7 +113,7 @@ pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
         pause,
         events: open_ring_buffer(&maps, event_bytes)?,
         processes: take_map(&mut maps, "processes")?,
-        processes_copy,
+        processes_copies,
         streams: take_map(&mut maps, "streams")?,
         libraries: Some(take_map(&mut maps, "libraries")?),
         tallies: take_map(&mut maps, "tallies")?,
@@ -290,9 +294,9 @@ impl Loaded {
         let _closed = rustix::pipe::pipe();
     }
 
-    /// Returns a second handle of the map `processes`, for another thread. Returns None at the second call.
+    /// Returns another handle of the map `processes`, for another thread. Returns None after [`PROCESSES_COPIES`] calls.
     pub fn take_processes_copy(&mut self) -> Option<ProcessMap> {
-        self.processes_copy.take()
+        self.processes_copies.pop()
     }
 
     /// Adds a process to the traced ones.

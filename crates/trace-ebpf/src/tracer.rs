@@ -7,6 +7,8 @@
 //! The command is stopped from its execve(2) until its breakpoints are set, so that none of its writes is missed. Processes that
 //! it starts are running already when their execve(2) event arrives.
 
+mod go_stops;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -23,7 +25,8 @@ use weir_walkers::needs_stops;
 
 use crate::command_start::{self, CommandStart};
 use crate::exit_writes::ExitWrites;
-use crate::go_exit_watch::{self, GoExitWatches};
+use crate::go_exit_watch::GoExitWatches;
+use crate::load::ProcessMap;
 use crate::tracer_requests::{FirstStop, TracerHandle, TracerRequest};
 use crate::tracer_wakeup::{self, SigchldBlocked, TracerWakeup};
 
@@ -38,7 +41,12 @@ const IDLE: Duration = Duration::from_millis(200);
 const MAX_THREADS: usize = 8;
 
 /// Runs `body` beside the tracer thread. When `body` returns, the thread detaches from all tracees and ends.
-pub(super) fn run_beside<T>(snapshots: &mut dyn BufferSnapshots, body: impl FnOnce(&TracerHandle) -> T) -> T {
+/// `processes` is the kernel's map.
+pub(super) fn run_beside<T>(
+    snapshots: &mut dyn BufferSnapshots,
+    processes: Option<ProcessMap>,
+    body: impl FnOnce(&TracerHandle) -> T,
+) -> T {
     let wakeup = &TracerWakeup::new();
     thread::scope(|scope| {
         let (requests, received) = channel();
@@ -53,6 +61,7 @@ pub(super) fn run_beside<T>(snapshots: &mut dyn BufferSnapshots, body: impl FnOn
             awaiting_library: Vec::new(),
             command_start: CommandStart::default(),
             go_exit_watches: GoExitWatches::default(),
+            processes,
             exit_writes: ExitWrites::default(),
         };
         scope.spawn(move || tracer.run(&received, wakeup));
@@ -76,6 +85,7 @@ struct Tracer<'a> {
     awaiting_library: Vec<(u32, Instant)>,
     command_start: CommandStart,
     go_exit_watches: GoExitWatches,
+    processes: Option<ProcessMap>,
     exit_writes: ExitWrites,
 }
 
@@ -134,41 +144,6 @@ impl Tracer<'_> {
         self.exit_writes.forget(tid);
         self.command_start.remove(tid);
         self.threads.retain(|_, process| *process != tid);
-    }
-
-    /// Handles the first clone(2) of a Go program: from now on only the new thread is traced.
-    fn starts_go_watch(&mut self, pid: u32) -> bool {
-        let starts = new_tid(pid).is_some_and(|thread| self.go_exit_watches.first_thread(pid, thread));
-        if starts {
-            self.tracees.remove(&pid);
-            ptrace::detach(pid, 0);
-        }
-        starts
-    }
-
-    /// Handles a stop of the thread that is watched for the exit of a Go program. Other threads may have exited already.
-    fn handle_go_stop(&mut self, tid: u32, process: u32, status: i32) {
-        let signal = libc::WSTOPSIG(status);
-        match status >> 16 {
-            libc::PTRACE_EVENT_EXIT => {
-                let moment = go_exit_watch::moment(process, ptrace::event_message(tid).unwrap_or(0));
-                let mut buffers = self.snapshots.snapshot(tid, moment);
-                if go_exit_watch::remove_flushing(&mut buffers) {
-                    self.emit(process, RawEventKind::Unstopped);
-                }
-                self.send(process, tid, moment, buffers);
-                ptrace::resume(tid, false, 0);
-            }
-            ptrace::EVENT_STOP if ptrace::is_job_control(signal) => ptrace::listen(tid),
-            0 if !self.go_exit_watches.count_signal(tid) => ptrace::detach(tid, signal),
-            0 => ptrace::resume(tid, false, signal),
-            event => {
-                if event == ptrace::EVENT_STOP {
-                    ptrace::trace_exit_only(tid); // the threads that it creates run code of the program
-                }
-                ptrace::resume(tid, false, 0);
-            }
-        }
     }
 
     fn resume(&mut self, pid: u32) {

@@ -7,7 +7,7 @@ use weir_sys::clock::now_ns;
 use weir_sys::ptrace::last_write::LastWrite;
 use weir_sys::{executable, proc, ptrace, syscalls};
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
-use weir_trace_api::{RawEventKind, remove_written};
+use weir_trace_api::{RawEventKind, remove_unknown, remove_written};
 use weir_walkers::begins_with_streams;
 
 use super::stops::FIRST_WRITES;
@@ -171,7 +171,7 @@ impl Tracer<'_, '_> {
         thread.ending = Some(status);
         let pid = thread.pid;
         if let Some(process) = self.process(pid) {
-            process.last_writes.extend(LastWrite::of_thread(tid));
+            process.last_writes.extend(LastWrite::or_empty_of_thread(tid));
         }
         let is_alive = |other: &u32| self.threads.get(other).is_some_and(|thread| thread.ending.is_none());
         let is_last_thread =
@@ -240,8 +240,14 @@ impl Tracer<'_, '_> {
             let ends = matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal);
             let reader = if ends { tid } else { pid };
             let mut buffers = self.hooks.snapshots.snapshot(reader, moment);
-            if let Some(process) = self.process(pid).filter(|_| ends) {
-                remove_written(tid, &process.last_writes, &mut buffers);
+            if ends {
+                let flushing = self.hooks.snapshots.flushing();
+                let last_writes = self.processes.get(&pid).map_or(&[][..], |process| &process.last_writes);
+                let is_unknown = remove_unknown(tid, &flushing, last_writes, &mut buffers);
+                remove_written(tid, last_writes, &mut buffers);
+                if is_unknown {
+                    self.emit(now, pid, tid, RawEventKind::Unstopped);
+                }
             }
             self.emit(now, pid, tid, RawEventKind::buffers(reader, moment, buffers, String::new()));
         }

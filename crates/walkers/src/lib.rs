@@ -138,6 +138,13 @@ pub trait Walker: Send {
         None
     }
 
+    /// Returns the addresses of the buffers that a thread of the runtime may have written without noting it: at the end of a
+    /// process whose threads' registers are unknown, after a read that searched all memory.
+    fn flushing(&self, memory: &dyn Memory) -> Vec<u64> {
+        let _ = memory;
+        Vec::new()
+    }
+
     /// Sets whether a search that is due waits, so that snapshots read only the streams that are known. A walker whose
     /// searches are cheap ignores it.
     fn defer_search(&self, is_deferred: bool) {

@@ -22,6 +22,12 @@ pub enum LastWrite {
 impl LastWrite {
     /// Reads the last write of a thread in its exit stop. Returns None if the thread ended in a call that wrote nothing.
     pub fn of_thread(tid: u32) -> Option<LastWrite> {
+        let last_write = LastWrite::or_empty_of_thread(tid);
+        last_write.filter(|one| !matches!(one, LastWrite::InCall { bytes: 0, .. }))
+    }
+
+    /// As [`LastWrite::of_thread`], but also returns a write that wrote nothing.
+    pub fn or_empty_of_thread(tid: u32) -> Option<LastWrite> {
         match registers::current_syscall(tid) {
             Some(call) => in_call(tid, &call),
             None => registers::after_syscall(tid).map(LastWrite::InUserMode),
@@ -54,7 +60,7 @@ impl LastWrite {
 
 fn in_call(tid: u32, call: &SyscallRegisters) -> Option<LastWrite> {
     let writes = call.number == libc::SYS_write || call.number == libc::SYS_writev;
-    let bytes = u64::try_from(call.result).ok().filter(|bytes| writes && *bytes > 0)?;
+    let bytes = writes.then(|| u64::try_from(call.result).unwrap_or(0))?;
     let parts = write_parts(&ProcessMemory { pid: tid }, call.number, &call.args);
     Some(LastWrite::InCall { fd: call.args[0] as i32, parts, bytes })
 }

@@ -18,6 +18,7 @@ pub(crate) mod fuzzing;
 mod idle_writers;
 mod itabs;
 mod live_objects;
+mod returned_flush;
 mod stacks;
 mod suspended;
 #[cfg(test)]
@@ -326,6 +327,15 @@ impl Walker for GoStreams {
         let functions = self.functions(memory);
         let (live, writers) = &*self.last.borrow();
         Some(suspended::find(memory, functions.as_ref(), live, threads, writers))
+    }
+
+    fn flushing(&self, memory: &dyn Memory) -> Vec<u64> {
+        let (live, writers) = &*self.last.borrow();
+        if writers.is_empty() {
+            return Vec::new();
+        }
+        let flushing = returned_flush::find(memory, self.functions(memory).as_ref(), live, writers);
+        flushing.into_iter().map(|writer| returned_flush::buffer_of(memory, writer)).collect()
     }
 
     fn defer_search(&self, is_deferred: bool) {

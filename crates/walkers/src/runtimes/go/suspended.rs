@@ -19,13 +19,13 @@ use super::stacks::{Goroutine, STACK_GUARD};
 use crate::copied_memory::word;
 use crate::suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};
 
-const FLUSH: &[u8] = b"bufio.(*Writer).Flush";
+pub(super) const FLUSH: &[u8] = b"bufio.(*Writer).Flush";
 /// The function that a signal makes a goroutine call between any two instructions.
 const PREEMPTED: &[u8] = b"runtime.asyncPreempt";
 /// The deepest flush is about ten calls below the innermost function.
-const FRAMES_MOST: usize = 64;
+pub(super) const FRAMES_MOST: usize = 64;
 /// The part of a stack that is searched for return addresses if it cannot be unwound, and for a signal's registers.
-const STACK_BYTES: usize = 16 << 10;
+pub(super) const STACK_BYTES: usize = 16 << 10;
 /// The results and spilled arguments of a function are within this distance above its return address.
 pub(super) const ARGUMENT_BYTES: u64 = 48;
 /// The number of the register that holds the goroutine, and of DX, which holds a closure.
