@@ -20,6 +20,8 @@ mod rotation;
 mod screens;
 #[path = "log/sources.rs"]
 mod sources;
+#[path = "log/spill.rs"]
+mod spill;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -26,6 +26,7 @@ pub fn recording(output: RecorderOutput) -> Recording {
         events: output.events,
         write_sites: Vec::new(),
         other_calls: output.other_calls,
+        sampled_calls: Vec::new(),
     }
 }
 

@@ -9,14 +9,14 @@ use crate::common::{disk_dir, has_private_mounts, is_root, run, skip, text, wait
 use crate::{Collector, lines_of, log_of};
 
 /// A small file system in memory; unmounted on drop.
-struct SmallDisk(tempfile::TempDir);
+pub(crate) struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
     fn mount() -> Option<Self> {
         Self::mount_of("256k")
     }
 
-    fn mount_of(size: &str) -> Option<Self> {
+    pub(crate) fn mount_of(size: &str) -> Option<Self> {
         let dir = disk_dir();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &format!("size={size}"), "weir-test"])
@@ -25,7 +25,7 @@ impl SmallDisk {
         mounted.is_ok_and(|status| status.success()).then_some(Self(dir))
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 }
@@ -214,81 +214,4 @@ fn a_closed_standard_output_ends_the_collector() {
     let output = child.wait_with_output().expect("output");
     assert!(text(&output.stderr).contains("EPIPE"), "{}", text(&output.stderr));
     assert_eq!(run(dir.path(), &["log", "status", "out"]).status.code(), Some(1));
-}
-
-/// Starts a collector that spills, whose log is on a disk with 4 MiB, nearly full.
-fn spilling(disk: &SmallDisk, dir: &Path, more: &[&str]) -> Collector {
-    std::fs::write(disk.path().join("ballast"), vec![0; 3_900_000]).expect("written");
-    std::fs::create_dir_all(dir.join("spill")).expect("a directory");
-    let log = disk.path().join("out");
-    let arguments =
-        ["-o", log.to_str().expect("a path"), "--overflow", "spill", "--spill", "spill", "--memory", "10K"];
-    Collector::start(dir, &[&arguments, more].concat())
-}
-
-fn spilled_bytes(dir: &Path) -> u64 {
-    let files = dir.join("spill").read_dir().expect("a directory");
-    files.map(|file| file.and_then(|file| file.metadata()).map_or(0, |about| about.len())).sum()
-}
-
-#[test]
-fn a_full_disk_spills_and_loses_nothing() {
-    let test = "a_full_disk_spills_and_loses_nothing";
-    if !is_root() || !has_private_mounts() {
-        return skip(test, "needs root, to mount a small file system");
-    }
-    let Some(disk) = SmallDisk::mount_of("4m") else { return skip(test, "mount refuses a tmpfs") };
-    let dir = disk_dir();
-    let collector = spilling(&disk, dir.path(), &["--listen", "unix:s", "--listen", "unix-seqpacket:p"]);
-    let mut stream = UnixStream::connect(dir.path().join("s")).expect("connected");
-    let packets =
-        rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::SEQPACKET, None)
-            .expect("a socket");
-    let address = rustix::net::SocketAddrUnix::new(dir.path().join("p")).expect("an address");
-    rustix::net::connect(&packets, &address).expect("connected");
-    // More than the sockets hold: with "block" these loops would wait for ever.
-    for number in 0..20_000 {
-        stream.write_all(format!("stream {number:05} and more\n").as_bytes()).expect("sent");
-        let packet = format!("packet {number:05} and more");
-        rustix::net::send(&packets, packet.as_bytes(), rustix::net::SendFlags::empty()).expect("sent");
-    }
-    wait_for("both files", || dir.path().join("spill").read_dir().expect("a directory").count() == 2);
-    assert!(collector.errors().contains("ENOSPC"), "{}", collector.errors());
-    std::fs::remove_file(disk.path().join("ballast")).expect("removed");
-    let seen = lines_of(&disk.path().join("out"), 40_000);
-    drop((stream, packets));
-    for name in ["stream", "packet"] {
-        let own = seen.iter().filter(|line| line.starts_with(name)).cloned();
-        let expected = (0..20_000).map(|number| format!("{name} {number:05} and more"));
-        assert!(own.eq(expected), "{name}: every record once, in order");
-    }
-    assert_eq!(spilled_bytes(dir.path()), 0, "the files are removed");
-    assert_eq!(collector.stop(), 0);
-}
-
-#[test]
-fn a_collector_that_ends_on_a_full_disk_keeps_the_spilled_records() {
-    let test = "a_collector_that_ends_on_a_full_disk_keeps_the_spilled_records";
-    if !is_root() || !has_private_mounts() {
-        return skip(test, "needs root, to mount a small file system");
-    }
-    let Some(disk) = SmallDisk::mount_of("4m") else { return skip(test, "mount refuses a tmpfs") };
-    let dir = disk_dir();
-    let collector = spilling(&disk, dir.path(), &["--listen", "unix:s", "--drain", "100ms"]);
-    let mut stream = UnixStream::connect(dir.path().join("s")).expect("connected");
-    for number in 0..40_000 {
-        stream.write_all(format!("record {number:05}\n").as_bytes()).expect("sent");
-    }
-    wait_for("a spill file", || spilled_bytes(dir.path()) > 0);
-    drop(stream);
-    assert_eq!(collector.stop(), 1);
-    let errors = std::fs::read_to_string(dir.path().join("errors")).expect("the messages");
-    assert!(errors.contains("they are in spill/weir-spill."), "{errors}");
-    let files: Vec<_> = dir.path().join("spill").read_dir().expect("a directory").collect();
-    assert_eq!(files.len(), 1, "{files:?}");
-    let saved = std::fs::read_to_string(files[0].as_ref().expect("a file").path()).expect("read");
-    assert!(saved.ends_with("record 39999\n") && saved.lines().count() > 1000, "{}", saved.len());
-    let numbers: Vec<usize> =
-        saved.lines().filter_map(|line| line.strip_prefix("record ")?.parse().ok()).collect();
-    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "in order, without a gap");
 }

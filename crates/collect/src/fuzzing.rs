@@ -8,6 +8,11 @@ pub fn state(text: &str) {
     let _positions = position::parse(text);
 }
 
+/// Parses the first line of a spill file.
+pub fn spill_header(start: &[u8]) {
+    crate::backlog::fuzz_header(start);
+}
+
 /// Parses a message of syslog, and makes a line of it.
 pub fn syslog(message: &[u8]) {
     if let Some(parsed) = crate::syslog::parse(message) {

@@ -37,6 +37,8 @@ pub(crate) struct Intake {
     pub(crate) held: Vec<u8>,
     /// Bytes behind the held ones, with `--overflow spill`.
     pub(crate) backlog: Backlog,
+    /// Bytes that were left in a file at the end, or lost.
+    pub(crate) saved: u64,
     /// Of the held bytes: so many are whole records that wait for the sink ([`Overflow`] other than block).
     pub(crate) kept: usize,
     /// Dropped records that the log does not mention yet.
@@ -64,6 +66,7 @@ impl Intake {
             joiner: options.multiline.clone().map(|start| Joiner::new(start, options.max_record_bytes)),
             held: Vec::new(),
             backlog: Backlog::default(),
+            saved: 0,
             kept: 0,
             unreported: 0,
             first_sequence: 1,

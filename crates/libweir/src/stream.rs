@@ -4,7 +4,7 @@
 use std::ffi::c_char;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::{fmt, slice};
 
@@ -141,6 +141,19 @@ impl Stream {
     pub fn clear(&self) {
         // SAFETY: the stream is open.
         unsafe { ffi::weir_clear(self.raw()) }
+    }
+
+    /// Writes the pending bytes to `file` in place of the stream's own file, which cannot take them. The stream goes on
+    /// with `file`.
+    ///
+    /// # Errors
+    /// The descriptor cannot be replaced, or the write failed.
+    pub fn write_pending_to(&mut self, file: impl AsFd) -> io::Result<()> {
+        // SAFETY: the descriptor is the stream's own, and ManuallyDrop leaves it open.
+        let mut own = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(ffi::weir_fd(self.raw())) });
+        rustix::io::dup3(file, &mut own, rustix::io::DupFlags::CLOEXEC)?;
+        self.clear();
+        (&*self).flush()
     }
 
     /// Returns whether a read has met the end of the input.

@@ -151,7 +151,11 @@ pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
         ack: args.writing.ack,
         overflow: args.writing.overflow,
         memory_bytes: usize::try_from(args.writing.memory.0).unwrap_or(usize::MAX),
-        spill: SpillOptions { directory: args.writing.spill.clone(), limit: args.writing.spill_limit.0 },
+        spill: SpillOptions {
+            directory: args.writing.spill.clone(),
+            limit: args.writing.spill_limit.0,
+            log: output.as_deref().and_then(absolute),
+        },
         metrics: metrics(args)?,
         max_connections: args.sources.max_connections as usize,
         idle: args.sources.idle,
@@ -159,6 +163,12 @@ pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
         drain: args.sources.drain,
         output,
     })
+}
+
+/// Returns the absolute path of the log, through the links of its directory.
+fn absolute(log: &Path) -> Option<PathBuf> {
+    let parent = log.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(parent.canonicalize().ok()?.join(log.file_name()?))
 }
 
 /// A stamp, a source, a number or a message of syslog makes raw records lines of text.

@@ -6,6 +6,7 @@ mod spill;
 
 use std::time::Instant;
 
+use crate::backlog::BacklogForm;
 use crate::format::{Formatter, Record};
 use crate::framing::{Framing, Mark, SplitStep};
 use crate::intake::{CHUNK, Intake, IntakeCounts};
@@ -96,7 +97,7 @@ impl Collector {
     fn accept(&mut self, intake: &mut Intake, data: &mut Vec<u8>, length: usize) {
         intake.last_input = Instant::now();
         if self.spills(intake) {
-            return self.spill(intake, &data[intake.held.len()..length]);
+            return self.spill(intake, &data[intake.held.len()..length], BacklogForm::Stream);
         }
         let mut length = length;
         if self.sink.is_stalled() && self.options.overflow != Overflow::Block {

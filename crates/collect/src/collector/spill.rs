@@ -1,14 +1,22 @@
 //! `--overflow spill`: while the log cannot be written, a source's bytes go to its backlog, and into the log afterwards.
 
 use super::Collector;
+use crate::backlog::{Backlog, BacklogForm, Pushed};
 use crate::format::Peer;
-use crate::framing::Mark;
+use crate::framing::{Framing, Mark};
 use crate::intake::{CHUNK, Intake};
+use crate::multiline::Joiner;
 use crate::options::Overflow;
 use crate::sink::Stalled;
 
 /// Before each message in a backlog: its length, its mark, and the sender's PID and UID. A PID of 0 is no sender.
 const HEADER: usize = 13;
+
+/// The longest message: see the buffer of a packet source.
+const MESSAGE: usize = 1 << 20;
+
+/// The future of saved records.
+const NEXT: &str = "the next 'weir log' of this log with --overflow spill appends them";
 
 impl Collector {
     /// Returns whether new bytes of the source go to its backlog.
@@ -17,9 +25,11 @@ impl Collector {
     }
 
     /// Appends bytes to the backlog of the source.
-    pub(super) fn spill(&mut self, intake: &mut Intake, bytes: &[u8]) {
+    pub(super) fn spill(&mut self, intake: &mut Intake, bytes: &[u8], form: BacklogForm) {
         let (memory, options) = (self.options.memory_bytes, &self.options.spill);
-        if let Err(error) = intake.backlog.push(bytes, memory, options, &intake.name) {
+        let next = if form == BacklogForm::Stream { CHUNK } else { HEADER + MESSAGE };
+        let pushed = Pushed { held: &mut intake.held, bytes, form, next, source: &intake.name };
+        if let Err(error) = intake.backlog.push(pushed, memory, options) {
             let directory = options.directory.display();
             self.messages.push(format!(
                 "spill {}: {directory}: {}: the source waits; nothing is lost",
@@ -32,11 +42,19 @@ impl Collector {
     /// Appends the bytes of the backlog to the log, until it is empty or the sink stalls.
     pub(super) fn replay(&mut self, intake: &mut Intake) {
         while !self.sink.is_stalled() && !intake.backlog.is_empty() {
-            match intake.backlog.take(CHUNK) {
+            match intake.backlog.take(CHUNK, intake.held.len()) {
                 Ok(bytes) => intake.held.extend(bytes),
                 Err(error) => return self.report_unreadable(intake, &error),
             }
             self.divide_held(intake);
+        }
+        self.remove_spent_file(intake);
+    }
+
+    /// Bytes that are held and in no file any more are the begin of a record, as before the spill.
+    fn remove_spent_file(&self, intake: &mut Intake) {
+        if !self.sink.is_stalled() {
+            intake.backlog.remove_spent_file();
         }
     }
 
@@ -57,7 +75,8 @@ impl Collector {
             }
         }
         let message = encode(bytes, mark, intake.peer);
-        self.spill(intake, &message);
+        let form = if intake.is_syslog { BacklogForm::Syslog } else { BacklogForm::Messages };
+        self.spill(intake, &message, form);
         Ok(())
     }
 
@@ -67,11 +86,12 @@ impl Collector {
             if self.put_held_messages(intake).is_err() || intake.backlog.is_empty() {
                 break;
             }
-            match intake.backlog.take(CHUNK) {
+            match intake.backlog.take(CHUNK, intake.held.len()) {
                 Ok(bytes) => intake.held.extend(bytes),
                 Err(error) => return self.report_unreadable(intake, &error),
             }
         }
+        self.remove_spent_file(intake);
     }
 
     /// Appends the whole messages of the held bytes, with their senders.
@@ -94,28 +114,87 @@ impl Collector {
         result
     }
 
+    /// Appends records that an earlier collector saved in the form of the log. Returns whether nothing is left.
+    pub(crate) fn replay_unwritten(&mut self, intake: &mut Intake) -> bool {
+        while !intake.backlog.is_empty() {
+            match intake.backlog.take(usize::MAX, intake.held.len()) {
+                Ok(bytes) => intake.held.extend(bytes),
+                Err(error) => {
+                    self.report_unreadable(intake, &error);
+                    return false;
+                }
+            }
+        }
+        if !intake.held.is_empty() && self.sink.append_saved(&intake.held) {
+            intake.held.clear();
+        }
+        self.remove_spent_file(intake);
+        intake.held.is_empty()
+    }
+
+    /// At the end: leaves what the log accepted and cannot write in a file, and says where.
+    pub(crate) fn save_unwritten(&mut self) -> u64 {
+        let bytes = self.sink.pending_bytes();
+        if self.options.overflow != Overflow::Spill || self.options.spill.log.is_none() || bytes == 0 {
+            return 0;
+        }
+        let spill = &self.options.spill;
+        let mut place = None;
+        let saved = self.sink.save_unwritten(|bytes| {
+            let saved = Backlog::default().save(bytes, BacklogForm::Log, spill, "log");
+            place = saved.path;
+            saved.error.map_or(Ok(()), Err)
+        });
+        let error = saved.as_ref().err().map(weir_sys::errno_text).unwrap_or_default();
+        self.messages.push(match place {
+            Some(path) => format!("the log: its last {bytes} bytes are in {}; {NEXT}", path.display()),
+            None => format!("spill the log: {error}: its last {bytes} bytes are lost: no file takes them"),
+        });
+        bytes
+    }
+
     fn report_unreadable(&mut self, intake: &Intake, error: &std::io::Error) {
         let bytes = intake.backlog.bytes();
         let text = weir_sys::errno_text(error);
         self.messages.push(format!("spill {}: {text}: {bytes} bytes are not in the log", intake.name));
     }
 
-    /// At the end: saves what the log did not take in a file, and says where. `messages` are written as lines.
-    pub(crate) fn save_backlog(&mut self, intake: &mut Intake, messages: bool) {
-        if self.options.overflow != Overflow::Spill || intake.held_bytes() == 0 {
+    /// At the end: leaves what the log did not take in a file, and says where.
+    pub(crate) fn save_backlog(&mut self, intake: &mut Intake, form: BacklogForm) {
+        if self.options.overflow != Overflow::Spill || !intake.has_held() {
             return;
         }
-        let (bytes, held) = (intake.held_bytes(), intake.held.clone());
-        let backlog = std::mem::take(&mut intake.backlog);
-        let convert: fn(&mut Vec<u8>) -> Vec<u8> = if messages { lines } else { std::mem::take };
-        let text = match backlog.save(held, &self.options.spill, &intake.name, convert) {
-            Ok(path) => {
-                intake.held.clear();
-                format!("{}: {bytes} bytes are not in the log; they are in {}", intake.name, path.display())
+        let mut held = std::mem::take(&mut intake.held);
+        if let Some(mut record) = intake.joiner.as_mut().and_then(Joiner::take) {
+            if let Framing::Delimiter(delimiter) = self.options.framing {
+                record.push(delimiter);
             }
-            Err(error) => format!("spill {}: {}", intake.name, weir_sys::errno_text(&error)),
-        };
-        self.messages.push(text);
+            held.splice(0..0, record);
+        }
+        let backlog = std::mem::take(&mut intake.backlog);
+        let (name, bytes) = (&intake.name, held.len() as u64 + backlog.bytes());
+        let saved = backlog.save(&held, form, &self.options.spill, name);
+        let error = saved.error.as_ref().map(weir_sys::errno_text).unwrap_or_default();
+        if let Some(path) = &saved.path {
+            let (saved_bytes, path) = (bytes - saved.lost, path.display());
+            let next = match self.options.spill.log {
+                Some(_) => NEXT,
+                None => "its first line is of weir",
+            };
+            self.messages
+                .push(format!("{name}: {saved_bytes} bytes are not in the log; they are in {path}; {next}"));
+        }
+        match (saved.lost, saved.error) {
+            (0, None) => {}
+            (0, Some(_)) => {
+                self.messages.push(format!("spill {name}: sync: {error}: a power cut may lose the file"))
+            }
+            (lost, _) => {
+                self.messages
+                    .push(format!("spill {name}: {error}: {lost} bytes are lost: no file takes them"));
+            }
+        }
+        intake.saved = bytes;
     }
 }
 
@@ -154,16 +233,4 @@ fn decode(data: &[u8]) -> Option<(Message<'_>, usize)> {
         peer: (pid != 0).then(|| Peer { pid, uid: number(9) }),
     };
     Some((message, end))
-}
-
-/// Removes the whole messages, and returns their bytes as lines.
-fn lines(data: &mut Vec<u8>) -> Vec<u8> {
-    let (mut out, mut at) = (Vec::new(), 0);
-    while let Some((message, consumed)) = decode(&data[at..]) {
-        out.extend(message.bytes);
-        out.push(b'\n');
-        at += consumed;
-    }
-    data.drain(..at);
-    out
 }

@@ -36,16 +36,19 @@ impl Engine {
         report: &mut dyn FnMut(&str),
         result: Result<(), Error>,
     ) -> (LogSummary, Result<(), Error>) {
+        self.collector.sink.flush(); // the log may take more bytes than at the last attempt
         self.finish_all();
+        self.collector.sink.flush();
+        let unwritten = self.collector.save_unwritten();
         for (_, entry) in &mut self.sources {
             entry.source.save_backlog(&mut self.collector);
         }
         let mut totals = self.collector.ended;
-        let mut left = 0;
+        let mut left = unwritten;
         for (_, entry) in &self.sources {
             if let Some(intake) = entry.source.intake() {
                 totals.add(intake.counts);
-                left += intake.held_bytes() as u64;
+                left += intake.saved + intake.held_bytes() as u64;
             }
         }
         let acks = self.collector.options.ack && self.collector.options.sync != SyncPolicy::None;

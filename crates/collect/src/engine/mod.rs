@@ -98,6 +98,7 @@ impl Engine {
         };
         engine.open_metrics()?;
         engine.watch_urgent()?;
+        engine.take_left_spills()?;
         for spec in &specs {
             for source in source::open(spec, &engine.collector.options)? {
                 engine.add(source)?;

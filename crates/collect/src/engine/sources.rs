@@ -4,7 +4,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::{Engine, Entry, SOURCES, epoll_error};
 use crate::error::Error;
-use crate::source::{Source, SourceProgress};
+use crate::source::{self, Source, SourceProgress};
 
 impl Engine {
     pub(super) fn add(&mut self, source: Box<dyn Source>) -> Result<(), Error> {
@@ -15,6 +15,18 @@ impl Engine {
             false => self.others.push(number),
         }
         self.set_polled(number)
+    }
+
+    /// Appends what earlier collectors of the log left in spill files, before anything new.
+    pub(super) fn take_left_spills(&mut self) -> Result<(), Error> {
+        for mut source in source::find_left_spills(&self.collector.options) {
+            if source.resume(&mut self.collector) == SourceProgress::Open {
+                self.add(source)?;
+            } else if let Some(intake) = source.intake() {
+                self.collector.add_ended(intake.counts);
+            }
+        }
+        Ok(())
     }
 
     /// Adds the descriptor of a source to the set, or removes it, as the source wants.

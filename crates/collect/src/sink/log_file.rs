@@ -1,7 +1,9 @@
 //! One open file of the log, as a stream of libweir.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +13,7 @@ use rustix::io::Errno;
 
 use super::{SinkOptions, tail};
 use crate::error::{Error, io_error};
+use crate::framing::Framing;
 
 /// A file that is being written. The stream is fully buffered; the sink decides when it writes, so that each write ends with
 /// a whole record.
@@ -149,6 +152,33 @@ impl LogFile {
         let result = self.stream.flush();
         self.pending = self.stream.stats().pending_bytes as usize;
         result
+    }
+
+    /// Takes the pending bytes out of the stream, and returns them behind the begin of their first record, which the file
+    /// has, and the offset of that begin. The file takes no bytes from then on.
+    pub(super) fn take_unwritten(&mut self, framing: Framing) -> io::Result<(u64, Vec<u8>)> {
+        let memory = File::from(rustix::fs::memfd_create("weir-log", rustix::fs::MemfdFlags::CLOEXEC)?);
+        self.stream.write_pending_to(&memory)?;
+        self.pending = 0;
+        let mut bytes = Vec::new();
+        let mut begin = 0;
+        if let Some(fd) = self.fd.as_ref().filter(|_| self.path.is_some()) {
+            let file = File::from(fd.try_clone()?);
+            let length = file.metadata()?.len();
+            begin = tail::after_last_record(&file, length, framing)?;
+            bytes.resize((length - begin) as usize, 0);
+            file.read_exact_at(&mut bytes, begin)?;
+        }
+        let unwritten = bytes.len();
+        bytes.resize(unwritten + memory.metadata()?.len() as usize, 0);
+        memory.read_exact_at(&mut bytes[unwritten..], 0)?;
+        Ok((begin, bytes))
+    }
+
+    /// Shortens the file by the begin of a record whose bytes are elsewhere now.
+    pub(super) fn cut(&self, length: u64) -> io::Result<()> {
+        let Some(fd) = self.fd.as_ref().filter(|_| self.path.is_some()) else { return Ok(()) };
+        Ok(rustix::fs::ftruncate(fd, length)?)
     }
 
     /// Makes the written bytes and the directory entry durable.

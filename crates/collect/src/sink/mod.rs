@@ -12,6 +12,7 @@ mod rotation;
 mod syncer;
 mod tail;
 mod terminal;
+mod unwritten;
 
 use std::io;
 use std::path::PathBuf;

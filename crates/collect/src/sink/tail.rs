@@ -44,11 +44,7 @@ pub(super) fn repair(
         Framing::Delimiter(0) | Framing::Length(_) | Framing::Prefix(_) => stat.len(),
         Framing::Delimiter(_) => cut_nuls(&file, stat.len(), &name, messages).map_err(failed)?,
     };
-    let torn_at = match options.framing {
-        Framing::Delimiter(delimiter) => after_last_delimiter(&file, length, delimiter).map_err(failed)?,
-        Framing::Length(record) => length - length % record as u64,
-        Framing::Prefix(width) => after_last_prefixed(&file, length, width).map_err(failed)?,
-    };
+    let torn_at = after_last_record(&file, length, options.framing).map_err(failed)?;
     if torn_at == length {
         return Ok(false);
     }
@@ -64,6 +60,15 @@ pub(super) fn repair(
     messages
         .push(format!("{name} ended in a torn record of {torn} bytes, which is now in {}", saved.display()));
     Ok(false)
+}
+
+/// Returns the offset after the last whole record of the first `length` bytes.
+pub(super) fn after_last_record(file: &File, length: u64, framing: Framing) -> io::Result<u64> {
+    match framing {
+        Framing::Delimiter(delimiter) => after_last_delimiter(file, length, delimiter),
+        Framing::Length(record) => Ok(length - length % record as u64),
+        Framing::Prefix(width) => after_last_prefixed(file, length, width),
+    }
 }
 
 /// Cuts the NUL bytes at the end, and returns the new length.

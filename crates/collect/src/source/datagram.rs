@@ -12,6 +12,7 @@ use super::ack::AckSender;
 use super::listener::base_name;
 use super::socket_path::{OwnName, bind_socket};
 use super::{Source, SourceProgress};
+use crate::backlog::BacklogForm;
 use crate::collector::Collector;
 use crate::error::{Error, io_error};
 use crate::format::Peer;
@@ -205,7 +206,8 @@ impl Source for PacketSource {
     }
 
     fn save_backlog(&mut self, collector: &mut Collector) {
-        collector.save_backlog(&mut self.intake, true);
+        let form = if self.intake.is_syslog { BacklogForm::Syslog } else { BacklogForm::Messages };
+        collector.save_backlog(&mut self.intake, form);
     }
 
     fn on_synced(&mut self, records: u64) {

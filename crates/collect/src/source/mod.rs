@@ -6,12 +6,14 @@ mod datagram;
 mod fifo;
 pub(crate) mod follow;
 mod gpio;
+mod left_spill;
 mod listener;
 mod periodic;
 mod reader;
 mod socket_path;
 
 pub use gpio::GpioSpec;
+pub(crate) use left_spill::find as find_left_spills;
 pub(crate) use socket_path::{OwnName, bind_socket};
 
 use std::time::Instant;

@@ -11,6 +11,7 @@ use rustix::fd::BorrowedFd;
 use super::child;
 use super::listener::base_name;
 use super::{Source, SourceProgress};
+use crate::backlog::BacklogForm;
 use crate::collector::Collector;
 use crate::error::Error;
 use crate::framing::Framing;
@@ -172,7 +173,7 @@ impl Source for PeriodicSource {
 
     fn save_backlog(&mut self, collector: &mut Collector) {
         if let Task::Read(reader) = &mut self.task {
-            collector.save_backlog(&mut reader.intake, true);
+            collector.save_backlog(&mut reader.intake, BacklogForm::Messages);
         }
     }
 

@@ -8,6 +8,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::ack::AckSender;
 use super::{Source, SourceProgress};
+use crate::backlog::BacklogForm;
 use crate::collector::{Collector, Received};
 use crate::error::{Error, io_error};
 use crate::format::Peer;
@@ -175,7 +176,7 @@ impl Source for Reader {
     }
 
     fn save_backlog(&mut self, collector: &mut Collector) {
-        collector.save_backlog(&mut self.intake, false);
+        collector.save_backlog(&mut self.intake, BacklogForm::Stream);
     }
 
     fn on_synced(&mut self, records: u64) {
