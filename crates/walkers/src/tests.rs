@@ -9,7 +9,7 @@ use weir_model::trace::Buffer;
 use weir_sys::memory::Memory;
 
 use crate::Walker;
-use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, structure};
+use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT, structure};
 use crate::elf_image::image;
 use crate::image_memory::ImageMemory;
 use crate::list_head;
@@ -188,4 +188,62 @@ fn a_changing_stream_is_read_again_or_rejected() {
     let found = GlibcStreams::at(BASE).buffers(&settles);
     assert_eq!((found[0].pending_bytes, settles.at.get()), (4, 4));
     assert_eq!(GlibcStreams::at(BASE).buffers(&moving(1000)), []);
+}
+
+/// Memory that counts its reads.
+struct Counted {
+    memory: TestMemory,
+    reads: Cell<usize>,
+}
+
+impl Memory for Counted {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        self.reads.set(self.reads.get() + 1);
+        self.memory.read(address, into)
+    }
+}
+
+/// A hostile process can have thousands of pointers to long lists. The reads of all lists together have a limit.
+#[test]
+fn many_heads_of_long_lists_cost_no_more_than_one() {
+    const COUNT: u64 = 2048;
+    let streams = BASE + 8 * COUNT;
+    let mut memory = TestMemory(vec![0; (8 * COUNT + 256 * (COUNT + 2)) as usize]);
+    for index in 0..COUNT {
+        let at = streams + 256 * index;
+        // The list of glibc begins at any of its streams, that of musl only at its first one.
+        memory.set(BASE + 8 * index, at);
+        let musl = [(24, BASE), (64, BASE), (80, BASE), (88, BASE), (96, 0)];
+        let links = [(104, if index == 0 { 0 } else { at - 256 }), (112, at + 256)];
+        for (field, value) in musl.into_iter().chain(links) {
+            memory.set(at + field, value);
+        }
+    }
+    let musl = MuslListSearch { area: ImageMemory::crafted((BASE, streams), (BASE, BASE + 8)) };
+    let counted = Counted { memory, reads: Cell::new(0) };
+    assert_eq!(musl.longest_list(&counted, &[]).len(), COUNT as usize);
+    let mut memory = counted.memory;
+    for index in 0..COUNT {
+        // One stream is the target of all pointers.
+        memory.set(BASE + 8 * index, streams);
+    }
+    let counted = Counted { memory, reads: Cell::new(0) };
+    assert_eq!(musl.longest_list(&counted, &[]).len(), COUNT as usize);
+    assert!(counted.reads.get() <= STREAMS_MOST + 2 * COUNT as usize, "{}", counted.reads.get());
+
+    let mut memory = counted.memory;
+    for index in 0..COUNT {
+        let at = streams + 256 * index;
+        memory.set(BASE + 8 * index, at);
+        for (field, value) in
+            [(0, 0xfbad_0000), (104, if index + 1 < COUNT { at + 256 } else { 0 }), (216, BASE)]
+        {
+            memory.set(at + field, value);
+        }
+    }
+    let last = streams + 256 * (COUNT - 1);
+    let counted = Counted { memory, reads: Cell::new(0) };
+    let glibc = GlibcStreams::one_of((0..COUNT).map(|index| BASE + 8 * index).collect(), last);
+    assert_eq!(glibc.files(&counted).len(), COUNT as usize);
+    assert!(counted.reads.get() <= STREAMS_MOST + COUNT as usize, "{}", counted.reads.get());
 }

@@ -1,6 +1,7 @@
 //! Reads 64-bit little-endian ELF files (elf(5)). It reads only the requested parts of a file, because it runs while a
 //! process starts.
 
+mod bounded_reads;
 mod gnu_hash;
 
 use std::fs::File;
@@ -11,12 +12,13 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTa
 use object::read::{ReadCache, Result};
 use object::{LittleEndian, ReadRef, elf};
 
+use bounded_reads::BoundedReads;
 use gnu_hash::ExportedSymbols;
 
 use crate::file_system::open_regular;
 
 type Header = elf::FileHeader64<LittleEndian>;
-type Data<'data> = &'data ReadCache<File>;
+type Data<'data> = BoundedReads<'data>;
 type Symbol = elf::Sym64<LittleEndian>;
 
 const SYMBOL_BYTES: u64 = size_of::<Symbol>() as u64;
@@ -91,7 +93,7 @@ impl ElfFile {
     /// Returns the path of the program interpreter (PT_INTERP), the dynamic loader.
     pub fn interpreter(&self) -> Result<Option<&[u8]>> {
         for segment in self.segments()? {
-            if let Some(path) = segment.interpreter(LittleEndian, &self.data)? {
+            if let Some(path) = segment.interpreter(LittleEndian, self.reads())? {
                 return Ok(Some(path));
             }
         }
@@ -100,7 +102,7 @@ impl ElfFile {
 
     /// Returns the program headers.
     pub fn segments(&self) -> Result<&[ElfSegment]> {
-        self.header()?.program_headers(LittleEndian, &self.data)
+        self.header()?.program_headers(LittleEndian, self.reads())
     }
 
     /// Returns the segments that the kernel maps.
@@ -116,11 +118,15 @@ impl ElfFile {
 
     /// Returns the sections. A stripped file may have none.
     pub fn sections(&self) -> Result<ElfSections<'_>> {
-        Ok(ElfSections { table: self.header()?.sections(LittleEndian, &self.data)?, data: &self.data })
+        Ok(ElfSections { table: self.header()?.sections(LittleEndian, self.reads())?, data: self.reads() })
+    }
+
+    fn reads(&self) -> BoundedReads<'_> {
+        BoundedReads(&self.data)
     }
 
     fn header(&self) -> Result<&Header> {
-        Header::parse(&self.data)
+        Header::parse(self.reads())
     }
 }
 
@@ -147,18 +153,29 @@ impl<'data> ElfSections<'data> {
         self.section(name).map(|section| (section.sh_addr(LittleEndian), section.sh_size(LittleEndian)))
     }
 
+    /// Returns the first section of a type. A file has at most one table of symbols of each type.
+    fn first(&self, kind: elf::SectionType) -> Option<&'data elf::SectionHeader64<LittleEndian>> {
+        self.table.iter().find(|one| one.sh_type(LittleEndian) == kind)
+    }
+
+    /// Returns a table of symbols, and the texts with their names.
+    fn symbol_table(
+        &self,
+        section: &'data elf::SectionHeader64<LittleEndian>,
+    ) -> Result<(&'data [Symbol], &'data [u8])> {
+        let names = object::SectionIndex(section.sh_link(LittleEndian) as usize);
+        let symbols = section.data_as_array(LittleEndian, self.data)?;
+        Ok((symbols, self.table.section(names)?.data(LittleEndian, self.data)?))
+    }
+
     /// Returns the functions that .symtab and .dynsym define, at most `max_count`.
     pub fn functions(&self, max_count: usize) -> Vec<FunctionSymbol<'data>> {
         let mut found = Vec::new();
         for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
-            let Some(section) = self.table.iter().find(|one| one.sh_type(LittleEndian) == kind) else {
-                continue;
-            };
-            let Ok(symbols) = section.data_as_array::<Symbol, _>(LittleEndian, self.data) else { continue };
-            let link = object::SectionIndex(section.sh_link(LittleEndian) as usize);
-            let Ok(names) = self.table.strings(LittleEndian, self.data, link) else { continue };
+            let table = self.first(kind).and_then(|section| self.symbol_table(section).ok());
+            let Some((symbols, names)) = table else { continue };
             for symbol in symbols.iter().filter(|symbol| is_function(symbol)).take(max_count - found.len()) {
-                let Ok(name) = symbol.name(LittleEndian, names) else { continue };
+                let Some(name) = name_of(symbol, names) else { continue };
                 let (address, bytes) = (symbol.st_value(LittleEndian), symbol.st_size(LittleEndian));
                 found.push(FunctionSymbol { address, bytes, name });
             }
@@ -177,12 +194,9 @@ impl<'data> ElfSections<'data> {
     /// Tells whether .symtab exists, or .dynsym for `dynamic`, and has a symbol whose name `is` accepts. None if the file
     /// has no such table.
     pub fn any_symbol(&self, dynamic: bool, mut is: impl FnMut(&[u8]) -> bool) -> Option<bool> {
-        let kind = if dynamic { elf::SHT_DYNSYM } else { elf::SHT_SYMTAB };
-        let section = self.table.iter().find(|one| one.sh_type(LittleEndian) == kind)?;
-        let symbols = section.data_as_array::<Symbol, _>(LittleEndian, self.data).ok()?;
-        let link = object::SectionIndex(section.sh_link(LittleEndian) as usize);
-        let names = self.table.strings(LittleEndian, self.data, link).ok()?;
-        Some(symbols.iter().any(|symbol| symbol.name(LittleEndian, names).is_ok_and(&mut is)))
+        let section = self.first(if dynamic { elf::SHT_DYNSYM } else { elf::SHT_SYMTAB })?;
+        let (symbols, names) = self.symbol_table(section).ok()?;
+        Some(symbols.iter().filter_map(|symbol| name_of(symbol, names)).any(&mut is))
     }
 
     /// Looks up names among the exported symbols by the hash table (DT_GNU_HASH), and calls `on_symbol` with name, address
@@ -195,8 +209,7 @@ impl<'data> ElfSections<'data> {
         names: &[&'static str],
         mut on_symbol: impl FnMut(&'static str, u64, u64),
     ) -> Option<()> {
-        let of_type = |wanted| self.table.iter().find(|one| one.sh_type(LittleEndian) == wanted);
-        let (hashes, symbols) = (of_type(elf::SHT_GNU_HASH)?, of_type(elf::SHT_DYNSYM)?);
+        let (hashes, symbols) = (self.first(elf::SHT_GNU_HASH)?, self.first(elf::SHT_DYNSYM)?);
         if symbols.sh_size(LittleEndian) < min_bytes {
             return None;
         }
@@ -226,18 +239,11 @@ impl<'data> ElfSections<'data> {
         max_symtab_bytes: u64,
         mut on_symbol: impl FnMut(&'data [u8], u64, u64),
     ) -> Result<()> {
-        for section in self.table.iter() {
-            let max_bytes = match section.sh_type(LittleEndian) {
-                elf::SHT_DYNSYM => max_dynsym_bytes,
-                elf::SHT_SYMTAB => max_symtab_bytes,
-                _ => continue,
-            };
-            if section.sh_size(LittleEndian) > max_bytes {
+        for (kind, max_bytes) in [(elf::SHT_DYNSYM, max_dynsym_bytes), (elf::SHT_SYMTAB, max_symtab_bytes)] {
+            let Some(section) = self.first(kind).filter(|one| one.sh_size(LittleEndian) <= max_bytes) else {
                 continue;
-            }
-            let symbols: &[Symbol] = section.data_as_array(LittleEndian, self.data)?;
-            let link = object::SectionIndex(section.sh_link(LittleEndian) as usize);
-            let names = self.table.section(link)?.data(LittleEndian, self.data)?;
+            };
+            let (symbols, names) = self.symbol_table(section)?;
             for symbol in symbols {
                 let name = names.get(symbol.st_name(LittleEndian) as usize..);
                 if let Some(name) = name.filter(|_| is_defined(symbol)) {
@@ -247,6 +253,14 @@ impl<'data> ElfSections<'data> {
         }
         Ok(())
     }
+}
+
+/// Returns the name of a symbol; None if it is longer than any that a compiler writes.
+fn name_of<'data>(symbol: &Symbol, names: &'data [u8]) -> Option<&'data [u8]> {
+    const NAME_MOST: usize = 4096;
+    let text = names.get(symbol.st_name(LittleEndian) as usize..)?;
+    let end = memchr::memchr(0, &text[..text.len().min(NAME_MOST)])?;
+    Some(&text[..end])
 }
 
 fn is_function(symbol: &Symbol) -> bool {
@@ -297,6 +311,29 @@ mod tests {
                 let _ = sections.find_exported(1, &names, |name, _, _| assert_eq!(name, "execve"));
             }
         }
+    }
+
+    /// A sparse file of 1 TiB costs its owner nothing. Its names would fill the memory.
+    #[test]
+    fn tables_of_any_size_are_not_read() {
+        use std::os::unix::fs::FileExt;
+        let copy = tempfile::tempfile().unwrap();
+        copy.write_all_at(&std::fs::read(c_library()).unwrap(), 0).unwrap();
+        let whole = ElfFile::from_file(copy.try_clone().unwrap()).unwrap();
+        let header_at = whole.header().unwrap().e_shoff(LittleEndian);
+        let sections = whole.sections().unwrap();
+        let links = [elf::SHT_DYNSYM, elf::SHT_DYNAMIC]
+            .map(|kind| sections.first(kind).unwrap().sh_link(LittleEndian));
+        copy.set_len(1 << 40).unwrap();
+        for link in links {
+            let size_at = header_at + u64::from(link) * 64 + 32;
+            copy.write_all_at(&(1u64 << 39).to_le_bytes(), size_at).unwrap();
+        }
+        let sparse = ElfFile::from_file(copy).unwrap();
+        let sections = sparse.sections().unwrap();
+        assert!(sections.symbols(u64::MAX, u64::MAX, |_, _, _| panic!("the names are too large")).is_err());
+        assert_eq!(sections.functions(usize::MAX), []);
+        assert_eq!(sections.any_symbol(true, |_| true), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use weir_sys::memory::Memory;
 
 use super::{CHAIN, FILE_BYTES, FILENO, GlibcStreams, VTABLE, is_file, list};
-use crate::copied_memory::{int, structure, word};
+use crate::copied_memory::{STREAMS_MOST, int, structure, word};
 use crate::image_memory::ImageMemory;
 
 /// The most candidates for the head of the list, to bound the time of the search.
@@ -18,11 +18,12 @@ pub(crate) fn search(memory: &dyn Memory, area: &ImageMemory) -> Option<GlibcStr
     let files = memory.structures::<FILE_BYTES>(|flags| flags & 0xffff_0000 == 0xfbad_0000);
     let mut ends = files.iter().filter(|(_, file)| is_stderr(memory, area, file));
     let (stderr, None) = (ends.next()?.0, ends.next()) else { return None };
-    let mut heads = Vec::new();
+    let (mut heads, mut left) = (Vec::new(), STREAMS_MOST);
     for (at, first) in memory.pointers(8).iter().take(CANDIDATES_MOST) {
         let likely = structure::<FILE_BYTES>(memory, *first).is_some_and(|file| is_file(&file));
-        let inside = files.iter().any(|(file, _)| (*file..file + FILE_BYTES as u64).contains(at));
-        if likely && !inside && list(memory, *first).iter().any(|one| one.0 == stderr) {
+        let before = files.partition_point(|(file, _)| file <= at).checked_sub(1);
+        let inside = before.is_some_and(|last| at - files[last].0 < FILE_BYTES as u64);
+        if likely && !inside && list(memory, *first, &mut left).iter().any(|one| one.0 == stderr) {
             heads.push(*at);
         }
     }

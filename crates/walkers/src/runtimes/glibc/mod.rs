@@ -73,7 +73,8 @@ impl GlibcStreams {
 
     /// Returns the addresses and copies of all streams.
     pub(crate) fn files(&self, memory: &dyn Memory) -> Vec<(u64, [u8; FILE_BYTES])> {
-        let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
+        let mut left = STREAMS_MOST;
+        let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?, &mut left)));
         let complete = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
         complete.max_by_key(Vec::len).unwrap_or_default()
     }
@@ -101,11 +102,13 @@ impl Walker for GlibcStreams {
     }
 }
 
-/// Returns the addresses and copies of the streams in a list, up to the first structure that is no stream.
-pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
+/// Returns the addresses and copies of the streams in a list, up to the first structure that is no stream. Reads at most
+/// `left` structures, and lowers `left` by those that it reads: crafted memory can hold many lists that share their ends.
+pub(crate) fn list(memory: &dyn Memory, first: u64, left: &mut usize) -> Vec<(u64, [u8; FILE_BYTES])> {
     let (mut found, mut visited) = (Vec::new(), HashSet::new());
     let mut at = first;
-    while at != 0 && found.len() < STREAMS_MOST && visited.insert(at) {
+    while at != 0 && *left > 0 && visited.insert(at) {
+        *left -= 1;
         let Some(file) = structure::<FILE_BYTES>(memory, at).filter(is_file) else { break };
         found.push((at, file));
         at = word(&file, CHAIN);

@@ -6,7 +6,7 @@ use super::{
     BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, MuslStreams, NEXT, NO_WRITING, OpenFileList, PREV, READ, SEEK,
     WRITE, list,
 };
-use crate::copied_memory::{BUFFER_MOST, int, structure, word};
+use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int, structure, word};
 use crate::image_memory::ImageMemory;
 
 const PERMANENT: i32 = 1;
@@ -23,12 +23,12 @@ impl MuslListSearch {
     /// Returns the longest list whose head is a word of the memory; empty if there is none.
     pub fn longest_list(&self, memory: &dyn Memory, standard: &[u64]) -> Vec<(u64, [u8; FILE_BYTES])> {
         let memory = &self.area.copy(memory);
-        let mut best = Vec::new();
+        let (mut best, mut left) = (Vec::new(), STREAMS_MOST);
         for (_, first) in memory.pointers(16) {
             if standard.contains(&first) || !self.is_first(memory, first) {
                 continue;
             }
-            let found = list(memory, first);
+            let found = list(memory, first, &mut left);
             if found.len() > best.len() {
                 best = found;
             }

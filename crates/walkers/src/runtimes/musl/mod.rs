@@ -76,7 +76,9 @@ impl Walker for MuslStreams {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let others = match &self.others {
-            OpenFileList::Head(head) => list(memory, memory.u64(*head).unwrap_or(0)),
+            OpenFileList::Head(head) => {
+                list(memory, memory.u64(*head).unwrap_or(0), &mut { STREAMS_MOST })
+            }
             OpenFileList::Search(search) => search.longest_list(memory, &self.standard),
         };
         let standard = self.standard.iter().filter_map(|at| Some((*at, structure(memory, *at)?)));
@@ -105,11 +107,13 @@ impl Walker for MuslStreams {
     }
 }
 
-/// Returns the addresses and copies of the streams in a list. Each stream points back to the one before it.
-pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
+/// Returns the addresses and copies of the streams in a list. Each stream points back to the one before it. Reads at most
+/// `left` structures, and lowers `left` by those that it reads: crafted memory can hold many lists that share their ends.
+pub(crate) fn list(memory: &dyn Memory, first: u64, left: &mut usize) -> Vec<(u64, [u8; FILE_BYTES])> {
     let (mut found, mut visited) = (Vec::new(), HashSet::new());
     let (mut before, mut at) = (0, first);
-    while at != 0 && found.len() < STREAMS_MOST && visited.insert(at) {
+    while at != 0 && *left > 0 && visited.insert(at) {
+        *left -= 1;
         let Some(file) = structure::<FILE_BYTES>(memory, at) else { break };
         if word(&file, PREV) != before || word(&file, CLOSE) == 0 {
             break;
