@@ -118,6 +118,19 @@ fn pressure_us(text: &str) -> Option<u64> {
     text.lines().find(|line| line.starts_with("some"))?.rsplit("total=").next()?.trim().parse().ok()
 }
 
+/// Returns whether hardly a task waited for a processor in the last ten seconds; false if the kernel does not count it
+/// (CONFIG_PSI).
+pub(crate) fn is_quiet_now() -> bool {
+    recent_pressure(&read("/proc/pressure/cpu")).is_some_and(|share| share <= MAX_PRESSURE_CPU)
+}
+
+/// Returns `avg10=` of the line `some` of /proc/pressure/*, as a share of the time.
+fn recent_pressure(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("some"))?;
+    let percent: f64 = line.split_once("avg10=")?.1.split(' ').next()?.parse().ok()?;
+    Some(percent / 100.0)
+}
+
 /// Returns the microseconds for which the cgroup's CPU limit throttled this process, from cpu.stat of version 2 or 1.
 fn throttled_us() -> u64 {
     let cgroups = read("/proc/self/cgroup");
@@ -177,6 +190,8 @@ mod tests {
             Some(1942131)
         );
         assert_eq!(pressure_us(""), None);
+        assert_eq!(recent_pressure("some avg10=25.50 avg60=1.02 avg300=0.47 total=1942131"), Some(0.255));
+        assert_eq!(recent_pressure(""), None);
     }
 
     #[test]

@@ -35,6 +35,7 @@ fn blocks(document: &AdviceDocument) -> Vec<Block> {
             "No way holds all limits here. The nearest: {problem}. Ask for less, or use another device."
         )));
     }
+    blocks.extend(document.prices.busy_share().map(|share| Block::Warning(busy(share))));
     blocks.push(Block::Table(beside(&document.choices)));
     for (at, choice) in document.choices.iter().enumerate().skip(1) {
         let why = choice.why_not.clone().unwrap_or_default();
@@ -48,6 +49,14 @@ fn blocks(document: &AdviceDocument) -> Vec<Block> {
     blocks.extend(document.assumptions.iter().map(|text| Block::Aside(text.clone())));
     blocks.push(Block::Facts(facts(document)));
     blocks
+}
+
+fn busy(share: f64) -> String {
+    format!(
+        "Other processes had the processors for {:.0} % of the time in which the prices were measured, so that times are too \
+         high and the order may differ. Ask again with --recalibrate when the machine is quiet.",
+        share * 100.0
+    )
 }
 
 fn answer(question: &str, answer: &str) -> Block {
@@ -306,6 +315,17 @@ mod tests {
         document.choices[0].why_not = Some("it does about 5,490 records a second here".into());
         let screen = screen(&document, "c", &Style::default());
         assert!(screen.contains("! No way holds all limits here") && screen.contains("no"), "{screen}");
+    }
+
+    #[test]
+    fn prices_of_a_busy_machine_are_named_as_such() {
+        let mut document = document();
+        document.prices.cpu_wait_share = Some(0.05);
+        assert!(!screen(&document, "c", &Style::default()).contains("Other processes"));
+        document.prices.cpu_wait_share = Some(0.43);
+        let screen = screen(&document, "c", &Style::default());
+        assert!(screen.contains("! Other processes had the processors for 43 % of the time"), "{screen}");
+        assert!(screen.contains("--recalibrate"), "{screen}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! interleaved rounds, in less than ten seconds, and kept in the user's cache.
 
 mod cells;
+mod cpu_wait;
 mod device;
 mod host;
 
@@ -16,6 +17,7 @@ use weir_model::advise::{AdvicePrices, CallPrice, SizedPrice};
 use weir_model::stats::Summary;
 
 use crate::directory::{BenchDirectory, DirectoryRequest};
+use crate::disturbance::is_quiet_now;
 use crate::error::{Error, Result};
 use crate::needs;
 use crate::plan::Cell;
@@ -48,7 +50,8 @@ pub enum CacheUse {
     Nothing,
 }
 
-/// Returns the prices of `directory`, from the cache or measured; all that are measured are cached. Fails if the directory is
+/// Returns the prices of `directory`, from the cache or measured; all that are measured are cached, and measured again if the
+/// machine was busy and is quiet now. Fails if the directory is
 /// not writable, or with [`Error::Failed`] if `stop` becomes true.
 pub fn prices(
     directory: &Path,
@@ -59,6 +62,7 @@ pub fn prices(
     let key = PriceKey::of(directory);
     let may_load = use_of_cache != CacheUse::Nothing;
     let known = key.as_ref().filter(|_| may_load).and_then(|key| cache::load(FILE, key, is_sane));
+    let known = known.filter(|prices| prices.busy_share().is_none() || !is_quiet_now());
     match known {
         Some(prices) if use_of_cache == CacheUse::All => return Ok(prices),
         Some(prices) => return with_new_syncs(prices, directory, stop, progress),
@@ -105,9 +109,11 @@ fn is_sane(prices: &AdvicePrices) -> bool {
             .iter()
             .all(|ns| ns.is_finite() && *ns > 0.0)
         && prices.buffer_bytes > 0
+        && prices.cpu_wait_share.is_none_or(|share| (0.0..=1.0).contains(&share))
 }
 
 fn measure(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<AdvicePrices> {
+    let wait = cpu_wait::CpuWait::start();
     // The syncs come first: those of a file may also write the dirty pages of others.
     let syncs = measured(cells::syncs(directory)?, directory, SYNC_BUDGET, stop, progress)?;
     let others = measured(cells::others(directory)?, directory, BUDGET, stop, progress)?;
@@ -134,6 +140,7 @@ fn measure(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> 
         libweir_record_ns: lowest(|| libweir_record_ns().unwrap_or(UNKNOWN_NS)),
         lock_ns: lowest(lock_ns),
         wake_ns: lowest(wake_ns),
+        cpu_wait_share: wait.share(),
     })
 }
 
@@ -245,6 +252,7 @@ mod tests {
             AdvicePrices { write: vec![one(2, 2.0), one(1, 2.0)], ..good.clone() },
             AdvicePrices { write: Vec::new(), ..good.clone() },
             AdvicePrices { lock_ns: f64::NAN, ..good.clone() },
+            AdvicePrices { cpu_wait_share: Some(f64::NAN), ..good.clone() },
             AdvicePrices { fdatasync: Some(CallPrice { elapsed_ns: -1.0, cpu_ns: 1.0 }), ..good.clone() },
         ];
         assert!(bad.iter().all(|prices| !is_sane(prices)));

@@ -71,4 +71,17 @@ pub struct AdvicePrices {
     pub lock_ns: f64,
     /// CPU time of a timer that wakes a thread.
     pub wake_ns: f64,
+    /// Share of the time of the measurement that it waited for a processor, 0 to 1; `None` if the kernel does not count it.
+    #[serde(default)]
+    pub cpu_wait_share: Option<f64>,
+}
+
+impl AdvicePrices {
+    /// Share from which on the prices are too high to choose by: elapsed times are longer by a quarter.
+    const BUSY: f64 = 0.2;
+
+    /// Returns the share of the time that the measurement waited for a processor, if other processes made the prices too high.
+    pub fn busy_share(&self) -> Option<f64> {
+        self.cpu_wait_share.filter(|share| *share > Self::BUSY)
+    }
 }
