@@ -283,15 +283,15 @@ pub(super) fn check_flushes(
     program.check_to_next_mark();
 }
 
-/// Returns 20 in a quick campaign, see tests/common/campaign.rs: `make test` checks every 20th of the steps that
+/// Returns 40 in a quick campaign, see tests/common/campaign.rs: `make test` checks every 40th of the steps that
 /// `make test-all` checks.
 fn interval_factor() -> u64 {
     static REPORT: std::sync::Once = std::sync::Once::new();
     if std::env::var("WEIR_CAMPAIGN").is_ok_and(|extent| extent == "quick") {
         // The test harness captures println!, not this.
-        let line = b"campaign: single steps: every 20th is checked; make test-all checks all\n";
+        let line = b"campaign: single steps: every 40th is checked; make test-all checks all\n";
         REPORT.call_once(|| std::io::stdout().write_all(line).expect("standard output"));
-        20
+        40
     } else {
         1
     }
