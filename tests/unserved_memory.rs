@@ -4,6 +4,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -99,9 +100,14 @@ fn top_shows_all_others() {
 
 /// Starts `weir VERB OPTIONS… -- ./unserved`; None if the program cannot have such memory.
 fn start_under(test: &str, dir: &Path, arguments: &[&str]) -> Option<(Child, String)> {
+    start_command(test, dir, &[arguments, &["--", "./unserved"]].concat())
+}
+
+/// As [`start_under`], with the command in the arguments.
+fn start_command(test: &str, dir: &Path, arguments: &[&str]) -> Option<(Child, String)> {
     drop(start_unserved(test, dir)?);
     let (mut command, out) = (weir(dir, arguments), dir.join("out"));
-    command.args(["--", "./unserved"]).current_dir(dir);
+    command.current_dir(dir);
     command.stdin(Stdio::piped()).stdout(std::fs::File::create(&out).expect("a file"));
     let weir = command.stderr(Stdio::piped()).spawn().expect("it starts");
     let mut child = String::new();
@@ -159,6 +165,33 @@ fn run_detaches_and_passes_the_status_on() {
             "{options:?}: {errors}"
         );
         assert_eq!(output.status.code(), Some(137), "{options:?}: {errors}");
+    }
+}
+
+/// Memory of another user's process is read by a child, so weir itself never hangs and goes on with all other processes.
+#[test]
+fn a_stranger_does_not_end_the_work_of_weir() {
+    let test = "a_stranger_does_not_end_the_work_of_weir";
+    if !common::is_root() {
+        return skip(test, "it needs root");
+    }
+    let dir = disk_dir();
+    for options in [&["run", "--max-delay", "20ms"][..], &["run", "--rescue"]] {
+        let command = [options, &["--", "./unserved", "65534"]].concat();
+        let Some((mut weir, child)) = start_command(test, dir.path(), &command) else { return };
+        common::wait_for("the process is of another user", || {
+            std::fs::metadata(format!("/proc/{child}")).is_ok_and(|about| about.uid() == 65534)
+        });
+        // weir reads at the next write, or at the end: both are over when the command has ended.
+        weir.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
+        let output = output_of(weir);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{options:?}: {errors}");
+        assert!(
+            errors.contains(&format!("process {child} (unserved) does not answer")),
+            "{options:?}: {errors}"
+        );
+        assert!(!errors.contains("detaches from all processes"), "{options:?}: {errors}");
     }
 }
 

@@ -1,10 +1,11 @@
 /* Has a stream whose buffer is in memory of userfaultfd(2) that no program serves, and waits. A line of input makes it
- * print "again" and end with status 7. It ignores SIGINT. */
+ * print "again" and end with status 7. It ignores SIGINT. With an argument it becomes a process of another user. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -12,7 +13,7 @@
 
 enum { BYTES = 1 << 16, PENDING = 100, NOT_PERMITTED = 77 };
 
-int main(void)
+int main(int count, char **words)
 {
     char *memory = mmap(0, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int handler = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -28,6 +29,8 @@ int main(void)
     stream->_IO_buf_base = stream->_IO_write_base = memory;
     stream->_IO_write_ptr = memory + PENDING;
     stream->_IO_buf_end = stream->_IO_write_end = memory + BYTES;
+    if (count > 1 && (setgid((gid_t)atoi(words[1])) || setuid((uid_t)atoi(words[1]))))
+        return NOT_PERMITTED;
     signal(SIGINT, SIG_IGN);
     puts("ready");
     fflush(stdout);

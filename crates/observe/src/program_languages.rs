@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use weir_model::trace::{Event, EventKind, Image, Process};
 use weir_model::{SourceLanguage, Untrusted};
 use weir_sys::elf::ElfFile;
-use weir_sys::file_system::open_regular;
+use weir_sys::file_system::{canonicalize, open_regular};
 use weir_walkers::{compiled_runtime, runtime_of, runtimes};
 
 /// Programs that are read per tick. The others wait for the next tick, or for the end of the recording.
@@ -106,12 +106,12 @@ fn embedded_languages(events: &[Event]) -> HashMap<u32, SourceLanguage> {
 
 /// Returns the language of a program; None if its file cannot be read. A script has that of its interpreter.
 fn language_of(file: &Path, exe: &str, comm: &str) -> Option<SourceLanguage> {
-    let mut path = fs::canonicalize(file).unwrap_or_else(|_| PathBuf::from(exe));
+    let mut path = canonicalize(file).unwrap_or_else(|_| PathBuf::from(exe));
     let mut opened = open_regular(file).ok()?;
     for _ in 0..INTERPRETERS_DEEP {
         let Some(interpreter) = interpreter(&mut opened) else { break };
         // The name is enough for env(1), which looks the interpreter up in PATH.
-        path = fs::canonicalize(&interpreter).unwrap_or_else(|_| PathBuf::from(&interpreter));
+        path = canonicalize(Path::new(&interpreter)).unwrap_or_else(|_| PathBuf::from(&interpreter));
         match open_regular(&path) {
             Ok(next) => opened = next,
             Err(_) => return Some(runtime_of(&interpreter, comm, None).facts.language),

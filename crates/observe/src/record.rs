@@ -9,7 +9,6 @@ use weir_model::{Size, Untrusted};
 use weir_recorder::{Recorder, RecorderOutput};
 use weir_sys::breakpoint::BreakpointWarmup;
 use weir_sys::clock::{clock_ns, now_ns};
-use weir_sys::expendable::no_answer_text;
 use weir_sys::hang_guard::HangGuard;
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::silent_processes;
@@ -246,7 +245,7 @@ impl Observation {
         }
         let sentences =
             unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
-        let silent = silent_processes().into_iter().map(no_answer_text);
+        let silent = silent_processes();
         let unobserved = sentences.chain(skipped_searches).chain(silent).collect();
         Recording {
             environment: Default::default(),

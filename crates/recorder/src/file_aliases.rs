@@ -4,12 +4,11 @@
 //! The inode alone is no proof, because the kernel reuses its number. So two names belong to one file only if
 //! both lead to it when the second one is opened.
 
-use std::os::unix::fs::MetadataExt;
-
 use foldhash::{HashMap, HashSet};
 use weir_model::StreamKind;
 use weir_model::Untrusted;
 use weir_model::trace::OpenFile;
+use weir_sys::file_system::status;
 
 /// The names under which regular files were opened.
 #[derive(Debug, Default)]
@@ -51,8 +50,7 @@ impl FileAliases {
 
 /// Returns whether `name` and the path of `file` lead to the same inode now.
 fn same_inode(name: &Untrusted, file: &OpenFile) -> bool {
-    let inode =
-        |path: &Untrusted| std::fs::metadata(path.exact()).ok().map(|found| (found.dev(), found.ino()));
+    let inode = |path: &Untrusted| status(path.exact().as_ref()).ok().map(|found| (found.dev, found.ino));
     let current = inode(&file.path);
     // stat(2) and the kernel's own record can differ in the device (btrfs, overlayfs), so only results of
     // stat(2) are compared.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::Untrusted;
+use weir_sys::file_system::{canonicalize, status};
 use weir_sys::proc;
 use weir_trace_api::WorkingDirectory;
 
@@ -60,9 +61,8 @@ impl WorkingDirectories {
         let own = std::env::current_dir().ok();
         let mut tried = HashSet::new();
         let known = own.iter().chain(self.0.values()).filter(|path| tried.insert(*path)).take(TRIED_MAX);
-        let is_same = |path: &&PathBuf| {
-            rustix::fs::stat(path.as_path()).is_ok_and(|now| (now.st_dev, now.st_ino) == (dev, ino))
-        };
+        let is_same =
+            |path: &&PathBuf| status(path.as_path()).is_ok_and(|now| (now.dev, now.ino) == (dev, ino));
         known.into_iter().find(is_same).cloned()
     }
 
@@ -98,7 +98,7 @@ pub(super) fn without_parent_parts(name: Cow<'_, str>, flags: i32) -> Cow<'_, st
     if !name.starts_with('/') || !directory || !has_parent_part() {
         return name;
     }
-    match std::fs::canonicalize(&*name) {
+    match canonicalize(Path::new(&*name)) {
         Ok(path) => path.to_string_lossy().into_owned().into(),
         Err(_) => name,
     }

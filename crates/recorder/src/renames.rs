@@ -6,10 +6,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use foldhash::{HashMap, HashSet, HashSetExt};
+use foldhash::{HashMap, HashSet};
 use weir_model::Untrusted;
 use weir_model::trace::{Op, Rename};
 use weir_sys::clock::now_ns;
+use weir_sys::file_system;
 use weir_trace_api::RawCall;
 
 use crate::fd_table::{FdTable, path_of};
@@ -126,19 +127,12 @@ fn creates(call: &RawCall) -> bool {
 }
 
 fn names(directory: &Path) -> Option<HashSet<OsString>> {
-    let mut names = HashSet::new();
-    for entry in std::fs::read_dir(directory).ok()? {
-        if names.len() >= NAMES_MAX {
-            return None;
-        }
-        names.insert(entry.ok()?.file_name());
-    }
-    Some(names)
+    Some(file_system::names(directory, NAMES_MAX).ok()??.into_iter().collect())
 }
 
 fn inode(directory: Option<&Path>) -> Option<u64> {
     let directory = directory.filter(|path| path.as_os_str().as_bytes().starts_with(b"/"))?;
-    rustix::fs::stat(directory).ok().map(|status| status.st_ino)
+    file_system::status(directory).ok().map(|status| status.ino)
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! The executable of a process, or the file of a future one: its architecture and its privilege.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::elf::ElfFile;
-use crate::proc;
+use crate::{file_system, proc};
 
 /// Returns the path of the link to the executable of a process (`/proc/PID/exe`).
 pub fn link(pid: u32) -> PathBuf {
@@ -37,9 +35,9 @@ pub fn file_loses_privilege(path: &Path) -> bool {
 
 /// Returns whether an executable file is set-user-ID or set-group-ID to another user or group than weir's.
 fn gives_privilege(path: &Path) -> bool {
-    let Ok(exe) = fs::metadata(path) else { return false };
-    let owner = exe.mode() & libc::S_ISUID != 0 && exe.uid() != rustix::process::geteuid().as_raw();
-    let group = exe.mode() & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
-        && exe.gid() != rustix::process::getegid().as_raw();
+    let Ok(exe) = file_system::status(path) else { return false };
+    let owner = exe.mode & libc::S_ISUID != 0 && exe.uid != rustix::process::geteuid().as_raw();
+    let group = exe.mode & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
+        && exe.gid != rustix::process::getegid().as_raw();
     owner || group
 }

@@ -5,8 +5,9 @@
 //! SIGKILL, and with some FUSE servers that one too. So a forked child does the work, and the parent waits for it with a
 //! limit. Only the child can hang.
 
+use std::convert::Infallible;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
@@ -15,12 +16,12 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock::process_cpu_ns;
 use crate::shared_memory::Shared;
-use crate::{proc, process_stat, reading_only};
+use crate::silence_watch::SilenceWatch;
+use crate::{proc, reading_only};
 
 /// The interval at which a silent child is examined: short for a user.
-const CHECK: Duration = Duration::from_millis(10);
+pub(crate) const CHECK: Duration = Duration::from_millis(10);
 /// The limit of [`Limits::blocked`] after a stop request: a user has asked to end.
 const BLOCKED_AFTER_STOP: Duration = Duration::from_millis(200);
 /// The time for which critical work may block: several times the limits of the calls that it makes.
@@ -131,13 +132,26 @@ impl ExpendableChild {
         rights: Rights,
         serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>,
     ) -> io::Result<ExpendableChild> {
+        ExpendableChild::fork(rights, |socket, flags| serve_requests(socket, flags, serve))
+    }
+
+    /// As [`ExpendableChild::start`], but `serve` gets the child's socket and never returns: it has its own way to get
+    /// requests.
+    pub(crate) fn start_with(
+        rights: Rights,
+        serve: impl FnOnce(BorrowedFd<'_>) -> Infallible,
+    ) -> io::Result<ExpendableChild> {
+        ExpendableChild::fork(rights, |socket, _| match serve(socket.as_fd()) {})
+    }
+
+    fn fork(rights: Rights, serve: impl FnOnce(UnixStream, &SharedFlags)) -> io::Result<ExpendableChild> {
         let (socket, child_socket) = UnixStream::pair()?;
         // SAFETY: zero bytes are valid atomics.
         let flags = unsafe { Shared::<SharedFlags>::zeroed() }?;
         let parent = std::process::id();
-        // SAFETY: the child calls `serve_requests`, which never returns.
+        // SAFETY: the child calls `run`, which never returns.
         match unsafe { libc::fork() } {
-            0 => serve_requests((parent, rights), child_socket, &flags, serve),
+            0 => run((parent, rights), child_socket, &flags, serve),
             pid if pid > 0 => Ok(ExpendableChild { pid: pid as u32, socket, flags }),
             _ => Err(io::Error::last_os_error()),
         }
@@ -146,6 +160,11 @@ impl ExpendableChild {
     /// Returns the child's PID.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Returns the parent's side of the socket.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     /// Sends a request and waits for the answer. A `stop` that is set is passed on to the child, which may then end its
@@ -157,7 +176,7 @@ impl ExpendableChild {
         stop: Option<&AtomicBool>,
     ) -> Result<Vec<u8>, NoAnswer> {
         let is_stopped = || stop.is_some_and(|stop| stop.load(Relaxed));
-        let mut watch = Watch::new(self.pid);
+        let mut watch = SilenceWatch::new(self.pid);
         send(&mut self.socket, request).map_err(|_| NoAnswer::Ended)?;
         let (mut answer, mut wanted) = (Vec::new(), None);
         while wanted.is_none_or(|wanted| answer.len() < wanted) {
@@ -201,45 +220,12 @@ impl Drop for ExpendableChild {
     }
 }
 
-/// Measures how long a child has been silent, in intervals, so that a time in which weir itself is stopped does not count.
-struct Watch {
-    pid: u32,
-    cpu_ns: u64,
-    blocked: Duration,
-    total: Duration,
-}
-
-impl Watch {
-    fn new(pid: u32) -> Watch {
-        Watch { pid, cpu_ns: process_cpu_ns(pid), blocked: Duration::ZERO, total: Duration::ZERO }
-    }
-
-    /// Returns which limit the child has reached after another interval.
-    fn check(&mut self, limits: Limits) -> Option<NoAnswer> {
-        let cpu_ns = process_cpu_ns(self.pid);
-        let works = cpu_ns != self.cpu_ns || is_runnable(self.pid);
-        self.cpu_ns = cpu_ns;
-        self.blocked = if works { Duration::ZERO } else { self.blocked + CHECK };
-        self.total += CHECK;
-        if self.blocked >= limits.blocked {
-            return Some(NoAnswer::Blocked);
-        }
-        limits.total.filter(|total| self.total >= *total).map(|_| NoAnswer::Late)
-    }
-}
-
-/// Tells whether a thread of the process runs or waits for a processor.
-fn is_runnable(pid: u32) -> bool {
-    let state = |tid: u32| process_stat::read(tid).map(|stat| stat.state);
-    proc::threads(pid).into_iter().any(|tid| state(tid) == Some(b'R'))
-}
-
-/// Answers requests until the parent has gone.
-fn serve_requests(
+/// Serves in the child, and ends it.
+fn run(
     (parent, rights): (u32, Rights),
-    mut socket: UnixStream,
+    socket: UnixStream,
     flags: &Shared<SharedFlags>,
-    mut serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>,
+    serve: impl FnOnce(UnixStream, &SharedFlags),
 ) -> ! {
     isolate(parent, &socket);
     if rights == Rights::ReadingOnly {
@@ -247,15 +233,22 @@ fn serve_requests(
     }
     OWN_FLAGS.store(flags.address(), Relaxed);
     // A panic must not unwind into the parent's frames.
-    let _ended = catch_unwind(AssertUnwindSafe(|| {
-        while let Some(request) = receive(&mut socket) {
-            if send(&mut socket, &serve(&request, &flags.stop)).is_err() {
-                break;
-            }
-        }
-    }));
+    let _ended = catch_unwind(AssertUnwindSafe(|| serve(socket, flags)));
     // SAFETY: ends the child without the parent's exit handlers.
     unsafe { libc::_exit(0) }
+}
+
+/// Answers requests until the parent has gone.
+fn serve_requests(
+    mut socket: UnixStream,
+    flags: &SharedFlags,
+    mut serve: impl FnMut(&[u8], &AtomicBool) -> Vec<u8>,
+) {
+    while let Some(request) = receive(&mut socket) {
+        if send(&mut socket, &serve(&request, &flags.stop)).is_err() {
+            break;
+        }
+    }
 }
 
 /// Makes the child die with its parent, and closes all descriptors: a child that cannot be killed must keep no pipe or

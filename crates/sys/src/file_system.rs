@@ -1,24 +1,45 @@
 //! File systems and their mounts.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::served_reads;
+pub use crate::foreign_answers::FileStatus;
+use crate::foreign_reads;
 
 /// Opens a regular file for reading, by a path that another process chose. Fails with InvalidInput for another kind of
-/// file, without opening it: to open a FIFO may block for ever, and to open a device may start it (a watchdog). Fails with
-/// TimedOut if a server of its file system does not answer.
+/// file, without opening it: to open a FIFO may block for ever, and to open a device may start it (a watchdog). If a server
+/// answers for its file system, returns a copy, and fails with TimedOut if it does not answer.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    served_reads::check_file(path)?;
-    // O_PATH finds the file and does not open it.
-    let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
-    if !found.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+    open_with_status(path).map(|(file, _)| file)
+}
+
+/// As [`open_regular`], and also returns the status of the file: a copy has another one.
+pub fn open_with_status(path: &Path) -> io::Result<(File, FileStatus)> {
+    foreign_reads::open_regular(path)
+}
+
+/// As [`fs::metadata`], for a path that another process chose: fails with TimedOut if its file system does not answer.
+pub fn status(path: &Path) -> io::Result<FileStatus> {
+    foreign_reads::status(path, true)
+}
+
+/// As [`status`], of a symbolic link itself.
+pub fn link_status(path: &Path) -> io::Result<FileStatus> {
+    foreign_reads::status(path, false)
+}
+
+/// As [`fs::canonicalize`], for a path that another process chose: fails with TimedOut if its file system does not answer.
+pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
+    foreign_reads::canonicalize(path)
+}
+
+/// Returns the names in a directory that another process chose; None if there are more than `most`. Fails with TimedOut if
+/// its file system does not answer.
+pub fn names(path: &Path, most: usize) -> io::Result<Option<Vec<OsString>>> {
+    foreign_reads::names(path, most)
 }
 
 /// Returns the type and the mount options of the file system that holds `dir`, from /proc/self/mountinfo (proc(5)).

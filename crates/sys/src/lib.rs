@@ -2,6 +2,7 @@
 
 pub mod blocking_calls;
 pub mod breakpoint;
+mod cached_paths;
 pub mod clock;
 pub mod code_pages;
 pub mod command;
@@ -12,6 +13,9 @@ pub mod error;
 pub mod executable;
 pub mod expendable;
 pub mod file_system;
+mod foreign_answers;
+mod foreign_reader;
+mod foreign_reads;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
 pub mod hang_guard;
@@ -26,13 +30,15 @@ pub mod proc;
 pub mod process_access;
 pub mod process_stat;
 pub mod ptrace;
+mod reader_channel;
 mod reading_only;
 pub mod seccomp;
 pub mod seccomp_copy;
+mod served_mappings;
 mod served_mounts;
-mod served_reads;
 mod shared_memory;
 pub mod signals;
+mod silence_watch;
 pub mod syscalls;
 pub mod tracefs;
 pub mod write_as;

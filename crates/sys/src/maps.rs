@@ -4,8 +4,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use crate::served_reads;
-
 /// The initial buffer size: the maps of a program with ten libraries fit.
 const USUAL_BYTES: usize = 8 << 10;
 
@@ -54,9 +52,7 @@ impl MappedRegion {
 
 /// Returns the mappings in order of address; none if they cannot be read.
 pub fn regions(pid: u32) -> Vec<MappedRegion> {
-    let text = text(pid);
-    served_reads::note_mappings(pid, &text);
-    parse_regions(&text)
+    parse_regions(&text(pid))
 }
 
 /// Returns the text of /proc/PID/maps; empty if it cannot be read. Parsing it takes twice as long as reading it, so

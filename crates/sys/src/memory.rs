@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
+use crate::foreign_reads;
 use crate::maps::{self, MappedRegion};
-use crate::served_reads;
 
 /// Memory that can be read by address. Short reads are normal: a page may be unmapped.
 pub trait Memory {
@@ -103,29 +103,57 @@ pub struct ProcessMemory {
 
 impl Memory for ProcessMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
-        served_reads::read_memory(self.pid, address, buffer)
-            .unwrap_or_else(|| read_process(self.pid, address, buffer))
+        foreign_reads::read_memory(self.pid, address, None, buffer)
     }
 }
 
-/// Returns whether memory of a process or thread may be served by a program (FUSE): only [`ProcessMemory`] reads it with a limit of time.
-pub fn needs_limit(tid: u32) -> bool {
-    served_reads::is_needed(tid)
+impl ProcessMemory {
+    /// Reads the bytes at `address`, and then one byte at another address, into `buffer`, whose last byte is for that one.
+    /// Returns the number of bytes.
+    pub fn read_and_byte(&self, address: u64, byte_at: u64, buffer: &mut [u8]) -> usize {
+        foreign_reads::read_memory(self.pid, address, Some(byte_at), buffer)
+    }
 }
 
-/// Returns the processes that have not answered a read with a limit of time, in order. Their buffers are not known.
-pub fn silent_processes() -> Vec<u32> {
-    served_reads::silent_processes()
+/// Returns a sentence about each process that has not answered a read with a limit of time. Its buffers are not known.
+pub fn silent_processes() -> Vec<String> {
+    foreign_reads::silent_processes()
 }
 
-/// Reads the memory of a process or thread. Returns the number of bytes.
-pub(crate) fn read_process(tid: u32, address: u64, buffer: &mut [u8]) -> usize {
-    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: buffer.len() };
-    // SAFETY: the kernel writes at most `buffer.len()` bytes to `buffer`, which is borrowed mutably; it checks the
-    // remote address and only reads there.
-    let got = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
-    usize::try_from(got).unwrap_or(0)
+/// Reads the memory of a process or thread, and as the last byte one at another address if that is given. Returns the number
+/// of bytes, or a negative errno. May block for ever.
+pub(crate) fn read_process(tid: u32, address: u64, byte_at: Option<u64>, buffer: &mut [u8]) -> i64 {
+    // SAFETY: the buffer is borrowed mutably.
+    unsafe { read_into(tid, address, byte_at, buffer.as_mut_ptr().cast(), buffer.len()) }
+}
+
+/// As [`read_process`], to an address.
+///
+/// # Safety
+///
+/// `length` bytes at `into` must be writable memory to which no reference exists.
+pub(crate) unsafe fn read_into(
+    tid: u32,
+    address: u64,
+    byte_at: Option<u64>,
+    into: *mut libc::c_void,
+    length: usize,
+) -> i64 {
+    let local = libc::iovec { iov_base: into, iov_len: length };
+    let part = |address: u64, length| libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
+    let remote = match byte_at {
+        Some(at) => [part(address, length.saturating_sub(1)), part(at, length.min(1))],
+        None => [part(address, length), part(0, 0)],
+    };
+    let parts = 1 + u64::from(byte_at.is_some());
+    // SAFETY: the kernel writes at most `length` bytes to `into`, as the caller permits; it checks the remote addresses
+    // and only reads there.
+    let got = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote.as_ptr(), parts, 0) };
+    if got < 0 {
+        -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+    } else {
+        got as i64
+    }
 }
 
 #[cfg(test)]

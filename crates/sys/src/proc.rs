@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use procfs::FromBufRead;
 use procfs::process::{Process, Stat, Status, Syscall};
 use weir_model::Untrusted;
 use weir_model::trace::IoTotals;
 
-use crate::{process_stat, syscalls};
+use crate::{foreign_reads, process_stat, syscalls};
 
 /// The resources that a process has used since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -105,10 +104,9 @@ pub fn process_of(tid: u32) -> Option<u32> {
 
 /// Returns the executable path, the name and the arguments of a process; empty where /proc does not show them.
 pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
-    let mut arguments = Vec::new();
-    let file = fs::File::open(format!("/proc/{pid}/cmdline"));
-    // If the process ends meanwhile, the part that was read is still correct.
-    let _read = file.and_then(|file| file.take(ARGUMENT_BYTES_MOST).read_to_end(&mut arguments));
+    // The kernel reads the arguments in the memory of the process.
+    let path = format!("/proc/{pid}/cmdline");
+    let arguments = foreign_reads::beginning(Path::new(&path), ARGUMENT_BYTES_MOST).unwrap_or_default();
     let exe = fs::read_link(format!("/proc/{pid}/exe"));
     let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     (exe.into(), comm(pid), split_nul(&arguments))

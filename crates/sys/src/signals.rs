@@ -127,6 +127,16 @@ pub(crate) fn block_forwarded(how: libc::c_int) {
     }
 }
 
+/// Blocks all signals in the calling thread.
+pub(crate) fn block_all() {
+    // SAFETY: zeroed is a valid set, which the calls fill and read.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+    }
+}
+
 /// Returns the number of SIGINTs that were handled while signals were forwarded.
 pub(crate) fn interrupts() -> u32 {
     INTERRUPTS.load(Relaxed)

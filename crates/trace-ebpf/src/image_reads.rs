@@ -3,7 +3,7 @@
 
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
@@ -11,7 +11,7 @@ use object::read::elf::ProgramHeader;
 use object::{LittleEndian, elf};
 use weir_model::trace::IoTotals;
 use weir_sys::elf::{ElfFile, ElfSegment};
-use weir_sys::file_system::open_regular;
+use weir_sys::file_system::{open_regular, status};
 
 /// BINPRM_BUF_SIZE of linux/binfmts.h.
 const HEAD_BYTES: u64 = 256;
@@ -50,8 +50,8 @@ impl ImageReads {
     }
 
     fn of_file(&mut self, path: &Path, scripts: usize) -> Option<IoTotals> {
-        let file = path.metadata().ok()?;
-        let version = (file.dev(), file.ino(), file.size(), file.ctime(), file.ctime_nsec());
+        let file = status(path).ok()?;
+        let version = (file.dev, file.ino, file.size, file.inode_changed.0, file.inode_changed.1);
         if let Some((_, reads)) = self.by_file.get(path).filter(|cached| cached.0 == version) {
             return Some(*reads);
         }
@@ -77,7 +77,7 @@ fn resolve(pid: u32, exe: &Path) -> PathBuf {
     }
     let own = if exe.is_absolute() { exe.into() } else { Path::new(&format!("/proc/{pid}/cwd")).join(exe) };
     // The process may have exited; then its working directory was most likely weir's.
-    if own.exists() { own } else { exe.into() }
+    if status(&own).is_ok() { own } else { exe.into() }
 }
 
 /// Returns the interpreter in the first line of a script.

@@ -2,12 +2,11 @@
 //! list even in a process that lives for only a millisecond.
 
 use std::collections::HashSet;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use aya::maps::{HashMap, MapData};
 use weir_model::trace::RuntimeId;
+use weir_sys::file_system::status;
 use weir_sys::maps::{MappingKind, regions};
 use weir_walkers::{StreamListHead, is_plain, list_head};
 
@@ -75,8 +74,8 @@ impl Libraries {
 
     /// Adds a file, once. Returns whether `locate` has found something and the map had room for it.
     fn add(&mut self, path: &Path, locate: impl Fn(&Path) -> Option<Library>) -> bool {
-        let Ok(status) = fs::metadata(path) else { return false };
-        let key = LibraryKey { ino: status.ino(), size: status.size() };
+        let Ok(status) = status(path) else { return false };
+        let key = LibraryKey { ino: status.ino, size: status.size };
         if !status.is_file() || !self.checked.insert(key) {
             return false;
         }

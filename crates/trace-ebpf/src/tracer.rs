@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::clock::now_ns;
+use weir_sys::file_system::status;
 use weir_sys::ptrace::{self, PtraceStop, new_tid};
 use weir_sys::{executable, proc};
 use weir_trace_api::breakpoint_traps::{self, BreakpointTraps, TrapKind};
@@ -321,7 +322,7 @@ impl Tracer<'_> {
             return; // its exec stop came first
         }
         let link = executable::link(pid);
-        let wanted = needs_stops(&link) || (!link.exists() && needs_stops(exe));
+        let wanted = needs_stops(&link) || (status(&link).is_err() && needs_stops(exe));
         if wanted && self.seize(pid) {
             self.awaiting_library.push((pid, Instant::now()));
         } else if wanted {

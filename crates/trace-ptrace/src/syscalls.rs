@@ -2,7 +2,8 @@
 
 use weir_model::Untrusted;
 use weir_model::trace::Op;
-use weir_sys::memory::{Memory, ProcessMemory, needs_limit};
+use weir_sys::file_system::link_status;
+use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::syscalls;
 use weir_trace_api::RawCall;
 
@@ -68,7 +69,7 @@ impl EnteredCall {
         };
         let length = first.1.min(bytes).min(HEAD as u64) as usize;
         let mut data = [0; HEAD + 1];
-        let got = read_two(tid, (first.0, length), last, &mut data);
+        let got = ProcessMemory { pid: tid }.read_and_byte(first.0, last, &mut data[..=length]);
         let tail = (got > length).then(|| data[length]);
         (data[..got.min(length)].to_vec(), tail)
     }
@@ -127,7 +128,7 @@ fn replaces(tid: u32, op: Op, args: &[u64; 6], paths: &[Untrusted]) -> Option<bo
         None | Some(libc::AT_FDCWD) => "cwd".into(),
         Some(fd) => format!("fd/{fd}"),
     };
-    match std::fs::symlink_metadata(format!("/proc/{tid}/{start}/{to}")) {
+    match link_status(format!("/proc/{tid}/{start}/{to}").as_ref()) {
         Ok(_) => Some(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(false),
         Err(_) => None,
@@ -166,23 +167,4 @@ fn string(memory: &ProcessMemory, address: u64) -> Untrusted {
         }
     }
     String::from_utf8_lossy(&text).into_owned().into()
-}
-
-/// Reads a buffer and a single byte after it, with one process_vm_readv(2) if the memory must answer. Returns the number of
-/// bytes.
-fn read_two(tid: u32, piece: (u64, usize), byte: u64, buffer: &mut [u8; HEAD + 1]) -> usize {
-    if needs_limit(tid) {
-        let memory = ProcessMemory { pid: tid };
-        let got = memory.read(piece.0, &mut buffer[..piece.1]);
-        return if got < piece.1 { got } else { got + memory.read(byte, &mut buffer[got..=got]) };
-    }
-    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: piece.1 + 1 };
-    let remote = [
-        libc::iovec { iov_base: piece.0 as *mut libc::c_void, iov_len: piece.1 },
-        libc::iovec { iov_base: byte as *mut libc::c_void, iov_len: 1 },
-    ];
-    // SAFETY: `local` is within `buffer`, because a piece is at most HEAD bytes long; the kernel checks the remote
-    // addresses and only reads there.
-    let got = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote.as_ptr(), 2, 0) };
-    usize::try_from(got).unwrap_or(0)
 }

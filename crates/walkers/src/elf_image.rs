@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
@@ -12,7 +11,7 @@ use object::elf::{PF_X, PT_LOAD};
 use object::read::elf::ProgramHeader;
 use weir_model::trace::RuntimeId;
 use weir_sys::elf::{ElfFile, ElfSections};
-use weir_sys::file_system::open_regular;
+use weir_sys::file_system::{open_regular, open_with_status};
 
 use crate::runtime_entry::section_contains;
 use crate::runtimes::FILES;
@@ -242,9 +241,8 @@ pub(crate) fn image_of(path: &Path, inode: u64) -> Option<Arc<ElfImage>> {
 }
 
 fn image_if(path: &Path, fits: impl Fn(u64) -> bool) -> Option<Arc<ElfImage>> {
-    let file = open_regular(path).ok()?;
-    let about = file.metadata().ok().filter(|about| fits(about.ino()))?;
-    let key = (about.dev(), about.ino(), about.mtime(), about.mtime_nsec(), about.size());
+    let (file, status) = open_with_status(path).ok().filter(|(_, status)| fits(status.ino))?;
+    let key = (status.dev, status.ino, status.changed.0, status.changed.1, status.size);
     known(key).get_or_init(|| read(file).map(Arc::new)).clone()
 }
 

@@ -5,7 +5,8 @@
 //! are not written: before the growth, a flush of it would have emptied it first.
 
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
+
+use weir_sys::file_system::status;
 
 /// A number that changes with each write to a file, and may change without one.
 pub(crate) type WriteToken = (u64, u64);
@@ -32,7 +33,7 @@ impl WriteEpoch {
 
     /// Returns the identity of a descriptor's file.
     pub fn file(pid: u32, fd: i32) -> Option<(u64, u64)> {
-        let about = std::fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok()?;
-        Some((about.dev(), about.ino()))
+        let about = status(format!("/proc/{pid}/fd/{fd}").as_ref()).ok()?;
+        Some((about.dev, about.ino))
     }
 }

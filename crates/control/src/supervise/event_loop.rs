@@ -6,7 +6,6 @@ use std::time::Duration;
 use weir_model::run::RunOutcome;
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
-use weir_sys::expendable::no_answer_text;
 use weir_sys::launch::GatedCommand;
 use weir_sys::memory::silent_processes;
 use weir_sys::proc;
@@ -152,7 +151,7 @@ impl Supervisor {
     }
 
     fn outcome(self) -> RunOutcome {
-        let silent = silent_processes().into_iter().map(no_answer_text);
+        let silent = silent_processes();
         RunOutcome {
             exit: self.exit.unwrap_or(Exit::Code(0)),
             rescued: self.tracees.rescued,

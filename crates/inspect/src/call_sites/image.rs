@@ -4,13 +4,12 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindSection};
 use weir_sys::elf::{ElfFile, ElfSections, MappedSegment};
-use weir_sys::file_system::open_regular;
+use weir_sys::file_system::open_with_status;
 use weir_sys::maps::{MappedRegion, MappingKind};
 
 use super::symbols::Symbols;
@@ -77,8 +76,8 @@ impl ImageCache {
 fn open(pid: u32, path: &Path, inode: u64) -> Option<File> {
     let inside = path.strip_prefix("/").map(|path| Path::new(&format!("/proc/{pid}/root")).join(path));
     let paths = [Some(path.to_path_buf()), inside.ok()];
-    let same = |file: &File| file.metadata().is_ok_and(|about| about.ino() == inode);
-    paths.into_iter().flatten().filter_map(|path| open_regular(&path).ok()).find(same)
+    let opened = paths.into_iter().flatten().filter_map(|path| open_with_status(&path).ok());
+    opened.into_iter().find(|(_, status)| status.ino == inode).map(|(file, _)| file)
 }
 
 impl CodeImage {

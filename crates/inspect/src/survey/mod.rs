@@ -23,6 +23,10 @@ use snapshot_schedule::SnapshotSchedule;
 /// The time that one sample may take for command lines and buffers. Reading those of a thousand processes takes less.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(2);
 
+/// The time that one sample may take for counters. Those of a thousand processes take 30 ms of CPU time; a machine that is
+/// busy, or has very many processes, must not keep the user waiting.
+const COUNTERS_LIMIT: Duration = Duration::from_secs(5);
+
 /// The processes to survey, and how thoroughly.
 #[derive(Debug, Clone, Default)]
 pub struct SurveyScope {
@@ -64,7 +68,7 @@ impl Surveyor {
         let now = Instant::now();
         let since = self.previous.map_or(now, |(then, _)| then);
         self.reader.begin_sample(now + SAMPLE_LIMIT);
-        self.read();
+        let not_read = self.read(now + COUNTERS_LIMIT);
         self.snapshots.take_due(&mut self.processes, &mut self.reader, now.duration_since(since));
         let processes = self.activities();
         let spent_ns = thread_cpu_ns() + self.reader.cpu_ns();
@@ -72,16 +76,23 @@ impl Surveyor {
         self.previous = Some((now, spent_ns));
         let elapsed_s = now.duration_since(since).as_secs_f64();
         let left_out = |one: &&SurveyedProcess| one.is_shown() && one.streams.is_left_out();
-        let left_out = self.processes.values().filter(left_out).count();
+        let left_out = not_read + self.processes.values().filter(left_out).count();
         Survey { elapsed_s, cost_s: cost_ns as f64 / 1e9, left_out, processes }
     }
 
-    fn read(&mut self) {
+    /// Reads the counters until the deadline. Returns the number of processes that are not read, and so not shown.
+    fn read(&mut self, deadline: Instant) -> usize {
         let pids = self.scope.pids.clone().unwrap_or_else(|| numbers("/proc"));
         let mut before = std::mem::take(&mut self.processes);
         let mut exited = Vec::new();
+        let mut not_read = 0;
         for pid in pids {
             let mut one = before.remove(&pid);
+            if Instant::now() >= deadline {
+                not_read += 1;
+                self.files.release(one.map_or(0, |one| one.open_files()));
+                continue;
+            }
             match one.as_mut().map(|one| one.read(pid, &mut self.reader)) {
                 Some(ProcessRead::Same) => {}
                 Some(ProcessRead::Gone) => {
@@ -104,6 +115,7 @@ impl Surveyor {
                 parent.subtract(counters);
             }
         }
+        not_read
     }
 
     fn activities(&self) -> Vec<ProcessActivity> {
@@ -111,5 +123,22 @@ impl Surveyor {
         let mut found: Vec<ProcessActivity> = shown.map(|(pid, one)| one.activity(*pid)).collect();
         found.sort_by_key(|one| one.pid);
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_the_deadline_no_counters_are_read() {
+        let mut surveyor =
+            Surveyor::new(SurveyScope { pids: Some(vec![std::process::id()]), ..SurveyScope::default() });
+        assert_eq!(surveyor.read(Instant::now() + COUNTERS_LIMIT), 0);
+        assert_eq!(surveyor.processes.len(), 1);
+        assert_eq!(surveyor.read(Instant::now()), 1);
+        assert_eq!(surveyor.activities(), []);
+        assert_eq!(surveyor.read(Instant::now() + COUNTERS_LIMIT), 0);
+        assert_eq!(surveyor.processes.len(), 1);
     }
 }

@@ -1,0 +1,138 @@
+//! The child that reads for weir, and the thread whose child it is.
+//!
+//! The thread that forks it does nothing else: a tracer must not find the child when it waits for its tracees, and the child
+//! must not die with a tracer thread.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
+use std::thread::Thread;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+
+use crate::expendable::{ExpendableChild, Limits, Rights};
+use crate::foreign_answers::Operation;
+use crate::memory::read_into;
+use crate::reader_channel::{DATA_BYTES, ReaderChannel, Request};
+use crate::shared_memory::Shared;
+use crate::signals;
+use crate::silence_watch::SilenceWatch;
+
+/// A child that reads. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct ForeignReader {
+    child: ExpendableChild,
+    channel: Shared<ReaderChannel>,
+    has_ended: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+impl ForeignReader {
+    /// Starts a child. Returns None if the machine has no room for it.
+    pub fn start() -> Option<ForeignReader> {
+        // SAFETY: zero bytes are valid atomics.
+        let channel = unsafe { Shared::<ReaderChannel>::zeroed() }.ok()?;
+        let (sender, receiver) = mpsc::channel();
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&has_ended);
+        let parent = move || {
+            // Signals are for the threads that wait for them, and must not end the child: weir decides what they do.
+            signals::block_all();
+            let started = start_child(channel);
+            if sender.send(started).is_ok() {
+                while !seen.load(Relaxed) {
+                    std::thread::park();
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("weir-reader".into()).spawn(parent).ok()?;
+        let (child, channel) = receiver.recv().ok()??;
+        Some(ForeignReader { child, channel, has_ended, thread: thread.thread().clone() })
+    }
+
+    /// Makes a request; see [`ReaderChannel::ask`]. Returns None if the child gives no answer within the limits.
+    pub fn ask(&self, operation: Operation, words: [u64; 4], bytes: &[u8], limits: Limits) -> Option<i64> {
+        if bytes.len() > DATA_BYTES {
+            return Some(-i64::from(libc::ENAMETOOLONG));
+        }
+        let mut watch = None;
+        let is_silent =
+            || watch.get_or_insert_with(|| SilenceWatch::new(self.child.pid())).check(limits).is_some();
+        self.channel.ask(operation.number(), words, bytes, is_silent)
+    }
+
+    /// Copies the first bytes of the last answer.
+    pub fn answer(&self, into: &mut [u8]) {
+        self.channel.get(into);
+    }
+
+    /// Returns the file that belongs to the last answer.
+    pub fn receive_file(&self) -> Option<OwnedFd> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        recvmsg(self.child.socket(), &mut [IoSliceMut::new(&mut byte)], &mut control, flags).ok()?;
+        control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+            _ => None,
+        })
+    }
+}
+
+impl Drop for ForeignReader {
+    fn drop(&mut self) {
+        self.has_ended.store(true, Relaxed);
+        self.thread.unpark();
+    }
+}
+
+/// Forks the child of the calling thread.
+fn start_child(channel: Shared<ReaderChannel>) -> Option<(ExpendableChild, Shared<ReaderChannel>)> {
+    let child = ExpendableChild::start_with(Rights::ReadingOnly, |socket| {
+        channel.serve(|request| answer(&request, socket))
+    });
+    Some((child.ok()?, channel))
+}
+
+/// Answers a request in the child.
+fn answer(request: &Request<'_>, socket: BorrowedFd<'_>) -> i64 {
+    let [tid, address, length, byte_at] = request.words;
+    let Some(operation) = Operation::of(request.operation) else { return -i64::from(libc::EINVAL) };
+    if operation == Operation::Memory {
+        let byte_at = Some(byte_at).filter(|at| *at != 0);
+        // SAFETY: the room has DATA_BYTES bytes, and no reference to them exists while a request is answered.
+        return unsafe {
+            read_into(tid as u32, address, byte_at, request.room(), (length as usize).min(DATA_BYTES))
+        };
+    }
+    let path = PathBuf::from(std::ffi::OsString::from_vec(request.bytes()));
+    let sent = operation.answer(&path, request.words[1]).and_then(|(bytes, file)| {
+        file.map_or(Ok(()), |file| send(socket, &File::from(file)))?;
+        Ok(request.put(&bytes))
+    });
+    sent.unwrap_or_else(|error| -i64::from(errno_of(&error)))
+}
+
+fn errno_of(error: &io::Error) -> i32 {
+    // std makes such an error for a file that is none.
+    let made = if error.kind() == io::ErrorKind::InvalidInput { libc::EINVAL } else { libc::EIO };
+    error.raw_os_error().unwrap_or(made)
+}
+
+fn send(socket: BorrowedFd<'_>, file: &File) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let files = [file.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&files));
+    sendmsg(socket, &[IoSlice::new(&[0])], &mut control, SendFlags::empty())?;
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! Reads of memory and files that other processes control, made by a child that weir can abandon.
+//!
+//! A page of another process, or a path that it names, may belong to a server that never answers (FUSE, NFS,
+//! userfaultfd(2)), and no look at mappings or mounts is sure: another thread can change them before the read. So weir opens
+//! no such path itself, and reads no memory of another user's process. One child reads for all threads of weir; it is replaced
+//! if it does not answer. Memory of its own user's processes weir reads itself, which is faster, if no look finds a server:
+//! `served_mappings`.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::expendable::{self, Limits};
+use crate::foreign_answers::{FileStatus, Operation};
+use crate::foreign_reader::ForeignReader;
+use crate::reader_channel::DATA_BYTES;
+use crate::served_mounts::ServedMounts;
+use crate::{cached_paths, memory, proc, served_mappings};
+
+/// The limits of a read. A server that is busy for longer counts as one that does not answer: meanwhile a process that is
+/// traced stays stopped.
+const LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: Some(Duration::from_secs(20)) };
+/// The most files and processes that may cost weir the limit. After them only memory of other processes is read.
+const SILENT_PATHS_MOST: usize = 16;
+
+/// The child, and what did not answer.
+#[derive(Debug, Default)]
+struct ForeignReads {
+    reader: Option<ForeignReader>,
+    /// The process that started the child: one that weir forks has a copy of this struct.
+    owner: u32,
+    /// Processes whose memory or files did not answer, each with a sentence from the time when it lived.
+    silent: BTreeMap<u32, String>,
+    /// Mount points whose files did not answer, or paths if no mount point is known.
+    silent_paths: HashSet<PathBuf>,
+}
+
+static READS: Mutex<Option<ForeignReads>> = Mutex::new(None);
+/// Whether anything did not answer: otherwise a request needs no look at what did not.
+static HAS_SILENT: AtomicBool = AtomicBool::new(false);
+/// The child may not read memory that this process may read: Yama (kernel.yama.ptrace_scope) lets only ancestors and the
+/// tracer read the processes of the same user.
+static IS_DENIED: AtomicBool = AtomicBool::new(false);
+
+/// The child gave no answer within the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Silent;
+
+impl ForeignReads {
+    /// Makes a request. Returns None if there can be no child.
+    fn ask(
+        &mut self,
+        operation: Operation,
+        words: [u64; 4],
+        bytes: &[u8],
+    ) -> Option<Result<(i64, &ForeignReader), Silent>> {
+        if self.reader.is_none() {
+            self.reader = ForeignReader::start();
+        }
+        let result = self.reader.as_mut()?.ask(operation, words, bytes, LIMITS);
+        if result.is_none() {
+            self.reader = None;
+        }
+        Some(result.and_then(|result| Some((result, self.reader.as_ref()?))).ok_or(Silent))
+    }
+}
+
+fn with_reads<T>(act: impl FnOnce(&mut ForeignReads) -> T) -> T {
+    let mut reads = READS.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = std::process::id();
+    if reads.as_ref().is_none_or(|reads| reads.owner != own) {
+        // The copy of a parent's child is not ours to end.
+        std::mem::forget(reads.replace(ForeignReads { owner: own, ..ForeignReads::default() }));
+    }
+    act(reads.get_or_insert_default())
+}
+
+/// Reads memory of a process or thread, and one byte at another address after it if that is given. Returns the number of
+/// bytes. A process that did not answer is not asked again.
+pub(crate) fn read_memory(tid: u32, address: u64, byte_at: Option<u64>, buffer: &mut [u8]) -> usize {
+    let direct =
+        |buffer: &mut [u8]| usize::try_from(memory::read_process(tid, address, byte_at, buffer)).unwrap_or(0);
+    if expendable::is_child() || IS_DENIED.load(Relaxed) || tid == std::process::id() {
+        return direct(buffer);
+    }
+    let range = address..address.saturating_add(buffer.len() as u64);
+    if served_mappings::is_of_own_user(tid) && !served_mappings::touches(tid, &range) {
+        return direct(buffer);
+    }
+    if HAS_SILENT.load(Relaxed) && is_silent(tid) {
+        return 0;
+    }
+    let mut done = 0;
+    while done < buffer.len() {
+        let rest = &mut buffer[done..];
+        let length = rest.len().min(DATA_BYTES);
+        let words = [u64::from(tid), address.wrapping_add(done as u64), length as u64, byte_at.unwrap_or(0)];
+        let got = with_reads(|reads| {
+            Some(reads.ask(Operation::Memory, words, &[])?.map(|(got, reader)| {
+                reader.answer(&mut rest[..usize::try_from(got).unwrap_or(0).min(length)]);
+                got
+            }))
+        });
+        match got {
+            None => return direct(buffer),
+            Some(Ok(got)) if got == -i64::from(libc::EPERM) => return direct_if_permitted(buffer, direct),
+            Some(Ok(got)) => done += usize::try_from(got).unwrap_or(0).min(length),
+            Some(Err(Silent)) => {
+                note_silent(proc::process_of(tid).unwrap_or(tid));
+                return done;
+            }
+        }
+        if !matches!(got, Some(Ok(got)) if got == length as i64) {
+            break;
+        }
+    }
+    done
+}
+
+/// Reads in this process what the child may not read. root's child may read all that root may.
+fn direct_if_permitted(buffer: &mut [u8], direct: impl FnOnce(&mut [u8]) -> usize) -> usize {
+    if rustix::process::geteuid().is_root() {
+        return 0;
+    }
+    let got = direct(buffer);
+    IS_DENIED.fetch_or(got > 0, Relaxed);
+    got
+}
+
+fn is_silent(tid: u32) -> bool {
+    let pid = proc::process_of(tid).unwrap_or(tid);
+    with_reads(|reads| reads.silent.contains_key(&pid))
+}
+
+fn note_silent(pid: u32) {
+    let text = expendable::no_answer_text(pid);
+    with_reads(|reads| drop(reads.silent.insert(pid, text)));
+    HAS_SILENT.store(true, Relaxed);
+}
+
+/// Returns a sentence about each process of which a file or memory did not answer, in order of their PIDs.
+pub(crate) fn silent_processes() -> Vec<String> {
+    with_reads(|reads| reads.silent.values().cloned().collect())
+}
+
+/// Makes a request about a path that another process may have chosen, and passes the answer to `convert`. A child that can
+/// be abandoned does the work itself. Fails with TimedOut if a server does not answer.
+pub(crate) fn ask_about<T>(
+    operation: Operation,
+    path: &Path,
+    word: u64,
+    convert: impl FnOnce(&[u8], Option<OwnedFd>) -> Option<T>,
+) -> io::Result<T> {
+    if expendable::is_child() {
+        let (bytes, file) = operation.answer(path, word)?;
+        return convert(&bytes, file).ok_or_else(|| io::ErrorKind::InvalidData.into());
+    }
+    let silent = || io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer");
+    if HAS_SILENT.load(Relaxed) && is_silent_path(path) {
+        return Err(silent());
+    }
+    let bytes = path.as_os_str().as_bytes();
+    let answer = with_reads(|reads| {
+        let answer = reads.ask(operation, [bytes.len() as u64, word, 0, 0], bytes)?;
+        Some(answer.map(|(result, reader)| {
+            let mut bytes = vec![0; usize::try_from(result).unwrap_or(0).min(DATA_BYTES)];
+            reader.answer(&mut bytes);
+            let file = (operation == Operation::Open && result >= 0).then(|| reader.receive_file());
+            (result, bytes, file.flatten())
+        }))
+    });
+    match answer {
+        // No child can be started: the machine has no room for another process.
+        None => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+        Some(Err(Silent)) => {
+            note_silent_path(path);
+            Err(silent())
+        }
+        Some(Ok((result, ..))) if result < 0 => Err(io::Error::from_raw_os_error(-result as i32)),
+        Some(Ok((_, bytes, file))) => convert(&bytes, file).ok_or_else(|| io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Returns the process that a path of /proc names.
+fn process_in(path: &Path) -> Option<u32> {
+    path.strip_prefix("/proc").ok()?.components().next()?.as_os_str().to_str()?.parse().ok()
+}
+
+/// Returns the process in whose mount namespace a path is, and the path there: for /proc/PID/root/…, and for the links
+/// /proc/PID/exe, /proc/PID/map_files/… and /proc/PID/fd/…. Another path is one of this process. Only asks the kernel.
+fn process_and_path(path: &Path) -> (u32, PathBuf) {
+    let Some(pid) = process_in(path) else { return (std::process::id(), path.to_path_buf()) };
+    let below_root = path.strip_prefix(format!("/proc/{pid}/root")).map(|path| Path::new("/").join(path));
+    let inside = below_root.unwrap_or_else(|_| match std::fs::read_link(path) {
+        Ok(target) => target,
+        Err(_) => path.to_path_buf(),
+    });
+    (pid, inside)
+}
+
+/// Returns what is remembered of a path that did not answer: its mount point if a server is known to be there.
+fn silent_key(path: &Path) -> PathBuf {
+    let (pid, inside) = process_and_path(path);
+    let point = ServedMounts::of(pid).point_of(&inside).map(Path::to_path_buf);
+    point.unwrap_or(inside)
+}
+
+fn is_silent_path(path: &Path) -> bool {
+    let key = silent_key(path);
+    with_reads(|reads| {
+        let of_process = process_in(path).is_some_and(|pid| reads.silent.contains_key(&pid));
+        of_process || reads.silent_paths.contains(&key) || reads.silent_paths.len() >= SILENT_PATHS_MOST
+    })
+}
+
+fn note_silent_path(path: &Path) {
+    let key = silent_key(path);
+    with_reads(|reads| reads.silent_paths.insert(key));
+    HAS_SILENT.store(true, Relaxed);
+    // A path of weir's own namespace may belong to no process: the caller names it.
+    if let Some(pid) = process_in(path).filter(|pid| *pid != std::process::id()) {
+        note_silent(pid);
+    }
+}
+
+/// Returns a local file; None in a child that can be abandoned, which has no need of it.
+fn find(path: &Path, follows: bool) -> Option<OwnedFd> {
+    if expendable::is_child() { None } else { cached_paths::find(path, follows) }
+}
+
+/// Returns the status of a file, of a symbolic link itself if `follows` is false.
+pub(crate) fn status(path: &Path, follows: bool) -> io::Result<FileStatus> {
+    let known = find(path, follows).and_then(|found| File::from(found).metadata().ok());
+    match known {
+        Some(about) => Ok(FileStatus::of(&about)),
+        None => ask_about(Operation::Status, path, follows.into(), |bytes, _| FileStatus::decode(bytes)),
+    }
+}
+
+/// As [`std::fs::canonicalize`].
+pub(crate) fn canonicalize(path: &Path) -> io::Result<PathBuf> {
+    if let Some(known) = find(path, true).and_then(|found| cached_paths::path_of(found.as_fd())) {
+        return Ok(known);
+    }
+    let convert = |bytes: &[u8], _| Some(std::ffi::OsString::from_vec(bytes.to_vec()).into());
+    ask_about(Operation::Canonicalize, path, 0, convert)
+}
+
+/// Returns the first `most` bytes of a file of /proc that needs the memory of a process.
+pub(crate) fn beginning(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    ask_about(Operation::Beginning, path, most.min(DATA_BYTES as u64), |bytes, _| Some(bytes.to_vec()))
+}
+
+/// Opens a regular file, and returns its status. If a server answers for the file, returns a copy of its bytes.
+pub(crate) fn open_regular(path: &Path) -> io::Result<(File, FileStatus)> {
+    if let Some(found) = find(path, true) {
+        let file = cached_paths::open_regular(found)?;
+        let status = FileStatus::of(&file.metadata()?);
+        return Ok((file, status));
+    }
+    ask_about(Operation::Open, path, 0, |bytes, file| Some((File::from(file?), FileStatus::decode(bytes)?)))
+}
+
+/// Returns the names in a directory; None if there are more than `most` or more than fit into an answer.
+pub(crate) fn names(path: &Path, most: usize) -> io::Result<Option<Vec<std::ffi::OsString>>> {
+    let convert = |bytes: &[u8], _| {
+        let (first, rest) = bytes.split_first()?;
+        let names = rest.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Some(
+            (*first == 0)
+                .then(|| names.map(|name| std::ffi::OsStr::from_bytes(name).to_os_string()).collect()),
+        )
+    };
+    ask_about(Operation::Names, path, most as u64, convert)
+}
