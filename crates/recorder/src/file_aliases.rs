@@ -59,6 +59,8 @@ fn same_inode(name: &Untrusted, file: &OpenFile) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
     use weir_sys::open_files::unknown_file;
 

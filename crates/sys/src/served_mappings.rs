@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn mappings_of_served_devices_are_found() {
         let text = b"1000-2000 r--s 00000000 00:27 7    /mnt/a b\n2000-3000 rw-p 00000000 00:00 0 [heap]\n";
-        assert_eq!(parse(text, &["00:27".into()]), [0x1000..0x2000]);
+        let [range] = &parse(text, &["00:27".into()])[..] else { panic!("one range") };
+        assert_eq!(*range, 0x1000..0x2000);
         assert_eq!(parse(text, &["00:28".into()]), []);
     }
 
