@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -104,7 +105,9 @@ pub(crate) fn open_regular(found: OwnedFd) -> io::Result<File> {
     if !found.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+    // O_NONBLOCK: otherwise the holder of a lease (F_SETLEASE of fcntl(2)) keeps weir waiting, by default for 45 s.
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_NONBLOCK).open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
 
 #[cfg(test)]
@@ -134,6 +137,24 @@ mod tests {
                      40 22 0:39 / /home/far rw,nosuid - fuse.sshfs far: rw,user_id=0\n\
                      41 22 0:5 / /proc rw - proc proc rw\n";
         assert_eq!(local_mounts(table), HashSet::from([22]));
+    }
+
+    #[test]
+    fn a_lease_does_not_block() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        // F_SETSIG of fcntl(2): a signal that is ignored unless it is handled, instead of SIGIO.
+        const SET_SIGNAL: libc::c_int = 10;
+        // SAFETY: the calls take numbers.
+        let is_leased = unsafe {
+            libc::fcntl(file.as_raw_fd(), SET_SIGNAL, libc::SIGURG);
+            libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) == 0
+        };
+        let found = find(file.path(), true);
+        // Not every file system has leases, and not every one is local.
+        if let Some(found) = found.filter(|_| is_leased) {
+            let refused = open_regular(found).expect_err("another process writes to the file");
+            assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        }
     }
 
     #[test]

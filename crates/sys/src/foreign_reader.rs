@@ -20,7 +20,7 @@ use rustix::net::{
 
 use crate::expendable::{ExpendableChild, Limits, Rights};
 use crate::foreign_answers::Operation;
-use crate::memory::read_into;
+use crate::memory::{piece, read_into};
 use crate::reader_channel::{DATA_BYTES, ReaderChannel, Request};
 use crate::shared_memory::Shared;
 use crate::signals;
@@ -105,14 +105,14 @@ fn start_child(channel: Shared<ReaderChannel>) -> Option<(ExpendableChild, Share
 
 /// Answers a request in the child.
 fn answer(request: &Request<'_>, socket: BorrowedFd<'_>) -> i64 {
-    let [tid, address, length, byte_at] = request.words;
     let Some(operation) = Operation::of(request.operation) else { return -i64::from(libc::EINVAL) };
     if operation == Operation::Memory {
-        let byte_at = Some(byte_at).filter(|at| *at != 0);
+        let [_, tid, length, _] = request.words;
+        let words = request.bytes().as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>();
+        let pieces = words.as_chunks().0.iter().map(|[address, bytes]| piece(*address, *bytes as usize));
+        let pieces: Vec<libc::iovec> = pieces.collect();
         // SAFETY: the room has DATA_BYTES bytes, and no reference to them exists while a request is answered.
-        return unsafe {
-            read_into(tid as u32, address, byte_at, request.room(), (length as usize).min(DATA_BYTES))
-        };
+        return unsafe { read_into(tid as u32, &pieces, request.room(), (length as usize).min(DATA_BYTES)) };
     }
     let path = PathBuf::from(std::ffi::OsString::from_vec(request.bytes()));
     let sent = operation.answer(&path, request.words[1]).and_then(|(bytes, file)| {

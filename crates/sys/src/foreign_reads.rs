@@ -81,46 +81,41 @@ fn with_reads<T>(act: impl FnOnce(&mut ForeignReads) -> T) -> T {
     act(reads.get_or_insert_default())
 }
 
-/// Reads memory of a process or thread, and one byte at another address after it if that is given. Returns the number of
-/// bytes. A process that did not answer is not asked again.
-pub(crate) fn read_memory(tid: u32, address: u64, byte_at: Option<u64>, buffer: &mut [u8]) -> usize {
-    let direct =
-        |buffer: &mut [u8]| usize::try_from(memory::read_process(tid, address, byte_at, buffer)).unwrap_or(0);
+/// Reads pieces of the memory of a process or thread, which fill the buffer of at most [`DATA_BYTES`], until one cannot be
+/// read. Returns the number of bytes. A process that did not answer is not asked again.
+pub(crate) fn read_memory(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -> usize {
+    let direct = |buffer: &mut [u8]| usize::try_from(memory::read_process(tid, pieces, buffer)).unwrap_or(0);
     if expendable::is_child() || IS_DENIED.load(Relaxed) || tid == std::process::id() {
         return direct(buffer);
     }
-    let range = address..address.saturating_add(buffer.len() as u64);
-    if served_mappings::is_of_own_user(tid) && !served_mappings::touches(tid, &range) {
+    if served_mappings::is_of_own_user(tid) && !served_mappings::touch(tid, pieces) {
         return direct(buffer);
     }
     if HAS_SILENT.load(Relaxed) && is_silent(tid) {
         return 0;
     }
-    let mut done = 0;
-    while done < buffer.len() {
-        let rest = &mut buffer[done..];
-        let length = rest.len().min(DATA_BYTES);
-        let words = [u64::from(tid), address.wrapping_add(done as u64), length as u64, byte_at.unwrap_or(0)];
-        let got = with_reads(|reads| {
-            Some(reads.ask(Operation::Memory, words, &[])?.map(|(got, reader)| {
-                reader.answer(&mut rest[..usize::try_from(got).unwrap_or(0).min(length)]);
-                got
-            }))
-        });
-        match got {
-            None => return direct(buffer),
-            Some(Ok(got)) if got == -i64::from(libc::EPERM) => return direct_if_permitted(buffer, direct),
-            Some(Ok(got)) => done += usize::try_from(got).unwrap_or(0).min(length),
-            Some(Err(Silent)) => {
-                note_silent(proc::process_of(tid).unwrap_or(tid));
-                return done;
-            }
-        }
-        if !matches!(got, Some(Ok(got)) if got == length as i64) {
-            break;
+    let wanted: Vec<u8> = pieces
+        .iter()
+        .flat_map(|piece| [piece.iov_base as u64, piece.iov_len as u64])
+        .flat_map(u64::to_le_bytes)
+        .collect();
+    let words = [wanted.len() as u64, u64::from(tid), buffer.len() as u64, 0];
+    let got = with_reads(|reads| {
+        Some(reads.ask(Operation::Memory, words, &wanted)?.map(|(got, reader)| {
+            let length = usize::try_from(got).unwrap_or(0).min(buffer.len());
+            reader.answer(&mut buffer[..length]);
+            (got, length)
+        }))
+    });
+    match got {
+        None => direct(buffer),
+        Some(Ok((error, _))) if error == -i64::from(libc::EPERM) => direct_if_permitted(buffer, direct),
+        Some(Ok((_, length))) => length,
+        Some(Err(Silent)) => {
+            note_silent(proc::process_of(tid).unwrap_or(tid));
+            0
         }
     }
-    done
 }
 
 /// Reads in this process what the child may not read. root's child may read all that root may.

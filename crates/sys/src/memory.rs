@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use crate::foreign_reads;
 use crate::maps::{self, MappedRegion};
+use crate::reader_channel::DATA_BYTES;
 
 /// Memory that can be read by address. Short reads are normal: a page may be unmapped.
 pub trait Memory {
@@ -20,6 +21,12 @@ pub trait Memory {
     fn i32(&self, address: u64) -> Option<i32> {
         let mut word = [0; 4];
         (self.read(address, &mut word) == 4).then(|| i32::from_le_bytes(word))
+    }
+
+    /// Returns the little-endian word of 8 bytes at each address; None where it cannot be read whole. Memory of a process
+    /// answers with one system call for many addresses.
+    fn words(&self, addresses: &[u64]) -> Vec<Option<u64>> {
+        addresses.iter().map(|address| self.u64(*address)).collect()
     }
 
     /// Returns up to `bytes` bytes.
@@ -78,6 +85,10 @@ impl Memory for LimitedMemory<'_> {
         self.memory.read(address, buffer)
     }
 
+    fn words(&self, addresses: &[u64]) -> Vec<Option<u64>> {
+        self.memory.words(addresses)
+    }
+
     fn content(&self, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
         let (wanted, left) = (bytes.min(most), self.left.get());
         self.is_partial.set(self.is_partial.get() || wanted > left);
@@ -103,7 +114,31 @@ pub struct ProcessMemory {
 
 impl Memory for ProcessMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
-        foreign_reads::read_memory(self.pid, address, None, buffer)
+        let mut done = 0;
+        for part in buffer.chunks_mut(DATA_BYTES) {
+            let got = foreign_reads::read_memory(self.pid, &[piece(address.wrapping_add(done as u64), part.len())], part);
+            done += got;
+            if got < part.len() {
+                break;
+            }
+        }
+        done
+    }
+
+    fn words(&self, addresses: &[u64]) -> Vec<Option<u64>> {
+        const WORD: usize = size_of::<u64>();
+        let mut words = Vec::with_capacity(addresses.len());
+        while words.len() < addresses.len() {
+            let rest = &addresses[words.len()..];
+            let part = &rest[..rest.len().min(PIECES_MOST)];
+            let pieces: Vec<libc::iovec> = part.iter().map(|address| piece(*address, WORD)).collect();
+            let mut data = vec![0; part.len() * WORD];
+            let got = foreign_reads::read_memory(self.pid, &pieces, &mut data) / WORD;
+            words.extend(data.as_chunks().0[..got].iter().map(|word| Some(u64::from_le_bytes(*word))));
+            // A read ends at the first word that it cannot read.
+            words.extend((got < part.len()).then_some(None));
+        }
+        words
     }
 }
 
@@ -111,7 +146,8 @@ impl ProcessMemory {
     /// Reads the bytes at `address`, and then one byte at another address, into `buffer`, whose last byte is for that one.
     /// Returns the number of bytes.
     pub fn read_and_byte(&self, address: u64, byte_at: u64, buffer: &mut [u8]) -> usize {
-        foreign_reads::read_memory(self.pid, address, Some(byte_at), buffer)
+        let pieces = [piece(address, buffer.len().saturating_sub(1)), piece(byte_at, buffer.len().min(1))];
+        foreign_reads::read_memory(self.pid, &pieces, buffer)
     }
 }
 
@@ -120,11 +156,19 @@ pub fn silent_processes() -> Vec<String> {
     foreign_reads::silent_processes()
 }
 
-/// Reads the memory of a process or thread, and as the last byte one at another address if that is given. Returns the number
-/// of bytes, or a negative errno. May block for ever.
-pub(crate) fn read_process(tid: u32, address: u64, byte_at: Option<u64>, buffer: &mut [u8]) -> i64 {
+/// The most pieces of one read (IOV_MAX).
+pub(crate) const PIECES_MOST: usize = 1024;
+
+/// Returns a piece of the memory of another process.
+pub(crate) fn piece(address: u64, bytes: usize) -> libc::iovec {
+    libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes }
+}
+
+/// Reads pieces of the memory of a process or thread, one after the other, until one cannot be read. Returns the number of
+/// bytes, or a negative errno. May block for ever.
+pub(crate) fn read_process(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -> i64 {
     // SAFETY: the buffer is borrowed mutably.
-    unsafe { read_into(tid, address, byte_at, buffer.as_mut_ptr().cast(), buffer.len()) }
+    unsafe { read_into(tid, pieces, buffer.as_mut_ptr().cast(), buffer.len()) }
 }
 
 /// As [`read_process`], to an address.
@@ -134,21 +178,15 @@ pub(crate) fn read_process(tid: u32, address: u64, byte_at: Option<u64>, buffer:
 /// `length` bytes at `into` must be writable memory to which no reference exists.
 pub(crate) unsafe fn read_into(
     tid: u32,
-    address: u64,
-    byte_at: Option<u64>,
+    pieces: &[libc::iovec],
     into: *mut libc::c_void,
     length: usize,
 ) -> i64 {
     let local = libc::iovec { iov_base: into, iov_len: length };
-    let part = |address: u64, length| libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
-    let remote = match byte_at {
-        Some(at) => [part(address, length.saturating_sub(1)), part(at, length.min(1))],
-        None => [part(address, length), part(0, 0)],
-    };
-    let parts = 1 + u64::from(byte_at.is_some());
+    let (remote, count) = (pieces.as_ptr(), pieces.len() as u64);
     // SAFETY: the kernel writes at most `length` bytes to `into`, as the caller permits; it checks the remote addresses
     // and only reads there.
-    let got = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote.as_ptr(), parts, 0) };
+    let got = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote, count, 0) };
     if got < 0 {
         -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
     } else {
@@ -181,5 +219,14 @@ mod tests {
         assert_eq!(lengths(LimitedContent::WholeOrNothing), (vec![4, 0, 2, 0], true));
         assert_eq!(lengths(LimitedContent::Prefix), (vec![4, 6, 0, 0], true));
         assert_eq!(Zeros.content(0, 1 << 40, 7).map(|content| content.len()), Some(7));
+    }
+
+    #[test]
+    fn words_are_read_around_one_that_cannot_be_read() {
+        let values = [7u64, 9];
+        let own = ProcessMemory { pid: std::process::id() };
+        let [first, second] = [&raw const values[0] as u64, &raw const values[1] as u64];
+        assert_eq!(own.words(&[first, 8, second, 16]), [Some(7), None, Some(9), None]);
+        assert_eq!(own.words(&vec![second; PIECES_MOST + 1]), vec![Some(9); PIECES_MOST + 1]);
     }
 }

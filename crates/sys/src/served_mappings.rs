@@ -31,17 +31,34 @@ struct Look {
 
 thread_local! {
     static LOOKS: RefCell<HashMap<u32, Look>> = RefCell::default();
+    /// Threads of other users, and when they were seen by CLOCK_MONOTONIC_COARSE.
+    static STRANGERS: RefCell<HashMap<u32, u64>> = RefCell::default();
 }
 
 /// Returns whether a process or thread has weir's effective user. /proc/TID shows it for every process, also for one that
-/// cannot be dumped.
+/// cannot be dumped. A process of another user is examined again after a while: only to trust one for longer is a risk.
 pub(crate) fn is_of_own_user(tid: u32) -> bool {
-    let user = std::fs::metadata(format!("/proc/{tid}")).map(|about| about.uid());
-    user.is_ok_and(|user| user == rustix::process::geteuid().as_raw())
+    let now = clock_ns(ClockId::MonotonicCoarse);
+    STRANGERS.with_borrow_mut(|strangers| {
+        if strangers.get(&tid).is_some_and(|seen| now.saturating_sub(*seen) < LOOK_AGAIN_NS) {
+            return false;
+        }
+        let user = std::fs::metadata(format!("/proc/{tid}")).map(|about| about.uid());
+        let is_own = user.is_ok_and(|user| user == rustix::process::geteuid().as_raw());
+        if is_own {
+            strangers.remove(&tid);
+        } else {
+            if strangers.len() >= THREADS_MOST {
+                strangers.clear();
+            }
+            strangers.insert(tid, now);
+        }
+        is_own
+    })
 }
 
-/// Returns whether a part of a range of memory is known to be served.
-pub(crate) fn touches(tid: u32, range: &Range<u64>) -> bool {
+/// Returns whether a part of these pieces of memory is known to be served.
+pub(crate) fn touch(tid: u32, pieces: &[libc::iovec]) -> bool {
     let now = clock_ns(ClockId::MonotonicCoarse);
     LOOKS.with_borrow_mut(|looks| {
         if looks.len() >= THREADS_MOST {
@@ -51,7 +68,13 @@ pub(crate) fn touches(tid: u32, range: &Range<u64>) -> bool {
         if look.at_ns == 0 || now.saturating_sub(look.at_ns) >= LOOK_AGAIN_NS {
             *look = Look { at_ns: now, served: served(tid) };
         }
-        look.served.iter().any(|served| served.start < range.end && range.start < served.end)
+        let touches = |served: &Range<u64>| {
+            pieces.iter().any(|piece| {
+                let start = piece.iov_base as u64;
+                served.start < start.saturating_add(piece.iov_len as u64) && start < served.end
+            })
+        };
+        look.served.iter().any(touches)
     })
 }
 

@@ -84,10 +84,11 @@ impl Walker for LibweirStreams {
         let regions = memory.mappings(self.pid);
         let likely =
             regions.iter().filter(|one| one.writable && one.private && one.kind == MappingKind::Anonymous);
-        let starts = likely.flat_map(|one| pages(one, page));
-        let copies = starts.filter_map(|at| Some((at, structure(memory, at)?)));
-        let streams = copies.filter(|(_, copy)| word(copy, 0) == STREAM_MAGIC);
-        streams
+        let starts: Vec<u64> = likely.flat_map(|one| pages(one, page)).collect();
+        let words = memory.words(&starts);
+        let streams = starts.into_iter().zip(words).filter(|(_, word)| *word == Some(STREAM_MAGIC));
+        let copies = streams.filter_map(|(at, _)| Some((at, structure(memory, at)?)));
+        copies
             .filter_map(|(at, copy)| {
                 read_stable(memory, at, copy, |stream| read(memory, at, stream, page, kept))
             })
