@@ -108,7 +108,8 @@ fn answer(request: &Request<'_>, socket: BorrowedFd<'_>) -> i64 {
     let Some(operation) = Operation::of(request.operation) else { return -i64::from(libc::EINVAL) };
     if operation == Operation::Memory {
         let [_, tid, length, _] = request.words;
-        let words = request.bytes().as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>();
+        let words =
+            request.bytes().as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>();
         let pieces = words.as_chunks().0.iter().map(|[address, bytes]| piece(*address, *bytes as usize));
         let pieces: Vec<libc::iovec> = pieces.collect();
         // SAFETY: the room has DATA_BYTES bytes, and no reference to them exists while a request is answered.

@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::thread::CapabilitySet;
+
 use crate::expendable::{self, Limits};
 use crate::foreign_answers::{FileStatus, Operation};
 use crate::foreign_reader::ForeignReader;
@@ -85,7 +87,7 @@ fn with_reads<T>(act: impl FnOnce(&mut ForeignReads) -> T) -> T {
 /// read. Returns the number of bytes. A process that did not answer is not asked again.
 pub(crate) fn read_memory(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -> usize {
     let direct = |buffer: &mut [u8]| usize::try_from(memory::read_process(tid, pieces, buffer)).unwrap_or(0);
-    if expendable::is_child() || IS_DENIED.load(Relaxed) || tid == std::process::id() {
+    if expendable::is_child() || IS_DENIED.load(Relaxed) {
         return direct(buffer);
     }
     if served_mappings::is_of_own_user(tid) && !served_mappings::touch(tid, pieces) {
@@ -118,9 +120,10 @@ pub(crate) fn read_memory(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -
     }
 }
 
-/// Reads in this process what the child may not read. root's child may read all that root may.
+/// Reads in this process what the child may not read. With CAP_SYS_PTRACE the child may read all that weir may.
 fn direct_if_permitted(buffer: &mut [u8], direct: impl FnOnce(&mut [u8]) -> usize) -> usize {
-    if rustix::process::geteuid().is_root() {
+    let held = rustix::thread::capabilities(None).map(|held| held.effective);
+    if held.is_ok_and(|held| held.contains(CapabilitySet::SYS_PTRACE)) {
         return 0;
     }
     let got = direct(buffer);

@@ -116,7 +116,11 @@ impl Memory for ProcessMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         let mut done = 0;
         for part in buffer.chunks_mut(DATA_BYTES) {
-            let got = foreign_reads::read_memory(self.pid, &[piece(address.wrapping_add(done as u64), part.len())], part);
+            let got = foreign_reads::read_memory(
+                self.pid,
+                &[piece(address.wrapping_add(done as u64), part.len())],
+                part,
+            );
             done += got;
             if got < part.len() {
                 break;
