@@ -1,6 +1,6 @@
 //! The abilities of weir for the runtimes of Debian 11, 12, 13 and sid, each in a root directory of its own. Prints a table
-//! and writes target/runtimes.json. Part of `make test-all`. Needs root, mmdebstrap(1) and Debian's packages.
-//! WEIR_RUNTIMES=bookworm tries one release, and writes no file.
+//! and writes target/runtimes.json. Part of `make test-all`. Needs root, mmdebstrap(1), patchelf(1) and Debian's packages.
+//! WEIR_RUNTIMES=bookworm tries one release, and replaces its rows in the file.
 
 #[path = "runtimes/abilities.rs"]
 mod abilities;
@@ -11,8 +11,9 @@ mod roots;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use abilities::{ABILITIES, Case, below, inside};
 use roots::{RELEASES, Release};
@@ -39,8 +40,9 @@ const NONE: [bool; 5] = [false; 5];
 const UNBUFFERED: [bool; 5] = [true, true, true, true, false];
 /// `weir flush` cannot empty the buffers.
 const NO_FLUSH: [bool; 5] = [true, true, true, false, true];
-/// Go before 1.16 has other tables of functions, by which weir unwinds the goroutines.
-const OLD_GO: [bool; 5] = [true, true, false, false, true];
+/// Go before 1.16 has other tables of functions, by which weir unwinds the goroutines. Without them it is unknown whether a killed
+/// goroutine had written its bytes, so nothing is claimed.
+const OLD_GO: [bool; 5] = [true, true, false, false, false];
 
 const fn interpreter(
     name: &'static str,
@@ -154,6 +156,30 @@ fn version(root: &Path, runtime: &Runtime) -> String {
     versions.next().unwrap_or("unknown").into()
 }
 
+/// Gives the copy of weir in a root directory the libraries of this machine and their loader: it may need a newer C library
+/// than the release has. A search path in the file itself counts for weir only, not for the programs that it starts.
+fn give_libraries(weir: &Path, root: &Path) {
+    let folder = below(root, "/weir-libraries");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("mkdir");
+    let output = Command::new("ldd").arg(weir).output().expect("ldd");
+    let text = common::text(&output.stdout);
+    let paths = text.split_whitespace().filter(|word| word.starts_with('/'));
+    let mut loader = None;
+    for path in paths.map(Path::new) {
+        let name = path.file_name().expect("a file name");
+        fs::copy(path, folder.join(name)).expect("a copy of a library");
+        loader = loader.or(name.to_str().filter(|name| name.starts_with("ld-")));
+    }
+    // A static weir needs none.
+    let Some(loader) = loader else { return };
+    let status = Command::new("patchelf")
+        .args(["--set-interpreter", &format!("/weir-libraries/{loader}"), "--set-rpath", "/weir-libraries"])
+        .arg(below(root, "/weir"))
+        .status();
+    assert!(status.expect("patchelf starts").success());
+}
+
 /// Does what the configuration of the packages would do, as far as a runtime needs it: musl-gcc and rustc call cc, R uses BLAS
 /// and has a file of settings, and GHC has a cache of its packages.
 fn configure(root: &Path) {
@@ -198,6 +224,7 @@ fn rows(release: &'static Release, root: &Path, weir: &Path) -> Vec<Row> {
     let weir_inside = below(root, "/weir");
     let _ = fs::remove_file(&weir_inside);
     common::programs::copy_program(weir, &weir_inside);
+    give_libraries(weir, root);
     configure(root);
     let mut rows = Vec::new();
     for (index, runtime) in RUNTIMES.iter().enumerate() {
@@ -231,27 +258,33 @@ fn print(line: &str) {
     std::io::stdout().write_all(line.as_bytes()).expect("standard output");
 }
 
-/// Writes the table into the target directory, beside the folder of the root directories.
-fn write(target: &Path, rows: &[Row], skipped: &[(String, String)]) {
+/// Writes the table into the target directory, beside the folder of the root directories. If only one release was tried, the rows
+/// of the others stay.
+fn write(target: &Path, rows: &[Row], skipped: &[(String, String)], only: Option<&str>) {
+    let path = target.join("runtimes.json");
+    let former = only.and_then(|_| fs::read(&path).ok());
+    let former: Value = former.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let of_others =
+        former["rows"].as_array().into_iter().flatten().filter(|row| row["release"].as_str() != only);
     let row = |row: &Row| {
         let abilities = ABILITIES.iter().zip(row.abilities).map(|(name, has)| (name.to_string(), json!(has)));
         let names = [("release", row.release), ("runtime", row.runtime), ("version", &row.version)];
         let names = names.map(|(name, value)| (name.to_string(), json!(value)));
-        serde_json::Value::Object(names.into_iter().chain(abilities).collect())
+        Value::Object(names.into_iter().chain(abilities).collect())
     };
     let skipped: Vec<_> = skipped.iter().map(|(what, why)| json!({ "what": what, "why": why })).collect();
-    let document = json!({
-        "schema": "weir-runtimes/1", "rows": rows.iter().map(row).collect::<Vec<_>>(), "skipped": skipped,
-    });
+    let mut all: Vec<Value> = of_others.cloned().chain(rows.iter().map(row)).collect();
+    all.sort_by_key(|row| RELEASES.iter().position(|release| row["release"] == release.suite));
+    let document = json!({ "schema": "weir-runtimes/1", "rows": all, "skipped": skipped });
     let text = serde_json::to_string_pretty(&document).expect("JSON");
-    fs::write(target.join("runtimes.json"), text).expect("target/runtimes.json");
+    fs::write(path, text).expect("target/runtimes.json");
 }
 
 #[test]
 fn abilities_by_version() {
     let test = "abilities_by_version";
-    if !common::has_private_mounts() || !common::has("mmdebstrap") {
-        return common::skip(test, "it needs root, private mounts and mmdebstrap");
+    if !common::has_private_mounts() || !["mmdebstrap", "patchelf"].iter().all(|tool| common::has(tool)) {
+        return common::skip(test, "it needs root, private mounts, mmdebstrap and patchelf");
     }
     let weir = std::env::var_os("WEIR").map_or_else(|| PathBuf::from(common::WEIR), PathBuf::from);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a directory");
@@ -273,9 +306,7 @@ fn abilities_by_version() {
         }
     }
     skipped.iter().for_each(|(what, why)| print(&format!("skipped: {what}: {why}")));
-    if only.is_none() {
-        write(target, &all, &skipped);
-    }
+    write(target, &all, &skipped, only.as_deref());
     if all.is_empty() {
         return common::skip(test, "no release of Debian could be had");
     }

@@ -329,11 +329,12 @@ fn go_parts(sections: &ElfSections) -> Option<GoSections> {
     Some(GoSections { functions: named(".gopclntab")?.0, links: named(".itablink")?, data, is_profiled })
 }
 
-/// Recognises both mangling schemes of Rust: _RNvNtNtCs…_3std2io5stdio6STDOUT and _ZN3std2io5stdio6STDOUT17h…E.
+/// Recognises both mangling schemes of Rust: _RNvNtNtCs…_3std2io5stdio6STDOUT and _ZN3std2io5stdio6STDOUT17h…E. In old
+/// versions the variable is the function stdout()'s own, and named INSTANCE.
 pub(crate) fn is_rust_stdout(name: &[u8]) -> bool {
-    let old = b"_ZN3std2io5stdio6STDOUT17h";
+    let old: [&[u8]; 2] = [b"_ZN3std2io5stdio6STDOUT17h", b"_ZN3std2io5stdio6stdout8INSTANCE17h"];
     let (start, end) = (b"_RNvNtNtCs", b"_3std2io5stdio6STDOUT\0");
-    name.starts_with(old)
+    old.iter().any(|old| name.starts_with(old))
         || name.starts_with(start) && name[..name.len().min(64)].windows(end.len()).any(|part| part == end)
 }
 

@@ -42,8 +42,9 @@ const DATA_MOST: u64 = 16 << 20;
 
 /// Offset of the name in `abi.Type`.
 const TYPE_NAME: u64 = 40;
-/// Size of `abi.Name`: flags, the length (one byte for a short name), the text.
-const NAME_BYTES: usize = 2 + 24;
+/// Size of `abi.Name`: flags, the length, the text. Since Go 1.17 the length of a short name has one byte, before that two, of
+/// which the first one is 0.
+const NAME_BYTES: usize = 3 + 24;
 
 impl GoItabs {
     /// Finds the itabs of a process whose executable has this load bias; None if the program has none of the known
@@ -119,7 +120,9 @@ impl TypeNames<'_> {
             return false;
         };
         let text = self.memory.bytes(at, NAME_BYTES);
-        text.get(1).is_some_and(|length| usize::from(*length) == name.len())
-            && text.get(2..).is_some_and(|text| text.starts_with(name.as_bytes()))
+        let text = text.get(if text.get(1) == Some(&0) { 2 } else { 1 }..);
+        text.and_then(|text| text.split_first()).is_some_and(|(length, text)| {
+            usize::from(*length) == name.len() && text.starts_with(name.as_bytes())
+        })
     }
 }

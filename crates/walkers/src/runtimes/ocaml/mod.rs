@@ -124,11 +124,12 @@ enum BufferPlace {
     Pointer(usize),
 }
 
-/// OCaml 4.08 to 4.14; 5.0 to 5.2, whose mutex is a pthread_mutex_t; 5.3.
-const LAYOUTS: [ChannelLayout; 3] = [
+/// OCaml 4.12 to 4.14; 5.0 to 5.2, whose mutex is a pthread_mutex_t; 5.3; 4.08 to 4.11, with two more fields before the flags.
+const LAYOUTS: [ChannelLayout; 4] = [
     ChannelLayout { next: 48, flags: 68, buffer: BufferPlace::Inside(72), has_own_mutex: false },
     ChannelLayout { next: 80, flags: 104, buffer: BufferPlace::Inside(108), has_own_mutex: true },
     ChannelLayout { next: 80, flags: 104, buffer: BufferPlace::Pointer(112), has_own_mutex: true },
+    ChannelLayout { next: 48, flags: 76, buffer: BufferPlace::Inside(80), has_own_mutex: false },
 ];
 
 impl ChannelLayout {

@@ -108,7 +108,7 @@ fn read(dwarf: &gimli::Dwarf<DwarfSlice>) -> RustLayouts {
 }
 
 /// The types that consist of a vector of bytes.
-const VECTORS: [&str; 2] = ["Vec<u8, alloc::alloc::Global>", "String"];
+const VECTORS: [&str; 3] = ["Vec<u8, alloc::alloc::Global>", "Vec<u8>", "String"];
 
 struct DebugUnit<'a> {
     dwarf: &'a gimli::Dwarf<DwarfSlice<'a>>,
@@ -172,6 +172,10 @@ impl<'a> DebugUnit<'a> {
         entry.and_then(|entry| self.text(entry.attr_value(constants::DW_AT_name)?)).unwrap_or("")
     }
 
+    fn byte_size(&self, at: UnitOffset) -> Option<u64> {
+        self.unit.entry(at).ok()?.attr_value(constants::DW_AT_byte_size)?.udata_value()
+    }
+
     fn text(&self, value: AttributeValue<DwarfSlice<'a>>) -> Option<&'a str> {
         std::str::from_utf8(self.dwarf.attr_string(self.unit, value).ok()?.slice()).ok()
     }
@@ -180,9 +184,13 @@ impl<'a> DebugUnit<'a> {
         let members = self.members(at);
         let (_, vector_at, vector) = *members.iter().find(|one| one.0 == "buf")?;
         let within = |name| Some(vector_at + self.find(vector, name, DEPTH_MOST)?);
+        let target = inner_of(inner)?;
+        let (_, inner_at, inner_type) = *members.iter().find(|one| one.0 == "inner")?;
+        // Old versions have an Option there. Where no number was left over for None, a word before the descriptor tells.
+        let is_tagged = target == BufferTarget::Descriptor && self.byte_size(inner_type) == Some(8);
         sound(RustLayout {
-            inner: inner_of(inner)?,
-            inner_at: members.iter().find(|one| one.0 == "inner")?.1,
+            inner: target,
+            inner_at: if is_tagged { inner_at + 4 } else { inner_at },
             capacity: within("cap")?,
             data: within("ptr")?,
             length: within("len")?,

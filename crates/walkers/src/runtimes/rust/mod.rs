@@ -151,6 +151,8 @@ pub(crate) const WITHOUT_TYPES: &str = "the BufWriters of a Rust program without
 
 /// Size of `OnceLock<ReentrantLock<RefCell<LineWriter<StdoutRaw>>>>`.
 const STDOUT_BYTES: usize = 64;
+/// As before, in versions whose lock contains a pthread_mutex_t.
+const OLD_STDOUT_BYTES: usize = 88;
 /// Default capacity of a LineWriter.
 const CAPACITY: u64 = 1024;
 
@@ -167,11 +169,8 @@ impl Walker for RustStdout {
     }
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
-        let copy = structure::<STDOUT_BYTES>(memory, self.stdout);
-        let found = copy.and_then(|copy| {
-            read_stable(memory, self.stdout, copy, |copy| self.read_stdout(memory, copy, kept))
-        });
-        found.into_iter().collect()
+        let found = self.read_object::<STDOUT_BYTES>(memory, kept);
+        found.or_else(|| self.read_object::<OLD_STDOUT_BYTES>(memory, kept)).into_iter().collect()
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
@@ -184,13 +183,13 @@ impl Walker for RustStdout {
 }
 
 impl RustStdout {
+    fn read_object<const BYTES: usize>(&self, memory: &dyn Memory, kept: u64) -> Option<StreamBuffer> {
+        let copy = structure::<BYTES>(memory, self.stdout)?;
+        read_stable(memory, self.stdout, copy, |copy| self.read_stdout(memory, copy, kept))
+    }
+
     /// Returns the stream; None before its first use, and if no part or several parts look like the vector.
-    fn read_stdout(
-        &self,
-        memory: &dyn Memory,
-        stdout: &[u8; STDOUT_BYTES],
-        kept: u64,
-    ) -> Option<StreamBuffer> {
+    fn read_stdout(&self, memory: &dyn Memory, stdout: &[u8], kept: u64) -> Option<StreamBuffer> {
         let vector = |at: &usize| {
             let [first, second, length] = [0, 8, 16].map(|field| word(stdout, at + field));
             let (capacity, data) = if first == CAPACITY { (first, second) } else { (second, first) };
@@ -200,7 +199,7 @@ impl RustStdout {
                 at + 16,
             ))
         };
-        let mut found = (0..STDOUT_BYTES - 16).step_by(8).filter_map(|at| vector(&at));
+        let mut found = (0..stdout.len() - 16).step_by(8).filter_map(|at| vector(&at));
         let (Some((data, length, field)), None) = (found.next(), found.next()) else { return None };
         read_content(memory, data, CAPACITY, CAPACITY)?;
         let mut stream = StreamBuffer::of(Buffer {
