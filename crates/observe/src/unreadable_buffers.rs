@@ -22,6 +22,9 @@ const FILES_MOST: usize = 32;
 /// The buffers of processes that ended before their memory was read, or that have another tracer.
 const UNSTOPPED: &str = "the buffers of processes that weir could not stop before their end";
 
+/// All buffers, where nothing tells which programs run.
+const WITHOUT_PROC: &str = "buffers of programs, without /proc,";
+
 /// The processes to check, and the unreadable buffers found so far.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadableSearch {
@@ -109,7 +112,10 @@ impl UnreadableSearch {
     }
 
     /// Returns all unreadable buffers.
-    pub fn finish(self) -> Vec<UnreadableBuffers> {
+    pub fn finish(mut self) -> Vec<UnreadableBuffers> {
+        if !proc::is_mounted() {
+            self.found.entry(WITHOUT_PROC.into()).or_default();
+        }
         self.finish_by(unreadable_of_file, needs_stops)
     }
 

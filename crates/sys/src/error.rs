@@ -58,6 +58,7 @@ fn advice(error: &io::Error) -> &'static str {
         Some(libc::EPERM | libc::EACCES) => {
             " – it belongs to another user, or kernel.yama.ptrace_scope forbids it: run weir as root"
         }
+        Some(libc::ESRCH) if !crate::proc::is_mounted() => " – /proc is not mounted here, and weir reads it",
         Some(libc::ESRCH) => " – it has ended",
         _ => "",
     }

@@ -29,6 +29,11 @@ pub struct ResourceUsage {
 /// arguments to a mapping of any size (PR_SET_MM_MAP).
 const ARGUMENT_BYTES_MOST: u64 = 2 << 20;
 
+/// Returns whether proc(5) is mounted at /proc.
+pub fn is_mounted() -> bool {
+    fs::symlink_metadata("/proc/self").is_ok()
+}
+
 fn process(pid: u32) -> Option<Process> {
     Process::new(pid as i32).ok()
 }

@@ -90,10 +90,11 @@ fn sample(
     let TraceHooks { sink, snapshots, tick } = hooks;
     let (root_pid, began) = (root.pid(), now_ns());
     let is_command = matches!(root, TraceRoot::Command(_));
+    // Before the command is released: an error ends weir, and the command would go on alone.
+    check_access(root_pid)?;
     if let TraceRoot::Command(gated) = root {
         gated.release()?;
     }
-    check_access(root_pid)?;
     let mut sampler = Sampler {
         sink,
         snapshots,

@@ -5,6 +5,7 @@
 
 pub(crate) mod handler;
 mod layout;
+mod shared_memory;
 pub(crate) mod ticker;
 
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
+use rustix::fs::SeekFrom;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 use weir_sys::proc;
 
@@ -66,10 +67,7 @@ pub struct Arena {
 impl Arena {
     /// Creates an arena. Bytes stay in it for at most `delay` if [`Arena::tick`] is called often enough.
     pub fn create(delay: Duration) -> io::Result<Arena> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = rustix::fs::memfd_create("weir-arena", flags)?;
-        rustix::fs::ftruncate(&file, layout::BYTES as u64)?;
-        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let file = shared_memory::create(layout::BYTES as u64)?;
         let map = ArenaMapping::new(&file)?;
         map.header().initialize(std::process::id());
         let stat = rustix::fs::fstat(&file)?;

@@ -32,11 +32,18 @@ pub enum LaunchError {
     #[error(transparent)]
     Install(#[from] install::InstallError),
     /// No memory for the arena of gathered calls.
-    #[error("memfd_create: {0}; leave out --coalesce")]
+    #[error("memory for the calls that --coalesce gathers: {0}; {advice}", advice = arena_advice(.0))]
     Arena(std::io::Error),
     #[error("a terminal for the command: {0}; leave out --pty")]
     #[allow(missing_docs)]
     Terminal(std::io::Error),
+}
+
+fn arena_advice(error: &std::io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EFBIG) => "raise the limit of the file size (ulimit -f), which counts for it too",
+        _ => "leave out --coalesce",
+    }
 }
 
 /// The output that the caller writes after the command has ended.

@@ -1,0 +1,309 @@
+//! A program under weir is as alone, whatever its processes do and wherever it runs: with few descriptors, little memory, no
+//! /proc, a read-only file system, in namespaces, without new privileges, beside other tracers.
+//!
+//! WEIR_SURROUNDINGS=PART runs the cells whose name contains PART; the long form, `make test-all`, has 10,000 short children
+//! and 2,000 processes at once.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{WEIR, campaign, concurrent, disk_dir, has, has_private_mounts, is_root, skip, text};
+
+/// Ends a run that hangs. A busy machine needs far less.
+const LIMIT: Duration = Duration::from_secs(120);
+/// The program's own exit status.
+const STATUS: i32 = 7;
+
+/// The verbs that start a program, with all their ways.
+const VERBS: [(&str, &[&str]); 9] = [
+    ("trace", &["trace", "--quiet", "--"]),
+    ("ebpf", &["trace", "--quiet", "--engine", "ebpf", "--"]),
+    ("ptrace", &["trace", "--quiet", "--engine", "ptrace", "--"]),
+    ("exact", &["trace", "--quiet", "--engine", "ptrace", "--exact", "--"]),
+    ("sample", &["trace", "--quiet", "--engine", "sample", "--"]),
+    ("modes", &["run", "--quiet", "-oL", "--"]),
+    ("max-delay", &["run", "--quiet", "--max-delay", "5ms", "--"]),
+    ("rescue", &["run", "--quiet", "--rescue", "--fix-fork", "--"]),
+    ("coalesce", &["run", "--quiet", "--coalesce", "--"]),
+];
+
+/// A verb that may refuse to run the program, and a part of what it must say then.
+type Refusal = (&'static str, &'static str);
+
+/// A place to run in: the words of a shell that runs "$@" there.
+struct Surroundings {
+    name: &'static str,
+    script: &'static str,
+    /// The tool that it needs.
+    tool: &'static str,
+    may_refuse: &'static [Refusal],
+}
+
+const fn place(name: &'static str, tool: &'static str, script: &'static str) -> Surroundings {
+    Surroundings { name, script, tool, may_refuse: &[] }
+}
+
+/// The engine that was asked for needs root's capabilities.
+const NO_EBPF: &[Refusal] = &[("ebpf", "it needs root, or CAP_BPF and CAP_PERFMON")];
+
+const PLACES: [Surroundings; 15] = [
+    Surroundings {
+        may_refuse: &[("ebpf", "Too many open files")],
+        ..place("20-descriptors", "prlimit", r#"exec prlimit --nofile=20:20 "$@""#)
+    },
+    place("memory", "prlimit", r#"exec prlimit --as=1073741824 "$@""#),
+    place("file-size", "prlimit", r#"exec prlimit --fsize=4096: "$@""#),
+    Surroundings {
+        may_refuse: &[("coalesce", "raise the limit of the file size (ulimit -f)")],
+        ..place("hard-file-size", "prlimit", r#"exec prlimit --fsize=4096:4096 "$@""#)
+    },
+    place("no-core-no-locks", "prlimit", r#"exec prlimit --core=0 --memlock=0 "$@""#),
+    place("no-new-privileges", "setpriv", r#"exec setpriv --no-new-privs "$@""#),
+    Surroundings {
+        may_refuse: NO_EBPF,
+        ..place("user-nobody", "setpriv", r#"exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@""#)
+    },
+    Surroundings {
+        may_refuse: NO_EBPF,
+        ..place("no-capabilities", "setpriv", r#"exec setpriv --bounding-set -all --inh-caps -all "$@""#)
+    },
+    Surroundings { may_refuse: NO_EBPF, ..place("user-namespace", "unshare", r#"exec unshare -Ur "$@""#) },
+    Surroundings {
+        may_refuse: OTHER_PIDS,
+        ..place("pid-namespace", "unshare", r#"exec unshare -pf --mount-proc "$@""#)
+    },
+    place("mount-and-net-namespace", "unshare", r#"exec unshare -mniu "$@""#),
+    Surroundings {
+        may_refuse: &[("sample", "/proc is not mounted here")],
+        ..place(
+            "no-proc",
+            "unshare",
+            r#"exec unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$@""#,
+        )
+    },
+    place(
+        "read-only",
+        "unshare",
+        r#"exec unshare -m sh -c 'mount -o remount,bind,ro / && exec "$@"' sh "$@""#,
+    ),
+    place("closed-input-and-errors", "sh", r#"exec "$@" <&- 2>&-"#),
+    Surroundings {
+        may_refuse: &[("ptrace", TRACED), ("exact", TRACED), ("max-delay", TRACED), ("rescue", TRACED)],
+        ..place("under-strace", "strace", r#"exec strace -f -qq -e trace=none -o /dev/null "$@""#)
+    },
+];
+
+/// The kernel's PIDs are not those of the namespace.
+const OTHER_PIDS: &[Refusal] = &[("ebpf", "a PID namespace of its own")];
+/// A process has one tracer.
+const TRACED: &str = "(strace)";
+
+/// Modes of processes.c, and the counts of the short and of the long form.
+const MODES: [(&str, [&str; 2]); 7] = [
+    ("short", ["300", "10000"]),
+    ("concurrent", ["60", "2000"]),
+    ("thread-exec", ["8", "100"]),
+    ("vfork", ["30", "1000"]),
+    ("clones", ["1", "1"]),
+    ("lines", ["2000", "100000"]),
+    ("reused", ["8", "100"]),
+];
+
+fn build(dir: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/surroundings/processes.c");
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
+    let built = compiler.arg(dir.join("processes")).arg(source).status();
+    assert!(built.is_ok_and(|status| status.success()), "gcc builds processes.c");
+    common::programs::copy_program(WEIR, &dir.join("weir"));
+    open_to_all(dir);
+}
+
+fn open_to_all(dir: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o777)).expect("chmod");
+}
+
+/// A directory that every user can reach, on a file system that is writable where / is read-only.
+fn shared_dir() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("weir-test-").tempdir_in("/var/tmp").expect("/var/tmp")
+}
+
+/// Runs a command to its end. Kills it, and returns None, if it hangs.
+fn output(mut command: Command, dir: &Path, name: &str) -> Option<Output> {
+    let (out, errors) = (dir.join(format!("{name}.out")), dir.join(format!("{name}.errors")));
+    let file = |path: &Path| std::fs::File::create(path).expect("a file");
+    command.stdin(Stdio::null()).stdout(file(&out)).stderr(file(&errors)).current_dir(dir);
+    command.env("HOME", dir).env("TMPDIR", dir).env_remove("XDG_STATE_HOME");
+    let mut child = common::KillOnDrop(common::with_signals(&mut command).spawn().expect("it starts"));
+    let begin = Instant::now();
+    let status = loop {
+        match child.0.try_wait().expect("its status") {
+            Some(status) => break status,
+            None if begin.elapsed() > LIMIT => return None,
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let read = |path: &Path| std::fs::read(path).expect("its output");
+    Some(Output { status, stdout: read(&out), stderr: read(&errors) })
+}
+
+/// Returns what is wrong with a run of weir, compared with the same program alone.
+fn difference(cell: &str, wanted: &Output, got: Option<Output>, refusal: Option<&str>) -> Option<String> {
+    let Some(got) = got else { return Some(format!("{cell}: did not end in {} s", LIMIT.as_secs())) };
+    let errors = text(&got.stderr);
+    if let Some(why) = refusal.filter(|_| got.status.code() == Some(125)) {
+        let refused = got.stdout.is_empty() && errors.contains(why);
+        return (!refused).then(|| format!("{cell}: refused, but not with '{why}': {errors}"));
+    }
+    if got.status != wanted.status || got.stdout != wanted.stdout {
+        return Some(format!(
+            "{cell}: {}, {} bytes; alone {}, {} bytes; {errors}",
+            got.status,
+            got.stdout.len(),
+            wanted.status,
+            wanted.stdout.len()
+        ));
+    }
+    None
+}
+
+fn is_wished(cell: &str) -> bool {
+    std::env::var("WEIR_SURROUNDINGS").map_or(true, |part| cell.contains(&part))
+}
+
+/// Returns the verbs that this user can use.
+fn verbs() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    VERBS.into_iter().filter(|(name, _)| *name != "ebpf" || is_root())
+}
+
+fn check(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn unusual_processes_end_as_alone() {
+    let dir = disk_dir();
+    build(dir.path());
+    let long = usize::from(std::env::var("WEIR_CAMPAIGN").is_ok_and(|extent| extent == "full"));
+    let in_namespace = ["unshare", "-pf", "--mount-proc"];
+    let mut cells = Vec::new();
+    for (mode, counts) in MODES {
+        if mode == "reused" && !has_private_mounts() {
+            skip("unusual_processes_end_as_alone: reused", "unshare -p needs root");
+            continue;
+        }
+        // Two engines suffice to see what a mode does; the long form has all.
+        let few = campaign::is_quick() && mode == "lines";
+        let chosen = verbs().filter(|(name, _)| !few || ["ebpf", "rescue"].contains(name));
+        cells.extend(chosen.map(|verb| (mode, counts[long], verb)));
+    }
+    let wrong = concurrent::for_each(2, &cells, |(mode, count, (verb, words))| {
+        let cell = format!("{verb} {mode}");
+        if !is_wished(&cell) {
+            return None;
+        }
+        let command = |words: &[&str]| {
+            let own = |word: &&str| if *word == "weir" { WEIR.to_string() } else { word.to_string() };
+            let all: Vec<String> = words.iter().map(own).collect();
+            let mut command = Command::new(&all[0]);
+            command.args(&all[1..]);
+            command
+        };
+        let program = dir.path().join("processes").display().to_string();
+        let program = [program.as_str(), mode, count];
+        // Only in a namespace of its own a process may say which PID was the last one without disturbing others.
+        let prefix: &[&str] = if *mode == "reused" { &in_namespace } else { &[] };
+        let alone = command(&[prefix, &program].concat());
+        let wanted = output(alone, dir.path(), &format!("{cell} alone")).expect("the program alone ends");
+        assert!(!wanted.stdout.is_empty(), "{cell}: alone {}: {}", wanted.status, text(&wanted.stderr));
+        let got = output(command(&[prefix, &["weir"], words, &program].concat()), dir.path(), &cell);
+        let refusal = (*mode == "reused" && *verb == "ebpf").then_some("a PID namespace of its own");
+        difference(&cell, &wanted, got, refusal)
+    });
+    check(&wrong.into_iter().flatten().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_program_runs_in_every_place_as_alone() {
+    let dir = shared_dir();
+    build(dir.path());
+    let mut cells = Vec::new();
+    for one in &PLACES {
+        let needs_root = ["setpriv", "unshare"].contains(&one.tool);
+        if !has(one.tool) || needs_root && !has_private_mounts() {
+            skip(
+                &format!("a_program_runs_in_every_place_as_alone: {}", one.name),
+                &format!("needs {}{}", one.tool, if needs_root { " and root" } else { "" }),
+            );
+            continue;
+        }
+        cells.extend(verbs().map(|verb| (one, verb)));
+    }
+    let wrong = concurrent::for_each(2, &cells, |(one, (verb, words))| {
+        let cell = format!("{verb} {}", one.name);
+        if !is_wished(&cell) {
+            return None;
+        }
+        let place = |words: &[&str]| {
+            let mut command = Command::new("sh");
+            command.args(["-c", one.script, "sh"]).args(words);
+            command
+        };
+        let program = dir.path().join("processes").display().to_string();
+        let program = [program.as_str(), "lines", "100"];
+        let weir = dir.path().join("weir").display().to_string();
+        let wanted = output(place(&program), dir.path(), &format!("{cell} alone")).expect("the program ends");
+        assert_eq!(wanted.status.code(), Some(STATUS), "{cell}: alone: {}", text(&wanted.stderr));
+        let got = output(place(&[&[weir.as_str()], *words, &program].concat()), dir.path(), &cell);
+        let refusal = one.may_refuse.iter().find(|(name, _)| name == verb).map(|(_, why)| *why);
+        difference(&cell, &wanted, got, refusal)
+    });
+    check(&wrong.into_iter().flatten().collect::<Vec<_>>());
+}
+
+/// What a report cannot know must not be called good.
+#[test]
+fn a_report_without_proc_says_so() {
+    if !has_private_mounts() {
+        return skip("a_report_without_proc_says_so", "a mount namespace needs root");
+    }
+    let dir = shared_dir();
+    build(dir.path());
+    let place = PLACES.iter().find(|one| one.name == "no-proc").expect("the place");
+    let mut command = Command::new("sh");
+    command.args(["-c", place.script, "sh"]).arg(dir.path().join("weir")).args(["trace", "--"]);
+    command.arg(dir.path().join("processes")).args(["lines", "10"]);
+    let got = output(command, dir.path(), "report").expect("it ends");
+    let report = text(&got.stdout) + &text(&got.stderr);
+    assert!(report.contains("Nothing wrong in what could be seen"), "{report}");
+    assert!(report.contains("without /proc"), "{report}");
+}
+
+/// The kernel shows the counters of such a program to root only.
+#[test]
+fn a_set_user_id_program_ends_as_alone() {
+    if !is_root() {
+        return skip("a_set_user_id_program_ends_as_alone", "only root makes such a program");
+    }
+    let dir = shared_dir();
+    build(dir.path());
+    let program = dir.path().join("processes");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).expect("chmod");
+    let place = PLACES.iter().find(|one| one.name == "user-nobody").expect("the place");
+    let run = |words: &[&str], name: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", place.script, "sh"]).args(words).arg(&program).args(["lines", "50"]);
+        output(command, dir.path(), name)
+    };
+    let wanted = run(&[], "alone").expect("the program ends");
+    let weir = dir.path().join("weir").display().to_string();
+    let wrong = verbs().filter(|(verb, _)| *verb != "ebpf").filter_map(|(verb, words)| {
+        let refusal = ["rescue", "coalesce"].contains(&verb).then_some("another user's rights");
+        difference(verb, &wanted, run(&[&[weir.as_str()], words].concat(), verb), refusal)
+    });
+    check(&wrong.collect::<Vec<_>>());
+}
