@@ -49,7 +49,7 @@ const fn place(name: &'static str, tool: &'static str, script: &'static str) -> 
 /// The engine that was asked for needs root's capabilities.
 const NO_EBPF: &[Refusal] = &[("ebpf", "it needs root, or CAP_BPF and CAP_PERFMON")];
 
-const PLACES: [Surroundings; 15] = [
+const PLACES: [Surroundings; 16] = [
     Surroundings {
         may_refuse: &[("ebpf", "Too many open files")],
         ..place("20-descriptors", "prlimit", r#"exec prlimit --nofile=20:20 "$@""#)
@@ -74,6 +74,10 @@ const PLACES: [Surroundings; 15] = [
     Surroundings {
         may_refuse: OTHER_PIDS,
         ..place("pid-namespace", "unshare", r#"exec unshare -pf --mount-proc "$@""#)
+    },
+    Surroundings {
+        may_refuse: OTHER_PIDS,
+        ..place("bubblewrap", "bwrap", r#"exec bwrap --dev-bind / / --unshare-pid --proc /proc "$@""#)
     },
     place("mount-and-net-namespace", "unshare", r#"exec unshare -mniu "$@""#),
     Surroundings {
@@ -233,7 +237,7 @@ fn a_program_runs_in_every_place_as_alone() {
     build(dir.path());
     let mut cells = Vec::new();
     for one in &PLACES {
-        let needs_root = ["setpriv", "unshare"].contains(&one.tool);
+        let needs_root = ["setpriv", "unshare", "bwrap"].contains(&one.tool);
         if !has(one.tool) || needs_root && !has_private_mounts() {
             skip(
                 &format!("a_program_runs_in_every_place_as_alone: {}", one.name),
@@ -265,7 +269,7 @@ fn a_program_runs_in_every_place_as_alone() {
     check(&wrong.into_iter().flatten().collect::<Vec<_>>());
 }
 
-/// What a report cannot know must not be called good.
+/// A report calls nothing good that it cannot know.
 #[test]
 fn a_report_without_proc_says_so() {
     if !has_private_mounts() {

@@ -126,7 +126,7 @@ static void sharing_clones(void) {
     printf("value %d, descriptor %s\n", value, write(fd, "x", 1) < 0 && errno == EBADF ? "closed" : "open");
 }
 
-/* A child gets the PID of one that has ended: the kernel is told which PID was the last one. */
+/* A child gets the PID of one that has ended: the program sets the number of the last PID. */
 static void reused_pid(int count) {
     pid_t first = 0;
     int reused = 0;
