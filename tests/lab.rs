@@ -66,7 +66,7 @@ fn chosen_experiments() -> Vec<NamedExperiment> {
 }
 
 fn properties((_, experiment): &NamedExperiment) -> Vec<String> {
-    const OF_ALL: [&str; 6] = ["about", "why", "fix", "expect", "outcome", "later"];
+    const OF_ALL: [&str; 5] = ["about", "why", "fix", "expect", "outcome"];
     let of_field = |(field, value): (&String, &toml::Value)| match (field.as_str(), value) {
         (field, _) if OF_ALL.contains(&field) => vec![],
         ("theme" | "finding", value) => vec![value.to_string()],

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
     for (int poll = 0; poll < 20; poll++) {
         if (ioctl(request.fd, GPIO_V2_LINE_GET_VALUES_IOCTL, &values) != 0)
             return 1;
-        printf("\rbutton: %s", values.bits ? "down" : "up  ");
+        printf("\rGPIO value: %d", (int)values.bits);
         usleep(50000);
     }
     putchar('\n');

@@ -1,4 +1,4 @@
 on_terminal "$PROGRAM" &
 sleep 0.9
-seen "redraws seen in a second" "$(counted "$(tr '\r' '\n' <terminal | grep -c button || true)" redraw)"
+seen "redraws seen in a second" "$(counted "$(tr '\r' '\n' <terminal | grep -c "GPIO value: [01]" || true)" redraw)"
 wait

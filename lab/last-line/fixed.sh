@@ -1,7 +1,3 @@
 #!/bin/sh
-# Logs every line of its input with a number.
-number=0
-while read -r line || [ -n "$line" ]; do
-    number=$((number + 1))
-    echo "$number $line"
-done
+# Logs every line of its input with a number, also a last one without an end.
+exec "${WEIR:-weir}" log --quiet -o - --sequence

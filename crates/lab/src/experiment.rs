@@ -40,8 +40,6 @@ pub struct Experiment {
     /// Whether the experiment needs root.
     #[serde(default)]
     pub root: bool,
-    /// The verb that will be the complete fix, and is not yet.
-    pub later: Option<String>,
     /// Whether the experiment measures times, and therefore must not run in parallel with others.
     #[serde(default)]
     pub alone: bool,

@@ -87,10 +87,7 @@ fn absent(experiment: &Experiment) -> Option<String> {
         return Some("needs root: sudo weir lab".into());
     }
     if let Some(device) = experiment.device.as_ref().filter(|device| !Path::new(device).exists()) {
-        let later = experiment.later.as_ref();
-        let later =
-            later.map_or(String::new(), |verb| format!("; {verb}, which will read it, cannot do so yet"));
-        return Some(format!("this machine has no {device}{later}"));
+        return Some(format!("this machine has no {device}"));
     }
     let missing: Vec<_> =
         experiment.needs.iter().filter(|command| find(command).is_none()).cloned().collect();
