@@ -1,14 +1,12 @@
 //! Metrics of a running collector in the text format of Prometheus: a file, and a small HTTP server.
 
+mod replacement;
 mod server;
 
 pub(crate) use server::{MetricsServer, path};
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -61,27 +59,15 @@ impl MetricsFile {
     /// Replaces the file, so that a reader sees the old or the new text, never a part. Returns a message at the first error.
     pub(crate) fn write(&mut self, now: Instant, document: &LogDocument) -> Option<String> {
         self.next = now + INTERVAL;
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.new", std::process::id()));
-        let new = self.path.with_file_name(name);
-        let result = replace(&new, &self.path, &text(document));
+        let result = replacement::replace(&self.path, &text(document));
         let Err(error) = result else {
             self.failing = false;
             return None;
         };
-        let _ = std::fs::remove_file(&new);
         let error = weir_sys::errno_text(&error);
         let first = !std::mem::replace(&mut self.failing, true);
         first.then(|| format!("write {}: {error}: weir tries again every 15 s", self.path.display()))
     }
-}
-
-fn replace(new: &std::path::Path, path: &std::path::Path, text: &str) -> io::Result<()> {
-    let _ = std::fs::remove_file(new);
-    let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-    let mut file = File::options().write(true).create_new(true).mode(0o644).custom_flags(flags).open(new)?;
-    file.write_all(text.as_bytes())?;
-    std::fs::rename(new, path)
 }
 
 /// Returns the metrics: counters since the start, and the values of now.
