@@ -14,6 +14,8 @@ mod follow;
 mod forms;
 #[path = "log/gpio.rs"]
 mod gpio;
+#[path = "log/power_cuts.rs"]
+mod power_cuts;
 #[path = "log/rotation.rs"]
 mod rotation;
 #[path = "log/screens.rs"]
