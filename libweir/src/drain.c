@@ -155,8 +155,11 @@ static int write_out(weir_stream *s, uint64_t upto, const struct iovec *more, in
     if (upto <= weir__drained(s) && count == 0)
         return 0; /* a forked child that closes its copy must not release the lock of its parent */
     int cancel = weir__cancel_off();
+    weir__note_thread();
+    atomic_store_explicit(&weir__state(s)->writer, weir__this_thread(), memory_order_relaxed);
     int result = weir__config(s)->lock_file ? write_with_file_lock(s, upto, more, count, more_done, wait)
                                             : write_loop(s, upto, more, count, more_done, wait);
+    atomic_store_explicit(&weir__state(s)->writer, 0, memory_order_relaxed);
     weir__cancel_restore(cancel);
     return result;
 }

@@ -4,11 +4,11 @@
  * EXIT. weir__at_exit flushes every stream and makes it unbuffered: exit handlers that run later, and other
  * threads, may still write. exit_group(2) kills those threads at any instruction, also in the middle of a
  * write(2), which would tear a line. Therefore the last destructor takes the locks of all streams, and the
- * registry's, and keeps them: every other thread stops in its next call. The wait for each lock ends after
- * WEIR__LOCK_TIMEOUT_MS, because its owner may be blocked in a write without end.
+ * registry's, and keeps them: every other thread stops in its next call. The wait for a lock ends if its owner sleeps
+ * for WEIR__LOCK_TIMEOUT_MS, because it may be blocked in a write without end; see patience.c.
  *
  * A destructor of another library may run later and wait for a thread that needs a stream. So that such a
- * program also ends, waiting threads release the locks after HOLD_MS (lock.c).
+ * program also ends, waiting threads release the locks after HOLD_MS, if the exiting thread sleeps (lock.c).
  *
  * EXEC. The same, except that the locks are released if the exec fails.
  *
@@ -19,7 +19,7 @@
 
 #include <unistd.h>
 
-enum { SLICE_MS = 5, HOLD_MS = 1000, LEAST_MS = 20 };
+enum { HOLD_MS = 1000, HOLD_MOST_MS = 30000, LEAST_MS = 20 };
 
 /* Returns false in a child of vfork(2): the stream is its parent's. */
 bool weir__belongs_to(const weir_stream *s, int pid)
@@ -36,16 +36,15 @@ static bool has_pending(const weir_stream *s)
 /* A stream with nothing pending may still be in use: its owner may have drained the buffer in order to append
  * the rest of its bytes. Only an owner that is blocked in a read has left the stream in a state between two
  * calls. */
-bool weir__lock_unless_reading(weir_stream *s, int64_t end_ms, bool despite_pending)
+bool weir__lock_unless_reading(weir_stream *s, struct weir__patience *p, bool despite_pending)
 {
     struct weir__state *state = weir__state(s);
     if (weir__trylock(&state->lock))
         return true;
     while (!atomic_load(&state->in_read) || (!despite_pending && has_pending(s))) {
-        int64_t left = end_ms - weir__now_ms();
-        if (weir__timedlock(&state->lock, s, left < 0 ? 0 : left < SLICE_MS ? (unsigned)left : SLICE_MS))
+        if (weir__timedlock(&state->lock, s, WEIR__SLICE_MS))
             return true;
-        if (left <= 0)
+        if (!weir__is_patient(p, atomic_load(&state->lock.owner)))
             return false;
     }
     return false;
@@ -54,18 +53,18 @@ bool weir__lock_unless_reading(weir_stream *s, int64_t end_ms, bool despite_pend
 /* Locks a stream that only its own thread uses. That thread's calls begun before the membarrier are counted in
  * in_call; later ones see `locking`. While in_read is set, the thread is blocked in a read, and waits for the lock
  * before it goes on (end_read in fill.c). */
-static bool enter_unshared(weir_stream *s, int64_t end_ms)
+static bool enter_unshared(weir_stream *s, struct weir__patience *p)
 {
     struct weir__state *state = weir__state(s);
     struct timespec moment = {0, 200000};
     weir__set_locking(s);
-    if (!weir__lock_unless_reading(s, end_ms, false))
+    if (!weir__lock_unless_reading(s, p, false))
         return false;
     for (;;) {
         weir__membarrier_all();
         if (!atomic_load(&state->in_call) || atomic_load(&state->in_read))
             return true;
-        if (weir__now_ms() >= end_ms)
+        if (!weir__is_patient(p, atomic_load(&state->writer)))
             break;
         nanosleep(&moment, NULL);
     }
@@ -73,14 +72,14 @@ static bool enter_unshared(weir_stream *s, int64_t end_ms)
     return false;
 }
 
-bool weir__enter_for_flush(weir_stream *s, int64_t end_ms)
+bool weir__enter_for_flush(weir_stream *s, struct weir__patience *p)
 {
     int64_t least = weir__now_ms() + LEAST_MS;
-    end_ms = end_ms > least ? end_ms : least;
+    p->end_ms = p->end_ms > least ? p->end_ms : least;
     if (weir__config(s)->threads)
-        return weir__lock_unless_reading(s, end_ms, false);
+        return weir__lock_unless_reading(s, p, false);
     if (!weir__one_thread())
-        return enter_unshared(s, end_ms);
+        return enter_unshared(s, p);
     weir__enter(s);
     return true;
 }
@@ -159,9 +158,10 @@ void weir__at_exit(void)
     int pid = (int)getpid();
     if (weir__globals->pid == pid) /* not in a child of vfork(2) */
         atomic_store(&weir__globals->exiting, true);
-    int64_t end = weir__now_ms() + WEIR__LOCK_TIMEOUT_MS;
+    struct weir__patience patience;
+    weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s, end))
+        if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s, &patience))
             continue;
         flush_and_seek_back(s);
         weir__remove_temporary(s);
@@ -183,15 +183,19 @@ __attribute__((destructor(101))) static void hold_streams(void)
     if (!globals || globals->pid != pid || !atomic_load(&globals->exiting))
         return;
     weir_stream *s;
-    int64_t end = weir__now_ms() + WEIR__LOCK_TIMEOUT_MS;
+    struct weir__patience patience;
+    weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         bool ours = weir__config(s)->pid == pid && s->magic == WEIR_STREAM_MAGIC;
         bool locks = weir__locking(s) || !weir__one_thread();
-        if (ours && locks && weir__enter_for_flush(s, end))
+        if (ours && locks && weir__enter_for_flush(s, &patience))
             flush_and_seek_back(s);
     }
-    weir__timedlock(&globals->registry, NULL, WEIR__LOCK_TIMEOUT_MS);
+    weir__patience_begin(&patience);
+    weir__lock_patiently(&globals->registry, &patience);
+    weir__note_thread();
     globals->hold_end_ms = weir__now_ms() + HOLD_MS;
+    globals->hold_last_ms = weir__now_ms() + HOLD_MOST_MS;
     atomic_store(&globals->holder, weir__this_thread());
 }
 
@@ -205,9 +209,10 @@ static bool is_flushed_at_exec(const weir_stream *s)
 void weir__before_exec(void)
 {
     weir_stream *s;
-    int64_t end = weir__now_ms() + WEIR__LOCK_TIMEOUT_MS;
+    struct weir__patience patience;
+    weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!is_flushed_at_exec(s) || !weir__enter_for_flush(s, end))
+        if (!is_flushed_at_exec(s) || !weir__enter_for_flush(s, &patience))
             continue;
         flush_and_seek_back(s);
         if (weir__config(s)->spill)

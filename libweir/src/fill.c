@@ -87,6 +87,7 @@ static ssize_t read_sink(weir_stream *s, char *to, size_t bytes)
 static void begin_read(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
+    weir__note_thread();
     atomic_store_explicit(&state->reader, weir__this_thread(), memory_order_relaxed);
     if (may_block(weir__config(s)))
         atomic_store_explicit(&state->in_read, true, memory_order_release);

@@ -52,7 +52,9 @@ int weir_flush(weir_stream *s)
  * left alone, as at exit. */
 static int flush_unshared(weir_stream *s)
 {
-    if (!weir__enter_for_flush(s, weir__now_ms() + WEIR__LOCK_TIMEOUT_MS))
+    struct weir__patience patience;
+    weir__patience_begin(&patience);
+    if (!weir__enter_for_flush(s, &patience))
         return weir__pending(s) ? -EAGAIN : 0;
     int result = weir__flush_in_place(s);
     weir__leave_after_flush(s);

@@ -172,30 +172,48 @@ struct weir__globals {
     int pid;                             /* of the process; 0 in a child of clone(2) */
     _Atomic bool exiting;                /* the streams were flushed at exit */
     _Atomic uintptr_t holder;            /* the exiting thread, when it holds all locks; see ending.c */
-    int64_t hold_end_ms;                 /* of CLOCK_MONOTONIC: then other threads may release them */
+    int64_t hold_end_ms;                 /* of CLOCK_MONOTONIC: then other threads may release them, if it sleeps */
+    int64_t hold_last_ms;                /* then also if it runs */
 };
 extern struct weir__globals *weir__globals;
 /* Installs the hooks at the first call. */
 int weir__process_init(void);
 
+/* patience.c: the wait for calls of other threads, at exit, exec and fork */
+enum { WEIR__LOCK_TIMEOUT_MS = 1000, WEIR__SLICE_MS = 5 };
+struct weir__patience {
+    int64_t end_ms;       /* of weir__now_ms; moves while the other thread proceeds */
+    int64_t last_end_ms;  /* end_ms does not move beyond */
+    int64_t proceeded_ms; /* of the last look at which the thread had gone on */
+    uintptr_t thread;     /* its address */
+    unsigned long sleeps; /* its count */
+};
+/* Waits WEIR__LOCK_TIMEOUT_MS in all for threads that sleep. */
+void weir__patience_begin(struct weir__patience *p);
+/* After a part of the wait: returns whether to wait on for `thread`, as in struct weir__lock; 0: one that does not sleep. */
+bool weir__is_patient(struct weir__patience *p, uintptr_t thread);
+/* Returns false if the owner sleeps too long. */
+bool weir__lock_patiently(struct weir__lock *lock, struct weir__patience *p);
+/* Returns whether the thread goes on by itself, and how often it has gone to sleep. */
+bool weir__thread_runs(uintptr_t thread, unsigned long *sleeps);
+
 /* ending.c: hooks of exit(3) and exec(3) */
-enum { WEIR__LOCK_TIMEOUT_MS = 1000 }; /* for streams that other threads use, at exit, exec and fork, in all */
 void weir__at_exit(void);
 /* Flushes all streams and holds their locks until weir__after_exec, which a failed exec calls. */
 void weir__before_exec(void);
 void weir__after_exec(void);
 /* Returns whether the process `pid` may write the stream's pending bytes. */
 bool weir__belongs_to(const weir_stream *s, int pid);
-/* Locks the stream of any thread; weir__leave_after_flush unlocks it. Returns false at `end_ms` of weir__now_ms, or if nothing
- * is pending and the owner is blocked in a read. After `end_ms` waits a short time nevertheless. */
-bool weir__enter_for_flush(weir_stream *s, int64_t end_ms);
+/* Locks the stream of any thread; weir__leave_after_flush unlocks it. Returns false at the end of the patience, or if nothing
+ * is pending and the owner is blocked in a read. Afterwards still waits a short time. */
+bool weir__enter_for_flush(weir_stream *s, struct weir__patience *p);
 void weir__leave_after_flush(weir_stream *s);
 /* As weir__flush_held, for a stream that weir__enter_for_flush has locked: its own thread may be in an inline call,
  * which does not lock. Leaves the offsets where they are, as the timer does. */
 int weir__flush_in_place(weir_stream *s);
-/* Locks a stream that locks. Returns false at `end_ms` of weir__now_ms, or if the owner is blocked in a read and
+/* Locks a stream that locks. Returns false at the end of the patience, or if the owner is blocked in a read and
  * nothing is pending; with `despite_pending` also if bytes are pending. */
-bool weir__lock_unless_reading(weir_stream *s, int64_t end_ms, bool despite_pending);
+bool weir__lock_unless_reading(weir_stream *s, struct weir__patience *p, bool despite_pending);
 /* Makes a stream that was opened after the flush at exit unbuffered. */
 void weir__opened_at_exit(weir_stream *s);
 

@@ -16,7 +16,7 @@ enum { GIVE_WAY_US = 200, GIVE_WAY_TIMES = 100 };
 /* from linux/membarrier.h, which older systems do not have */
 enum { BARRIER_PRIVATE_EXPEDITED = 1 << 3, BARRIER_REGISTER_PRIVATE_EXPEDITED = 1 << 4 };
 
-_Thread_local char weir__thread_mark;
+_Thread_local struct weir__thread weir__thread_mark;
 _Atomic int weir__membarrier;
 
 /* Registers the process for expedited membarrier(2). Fast in a process with one thread; with more the
@@ -99,7 +99,10 @@ static void release_expired(struct weir__lock *lock)
 {
     struct weir__globals *globals = __atomic_load_n(&weir__globals, __ATOMIC_ACQUIRE);
     uintptr_t exiting = globals ? atomic_load(&globals->holder) : 0;
-    if (exiting && weir__now_ms() > globals->hold_end_ms && !__atomic_load_n(&lock->depth, __ATOMIC_RELAXED))
+    if (!exiting || __atomic_load_n(&lock->depth, __ATOMIC_RELAXED) || weir__now_ms() <= globals->hold_end_ms)
+        return;
+    unsigned long sleeps = 0;
+    if (weir__now_ms() > globals->hold_last_ms || !weir__thread_runs(exiting, &sleeps))
         atomic_compare_exchange_strong(&lock->owner, &exiting, 0);
 }
 
@@ -135,6 +138,7 @@ static bool wait_until(struct weir__lock *lock, const weir_stream *s, int64_t en
 WEIR_COLD bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms)
 {
     if (!spin(lock)) {
+        weir__note_thread();
         bool limited = ms != UINT32_MAX;
         uint32_t count = limited ? 1 + WEIR__URGENT : 1;
         atomic_fetch_add(&lock->waiters, count);

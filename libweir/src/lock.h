@@ -22,15 +22,19 @@ struct weir__lock {
  * thread that writes in a loop would otherwise take the lock again before the waiter is awake. */
 #define WEIR__URGENT 0x10000u
 
+/* Data of a thread. Its address identifies the thread. */
+struct weir__thread {
+    int tid; /* 0 until weir__note_thread */
+};
+
 #if defined(__GNUC__)
-/* Its address identifies a thread. One byte in the initial TLS block, so that its address takes one
- * instruction, also in the shared library. */
-extern __attribute__((tls_model("initial-exec"))) _Thread_local char weir__thread_mark;
+/* In the initial TLS block, so that its address takes one instruction, also in the shared library. */
+extern __attribute__((tls_model("initial-exec"))) _Thread_local struct weir__thread weir__thread_mark;
 /* glibc's, from sys/single_threaded.h; other C libraries have no such variable. */
 extern char __libc_single_threaded __attribute__((weak));
 static inline bool weir__one_thread(void) { return &__libc_single_threaded && __libc_single_threaded; }
 #else
-extern _Thread_local char weir__thread_mark;
+extern _Thread_local struct weir__thread weir__thread_mark;
 static inline bool weir__one_thread(void) { return false; }
 #endif
 
@@ -45,6 +49,14 @@ int weir__membarrier_register(void);
 /* Returns after every other thread of the process has executed a memory barrier. */
 void weir__membarrier_all(void);
 int64_t weir__now_ms(void); /* of CLOCK_MONOTONIC */
+
+void weir__note_thread_slow(void);
+/* Stores the ID of this thread, before a call that may sleep: see patience.c. */
+static inline void weir__note_thread(void)
+{
+    if (!WEIR_LIKELY(weir__thread_mark.tid))
+        weir__note_thread_slow();
+}
 
 static inline uintptr_t weir__this_thread(void) { return (uintptr_t)&weir__thread_mark; }
 

@@ -139,6 +139,7 @@ struct weir__state {
     struct weir_stats stats;
     uint64_t line_limit; /* as s.held_limit, in WEIR_LINE mode, for bytes other than `line_end` */
     int line_end;        /* the separator, or -1 */
+    _Atomic uintptr_t writer; /* the thread in a system call that writes, as in struct weir__lock; or 0 */
 };
 
 /* The part that a child inherits. libweir.rs knows the offsets of fd, lock_file, mode, spill, direct and uring. */

@@ -12,7 +12,9 @@ static int init_result;
  * a read leaves a consistent state; does not wait for it. */
 static void lock_kept(weir_stream *s)
 {
-    weir__lock_unless_reading(s, weir__now_ms() + WEIR__LOCK_TIMEOUT_MS, true);
+    struct weir__patience patience;
+    weir__patience_begin(&patience);
+    weir__lock_unless_reading(s, &patience, true);
 }
 
 static void unlock_kept(weir_stream *s)
@@ -33,11 +35,12 @@ static void before_fork(void)
 {
     weir_stream *s;
     int pid = (int)getpid();
-    int64_t end = weir__now_ms() + WEIR__LOCK_TIMEOUT_MS;
+    struct weir__patience patience;
+    weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         struct weir__config *config = weir__config(s);
         bool flushes = config->on_fork == WEIR_FORK_FLUSH || config->share;
-        if (!flushes || !weir__belongs_to(s, pid) || !weir__enter_for_flush(s, end))
+        if (!flushes || !weir__belongs_to(s, pid) || !weir__enter_for_flush(s, &patience))
             continue;
         weir__flush_in_place(s);
         weir__leave_after_flush(s);
@@ -57,6 +60,7 @@ static void after_fork_in_child(void)
     weir_stream *s;
     memset(weir__globals, 0, sizeof *weir__globals);
     weir__globals->pid = (int)getpid();
+    weir__thread_mark.tid = 0;
     for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;) {
         struct weir__config *config = weir__config(s);
         if (config->lock_file)
@@ -76,6 +80,7 @@ static void after_fork_in_child(void)
         weir__state(s)->refs = 0;
         memset(&weir__state(s)->groups, 0, sizeof weir__state(s)->groups);
         weir__state(s)->in_read = false;
+        weir__state(s)->writer = 0;
         weir__state(s)->in_call = 0;
         weir__state(s)->armed = false; /* the child has no timer thread */
         weir__set_limits(s);

@@ -58,6 +58,7 @@ void weir_lock(weir_stream *s)
 {
     if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
         weir__reinit(s);
+    weir__note_thread(); /* the program may sleep before it unlocks */
     weir__lock(&weir__state(s)->lock, s);
 }
 
@@ -65,6 +66,7 @@ int weir_trylock(weir_stream *s)
 {
     if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
         weir__reinit(s);
+    weir__note_thread();
     return weir__trylock(&weir__state(s)->lock) ? 0 : -EBUSY;
 }
 

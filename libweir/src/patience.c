@@ -1,0 +1,111 @@
+/* patience.c: how long exit, exec and fork wait for another thread's call. A thread that runs, waits for a processor or for
+ * a device ends its call; ending the process before would tear its line. A thread that sleeps in a call may sleep for
+ * ever: for a reader of a full pipe, or in a program's own code between weir_lock and weir_unlock. Therefore only the
+ * time counts in which the thread sleeps and was not woken. */
+#include "private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    /* A thread with work to do gets a processor within a second also with 100 others; this ends the wait for one that
+     * computes without end in a callback, or that a slow reader wakes again and again. */
+    MOST_MS = 30000,
+    STATUS_BYTES = 4096,
+    SLOTS = 512,
+};
+
+/* The IDs of threads, found by their addresses: the memory of a thread that has ended may be unmapped. A later thread
+ * takes the slot of an earlier one. */
+static struct {
+    _Atomic uintptr_t thread;
+    _Atomic int tid;
+} slots[SLOTS];
+
+static size_t slot_of(uintptr_t thread) { return (size_t)((uint64_t)thread * 0x9e3779b97f4a7c15u >> 55); }
+
+WEIR_COLD void weir__note_thread_slow(void)
+{
+    size_t slot = slot_of(weir__this_thread());
+    weir__thread_mark.tid = (int)syscall(SYS_gettid);
+    atomic_store(&slots[slot].tid, 0);
+    atomic_store(&slots[slot].thread, weir__this_thread());
+    atomic_store(&slots[slot].tid, weir__thread_mark.tid);
+}
+
+/* Returns 0 if the thread has never called weir__note_thread, or has lost its slot. */
+static int tid_of(uintptr_t thread)
+{
+    size_t slot = slot_of(thread);
+    int tid = atomic_load(&slots[slot].tid);
+    return atomic_load(&slots[slot].thread) == thread ? tid : 0;
+}
+
+void weir__patience_begin(struct weir__patience *p)
+{
+    int64_t now = weir__now_ms();
+    *p = (struct weir__patience){.end_ms = now + WEIR__LOCK_TIMEOUT_MS, .last_end_ms = now + MOST_MS, .proceeded_ms = now};
+}
+
+/* Reads the status of a thread. Returns false if there is no such thread, or no /proc. */
+static bool read_status(int tid, char *to, size_t bytes)
+{
+    char path[48];
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t got = read(fd, to, bytes - 1);
+    close(fd);
+    if (got <= 0)
+        return false;
+    to[got] = '\0';
+    return true;
+}
+
+/* Returns how often the thread has gone to sleep. */
+static unsigned long sleeps_of(const char *status)
+{
+    static const char name[] = "\nvoluntary_ctxt_switches:";
+    const char *found = strstr(status, name);
+    return found ? strtoul(found + sizeof name - 1, NULL, 10) : 0;
+}
+
+bool weir__thread_runs(uintptr_t thread, unsigned long *sleeps)
+{
+    char status[STATUS_BYTES];
+    int tid = tid_of(thread);
+    if (tid == 0) /* in a call that does not sleep */
+        return true;
+    if (!read_status(tid, status, sizeof status))
+        return false;
+    const char *state = strstr(status, "\nState:\t");
+    *sleeps = sleeps_of(status);
+    /* running or ready, waiting for a device, stopped by a debugger or tracer */
+    return state && state[8] && strchr("RDt", state[8]);
+}
+
+bool weir__is_patient(struct weir__patience *p, uintptr_t thread)
+{
+    int64_t now = weir__now_ms();
+    unsigned long sleeps = 0;
+    bool proceeds = weir__thread_runs(thread, &sleeps) || thread != p->thread || sleeps != p->sleeps;
+    p->thread = thread;
+    p->sleeps = sleeps;
+    if (proceeds) { /* its sleep before does not count */
+        int64_t end = p->end_ms + now - p->proceeded_ms;
+        p->end_ms = end < p->last_end_ms ? end : p->last_end_ms;
+        p->proceeded_ms = now;
+    }
+    return now < p->end_ms;
+}
+
+bool weir__lock_patiently(struct weir__lock *lock, struct weir__patience *p)
+{
+    while (!weir__timedlock(lock, NULL, WEIR__SLICE_MS))
+        if (!weir__is_patient(p, atomic_load(&lock->owner)))
+            return false;
+    return true;
+}
