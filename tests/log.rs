@@ -52,8 +52,13 @@ impl Collector {
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(dir.join("errors")).expect("a file"));
         let child = KillOnDrop(command.spawn().expect("weir starts"));
-        let collector = Self { child, dir: dir.into() };
-        wait_for("the collector", || collector.errors().contains("a kill of weir"));
+        let mut collector = Self { child, dir: dir.into() };
+        wait_for("the collector", || {
+            let ended = collector.child().try_wait().expect("its state");
+            let errors = collector.errors();
+            assert!(ended.is_none(), "the collector ended ({ended:?}): {errors}");
+            errors.contains("a kill of weir")
+        });
         collector
     }
 

@@ -158,9 +158,29 @@ impl Volume {
         self.mount()
     }
 
-    /// Mounts what the cut has left.
+    /// Returns the file that names the image of the volume's loop device.
+    fn backing_file(&self) -> Option<PathBuf> {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let own = mounts.lines().find(|line| line.split(' ').nth(1) == Some(text(&self.dir)))?;
+        let device = own.split(' ').next()?.strip_prefix("/dev/")?;
+        Some(Path::new("/sys/block").join(device).join("loop/backing_file"))
+    }
+
+    /// Mounts what the cut has left. A process with mounts of its own may have a copy of the mount for a moment: as long as it
+    /// has, the file system that was shut down would be mounted again.
     pub fn restart(&mut self) -> Result<(), String> {
+        let backing = self.backing_file();
         self.unmount()?;
+        let began = Instant::now();
+        let in_use = |file: &PathBuf| {
+            fs::read_to_string(file).is_ok_and(|image| Path::new(image.trim_end()) == self.image)
+        };
+        while backing.as_ref().is_some_and(in_use) {
+            if began.elapsed() > Duration::from_secs(60) {
+                return Err("the loop device stays in use".into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
         if let Some(outer) = &self.outer {
             fs::rename(outer.directory().join("cut"), &self.image).map_err(|error| error.to_string())?;
         }
