@@ -3,7 +3,7 @@
 use weir_model::trace::Buffer;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::ptrace;
-use weir_walkers::{GlibcStreams, Walker, walkers};
+use weir_walkers::{GlibcStreams, Walker, take_search_ns, walkers};
 
 /// How many buffer snapshots search for walkers. A program loads its runtime some time after it starts.
 const WALKER_SEARCHES: u32 = 3;
@@ -79,9 +79,9 @@ impl ProcessBuffers {
         self.walkers.iter().flat_map(|walker| walker.flushing(&memory)).collect()
     }
 
-    /// Returns the CPU time in nanoseconds of the searches of the memory since the last call.
+    /// Returns the CPU time in nanoseconds of the searches of the memory by this thread since the last call.
     pub fn take_search_ns(&mut self) -> u64 {
-        let search_ns = self.walkers.iter().map(|walker| walker.take_search_ns()).sum();
+        let search_ns = take_search_ns();
         self.has_searched |= search_ns > 0;
         search_ns
     }

@@ -1,9 +1,11 @@
 //! Reads the memory in which a program has its objects, block by block.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
+use weir_sys::clock::thread_cpu_ns;
 use weir_sys::maps::{MappedRegion, MappingKind};
 use weir_sys::memory::Memory;
 
@@ -15,6 +17,16 @@ const MAPPED_MOST: u64 = 4 << 30;
 
 /// The overlap of two blocks: an object across the end of a block is complete in one of them.
 const OVERLAP: u64 = 64;
+
+thread_local! {
+    /// The CPU time of the searches by this thread since [`take_search_ns`].
+    static SEARCH_NS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns the CPU time in nanoseconds of the searches of processes' memory by this thread since the last call.
+pub fn take_search_ns() -> u64 {
+    SEARCH_NS.take()
+}
 
 /// Calls `visit` with each block of heap memory and its address until `visit` breaks. Reads only pages that were ever
 /// used: a runtime may map far more than it uses. Each block contains the first bytes of the next one.
@@ -48,6 +60,19 @@ pub(crate) fn touched_part(
 /// Calls `visit` with blocks of used pages, in writable private mappings of some kinds, from an address on, of at most
 /// `most` bytes. Returns the address at which the next part begins; None after the last one, and if `visit` breaks.
 fn used_blocks(
+    pid: u32,
+    memory: &dyn Memory,
+    part: (u64, u64),
+    has_objects: impl Fn(&MappingKind) -> bool,
+    visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
+) -> Option<u64> {
+    let start_ns = thread_cpu_ns();
+    let rest = search(pid, memory, part, has_objects, visit);
+    SEARCH_NS.set(SEARCH_NS.get() + (thread_cpu_ns() - start_ns));
+    rest
+}
+
+fn search(
     pid: u32,
     memory: &dyn Memory,
     (from, most): (u64, u64),

@@ -34,6 +34,7 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_head, needs_stops};
+pub use heap_search::take_search_ns;
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use pending_bytes::{CountWord, MemoryStore, PendingBytes};
 pub use process_images::{functions, unreadable, unreadable_of_file, walkers, walkers_missing};
@@ -145,15 +146,10 @@ pub trait Walker: Send {
         Vec::new()
     }
 
-    /// Sets whether a search that is due waits, so that snapshots read only the streams that are known. A walker whose
-    /// searches are cheap ignores it.
+    /// Sets whether a search that is due waits, so that snapshots read only the streams that are known. A walker that searches once
+    /// ignores it.
     fn defer_search(&self, is_deferred: bool) {
         let _ = is_deferred;
-    }
-
-    /// Returns the CPU time in nanoseconds of the searches that [`Walker::defer_search`] can defer, since the last call.
-    fn take_search_ns(&self) -> u64 {
-        0
     }
 
     /// Forgets the addresses of streams, so that the next snapshot searches all memory, however long that takes.

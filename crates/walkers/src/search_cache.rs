@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use weir_sys::clock::thread_cpu_ns;
-
 use crate::candidates::StreamCandidate;
 use crate::write_epoch::{WriteEpoch, WriteToken};
 
@@ -36,8 +34,6 @@ pub(crate) struct SearchCache<Kind> {
     next: Option<Instant>,
     /// No search is made, although one is due.
     is_deferred: bool,
-    /// The CPU time of the searches since [`SearchCache::take_search_ns`].
-    search_ns: u64,
     observed: BTreeMap<u64, ObservedObject>,
     /// The process's writes before this snapshot; None if nobody counts them.
     epoch: Option<WriteEpoch>,
@@ -49,7 +45,6 @@ impl<Kind> Default for SearchCache<Kind> {
             found: BTreeSet::new(),
             next: None,
             is_deferred: false,
-            search_ns: 0,
             observed: BTreeMap::new(),
             epoch: None,
         }
@@ -61,9 +56,7 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
     pub fn objects(&mut self, search: impl FnOnce() -> BTreeSet<(u64, Kind)>) -> &BTreeSet<(u64, Kind)> {
         let begun = Instant::now();
         if !self.is_deferred && self.next.is_none_or(|next| next <= begun) {
-            let start_ns = thread_cpu_ns();
             self.found = search();
-            self.search_ns += thread_cpu_ns() - start_ns;
             self.next = Some(Instant::now() + (begun.elapsed() * PAUSE).max(PAUSE_LEAST));
         }
         &self.found
@@ -72,11 +65,6 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
     /// Sets whether searches wait, so that snapshots read only the objects that are known.
     pub fn defer(&mut self, is_deferred: bool) {
         self.is_deferred = is_deferred;
-    }
-
-    /// Returns the CPU time of the searches since the last call, and forgets it.
-    pub fn take_search_ns(&mut self) -> u64 {
-        std::mem::take(&mut self.search_ns)
     }
 
     /// Makes the next snapshot search.
@@ -157,11 +145,9 @@ mod tests {
         let mut cache: SearchCache<()> = SearchCache::default();
         let known = BTreeSet::from([(1, ())]);
         assert_eq!(*cache.objects(|| known.clone()), known);
-        assert!(cache.take_search_ns() > 0);
         cache.invalidate();
         cache.defer(true);
         assert_eq!(*cache.objects(|| panic!("the search is deferred")), known);
-        assert_eq!(cache.take_search_ns(), 0);
         cache.defer(false);
         assert!(cache.objects(BTreeSet::new).is_empty(), "the search is still due");
     }

@@ -342,10 +342,6 @@ impl Walker for GoStreams {
         self.cache.borrow_mut().defer(is_deferred);
     }
 
-    fn take_search_ns(&self) -> u64 {
-        self.cache.borrow_mut().take_search_ns()
-    }
-
     fn search_again(&self) {
         self.is_thorough.set(true);
         self.cache.borrow_mut().invalidate();

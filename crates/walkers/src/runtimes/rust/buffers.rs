@@ -132,10 +132,6 @@ impl Walker for RustBuffers {
         self.cache.borrow_mut().defer(is_deferred);
     }
 
-    fn take_search_ns(&self) -> u64 {
-        self.cache.borrow_mut().take_search_ns()
-    }
-
     fn search_again(&self) {
         self.cache.borrow_mut().invalidate();
     }

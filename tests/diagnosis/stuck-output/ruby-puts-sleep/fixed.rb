@@ -1,0 +1,5 @@
+$stdout.sync = true
+8.times do |i|
+  puts "load #{i}"
+  sleep 0.2
+end
