@@ -6,7 +6,7 @@
 //! limit. Only the child can hang.
 
 use std::convert::Infallible;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::messages::{receive, receive_part, send};
 use crate::shared_memory::Shared;
 use crate::silence_watch::SilenceWatch;
 use crate::{proc, reading_only};
@@ -26,8 +27,6 @@ pub(crate) const CHECK: Duration = Duration::from_millis(10);
 const BLOCKED_AFTER_STOP: Duration = Duration::from_millis(200);
 /// The time for which critical work may block: several times the limits of the calls that it makes.
 const CRITICAL_MOST: Duration = Duration::from_secs(10);
-/// The largest answer. A damaged length must not make the parent allocate more.
-const MAX_ANSWER_BYTES: usize = 1 << 30;
 
 /// A child process that answers requests. Dropping it kills the child.
 #[derive(Debug)]
@@ -65,6 +64,8 @@ pub enum NoAnswer {
     Late,
     /// The child has ended.
     Ended,
+    /// As `Blocked`, and the child goes on, because a process needs it: see [`outlive_parent`].
+    Outlives,
 }
 
 /// Flags in memory that parent and child share.
@@ -74,6 +75,8 @@ struct SharedFlags {
     stop: AtomicBool,
     /// The child does something that must not be interrupted.
     critical: AtomicBool,
+    /// The child must not be killed.
+    outlives: AtomicBool,
 }
 
 /// The flags of the child that this process is; null in other processes.
@@ -84,14 +87,28 @@ static OWN_FLAGS: AtomicPtr<SharedFlags> = AtomicPtr::new(null_mut());
 pub fn critical<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the mapping exists until the process ends.
     let Some(flags) = (unsafe { OWN_FLAGS.load(Relaxed).as_ref() }) else { return work() };
+    let mut before: libc::c_int = 0;
+    // SAFETY: the call writes the signal of the calling thread, 0 for none.
+    unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut before) };
     // SAFETY: the call takes numbers.
     let die_with_parent = |signal: libc::c_int| unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
     flags.critical.store(true, Relaxed);
     die_with_parent(0);
     let result = work();
-    die_with_parent(libc::SIGKILL);
+    die_with_parent(before);
     flags.critical.store(false, Relaxed);
     result
+}
+
+/// Lets an expendable child go on when its parent gives up or ends: without it a process would run on with wrong registers.
+/// The main thread must call it.
+pub fn outlive_parent() {
+    // SAFETY: the mapping exists until the process ends.
+    if let Some(flags) = unsafe { OWN_FLAGS.load(Relaxed).as_ref() } {
+        flags.outlives.store(true, Relaxed);
+        // SAFETY: the call takes numbers.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
+    }
 }
 
 /// Returns whether this process is such a child: its parent waits for it with a limit.
@@ -189,10 +206,14 @@ impl ExpendableChild {
             let problem = watch.check(Limits { blocked, ..limits });
             let is_critical = self.flags.critical.load(Relaxed) && watch.blocked < CRITICAL_MOST;
             if let Some(problem) = problem.filter(|_| !is_critical) {
-                return Err(problem);
+                return Err(if self.outlives() { NoAnswer::Outlives } else { problem });
             }
         }
         Ok(answer)
+    }
+
+    fn outlives(&self) -> bool {
+        self.flags.outlives.load(Relaxed)
     }
 
     /// Waits for bytes of an answer, for one interval.
@@ -204,9 +225,12 @@ impl ExpendableChild {
 }
 
 impl Drop for ExpendableChild {
-    /// Kills the child, and reaps it unless it blocks even then.
+    /// Kills the child unless it outlives its parent, and reaps it unless it blocks even then.
     fn drop(&mut self) {
         const ATTEMPTS: u32 = 40;
+        if self.outlives() {
+            return;
+        }
         let pid = self.pid as libc::pid_t;
         // SAFETY: the child is not reaped, so the number is its own.
         unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -270,44 +294,10 @@ fn isolate(parent: u32, socket: &UnixStream) {
     }
 }
 
-/// Sends a message: its length in 8 bytes, then its bytes.
-fn send(socket: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
-    socket.write_all(&[&(bytes.len() as u64).to_le_bytes(), bytes].concat())
-}
-
-/// Receives a message; None at the end of the stream.
-fn receive(socket: &mut UnixStream) -> Option<Vec<u8>> {
-    let mut length = [0; 8];
-    socket.read_exact(&mut length).ok()?;
-    let mut bytes = vec![0; usize::try_from(u64::from_le_bytes(length)).ok()?];
-    socket.read_exact(&mut bytes).ok()?;
-    Some(bytes)
-}
-
-/// Appends bytes that have arrived to a message whose length is `wanted`, once that is known.
-fn receive_part(
-    socket: &mut UnixStream,
-    message: &mut Vec<u8>,
-    wanted: &mut Option<usize>,
-) -> Result<(), NoAnswer> {
-    let mut part = [0; 16 << 10];
-    match socket.read(&mut part) {
-        Ok(0) => return Err(NoAnswer::Ended),
-        Ok(length) => message.extend(&part[..length]),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-        Err(_) => return Err(NoAnswer::Ended),
-    }
-    if wanted.is_none() && message.len() >= 8 {
-        let length = message.drain(..8).collect::<Vec<u8>>();
-        let length = length.first_chunk().map_or(u64::MAX, |length| u64::from_le_bytes(*length));
-        let length = usize::try_from(length).ok().filter(|length| *length <= MAX_ANSWER_BYTES);
-        *wanted = Some(length.ok_or(NoAnswer::Ended)?);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     const LIMITS: Limits = Limits { blocked: Duration::from_millis(100), total: None };

@@ -24,6 +24,7 @@ pub mod io_priority;
 pub mod launch;
 pub mod maps;
 pub mod memory;
+mod messages;
 pub mod open_files;
 pub mod page_cache;
 pub mod proc;

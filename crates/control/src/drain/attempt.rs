@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use weir_model::Untrusted;
 use weir_model::trace::RuntimeId;
-use weir_sys::expendable::critical;
+use weir_sys::expendable::{critical, outlive_parent};
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::process_access::AccessProblem;
@@ -15,7 +15,7 @@ use weir_sys::ptrace::wait_until_gone;
 use weir_walkers::{MemoryStore, PendingBytes};
 
 use super::blocked_call::BlockedCall;
-use super::stopped_threads::{StopError, StoppedThreads};
+use super::stopped_threads::{StopError, StoppedThreads, await_late_calls, is_call_late};
 use super::{DrainError, DrainResult, Obstacle, PendingStream, ProcessDrain};
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 
@@ -76,15 +76,26 @@ fn write_with_threads_stopped(
     result: &mut DrainResult,
 ) -> Result<Result<(), StopError>, DrainError> {
     let pid = drain.pid;
-    let write = || {
+    // A message says that a thread of the program makes a call for weir that does not return.
+    let (sender, late) = std::sync::mpsc::channel();
+    let write = move || {
         let stopped = StoppedThreads::stop(pid, targets);
         let written = stopped.map(|stopped| write_streams(drain, streams, targets, &stopped, result));
+        if is_call_late() {
+            let _received = sender.send(());
+            await_late_calls();
+        }
         // SAFETY: gettid returns a number and has no other effect.
         (unsafe { libc::gettid() }, written)
     };
     let joined = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("weir-flush".into()).spawn_scoped(scope, write);
-        thread.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        thread.map(|thread| {
+            if late.recv().is_ok() {
+                outlive_parent();
+            }
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     });
     let (task, written) = joined.map_err(|source| call_error(pid, "clone", source))?;
     wait_until_gone(task);

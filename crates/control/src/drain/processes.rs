@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_model::flush::FlushedProcess;
-use weir_sys::expendable::{Limits, Rights, answer_of, no_answer_text};
+use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, no_answer_text};
 use weir_sys::proc;
 use weir_sys::process_access::AccessProblem;
 
@@ -59,8 +59,9 @@ impl DrainedProcess {
         let work = |stop: &AtomicBool| {
             serde_json::to_vec(&drain_directly(pid, most, wait, stop)).unwrap_or_default()
         };
-        let answer = answer_of(Rights::All, work, LIMITS, Some(stop)).ok();
-        let answer = answer.and_then(|answer| serde_json::from_slice::<DrainAnswer>(&answer).ok());
+        let answer = answer_of(Rights::All, work, LIMITS, Some(stop));
+        let is_late = answer == Err(NoAnswer::Outlives);
+        let answer = answer.ok().and_then(|answer| serde_json::from_slice::<DrainAnswer>(&answer).ok());
         match answer {
             Some((flushed, has_ended, is_unknown)) => {
                 let failure = flushed.error.as_ref().map(|_| match (has_ended, is_unknown) {
@@ -71,7 +72,8 @@ impl DrainedProcess {
                 DrainedProcess { named, flushed, failure }
             }
             None => {
-                let (streams, unseen, error) = (Vec::new(), Vec::new(), Some(no_answer_text(pid)));
+                let why = if is_late { late_write_text(pid) } else { no_answer_text(pid) };
+                let (streams, unseen, error) = (Vec::new(), Vec::new(), Some(why));
                 let flushed = FlushedProcess { pid, comm: proc::comm(pid), streams, unseen, error };
                 DrainedProcess { named, flushed, failure: Some(DrainFailure::Other) }
             }
@@ -88,6 +90,14 @@ impl DrainedProcess {
         let is_expected = matches!(self.failure, Some(DrainFailure::Ended | DrainFailure::Unknown));
         self.flushed.error.as_deref().filter(|_| self.named || !is_expected)
     }
+}
+
+fn late_write_text(pid: u32) -> String {
+    format!(
+        "{} does not return from a write of its pending bytes that it makes for weir: its file does not answer; it is not \
+         known whether they are written, and they are not written again",
+        proc::label(pid)
+    )
 }
 
 /// Drains a process in this process.

@@ -8,6 +8,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use weir_model::Untrusted;
+#[cfg(target_arch = "x86_64")]
+use weir_sys::ptrace::late_calls;
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
@@ -216,6 +218,36 @@ impl Drop for StoppedThreads<'_> {
             }
         }
     }
+}
+
+/// Waits for the threads whose own calls for weir are late, which the calling thread traces. They run with other registers:
+/// only their tracer can give them back.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn await_late_calls() {
+    while late_calls::is_any() {
+        match ptrace::wait() {
+            Ok(Some(PtraceStop { tid, status, .. })) => {
+                let has_signal = status >> 16 == 0 && libc::WSTOPSIG(status) != SYSCALL_STOP;
+                ptrace::detach(tid, if has_signal { libc::WSTOPSIG(status) } else { 0 });
+            }
+            Ok(None) => {}
+            Err(_) => break,
+        }
+    }
+}
+
+/// Returns whether the calling thread traces a thread that makes a call for weir and does not return from it.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn is_call_late() -> bool {
+    late_calls::is_any()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn await_late_calls() {}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn is_call_late() -> bool {
+    false
 }
 
 fn has_ended(tid: u32) -> bool {

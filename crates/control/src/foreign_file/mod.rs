@@ -4,6 +4,8 @@
 //! writer's user ID, a security module allows or denies. So weir writes itself only for a process of its own identity.
 //! For others a stopped thread of the process makes the write; if none can, a child with exactly that identity.
 
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "a thread writes on x86-64 only"))]
+pub(crate) mod late_writes;
 mod sink;
 #[cfg(target_arch = "x86_64")]
 mod thread_write;

@@ -16,6 +16,7 @@ use super::handler::LifecycleHandler;
 use super::tracee::TracedProcess;
 use super::tracees::Tracees;
 use crate::delay::write_ahead::reclaim_written_ahead;
+use crate::foreign_file::late_writes;
 
 /// The retry interval for exits that a handler defers and for stops of unknown threads: short for a user.
 const RETRY_NS: u64 = 2_000_000;
@@ -151,7 +152,7 @@ impl Supervisor {
     }
 
     fn outcome(self) -> RunOutcome {
-        let silent = silent_processes();
+        let silent = silent_processes().into_iter().chain(late_writes::sentences());
         RunOutcome {
             exit: self.exit.unwrap_or(Exit::Code(0)),
             rescued: self.tracees.rescued,

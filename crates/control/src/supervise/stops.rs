@@ -49,7 +49,11 @@ impl Supervisor {
             }
             (_, libc::PTRACE_EVENT_EXEC) => self.on_exec(tid),
             (_, libc::PTRACE_EVENT_EXIT) => self.on_exit(tid),
-            (libc::SIGTRAP, EVENT_STOP) => self.tracees.resume(tid, 0),
+            (libc::SIGTRAP, EVENT_STOP) => {
+                // A thread that returned late from its own call for weir is in such a stop too.
+                self.tracees.repeat_call(tid);
+                self.tracees.resume(tid, 0);
+            }
             (signal, EVENT_STOP) => self.on_group_stop(tid, signal),
             _ => self.tracees.resume(tid, 0),
         }

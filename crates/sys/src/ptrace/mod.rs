@@ -6,6 +6,8 @@
 pub mod interrupt;
 pub mod last_write;
 #[cfg(target_arch = "x86_64")]
+pub mod late_calls;
+#[cfg(target_arch = "x86_64")]
 pub mod own_calls;
 pub mod registers;
 pub mod repeat;
@@ -235,9 +237,18 @@ fn wait4(tid: i32, options: i32) -> io::Result<Option<PtraceStop>> {
     let cpu_ns = ns(usage.ru_utime) + ns(usage.ru_stime);
     match got {
         0 => Ok(None),
-        got if got > 0 => Ok(Some(PtraceStop { tid: got as u32, status, cpu_ns })),
+        got if got > 0 => Ok(late_stop(PtraceStop { tid: got as u32, status, cpu_ns })),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+use late_calls::filter as late_stop;
+
+/// No tracee of another architecture makes calls for its tracer.
+#[cfg(not(target_arch = "x86_64"))]
+fn late_stop(stop: PtraceStop) -> Option<PtraceStop> {
+    Some(stop)
 }
 
 /// Converts the interruption of a wait by a signal to None.

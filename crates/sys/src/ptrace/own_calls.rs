@@ -3,14 +3,17 @@
 //! The thread gets other registers, runs from a system call's entry to its exit, and gets its registers back. Signals are
 //! blocked meanwhile. At the end the thread is in a stop like the first one, so its interrupted call restarts as before.
 //! If the tracer is killed in between, which takes some microseconds a call, the thread goes on with wrong registers.
+//!
+//! A call can block where no signal reaches it: the server of its file does not answer, or the program has frozen itself. The
+//! tracer does not wait for it then. The thread gets its registers back when its call returns: see `late_calls`.
 
 use std::time::{Duration, Instant};
 
 use libc::user_regs_struct as Registers;
 
 use super::{
-    EVENT_STOP, PtraceStop, SyscallStop, interrupt, ptrace, registers, resume, set_registers, syscall_stop,
-    try_wait_for,
+    EVENT_STOP, PtraceStop, SyscallStop, interrupt, late_calls, ptrace, registers, resume, set_registers,
+    syscall_stop, try_wait_for,
 };
 use crate::memory::{Memory, ProcessMemory};
 use crate::syscalls;
@@ -25,6 +28,8 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 const USER_CODE_64: u64 = 0x33;
 /// The time after which a call that should not block is interrupted.
 const INTERRUPT_AFTER: Duration = Duration::from_secs(2);
+/// The time after which the tracer waits no longer: a second interruption would not end the call either.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(3);
 
 /// A stopped tracee that makes system calls. [`OwnCalls::end`] must follow; a drop does the same without an answer.
 pub struct OwnCalls {
@@ -39,14 +44,27 @@ pub struct OwnCalls {
     held_signal: Option<i32>,
     /// The stop at the thread's exit, or its end.
     died: Option<PtraceStop>,
+    /// The call that has not returned in time; None if there is none.
+    late: Option<LateCall>,
     has_ended: bool,
 }
 
-/// The thread was killed. `result` is that of the call, if the kernel had finished it.
+/// The reason why a call has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Died {
-    pub result: Option<i64>,
+pub enum NoResult {
+    /// The thread was killed. Holds the result of the call, if the kernel had finished it.
+    Died(Option<i64>),
+    /// The call has not returned. The thread still makes it.
+    Late,
+}
+
+/// The state of a call that has not returned. At its entry it can still be taken back.
+#[derive(Debug, Clone, Copy)]
+enum LateCall {
+    NotEntered,
+    TakenBack,
+    /// Holds the number of the call.
+    Entered(i64),
 }
 
 impl OwnCalls {
@@ -86,6 +104,7 @@ impl OwnCalls {
             at_entry,
             held_signal: None,
             died: None,
+            late: None,
             has_ended: false,
         })
     }
@@ -96,10 +115,13 @@ impl OwnCalls {
     }
 
     /// Makes a call and returns its result, a negative errno on failure. The call should not block; after two seconds it
-    /// is interrupted.
-    pub fn call(&mut self, number: i64, args: [u64; 6]) -> Result<i64, Died> {
+    /// is interrupted, and after another one it counts as late.
+    pub fn call(&mut self, number: i64, args: [u64; 6]) -> Result<i64, NoResult> {
         if self.died.is_some() {
-            return Err(Died { result: None });
+            return Err(NoResult::Died(None));
+        }
+        if self.late.is_some() {
+            return Err(NoResult::Late);
         }
         let mut call = self.saved;
         [call.rdi, call.rsi, call.rdx, call.r10, call.r8, call.r9] = args;
@@ -111,22 +133,29 @@ impl OwnCalls {
         } else {
             (call.rip, call.rax, call.orig_rax) = (self.instruction, number as u64, u64::MAX);
             set_registers(self.tid, &call);
-            self.run_to_syscall_stop(number)?;
+            self.run_to_syscall_stop(number, LateCall::NotEntered)?;
         }
-        self.run_to_syscall_stop(number)?;
+        self.run_to_syscall_stop(number, LateCall::Entered(number))?;
         Ok(registers(self.tid).map_or(-i64::from(libc::ESRCH), |registers| registers.rax as i64))
     }
 
     /// Gives the thread its registers and its signal mask back, and stops it as before. Returns the stop in which it is
     /// then: that of PTRACE_INTERRUPT or of job control, or that of its death.
-    pub fn end(mut self) -> PtraceStop {
+    ///
+    /// Returns None if its call is late: the thread runs. [`super::wait_for`] and its like return its stop later, when
+    /// it has its registers back. `then` gets the result of the late call, 0 if it was not made; None if it is not known.
+    pub fn end(mut self, then: impl FnOnce(Option<i64>) + 'static) -> Option<PtraceStop> {
+        if self.late.is_some() {
+            late_calls::keep(self, Box::new(then));
+            return None;
+        }
         self.restore()
     }
 
-    fn restore(&mut self) -> PtraceStop {
+    fn restore(&mut self) -> Option<PtraceStop> {
         self.has_ended = true;
-        if let Some(stop) = self.died {
-            return stop;
+        if self.died.is_some() {
+            return self.died;
         }
         set_registers(self.tid, &self.saved);
         set_signal_mask(self.tid, self.signal_mask);
@@ -140,29 +169,40 @@ impl OwnCalls {
         stop
     }
 
-    /// Runs the thread to the next entry or exit of a system call.
-    fn run_to_syscall_stop(&mut self, number: i64) -> Result<(), Died> {
+    /// Runs the thread to the next entry or exit of a system call. `if_late` is its state if it does not come there.
+    fn run_to_syscall_stop(&mut self, number: i64, if_late: LateCall) -> Result<(), NoResult> {
         resume(self.tid, true, 0);
-        let stop = self.wait(|status| status >> 8 == SYSCALL_STOP);
+        let Some(stop) = self.wait(|status| status >> 8 == SYSCALL_STOP) else {
+            self.late = Some(if_late);
+            return Err(NoResult::Late);
+        };
         if self.died.is_none() {
             return Ok(());
         }
+        Err(NoResult::Died(self.result_at_death(stop, number)))
+    }
+
+    /// Returns the result of a call that the thread had finished when it was killed.
+    fn result_at_death(&self, stop: PtraceStop, number: i64) -> Option<i64> {
         let at_exit_stop = libc::WIFSTOPPED(stop.status);
         let finished =
             registers(self.tid).filter(|registers| at_exit_stop && registers.orig_rax as i64 == number);
         // ENOSYS: the thread was killed at the entry.
-        let result = finished.map(|registers| registers.rax as i64).filter(|result| *result >= 0);
-        Err(Died { result })
+        finished.map(|registers| registers.rax as i64).filter(|result| *result >= 0)
     }
 
-    /// Waits for a stop with a wanted status, or the thread's death. Other stops are passed.
-    fn wait(&mut self, wanted: impl Fn(i32) -> bool) -> PtraceStop {
+    /// Waits for a stop with a wanted status, or the thread's death. Other stops are passed. Returns None if neither comes
+    /// in time.
+    fn wait(&mut self, wanted: impl Fn(i32) -> bool) -> Option<PtraceStop> {
         const LONGEST_PAUSE: Duration = Duration::from_millis(1);
         let (started, mut pause, mut is_interrupted) = (Instant::now(), Duration::from_micros(5), false);
         loop {
             // A thread that is not there any more has ended.
             let ended = PtraceStop { tid: self.tid, status: 0, cpu_ns: 0 };
             let Some(stop) = try_wait_for(self.tid).unwrap_or(Some(ended)) else {
+                if started.elapsed() > GIVE_UP_AFTER {
+                    return None;
+                }
                 if started.elapsed() > INTERRUPT_AFTER && !is_interrupted {
                     is_interrupted = interrupt(self.tid).is_ok();
                 }
@@ -170,25 +210,66 @@ impl OwnCalls {
                 pause = (pause * 2).min(LONGEST_PAUSE);
                 continue;
             };
-            let status = stop.status;
-            if !libc::WIFSTOPPED(status) || status >> 16 == libc::PTRACE_EVENT_EXIT {
-                self.died = Some(stop);
-                return stop;
+            if self.is_death(stop) || wanted(stop.status) {
+                return Some(stop);
             }
-            if wanted(status) {
-                return stop;
-            }
-            if status >> 16 == 0 && libc::WSTOPSIG(status) != SYSCALL_STOP {
-                self.held_signal = Some(libc::WSTOPSIG(status));
-            }
-            resume(self.tid, true, 0);
+            self.pass(stop);
         }
+    }
+
+    /// Notes the thread's exit stop or end. Returns whether the stop is one.
+    fn is_death(&mut self, stop: PtraceStop) -> bool {
+        let is_death = !libc::WIFSTOPPED(stop.status) || stop.status >> 16 == libc::PTRACE_EVENT_EXIT;
+        if is_death {
+            self.died = Some(stop);
+        }
+        is_death
+    }
+
+    /// Lets the thread go on after a stop that is of no interest.
+    fn pass(&mut self, stop: PtraceStop) {
+        let status = stop.status;
+        if status >> 16 == 0 && libc::WSTOPSIG(status) != SYSCALL_STOP {
+            self.held_signal = Some(libc::WSTOPSIG(status));
+        }
+        resume(self.tid, true, 0);
+    }
+
+    /// Handles a stop of a thread with a late call. Returns None while the call goes on, and else its result, and the stop in
+    /// which the thread is then.
+    pub(super) fn on_late_stop(&mut self, stop: PtraceStop) -> Option<(Option<i64>, Option<PtraceStop>)> {
+        let late = self.late?;
+        if self.is_death(stop) {
+            let result = match late {
+                LateCall::Entered(number) => self.result_at_death(stop, number),
+                _ => Some(0),
+            };
+            return Some((result, Some(stop)));
+        }
+        if stop.status >> 8 != SYSCALL_STOP {
+            self.pass(stop);
+            return None;
+        }
+        let now = registers(self.tid);
+        if let (LateCall::NotEntered, Some(mut now)) = (late, now) {
+            // The kernel skips a call without a number.
+            now.orig_rax = u64::MAX;
+            set_registers(self.tid, &now);
+            self.late = Some(LateCall::TakenBack);
+            resume(self.tid, true, 0);
+            return None;
+        }
+        self.late = None;
+        let is_made = matches!(late, LateCall::Entered(_));
+        let result = now.map(|now| if is_made { now.rax as i64 } else { 0 });
+        Some((result, self.restore()))
     }
 }
 
 impl Drop for OwnCalls {
     fn drop(&mut self) {
-        if !self.has_ended {
+        // A thread whose call is late cannot be restored; the end of the tracer detaches it.
+        if !self.has_ended && self.late.is_none() {
             self.restore();
         }
     }
@@ -224,6 +305,10 @@ mod tests {
         super::super::wait_for(tid).expect("a stop").expect("no signal")
     }
 
+    fn end(calls: OwnCalls) -> PtraceStop {
+        calls.end(|_| panic!("no call is late")).expect("a stop")
+    }
+
     /// Lets the program go on, and checks that it copies its input as if nothing had happened.
     fn assert_it_goes_on(mut child: Child, before: &[u8]) {
         super::super::detach(child.id(), 0);
@@ -243,7 +328,7 @@ mod tests {
         assert!(super::super::write_memory(child.id(), address, b"its own "));
         assert_eq!(calls.call(libc::SYS_write, [1, address, 8, 0, 0, 0]), Ok(8));
         assert_eq!(calls.call(libc::SYS_munmap, [address, 4096, 0, 0, 0, 0]), Ok(0));
-        assert_eq!(calls.end().status >> 16, EVENT_STOP);
+        assert_eq!(end(calls).status >> 16, EVENT_STOP);
         assert_it_goes_on(child, b"its own ");
     }
 
@@ -257,7 +342,7 @@ mod tests {
         let mut calls = OwnCalls::begin(child.id()).expect("it enters read(2)");
         assert_eq!(calls.call(libc::SYS_getpid, [0; 6]), Ok(child.id().into()));
         assert_eq!(calls.call(libc::SYS_getppid, [0; 6]), Ok(std::process::id().into()));
-        calls.end();
+        end(calls);
         assert_it_goes_on(child, b"");
     }
 
@@ -277,7 +362,7 @@ mod tests {
         let mut calls = OwnCalls::begin(child.id()).expect("it is in read(2)");
         child.kill().expect("a signal");
         assert!(calls.call(libc::SYS_getpid, [0; 6]).is_err());
-        let stop = calls.end();
+        let stop = end(calls);
         assert!(!libc::WIFSTOPPED(stop.status) || stop.status >> 16 == libc::PTRACE_EVENT_EXIT);
         let at_exit_stop = libc::WIFSTOPPED(stop.status);
         if at_exit_stop {
@@ -294,7 +379,7 @@ mod tests {
         // SAFETY: a signal to a child that has not been reaped.
         unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGSTOP) };
         assert_eq!(calls.call(libc::SYS_getpid, [0; 6]), Ok(child.id().into()));
-        calls.end();
+        end(calls);
         super::super::detach(child.id(), 0);
         while proc::status(child.id()).is_some_and(|status| !status.state.starts_with('T')) {
             std::thread::yield_now();
