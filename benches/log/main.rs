@@ -28,7 +28,7 @@ const PARTS: [Part; 5] = [
         "25 clients of socat and a stream socket: beside socat, nc and a sink that discards",
         writers::rows,
     ),
-    ("pipe", "lines from a pipe: beside cat, s6-log and multilog", pipe::rows),
+    ("pipe", "lines from a pipe: beside cat, s6-log and multilog", pipe::add_rows),
     ("sync", "16 senders with --sync record: beside one fdatasync per record", sync::rows),
     ("connections", "10,000 connections with 10 records a second each", connections::rows),
     ("idle", "an idle collector: wake-ups and memory", connections::idle_rows),

@@ -1,5 +1,6 @@
 //! Lines of 100 bytes from a pipe to a file.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -11,14 +12,17 @@ use crate::rounds::{pairs, rounds};
 use crate::targets::Target;
 use crate::targets::built::weir;
 
-const BYTES: usize = 512 << 20;
+/// Size of the input.
+const INPUT_BYTES: usize = 512 << 20;
 
-pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
+/// Adds the rows of `weir log` beside each other logger. A ratio is the time of the other divided by that of weir, which is the
+/// ratio of their throughputs.
+pub fn add_rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     let line = [&[b'x'; 99][..], b"\n"].concat();
-    let bytes = bench.pick(BYTES, BYTES / 16) / line.len() * line.len();
+    let bytes = bench.pick(INPUT_BYTES, INPUT_BYTES / 16) / line.len() * line.len();
     std::fs::write(bench.path("lines"), line.repeat(bytes / line.len()))?;
     let measure =
-        |number, jobs: &[&str]| rounds(number, jobs.len(), |which| collect(bench, jobs[which], bytes));
+        |count, jobs: &[&str]| rounds(count, jobs.len(), |index| run_logger(bench, jobs[index], bytes));
     let cat = paired(pairs(&measure(bench.pick(15, 3), &["weir log -q -o out", "cat > out"])?, 1, 0))?;
     rows.push(Target {
         name: format!("{} lines from a pipe: throughput beside cat > file", bytes / line.len()),
@@ -26,51 +30,59 @@ pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
         measured: ratio(&cat),
         reached: cat.value >= 0.9,
     });
-    for (program, job, least) in
+    for (program, command, least) in
         [("s6-log", "s6-log n2 s268435455 ./s6", 5.0), ("multilog", "multilog s16777215 n50 ./multi", 5.0)]
     {
-        let name = format!("the same beside {program}");
+        let name = format!("lines from a pipe: throughput beside {program}");
         if !has(program) {
             rows.push(Target::missing(&name, program));
             continue;
         }
-        let beside = paired(pairs(&measure(bench.pick(3, 3), &["weir log -q -o out", job])?, 1, 0))?;
+        let speedup = paired(pairs(&measure(3, &["weir log -q -o out", command])?, 1, 0))?;
         rows.push(Target {
             name,
             target: format!("at least {least}"),
-            measured: ratio(&beside),
-            reached: beside.value >= least,
+            measured: ratio(&speedup),
+            reached: speedup.value >= least,
         });
     }
     Ok(())
 }
 
-/// Runs a logger at the end of a pipe. Returns the seconds until it has ended.
-fn collect(bench: &BenchDir, job: &str, bytes: usize) -> Result<f64, BoxError> {
-    for name in ["out", "s6", "multi"] {
-        let path = bench.path(name);
+/// The file of weir and of cat, and the directories of s6-log and multilog.
+const OUTPUTS: [&str; 3] = ["out", "s6", "multi"];
+
+/// Removes earlier output and runs a logger at the end of a pipe. Returns the seconds until it has ended. Fails if it has not
+/// written all bytes.
+fn run_logger(bench: &BenchDir, command: &str, bytes: usize) -> Result<f64, BoxError> {
+    for path in OUTPUTS.map(|name| bench.path(name)) {
         let _ = std::fs::remove_file(&path);
         let _ = std::fs::remove_dir_all(&path);
     }
-    let directory = bench.path("lines").parent().ok_or("a directory")?.to_path_buf();
-    let job = job.replacen("weir ", &format!("{} ", weir()), 1);
+    let directory = bench.path("lines").parent().ok_or("the input has no directory")?.to_path_buf();
+    let command = command.replacen("weir ", &format!("{} ", weir()), 1);
     let started = Instant::now();
     let mut writer = Command::new("cat").arg(bench.path("lines")).stdout(Stdio::piped()).spawn()?;
-    let pipe = writer.stdout.take().ok_or("no pipe")?;
+    let pipe = writer.stdout.take().ok_or("cat has no pipe")?;
     let status = Command::new("sh")
-        .args(["-c", &format!("exec {job}")])
+        .args(["-c", &format!("exec {command}")])
         .current_dir(&directory)
         .stdin(pipe)
         .status()?;
     let seconds = started.elapsed().as_secs_f64();
-    writer.wait()?;
-    if !status.success() {
-        return Err(format!("{job}: {status}").into());
+    if !status.success() || !writer.wait()?.success() {
+        return Err(format!("{command}: {status}").into());
     }
-    if let Ok(out) = std::fs::metadata(bench.path("out"))
-        && out.len() != bytes as u64
-    {
-        return Err(format!("{job}: {} bytes of {bytes}", out.len()).into());
+    match OUTPUTS.iter().map(|name| file_bytes(&bench.path(name))).sum::<u64>() {
+        written if written == bytes as u64 => Ok(seconds),
+        written => Err(format!("{command}: wrote {written} bytes, expected {bytes}").into()),
     }
-    Ok(seconds)
+}
+
+/// Returns the bytes of a file, or of the files in a directory; 0 if neither exists.
+fn file_bytes(path: &Path) -> u64 {
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| entry.metadata().map_or(0, |found| found.len())).sum(),
+        Err(_) => std::fs::metadata(path).map_or(0, |found| found.len()),
+    }
 }

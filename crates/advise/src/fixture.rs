@@ -57,5 +57,6 @@ pub fn prices() -> AdvicePrices {
         libweir_record_ns: 40.0,
         lock_ns: 12.0,
         wake_ns: 20_000.0,
+        cpu_wait_share: Some(0.0),
     }
 }

@@ -18,22 +18,22 @@ use crate::options::CopyOptions;
 use crate::sync_ledger::SyncLedger;
 use crate::tally::CopyTally;
 
-/// The buffer with which a thread starts: small files are read with one call.
+/// Size of a thread's buffer at the start: small files are read with one call.
 const START_BUFFER_BYTES: usize = 64 << 10;
 
 /// Receives what a copy reports while it runs. Calls come from all threads.
 pub trait CopyReporter: Sync {
-    /// A file was copied, or a link or directory was made. Called if `verbose` is set.
+    /// Reports a file that was copied, or a link or directory that was made. Called if `verbose` is set.
     fn copied(&self, source: &Path, target: &Path, backup: Option<&Path>);
-    /// The content of a regular file was copied.
+    /// Reports how the content of a regular file was copied.
     fn content(&self, source: &Path, target: &Path, result: &ContentResult);
-    /// Something is worth knowing, and no error.
+    /// Reports a condition that is no error.
     fn warning(&self, text: &str);
-    /// A file could not be copied; the copy continues with the next one.
+    /// Reports a file that could not be copied; the copy continues with the next one.
     fn error(&self, error: &CopyError);
     /// Asks the user. Returns true for yes.
     fn ask(&self, question: &str) -> bool;
-    /// Returns whether each regular file is reported by `content`. If not, `content` is called only for fallbacks.
+    /// Returns whether `content` is wanted for every regular file; if not, it is called for fallbacks only.
     fn wants_content(&self) -> bool;
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Identity {
     pub umask: u32,
 }
 
-/// The state that all threads share.
+/// State that the threads of one copy share.
 pub(crate) struct Context<'a> {
     pub options: &'a CopyOptions,
     pub control: &'a CopyControl,
@@ -54,14 +54,14 @@ pub(crate) struct Context<'a> {
     pub identity: Identity,
     pub links: LinkMap,
     pub ledger: SyncLedger,
-    /// Files are made durable at the end, all at once.
-    pub batches: bool,
-    /// Files that this run has made, if several sources could have the same name.
+    /// Syncs of files may be deferred to the end of the run.
+    pub defers_syncs: bool,
+    /// Device and inode of the targets made so far; None for a single source, which cannot meet its own target.
     created: Option<Mutex<HashSet<(u64, u64)>>>,
-    /// The last pair of devices that refused to share blocks, plus 1.
-    unshared: [AtomicU64; 2],
-    /// A number for temporary names.
-    sequence: AtomicU64,
+    /// st_dev plus 1 of source and target when FICLONE was last refused; 0 before.
+    last_refusal: [AtomicU64; 2],
+    /// How many temporary names were made.
+    temporary_count: AtomicU64,
 }
 
 /// The buffer and the counts of one thread.
@@ -100,15 +100,15 @@ impl<'a> Context<'a> {
             },
             links: LinkMap::default(),
             ledger: SyncLedger::default(),
-            batches: options.recursive || remembers_created || options.parents,
+            defers_syncs: options.recursive || remembers_created || options.parents,
             created: remembers_created.then(Mutex::default),
-            unshared: [AtomicU64::new(0), AtomicU64::new(0)],
-            sequence: AtomicU64::new(0),
+            last_refusal: [AtomicU64::new(0), AtomicU64::new(0)],
+            temporary_count: AtomicU64::new(0),
         }
     }
 
-    /// Reports and counts an error of one file.
-    pub fn fail(&self, worker: &mut Worker, error: &CopyError) {
+    /// Reports and counts an error.
+    pub fn report_error(&self, worker: &mut Worker, error: &CopyError) {
         worker.tally.errors += 1;
         if !matches!(error, CopyError::Interrupted) {
             self.reporter.error(error);
@@ -131,20 +131,21 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Returns false if the devices have refused to share blocks before.
+    /// Returns false if these devices were the last that refused to share blocks.
     pub fn may_share(&self, source_dev: u64, target_dev: u64) -> bool {
-        self.unshared[0].load(Relaxed) != source_dev + 1 || self.unshared[1].load(Relaxed) != target_dev + 1
+        self.last_refusal[0].load(Relaxed) != source_dev + 1
+            || self.last_refusal[1].load(Relaxed) != target_dev + 1
     }
 
     /// Remembers that the devices do not share blocks.
-    pub fn note_unshared(&self, source_dev: u64, target_dev: u64) {
-        self.unshared[0].store(source_dev + 1, Relaxed);
-        self.unshared[1].store(target_dev + 1, Relaxed);
+    pub fn note_refusal(&self, source_dev: u64, target_dev: u64) {
+        self.last_refusal[0].store(source_dev + 1, Relaxed);
+        self.last_refusal[1].store(target_dev + 1, Relaxed);
     }
 
     /// Returns a name for a temporary file that no other process uses.
     pub fn temporary_name(&self) -> std::ffi::CString {
-        let number = self.sequence.fetch_add(1, Relaxed);
+        let number = self.temporary_count.fetch_add(1, Relaxed);
         let time = weir_sys::clock::now_ns();
         let name = format!(".weir-copy-{}-{time:x}-{number}", std::process::id());
         std::ffi::CString::new(name).expect("no NUL byte")

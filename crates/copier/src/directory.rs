@@ -17,7 +17,7 @@ use crate::metadata::{Attributes, TargetAttributes, has_default_acl, set_attribu
 use crate::options::CopySync;
 use crate::target::quoted;
 
-/// A name in a directory, with its type if the file system says it.
+/// An entry of a directory. Its type is Unknown if the file system does not store it (d_type, getdents(2)).
 pub(crate) struct DirItem {
     pub name: CString,
     pub kind: FileType,
@@ -46,7 +46,7 @@ pub(crate) fn open_directory(
             quoted(&entry.source_path())
         )));
     }
-    if is_target_of_this_run(entry, stat) {
+    if is_target_of_ancestor(entry, stat) {
         return Err(CopyError::Refused(format!(
             "cannot copy a directory, {}, into itself, {}",
             quoted(&entry.source_path()),
@@ -84,24 +84,25 @@ fn ancestors(dir: Option<&Arc<DirPair>>) -> impl Iterator<Item = &Arc<DirPair>> 
     std::iter::successors(dir, |dir| dir.parent.as_ref())
 }
 
-/// Returns whether a source directory is a target that this run has made: the tree would be copied for ever.
-fn is_target_of_this_run(entry: &Entry, stat: &FileStat) -> bool {
+/// Returns whether a source directory is the target of a directory above it: the tree would be copied for ever.
+fn is_target_of_ancestor(entry: &Entry, stat: &FileStat) -> bool {
     ancestors(entry.dir).any(|dir| dir.target_stat.id() == stat.id())
 }
 
 /// Makes the target directory, writable for its owner until everything is in it. Returns it open, and whether it is new.
 fn make_target(context: &Context, entry: &Entry, source: &FileStat) -> CopyResult<(OwnedFd, bool)> {
-    // mkdir(2) takes the sticky bit, and gives the set-group-ID bit of the parent.
-    let mode = begin_mode(context, source) | 0o700;
-    let private =
+    // Before owner and mode are set, only the owner has access. mkdir(2) honours the sticky bit, and inherits the set-group-ID
+    // bit of the parent.
+    let mode = initial_mode(context, source) | 0o700;
+    let temporary_mode =
         if context.options.preserved.mode || context.options.preserved.owner { 0o700 } else { mode };
-    let is_new = match mkdirat(entry.target_dir(), entry.target, Mode::from_raw_mode(private)) {
+    let is_new = match mkdirat(entry.target_dir(), entry.target, Mode::from_raw_mode(temporary_mode)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(errno) => return Err(CopyError::call(entry.target_path(), "mkdir", errno)),
     };
     let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // An operand may name a directory by a symbolic link; a link inside the tree leads elsewhere.
+    // An operand may name a directory by a symbolic link; a link inside the tree is not followed.
     let follow = !is_new && (entry.is_operand() || context.options.keep_directory_symlink);
     flags.set(OFlags::NOFOLLOW, !follow);
     match openat(entry.target_dir(), entry.target, flags, Mode::empty()) {
@@ -115,13 +116,14 @@ fn make_target(context: &Context, entry: &Entry, source: &FileStat) -> CopyResul
     }
 }
 
-/// Returns the permissions of a new directory whose mode is not preserved.
-fn begin_mode(context: &Context, source: &FileStat) -> u32 {
+/// Returns the mode of a new directory before its attributes are set, less the umask.
+fn initial_mode(context: &Context, source: &FileStat) -> u32 {
     let mode = context.options.preserved.begin_mode(source.permissions() & 0o1777, 0o777);
     mode & !context.identity.umask
 }
 
-/// Returns the entries of a directory in the order of their inode numbers, which is the order on many disks.
+/// Returns the entries of a directory by descending inode number. The last one is taken first, so they are copied in the order
+/// in which many file systems store them.
 pub(crate) fn read_directory(context: &Context, dir: &DirPair) -> CopyResult<Vec<DirItem>> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 32 << 10];
     let mut items = Vec::new();
@@ -134,18 +136,17 @@ pub(crate) fn read_directory(context: &Context, dir: &DirPair) -> CopyResult<Vec
         }
     }
     context.control.check()?;
-    items.sort_unstable_by_key(|item| item.inode);
+    items.sort_unstable_by_key(|item| std::cmp::Reverse(item.inode));
     Ok(items)
 }
 
-/// Gives a directory its attributes, when everything in it is copied, then the directories above it of which it was the last
-/// part.
-pub(crate) fn finish_directories(context: &Context, worker: &mut Worker, mut dir: Arc<DirPair>) {
-    // The thread that drops the last reference finishes the directory.
+/// Drops a reference to a directory. The last one sets the directory's attributes, because everything in it is copied, and
+/// drops its reference to the directory above.
+pub(crate) fn release_directory(context: &Context, worker: &mut Worker, mut dir: Arc<DirPair>) {
     while let Some(mut pair) = Arc::into_inner(dir) {
         let parent = pair.parent.take();
-        if let Err(error) = finish(context, worker, &pair) {
-            context.fail(worker, &error);
+        if let Err(error) = set_directory_attributes(context, worker, &pair) {
+            context.report_error(worker, &error);
         }
         match parent {
             Some(parent) => dir = parent,
@@ -154,7 +155,7 @@ pub(crate) fn finish_directories(context: &Context, worker: &mut Worker, mut dir
     }
 }
 
-fn finish(context: &Context, worker: &mut Worker, pair: &DirPair) -> CopyResult<()> {
+fn set_directory_attributes(context: &Context, worker: &mut Worker, pair: &DirPair) -> CopyResult<()> {
     let preserved = context.options.preserved;
     if preserved.mode || preserved.owner || preserved.times || preserved.xattr || preserved.context {
         let attributes = Attributes {
@@ -172,10 +173,10 @@ fn finish(context: &Context, worker: &mut Worker, pair: &DirPair) -> CopyResult<
         };
         set_attributes(context, &mut worker.tally, &attributes)?;
     }
-    let is_narrower = preserved.owner || begin_mode(context, &pair.source_stat) & 0o700 != 0o700;
-    if pair.is_new && !preserved.mode && is_narrower {
+    let is_other_mode = preserved.owner || initial_mode(context, &pair.source_stat) & 0o700 != 0o700;
+    if pair.is_new && !preserved.mode && is_other_mode {
         let now: FileStat = fstat(&pair.target).on(&pair.target_path, "fstat")?.into();
-        let wanted = begin_mode(context, &pair.source_stat);
+        let wanted = initial_mode(context, &pair.source_stat);
         let mode = now.permissions() & !0o1777 | wanted;
         fchmod(&pair.target, Mode::from_raw_mode(mode)).on(&pair.target_path, "fchmod")?;
     }

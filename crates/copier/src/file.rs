@@ -304,7 +304,7 @@ fn fill_with_engine(
     if result.cannot_share
         && let Some(dir) = entry.dir
     {
-        context.note_unshared(stat.dev, dir.target_stat.dev);
+        context.note_refusal(stat.dev, dir.target_stat.dev);
     }
     count(worker, result.method, result.bytes, result.hole_bytes);
     if result.has_grown {
@@ -369,7 +369,7 @@ pub(crate) fn commit(
     let options = context.options;
     // A name must never lead to a file whose bytes are not there yet.
     let sync = options.sync_level();
-    if !options.atomic && sync != CopySync::None && context.batches {
+    if !options.atomic && sync != CopySync::None && context.defers_syncs {
         let device = target_device(entry, target).on(entry.target_path(), "fstat")?;
         if context.ledger.note_file(device, target.file.as_fd(), &|| entry.target_path(), bytes) {
             return Ok(());

@@ -60,12 +60,12 @@ pub fn copy(
     if let Err(error) =
         Operands::new(sources, destination).and_then(|mut operands| operands.copy_all(&context, &mut worker))
     {
-        context.fail(&mut worker, &error);
+        context.report_error(&mut worker, &error);
     }
     let sync_started = Instant::now();
     if options.sync_level() != CopySync::None && !control.is_stopping() {
         for error in context.ledger.sync(control, &mut worker.tally) {
-            context.fail(&mut worker, &error);
+            context.report_error(&mut worker, &error);
         }
     }
     CopySummary { sync_time: sync_started.elapsed(), tally: worker.tally, elapsed: started.elapsed() }
@@ -103,13 +103,13 @@ impl<'a> Operands<'a> {
     }
 
     fn copy_all(&mut self, context: &Context, worker: &mut Worker) -> CopyResult<()> {
-        if context.batches && self.into_directory {
+        if context.defers_syncs && self.into_directory {
             note_directory(context, self.target)?;
         }
         for source in self.sources {
             context.control.check()?;
             if let Err(error) = self.copy_one(context, worker, source) {
-                context.fail(worker, &error);
+                context.report_error(worker, &error);
             }
         }
         Ok(())

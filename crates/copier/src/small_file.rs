@@ -31,7 +31,7 @@ pub(crate) fn share_small(
         Ok(()) => true,
         Err(errno) => {
             if pair_refuses(errno) {
-                context.note_unshared(stat.dev, device);
+                context.note_refusal(stat.dev, device);
             }
             false
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use rustix::fs::FileType;
 
 use crate::context::{Context, Worker};
-use crate::directory::{DirItem, finish_directories, read_directory};
+use crate::directory::{DirItem, read_directory, release_directory};
 use crate::entry::{DirPair, Entry};
 use crate::node::copy_node;
 
@@ -123,8 +123,8 @@ fn copy_directory(context: &Context, worker: &mut Worker, queue: &TaskQueue, dir
     match read_directory(context, &dir) {
         Ok(names) => copy_names(context, worker, queue, dir, names),
         Err(error) => {
-            context.fail(worker, &error);
-            finish_directories(context, worker, dir);
+            context.report_error(worker, &error);
+            release_directory(context, worker, dir);
         }
     }
 }
@@ -148,16 +148,16 @@ fn copy_names(
         }
         copy_name(context, worker, queue, &dir, &item);
     }
-    finish_directories(context, worker, dir);
+    release_directory(context, worker, dir);
 }
 
 fn copy_name(context: &Context, worker: &mut Worker, queue: &TaskQueue, dir: &Arc<DirPair>, item: &DirItem) {
     let entry = Entry { dir: Some(dir), source: &item.name, target: &item.name };
     match copy_node(context, worker, &entry, item.kind) {
         Ok(None) => {}
-        Ok(Some(below)) if crosses(context, dir, &below) => finish_directories(context, worker, below),
+        Ok(Some(below)) if crosses(context, dir, &below) => release_directory(context, worker, below),
         Ok(Some(below)) => queue.push(TreeTask::Directory(below)),
-        Err(error) => context.fail(worker, &error),
+        Err(error) => context.report_error(worker, &error),
     }
 }
 

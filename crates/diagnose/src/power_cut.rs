@@ -1,4 +1,5 @@
-//! The loss if a power cut leaves a renamed file empty: its new content, and the old content if there was any. ext4 (with
+//! Classifies what a power cut destroys if it leaves a renamed file empty: its new content, and the old content if there was
+//! any. ext4 (with
 //! auto_da_alloc, the default) and btrfs write a file's data at a rename that replaces another file, so one of the two
 //! contents remains. xfs, and ext4 with noauto_da_alloc, do not.
 
@@ -22,33 +23,33 @@ pub(crate) enum PowerCutLoss {
     OldContent,
 }
 
-/// The number of renames to one name, and the seconds between the first and the last, from which a process keeps its state
-/// there. A step of a build does so less often or in less time.
+/// A process that renames to one name at least so often, over at least so many seconds, keeps its state in that file. The
+/// steps of the builds in the labelled set do so less often or in less time.
 const STATE_RENAMES: u32 = 3;
 const STATE_S: f64 = 1.0;
 
-/// The range of bytes read from other files for each byte written in which a file counts as derived from these files. Above
-/// it, a few figures were found in many files.
+/// Bytes that a process reads from files for each byte that it writes to files, in which its output counts as derived from
+/// its input. Above the range the output is a small extract, such as a few figures from many files.
 const LEAST_READ_RATIO: f64 = 0.5;
 const MOST_READ_RATIO: f64 = 4.0;
 
-/// Directories of files that belong to programs; they are not the data that a program works on.
-const SYSTEM: &[&str] =
+/// Directories of the system: their files are not the data that a program works on.
+const SYSTEM_DIRECTORIES: &[&str] =
     &["/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/etc/", "/proc/", "/sys/", "/dev/"];
 
-/// The renames up to a time, and the origin of what was written. [`Self::loss`] must be called for the renames in order of
-/// time.
+/// The renames up to a time, and the origin of what was written. [`Self::add_and_classify`] must be called for every rename, in
+/// order of time.
 pub(crate) struct RenameHistory<'a> {
     /// Number and first time of a process's renames to a name.
     renames: HashMap<(u32, &'a str), (u32, f64)>,
-    /// Names that a rename has created so far.
-    created: HashSet<&'a str>,
-    /// Time at which a file was created and first written, by path.
-    written: HashMap<&'a str, f64>,
-    /// All new names of the whole run.
-    new_names: HashSet<&'a str>,
+    /// Names to which a file was renamed so far.
+    earlier_targets: HashSet<&'a str>,
+    /// Time in seconds of the first write to a file that was opened with O_CREAT or O_TRUNC, by path.
+    first_written: HashMap<&'a str, f64>,
+    /// Names to which a file is renamed in the whole run.
+    all_targets: HashSet<&'a str>,
     /// Processes that write to pipes or sockets.
-    feeders: HashSet<u32>,
+    channel_writers: HashSet<u32>,
     /// The input of writers, by process; filled on demand.
     sources: HashMap<u32, WriterSources<'a>>,
 }
@@ -64,53 +65,58 @@ struct WriterSources<'a> {
 impl<'a> RenameHistory<'a> {
     /// Begins the history of all renames of a run.
     pub fn new<'b: 'a>(context: &RuleContext<'b>, renamed: &'a [RenamedFile]) -> Self {
-        let mut written: HashMap<&str, f64> = HashMap::new();
-        let mut feeders = HashSet::new();
+        let mut first_written: HashMap<&str, f64> = HashMap::new();
+        let mut channel_writers = HashSet::new();
         for stream in context.streams(Direction::Out).filter(|stream| stream.bytes > 0) {
             let file = context.recording.file(stream.file);
             if let Some(file) = file.filter(|file| file.is_made_by_opening()) {
-                let first_s = written.entry(file.path.exact()).or_insert(stream.first_s);
+                let first_s = first_written.entry(file.path.exact()).or_insert(stream.first_s);
                 *first_s = first_s.min(stream.first_s);
             }
-            if context.is_channel(stream) {
-                feeders.insert(stream.pid);
+            if context.is_pipe_or_socket(stream) {
+                channel_writers.insert(stream.pid);
             }
         }
         Self {
             renames: HashMap::new(),
-            created: HashSet::new(),
-            written,
-            new_names: renamed.iter().map(|renamed| renamed.to.exact()).collect(),
-            feeders,
+            earlier_targets: HashSet::new(),
+            first_written,
+            all_targets: renamed.iter().map(|renamed| renamed.to.exact()).collect(),
+            channel_writers,
             sources: HashMap::new(),
         }
     }
 
     /// Adds a rename to the history and returns what a power cut after it may destroy.
-    pub fn loss<'b: 'a>(&mut self, context: &RuleContext<'b>, renamed: &'a RenamedFile) -> PowerCutLoss {
+    pub fn add_and_classify<'b: 'a>(
+        &mut self,
+        context: &RuleContext<'b>,
+        renamed: &'a RenamedFile,
+    ) -> PowerCutLoss {
         let (renames, since_s) =
             self.renames.entry((renamed.pid, renamed.to.exact())).or_insert((0, renamed.at_s));
         *renames += 1;
-        let is_state = *renames >= STATE_RENAMES && renamed.at_s - *since_s >= STATE_S;
-        let written = self.written.get(renamed.to.exact()).is_some_and(|&first_s| first_s < renamed.at_s);
-        let made_in_run = !self.created.insert(renamed.to.exact()) || written;
+        let holds_state = *renames >= STATE_RENAMES && renamed.at_s - *since_s >= STATE_S;
+        let written =
+            self.first_written.get(renamed.to.exact()).is_some_and(|&first_s| first_s < renamed.at_s);
+        let made_in_run = !self.earlier_targets.insert(renamed.to.exact()) || written;
         match renamed.replaced {
             Some(false) => PowerCutLoss::NewContent,
-            _ if is_state => PowerCutLoss::OldContent,
+            _ if holds_state => PowerCutLoss::OldContent,
             _ if made_in_run || self.is_derived(context, renamed) => PowerCutLoss::Reproducible,
             _ => PowerCutLoss::OldContent,
         }
     }
 
-    /// Returns whether the file was made from other files that still exist: its writer, or a process that feeds the writer,
-    /// read about as much from other files as it wrote. Files that the run replaced do not count.
+    /// Estimates whether the content can be made again: its writer, with the processes that may have sent it data, read about
+    /// as much from files as it wrote, less than half of it from the old file. Files that the run replaces do not count.
     fn is_derived<'b: 'a>(&mut self, context: &RuleContext<'b>, renamed: &RenamedFile) -> bool {
         let sources = self
             .sources
             .entry(renamed.writer)
-            .or_insert_with(|| context.writer_sources(renamed.writer, &self.feeders));
+            .or_insert_with(|| context.writer_sources(renamed.writer, &self.channel_writers));
         let own = sources.read_by_path.get(renamed.to.exact()).copied().unwrap_or(0);
-        let replaced = sources.read_by_path.iter().filter(|(path, _)| self.new_names.contains(*path));
+        let replaced = sources.read_by_path.iter().filter(|(path, _)| self.all_targets.contains(*path));
         let replaced_bytes: u64 = replaced.map(|(_, bytes)| bytes).sum();
         let ratio = (sources.read - replaced_bytes) as f64 / sources.written.max(1) as f64;
         (LEAST_READ_RATIO..=MOST_READ_RATIO).contains(&ratio) && own * 2 < renamed.bytes
@@ -118,19 +124,20 @@ impl<'a> RenameHistory<'a> {
 }
 
 impl<'a> RuleContext<'a> {
-    /// Returns what a process read and wrote. If most of its input comes through pipes and sockets, the input of all feeders
-    /// counts as its own.
-    fn writer_sources(&self, writer: u32, feeders: &HashSet<u32>) -> WriterSources<'a> {
+    /// Returns what a process read from files and wrote to files. If it read at least half as many bytes from pipes and sockets
+    /// as it wrote to files, what every process that writes to pipes or sockets read from files counts as its own.
+    fn writer_sources(&self, writer: u32, channel_writers: &HashSet<u32>) -> WriterSources<'a> {
         let own = self.streams_of(writer);
         let written =
             own.iter().filter(|stream| self.is_file_output(stream)).map(|stream| stream.bytes).sum();
         let mut sources = WriterSources { written, ..WriterSources::default() };
         own.iter().for_each(|stream| self.add_source(stream, &mut sources));
-        let fed = own.iter().filter(|stream| stream.direction == Direction::In && self.is_channel(stream));
+        let fed =
+            own.iter().filter(|stream| stream.direction == Direction::In && self.is_pipe_or_socket(stream));
         if fed.map(|stream| stream.bytes).sum::<u64>() * 2 >= written {
             let inputs = self.streams(Direction::In);
             inputs
-                .filter(|stream| stream.pid != writer && feeders.contains(&stream.pid))
+                .filter(|stream| stream.pid != writer && channel_writers.contains(&stream.pid))
                 .for_each(|stream| self.add_source(stream, &mut sources));
         }
         sources
@@ -147,7 +154,7 @@ impl<'a> RuleContext<'a> {
         stream.direction == Direction::Out && self.kind(stream.file) == StreamKind::File
     }
 
-    fn is_channel(&self, stream: &StreamCounts) -> bool {
+    fn is_pipe_or_socket(&self, stream: &StreamCounts) -> bool {
         matches!(self.kind(stream.file), StreamKind::Pipe | StreamKind::Socket)
     }
 
@@ -155,7 +162,7 @@ impl<'a> RuleContext<'a> {
     fn data_input(&self, stream: &StreamCounts) -> Option<&'a OpenFile> {
         let named = self.recording.file(stream.file)?;
         let reads = stream.direction == Direction::In && stream.bytes > 0 && named.kind == StreamKind::File;
-        let system = SYSTEM.iter().any(|start| named.path.exact().starts_with(start));
+        let system = SYSTEM_DIRECTORIES.iter().any(|start| named.path.exact().starts_with(start));
         let file = self.recording.first_name(stream.file);
         file.filter(|_| reads && !system && !self.is_code(stream, named))
     }
@@ -179,7 +186,7 @@ impl<'a> RuleContext<'a> {
             || is_interpreted(language) && self.is_script(stream, file)
     }
 
-    /// Returns whether a file is the first argument of its process's command that is no option: an interpreter's script.
+    /// Returns whether a file has the base name of the first argument that is no option: an interpreter's script.
     fn is_script(&self, stream: &StreamCounts, file: &OpenFile) -> bool {
         let image = self.image_at(stream.pid, stream.first_s).map(|(_, image)| image);
         image.is_some_and(|image| {

@@ -277,7 +277,7 @@ impl BufferWatch {
             self.call_sites.suspend(pid);
         }
         // Also one that slept: a program that waits for its many calls uses little CPU time.
-        self.call_samples.visit(pid);
+        self.call_samples.poll(pid);
         if activity == Activity::Slept {
             let buffers = match may_search {
                 true => one.buffers.snapshot(pid),

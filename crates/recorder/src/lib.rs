@@ -2,8 +2,8 @@
 //! and bytes per stream. Every backend delivers its events here, so a finding does not depend on the backend.
 //!
 //! [`Recorder::record`] takes each event. `fd_table` and `open_files` resolve its descriptor to an open file,
-//! `streams` adds its bytes, `other_calls` counts the calls that move none. [`Recorder::finish`] adds what a
-//! sampling backend did not observe (`sampling_gaps`, `gap_attribution`, `scaling`) and returns the parts of
+//! `streams` adds its bytes, `other_calls` counts the calls that move none. [`Recorder::finish`] adds
+//! estimates for what a sampling backend did not observe (`sampling_gaps`, `gap_attribution`, `scaling`) and returns the parts of
 //! the recording.
 
 mod buffer_snapshots;
@@ -53,13 +53,15 @@ const EVENTS_MAX: usize = 1_000_000;
 /// The state of a process that has not exited.
 #[derive(Debug, Default)]
 struct LiveProcess {
+    /// Index in `Recorder::processes`.
     process: usize,
+    /// Index of the current image in its process.
     image: u32,
     descriptors: Arc<std::sync::Mutex<FdTable>>,
     totals_at_start: Option<IoTotals>,
     latest_totals: Option<IoTotals>,
     unobserved_since_s: Option<f64>,
-    /// Number of writes since the last fork or exec that became events, up to `streams::FIRST_CALLS`.
+    /// Number of writes since the start of the process or of its image that became events, up to `streams::FIRST_CALLS`.
     writes_after_fork: u32,
     repeated_calls: HashMap<(Op, i32), u32>,
     /// CLOCK_MONOTONIC time of the last reported call, by thread.
@@ -164,6 +166,7 @@ impl Recorder {
                     EventKind::Buffers { moment, buffers, waits_in, waits_in_name: blocked_in, files };
                 self.record_buffers(raw.pid, raw.tid, at_s, snapshot);
             }
+            // weir-observe handles it.
             RawEventKind::Unstopped => {}
             RawEventKind::Gap { until_ns } => self.record_gap(raw.pid, at_s, until_ns),
             RawEventKind::FdSnapshot => self.take_fd_snapshot(raw.pid),
@@ -181,12 +184,11 @@ impl Recorder {
     /// Adds a buffer snapshot, unless it is part of an earlier one.
     fn record_buffers(&mut self, pid: u32, tid: u32, at_s: f64, snapshot: EventKind) {
         let EventKind::Buffers { moment, buffers, files, .. } = &snapshot else { return };
-        // The threads that an execve(2) ends leave a snapshot each, and the last one counts.
+        // An execve(2) ends the other threads. The snapshot of such a thread stays apart from that of the process.
         let of_other_thread = *moment == SnapshotMoment::Exec && tid != pid;
-        if self.events.len() < EVENTS_MAX
-            && (of_other_thread
-                || !buffer_snapshots::join_snapshot(&mut self.events, pid, *moment, at_s, buffers, files))
-        {
+        let is_joined = !of_other_thread
+            && buffer_snapshots::join_snapshot(&mut self.events, pid, *moment, at_s, buffers, files);
+        if !is_joined {
             self.push_event(at_s, pid, tid, snapshot);
         }
     }
@@ -205,7 +207,7 @@ impl Recorder {
             let process = self.new_process(pid, None, at_s);
             self.live.insert(pid, LiveProcess { process, ..LiveProcess::default() });
         }
-        self.live.get_mut(&pid).expect("it was just put there")
+        self.live.get_mut(&pid).expect("it was inserted above")
     }
 
     fn image(&mut self, pid: u32, at_s: f64) -> u32 {
@@ -246,7 +248,7 @@ impl Recorder {
         })
     }
 
-    /// Returns the open file of each buffer's descriptor: from `resolved` where the backend looked it up,
+    /// Returns the open file of each buffer's descriptor: from `resolved_files` where the backend looked it up,
     /// otherwise from the descriptor table.
     fn files_of_buffers(
         &mut self,
@@ -276,7 +278,7 @@ impl Recorder {
         })
     }
 
-    /// Ends the recording and returns its parts. Processes that still run have no exit.
+    /// Ends the recording and returns its parts. `Process::exit` is None for processes that still run.
     pub fn finish(mut self) -> RecorderOutput {
         let running: Vec<LiveProcess> = self.live.drain().map(|(_, live)| live).collect();
         let at_s = self.latest_s;

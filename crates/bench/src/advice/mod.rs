@@ -35,40 +35,40 @@ const BUDGET: Duration = Duration::from_millis(4500);
 const NEW_SYNC_BUDGET: Duration = Duration::from_millis(700);
 /// Price of a record of libweir if it cannot be measured: so high that libweir is not chosen.
 const UNKNOWN_NS: f64 = 1e6;
-/// Repetitions of the short loops; the price is the lowest of them, because other processes make a loop slower only.
+/// Repetitions of the short loops; the price is the lowest of them, because other processes can only slow a loop down.
 const REPETITIONS: usize = 5;
 
-/// Part of the prices that may come from the cache.
+/// The prices that may come from the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheUse {
     /// Every price, if the cache has it.
     All,
-    /// All but those of syncs, which are measured again: the price of a sync depends on the other writers of the moment and
+    /// All but those of syncs, which are measured again: the price of a sync depends on the load of the device and
     /// was seen to change by a factor of 20 within a day, while those of calls stay.
     AllButSyncs,
     /// None: all are measured again.
     Nothing,
 }
 
-/// Returns the prices of `directory`, from the cache or measured; all that are measured are cached, and measured again if the
-/// machine was busy and is quiet now. Fails if the directory is
-/// not writable, or with [`Error::Failed`] if `stop` becomes true.
+/// Returns the prices of `directory`. Cached prices are used, unless they were measured on a busy machine that is quiet now; a
+/// full measurement is cached. Fails if the directory is not writable, or with [`Error::Failed`] if write(2) gives no price
+/// or if `stop` becomes true.
 pub fn prices(
     directory: &Path,
-    use_of_cache: CacheUse,
+    cache_use: CacheUse,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<AdvicePrices> {
     let key = PriceKey::of(directory);
-    let may_load = use_of_cache != CacheUse::Nothing;
-    let known = key.as_ref().filter(|_| may_load).and_then(|key| cache::load(FILE, key, is_sane));
+    let may_load = cache_use != CacheUse::Nothing;
+    let known = key.as_ref().filter(|_| may_load).and_then(|key| cache::load(FILE, key, is_valid));
     let known = known.filter(|prices| prices.busy_share().is_none() || !is_quiet_now());
     match known {
-        Some(prices) if use_of_cache == CacheUse::All => return Ok(prices),
+        Some(prices) if cache_use == CacheUse::All => return Ok(prices),
         Some(prices) => return with_new_syncs(prices, directory, stop, progress),
         None => {}
     }
-    let prices = measure(directory, stop, progress)?;
+    let prices = measure_all(directory, stop, progress)?;
     // Without a writable cache the next run measures again.
     let _ = key.map(|key| cache::store(FILE, &key, prices.clone()));
     Ok(prices)
@@ -81,7 +81,7 @@ fn with_new_syncs(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<AdvicePrices> {
-    let syncs = measured(cells::syncs(directory)?, directory, NEW_SYNC_BUDGET, stop, progress)?;
+    let syncs = run_cells(cells::syncs(directory)?, directory, NEW_SYNC_BUDGET, stop, progress)?;
     Ok(AdvicePrices {
         fdatasync: sync_price(&syncs, "fdatasync").or(prices.fdatasync),
         o_dsync: sync_price(&syncs, "o_dsync").or(prices.o_dsync),
@@ -93,8 +93,8 @@ fn sync_price(measurement: &Measurement, kind: &str) -> Option<CallPrice> {
     table(measurement, |cell| cell.sync.kind.name() == kind).first().map(|one| one.price)
 }
 
-/// Returns whether the prices can be divided by: an edited file must not make a prediction infinite.
-fn is_sane(prices: &AdvicePrices) -> bool {
+/// Returns whether cached prices are finite, positive and sorted: the user may have edited the file.
+fn is_valid(prices: &AdvicePrices) -> bool {
     let positive = |price: &CallPrice| {
         [price.elapsed_ns, price.cpu_ns].iter().all(|ns| ns.is_finite() && *ns >= 0.0)
             && price.elapsed_ns > 0.0
@@ -112,16 +112,19 @@ fn is_sane(prices: &AdvicePrices) -> bool {
         && prices.cpu_wait_share.is_none_or(|share| (0.0..=1.0).contains(&share))
 }
 
-fn measure(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<AdvicePrices> {
+fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<AdvicePrices> {
     let wait = cpu_wait::CpuWait::start();
-    // The syncs come first: those of a file may also write the dirty pages of others.
-    let syncs = measured(cells::syncs(directory)?, directory, SYNC_BUDGET, stop, progress)?;
-    let others = measured(cells::others(directory)?, directory, BUDGET, stop, progress)?;
+    // The syncs come first: a sync may also write the dirty pages of the other cells' files.
+    let syncs = run_cells(cells::syncs(directory)?, directory, SYNC_BUDGET, stop, progress)?;
+    let others = run_cells(cells::others(directory)?, directory, BUDGET, stop, progress)?;
     let table =
         |method: &str| table(&others, |cell| cell.method == method && cell.sync.kind.name() == "none");
     let write = table("syscall");
     if write.is_empty() {
-        return Err(Error::Failed(format!("{}: write(2) could not be timed there", directory.display())));
+        return Err(Error::Failed(format!(
+            "{}: no write(2) could be timed there; use a directory with more free space",
+            directory.display()
+        )));
     }
     let at_end = self::table(&others, |cell| cell.sync.kind.name() == "end");
     Ok(AdvicePrices {
@@ -145,7 +148,7 @@ fn measure(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> 
 }
 
 /// Measures cells in a private directory of `directory`.
-fn measured(
+fn run_cells(
     cells: Vec<Cell>,
     directory: &Path,
     budget: Duration,
@@ -189,7 +192,7 @@ fn lowest(measure: fn() -> f64) -> f64 {
     (0..REPETITIONS).map(|_| measure()).fold(f64::INFINITY, f64::min).max(0.1)
 }
 
-/// Returns the nanoseconds of a short record that libweir collects whole. The device discards the writes.
+/// Returns the nanoseconds of one buffered weir_putrec(3) of a short record. /dev/null discards the writes.
 fn libweir_record_ns() -> std::io::Result<f64> {
     const TIMES: u32 = 10_000;
     let options = libweir::Options::new().mode(libweir::StreamMode::Record);
@@ -212,7 +215,7 @@ fn lock_ns() -> f64 {
     start.elapsed().as_nanos() as f64 / f64::from(TIMES)
 }
 
-/// Returns the nanoseconds of CPU time that a sleep costs.
+/// Returns the nanoseconds of CPU time to sleep for 1 ms and wake.
 fn wake_ns() -> f64 {
     const TIMES: u32 = 10;
     let cpu_ns = || {
@@ -246,7 +249,7 @@ mod tests {
             wake_ns: 1.0,
             ..AdvicePrices::default()
         };
-        assert!(is_sane(&good));
+        assert!(is_valid(&good));
         let bad = [
             AdvicePrices { write: vec![one(1, 0.0)], ..good.clone() },
             AdvicePrices { write: vec![one(2, 2.0), one(1, 2.0)], ..good.clone() },
@@ -255,6 +258,6 @@ mod tests {
             AdvicePrices { cpu_wait_share: Some(f64::NAN), ..good.clone() },
             AdvicePrices { fdatasync: Some(CallPrice { elapsed_ns: -1.0, cpu_ns: 1.0 }), ..good.clone() },
         ];
-        assert!(bad.iter().all(|prices| !is_sane(prices)));
+        assert!(bad.iter().all(|prices| !is_valid(prices)));
     }
 }

@@ -41,7 +41,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
     let mut history = RenameHistory::new(context, &renamed);
     let (mut findings, mut harmless) = (Vec::new(), Vec::new());
     for one in &renamed {
-        let loss = history.loss(context, one);
+        let loss = history.add_and_classify(context, one);
         match loss {
             _ if one.synced || one.unsure || !is_lasting(context, one) || context.is_temporary_name(one) => {}
             PowerCutLoss::OldContent if !context.is_installed_program(one) => {

@@ -1,5 +1,5 @@
 //! Finds the call sites of small reads and writes: while a process makes many of them, a perf event on the kernel's tracepoint
-//! of the system call samples one, with its stack. It needs the rights to trace the kernel; without them there are no samples.
+//! of read(2) or write(2) samples one in 97, with its stack. It needs the rights to trace the kernel; without them there are no samples.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -13,11 +13,11 @@ use super::naming::SampleNames;
 use super::perf_event::PerfEvent;
 use super::stack_sample::StackSample;
 
-/// Calls since the last visit from which they are worth a sample: a tenth of a second of 10,000 calls a second.
+/// Least calls between two polls that are worth a sample: a tenth of a second at 10,000 calls a second.
 const CALLS_LEAST: u64 = 1_000;
-/// Mean of bytes up to which calls are small.
+/// Calls are small if their mean of bytes is below this.
 const BYTES_MOST: u64 = 1_024;
-/// The kernel samples one call of so many: a prime, so that it does not follow the period of a loop.
+/// The kernel samples one call in so many: a prime, so that it does not follow the period of a loop.
 const PERIOD: u64 = 97;
 /// Limit of samples of a process. They are some intervals apart, so that a later phase of the program is seen too.
 const SAMPLES_MAX: usize = 8;
@@ -26,23 +26,23 @@ const THREADS_MAX: usize = 4;
 /// Limit of samples of a recording: each may need another image to be read.
 const ALL_SAMPLES_MAX: usize = 128;
 
-/// The samples of one call of a thread.
-struct CallPoint {
+/// An event that is enabled on one thread for its reads or its writes.
+struct EnabledEvent {
     direction: Direction,
     event: PerfEvent,
 }
 
-/// A process that makes small calls.
+/// State of a process at the last poll.
 #[derive(Default)]
 struct SampledProcess {
     totals: IoTotals,
-    points: Vec<CallPoint>,
+    enabled: Vec<EnabledEvent>,
     samples: usize,
-    /// The code mappings since the first sample.
+    /// The code mappings when the first event was enabled; those of a later dlopen(3) are missing.
     code: Option<Arc<[MappedRegion]>>,
 }
 
-/// A small call that was sampled.
+/// A sampled call whose call site is not looked up yet.
 struct ObservedCall {
     pid: u32,
     direction: Direction,
@@ -58,9 +58,10 @@ pub struct CallSamples {
 }
 
 impl CallSamples {
-    /// Visits a process: takes its samples, and asks for another if it makes small calls. Reads a file of /proc, and opens at most
-    /// [`THREADS_MAX`] events for each direction. Without the rights, and with enough samples, it does nothing.
-    pub fn visit(&mut self, pid: u32) {
+    /// Collects the samples of a process, and enables new events if it has made small calls since the last poll. Reads a file
+    /// of /proc, and opens at most [`THREADS_MAX`] events for each direction. Enables none with enough samples, and does
+    /// nothing without the rights.
+    pub fn poll(&mut self, pid: u32) {
         let Some(tracepoints) = tracepoints() else { return };
         self.collect(pid);
         let process = self.processes.entry(pid).or_default();
@@ -80,19 +81,19 @@ impl CallSamples {
             }
             process.code.get_or_insert_with(|| super::code(pid));
             let threads = proc::threads(pid).into_iter().take(THREADS_MAX);
-            let events = threads.filter_map(|tid| sample_next(tid, number));
-            process.points.extend(events.map(|event| CallPoint { direction, event }));
+            let events = threads.filter_map(|tid| enable(tid, number));
+            process.enabled.extend(events.map(|event| EnabledEvent { direction, event }));
         }
     }
 
-    /// Takes the samples of a process and closes its events: one sample each.
+    /// Takes at most one sample from each event of a process, and closes the events.
     fn collect(&mut self, pid: u32) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        for mut point in std::mem::take(&mut process.points) {
-            let sample = point.event.take_events().and_then(|events| events.sample);
+        for mut one in std::mem::take(&mut process.enabled) {
+            let sample = one.event.take_events().and_then(|events| events.sample);
             let (Some(sample), Some(code)) = (sample, &process.code) else { continue };
             process.samples += 1;
-            self.calls.push(ObservedCall { pid, direction: point.direction, sample, code: Arc::clone(code) });
+            self.calls.push(ObservedCall { pid, direction: one.direction, sample, code: Arc::clone(code) });
         }
     }
 
@@ -104,8 +105,8 @@ impl CallSamples {
 
     /// Returns the sampled calls with their call sites. `began_ns` is time 0 of the recording.
     pub fn finish(mut self, began_ns: u64) -> Vec<SampledCall> {
-        let living: Vec<u32> = self.processes.keys().copied().collect();
-        living.into_iter().for_each(|pid| self.end(pid));
+        let pids: Vec<u32> = self.processes.keys().copied().collect();
+        pids.into_iter().for_each(|pid| self.end(pid));
         let mut names = SampleNames::new(began_ns);
         let named = |call: &ObservedCall| SampledCall {
             pid: call.pid,
@@ -117,8 +118,9 @@ impl CallSamples {
     }
 }
 
-/// Samples one of the next calls of a thread, by the number of their tracepoint. None if the thread has ended.
-fn sample_next(tid: u32, tracepoint: u64) -> Option<PerfEvent> {
+/// Enables an event that samples one of the next calls of a thread, by the number of their tracepoint. None if
+/// perf_event_open(2) fails, as for a thread that has ended.
+fn enable(tid: u32, tracepoint: u64) -> Option<PerfEvent> {
     PerfEvent::enable(&breakpoint::tracepoint(tracepoint, PERIOD), tid, 1).ok()
 }
 
@@ -138,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    static ENDS: AtomicBool = AtomicBool::new(false);
+    static STOP: AtomicBool = AtomicBool::new(false);
 
     #[inline(never)]
     fn writes_a_byte(file: &mut File) {
@@ -147,24 +149,24 @@ mod tests {
 
     #[test]
     fn small_writes_of_this_program_are_sampled_with_their_descriptor() {
-        if tracepoints().and_then(|[_, write]| sample_next(std::process::id(), write)).is_none() {
+        if tracepoints().and_then(|[_, write]| enable(std::process::id(), write)).is_none() {
             let name = "small_writes_of_this_program_are_sampled_with_their_descriptor";
             return crate::call_sites::tests::skip(name, "no rights to trace the kernel");
         }
         let mut null = OpenOptions::new().write(true).open("/dev/null").unwrap();
         let fd = null.as_raw_fd();
         let writer = std::thread::spawn(move || {
-            while !ENDS.load(Ordering::SeqCst) {
+            while !STOP.load(Ordering::SeqCst) {
                 writes_a_byte(&mut null);
             }
         });
         let (pid, mut samples) = (std::process::id(), CallSamples::default());
-        // The other tests of this program are processes' threads too: the visits go on until the writer was sampled.
+        // The other tests run as threads of this process: it is polled until the writer was sampled.
         let is_sampled = |samples: &CallSamples| {
             samples.calls.iter().any(|one| one.sample.registers.argument as i32 == fd)
         };
         for _ in 0..2_000 {
-            samples.visit(pid);
+            samples.poll(pid);
             if let Some(process) = samples.processes.get_mut(&pid) {
                 process.samples = 0;
             }
@@ -174,7 +176,7 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        ENDS.store(true, Ordering::SeqCst);
+        STOP.store(true, Ordering::SeqCst);
         writer.join().unwrap();
         let calls = samples.finish(0);
         let call = calls.iter().find(|call| call.fd == fd).expect("a sample of the writer");
@@ -185,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn few_or_large_calls_are_not_sampled() {
+    fn few_calls_are_not_sampled() {
         let mut samples = CallSamples::default();
         let pid = std::process::id();
         let first = SampledProcess { totals: proc::io(pid).unwrap(), ..SampledProcess::default() };
         samples.processes.insert(pid, first);
         samples.processes.get_mut(&pid).unwrap().totals.write_calls = u64::MAX;
         samples.processes.get_mut(&pid).unwrap().totals.read_calls = u64::MAX;
-        samples.visit(pid);
-        assert!(samples.processes[&pid].points.is_empty());
+        samples.poll(pid);
+        assert!(samples.processes[&pid].enabled.is_empty());
     }
 }

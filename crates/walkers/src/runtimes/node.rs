@@ -1,4 +1,4 @@
-//! Node: process.stdout has no buffer.
+//! Node.js: process.stdout is written synchronously; other streams queue bytes that no walker reads.
 
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
