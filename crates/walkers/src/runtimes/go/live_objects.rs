@@ -173,9 +173,10 @@ fn object_in_span(memory: &dyn Memory, span: u64, object: u64) -> Option<HeapObj
         let index = offset / word(&bytes, at);
         let bit =
             |bits: u64| Some(memory.bytes(bits.checked_add(index / 8)?, 1).first()? >> (index % 8) & 1 == 1);
-        let is_allocated = index < first_free || bit(word(&bytes, bits_at))?;
-        let use_now = if index < objects && is_allocated { Use::Used } else { Use::Freed };
         let is_marked = bit(word(&bytes, bits_at + 8)).unwrap_or(false);
+        // A sweep sets the index to 0 some instructions before the marks replace the bits of the allocated objects.
+        let is_allocated = index < first_free || is_marked || bit(word(&bytes, bits_at))?;
+        let use_now = if index < objects && is_allocated { Use::Used } else { Use::Freed };
         let swept = swept(int(&bytes, at - SWEPT_BEFORE_SIZE) as u32);
         return Some(HeapObject { use_now, swept, is_marked });
     }
@@ -193,10 +194,31 @@ fn swept(generation: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{BASE, TestMemory};
 
     #[test]
     fn a_span_that_waits_for_its_sweep_counts_as_older() {
         // The heap's number is 20: swept, swept and allocated from, allocated from before, being swept, to be swept.
         assert_eq!([20, 23, 21, 19, 18].map(swept), [20, 20, 18, 16, 18]);
+    }
+
+    /// A kill can come after a sweep has set the index to 0, and before the marks replace the bits of the allocated objects.
+    #[test]
+    fn an_object_is_in_use_while_its_span_is_swept() {
+        const START: u64 = 0xc0_0000_0000;
+        let used = |first_free: u64, allocated: u64, marked: u64| {
+            let mut words = vec![0; 40];
+            // Bits at words 30 and 31; 8 objects of 1024 bytes; the state "in use" is the fourth byte of word 12.
+            (words[3], words[4], words[6]) = (START, 1, first_free | 8 << 16);
+            (words[8], words[9]) = (BASE + 8 * 30, BASE + 8 * 31);
+            (words[12], words[13], words[14]) = (u64::from(IN_USE) << 24, 1024, START + PAGE);
+            (words[30], words[31]) = (allocated, marked);
+            let found = object_in_span(&TestMemory::of(&words), BASE, START + 2 * 1024);
+            found.expect("a span").use_now
+        };
+        assert_eq!(used(0, 0, 0), Use::Freed);
+        assert_eq!((used(3, 0, 0), used(2, 0, 0)), (Use::Used, Use::Freed), "not allocated yet");
+        assert_eq!(used(0, 1 << 2, 0), Use::Used);
+        assert_eq!(used(0, 0, 1 << 2), Use::Used, "the last collection has reached it");
     }
 }
