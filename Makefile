@@ -52,6 +52,9 @@ test-all: deps-test build ## every test in full, with differential and fuzz (40 
 test-campaigns: deps-test build ## only the tests of which `make test` runs a subset, in full
 	@scripts/test campaigns
 
+otelcol: ## an OpenTelemetry collector for a test of weir log, as target/otel/otelcol, with go (10 minutes)
+	@cd tests/otel && go build -o $(abspath $(or $(CARGO_TARGET_DIR),target))/otel/otelcol .
+
 campaign: deps-test ## fuzz every parser, kill weir 300 times in each verb, cut the power 300 times (25 minutes)
 	@scripts/campaign
 
@@ -148,5 +151,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long test-log-long test-kernels aarch64 campaign-libweir differential fuzz drop-in lint generate fmt \
+.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long test-log-long test-kernels otelcol aarch64 campaign-libweir differential fuzz drop-in lint generate fmt \
 	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise bench-copy clean deps deps-run deps-test deps-lint deps-bench deps-aarch64 deps-kernels

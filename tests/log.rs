@@ -8,6 +8,8 @@ mod session;
 mod durability;
 #[path = "log/faults.rs"]
 mod faults;
+#[path = "log/feeds.rs"]
+mod feeds;
 #[path = "log/follow.rs"]
 mod follow;
 #[path = "log/forms.rs"]
