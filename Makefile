@@ -70,6 +70,9 @@ test-kernels: deps-kernels build ## weir on Debian's kernels, in virtual machine
 	@$(MAKE) --no-print-directory aarch64 || echo "test-kernels: no binary for aarch64"
 	@tests/kernels/run $(KERNELS)
 
+test-qemu: deps-kernels aarch64 ## weir log --gpio on an emulated arm64 board, whose power key is pressed (5 minutes)
+	@tests/qemu/run || [ $$? = 77 ]
+
 campaign-libweir: deps-run ## libweir's tests of threads and of faults 1,000 times, with and without the thread sanitizer (2 hours; RUNS=)
 	@$(MAKE) --no-print-directory -j2 -C libweir repeat
 	@$(MAKE) --no-print-directory -j2 -C libweir repeat REPEATED=threads BUILD=$(or $(CARGO_TARGET_DIR),../target)/libweir-tsan CFLAGS='-O1 -g -fsanitize=thread'
@@ -151,5 +154,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long test-log-long test-kernels otelcol aarch64 campaign-libweir differential fuzz drop-in lint generate fmt \
+.PHONY: help run build libweir install uninstall check test test-all test-campaigns campaign test-copy-long test-log-long test-kernels test-qemu otelcol aarch64 campaign-libweir differential fuzz drop-in lint generate fmt \
 	bench-harness bench-lib bench-drop-in bench-trace bench-run bench-log bench-advise bench-copy clean deps deps-run deps-test deps-lint deps-bench deps-aarch64 deps-kernels
