@@ -91,7 +91,7 @@ static void handler(int number, struct information *information, struct context 
     if (call == __NR_seccomp) gather_disable();
     if (reports_late_error(call, fd)) {
         if (call == __NR_close) sys_close((int)fd);
-        registers[REG_RAX] = (unsigned long)-(long)gather_late_error((int)fd);
+        registers[REG_RAX] = (unsigned long)-(long)gather_take_late_error((int)fd);
         return;
     }
     registers[REG_RIP] -= 2;

@@ -1,7 +1,8 @@
-/* gather.c: the begin and end of sessions, and the calls that a session takes. */
+/* gather.c: the begin and end of sessions, and the reads and writes that a session gathers. */
 #include "gather.h"
 
 #if WEIR_HAS_DISPATCH
+#include <asm/errno.h>
 #include <asm/ioctls.h>
 
 #include "functions.h"
@@ -9,7 +10,7 @@
 #include "libc.h"
 #include "signals.h"
 
-enum { MADV_WIPE_ON_FORK = 18, ERR_INTR = -4, WORTHWHILE_CALLS = 8, MAX_EXTRA_WARMUP = 4096 };
+enum { MADV_WIPE_ON_FORK = 18, WORTHWHILE_CALLS = 8, MAX_EXTRA_WARMUP = 4096 };
 
 static struct session none;
 struct session *session = &none;
@@ -34,8 +35,8 @@ void gather_disable(void) {
     if (session->prepared) dispatch_disable();
 }
 
-/* Begins a session. Returns false in a child of vfork or a bare clone: they share this memory, but are other
-   threads. */
+/* Begins a session. Returns false if SIGSYS is blocked or has another handler, if the process has several threads, or in a
+   child of vfork(2) or clone(2): it shares this memory, but is another thread. */
 static int begin_session(uint64_t mask) {
     struct session *s = session;
     if (s->selector) return 1;
@@ -70,7 +71,7 @@ int gather_end(const uint64_t *mask, int patient) {
     return 1;
 }
 
-int gather_late_error(int fd) {
+int gather_take_late_error(int fd) {
     if (session->late_error_fd != fd + 1) return 0;
     session->late_error_fd = 0;
     return session->late_error;
@@ -83,14 +84,15 @@ void gather_end_now(void) {
     signals_mask(mask);
 }
 
-/* Ends the session, and lets the program make the call itself. */
-static long pass_through(int fd, const uint64_t *mask, int *done) {
-    int ended = gather_end(mask, 0), late = ended ? gather_late_error(fd) : 0;
+/* Ends the session. Sets *done to NOT_DONE if the program must make the call itself, and to DONE if the call returns the
+   result: EINTR, or the error of an earlier write. */
+static long end_and_decline(int fd, const uint64_t *mask, int *done) {
+    int ended = gather_end(mask, 0), late = ended ? gather_take_late_error(fd) : 0;
     *done = !ended || late ? DONE : NOT_DONE;
-    return ended ? -late : ERR_INTR;
+    return ended ? -late : -EINTR;
 }
 
-/* Returns the room of the first piece. In a pipe it fills up the last page, so that as many bytes fit as without
+/* Returns how many bytes are gathered before the first flush. In a pipe they fill up the last page, so that as many bytes fit as without
    gathering. */
 static uint32_t first_room(const struct target *target, size_t n) {
     int unread = 0;
@@ -99,7 +101,7 @@ static uint32_t first_room(const struct target *target, size_t n) {
     return room < n ? target->room : room;
 }
 
-static void attach_out(const struct target *target, size_t n) {
+static void set_output(const struct target *target, size_t n) {
     struct session *s = session;
     s->out = *target;
     s->region->out_fd = s->out_fd = target->fd;
@@ -112,23 +114,23 @@ static void attach_out(const struct target *target, size_t n) {
 static long gather_bytes(int fd, const void *from, size_t n, const uint64_t *mask, int *done) {
     struct session *s = session;
     for (;;) {
-        if (n - 1 >= MAX_CALL_BYTES || s->in_fast_path || !begin_session(*mask)) return pass_through(fd, mask, done);
+        if (n - 1 >= MAX_CALL_BYTES || s->in_fast_path || !begin_session(*mask)) return end_and_decline(fd, mask, done);
         struct target *target = target_of(fd);
-        if (!target || target->kind == KIND_OTHER || target->kind == KIND_SOURCE) return pass_through(fd, mask, done);
-        if (target->access == O_RDONLY) return pass_through(fd, mask, done);
+        if (!target || target->kind == KIND_OTHER || target->kind == KIND_SOURCE) return end_and_decline(fd, mask, done);
+        if (target->access == O_RDONLY) return end_and_decline(fd, mask, done);
         int attached = s->out.kind != KIND_OTHER && s->out_fd == fd;
         if (attached && (uint32_t)s->region->head + n <= s->out_room) break;
         *done = DONE;
-        if (!region_flush(mask, 0)) return ERR_INTR;
-        if (s->late_error_fd == fd + 1) return -gather_late_error(fd);
+        if (!region_flush(mask, 0)) return -EINTR;
+        if (s->late_error_fd == fd + 1) return -gather_take_late_error(fd);
         s->out_room = s->out.room;
         if (!s->selector || attached) continue; /* a handler ended the session during the wait */
         if (target_same(target, &s->in)) region_return_read_ahead(), s->in.kind = KIND_OTHER;
-        attach_out(target, n);
+        set_output(target, n);
     }
     struct weir_region *region = s->region;
     /* Without room the program's own call blocks. */
-    if (!(uint32_t)region->head && !region_has_room(&s->out)) return pass_through(fd, mask, done);
+    if (!(uint32_t)region->head && !region_has_room(&s->out)) return end_and_decline(fd, mask, done);
     text_put(region->out + (uint32_t)region->head, from, n);
     region->head += WEIR_CALL_UNIT + n;
     *done = DONE;
@@ -145,7 +147,7 @@ static long read_available(int fd, size_t n, const uint64_t *mask, int *done) {
         s->readable_fd = fd + 1;
     }
     if (s->readable_bytes < (int64_t)n || (s->in.kind == KIND_FILE && s->fast_read_max))
-        return pass_through(fd, mask, done);
+        return end_and_decline(fd, mask, done);
     s->readable_bytes -= (int64_t)n;
     *done = DONE_RAW;
     return 0;
@@ -158,7 +160,7 @@ static long read_file_ahead(int fd, void *to, size_t n, struct target *target, c
     int used_up = region->in_length == (uint32_t)region->in_used;
     if (s->fast_read_max && s->in_fd == fd && used_up && s->read_ahead_bytes < MAX_READ_AHEAD) s->read_ahead_bytes *= 4;
     if (target_same(target, &s->out)) {
-        if (!region_flush(mask, 0)) return ERR_INTR;
+        if (!region_flush(mask, 0)) return -EINTR;
         s->fast_write_max = 0;
         s->out.kind = KIND_OTHER;
     }
@@ -177,33 +179,34 @@ static long read_file_ahead(int fd, void *to, size_t n, struct target *target, c
 /* Serves a read that the fast path does not take. */
 static long serve_read(int fd, void *to, size_t n, const uint64_t *mask, int *done) {
     struct session *s = session;
-    if (n - 1 >= MAX_CALL_BYTES || s->in_fast_path || !begin_session(*mask)) return pass_through(fd, mask, done);
+    if (n - 1 >= MAX_CALL_BYTES || s->in_fast_path || !begin_session(*mask)) return end_and_decline(fd, mask, done);
     struct target *target = target_of(fd);
-    if (!target || target->kind == KIND_OTHER || target->access == O_WRONLY) return pass_through(fd, mask, done);
+    if (!target || target->kind == KIND_OTHER || target->access == O_WRONLY) return end_and_decline(fd, mask, done);
     if (target->kind == KIND_NULL || target->kind == KIND_SOURCE) {
         s->source_fd = fd + 1;
         *done = DONE_RAW;
         return 0;
     }
-    if (s->no_read_ahead) return pass_through(fd, mask, done);
+    if (s->no_read_ahead) return end_and_decline(fd, mask, done);
     if (target->kind != KIND_FILE) return read_available(fd, n, mask, done);
     *done = DONE;
     return read_file_ahead(fd, to, n, target, mask);
 }
 
-/* Returns true if a call should be gathered: in a session, or after enough tiny calls. */
-static int is_worthwhile(size_t n) {
+/* Counts a tiny call outside a session. Returns true if it should be gathered: in a session, or after enough such calls. */
+static int count_and_decide(size_t n) {
     struct session *s = session;
     if (disabled || s == &none) return 0;
     if (s->selector) return 1;
+    /* In a signal handler that runs while the session waits for room. */
     if (s->wait_frame && (char *)__builtin_frame_address(0) < (char *)s->wait_frame) return 0;
     return n - 1 < MAX_CALL_BYTES && ++s->direct_calls > WARMUP_CALLS + s->extra_warmup;
 }
 
 long gather_write(int fd, const void *from, size_t n, int *done) {
-    int late = gather_late_error(fd);
+    int late = gather_take_late_error(fd);
     *done = late ? DONE : NOT_DONE;
-    if (late || !is_worthwhile(n)) return -late;
+    if (late || !count_and_decide(n)) return -late;
     uint64_t mask = signals_mask(~UINT64_C(0));
     long kernel = gather_bytes(fd, from, n, &mask, done);
     signals_mask(mask);
@@ -212,7 +215,7 @@ long gather_write(int fd, const void *from, size_t n, int *done) {
 
 long gather_read(int fd, void *to, size_t n, int *done) {
     *done = NOT_DONE;
-    if (!is_worthwhile(n)) return 0;
+    if (!count_and_decide(n)) return 0;
     uint64_t mask = signals_mask(~UINT64_C(0));
     long kernel = serve_read(fd, to, n, &mask, done);
     signals_mask(mask);

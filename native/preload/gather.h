@@ -84,7 +84,7 @@ void gather_disable(void);
    program's mask for waiting. Returns false if a signal interrupted the wait for room and `patient` is false. */
 int gather_end(const uint64_t *mask, int patient);
 /* Returns the late error of this descriptor once, else 0. */
-int gather_late_error(int fd);
+int gather_take_late_error(int fd);
 
 /* region.c. Signals are masked. */
 int region_flush(const uint64_t *mask, int patient);

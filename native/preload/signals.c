@@ -1,26 +1,26 @@
-/* signals.c: keeps SIGSYS out of the masks of the program's handlers. A blocked SIGSYS kills a process in a
-   session. */
+/* signals.c: keeps SIGSYS out of the masks of the program's handlers, and tells whether its handlers restart calls. In a
+   session of gathering (gather.h) system calls raise SIGSYS; the kernel kills a process that blocks it. */
 #include "signals.h"
 
 #include "config.h"
 #include "dispatch.h"
 #include "libc.h"
 
-enum { FLAG_RESTART = 0x10000000, KIND_HANDLER = 2 };
+enum { FLAG_RESTART = 0x10000000, FIRST_HANDLER = 2 /* 0 is SIG_DFL, 1 is SIG_IGN */ };
 
-static uint64_t blocking; /* the signals whose handlers block SIGSYS in the program's view */
+static uint64_t wants_blocked; /* bit N - 1: the program put SIGSYS into the sa_mask of signal N */
 
-static int has_handler(const struct kernel_action *action) { return (uintptr_t)action->handler >= KIND_HANDLER; }
+static int has_handler(const struct kernel_action *action) { return (uintptr_t)action->handler >= FIRST_HANDLER; }
 
 void signals_start(void) {
-    static int done;
-    if (done) return;
-    done = 1;
+    static int started;
+    if (started) return;
+    started = 1;
     for (int number = 1; number <= SIGNALS; number++) {
         struct kernel_action action;
         if (number == SIG_SYS || sys_sigaction(number, NULL, &action) < 0) continue;
         if (!has_handler(&action) || !(action.mask & SIG_SYS_BIT)) continue;
-        blocking |= UINT64_C(1) << (number - 1);
+        wants_blocked |= UINT64_C(1) << (number - 1);
         action.mask &= ~SIG_SYS_BIT;
         sys_sigaction(number, &action, NULL);
     }
@@ -35,31 +35,34 @@ int signals_all_restart(void) {
     return 1;
 }
 
-/* The first fields of struct sigaction in glibc and musl. */
-struct action {
+/* struct sigaction of glibc and musl, of 152 bytes; `mask` has its first 64 signals. */
+struct libc_action {
     void *handler;
     uint64_t mask;
     char rest[136];
 };
 
-EXPORT int sigaction(int number, const struct action *now, struct action *before);
-EXPORT int sigaction(int number, const struct action *now, struct action *before) {
-    int (*call)(int, const struct action *, struct action *) = NEXT("sigaction");
-    uint64_t bit = number > 0 && number <= SIGNALS ? UINT64_C(1) << (number - 1) : 0, was_blocking = blocking & bit;
-    struct action changed;
+EXPORT int sigaction(int number, const struct libc_action *act, struct libc_action *oldact);
+EXPORT int sigaction(int number, const struct libc_action *act, struct libc_action *oldact) {
+    int (*call)(int, const struct libc_action *, struct libc_action *) = NEXT("sigaction");
+    uint64_t bit = number > 0 && number <= SIGNALS ? UINT64_C(1) << (number - 1) : 0;
+    uint64_t had_blocked = wants_blocked & bit;
+    int blocks = act && act->mask & SIG_SYS_BIT;
+    struct libc_action changed;
     if (!call) return fail(-38);
-    if (!config.coalesce) return call(number, now, before);
+    if (!config.coalesce) return call(number, act, oldact);
     if (number == SIG_SYS) {
-        int status = call(number, now, before);
-        if (status == 0 && before && dispatch_is_handler(before->handler)) before->handler = NULL;
+        /* The program does not see weir's handler. */
+        int status = call(number, act, oldact);
+        if (status == 0 && oldact && dispatch_is_handler(oldact->handler)) oldact->handler = NULL;
         return status;
     }
-    if (now && now->mask & SIG_SYS_BIT) {
-        changed = *now;
+    if (blocks) {
+        changed = *act;
         changed.mask &= ~SIG_SYS_BIT;
     }
-    int status = call(number, now && now->mask & SIG_SYS_BIT ? &changed : now, before);
-    if (status == 0 && before && was_blocking) before->mask |= SIG_SYS_BIT;
-    if (status == 0 && now) blocking = now->mask & SIG_SYS_BIT ? blocking | bit : blocking & ~bit;
+    int status = call(number, blocks ? &changed : act, oldact);
+    if (status == 0 && oldact && had_blocked) oldact->mask |= SIG_SYS_BIT;
+    if (status == 0 && act) wants_blocked = blocks ? wants_blocked | bit : wants_blocked & ~bit;
     return status;
 }

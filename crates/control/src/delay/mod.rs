@@ -1,12 +1,13 @@
-//! `--max-delay` from outside: no byte stays pending in a stream longer than the delay.
+//! `--max-delay` from outside: writes the pending bytes of a stream before they are as old as the delay, where that is safe.
 //!
 //! Several times within the delay each process's streams are read without stopping it. If bytes are pending since an
 //! earlier snapshot, the process is stopped for a moment and the bytes are written. If all threads block in system
 //! calls, the stream is emptied; otherwise the bytes are written ahead of the program.
 //!
-//! A thread in user mode can be between a write(2) and the stream's update, or between two steps of a putc(3). So
-//! bytes are then written only if the process has made no write since their first snapshot, and either its threads
-//! have run on since or the stream has more bytes, which shows the same.
+//! A thread in user mode can be between a write(2) and the stream's update, or between two steps of a putc(3). The bytes
+//! of such a process are written only if it has made no write since their first snapshot, and if each such thread has used
+//! 100 µs of CPU time since, or the stream has more bytes: both show that the thread's call on the stream has ended. The
+//! walkers themselves show it for streams that a search finds.
 
 pub(crate) mod ahead_table;
 pub(crate) mod fork_flush;
@@ -28,7 +29,8 @@ use write_ahead::{ThreadActivity, drain_stream, forget_purged, reclaim_written_a
 /// The shortest interval of snapshots. A snapshot takes a part of it.
 const SHORTEST_INTERVAL: Duration = Duration::from_micros(250);
 
-/// The CPU time after which a thread has left any code that changes a stream. A stop and resume takes less.
+/// The CPU time after which a thread has ended the call on a stream in which it was. A stop and resume takes less, so that it
+/// does not count as progress.
 const MOVED_ON_NS: u64 = 100_000;
 
 /// The error of a running thread's CPU time in schedstat: up to one timer tick, at most 10 ms.
@@ -59,7 +61,8 @@ struct PendingSnapshot {
 }
 
 impl DelayHandler {
-    /// Makes a handler for a delay. Interval and age are a fifth of it each, which leaves time to stop and write.
+    /// Makes a handler for a delay. Interval and age are a fifth of it each, which leaves time to stop and write; the interval
+    /// is at least [`SHORTEST_INTERVAL`], so that shorter delays are exceeded.
     pub fn new(most: Duration) -> DelayHandler {
         DelayHandler {
             interval: (most / 5).max(SHORTEST_INTERVAL),
@@ -101,7 +104,12 @@ impl DelayHandler {
         }
         let is_unsure =
             |one: &PendingBytes| one.found_by_search && one.data_address.is_some() && one.early_len() == 0;
-        watch(tracees, pid, pending.iter().any(is_unsure), pending.iter().any(|one| one.found_by_search));
+        update_write_counts(
+            tracees,
+            pid,
+            pending.iter().any(is_unsure),
+            pending.iter().any(|one| one.found_by_search),
+        );
         if due {
             drain_process(tracees, pid, tid, snapshots);
         } else if self.ticks.is_multiple_of(RECLAIM_TICKS) && tracees.written_ahead.contains(pid) {
@@ -131,9 +139,9 @@ impl LifecycleHandler for DelayHandler {
     }
 }
 
-/// Counts the writes of a process to each file, as long as a search finds streams in it of which it does not know whether
-/// their bytes are written.
-fn watch(tracees: &mut Tracees, pid: u32, begins: bool, goes_on: bool) {
+/// Begins to count the writes of a process to each file when a search finds a stream in it and does not know whether its
+/// bytes are written, and ends it when no such stream is left. Meanwhile the process stops at each system call.
+fn update_write_counts(tracees: &mut Tracees, pid: u32, begins: bool, goes_on: bool) {
     let is_counted = tracees.written_ahead.counted_writes(pid).is_some();
     if begins && !is_counted {
         if tracees.hold(pid) {
@@ -160,7 +168,7 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
             }
             let most = match &activity {
                 ThreadActivity::Writing => continue,
-                // The walker has shown that they are complete and not written.
+                // The walker has shown that the bytes are complete and not written.
                 _ if one.found_by_search => one.early_len(),
                 ThreadActivity::Blocked | ThreadActivity::InCalls => one.early_len(),
                 ThreadActivity::Running(tids) if has_moved_on(tracees, pid, tids, snapshot, one) => {
@@ -194,7 +202,7 @@ fn is_at_position(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> 
 }
 
 impl PendingSnapshot {
-    /// Replaces the snapshot's facts but its time. The process is stopped, so the threads' CPU times are exact.
+    /// Replaces all fields but `taken_at_ns`. The process is stopped, so the threads' CPU times are exact.
     fn renew(&mut self, tracees: &Tracees, pid: u32, now: &PendingBytes) {
         (self.write_count, self.cpu_ns, self.error_ns) = (tracees.write_count(pid), threads_cpu_ns(pid), 0);
         self.bytes = now.bytes.clone();
