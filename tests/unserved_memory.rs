@@ -15,17 +15,27 @@ use serde_json::Value;
 /// Far more than the limits of weir, in seconds. timeout(1) kills a weir that hangs.
 const TIMEOUT: &str = "60";
 
-/// Starts the program that has such memory; None if that is not permitted.
-fn start_unserved(test: &str, dir: &Path) -> Option<KillOnDrop> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush/unserved.c");
-    let program = dir.join("unserved");
+/// Builds a program of tests/peek_flush. Returns false if there is no compiler.
+fn build(dir: &Path, name: &str) -> bool {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/peek_flush/{name}.c"));
     let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
-    if compiler.status().map_or(true, |status| !status.success()) {
+    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.join(name)).arg(source);
+    compiler.status().is_ok_and(|status| status.success())
+}
+
+/// The arguments of the program: its user is that of weir, or another one, which needs root.
+fn users() -> &'static [&'static [&'static str]] {
+    if common::is_root() { &[&[], &["65534"]] } else { &[&[]] }
+}
+
+/// Starts the program that has such memory; None if that is not permitted.
+fn start_unserved(test: &str, dir: &Path, user: &[&str]) -> Option<KillOnDrop> {
+    if !build(dir, "unserved") {
         skip(test, "gcc does not build its program");
         return None;
     }
-    let mut child: Child = Command::new(&program).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut command = Command::new(dir.join("unserved"));
+    let mut child: Child = command.args(user).stdout(Stdio::piped()).spawn().expect("it starts");
     let mut line = String::new();
     let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
     out.read_line(&mut line).expect("a line");
@@ -50,22 +60,32 @@ fn run_limited(dir: &Path, arguments: &[&str]) -> Output {
 #[test]
 fn peek_and_flush_name_the_process() {
     let dir = disk_dir();
-    let Some(process) = start_unserved("peek_and_flush_name_the_process", dir.path()) else { return };
-    let pid = process.0.id().to_string();
-    for verb in ["peek", "flush"] {
-        let output = run_limited(dir.path(), &[verb, &pid]);
-        let errors = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{verb}: {errors}");
-        assert!(errors.contains(&format!("process {pid} (unserved) does not answer")), "{verb}: {errors}");
+    for user in users() {
+        let test = "peek_and_flush_name_the_process";
+        let Some(process) = start_unserved(test, dir.path(), user) else { return };
+        let pid = process.0.id().to_string();
+        for verb in ["peek", "flush"] {
+            let output = run_limited(dir.path(), &[verb, &pid]);
+            let errors = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{verb}: {errors}");
+            assert!(
+                errors.contains(&format!("process {pid} (unserved) does not answer")),
+                "{verb}: {errors}"
+            );
+        }
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+        assert!(status.contains("State:\tS"), "it is left running: {status}");
     }
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
-    assert!(status.contains("State:\tS"), "it is left running: {status}");
 }
 
 #[test]
 fn peek_shows_the_other_processes() {
     let dir = disk_dir();
-    let Some(process) = start_unserved("peek_shows_the_other_processes", dir.path()) else { return };
+    let Some(process) =
+        start_unserved("peek_shows_the_other_processes", dir.path(), users().last().expect("a user"))
+    else {
+        return;
+    };
     let mut grep = Command::new("grep");
     let grep = grep.arg("e").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("grep starts");
     let mut other = KillOnDrop(grep);
@@ -79,7 +99,10 @@ fn peek_shows_the_other_processes() {
 #[test]
 fn top_shows_all_others() {
     let dir = disk_dir();
-    let Some(process) = start_unserved("top_shows_all_others", dir.path()) else { return };
+    let Some(process) = start_unserved("top_shows_all_others", dir.path(), users().last().expect("a user"))
+    else {
+        return;
+    };
     let pid = process.0.id();
     let output = run_limited(dir.path(), &["top", "--once", "--quiet", "--json", "-"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -105,7 +128,7 @@ fn start_under(test: &str, dir: &Path, arguments: &[&str]) -> Option<(Child, Str
 
 /// As [`start_under`], with the command in the arguments.
 fn start_command(test: &str, dir: &Path, arguments: &[&str]) -> Option<(Child, String)> {
-    drop(start_unserved(test, dir)?);
+    drop(start_unserved(test, dir, &[])?);
     let (mut command, out) = (weir(dir, arguments), dir.join("out"));
     command.current_dir(dir);
     command.stdin(Stdio::piped()).stdout(std::fs::File::create(&out).expect("a file"));
@@ -168,6 +191,83 @@ fn run_detaches_and_passes_the_status_on() {
     }
 }
 
+/// Waits until a process that weir has started reads the memory of another one, and does not come back.
+fn wait_for_read(weir: u32) {
+    let read = if cfg!(target_arch = "x86_64") { "310 " } else { "270 " };
+    let children_of = |tid: String| {
+        let path = format!("/proc/{weir}/task/{tid}/children");
+        std::fs::read_to_string(path).unwrap_or_default()
+    };
+    common::wait_for("a child reads", || {
+        let threads = std::fs::read_dir(format!("/proc/{weir}/task")).expect("its threads");
+        let names = threads.flatten().filter_map(|thread| thread.file_name().into_string().ok());
+        let children: String = names.map(children_of).collect::<Vec<_>>().join(" ");
+        children.split_whitespace().any(|child| {
+            std::fs::read_to_string(format!("/proc/{child}/syscall")).is_ok_and(|call| call.starts_with(read))
+        })
+    });
+}
+
+#[test]
+fn the_others_are_drained_and_rescued() {
+    let test = "the_others_are_drained_and_rescued";
+    if !common::is_root() {
+        return skip(test, "it needs root");
+    }
+    let dir = disk_dir();
+    let Some(unserved) = start_unserved(test, dir.path(), &["65534"]) else { return };
+    drop(unserved);
+    assert!(build(dir.path(), "late"));
+    let fifo = dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let file = dir.path().join("file");
+    // It ends with the status of the program whose memory does not answer.
+    let script = "exec 3<&0; ./unserved 65534 <&3 & first=$!; ./late file 65534 >late.out <fifo & wait $first; \
+                  first=$?; wait; exit $first";
+    for options in [&["run", "--max-delay", "20ms"][..], &["run", "--rescue"]] {
+        let mut command = weir(dir.path(), &[options, &["--", "sh", "-c", script]].concat());
+        command.current_dir(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut weir = command.spawn().expect("it starts");
+        let mut input = std::fs::File::options().write(true).open(&fifo).expect("it reads");
+        let mut line = String::new();
+        BufReader::new(weir.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n");
+        if options[1] == "--max-delay" {
+            wait_for_read(weir.id());
+        }
+        input.write_all(b"\n").expect("it reads");
+        let out = dir.path().join("late.out");
+        common::wait_for("pending bytes", || {
+            std::fs::read_to_string(&out).is_ok_and(|out| out.ends_with("pending\n"))
+        });
+        if options[1] == "--max-delay" {
+            common::wait_for("they are written", || std::fs::read(&file).is_ok_and(|all| all == b"first "));
+        }
+        weir.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
+        let mut stderr = BufReader::new(weir.stderr.take().expect("a pipe"));
+        if options[1] == "--rescue" {
+            wait_for_read(weir.id());
+            let find = Command::new("pgrep").args(["-g", "0", "-x", "late"]).output().expect("pgrep");
+            assert!(text(&find.stdout).lines().count() >= 1, "it runs");
+            for pid in text(&find.stdout).lines() {
+                let directory = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+                if directory == dir.path().canonicalize().expect("a directory") {
+                    assert!(Command::new("kill").args(["-KILL", pid]).status().expect("kill").success());
+                }
+            }
+        } else {
+            input.write_all(b"\n").expect("it reads");
+        }
+        wait_for_end(&mut weir);
+        let mut errors = String::new();
+        std::io::Read::read_to_string(&mut stderr, &mut errors).expect("text");
+        assert_eq!(weir.wait().expect("its status").code(), Some(7), "{options:?}: {errors}");
+        assert_eq!(errors.matches("(unserved) does not answer").count(), 1, "{options:?}: {errors}");
+        let expected = if options[1] == "--rescue" { "first " } else { "first second" };
+        assert_eq!(text(&std::fs::read(&file).expect("its file")), expected, "{options:?}: {errors}");
+    }
+}
+
 /// Memory of another user's process is read by a child, so weir itself never hangs and goes on with all other processes.
 #[test]
 fn a_stranger_does_not_end_the_work_of_weir() {
@@ -182,7 +282,10 @@ fn a_stranger_does_not_end_the_work_of_weir() {
         common::wait_for("the process is of another user", || {
             std::fs::metadata(format!("/proc/{child}")).is_ok_and(|about| about.uid() == 65534)
         });
-        // weir reads at the next write, or at the end: both are over when the command has ended.
+        // With --rescue weir reads when the command has ended. With --max-delay it may have no time for it then.
+        if options[1] == "--max-delay" {
+            wait_for_read(weir.id());
+        }
         weir.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
         let output = output_of(weir);
         let errors = text(&output.stderr);

@@ -53,6 +53,8 @@ pub enum Rights {
     All,
     /// Read files and processes, and nothing else: see `reading_only`.
     ReadingOnly,
+    /// As `ReadingOnly`, and write to the memory of processes.
+    WritingMemory,
 }
 
 /// The reason why a child gave no answer. The child must be dropped.
@@ -252,8 +254,10 @@ fn run(
     serve: impl FnOnce(UnixStream, &SharedFlags),
 ) -> ! {
     isolate(parent, &socket);
-    if rights == Rights::ReadingOnly {
-        reading_only::restrict();
+    match rights {
+        Rights::All => {}
+        Rights::ReadingOnly => reading_only::restrict(None),
+        Rights::WritingMemory => reading_only::restrict(Some(libc::SYS_process_vm_writev)),
     }
     OWN_FLAGS.store(flags.address(), Relaxed);
     // A panic must not unwind into the parent's frames.

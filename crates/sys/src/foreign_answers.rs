@@ -23,6 +23,7 @@ const COPIED_MOST: u64 = 256 << 20;
 #[allow(missing_docs)]
 pub(crate) enum Operation {
     Memory,
+    WriteMemory,
     Status,
     Canonicalize,
     Beginning,
@@ -30,8 +31,9 @@ pub(crate) enum Operation {
     Open,
 }
 
-const ALL: [Operation; 6] = [
+const ALL: [Operation; 7] = [
     Operation::Memory,
+    Operation::WriteMemory,
     Operation::Status,
     Operation::Canonicalize,
     Operation::Beginning,
@@ -109,7 +111,7 @@ impl Operation {
     /// Returns the answer about a path, and the opened file of [`Operation::Open`].
     pub fn answer(self, path: &Path, word: u64) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
         let bytes = match self {
-            Operation::Memory => return Err(io::ErrorKind::InvalidInput.into()),
+            Operation::Memory | Operation::WriteMemory => return Err(io::ErrorKind::InvalidInput.into()),
             Operation::Status => {
                 let about = if word != 0 { fs::metadata(path) } else { fs::symlink_metadata(path) };
                 FileStatus::of(&about?).encode()

@@ -20,7 +20,7 @@ use rustix::net::{
 
 use crate::expendable::{ExpendableChild, Limits, Rights};
 use crate::foreign_answers::Operation;
-use crate::memory::{piece, read_into};
+use crate::memory::{piece, read_into, write_process};
 use crate::reader_channel::{DATA_BYTES, ReaderChannel, Request};
 use crate::shared_memory::Shared;
 use crate::signals;
@@ -37,7 +37,7 @@ pub(crate) struct ForeignReader {
 
 impl ForeignReader {
     /// Starts a child. Returns None if the machine has no room for it.
-    pub fn start() -> Option<ForeignReader> {
+    pub fn start(rights: Rights) -> Option<ForeignReader> {
         // SAFETY: zero bytes are valid atomics.
         let channel = unsafe { Shared::<ReaderChannel>::zeroed() }.ok()?;
         let (sender, receiver) = mpsc::channel();
@@ -46,7 +46,7 @@ impl ForeignReader {
         let parent = move || {
             // Signals are for the threads that wait for them, and must not end the child: weir decides what they do.
             signals::block_all();
-            let started = start_child(channel);
+            let started = start_child(channel, rights);
             if sender.send(started).is_ok() {
                 while !seen.load(Relaxed) {
                     std::thread::park();
@@ -96,10 +96,12 @@ impl Drop for ForeignReader {
 }
 
 /// Forks the child of the calling thread.
-fn start_child(channel: Shared<ReaderChannel>) -> Option<(ExpendableChild, Shared<ReaderChannel>)> {
-    let child = ExpendableChild::start_with(Rights::ReadingOnly, |socket| {
-        channel.serve(|request| answer(&request, socket))
-    });
+fn start_child(
+    channel: Shared<ReaderChannel>,
+    rights: Rights,
+) -> Option<(ExpendableChild, Shared<ReaderChannel>)> {
+    let child =
+        ExpendableChild::start_with(rights, |socket| channel.serve(|request| answer(&request, socket)));
     Some((child.ok()?, channel))
 }
 
@@ -114,6 +116,10 @@ fn answer(request: &Request<'_>, socket: BorrowedFd<'_>) -> i64 {
         let pieces: Vec<libc::iovec> = pieces.collect();
         // SAFETY: the room has DATA_BYTES bytes, and no reference to them exists while a request is answered.
         return unsafe { read_into(tid as u32, &pieces, request.room(), (length as usize).min(DATA_BYTES)) };
+    }
+    if operation == Operation::WriteMemory {
+        let [_, tid, address, _] = request.words;
+        return write_process(tid as u32, address, &request.bytes());
     }
     let path = PathBuf::from(std::ffi::OsString::from_vec(request.bytes()));
     let sent = operation.answer(&path, request.words[1]).and_then(|(bytes, file)| {

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use rustix::thread::CapabilitySet;
 
-use crate::expendable::{self, Limits};
+use crate::expendable::{self, Limits, Rights};
 use crate::foreign_answers::{FileStatus, Operation};
 use crate::foreign_reader::ForeignReader;
 use crate::reader_channel::DATA_BYTES;
@@ -35,6 +35,8 @@ const SILENT_PATHS_MOST: usize = 16;
 #[derive(Debug, Default)]
 struct ForeignReads {
     reader: Option<ForeignReader>,
+    /// Another child, which alone may write to memory.
+    writer: Option<ForeignReader>,
     /// The process that started the child: one that weir forks has a copy of this struct.
     owner: u32,
     /// Processes whose memory or files did not answer, each with a sentence from the time when it lived.
@@ -62,14 +64,18 @@ impl ForeignReads {
         words: [u64; 4],
         bytes: &[u8],
     ) -> Option<Result<(i64, &ForeignReader), Silent>> {
-        if self.reader.is_none() {
-            self.reader = ForeignReader::start();
+        let (child, rights) = match operation {
+            Operation::WriteMemory => (&mut self.writer, Rights::WritingMemory),
+            _ => (&mut self.reader, Rights::ReadingOnly),
+        };
+        if child.is_none() {
+            *child = ForeignReader::start(rights);
         }
-        let result = self.reader.as_mut()?.ask(operation, words, bytes, LIMITS);
+        let result = child.as_mut()?.ask(operation, words, bytes, LIMITS);
         if result.is_none() {
-            self.reader = None;
+            *child = None;
         }
-        Some(result.and_then(|result| Some((result, self.reader.as_ref()?))).ok_or(Silent))
+        Some(result.and_then(|result| Some((result, child.as_ref()?))).ok_or(Silent))
     }
 }
 
@@ -120,10 +126,41 @@ pub(crate) fn read_memory(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -
     }
 }
 
-/// Reads in this process what the child may not read. With CAP_SYS_PTRACE the child may read all that weir may.
-fn direct_if_permitted(buffer: &mut [u8], direct: impl FnOnce(&mut [u8]) -> usize) -> usize {
+/// Writes to the memory of a process or thread. Returns false if not all bytes were written.
+pub(crate) fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
+    let direct = |address: u64, bytes: &[u8]| memory::write_process(tid, address, bytes);
+    let is_direct = expendable::is_child() || IS_DENIED.load(Relaxed) || served_mappings::is_of_own_user(tid);
+    if !is_direct && HAS_SILENT.load(Relaxed) && is_silent(tid) {
+        return false;
+    }
+    bytes.chunks(DATA_BYTES).enumerate().all(|(index, part)| {
+        let at = address.wrapping_add((index * DATA_BYTES) as u64);
+        let words = [part.len() as u64, u64::from(tid), at, 0];
+        let ask = |reads: &mut ForeignReads| {
+            Some(reads.ask(Operation::WriteMemory, words, part)?.map(|(put, _)| put))
+        };
+        let put = match if is_direct { None } else { with_reads(ask) } {
+            None => direct(at, part),
+            Some(Ok(put)) if put == -i64::from(libc::EPERM) && !has_ptrace_capability() => direct(at, part),
+            Some(Ok(put)) => put,
+            Some(Err(Silent)) => {
+                note_silent(proc::process_of(tid).unwrap_or(tid));
+                return false;
+            }
+        };
+        usize::try_from(put) == Ok(part.len())
+    })
+}
+
+/// With CAP_SYS_PTRACE a child may do to a process all that weir may.
+fn has_ptrace_capability() -> bool {
     let held = rustix::thread::capabilities(None).map(|held| held.effective);
-    if held.is_ok_and(|held| held.contains(CapabilitySet::SYS_PTRACE)) {
+    held.is_ok_and(|held| held.contains(CapabilitySet::SYS_PTRACE))
+}
+
+/// Reads in this process what the child may not read.
+fn direct_if_permitted(buffer: &mut [u8], direct: impl FnOnce(&mut [u8]) -> usize) -> usize {
+    if has_ptrace_capability() {
         return 0;
     }
     let got = direct(buffer);
@@ -276,4 +313,86 @@ pub(crate) fn names(path: &Path, most: usize) -> io::Result<Option<Vec<std::ffi:
         )
     };
     ask_about(Operation::Names, path, most as u64, convert)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Memory, ProcessMemory};
+
+    /// A value that a child of another user has at the same address.
+    static VALUE: [u8; 8] = *b"original";
+    const BYTES: usize = 1 << 16;
+    /// From linux/userfaultfd.h: the requests, and the mode that waits for missing pages.
+    const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
+    const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
+
+    /// Becomes a process of another user, answers the first byte of input by memory that no program serves, and waits. Only
+    /// makes system calls.
+    fn child(handler: i32, memory: u64, pipes: [i32; 2]) -> ! {
+        let mut byte = 0u8;
+        let register = [memory, BYTES as u64, 1, 0];
+        // SAFETY: the calls take numbers and pointers to live locals.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534);
+            libc::write(pipes[1], (&raw const byte).cast(), 1);
+            libc::read(pipes[0], (&raw mut byte).cast(), 1);
+            let registered = libc::ioctl(handler, UFFDIO_REGISTER as _, &raw const register);
+            byte = u8::from(registered == 0);
+            libc::write(pipes[1], (&raw const byte).cast(), 1);
+            loop {
+                libc::pause();
+            }
+        }
+    }
+
+    fn read_byte(fd: i32) -> u8 {
+        let mut byte = 0u8;
+        // SAFETY: the call writes to a live local.
+        unsafe { libc::read(fd, (&raw mut byte).cast(), 1) };
+        byte
+    }
+
+    #[test]
+    fn memory_of_a_stranger_is_read_and_written_with_a_limit() {
+        let (mut to, mut from, api) = ([0; 2], [0; 2], [0xaau64, 0, 0]);
+        // SAFETY: the calls take numbers and pointers to live locals; the mapping is new. The child makes system calls only.
+        let (pid, memory) = unsafe {
+            libc::pipe(to.as_mut_ptr());
+            libc::pipe(from.as_mut_ptr());
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let memory = libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0) as u64;
+            let pid = libc::fork();
+            if pid == 0 {
+                // A handler is for the memory of the process that makes it.
+                let handler = libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) as i32;
+                libc::ioctl(handler, UFFDIO_API as _, &raw const api);
+                child(handler, memory, [to[0], from[1]]);
+            }
+            (pid as u32, memory)
+        };
+        read_byte(from[0]);
+        if !served_mappings::is_of_own_user(pid) {
+            let stranger = ProcessMemory { pid };
+            assert_eq!(stranger.bytes(&raw const VALUE as u64, 8), VALUE);
+            assert!(write_memory(pid, memory, b"changed!"));
+            assert_eq!(stranger.bytes(memory, 8), b"changed!");
+            // SAFETY: the call reads a live local.
+            unsafe { libc::write(to[1], [1u8].as_ptr().cast(), 1) };
+            if read_byte(from[0]) == 1 {
+                // It was registered a moment ago. Its first page exists.
+                let unserved = memory + BYTES as u64 / 2;
+                assert!(!write_memory(pid, unserved, b"text"));
+                assert_eq!(stranger.bytes(unserved, 4), b"", "it is not asked again");
+                assert!(silent_processes().iter().any(|one| one.contains(&format!("process {pid} "))));
+            }
+        }
+        // SAFETY: the child is not reaped, so the number is its own.
+        unsafe {
+            libc::kill(pid as i32, libc::SIGKILL);
+            libc::waitpid(pid as i32, std::ptr::null_mut(), 0);
+        }
+    }
 }

@@ -191,10 +191,23 @@ pub(crate) unsafe fn read_into(
     // SAFETY: the kernel writes at most `length` bytes to `into`, as the caller permits; it checks the remote addresses
     // and only reads there.
     let got = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote, count, 0) };
-    if got < 0 {
-        -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
-    } else {
-        got as i64
+    result_of(got)
+}
+
+/// Writes to the memory of a process or thread. Returns the number of bytes, or a negative errno. May block for ever.
+pub(crate) fn write_process(tid: u32, address: u64, bytes: &[u8]) -> i64 {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: the kernel only reads `local`, and checks the remote address.
+    let put =
+        unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &piece(address, bytes.len()), 1, 0) };
+    result_of(put)
+}
+
+/// Converts the result of a call to a number of bytes or a negative errno.
+fn result_of(result: isize) -> i64 {
+    match result {
+        0.. => result as i64,
+        _ => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)),
     }
 }
 

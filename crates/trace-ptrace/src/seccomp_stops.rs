@@ -48,7 +48,7 @@ fn trace_all_children(tid: u32, number: i64, mut args: [u64; 6]) {
         // The first member of struct clone_args is the flags.
         let flags = ProcessMemory { pid: tid }.u64(args[0]);
         if let Some(flags) = flags.filter(|flags| flags & UNTRACED != 0) {
-            ptrace::poke(tid, args[0], flags & !UNTRACED);
+            ptrace::write_word(tid, args[0], flags & !UNTRACED);
         }
     }
 }

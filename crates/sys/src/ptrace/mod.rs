@@ -16,6 +16,8 @@ pub mod timer;
 
 use std::io;
 
+use crate::{foreign_reads, served_mappings};
+
 /// The options of [`seize`]. PTRACE_O_EXITKILL is not among them: a program outlives weir.
 const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
@@ -293,16 +295,21 @@ pub fn has_stop(tid: u32) -> bool {
     }
 }
 
-/// Writes bytes to the memory of a tracee (process_vm_writev(2)). Returns false if not all bytes were written.
+/// Writes bytes to the memory of a tracee (process_vm_writev(2)). Returns false if not all bytes were written. That of another
+/// user's process is written by a child with a limit of time.
 pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
-    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-    // SAFETY: the kernel only reads `local`, and checks the remote address.
-    let written = unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
-    usize::try_from(written) == Ok(bytes.len())
+    foreign_reads::write_memory(tid, address, bytes)
 }
 
-/// Writes a word to the memory of a stopped tracee, also to read-only pages (PTRACE_POKEDATA).
+/// Writes a word to the memory of a stopped tracee. If the page is read-only, it must be a process of weir's own user.
+pub fn write_word(tid: u32, address: u64, word: u64) {
+    if !write_memory(tid, address, &word.to_le_bytes()) && served_mappings::is_of_own_user(tid) {
+        poke(tid, address, word);
+    }
+}
+
+/// Writes a word to the memory of a stopped tracee, also to read-only pages (PTRACE_POKEDATA). May block for ever in memory
+/// that no server answers for: the tracee must be a process of weir's own.
 pub fn poke(tid: u32, address: u64, word: u64) {
     let _died = ptrace(libc::PTRACE_POKEDATA as i64, tid, address as usize, word as usize);
 }
