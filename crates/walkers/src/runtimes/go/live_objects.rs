@@ -94,9 +94,14 @@ impl LiveObjects {
         self.use_in_heap(memory, object)
     }
 
+    /// Tells whether an object is an allocated object of the heap, so that it is on no stack.
+    pub fn is_in_heap(&self, memory: &dyn Memory, object: u64) -> bool {
+        self.use_in_heap(memory, object) == Use::Used
+    }
+
     /// Tells whether an object is a variable or an allocated object of the heap, which nothing moves.
     pub fn is_fixed(&self, memory: &dyn Memory, object: u64) -> bool {
-        self.is_variable(object) || self.use_in_heap(memory, object) == Use::Used
+        self.is_variable(object) || self.is_in_heap(memory, object)
     }
 
     /// Tells whether a Writer in the heap surely still has its buffer. A Writer that nothing refers to any more can look
@@ -194,6 +199,8 @@ fn swept(generation: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtimes::go::functions::GoFunctions;
+    use crate::runtimes::go::suspended;
     use crate::tests::{BASE, TestMemory};
 
     #[test]
@@ -202,23 +209,50 @@ mod tests {
         assert_eq!([20, 23, 21, 19, 18].map(swept), [20, 20, 18, 16, 18]);
     }
 
+    const START: u64 = 0xc0_0000_0000;
+    const OBJECT: u64 = START + 2 * 1024;
+
+    /// Returns a span at [`BASE`] of 8 objects, with the index of the first free one and the bits of allocated and marked ones.
+    fn span(first_free: u64, allocated: u64, marked: u64) -> TestMemory {
+        let mut words = vec![0; 40];
+        // The state is the fourth byte of word 12.
+        (words[3], words[4], words[6]) = (START, 1, first_free | 8 << 16);
+        (words[8], words[9]) = (BASE + 8 * 30, BASE + 8 * 31);
+        (words[12], words[13], words[14]) = (u64::from(IN_USE) << 24, 1024, START + PAGE);
+        (words[30], words[31]) = (allocated, marked);
+        TestMemory::of(&words)
+    }
+
     /// A kill can come after a sweep has set the index to 0, and before the marks replace the bits of the allocated objects.
     #[test]
     fn an_object_is_in_use_while_its_span_is_swept() {
-        const START: u64 = 0xc0_0000_0000;
-        let used = |first_free: u64, allocated: u64, marked: u64| {
-            let mut words = vec![0; 40];
-            // Bits at words 30 and 31; 8 objects of 1024 bytes; the state "in use" is the fourth byte of word 12.
-            (words[3], words[4], words[6]) = (START, 1, first_free | 8 << 16);
-            (words[8], words[9]) = (BASE + 8 * 30, BASE + 8 * 31);
-            (words[12], words[13], words[14]) = (u64::from(IN_USE) << 24, 1024, START + PAGE);
-            (words[30], words[31]) = (allocated, marked);
-            let found = object_in_span(&TestMemory::of(&words), BASE, START + 2 * 1024);
-            found.expect("a span").use_now
+        let used = |memory| object_in_span(&memory, BASE, OBJECT).expect("a span").use_now;
+        assert_eq!(used(span(0, 0, 0)), Use::Freed);
+        assert_eq!([used(span(3, 0, 0)), used(span(2, 0, 0))], [Use::Used, Use::Freed], "not allocated yet");
+        assert_eq!(used(span(0, 1 << 2, 0)), Use::Used);
+        assert_eq!(used(span(0, 0, 1 << 2)), Use::Used, "the last collection has reached it");
+    }
+
+    /// The memory of a thread that has ended still names its stack, whose memory the heap may use.
+    #[test]
+    fn an_object_of_the_heap_is_on_no_unused_part_of_a_stack() {
+        let goroutine = Goroutine {
+            address: 1,
+            low: START,
+            high: START + PAGE,
+            stack_pointer: START + PAGE - 64,
+            next: 0,
+            context: 0,
         };
-        assert_eq!(used(0, 0, 0), Use::Freed);
-        assert_eq!((used(3, 0, 0), used(2, 0, 0)), (Use::Used, Use::Freed), "not allocated yet");
-        assert_eq!(used(0, 1 << 2, 0), Use::Used);
-        assert_eq!(used(0, 0, 1 << 2), Use::Used, "the last collection has reached it");
+        let live = LiveObjects {
+            goroutines: vec![goroutine],
+            is_complete: true,
+            spans: vec![BASE],
+            ..LiveObjects::default()
+        };
+        let functions = GoFunctions::default();
+        let freed = |memory| suspended::find(&memory, Some(&functions), &live, &[], &[OBJECT]).freed;
+        assert!(freed(span(3, 0, 0)).is_empty());
+        assert_eq!(freed(span(0, 0, 0)).len(), 1);
     }
 }

@@ -66,7 +66,11 @@ pub(super) fn find(
         let thread = threads.iter().find(|(one, _)| goroutine.has_on_stack(one.general[STACK_POINTER]));
         let registers = thread.map_or_else(|| saved_registers(goroutine), |(registers, _)| *registers);
         let used = registers.general[STACK_POINTER];
-        freed.extend(writers.iter().filter(|one| goroutine.has_on_stack(**one) && **one < used));
+        // Memory that looks like a goroutine can name a stack that is a part of the heap by now.
+        let is_freed = |one: &&u64| {
+            goroutine.has_on_stack(**one) && **one < used && !live.is_in_heap(memory, **one)
+        };
+        freed.extend(writers.iter().filter(is_freed));
         if !goroutine.has_on_stack(used) {
             continue;
         }
