@@ -195,3 +195,21 @@ fn a_socket_continues_in_a_gap_of_its_process() {
     let output = recorder.finish();
     assert_eq!((output.streams[0].calls, output.streams[0].estimated), (6000, true));
 }
+
+#[test]
+fn a_snapshot_beyond_the_limit_of_events_is_counted() {
+    let mut recorder = Recorder::new(0, true);
+    let snapshot = || RawEventKind::Buffers {
+        moment: SnapshotMoment::Exit,
+        buffers: Vec::new(),
+        blocked_in: String::new(),
+        open_files: Vec::new(),
+    };
+    recorder.record(raw(1, RawEventKind::Signal { number: 10 }));
+    let kept = crate::EVENTS_MAX - recorder.events.len();
+    (0..kept).for_each(|_| recorder.record(raw(1, RawEventKind::Signal { number: 10 })));
+    recorder.record(raw(2, snapshot()));
+    recorder.record(raw(2, RawEventKind::Signal { number: 10 }));
+    let output = recorder.finish();
+    assert_eq!((output.events.len(), output.dropped_events), (crate::EVENTS_MAX, 2));
+}
