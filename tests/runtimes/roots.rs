@@ -30,15 +30,15 @@ const COMMON: &[&str] = &[
     "pypy3",
     "golang-go",
     "rustc",
-    "ocaml-nox",
 ];
 
 pub const RELEASES: &[Release] = &[
-    Release { suite: "bullseye", packages: &["lua5.3", "tcl8.6"], more: None },
+    Release { suite: "bullseye", packages: &["ocaml-nox", "lua5.3", "tcl8.6"], more: None },
     // The runtimes without a walker, which are large, are in one release only.
     Release {
         suite: "bookworm",
         packages: &[
+            "ocaml-nox",
             "lua5.4",
             "luajit",
             "tcl8.6",
@@ -52,10 +52,20 @@ pub const RELEASES: &[Release] = &[
         ],
         more: None,
     },
-    Release { suite: "trixie", packages: &["lua5.4", "luajit", "tcl8.6", "tcl9.0"], more: None },
+    Release { suite: "trixie", packages: &["ocaml-nox", "lua5.4", "luajit", "tcl8.6", "tcl9.0"], more: None },
     Release {
         suite: "sid",
-        packages: &["lua5.4", "luajit", "tcl8.6", "tcl9.0", "tcl9.1", "python3.13", "python3.15", "ruby3.4"],
+        packages: &[
+            "ocaml",
+            "lua5.4",
+            "luajit",
+            "tcl8.6",
+            "tcl9.0",
+            "tcl9.1",
+            "python3.13",
+            "python3.15",
+            "ruby3.4",
+        ],
         more: Some("experimental"),
     },
 ];
