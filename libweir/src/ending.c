@@ -1,18 +1,19 @@
-/* ending.c: the end of the program, by exit(3) or exec(3). All streams are flushed, and then no other thread
- * is inside a call that writes when the kernel ends it.
+/* ending.c: flushes all streams at exit(3) and exec(3), and locks them, so that the kernel kills no other thread in
+ * the middle of a write. weir_flush_all and the hook of fork(2) flush streams of other threads by the same functions.
  *
  * EXIT. weir__at_exit flushes every stream and makes it unbuffered: exit handlers that run later, and other
  * threads, may still write. exit_group(2) kills those threads at any instruction, also in the middle of a
- * write(2), which would tear a line. Therefore the last destructor takes the locks of all streams, and the
- * registry's, and keeps them: every other thread stops in its next call. The wait for a lock ends if its owner sleeps
+ * write(2), which would tear a line. Therefore hold_streams, a destructor that runs late, takes the locks of all
+ * streams, and the registry's, and keeps them: every other thread stops in its next call. The wait for a lock ends if its owner sleeps
  * for WEIR__LOCK_TIMEOUT_MS, because it may be blocked in a write without end; see patience.c.
  *
  * A destructor of another library may run later and wait for a thread that needs a stream. So that such a
  * program also ends, waiting threads release the locks after HOLD_MS, if the exiting thread sleeps (lock.c).
  *
- * EXEC. The same, except that the locks are released if the exec fails.
+ * EXEC. The streams are flushed and their locks kept; if the exec fails, the locks are released. Streams stay
+ * buffered, and the registry is not locked.
  *
- * A STREAM OF ONE THREAD has no lock; it gets one when another thread ends the process (enter_unshared). Its own
+ * A STREAM OF ONE THREAD has no lock; it gets one when another thread flushes it (enter_unshared). Its own
  * thread may still be in an inline call, which does not lock: the stream is flushed without a reset of its
  * offsets, and read-ahead bytes that another thread may be reading are not given back. */
 #include "private.h"
@@ -21,7 +22,7 @@
 
 enum { HOLD_MS = 1000, HOLD_MOST_MS = 30000, LEAST_MS = 20 };
 
-/* Returns false in a child of vfork(2): the stream is its parent's. */
+/* Returns false if the stream is another process's, as in a child of vfork(2), or was wiped by fork(2). */
 bool weir__belongs_to(const weir_stream *s, int pid)
 {
     const struct weir__config *config = weir__config(s);
@@ -56,7 +57,7 @@ bool weir__lock_unless_reading(weir_stream *s, struct weir__patience *p, bool de
 static bool enter_unshared(weir_stream *s, struct weir__patience *p)
 {
     struct weir__state *state = weir__state(s);
-    struct timespec moment = {0, 200000};
+    struct timespec wait = {0, 200000};
     weir__set_locking(s);
     if (!weir__lock_unless_reading(s, p, false))
         return false;
@@ -66,7 +67,7 @@ static bool enter_unshared(weir_stream *s, struct weir__patience *p)
             return true;
         if (!weir__is_patient(p, atomic_load(&state->writer)))
             break;
-        nanosleep(&moment, NULL);
+        nanosleep(&wait, NULL);
     }
     weir__unlock(&state->lock);
     return false;
@@ -84,7 +85,8 @@ bool weir__enter_for_flush(weir_stream *s, struct weir__patience *p)
     return true;
 }
 
-/* Not weir__leave: the stream's own thread may have a call open, in a read. */
+/* Releases what weir__enter_for_flush took. A lock is released directly, because the stream's own thread may be in a
+ * call, blocked in a read. */
 void weir__leave_after_flush(weir_stream *s)
 {
     if (!weir__config(s)->threads && weir__one_thread())
@@ -107,14 +109,14 @@ static bool is_read_elsewhere(const weir_stream *s)
 int weir__flush_in_place(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
-    size_t none = 0;
+    size_t written = 0;
     if (!has_inline_calls(s))
         return weir__flush_held(s);
     int result = weir__publish_begun(s);
     if (result == 0 && config->can_write && config->sink->write) {
         /* acquire: the bytes below the offset are visible */
         uint64_t upto = __atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE) - weir__head(s)->base;
-        result = weir__write_out(s, upto, NULL, 0, &none);
+        result = weir__write_out(s, upto, NULL, 0, &written);
         if (result == 0 && config->sink->finish)
             result = config->sink->finish(s);
     }
@@ -169,12 +171,12 @@ void weir__at_exit(void)
             weir__spill_exit(s);
         make_unbuffered(s);
         if (has_inline_calls(s))
-            weir__flush_in_place(s); /* bytes of inline calls that ended before the new limit */
+            weir__flush_in_place(s); /* bytes that inline calls appended before they saw the new limit */
         weir__leave_after_flush(s);
     }
 }
 
-/* Runs after all other exit handlers and destructors of the program. Also flushes: a stream that weir__at_exit
+/* Runs as the last destructor of this library, after the program's exit handlers. Also flushes: a stream that weir__at_exit
  * could not lock may be free now, and other threads may have read ahead since. */
 __attribute__((destructor(101))) static void hold_streams(void)
 {
@@ -226,8 +228,8 @@ void weir__after_exec(void)
     weir_stream *s;
     int error = errno;
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        bool unlocked = weir__one_thread() && !weir__locking(s);
-        bool entered = unlocked || atomic_load(&weir__state(s)->lock.owner) == weir__this_thread();
+        bool without_lock = weir__one_thread() && !weir__locking(s);
+        bool entered = without_lock || atomic_load(&weir__state(s)->lock.owner) == weir__this_thread();
         if (is_flushed_at_exec(s) && entered)
             weir__leave_after_flush(s);
     }
