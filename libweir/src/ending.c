@@ -4,8 +4,8 @@
  * EXIT. weir__at_exit flushes every stream and makes it unbuffered: exit handlers that run later, and other
  * threads, may still write. exit_group(2) kills those threads at any instruction, also in the middle of a
  * write(2), which would tear a line. Therefore hold_streams, a destructor that runs late, takes the locks of all
- * streams, and the registry's, and keeps them: every other thread stops in its next call. The wait for a lock ends if its owner sleeps
- * for WEIR__LOCK_TIMEOUT_MS, because it may be blocked in a write without end; see patience.c.
+ * streams, and the registry's, and keeps them: every other thread stops in its next call. The wait for a lock ends
+ * if its owner sleeps for WEIR__LOCK_TIMEOUT_MS, because it may be blocked in a write without end; see patience.c.
  *
  * A destructor of another library may run later and wait for a thread that needs a stream. So that such a
  * program also ends, waiting threads release the locks after HOLD_MS, if the exiting thread sleeps (lock.c).
@@ -176,8 +176,8 @@ void weir__at_exit(void)
     }
 }
 
-/* Runs as the last destructor of this library, after the program's exit handlers. Also flushes: a stream that weir__at_exit
- * could not lock may be free now, and other threads may have read ahead since. */
+/* Runs as the last destructor of this library, after the program's exit handlers. Also flushes: a stream that
+ * weir__at_exit could not lock may be free now, and other threads may have read ahead since. */
 __attribute__((destructor(101))) static void hold_streams(void)
 {
     struct weir__globals *globals = weir__globals;
