@@ -69,15 +69,33 @@ pub fn fuse_user(pid: u32, device: u64) -> Option<u32> {
         user.map_or(Some(0), |user| user.parse().ok())
     };
     let table = |process: &str| fs::read_to_string(format!("/proc/{process}/mountinfo")).ok();
-    let namespace = |process: &str| {
-        fs::metadata(format!("/proc/{process}/ns/user"))
-            .map(|namespace| (namespace.dev(), namespace.ino()))
-            .ok()
-    };
     let other = pid.to_string();
-    let is_comparable = || namespace("self").is_some_and(|own| namespace(&other) == Some(own));
-    let in_other = || table(&other).filter(|_| is_comparable()).and_then(of);
+    let in_other = || table(&other).filter(|_| shares_user_namespace(pid)).and_then(of);
     table("self").and_then(of).or_else(in_other)
+}
+
+/// Returns whether a process counts its users as the caller does.
+fn shares_user_namespace(pid: u32) -> bool {
+    let namespace = |process: &str| {
+        let about = fs::metadata(format!("/proc/{process}/ns/user")).ok()?;
+        Some((about.dev(), about.ino()))
+    };
+    namespace("self").is_some_and(|own| namespace(&pid.to_string()) == Some(own))
+}
+
+/// Returns the mount options of the FUSE file system of a descriptor of a process; None if it is of another one, or its mount is not among
+/// those of the caller and of process `pid`. Also returns whether the user in them is one of the caller's user namespace. Unlike fstatfs(2), never asks the
+/// server.
+pub fn fuse_options(pid: u32, fd: i32) -> Option<(String, bool)> {
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+    ["self".to_owned(), pid.to_string()].into_iter().find_map(|process| {
+        let table = fs::read_to_string(format!("/proc/{process}/mountinfo")).ok()?;
+        let line = table.lines().find(|line| line.split(' ').next() == Some(number))?;
+        let (_, kind, options) = parse_mount(line)?;
+        (kind.starts_with("fuse") && kind != "fusectl")
+            .then(|| (options, process == "self" || shares_user_namespace(pid)))
+    })
 }
 
 /// Returns the type by statfs(2). In a chroot whose root is no mount point, mountinfo has no line for it.

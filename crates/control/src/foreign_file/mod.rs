@@ -92,6 +92,9 @@ impl ForeignFile {
     /// that are stopped as [`weir_sys::ptrace::own_calls`] needs it; the best first.
     pub fn open(thread: &TargetThread, fd: i32, stopped: &[u32]) -> Result<ForeignFile, ForeignFileError> {
         let tid = thread.tid;
+        if let Some(why) = sink::refusal_by_mount(tid, fd) {
+            return Err(ForeignFileError::Refused(why));
+        }
         let file = duplicate(tid, fd).or_else(|error| own_duplicate(tid, fd).ok_or(error))?;
         if let Some(why) = sink::refusal(tid, file.as_fd()) {
             return Err(ForeignFileError::Refused(why));

@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs, tell};
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt::socket_type};
-use weir_sys::file_system::fuse_user;
+use weir_sys::file_system::{fuse_options, fuse_user};
 use weir_sys::writer_identity::file_size_limit;
 
 /// PIPE_BUF (pipe(7)): a pipe that poll(2) reports as writable takes a write of this size whole.
@@ -42,6 +42,19 @@ pub(super) struct Sink {
     size_limit: Option<u64>,
     appends: bool,
     pub read_write: bool,
+}
+
+/// Returns why weir does not even duplicate a descriptor of process `pid`: another user serves its file. A close of the
+/// duplicate would wait for the server.
+pub(super) fn refusal_by_mount(pid: u32, fd: i32) -> Option<String> {
+    let (options, is_known_user) = fuse_options(pid, fd)?;
+    if !is_known_user {
+        return Some("an unknown user serves its file system (FUSE), and may never answer".into());
+    }
+    let own = rustix::process::geteuid().as_raw().to_string();
+    let mut users = options.split(',').filter_map(|option| option.strip_prefix("user_id="));
+    let user = users.find(|user| *user != "0" && *user != own)?;
+    Some(format!("user {user} serves its file system (FUSE), and may never answer"))
 }
 
 /// Returns why weir never writes to an open file of process `pid`; None if it may.
