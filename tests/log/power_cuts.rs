@@ -28,7 +28,7 @@ fn random_below(limit: u64) -> u64 {
 }
 
 fn record(sender: usize, number: u64) -> String {
-    let letters = if number % 17 == 0 { 6000 } else { number as usize * 37 % 400 };
+    let letters = if number.is_multiple_of(17) { 6000 } else { number as usize * 37 % 400 };
     format!("{sender} {number} {}\n", "x".repeat(letters))
 }
 
