@@ -6,10 +6,12 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
+use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::time::ClockId;
 
 use crate::clock::clock_ns;
@@ -30,35 +32,58 @@ struct Look {
     served: Rc<[Range<u64>]>,
 }
 
+/// What is known of a thread's user.
+struct KnownUser {
+    /// CLOCK_MONOTONIC_COARSE. Later another process can have the number.
+    at_ns: u64,
+    /// /proc/TID of a thread of weir's own user; None for a thread of another user.
+    directory: Option<OwnedFd>,
+}
+
+/// The most threads whose user is known: each can need a descriptor.
+const USERS_MOST: usize = 32;
+
 thread_local! {
     static LOOKS: RefCell<HashMap<u32, Look>> = RefCell::default();
-    /// Threads of other users, and when they were seen by CLOCK_MONOTONIC_COARSE.
-    static STRANGERS: RefCell<HashMap<u32, u64>> = RefCell::default();
+    static USERS: RefCell<HashMap<u32, KnownUser>> = RefCell::default();
 }
 
 /// Returns whether a process or thread has weir's effective user. /proc/TID shows it for every process, also for one that
-/// cannot be dumped. A process of another user is examined again after a while: only to trust one for longer is a risk.
+/// cannot be dumped. It is asked before each read: a process can change its user at any time.
 pub(crate) fn is_of_own_user(tid: u32) -> bool {
     let now = clock_ns(ClockId::MonotonicCoarse);
-    STRANGERS.with_borrow_mut(|strangers| {
-        if strangers.get(&tid).is_some_and(|seen| now.saturating_sub(*seen) < LOOK_AGAIN_NS) {
-            return false;
+    // weir never changes its identity.
+    static OWN: OnceLock<u32> = OnceLock::new();
+    let own = *OWN.get_or_init(|| rustix::process::geteuid().as_raw());
+    USERS.with_borrow_mut(|users| {
+        let is_recent = |user: &&KnownUser| now.saturating_sub(user.at_ns) < LOOK_AGAIN_NS;
+        match users.get(&tid).filter(is_recent).map(|user| &user.directory) {
+            Some(Some(directory)) => return fstat(directory).is_ok_and(|about| about.st_uid == own),
+            Some(None) => return false,
+            None => {}
         }
-        let user = std::fs::metadata(format!("/proc/{tid}")).map(|about| about.uid());
-        // weir never changes its identity.
-        static OWN: OnceLock<u32> = OnceLock::new();
-        let own = *OWN.get_or_init(|| rustix::process::geteuid().as_raw());
-        let is_own = user.is_ok_and(|user| user == own);
-        if is_own {
-            strangers.remove(&tid);
-        } else {
-            if strangers.len() >= THREADS_MOST {
-                strangers.clear();
-            }
-            strangers.insert(tid, now);
+        let (is_own, directory) = open_if_own(tid, own);
+        if users.len() >= USERS_MOST {
+            users.clear();
+        }
+        if is_own == directory.is_some() {
+            users.insert(tid, KnownUser { at_ns: now, directory });
         }
         is_own
     })
+}
+
+/// Returns whether a process has this user, and /proc/TID if it has and a descriptor is free. Status of an open file costs a
+/// fifth of that of a path, and a snapshot makes thousands of reads.
+fn open_if_own(tid: u32, own: u32) -> (bool, Option<OwnedFd>) {
+    let path = format!("/proc/{tid}");
+    match open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(directory) => {
+            let is_own = fstat(&directory).is_ok_and(|about| about.st_uid == own);
+            (is_own, is_own.then_some(directory))
+        }
+        Err(_) => (std::fs::metadata(path).is_ok_and(|about| about.uid() == own), None),
+    }
 }
 
 /// Returns whether a part of these pieces of memory is known to be served.
