@@ -6,6 +6,7 @@
 
 mod common;
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -310,4 +311,19 @@ fn a_set_user_id_program_ends_as_alone() {
         difference(verb, &wanted, run(&[&[weir.as_str()], words].concat(), verb), refusal)
     });
     check(&wrong.collect::<Vec<_>>());
+}
+
+/// A child of weir that outlives it would be a child of init, or an unknown child of the command.
+#[test]
+fn no_process_of_weir_is_left() {
+    let dir = disk_dir();
+    build(dir.path());
+    for (verb, words) in verbs() {
+        let mut command = common::weir(dir.path(), words);
+        command.arg(dir.path().join("processes")).args(["lines", "5"]).stdout(Stdio::null());
+        let mut weir = common::with_signals(&mut command).process_group(0).spawn().expect("it starts");
+        let group = rustix::process::Pid::from_child(&weir);
+        assert_eq!(weir.wait().expect("its status").code(), Some(STATUS), "{verb}");
+        assert!(rustix::process::test_kill_process_group(group).is_err(), "{verb}: a process is left");
+    }
 }

@@ -12,7 +12,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::seccomp::{self, SeccompFilter};
-use crate::{Error, command, inherited};
+use crate::{Error, command, foreign_reads, inherited};
 
 /// The exit status of the child if weir ends before the gate opens: env(1) uses 125 for its own failures.
 const NOT_STARTED: i32 = 125;
@@ -76,6 +76,7 @@ pub fn exec(command: &[OsString]) -> Error {
     let mut pointers: Vec<_> = arguments.iter().map(|argument| argument.as_ptr()).collect();
     pointers.push(std::ptr::null());
     inherited::restore();
+    foreign_reads::end();
     // SAFETY: `pointers` ends with a null pointer, and its strings live as long as `arguments`.
     unsafe { libc::execvp(pointers[0], pointers.as_ptr()) };
     Error::Command { command: name, source: io::Error::last_os_error() }
