@@ -32,7 +32,7 @@ struct Look {
     served: Rc<[Range<u64>]>,
 }
 
-/// What is known of a thread's user.
+/// A thread's user at one time.
 struct KnownUser {
     /// CLOCK_MONOTONIC_COARSE. Later another process can have the number.
     at_ns: u64,
