@@ -130,8 +130,7 @@ impl Supervisor {
         }
         if let Some(interval) = self.tick_interval.filter(|_| now >= self.next_tick_ns) {
             self.each_handler(|handler, tracees| handler.on_tick(tracees, now));
-            // A late tick is not repeated.
-            self.next_tick_ns = now_ns().max(now + interval.as_nanos() as u64);
+            self.next_tick_ns = next_tick_ns(now, now_ns(), interval);
         }
     }
 
@@ -171,5 +170,24 @@ fn attach_error(pid: u32, error: std::io::Error) -> SuperviseError {
             ))
         }
         _ => weir_sys::Error::Process { call: "ptrace(PTRACE_SEIZE)", pid, source: error }.into(),
+    }
+}
+
+/// Returns the time of the next tick. A late tick is not repeated, and half of a tick's time is left for stops before the next
+/// one: with thousands of processes a tick takes longer than the interval.
+fn next_tick_ns(begun_ns: u64, ended_ns: u64, interval: Duration) -> u64 {
+    let took_ns = ended_ns.saturating_sub(begun_ns);
+    (begun_ns + interval.as_nanos() as u64).max(ended_ns + took_ns / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_tick_leaves_time_for_stops() {
+        let next = |ended_ns| next_tick_ns(1_000, ended_ns, Duration::from_nanos(600));
+        assert_eq!([next(1_100), next(1_400)], [1_600, 1_600]);
+        assert_eq!([next(1_600), next(9_000)], [1_900, 13_000]);
     }
 }
