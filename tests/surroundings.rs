@@ -193,7 +193,7 @@ fn check(wrong: &[String]) {
 fn unusual_processes_end_as_alone() {
     let dir = disk_dir();
     build(dir.path());
-    let long = usize::from(std::env::var("WEIR_CAMPAIGN").is_ok_and(|extent| extent == "full"));
+    let long = usize::from(campaign::is_full());
     let in_namespace = ["unshare", "-pf", "--mount-proc"];
     let mut cells = Vec::new();
     for (mode, counts) in MODES {
@@ -212,10 +212,8 @@ fn unusual_processes_end_as_alone() {
             return None;
         }
         let command = |words: &[&str]| {
-            let own = |word: &&str| if *word == "weir" { WEIR.to_string() } else { word.to_string() };
-            let all: Vec<String> = words.iter().map(own).collect();
-            let mut command = Command::new(&all[0]);
-            command.args(&all[1..]);
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]);
             command
         };
         let program = dir.path().join("processes").display().to_string();
@@ -225,7 +223,7 @@ fn unusual_processes_end_as_alone() {
         let alone = command(&[prefix, &program].concat());
         let wanted = output(alone, dir.path(), &format!("{cell} alone")).expect("the program alone ends");
         assert!(!wanted.stdout.is_empty(), "{cell}: alone {}: {}", wanted.status, text(&wanted.stderr));
-        let got = output(command(&[prefix, &["weir"], words, &program].concat()), dir.path(), &cell);
+        let got = output(command(&[prefix, &[WEIR], words, &program].concat()), dir.path(), &cell);
         let refusal = (*mode == "reused" && *verb == "ebpf").then_some("a PID namespace of its own");
         difference(&cell, &wanted, got, refusal)
     });

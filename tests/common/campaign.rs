@@ -6,7 +6,16 @@ use std::io::Write;
 
 /// Returns true if $WEIR_CAMPAIGN asks for a subset.
 pub fn is_quick() -> bool {
-    std::env::var("WEIR_CAMPAIGN").is_ok_and(|extent| extent == "quick")
+    has_extent("quick")
+}
+
+/// Returns true if $WEIR_CAMPAIGN asks for the long forms.
+pub fn is_full() -> bool {
+    has_extent("full")
+}
+
+fn has_extent(wanted: &str) -> bool {
+    std::env::var("WEIR_CAMPAIGN").is_ok_and(|extent| extent == wanted)
 }
 
 /// In a quick campaign removes the cases whose properties all occur in earlier cases, and prints how many it removes.

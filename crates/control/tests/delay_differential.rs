@@ -1,5 +1,8 @@
 //! With --max-delay, --rescue and --fix-fork a program's output is byte for byte that of a bare run.
 
+#[path = "../../../tests/common/campaign.rs"]
+#[allow(dead_code)] // no cases are chosen here
+mod campaign;
 mod common;
 
 use common::{
@@ -48,14 +51,9 @@ fn seeds() -> u64 {
     if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 12 } else { 1 }
 }
 
-/// Returns whether this is `make test`, which checks one build and one delay a language; `make test-campaigns` checks all.
-fn is_quick() -> bool {
-    std::env::var("WEIR_CAMPAIGN").is_ok_and(|extent| extent == "quick")
-}
-
-/// Checks a further build or delay of a language, in a campaign only.
+/// Checks a further build or delay of a language. A quick campaign checks one of each language only.
 fn check_further(build: common::Build, delay: &str) {
-    if !is_quick() {
+    if !campaign::is_quick() {
         check_build(build, delay);
     }
 }

@@ -1,6 +1,10 @@
 //! Single-steps a program through its flushes. At each instruction the bytes that it has written and those that a
 //! rescue would write must together be its output, once and in order.
 
+#[path = "../../../../tests/common/campaign.rs"]
+#[allow(dead_code)] // no cases are chosen here
+mod campaign;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -287,7 +291,7 @@ pub(super) fn check_flushes(
 /// `make test-all` checks.
 fn interval_factor() -> u64 {
     static REPORT: std::sync::Once = std::sync::Once::new();
-    if std::env::var("WEIR_CAMPAIGN").is_ok_and(|extent| extent == "quick") {
+    if campaign::is_quick() {
         // The test harness captures println!, not this.
         let line = b"campaign: single steps: every 40th is checked; make test-all checks all\n";
         REPORT.call_once(|| std::io::stdout().write_all(line).expect("standard output"));
