@@ -12,17 +12,22 @@ use crate::{Collector, lines_of, log_of};
 pub(crate) struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    fn mount() -> Option<Self> {
-        Self::mount_of("256k")
-    }
-
-    pub(crate) fn mount_of(size: &str) -> Option<Self> {
+    /// Mounts it for a test; reports the test as skipped, and returns None, where that is not possible.
+    pub(crate) fn for_test(test: &str, size: &str) -> Option<Self> {
+        if !is_root() || !has_private_mounts() {
+            skip(test, "needs root, to mount a small file system");
+            return None;
+        }
         let dir = disk_dir();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &format!("size={size}"), "weir-test"])
             .arg(dir.path())
             .status();
-        mounted.is_ok_and(|status| status.success()).then_some(Self(dir))
+        if !mounted.is_ok_and(|status| status.success()) {
+            skip(test, "mount refuses a tmpfs");
+            return None;
+        }
+        Some(Self(dir))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -39,10 +44,7 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_loses_nothing() {
     let test = "a_full_disk_loses_nothing";
-    if !is_root() || !has_private_mounts() {
-        return skip(test, "needs root, to mount a small file system");
-    }
-    let Some(disk) = SmallDisk::mount() else { return skip(test, "mount refuses a tmpfs") };
+    let Some(disk) = SmallDisk::for_test(test, "256k") else { return };
     let dir = disk_dir();
     std::fs::write(disk.path().join("ballast"), vec![0; 150_000]).expect("written");
     let log = disk.path().join("out");
@@ -81,11 +83,8 @@ fn a_full_disk_loses_nothing() {
 #[test]
 fn dropped_records_are_counted_in_the_log() {
     let test = "dropped_records_are_counted_in_the_log";
-    if !is_root() || !has_private_mounts() {
-        return skip(test, "needs root, to mount a small file system");
-    }
     for policy in ["drop-oldest", "drop-newest"] {
-        let Some(disk) = SmallDisk::mount() else { return skip(test, "mount refuses a tmpfs") };
+        let Some(disk) = SmallDisk::for_test(test, "256k") else { return };
         let dir = disk_dir();
         std::fs::write(disk.path().join("ballast"), vec![0; 200_000]).expect("written");
         let log = disk.path().join("out");
@@ -123,15 +122,8 @@ fn dropped_records_are_counted_in_the_log() {
 
 #[test]
 fn a_log_that_cannot_be_written_at_the_end_fails() {
-    if !is_root() || !has_private_mounts() {
-        return skip(
-            "a_log_that_cannot_be_written_at_the_end_fails",
-            "needs root, to mount a small file system",
-        );
-    }
-    let Some(disk) = SmallDisk::mount() else {
-        return skip("a_log_that_cannot_be_written_at_the_end_fails", "mount refuses a tmpfs");
-    };
+    let test = "a_log_that_cannot_be_written_at_the_end_fails";
+    let Some(disk) = SmallDisk::for_test(test, "256k") else { return };
     let dir = disk_dir();
     let log = disk.path().join("out");
     let collector = Collector::start(

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::common::{disk_dir, has_private_mounts, is_root, skip, wait_for};
+use crate::common::{disk_dir, wait_for};
 use crate::faults::SmallDisk;
 use crate::{Collector, lines_of};
 
@@ -26,10 +26,7 @@ fn spilled_bytes(dir: &Path) -> u64 {
 #[test]
 fn a_full_disk_spills_and_loses_nothing() {
     let test = "a_full_disk_spills_and_loses_nothing";
-    if !is_root() || !has_private_mounts() {
-        return skip(test, "needs root, to mount a small file system");
-    }
-    let Some(disk) = SmallDisk::mount_of("4m") else { return skip(test, "mount refuses a tmpfs") };
+    let Some(disk) = SmallDisk::for_test(test, "4m") else { return };
     let dir = disk_dir();
     let collector = spilling(&disk, dir.path(), &["--listen", "unix:s", "--listen", "unix-seqpacket:p"]);
     let mut stream = UnixStream::connect(dir.path().join("s")).expect("connected");
@@ -61,10 +58,7 @@ fn a_full_disk_spills_and_loses_nothing() {
 #[test]
 fn a_collector_that_ends_on_a_full_disk_keeps_the_spilled_records() {
     let test = "a_collector_that_ends_on_a_full_disk_keeps_the_spilled_records";
-    if !is_root() || !has_private_mounts() {
-        return skip(test, "needs root, to mount a small file system");
-    }
-    let Some(disk) = SmallDisk::mount_of("4m") else { return skip(test, "mount refuses a tmpfs") };
+    let Some(disk) = SmallDisk::for_test(test, "4m") else { return };
     let dir = disk_dir();
     let collector = spilling(&disk, dir.path(), &["--listen", "unix:s", "--drain", "100ms"]);
     let mut stream = UnixStream::connect(dir.path().join("s")).expect("connected");
@@ -112,11 +106,8 @@ fn assert_complete(log: &Path, name: &str, count: usize) {
 #[test]
 fn spilled_records_stay_without_room_for_a_copy() {
     let test = "spilled_records_stay_without_room_for_a_copy";
-    if !is_root() || !has_private_mounts() {
-        return skip(test, "needs root, to mount a small file system");
-    }
-    let Some(disk) = SmallDisk::mount_of("4m") else { return skip(test, "mount refuses a tmpfs") };
-    let Some(spill) = SmallDisk::mount_of("400k") else { return skip(test, "mount refuses a tmpfs") };
+    let Some(disk) = SmallDisk::for_test(test, "4m") else { return };
+    let Some(spill) = SmallDisk::for_test(test, "400k") else { return };
     let dir = disk_dir();
     std::os::unix::fs::symlink(spill.path(), dir.path().join("spill")).expect("a link");
     let listen = ["--listen", "unix:s", "--drain", "100ms"];
@@ -149,10 +140,7 @@ fn spilling_on(disk: &SmallDisk, dir: &Path, more: &[&str]) -> Collector {
 #[test]
 fn the_next_collector_appends_spilled_records() {
     let test = "the_next_collector_appends_spilled_records";
-    if !is_root() || !has_private_mounts() {
-        return skip(test, "needs root, to mount a small file system");
-    }
-    let Some(disk) = SmallDisk::mount_of("4m") else { return skip(test, "mount refuses a tmpfs") };
+    let Some(disk) = SmallDisk::for_test(test, "4m") else { return };
     let dir = disk_dir();
     let listen = ["--listen", "unix:s", "--listen", "unix-seqpacket:p", "--drain", "100ms"];
     let collector = spilling(&disk, dir.path(), &listen);
@@ -181,10 +169,7 @@ fn the_next_collector_appends_spilled_records() {
 #[test]
 fn spilled_records_outlive_a_kill() {
     let test = "spilled_records_outlive_a_kill";
-    if !is_root() || !has_private_mounts() {
-        return skip(test, "needs root, to mount a small file system");
-    }
-    let Some(disk) = SmallDisk::mount_of("4m") else { return skip(test, "mount refuses a tmpfs") };
+    let Some(disk) = SmallDisk::for_test(test, "4m") else { return };
     let dir = disk_dir();
     let listen = ["--listen", "unix:s"];
     let mut collector = spilling(&disk, dir.path(), &listen);
