@@ -1,19 +1,22 @@
 //! A process that is killed while weir has it stopped still reaches its exit stop.
 
 use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use weir_sys::launch;
 use weir_sys::ptrace::{self, PtraceStop};
 
 use super::event_loop::Supervisor;
 use super::tracee::TraceeState;
+use super::{LifecycleHandler, Tracees};
 
 /// Starts a command and returns it at its exec stop.
-fn stopped_command() -> (Supervisor, u32) {
+fn stopped_command(handlers: Vec<Box<dyn LifecycleHandler + Send>>) -> (Supervisor, u32) {
     let words: Vec<OsString> = ["sleep", "100"].map(OsString::from).to_vec();
     let gated = launch::start(&words).expect("it starts");
     let pid = gated.pid;
-    let mut supervisor = Supervisor::new(pid, Vec::new(), None).expect("a supervisor");
+    let mut supervisor = Supervisor::new(pid, handlers, None).expect("a supervisor");
     supervisor.attach(gated).expect("it is traced");
     loop {
         let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
@@ -26,21 +29,59 @@ fn stopped_command() -> (Supervisor, u32) {
     }
 }
 
+/// Kills a stopped process and waits until its next stop is there.
+fn kill(pid: u32) {
+    // SAFETY: a signal to a child that has not been reaped.
+    unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+    while !ptrace::has_stop(pid) {
+        std::thread::yield_now();
+    }
+}
+
+fn reap(pid: u32) {
+    while ptrace::wait_for(pid).expect("its end").is_none_or(|stop| libc::WIFSTOPPED(stop.status)) {}
+}
+
 fn is_exit_stop(stop: PtraceStop) -> bool {
     libc::WIFSTOPPED(stop.status) && stop.status >> 16 == libc::PTRACE_EVENT_EXIT
 }
 
 #[test]
 fn resume_after_a_kill_keeps_the_exit_stop() {
-    let (mut supervisor, pid) = stopped_command();
-    // SAFETY: a signal to a child that has not been reaped.
-    unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
-    while !ptrace::has_stop(pid) {
-        std::thread::yield_now();
-    }
+    let (mut supervisor, pid) = stopped_command(Vec::new());
+    kill(pid);
     supervisor.tracees.resume(pid, 0);
     let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
     assert!(is_exit_stop(stop), "its pending bytes are lost: {stop:?}");
     ptrace::resume(pid, false, 0);
-    while ptrace::wait_for(pid).expect("its end").is_none_or(|stop| libc::WIFSTOPPED(stop.status)) {}
+    reap(pid);
+}
+
+/// Counts the exits of processes.
+struct ExitCounter(Arc<AtomicU32>);
+
+impl LifecycleHandler for ExitCounter {
+    fn on_exit(&mut self, _tracees: &mut Tracees, _pid: u32, _tid: u32, _status: i32) -> bool {
+        self.0.fetch_add(1, Relaxed);
+        true
+    }
+}
+
+/// A thread that was just made when its process was killed can become known after all others have ended. A second rescue of
+/// the process would write its bytes twice.
+#[test]
+fn a_thread_that_becomes_known_late_does_not_repeat_the_exit() {
+    let exits = Arc::new(AtomicU32::new(0));
+    let (mut supervisor, pid) = stopped_command(vec![Box::new(ExitCounter(Arc::clone(&exits)))]);
+    supervisor.tracees.processes.get_mut(&pid).expect("its process").before_exec = false;
+    kill(pid);
+    let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
+    assert!(is_exit_stop(stop), "{stop:?}");
+    supervisor.on_stop(stop);
+    assert_eq!(exits.load(Relaxed), 1);
+    let late = u32::MAX >> 1;
+    supervisor.add_thread(pid, late);
+    supervisor.on_exit(late);
+    assert_eq!(exits.load(Relaxed), 1, "its bytes are written twice");
+    reap(pid);
 }

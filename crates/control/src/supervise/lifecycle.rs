@@ -149,8 +149,9 @@ impl Supervisor {
         #[cfg(target_arch = "x86_64")]
         process.killed_threads.extend(killed_thread);
         process.final_stacks.extend(registers::stack(tid));
-        let reports_exit = process.memory_owner == pid && !process.before_exec;
+        let reports_exit = process.memory_owner == pid && !process.before_exec && !process.exit_reported;
         if reports_exit && self.tracees.live_thread(pid).is_none() {
+            self.tracees.processes.entry(pid).and_modify(|process| process.exit_reported = true);
             self.finish_exit(DeferredExit { pid, tid, status, handler: 0 });
         } else {
             self.tracees.resume(tid, 0);

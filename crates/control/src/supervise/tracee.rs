@@ -49,6 +49,8 @@ pub(crate) struct TracedProcess {
     pub(super) forked: bool,
     /// The bytes that were pending in the parent's streams at the fork, by stream address.
     pub(super) inherited_bytes: Vec<(u64, Vec<u8>)>,
+    /// The handlers have handled the exit. A thread that becomes known later does not repeat it.
+    pub exit_reported: bool,
     /// The parent that is suspended in vfork(2) until this process executes or exits.
     pub vfork_parent: Option<u32>,
     pub(super) image_started_ns: u64,
@@ -83,6 +85,7 @@ impl TracedProcess {
             before_exec: false,
             forked: false,
             inherited_bytes: Vec::new(),
+            exit_reported: false,
             vfork_parent: None,
             image_started_ns: now_ns(),
             skipped_writes: 0,
