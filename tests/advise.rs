@@ -102,6 +102,38 @@ fn the_screen_has_the_answer_the_reasons_and_the_program() {
 }
 
 #[test]
+fn each_method_has_its_own_program_or_a_sentence() {
+    let dir = disk_dir();
+    let program = |arguments: &[&str]| advise(dir.path(), &[&["-y", "--code"], arguments].concat());
+    for (method, code) in [
+        ("syscall", "write_all("),
+        ("stdio", "fwrite("),
+        ("libweir", "weir_putrec("),
+        ("mmap", "MAP_SHARED"),
+        ("direct", "O_DIRECT"),
+        ("io-uring", "io_uring_prep_write("),
+        ("in-kernel", "copy_file_range("),
+    ] {
+        let output = program(&["--method", method]);
+        assert!(output.status.success(), "{method}: {}", text(&output.stderr));
+        assert!(text(&output.stdout).contains(code), "{method}: {}", text(&output.stdout));
+    }
+    for (key, method, why) in
+        [("node", "mmap", "Node.js cannot map files"), ("python", "libweir", "libweir is a C library")]
+    {
+        let output = program(&[key, "--method", method]);
+        assert_eq!(output.status.code(), Some(1), "{key} {method}");
+        assert!(output.stdout.is_empty() && text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+    assert_eq!(advise(dir.path(), &["-y", "--method", "mmap"]).status.code(), Some(2), "without --code");
+    let document = document(dir.path(), &[]);
+    let others = document["others"].as_array().unwrap();
+    let of = |method: &str| others.iter().find(|other| other["method"] == method).unwrap()["code"].clone();
+    assert!(of("direct")["go"].as_str().unwrap().contains("syscall.O_DIRECT"));
+    assert!(of("io-uring")["python"].is_null() && of("mmap")["python"].is_string());
+}
+
+#[test]
 fn a_question_that_no_way_holds_fails_and_shows_the_nearest() {
     let dir = disk_dir();
     let output = advise(dir.path(), &["-y", "--rate", "1e8", "--loss", "none", "--json", "a.json"]);

@@ -147,6 +147,40 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
+/// The ways that bypass the streams.
+fn bypassing() -> Vec<Kind> {
+    let of = |method, mode, buffer_bytes| Way {
+        method,
+        mode,
+        buffer_bytes,
+        sync: SyncPoint::None,
+        flush_period_s: None,
+        sync_period_s: None,
+    };
+    vec![
+        ("shared mapping", of(WriteMethod::Mmap, Mode::None, 0), 1),
+        ("O_DIRECT", of(WriteMethod::Direct, Mode::Full, BLOCK), 1),
+        ("io_uring", of(WriteMethod::IoUring, Mode::Full, BLOCK), 1),
+        ("copy inside the kernel", of(WriteMethod::InKernel, Mode::None, 0), 1),
+    ]
+}
+
+/// Block of the ways that bypass the streams, as weir advises it.
+const BLOCK: u64 = 65_536;
+/// Limit of a file's size, as a disk that becomes full: less than the input of the ways that bypass the streams.
+const LIMIT_BYTES: usize = 256 << 10;
+
+/// Returns the calls of which one shows in a list of system calls if a program uses a method.
+fn proof(method: WriteMethod) -> &'static [&'static str] {
+    match method {
+        WriteMethod::Mmap => &["MAP_SHARED"],
+        WriteMethod::Direct => &["O_DIRECT"],
+        WriteMethod::IoUring => &["io_uring_enter("],
+        WriteMethod::InKernel => &["copy_file_range(", "sendfile(", "splice("],
+        WriteMethod::Syscall | WriteMethod::Stdio | WriteMethod::Libweir => &[],
+    }
+}
+
 fn question(sharers: u32) -> AdviceQuestion {
     AdviceQuestion {
         record_bytes: 40,
@@ -180,15 +214,65 @@ fn command(words: &[&str], dir: &Path, libweir: &str) -> Command {
 }
 
 /// Records of many lengths: more than a buffer, one longer than a buffer, an empty one, bytes that are no UTF-8.
-fn records(key: &str, synced: bool) -> Vec<u8> {
-    let many = if synced { 30 } else { 3000 };
+fn records(key: &str, (_, way, _): &Kind) -> Vec<u8> {
+    let (many, long) = match way.method {
+        // More than a window of the mapping, and a record that is longer than a block.
+        WriteMethod::Mmap | WriteMethod::Direct | WriteMethod::IoUring | WriteMethod::InKernel => {
+            (300_000, 70_000)
+        }
+        _ if way.sync != SyncPoint::None => (30, 5000),
+        _ => (3000, 5000),
+    };
     let mut records: Vec<u8> =
         (0..many).flat_map(|number| format!("record {number} ä\n").into_bytes()).collect();
-    records.extend([vec![b'x'; 5000], b"\n\n".to_vec(), b"the last\n".to_vec()].concat());
-    if key != "shell" {
+    records.extend([vec![b'x'; long], b"\n\n".to_vec(), b"the last\n".to_vec()].concat());
+    if key != "shell" || way.is_for_experts() {
         records.extend(b"\xff\xfe\0bytes\nno newline at the end");
     }
     records
+}
+
+/// Runs a program whose system calls are listed. Fails if it does not use its method.
+fn uses_its_method(language: &ProgramLanguage, kind: &Kind, dir: &Path) -> Result<(), String> {
+    if !common::has("strace") {
+        skip("advise_code", "strace is not installed");
+        return Ok(());
+    }
+    let calls = "trace=open,openat,openat2,fcntl,mmap,mmap2,io_uring_enter,copy_file_range,sendfile,sendfile64,splice";
+    let words = [&["strace", "-f", "-e", calls, "-o", "calls"], language.run].concat();
+    let mut run = command(&words, dir, "");
+    run.arg("traced").stdin(fs::File::open(dir.join("input")).unwrap());
+    let ran = run.output().map_err(|error| error.to_string())?;
+    let list = text(&fs::read(dir.join("calls")).unwrap_or_default());
+    let proof = proof(kind.1.method);
+    let is_proof = |line: &&str| {
+        proof.iter().any(|call| line.contains(call))
+            && !line.contains("= -1")
+            && !line.trim_end().ends_with("= 0")
+            || line.contains("F_SETFL") && line.contains("O_DIRECT") && line.contains("= 0")
+    };
+    match ran.status.success() && list.lines().any(|line| is_proof(&line)) {
+        true => Ok(()),
+        false => Err(format!("{}: no {proof:?} in {} calls", ran.status, list.lines().count())),
+    }
+}
+
+/// Runs a program whose file may not become as long as the records, as on a disk that becomes full. Fails if it succeeds.
+fn notices_the_limit(language: &ProgramLanguage, dir: &Path) -> Result<(), String> {
+    // dash and bash count blocks of 512 and 1024 bytes.
+    let script = format!("ulimit -f {} && exec \"$@\"", LIMIT_BYTES / 1024);
+    let words = [&["sh", "-c", &script, "sh"], language.run].concat();
+    let mut run = command(&words, dir, "");
+    run.arg("limited").stdin(fs::File::open(dir.join("input")).unwrap()).stderr(Stdio::null());
+    // The JVM maps a file of its own that is longer than the limit.
+    run.env("JAVA_TOOL_OPTIONS", "-XX:-UsePerfData");
+    let status = run.status().map_err(|error| error.to_string())?;
+    let bytes = fs::metadata(dir.join("limited")).map_or(0, |file| file.len());
+    match status.success() {
+        true => Err(format!("the limit of the file's size is not noticed: {bytes} bytes")),
+        false if bytes > LIMIT_BYTES as u64 => Err(format!("{bytes} bytes are more than the limit")),
+        false => Ok(()),
+    }
 }
 
 /// Runs a program twice: it appends. Returns what is wrong.
@@ -196,11 +280,15 @@ fn problem(language: &ProgramLanguage, kind: &Kind, libweir: &str) -> Result<(),
     let dir = disk_dir();
     let program = code::programs(&kind.1, &question(kind.2)).remove(language.key).ok_or("no program")?;
     fs::write(dir.path().join(language.file), &program).map_err(|error| error.to_string())?;
-    let built = command(language.build, dir.path(), libweir).output().map_err(|error| error.to_string())?;
+    let mut build = command(language.build, dir.path(), libweir);
+    if kind.1.method == WriteMethod::IoUring {
+        build.arg("-luring");
+    }
+    let built = build.output().map_err(|error| error.to_string())?;
     if !built.status.success() {
         return Err(format!("{}{}", text(&built.stdout), text(&built.stderr)));
     }
-    let input = records(language.key, kind.1.sync != SyncPoint::None);
+    let input = records(language.key, kind);
     fs::write(dir.path().join("input"), &input).map_err(|error| error.to_string())?;
     for time in 1..=2 {
         let mut run = command(language.run, dir.path(), libweir);
@@ -216,7 +304,10 @@ fn problem(language: &ProgramLanguage, kind: &Kind, libweir: &str) -> Result<(),
             return Err(format!("run {time}: {} bytes of {} are as expected", written.len(), expected.len()));
         }
     }
-    if language.key == "shell" && kind.1.gathers() {
+    if kind.1.is_for_experts() {
+        uses_its_method(language, kind, dir.path())?;
+        notices_the_limit(language, dir.path())?;
+    } else if language.key == "shell" && kind.1.gathers() {
         return Ok(()); // weir log waits until the disk has room
     }
     let full = command(language.run, dir.path(), libweir)
@@ -236,7 +327,7 @@ fn every_program_writes_every_record() {
     let target = Path::new(common::WEIR).ancestors().nth(2).expect("the target directory").to_path_buf();
     let libweir = [target, root().join("target")].map(|target| target.join("libweir/libweir.a"));
     let libweir = libweir.into_iter().find(|path| path.exists());
-    let kinds = kinds();
+    let kinds: Vec<Kind> = kinds().into_iter().chain(bypassing()).collect();
     let mut cases = Vec::new();
     for language in &LANGUAGES {
         let absent = language.needs.iter().find(|tool| !common::has(tool));
@@ -245,8 +336,14 @@ fn every_program_writes_every_record() {
             None if language.key == "c-libweir" && libweir.is_none() => {
                 skip("advise_code", "c-libweir: libweir is not built (make libweir)");
             }
-            None => cases.extend(kinds.iter().map(|kind| (language, kind))),
+            None => {
+                let has_program = |kind: &&Kind| code::why_absent(language.key, kind.1.method).is_none();
+                cases.extend(kinds.iter().filter(has_program).map(|kind| (language, kind)));
+            }
         }
+    }
+    if let Ok(only) = std::env::var("WEIR_ADVISE_CODE") {
+        cases.retain(|(_, kind)| kind.0 == only || only == "bypassing" && kind.1.is_for_experts());
     }
     // Kind by kind with another language each, so that a subset has all kinds and all languages.
     let place = |&(language, kind): &(&ProgramLanguage, &Kind)| {

@@ -18,6 +18,7 @@ mod fixture;
 
 use weir_model::advise::{
     AdviceDocument, AdviceHost, AdvicePrices, AdviceQuestion, Choice, OtherWay, SCHEMA, TracedProgram,
+    WriteMethod,
 };
 
 use rank::Judged;
@@ -59,6 +60,14 @@ pub fn advise(
     }
 }
 
+/// Returns the best way with a method of those in a document: the first in its order.
+pub fn best_way(document: &AdviceDocument, method: WriteMethod) -> Option<Way> {
+    let choices = document.choices.iter().map(|choice| (choice.method, &choice.name));
+    let all = choices.chain(document.others.iter().map(|other| (other.method, &other.name)));
+    let (_, name) = all.into_iter().find(|(one, _)| *one == method)?;
+    way::ways(&document.question).into_iter().find(|way| way.name() == *name)
+}
+
 fn choice(at: usize, one: &Judged, first: &Judged, question: &AdviceQuestion) -> Choice {
     let way = &one.way;
     let zero = weir_model::advise::PredictedCost {
@@ -98,5 +107,28 @@ fn other(one: &Judged, first: &Judged, question: &AdviceQuestion) -> OtherWay {
         holds: one.problem.is_none(),
         predicted: one.predicted,
         why_not: reasons::why_not(one, first, question),
+        // The programs of other ways differ from those of the choices in a value or a line.
+        code: match one.way.is_for_experts() {
+            true => code::programs(&one.way, question),
+            false => Default::default(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{host, prices, question};
+
+    #[test]
+    fn each_method_has_a_best_way_with_its_code() {
+        let document = advise(&question(), &host(), &prices(), None);
+        for method in WriteMethod::ALL {
+            let way = best_way(&document, *method).unwrap_or_else(|| panic!("{method:?}"));
+            assert_eq!(way.method, *method);
+            let other = document.others.iter().find(|other| other.name == way.name());
+            let code = other.filter(|_| way.is_for_experts()).map(|other| &other.code);
+            assert_eq!(way.is_for_experts(), code.is_some_and(|code| code.contains_key("c")), "{method:?}");
+        }
     }
 }

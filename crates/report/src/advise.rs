@@ -171,7 +171,8 @@ fn facts(document: &AdviceDocument) -> Vec<String> {
     facts.extend(prices.o_dsync.map(|price| format!("O_DSYNC write {}", ns(price.elapsed_ns))));
     facts.extend(prices.device_bytes_per_s.map(|rate| format!("device {} a second", about_bytes(rate))));
     facts.push(host(&document.host));
-    facts.push("all programs of the three: --json".into());
+    facts.push("all programs: --json".into());
+    facts.push("that of another method: --code --method mmap".into());
     facts.push("again: --recalibrate".into());
     facts
 }
@@ -248,6 +249,7 @@ mod tests {
             holds: false,
             predicted: None,
             why_not: "it does not apply".into(),
+            code: BTreeMap::new(),
         };
         let mut others: Vec<OtherWay> =
             (0..9).map(|number| other(&format!("buffer {number}"), WriteMethod::Stdio)).collect();

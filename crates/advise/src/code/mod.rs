@@ -2,6 +2,7 @@
 //!
 //! A program is a template of `templates/`, from which the lines of other ways are left out.
 
+mod absent;
 mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +12,13 @@ use weir_model::advise::{AdviceLanguage, AdviceQuestion, SyncPoint, WriteMethod}
 
 use crate::way::Way;
 
+pub use absent::why_absent;
+
 /// Key in [`weir_model::advise::Choice::code`], and the template.
-const TEMPLATES: [(&str, &str); 9] = [
+type Template = (&'static str, &'static str);
+
+/// Programs that use write(2), the streams of the language or libweir.
+const STREAMS: [Template; 9] = [
     ("c", include_str!("../../templates/log.c")),
     ("c-libweir", include_str!("../../templates/log_libweir.c")),
     ("cpp", include_str!("../../templates/log.cpp")),
@@ -24,19 +30,51 @@ const TEMPLATES: [(&str, &str); 9] = [
     ("shell", include_str!("../../templates/log.sh")),
 ];
 
-/// Returns the programs of a way by language.
+/// Programs that use a shared mapping or O_DIRECT.
+const BLOCKS: [Template; 7] = [
+    ("c", include_str!("../../templates/blocks.c")),
+    ("cpp", include_str!("../../templates/blocks.cpp")),
+    ("python", include_str!("../../templates/blocks.py")),
+    ("rust", include_str!("../../templates/blocks.rs")),
+    ("go", include_str!("../../templates/blocks.go")),
+    ("java", include_str!("../../templates/Blocks.java")),
+    ("shell", include_str!("../../templates/blocks.sh")),
+];
+
+/// Programs that copy inside the kernel.
+const COPIES: [Template; 6] = [
+    ("c", include_str!("../../templates/copy.c")),
+    ("cpp", include_str!("../../templates/copy.cpp")),
+    ("python", include_str!("../../templates/copy.py")),
+    ("rust", include_str!("../../templates/copy.rs")),
+    ("go", include_str!("../../templates/copy.go")),
+    ("java", include_str!("../../templates/Copy.java")),
+];
+
+/// Returns the templates of a method. Those of [`why_absent`] have none.
+fn templates(method: WriteMethod) -> impl Iterator<Item = &'static Template> {
+    let all: &[Template] = match method {
+        WriteMethod::Syscall | WriteMethod::Stdio | WriteMethod::Libweir => &STREAMS,
+        WriteMethod::Mmap | WriteMethod::Direct | WriteMethod::IoUring => &BLOCKS,
+        WriteMethod::InKernel => &COPIES,
+    };
+    all.iter().filter(move |(key, _)| why_absent(key, method).is_none())
+}
+
+/// Returns the programs of a way by language, without those of [`why_absent`].
 pub fn programs(way: &Way, question: &AdviceQuestion) -> BTreeMap<String, String> {
     let features = features(way, question);
     let program = |&(key, template): &(&str, &str)| {
         let values = values(&in_language(key, way));
         (key.to_string(), template::fill(template, &features, &values))
     };
-    TEMPLATES.iter().map(program).collect()
+    templates(way.method).map(program).collect()
 }
 
 /// Returns the way with the method of a program, for its name: only the program for libweir uses libweir.
 fn in_language(key: &str, way: &Way) -> Way {
     let method = match (key, way.mode) {
+        _ if way.is_for_experts() => way.method,
         ("c-libweir", _) => WriteMethod::Libweir,
         (_, Mode::None) => WriteMethod::Syscall,
         _ => WriteMethod::Stdio,
@@ -63,6 +101,9 @@ fn features(way: &Way, question: &AdviceQuestion) -> BTreeSet<&'static str> {
     let timer = way.timer_s().is_some();
     let group = way.sync == SyncPoint::Group;
     let tests = [
+        ("mmap", way.method == WriteMethod::Mmap),
+        ("direct", way.method == WriteMethod::Direct),
+        ("io_uring", way.method == WriteMethod::IoUring),
         ("each", way.mode == Mode::None),
         ("line", way.mode == Mode::Line),
         ("gather", way.gathers()),
@@ -98,7 +139,8 @@ mod tests {
         let shared = AdviceQuestion { sharers: 3, ..question() };
         for way in ways(&question()).into_iter().chain(ways(&shared)) {
             let programs = programs(&way, &question());
-            assert_eq!(programs.len(), TEMPLATES.len());
+            let absent = STREAMS.iter().filter(|(key, _)| why_absent(key, way.method).is_some()).count();
+            assert_eq!(programs.len() + absent, STREAMS.len(), "{}", way.name());
             for (key, text) in programs {
                 assert!(text.len() > 200, "{key}: {}", way.name());
                 let values = ["@NAME@", "@BUFFER@", "@PERIOD_MS@", "@PERIOD_S@"];
@@ -132,6 +174,27 @@ mod tests {
                 assert_eq!(found, way.sync != SyncPoint::None, "{key}: {}", way.name());
             }
         }
+    }
+
+    #[test]
+    fn the_program_of_a_method_uses_the_method() {
+        let calls = |method: WriteMethod| match method {
+            WriteMethod::Mmap => ["mmap(", "mmap.mmap(", "syscall.Mmap(", "file.map("].as_slice(),
+            WriteMethod::Direct => ["O_DIRECT", "ExtendedOpenOption.DIRECT", "oflag=direct"].as_slice(),
+            WriteMethod::IoUring => ["io_uring_prep_write("].as_slice(),
+            WriteMethod::InKernel => ["copy_file_range(", "io::copy(", "io.Copy(", "transferTo("].as_slice(),
+            _ => [].as_slice(),
+        };
+        let experts = ways(&question()).into_iter().filter(Way::is_for_experts);
+        let mut seen = 0;
+        for way in experts {
+            for (key, text) in programs(&way, &question()) {
+                assert!(calls(way.method).iter().any(|call| text.contains(call)), "{key}: {}", way.name());
+                assert!(text.contains(&way.name()), "{key}: {}", way.name());
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 6 + 7 + 2 + 6, "programs of the four methods");
     }
 
     #[test]

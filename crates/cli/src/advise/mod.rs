@@ -92,6 +92,11 @@ pub struct Args {
     #[arg(long, value_name = "KEY", num_args = 0..=1, default_missing_value = "", conflicts_with = "json", value_parser = PossibleValuesParser::new(code_keys()), hide_possible_values = true)]
     code: Option<String>,
 
+    /// With --code: the program of the best way with this method instead of the first choice: syscall, stdio, libweir, mmap,
+    /// direct (O_DIRECT), io-uring or in-kernel (copy_file_range)
+    #[arg(long, value_name = "METHOD", requires = "code", value_parser = words(WriteMethod::ALL, WriteMethod::word))]
+    method: Option<WriteMethod>,
+
     /// Explain a term, such as fsync, O_DSYNC or page cache, with its man page
     #[arg(long, value_name = "TERM", conflicts_with_all = ["for_program", "code"])]
     explain: Option<String>,
@@ -107,6 +112,7 @@ Examples:
   weir advise --record-bytes 200 --rate 50 --loss none --latency 1s
   weir advise -y --rate 0.2 --loss second --medium sd --dir /mnt/card
   weir advise -y --rate 1000 --loss none --code python > log.py
+  weir advise -y --code c --method mmap > log.c
   weir advise -y --for trace.json        from a trace of weir trace --json
   weir advise -y --for ./program -- arguments             trace it first
   weir advise --explain O_DSYNC
@@ -211,24 +217,46 @@ fn advise(args: &Args) -> Result<ExitCode, Halt> {
     let question = answers::question(args, &host, traced.as_ref())?;
     let prices = prices(args, &question, &stop)?;
     let document = weir_advise::advise(&question, &host, &prices, traced.map(|traced| traced.program));
-    let key = code_key(&document);
     match args.code.as_deref() {
         Some(wanted) => {
+            let key = code_key(&document, args.method);
             let wanted = if wanted.is_empty() { key } else { wanted };
-            console::print_screen(&document.choices[0].code[wanted]).map_err(Halt::Failed)?;
+            let program = program(&document, wanted, args.method).map_err(Halt::Failed)?;
+            console::print_screen(&program).map_err(Halt::Failed)?;
+            if args.method.is_some() {
+                return Ok(ExitCode::SUCCESS);
+            }
         }
         None => files
-            .present(|| weir_report::advise::screen(&document, key, &stdout_style()), &document)
+            .present(
+                || weir_report::advise::screen(&document, code_key(&document, None), &stdout_style()),
+                &document,
+            )
             .map_err(Halt::Failed)?,
     }
     Ok(status(&document))
 }
 
-/// Returns the key of the program to show: that of the language, or that of libweir if the first choice is libweir.
-fn code_key(document: &AdviceDocument) -> &'static str {
+/// Returns the key of the program to show: that of the language, or that of libweir if `method`, or else the first choice, is
+/// libweir.
+fn code_key(document: &AdviceDocument, method: Option<WriteMethod>) -> &'static str {
     let keys = code::keys(document.question.lang);
-    let is_libweir = document.choices.first().is_some_and(|first| first.method == WriteMethod::Libweir);
+    let method = method.or(document.choices.first().map(|first| first.method));
+    let is_libweir = method == Some(WriteMethod::Libweir);
     keys.iter().copied().find(|key| key.contains("libweir") == is_libweir).unwrap_or(keys[0])
+}
+
+/// Returns the program under a key: of the first choice, or of the best way with a method. Fails with a sentence if the language
+/// cannot use the method.
+fn program(document: &AdviceDocument, key: &str, method: Option<WriteMethod>) -> Result<String, String> {
+    let Some(method) = method else { return Ok(document.choices[0].code[key].clone()) };
+    code::why_absent(key, method).map_or(Ok(()), |why| Err(why.to_string()))?;
+    if (method == WriteMethod::Libweir) != (key == "c-libweir") {
+        return Err("libweir is a C library: its program is --code c-libweir --method libweir".into());
+    }
+    weir_advise::best_way(document, method)
+        .and_then(|way| code::programs(&way, &document.question).remove(key))
+        .ok_or_else(|| format!("no way with the method {} was considered", method.word()))
 }
 
 fn status(document: &AdviceDocument) -> ExitCode {

@@ -33,7 +33,7 @@ pub struct AdviceDocument {
     pub assumptions: Vec<String>,
     /// The three best ways, the best first.
     pub choices: Vec<Choice>,
-    /// The other ways that were considered, without code.
+    /// The other ways that were considered.
     pub others: Vec<OtherWay>,
     /// Sentences about what else the program must do: rotation, fork, threads, other writers.
     pub notes: Vec<String>,
@@ -78,7 +78,7 @@ pub enum SyncPoint {
     Period,
 }
 
-/// The method by which bytes reach the kernel.
+/// The method by which bytes reach the kernel. Its word in JSON is also that of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteMethod {
@@ -96,6 +96,25 @@ pub enum WriteMethod {
     IoUring,
     /// copy_file_range(2), sendfile(2), splice(2).
     InKernel,
+}
+
+impl WriteMethod {
+    /// Every method, in the order of the declaration.
+    pub const ALL: &'static [Self] =
+        &[Self::Syscall, Self::Stdio, Self::Libweir, Self::Mmap, Self::Direct, Self::IoUring, Self::InKernel];
+
+    /// Returns the word on the command line and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Syscall => "syscall",
+            Self::Stdio => "stdio",
+            Self::Libweir => "libweir",
+            Self::Mmap => "mmap",
+            Self::Direct => "direct",
+            Self::IoUring => "io-uring",
+            Self::InKernel => "in-kernel",
+        }
+    }
 }
 
 /// Cost of a way at the rate of the question.
@@ -162,6 +181,9 @@ pub struct OtherWay {
     /// The price; `None` if the way does not apply or its price could not be measured here.
     pub predicted: Option<PredictedCost>,
     pub why_not: String,
+    /// A complete program by language, of the ways that bypass the streams: mapping, O_DIRECT, io_uring, in-kernel copy.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub code: BTreeMap<String, String>,
 }
 
 /// Use that a traced program makes of the stream that the question is about.
@@ -183,4 +205,16 @@ pub struct TracedProgram {
     pub change: Vec<Untrusted>,
     /// Identifiers of the findings about this stream.
     pub findings: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_of_a_method_is_that_of_json() {
+        for method in WriteMethod::ALL {
+            assert_eq!(serde_json::to_value(method).unwrap(), method.word());
+        }
+    }
 }
