@@ -99,10 +99,10 @@ pub(super) fn path_of(
     let parent = syscalls::paths(call.op).get(which)?.0;
     let parent = parent.and_then(|argument| directory_path(table, files, call.args[argument] as i32, pid));
     let relative = !name.starts_with('/') && parent.is_none();
-    if relative && !files.directories.knows(pid, call.directory) {
+    if relative && !files.directories.knows(pid) {
         return None;
     }
-    files.directories.absolute(pid, &join_path(parent.as_ref().map(Untrusted::exact), name), call.directory)
+    files.directories.absolute(pid, &join_path(parent.as_ref().map(Untrusted::exact), name))
 }
 
 /// Applies a successful call to the table: opens, duplicates, closes and flags.
@@ -168,7 +168,7 @@ fn apply_open(table: &mut FdTable, files: &mut OpenFileTable, call: &RawCall, pi
     let has_directory = matches!(call.op, Op::Openat | Op::Openat2);
     let parent = has_directory.then(|| directory_path(table, files, call.args[0] as i32, pid));
     let name = without_parent_parts(join_path(parent.flatten().as_ref().map(Untrusted::exact), name), flags);
-    let file = files.add_opened(pid, fd, &name, call.directory, flags);
+    let file = files.add_opened(pid, fd, &name, flags);
     table.insert(fd, FdEntry::new(file, flags & libc::O_CLOEXEC != 0));
 }
 

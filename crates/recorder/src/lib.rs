@@ -146,6 +146,7 @@ impl Recorder {
         match raw.kind {
             RawEventKind::Begin => self.begin(raw.pid, at_s),
             RawEventKind::File { fd, file, name } => self.enter_file(raw.pid, fd, &file, &name),
+            RawEventKind::Directory(directory) => self.files.directories.report(raw.pid, &directory),
             RawEventKind::Call(ref call) => self.record_call(&raw, call, at_s),
             RawEventKind::Counts(counts) => self.record_counts(raw.pid, raw.tid, *counts, at_s),
             RawEventKind::Fork { child, shares_files } => {

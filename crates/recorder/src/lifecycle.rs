@@ -66,7 +66,7 @@ impl Recorder {
         if image.exe.exact().starts_with("/proc/self") || !image.exe.exact().starts_with('/') {
             let known = Some(image_of(pid).exe).filter(|exe| !exe.is_empty());
             // The process has ended: its path is relative to its last known directory.
-            let by_name = || self.files.directories.absolute(pid, image.exe.exact(), None);
+            let by_name = || self.files.directories.absolute(pid, image.exe.exact());
             image.exe = known.or_else(by_name).unwrap_or_default();
         }
         complete_arguments(&mut image, || image_of(pid).argv);

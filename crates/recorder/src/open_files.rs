@@ -8,7 +8,7 @@ use weir_model::StreamKind;
 use weir_model::Untrusted;
 use weir_model::trace::{OpenFile, StreamCounts};
 use weir_sys::open_files::{file_at, kind_at, kind_of, open_file, same_file, unknown_file};
-use weir_trace_api::{RawFile, WorkingDirectory};
+use weir_trace_api::RawFile;
 
 use crate::file_aliases::FileAliases;
 use crate::paths::WorkingDirectories;
@@ -156,15 +156,8 @@ impl OpenFileTable {
     }
 
     /// Adds a file that open(2), creat(2) or openat(2) opened under this name.
-    pub fn add_opened(
-        &mut self,
-        pid: u32,
-        fd: i32,
-        name: &str,
-        directory: Option<WorkingDirectory>,
-        flags: i32,
-    ) -> u32 {
-        let given = self.directories.absolute(pid, name, directory);
+    pub fn add_opened(&mut self, pid: u32, fd: i32, name: &str, flags: i32) -> u32 {
+        let given = self.directories.absolute(pid, name);
         if self.kernel_reports_files {
             return self.add(OpenFile {
                 path: given.unwrap_or_else(|| name.into()),

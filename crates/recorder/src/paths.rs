@@ -1,6 +1,7 @@
 //! Turns the path arguments of calls into absolute paths, by the working directory of the process at the call.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use foldhash::{HashMap, HashSet, HashSetExt};
@@ -14,53 +15,84 @@ const TRIED_MAX: usize = 64;
 
 /// The last known working directory by PID. A process may have exited by the time that its event is recorded.
 #[derive(Debug, Default)]
-pub(super) struct WorkingDirectories(HashMap<u32, PathBuf>);
+pub(super) struct WorkingDirectories(HashMap<u32, KnownDirectory>);
+
+#[derive(Debug, Clone)]
+enum KnownDirectory {
+    /// Read from /proc/PID/cwd, which may change without a report.
+    Read(PathBuf),
+    /// The backend reports each change. None if no path could be found for the directory.
+    Reported(Option<PathBuf>),
+}
 
 impl WorkingDirectories {
-    /// Returns the absolute path of `name`. Reads the working directory again if it may have changed, and takes
-    /// weir's own if it is unknown.
-    pub fn absolute(&mut self, pid: u32, name: &str, change: Option<WorkingDirectory>) -> Option<Untrusted> {
+    /// Returns the absolute path of `name`. If no working directory was reported or read, takes weir's own, in which a command
+    /// starts. Returns none if the reported one has no known path.
+    pub fn absolute(&mut self, pid: u32, name: &str) -> Option<Untrusted> {
         if name.starts_with('/') {
             let path: PathBuf = Path::new(name).components().collect();
             return Some(path.to_string_lossy().into_owned().into());
         }
-        let directory = self.get(pid, change).or_else(|| std::env::current_dir().ok())?;
+        let directory = match self.get(pid) {
+            Some(directory) => directory,
+            None if self.0.contains_key(&pid) => return None,
+            None => std::env::current_dir().ok()?,
+        };
         // Removes "." parts. ".." stays, because of symbolic links.
         let path: PathBuf = directory.join(name).components().collect();
         Some(path.to_string_lossy().into_owned().into())
     }
 
-    /// Returns whether the working directory is known. That of an exited process is known only if it was read
+    /// Returns whether the working directory is known. That of an exited process is known only if it was reported, or read
     /// before.
-    pub fn knows(&mut self, pid: u32, change: Option<WorkingDirectory>) -> bool {
-        self.get(pid, change).is_some()
+    pub fn knows(&mut self, pid: u32) -> bool {
+        self.get(pid).is_some()
     }
 
     /// Returns the working directory of a process that has just called execve(2), or None if it is unknown.
     pub fn start_of_image(&mut self, pid: u32) -> Option<Untrusted> {
-        self.get(pid, None).map(|path| path.to_string_lossy().into_owned().into())
+        self.get(pid).map(|path| path.to_string_lossy().into_owned().into())
     }
 
-    fn get(&mut self, pid: u32, change: Option<WorkingDirectory>) -> Option<PathBuf> {
-        let is_known = change == Some(WorkingDirectory::Unchanged) && self.0.contains_key(&pid);
-        let now = if is_known { None } else { proc::directory(pid) };
-        match (now, change) {
-            (Some(directory), _) => drop(self.0.insert(pid, directory)),
-            // The process is gone.
-            (None, Some(WorkingDirectory::Changed { dev, ino })) => match self.find(dev, ino) {
-                Some(directory) => drop(self.0.insert(pid, directory)),
-                None => drop(self.0.remove(&pid)),
-            },
-            (None, _) => {}
+    fn get(&mut self, pid: u32) -> Option<PathBuf> {
+        if !matches!(self.0.get(&pid), Some(KnownDirectory::Reported(_)))
+            && let Some(now) = proc::directory(pid)
+        {
+            self.0.insert(pid, KnownDirectory::Read(now));
         }
-        self.0.get(&pid).cloned()
+        self.0.get(&pid)?.path().cloned()
+    }
+
+    /// Enters the directory that the backend reports.
+    pub fn report(&mut self, pid: u32, reported: &WorkingDirectory) {
+        let path = self.path_of_reported(pid, reported);
+        self.0.insert(pid, KnownDirectory::Reported(path));
+    }
+
+    /// Finds the path of a reported directory as weir sees it. The path of the report fits if weir has the same root and mounts, and the
+    /// directory was neither moved nor removed. Otherwise it is that of /proc/PID/cwd, if the process is still in the directory; or
+    /// weir's own, or one that is known from another process. All of them are compared with the directory's inode.
+    fn path_of_reported(&self, pid: u32, reported: &WorkingDirectory) -> Option<PathBuf> {
+        let path = reported.path.as_ref().map(|path| PathBuf::from(path.exact()));
+        let found = path.as_deref().map(status);
+        match found {
+            Some(Ok(now)) if now.ino == reported.ino => return path,
+            // The file system does not answer.
+            Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => return path,
+            _ => {}
+        }
+        let is_removed = matches!(found, Some(Err(error)) if error.kind() == io::ErrorKind::NotFound);
+        let current =
+            || proc::directory(pid).filter(|now| status(now).is_ok_and(|now| now.ino == reported.ino));
+        current().or_else(|| self.find(reported.dev, reported.ino)).or_else(|| path.filter(|_| is_removed))
     }
 
     /// Finds a directory by its inode among weir's own, in which a command starts, and those of other processes.
     fn find(&self, dev: u64, ino: u64) -> Option<PathBuf> {
         let own = std::env::current_dir().ok();
         let mut tried = HashSet::new();
-        let known = own.iter().chain(self.0.values()).filter(|path| tried.insert(*path)).take(TRIED_MAX);
+        let others = self.0.values().filter_map(KnownDirectory::path);
+        let known = own.iter().chain(others).filter(|path| tried.insert(*path)).take(TRIED_MAX);
         let is_same =
             |path: &&PathBuf| status(path.as_path()).is_ok_and(|now| (now.dev, now.ino) == (dev, ino));
         known.into_iter().find(is_same).cloned()
@@ -77,6 +109,15 @@ impl WorkingDirectories {
     /// Removes the directory of a process that has exited.
     pub fn exit(&mut self, pid: u32) {
         self.0.remove(&pid);
+    }
+}
+
+impl KnownDirectory {
+    fn path(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Read(path) => Some(path),
+            Self::Reported(path) => path.as_ref(),
+        }
     }
 }
 
@@ -123,39 +164,62 @@ mod tests {
     #[test]
     fn an_exited_process_keeps_its_last_directory() {
         let mut directories = WorkingDirectories::default();
-        assert_eq!(directories.absolute(0, "/d/./file", None), Some("/d/file".into()));
+        assert_eq!(directories.absolute(0, "/d/./file"), Some("/d/file".into()));
         let mut child = std::process::Command::new("sleep").arg("60").current_dir("/usr").spawn().unwrap();
-        while directories.absolute(child.id(), "x", None) != Some("/usr/x".into()) {
+        while directories.absolute(child.id(), "x") != Some("/usr/x".into()) {
             std::thread::yield_now(); // the child changes its directory before execve(2)
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(directories.absolute(child.id(), "./y", None), Some("/usr/y".into()));
+        assert_eq!(directories.absolute(child.id(), "./y"), Some("/usr/y".into()));
         directories.fork(child.id(), NO_PID);
         directories.exit(child.id());
-        let here = std::env::current_dir().unwrap().join("z").to_string_lossy().into_owned();
-        let here = Untrusted::from(here);
-        assert_eq!(directories.absolute(child.id(), "z", None), Some(here.clone()));
-        let mut of_child = |change| directories.absolute(NO_PID, "z", Some(change));
-        assert_eq!(of_child(WorkingDirectory::Unchanged), Some("/usr/z".into()), "the parent's directory");
-        let inode_of = |path: &str| {
-            let found = rustix::fs::stat(path).unwrap();
-            WorkingDirectory::Changed { dev: found.st_dev, ino: found.st_ino }
-        };
-        assert_eq!(of_child(inode_of("/usr")), Some("/usr/z".into()), "found by its inode");
-        assert_eq!(of_child(inode_of(".")), Some(here.clone()), "weir's own, found by its inode");
-        assert_eq!(of_child(inode_of("/etc")), Some(here), "an unknown directory");
-        assert!(!directories.knows(NO_PID, Some(inode_of("/etc"))));
+        assert_eq!(directories.absolute(child.id(), "z"), Some(below_own_directory("z")));
+        assert_eq!(directories.absolute(NO_PID, "z"), Some("/usr/z".into()), "the parent's directory");
+    }
+
+    fn below_own_directory(name: &str) -> Untrusted {
+        std::env::current_dir().unwrap().join(name).to_string_lossy().into_owned().into()
+    }
+
+    /// Returns what the kernel reports of the directory `of`, with this path.
+    fn reported(of: &str, path: Option<&str>) -> WorkingDirectory {
+        let found = rustix::fs::stat(of).unwrap();
+        WorkingDirectory { dev: found.st_dev, ino: found.st_ino, path: path.map(Untrusted::from) }
     }
 
     #[test]
-    fn an_unchanged_directory_is_not_read_again() {
-        let mut directories = WorkingDirectories(HashMap::from_iter([(std::process::id(), "/d".into())]));
-        let mut own = |change| directories.absolute(std::process::id(), "x", change);
-        assert_eq!(own(Some(WorkingDirectory::Unchanged)), Some("/d/x".into()));
-        let here = std::env::current_dir().unwrap().join("x").to_string_lossy().into_owned();
-        let changed = WorkingDirectory::Changed { dev: 0, ino: 1 };
-        assert_eq!(own(Some(changed)), Some(here.into()));
+    fn the_directory_of_an_exited_process_is_known_from_the_report() {
+        let dir = tempfile::tempdir().unwrap();
+        let sub = dir.path().canonicalize().unwrap().join("sub").to_string_lossy().into_owned();
+        std::fs::create_dir(&sub).unwrap();
+        let mut directories = WorkingDirectories::default();
+        let mut entered = |directory: &WorkingDirectory| {
+            directories.report(NO_PID, directory);
+            assert_eq!(directories.knows(NO_PID), directories.absolute(NO_PID, "z").is_some());
+            directories.absolute(NO_PID, "z")
+        };
+        let below_sub = Some(Untrusted::from(format!("{sub}/z")));
+        let in_sub = reported(&sub, Some(&sub));
+        assert_eq!(entered(&in_sub), below_sub);
+        let other_device = WorkingDirectory { dev: 0, ..in_sub.clone() };
+        assert_eq!(entered(&other_device), below_sub, "stat(2) has another device on btrfs");
+        assert_eq!(entered(&reported(".", None)), Some(below_own_directory("z")), "found by its inode");
+        assert_eq!(entered(&reported("/etc", None)), None, "an unknown directory is not weir's own");
+        assert_eq!(entered(&reported("/etc", Some("/usr"))), None, "the path leads to another directory");
+        std::fs::remove_dir(&sub).unwrap();
+        assert_eq!(entered(&in_sub), below_sub, "the directory was removed later");
+    }
+
+    #[test]
+    fn a_report_takes_precedence_over_the_present_directory() {
+        let (mut directories, pid) = (WorkingDirectories::default(), std::process::id());
+        directories.report(pid, &reported("/usr", Some("/usr")));
+        assert_eq!(directories.absolute(pid, "x"), Some("/usr/x".into()));
+        directories.report(pid, &reported(".", Some("/usr")));
+        assert_eq!(directories.absolute(pid, "x"), Some(below_own_directory("x")), "from /proc/PID/cwd");
+        directories.fork(pid, NO_PID);
+        assert_eq!(directories.absolute(NO_PID, "x"), Some(below_own_directory("x")));
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub enum RawEventKind {
         /// The last component of the path, possibly truncated; empty if unknown.
         name: Untrusted,
     },
+    /// The working directory, if it differs from the one that was reported last, or from that of the parent process at its fork.
+    /// A backend that emits it does so before the first call with a relative path and before an execve(2) in that directory.
+    Directory(WorkingDirectory),
     /// The process created a child process. The child's descriptor table is a copy of the parent's.
     Fork {
         /// The PID of the child.
@@ -116,8 +119,6 @@ pub struct RawCall {
     pub tail: Option<u8>,
     /// The paths among the arguments, as the program passed them. Relative ones start at its working directory.
     pub paths: Vec<Untrusted>,
-    /// Whether the working directory changed; None if the backend does not track it.
-    pub directory: Option<WorkingDirectory>,
     /// The file offset before the call, if known.
     pub position: Option<u64>,
     /// A lower bound of the call's start, or the time since which it blocked (CLOCK_MONOTONIC, nanoseconds). Set for calls
@@ -141,7 +142,6 @@ impl RawCall {
             head: Vec::new(),
             tail: None,
             paths: Vec::new(),
-            directory: None,
             position: None,
             began_ns: None,
             blocked_ns: None,
@@ -150,18 +150,15 @@ impl RawCall {
     }
 }
 
-/// Whether the working directory of a process changed since its last call with a relative path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkingDirectory {
-    /// The directory is the same. Before the first such call, it is that of the parent process at its fork.
-    Unchanged,
-    /// The directory is a different one.
-    Changed {
-        /// Device, as from stat(2).
-        dev: u64,
-        /// Inode number on that device.
-        ino: u64,
-    },
+/// The working directory of a process as the kernel describes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkingDirectory {
+    /// Device of its super block, in the encoding of stat(2). On btrfs and overlayfs stat(2) reports another one.
+    pub dev: u64,
+    /// Inode number on that device.
+    pub ino: u64,
+    /// Its path in the mount namespace of the process; None if it is too long.
+    pub path: Option<Untrusted>,
 }
 
 /// An open file as the kernel describes it.

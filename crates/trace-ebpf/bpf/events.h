@@ -9,6 +9,8 @@ enum event_limit {
     DATA_BYTES = 64,        /* first bytes of a transfer */
     PATH_BYTES = 248,       /* paths are truncated to this, with the NUL */
     NAME_BYTES = 64,        /* last component of a path */
+    COMPONENT_BYTES = 256,  /* a component of a path, with the NUL: NAME_MAX of Linux + 1 */
+    DIRECTORY_BYTES = 768,  /* the components of a working directory's path */
     PREVIEW_BYTES = 256,    /* first pending or read-ahead bytes of a buffer */
     SYSCALL_NUMBERS = 512,  /* above the highest system call number of x86-64 and arm64 */
     FIRST_CALLS = 8,        /* of a stream are emitted one by one: enough to tell its mode */
@@ -102,6 +104,7 @@ enum event_kind {
     KIND_EXEC,
     KIND_EXIT,
     KIND_BUFFER,   /* struct buffer_event */
+    KIND_DIRECTORY, /* struct directory_event */
 };
 
 /* When a buffer snapshot is taken. */
@@ -150,9 +153,16 @@ struct call_event {
 
 struct path_call_event {
     struct call_event call;
-    /* Inode and device of the working directory, if it differs from that of the previous event with these; else 0. */
-    unsigned long long directory_ino, directory_dev;
     char path[2][PATH_BYTES];
+};
+
+/* The working directory of a process, before its first path_call_event or execve(2) in that directory. */
+struct directory_event {
+    struct event_head head;
+    unsigned long long ino, dev;
+    unsigned int name_bytes;
+    unsigned int complete; /* 1: `names` reaches the root of the mount namespace */
+    char names[DIRECTORY_BYTES]; /* components of the path from the last to the first, each with its NUL */
 };
 
 /* A stream, as counted. Also the value of the map `streams`. */
@@ -252,7 +262,7 @@ struct process_state {
     unsigned long long queued_ns, fetched_bytes;
     unsigned int high_fds;            /* 1: has counters of descriptors above 63, or detached counters */
     unsigned int command;             /* enum command_state */
-    unsigned long long directory;     /* hash of the working directory in the last path_call_event */
+    unsigned long long directory;     /* hash of the working directory in the last directory_event */
     unsigned int unbuffered_streams;  /* streams in a row that had no stdio buffer at their first read */
     unsigned int reserved;            /* keeps 8-byte alignment */
     unsigned long long fd_bits[2];    /* descriptors below 64 that have had counters: reads, writes */
@@ -277,6 +287,7 @@ union shared_types {
     enum command_state command_state;
     enum image_number image_number;
     struct path_call_event path_call;
+    struct directory_event directory;
     struct stream_counters counters;
     struct lifecycle_event lifecycle;
     struct buffer_event buffer;

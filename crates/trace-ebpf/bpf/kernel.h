@@ -28,10 +28,20 @@ struct qstr {
     const unsigned char *name;
 } KERNEL_STRUCT;
 struct dentry {
+    struct dentry *d_parent;
     struct qstr d_name;
     struct inode *d_inode;
 } KERNEL_STRUCT;
+struct vfsmount {
+    struct dentry *mnt_root;
+} KERNEL_STRUCT;
+struct mount {
+    struct mount *mnt_parent;
+    struct dentry *mnt_mountpoint;
+    struct vfsmount mnt;
+} KERNEL_STRUCT;
 struct path {
+    struct vfsmount *mnt;
     struct dentry *dentry;
 } KERNEL_STRUCT;
 struct file {

@@ -4,6 +4,7 @@
  * Tasks are read by BPF_CORE_READ(), though the verifier would allow direct access: it searches all of the kernel's types
  * for each direct access, which makes loading slower. */
 #include "buffers.h"
+#include "directory.h"
 #include "flush.h"
 #include "ring_buffer.h"
 
@@ -124,6 +125,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
         process->list = start + library->offset;
         process->walker = library->walker;
     }
+    report_directory(process);
     event = reserve_lifecycle(KIND_EXEC);
     if (!event)
         return 0;

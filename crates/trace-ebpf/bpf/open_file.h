@@ -1,4 +1,4 @@
-/* open_file.h: open files and the working directory of the current process. */
+/* open_file.h: open files of the current process. */
 #ifndef WEIR_OPEN_FILE_H
 #define WEIR_OPEN_FILE_H
 
@@ -11,11 +11,5 @@ u64 file_of(u32 fd);
 int read_open_file(struct open_file *to, u64 address);
 
 static __always_inline void clear_open_file(struct open_file *file) { __builtin_memset(file, 0, sizeof *file); }
-
-static __always_inline struct dentry *working_directory(void)
-{
-    struct task_struct *task = (void *)bpf_get_current_task();
-    return BPF_CORE_READ(task, fs, pwd.dentry);
-}
 
 #endif

@@ -1,6 +1,7 @@
 /* syscalls.bpf.c: the program at the exit of system calls. Reads and writes are counted in the kernel, by stream; other
  * calls are emitted one by one. */
 #include "counters.h"
+#include "directory.h"
 #include "flush.h"
 #include "open_file.h"
 #include "ring_buffer.h"
@@ -52,11 +53,10 @@ GLOBAL_FUNCTION int emit_call(const struct arguments *args, s64 result, u32 nr, 
 /* The arguments of a call that are paths: the index of the first in bits 0 to 2, of the second in bits 4 to 6. */
 #define PATHS(first, second) ((first) | (second) << 4)
 #define NO_PATH 6
-/* Flag: the working directory has changed since the previous path_call_event. */
-#define DIRECTORY_CHANGED 0x100
+/* Flag: weir is woken. */
+#define WAKE_NOW 0x100
 
-/* Emits a call with its paths. Returns whether it has the working directory's inode: one of the paths is relative and
- * the directory has changed. weir is woken then, because it reads /proc/PID/cwd. */
+/* Emits a call with its paths. */
 GLOBAL_FUNCTION int emit_path_call(const struct arguments *args, s64 result, u32 nr, u32 fd, u32 paths)
 {
     u32 first = paths & 7, second = paths >> 4 & 7;
@@ -64,35 +64,24 @@ GLOBAL_FUNCTION int emit_path_call(const struct arguments *args, s64 result, u32
     if (!args || !(event = reserve_for_call(sizeof *event)))
         return 0;
     fill_call(&event->call, args, result, nr, fd);
-    event->directory_ino = event->directory_dev = event->path[0][0] = event->path[1][0] = 0;
+    event->path[0][0] = event->path[1][0] = 0;
     if (first < NO_PATH)
         bpf_probe_read_user_str(event->path[0], PATH_BYTES, (void *)args->at[first]);
     if (second < NO_PATH)
         bpf_probe_read_user_str(event->path[1], PATH_BYTES, (void *)args->at[second]);
-    int relative = event->path[0][0] != '/' || (second < NO_PATH && event->path[1][0] != '/');
-    int moved = paths & DIRECTORY_CHANGED && relative;
-    if (moved) {
-        event->directory_ino = BPF_CORE_READ(working_directory(), d_inode, i_ino);
-        event->directory_dev = BPF_CORE_READ(working_directory(), d_inode, i_sb, s_dev);
-    }
-    submit(event, moved);
-    return moved;
+    submit(event, paths & WAKE_NOW);
+    return 0;
 }
 
-/* Handles a call with paths. `from_cwd`: a relative path starts at the working directory. */
+/* Handles a call with paths. `from_cwd`: a relative path starts at the working directory. After a change of directory weir
+ * is woken, because it lists the directory of a new file. */
 static __always_inline void on_path_call(struct process_state *process, const struct arguments *args, s64 result,
                                          u32 nr, u32 fd, int from_cwd, u32 paths)
 {
-    u64 directory = process->directory;
+    int change = from_cwd ? report_directory(process) : (int)DIRECTORY_SAME;
     tally(TALLY_PATH_CALLS);
-    if (from_cwd) { /* with the inode number, because the kernel reuses a dentry's memory */
-        struct dentry *cwd = working_directory();
-        directory = (u64)cwd ^ BPF_CORE_READ(cwd, d_inode, i_ino);
-    }
-    if (directory != process->directory)
-        paths |= DIRECTORY_CHANGED;
-    if (emit_path_call(args, result, nr, fd, paths))
-        process->directory = directory;
+    if (change != DIRECTORY_LOST) /* otherwise the path would seem to be relative to the previous directory */
+        emit_path_call(args, result, nr, fd, change == DIRECTORY_REPORTED ? paths | WAKE_NOW : paths);
 }
 
 /* fsync(2) and its kin have no sixth argument: args[5] becomes the time at which the call first blocked, or the present time

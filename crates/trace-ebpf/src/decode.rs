@@ -10,7 +10,8 @@ use weir_sys::syscalls;
 use weir_trace_api::{EventSink, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory};
 
 use super::shared_types::{
-    self, BufferEvent, CallEvent, EventHead, LifecycleEvent, OpenFile, PathCallEvent, StreamCounters,
+    self, BufferEvent, CallEvent, DirectoryEvent, EventHead, LifecycleEvent, OpenFile, PathCallEvent,
+    StreamCounters,
 };
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
@@ -74,6 +75,12 @@ impl Decoder {
             shared_types::KIND_CALL => {
                 let raw = |kind| RawEvent { ns: head.ns, pid: head.pid, tid: head.tid, kind };
                 call(bytes).into_iter().for_each(|kind| sink(raw(kind)));
+            }
+            shared_types::KIND_DIRECTORY => {
+                if let Some(event) = shared_types::read::<DirectoryEvent>(bytes) {
+                    let kind = RawEventKind::Directory(working_directory(&event));
+                    sink(RawEvent { ns: head.ns, pid: head.pid, tid: head.tid, kind });
+                }
             }
             shared_types::KIND_COUNTERS => {
                 if let Some(counters) = shared_types::read::<StreamCounters>(bytes) {
@@ -180,6 +187,16 @@ fn file(open_file: &OpenFile) -> Option<RawFile> {
     })
 }
 
+/// The event has the components of the path from the last to the first.
+fn working_directory(event: &DirectoryEvent) -> WorkingDirectory {
+    let names = &event.names[..(event.name_bytes as usize).min(event.names.len())];
+    let mut components: Vec<&[u8]> = names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).collect();
+    components.reverse();
+    let path = [b"/", components.join(&b'/').as_slice()].concat();
+    let path = (event.complete != 0).then(|| String::from_utf8_lossy(&path).into_owned().into());
+    WorkingDirectory { dev: device(event.dev), ino: event.ino, path }
+}
+
 /// Returns a call and the file of its descriptor. The file comes first, unless the call has created the descriptor.
 fn call(bytes: &[u8]) -> Vec<RawEventKind> {
     let Some(event) = shared_types::read::<CallEvent>(bytes) else { return Vec::new() };
@@ -187,10 +204,6 @@ fn call(bytes: &[u8]) -> Vec<RawEventKind> {
     let path_call = shared_types::read::<PathCallEvent>(bytes);
     let paths = path_call.map_or_else(Vec::new, |event| {
         event.path.iter().map(|path| shared_types::text(path)).filter(|path| !path.is_empty()).collect()
-    });
-    let directory = path_call.map(|event| match event.directory_ino {
-        0 => WorkingDirectory::Unchanged,
-        ino => WorkingDirectory::Changed { dev: device(event.directory_dev), ino },
     });
     let counted = event.counted != 0;
     let is_sync = matches!(op, Op::Fsync | Op::Fdatasync | Op::SyncFileRange);
@@ -201,7 +214,6 @@ fn call(bytes: &[u8]) -> Vec<RawEventKind> {
         head: event.data[..(event.data_bytes as usize).min(event.data.len())].to_vec(),
         tail: u8::try_from(event.tail).ok(),
         paths,
-        directory,
         position: (counted && event.file.mode & 0o170_000 == 0o100_000).then_some(event.file.pos),
         began_ns: Some(event.args[5]).filter(|&ns| is_sync && ns > 0),
         ..RawCall::new(op, event.args, event.result)
@@ -357,6 +369,24 @@ mod tests {
             });
         }
         assert_eq!(sent, [(2, 7, false), (3, 7, false), (4, 7, true)], "that of process 5 is not complete");
+    }
+
+    #[test]
+    fn a_path_begins_at_the_root() {
+        let names = b"sub\0home\0rest of an earlier event";
+        let bytes = event::<DirectoryEvent>(shared_types::KIND_DIRECTORY, (7, 7), 1);
+        let mut event: DirectoryEvent = shared_types::read(&bytes).unwrap();
+        (event.ino, event.dev, event.name_bytes, event.complete) = (7, 8 << 20 | 1, 9, 1);
+        event.names[..names.len()].copy_from_slice(names);
+        let dev = rustix::fs::makedev(8, 1);
+        let directory =
+            |path: Option<&str>| WorkingDirectory { dev, ino: 7, path: path.map(Untrusted::from) };
+        assert_eq!(working_directory(&event), directory(Some("/home/sub")));
+        event.name_bytes = 0;
+        assert_eq!(working_directory(&event), directory(Some("/")));
+        event.name_bytes = u32::MAX;
+        event.complete = 0;
+        assert_eq!(working_directory(&event), directory(None), "the path is too long for the event");
     }
 
     #[test]

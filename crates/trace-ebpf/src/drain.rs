@@ -74,7 +74,8 @@ impl Run<'_> {
                 sink(earlier);
             }
             let of_weir = before_exec && raw.pid == root;
-            if !of_weir || matches!(raw.kind, RawEventKind::Exec { .. }) {
+            // The command keeps weir's working directory.
+            if !of_weir || matches!(raw.kind, RawEventKind::Exec { .. } | RawEventKind::Directory(_)) {
                 sink(raw);
             }
         });

@@ -23,6 +23,8 @@ const STRUCTS: &[&str] = &[
     "file",
     "path",
     "dentry",
+    "vfsmount",
+    "mount",
     "qstr",
     "fdtable",
     "files_struct",

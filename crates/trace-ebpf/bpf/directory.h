@@ -1,0 +1,17 @@
+/* directory.h: the working directory of the current process. */
+#ifndef WEIR_DIRECTORY_H
+#define WEIR_DIRECTORY_H
+
+#include "maps.h"
+
+enum directory_change {
+    DIRECTORY_SAME,
+    DIRECTORY_REPORTED,
+    DIRECTORY_LOST, /* it has changed, and the ring buffer was full */
+};
+
+/* Emits the working directory if it differs from that of the process's last directory_event. Returns enum
+ * directory_change. */
+int report_directory(struct process_state *process);
+
+#endif
