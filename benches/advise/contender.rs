@@ -71,7 +71,7 @@ fn contender(
     let mut command = Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".into()));
     command.args(["-O2", "-pthread", "-I"]).arg(root.join("libweir/include"));
     command.arg(format!("-DCHOICE=\"{}\"", source.display()));
-    if code.contains("int log_tick(void)") {
+    if code.contains("static int sync_log(void)") {
         command.arg("-DHAS_TICK");
     }
     command.arg("-o").arg(&program).arg(root.join("benches/advise/programs/driver.c"));

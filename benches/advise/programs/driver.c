@@ -1,5 +1,6 @@
 /* Runs a program of weir advise with records of its own: driver FILE RECORDS RECORD_BYTES RECORDS_PER_TICK THREADS. Prints the
- * nanoseconds from after the opening to after the closing. CHOICE is the program's file; HAS_TICK: it has log_tick. */
+ * nanoseconds from after the opening to after the closing. CHOICE is the program's file; HAS_TICK: it has sync_log,
+ * the work of its timer. */
 #define main example_main
 #include CHOICE
 #undef main
@@ -28,8 +29,8 @@ static void *write_records(void *text)
         /* The interval's number of records has come, so its timer is due. */
         if (number == next) {
             next += every;
-            if (log_tick() != 0)
-                fail("log_tick");
+            if (sync_log() != 0)
+                fail("sync_log");
         }
 #else
         (void)next;

@@ -56,6 +56,9 @@ pub fn prices() -> AdvicePrices {
         device_bytes_per_s: Some(500e6),
         libweir_record_ns: 40.0,
         lock_ns: 12.0,
+        shared_buffer: Some(CallPrice { elapsed_ns: 100.0, cpu_ns: 120.0 }),
+        shared_write: Some(CallPrice { elapsed_ns: 2000.0, cpu_ns: 2500.0 }),
+        shared_libweir: Some(CallPrice { elapsed_ns: 30.0, cpu_ns: 60.0 }),
         wake_ns: 20_000.0,
         cpu_wait_share: Some(0.0),
     }

@@ -62,7 +62,8 @@ fn impossible(way: &Way, question: &AdviceQuestion) -> Option<String> {
 }
 
 fn rate(question: &AdviceQuestion, predicted: &PredictedCost) -> Option<String> {
-    (predicted.busy_percent > FULL_SHARE).then(|| {
+    let is_too_slow = predicted.busy_percent > FULL_SHARE || question.rate > predicted.max_rate * TOLERANCE;
+    is_too_slow.then(|| {
         let most = about(predicted.max_rate.round() as u64);
         format!(
             "it does {most} records a second here; the question has {}",
@@ -153,6 +154,16 @@ mod tests {
         let fast = AdviceQuestion { rate: 10_000.0, loss: AllowedLoss::None, ..question() };
         let text = of(&fast, "write each record, fdatasync after each").unwrap();
         assert_eq!(text, "it does about 1,670 records a second here; the question has about 10,000");
+    }
+
+    #[test]
+    fn a_rate_above_that_of_the_device_breaks_a_limit() {
+        // 800 MB a second; the device of the fixture takes 500 MB.
+        let bulk = AdviceQuestion { record_bytes: 65_536, rate: 12_208.0, latency_s: 60.0, ..question() };
+        let text = of(&bulk, "write each record").unwrap();
+        assert_eq!(text, "it does about 7,630 records a second here; the question has about 12,200");
+        let half = AdviceQuestion { rate: 6000.0, ..bulk };
+        assert_eq!(of(&half, "write each record"), None);
     }
 
     #[test]

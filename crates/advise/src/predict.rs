@@ -33,7 +33,7 @@ pub fn predict(
         cpu_percent: share(record.price.cpu_ns),
         busy_percent: share(record.price.elapsed_ns),
         record_ns: record.price.elapsed_ns,
-        max_rate: 1e9 / record.price.elapsed_ns.max(1.0),
+        max_rate: (1e9 / record.price.elapsed_ns.max(1.0)).min(device_rate(question, prices)),
         latency_s: latency_s(way, question, &record),
         at_risk_kill_bytes: kill,
         at_risk_power_bytes: at_risk_power(way, question, host, kill, wait_s),
@@ -132,7 +132,31 @@ fn locks_and_timer(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) 
     };
     let wakes = way.timer_s().map_or(0.0, |period| 1.0 / (question.rate * period));
     let ns = locks * prices.lock_ns + wakes * prices.wake_ns;
-    CallPrice { elapsed_ns: ns, cpu_ns: ns }
+    CallPrice { elapsed_ns: ns, cpu_ns: ns }.plus(contention(way, question, prices))
+}
+
+/// Returns what a record costs more because several writers wait for each other. A price that was not measured counts as
+/// nothing.
+fn contention(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> CallPrice {
+    let measured = match way.method {
+        // While a group's leader syncs, the others sleep; that wait is part of the sync.
+        _ if question.sharers < 2 || way.sync == SyncPoint::Group => None,
+        WriteMethod::Libweir => prices.shared_libweir,
+        _ if way.gathers() => prices.shared_buffer,
+        _ => prices.shared_write,
+    };
+    measured.unwrap_or(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 })
+}
+
+/// Returns the records per second that the device takes in large writes: the page cache only delays the moment from which the
+/// writers wait for it. Infinite for a file in memory and for a device that was not measured.
+pub fn device_rate(question: &AdviceQuestion, prices: &AdvicePrices) -> f64 {
+    match prices.device_bytes_per_s {
+        Some(rate) if question.medium != Medium::Ram && rate > 0.0 => {
+            rate / question.record_bytes.max(1) as f64
+        }
+        _ => f64::INFINITY,
+    }
 }
 
 /// Returns the syncs per record and the price of one, which writes the bytes since the last.
@@ -301,6 +325,35 @@ mod tests {
         let few = AdviceQuestion { rate: 10.0, ..many };
         let group = of(&few, "write each record, one fdatasync for all threads that wait");
         assert!((group.calls_per_s - 20.0).abs() < 0.1, "a record that comes alone has a sync of its own");
+    }
+
+    #[test]
+    fn writers_that_share_a_file_wait_for_each_other() {
+        let alone = AdviceQuestion { rate: 1e4, record_bytes: 100, ..question() };
+        let shared = AdviceQuestion { sharers: 4, ..alone.clone() };
+        let more = |one: &str, several: &str| of(&shared, several).record_ns - of(&alone, one).record_ns;
+        let close = |ns: f64, expected: f64| assert!((ns - expected).abs() < 1.0, "{ns} {expected}");
+        close(more("write each record", "write each record"), 12.0 + 2000.0);
+        close(more("buffer of 64 KiB", "buffer of 64 KiB"), 12.0 + 100.0);
+        close(more("libweir, buffer of 64 KiB", "libweir, buffer of 64 KiB"), 30.0);
+        let unmeasured = AdvicePrices { shared_write: None, ..prices() };
+        let way = ways(&shared).into_iter().find(|way| way.name() == "write each record").unwrap();
+        let known = predict(&way, &shared, &host(), &prices()).unwrap();
+        let unknown = predict(&way, &shared, &host(), &unmeasured).unwrap();
+        close(known.record_ns - unknown.record_ns, 2000.0);
+        assert!(unknown.cpu_percent < known.cpu_percent);
+    }
+
+    #[test]
+    fn no_way_writes_more_than_the_device_takes() {
+        // 500 MB a second in the fixture.
+        let bulk = AdviceQuestion { rate: 100.0, record_bytes: 1 << 20, ..question() };
+        let cost = of(&bulk, "write each record");
+        assert!((cost.max_rate - 500e6 / (1 << 20) as f64).abs() < 1e-6, "{cost:?}");
+        assert!(cost.max_rate < 1e9 / cost.record_ns, "the page cache takes it faster");
+        let memory = AdviceQuestion { medium: Medium::Ram, ..bulk };
+        let cost = of(&memory, "write each record");
+        assert!((cost.max_rate - 1e9 / cost.record_ns).abs() < 1e-6, "{cost:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! interleaved rounds, in less than ten seconds, and kept in the user's cache.
 
 mod cells;
+mod contention;
 mod cpu_wait;
 mod device;
 mod host;
@@ -99,12 +100,17 @@ fn is_valid(prices: &AdvicePrices) -> bool {
         [price.elapsed_ns, price.cpu_ns].iter().all(|ns| ns.is_finite() && *ns >= 0.0)
             && price.elapsed_ns > 0.0
     };
+    let more =
+        |price: &CallPrice| [price.elapsed_ns, price.cpu_ns].iter().all(|ns| ns.is_finite() && *ns >= 0.0);
     let tables =
         [&prices.write, &prices.stdio, &prices.libweir, &prices.mmap, &prices.direct, &prices.io_uring];
     let sorted = |table: &[SizedPrice]| table.is_sorted_by(|one, other| one.bytes < other.bytes);
     tables.iter().all(|table| table.iter().all(|one| positive(&one.price)) && sorted(table))
         && [&prices.write, &prices.stdio, &prices.libweir].iter().all(|table| !table.is_empty())
         && [prices.fdatasync, prices.o_dsync].iter().flatten().all(positive)
+        // Prices of an older weir have none.
+        && prices.shared_write.is_some()
+        && [prices.shared_buffer, prices.shared_write, prices.shared_libweir].iter().flatten().all(more)
         && [prices.libweir_record_ns, prices.lock_ns, prices.wake_ns]
             .iter()
             .all(|ns| ns.is_finite() && *ns > 0.0)
@@ -126,6 +132,7 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
             directory.display()
         )));
     }
+    let shared = contention::measure(directory);
     let at_end = self::table(&others, |cell| cell.sync.kind.name() == "end");
     Ok(AdvicePrices {
         write,
@@ -142,6 +149,9 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
         device_bytes_per_s: at_end.first().map(|one| one.bytes as f64 / one.price.elapsed_ns * 1e9),
         libweir_record_ns: lowest(|| libweir_record_ns().unwrap_or(UNKNOWN_NS)),
         lock_ns: lowest(lock_ns),
+        shared_buffer: shared.buffer,
+        shared_write: shared.write,
+        shared_libweir: shared.libweir,
         wake_ns: lowest(wake_ns),
         cpu_wait_share: wait.share(),
     })
@@ -247,6 +257,7 @@ mod tests {
             libweir_record_ns: 1.0,
             lock_ns: 1.0,
             wake_ns: 1.0,
+            shared_write: Some(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 }),
             ..AdvicePrices::default()
         };
         assert!(is_valid(&good));
@@ -255,6 +266,11 @@ mod tests {
             AdvicePrices { write: vec![one(2, 2.0), one(1, 2.0)], ..good.clone() },
             AdvicePrices { write: Vec::new(), ..good.clone() },
             AdvicePrices { lock_ns: f64::NAN, ..good.clone() },
+            AdvicePrices { shared_write: None, ..good.clone() },
+            AdvicePrices {
+                shared_buffer: Some(CallPrice { elapsed_ns: f64::NAN, cpu_ns: 0.0 }),
+                ..good.clone()
+            },
             AdvicePrices { cpu_wait_share: Some(f64::NAN), ..good.clone() },
             AdvicePrices { fdatasync: Some(CallPrice { elapsed_ns: -1.0, cpu_ns: 1.0 }), ..good.clone() },
         ];

@@ -124,11 +124,12 @@ pub struct PredictedCost {
     pub calls_per_s: f64,
     /// CPU time in percent of one CPU.
     pub cpu_percent: f64,
-    /// Share of the time that the records take, with waits for the device: the rate in percent of `max_rate`.
+    /// Share of the time that the records take, with waits for syncs and for other writers.
     pub busy_percent: f64,
-    /// Nanoseconds of a record if records follow without a pause, with its share of flushes and syncs.
+    /// Nanoseconds of a record if records follow without a pause, with its share of flushes and syncs, while the page cache
+    /// has room.
     pub record_ns: f64,
-    /// The most records per second that this way can do.
+    /// The most records per second that this way can do for a long time: as many as the writers make and the device takes.
     pub max_rate: f64,
     /// The longest time from the call until another process can read the record; with a sync in the call, until the call
     /// returns.

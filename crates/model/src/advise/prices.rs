@@ -69,6 +69,16 @@ pub struct AdvicePrices {
     pub libweir_record_ns: f64,
     /// An uncontended lock and unlock of a mutex.
     pub lock_ns: f64,
+    /// Price of the waits if several threads put records into a buffer behind a mutex without a pause, for each record; `None`
+    /// if not measured, as for the two below.
+    #[serde(default)]
+    pub shared_buffer: Option<CallPrice>,
+    /// Price of these waits for write(2) of each record behind a mutex.
+    #[serde(default)]
+    pub shared_write: Option<CallPrice>,
+    /// Price of these waits for weir_putrec(3).
+    #[serde(default)]
+    pub shared_libweir: Option<CallPrice>,
     /// CPU time of a timer that wakes a thread.
     pub wake_ns: f64,
     /// Share of the time of the measurement that it waited for a processor, 0 to 1; `None` if the kernel does not count it.
