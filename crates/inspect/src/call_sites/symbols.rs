@@ -57,7 +57,7 @@ impl Symbols {
         let mut found = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let function =
-                frame.function.and_then(|name| Some(Untrusted::from(name.demangle().ok()?.into_owned())));
+                frame.function.and_then(|name| Some(Untrusted::from(demangled(&name.raw_name().ok()?))));
             let (file, line) =
                 frame.location.map_or((None, None), |at| (at.file.map(Untrusted::from), at.line));
             found.push(SymbolName { function, file, line });
@@ -70,7 +70,16 @@ impl Symbols {
         let before = self.functions[..end].iter().rev().take(8);
         let mut containing = before.filter(|(start, bytes, _)| address - start < (*bytes).max(1));
         let (_, _, name) = containing.next()?;
-        Some(addr2line::demangle_auto(Cow::from(&**name), None).into_owned().into())
+        Some(demangled(name).into())
+    }
+}
+
+/// Returns the name of a function in its source. A name that is not mangled stays: a demangler of C++ also reads types, and
+/// makes `float` of a function `f` in C.
+fn demangled(name: &str) -> String {
+    match name.starts_with("_Z") || name.starts_with("_R") {
+        true => addr2line::demangle_auto(Cow::from(name), None).into_owned(),
+        false => name.into(),
     }
 }
 
@@ -101,6 +110,17 @@ mod tests {
     use weir_sys::elf::ElfFile;
 
     use super::*;
+
+    #[test]
+    fn only_mangled_names_change() {
+        // Each of the first is also the mangled name of a type.
+        for name in ["f", "i", "v", "main", "_Start", "operator"] {
+            assert_eq!(demangled(name), name);
+        }
+        assert_eq!(demangled("_ZN3Log5writeEv"), "Log::write()");
+        assert_eq!(demangled("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
+        assert_eq!(demangled("_RNvC6_123foo3bar"), "123foo::bar");
+    }
 
     #[test]
     fn the_last_address_has_no_name() {
