@@ -123,9 +123,9 @@ fn trace_finds_what_is_there_and_nothing_else() {
     }
     // Times are measured one case at a time.
     let (timed, quick): (Vec<_>, Vec<_>) = asked.into_iter().partition(|case| case.gain);
-    let judged = concurrent::for_each(2, &quick, |case| judge_case(case, None));
+    let judged = concurrent::for_each(3, &quick, |case| judge_case(case, None));
     let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
-    let ordinary = concurrent::for_each(2, &runs, |run| judge_ordinary(run));
+    let ordinary = concurrent::for_each(3, &runs, |run| judge_ordinary(run));
     // Fresh prices: what calls cost while the pairs are timed.
     let prices = tempfile::tempdir().expect("a directory");
     user().into_iter().for_each(|user| chown_all(prices.path(), user).expect("chown"));

@@ -97,7 +97,7 @@ impl WatchedProcess {
         let ticks = stat.cpu_ticks();
         match self.cpu_ticks.replace(ticks) {
             Some(before) if ticks > before + 1 => Activity::Ran,
-            Some(_) if stat.state == b'S' => Activity::Slept,
+            Some(_) if stat.state == b'S' || stat.lacks_main_thread() => Activity::Slept,
             None if stat.state == b'R' && ticks > 1 => Activity::Ran,
             _ => Activity::Unknown,
         }

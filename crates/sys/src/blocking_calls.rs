@@ -1,11 +1,15 @@
 //! The names of the system calls in which programs block.
 
-/// Returns the name of the system call in which a thread (by PID: the main thread) blocks. Returns an empty string if it
-/// runs, if the call is none of this module's table, or if /proc/PID/syscall cannot be read.
+use crate::living_thread;
+
+/// Returns the name of the system call in which a thread (by PID: the main thread, or another one if it has ended) blocks.
+/// Returns an empty string if it runs, if the call is none of this module's table, or if /proc/PID/syscall cannot be read.
 pub fn current(tid: u32) -> String {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/syscall")).unwrap_or_default();
-    let number = text.split_ascii_whitespace().next().and_then(|number| number.parse().ok());
-    number.and_then(name).unwrap_or_default().to_string()
+    let of_thread = |tid: u32| {
+        let text = std::fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+        name(text.split_ascii_whitespace().next()?.parse().ok()?)
+    };
+    living_thread::or_by_other(tid, of_thread).unwrap_or_default().to_string()
 }
 
 /// Returns the name of the system call `number` if it can block for a long time.

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::elf::ElfFile;
-use crate::{file_system, proc};
+use crate::{file_system, living_thread, proc};
 
 /// Returns the path of the link to the executable of a process (`/proc/PID/exe`).
 pub fn link(pid: u32) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/exe"))
+    PathBuf::from(format!("/proc/{}/exe", living_thread::of(pid)))
 }
 
 /// Returns whether the executable of a process is for another architecture than weir's, such as 32-bit x86.

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
+use crate::living_thread;
+
 /// The initial buffer size: the maps of a program with ten libraries fit.
 const USUAL_BYTES: usize = 8 << 10;
 
@@ -58,10 +60,13 @@ pub fn regions(pid: u32) -> Vec<MappedRegion> {
 /// Returns the text of /proc/PID/maps; empty if it cannot be read. Parsing it takes twice as long as reading it, so
 /// callers can defer [`parse_regions`].
 pub fn text(pid: u32) -> Vec<u8> {
-    let mut text = Vec::with_capacity(USUAL_BYTES);
-    // If the process ends meanwhile, the part that was read is still correct.
-    let _ = File::open(format!("/proc/{pid}/maps")).and_then(|mut maps| maps.read_to_end(&mut text));
-    text
+    let of_thread = |tid: u32| {
+        let mut text = Vec::with_capacity(USUAL_BYTES);
+        // If the process ends meanwhile, the part that was read is still correct.
+        let _ = File::open(format!("/proc/{tid}/maps")).and_then(|mut maps| maps.read_to_end(&mut text));
+        Some(text).filter(|text| !text.is_empty())
+    };
+    living_thread::or_by_other(pid, of_thread).unwrap_or_default()
 }
 
 /// Parses the text of /proc/PID/maps. Returns the mappings in order of address. A line that is no mapping hides no other:

@@ -6,7 +6,7 @@ use rustix::fs::{FileType, Stat};
 use weir_model::trace::{Buffer, OpenFile};
 use weir_model::{Direction, StreamKind, Untrusted};
 
-use crate::proc;
+use crate::{living_thread, proc};
 
 /// Returns descriptor and open file of each buffer that holds pending or read-ahead bytes. The process must be stopped or
 /// blocked, because a running process may reuse descriptor numbers.
@@ -74,8 +74,8 @@ fn from_stat(path: Untrusted, status: &Stat) -> OpenFile {
 /// Reads all that /proc tells about the open file of a descriptor. Returns None if the process has ended or has no such
 /// descriptor.
 pub fn open_file(pid: u32, fd: i32) -> Option<OpenFile> {
-    let link = format!("/proc/{pid}/fd/{fd}");
     let path = proc::descriptor(pid, fd)?;
+    let link = format!("/proc/{}/fd/{fd}", living_thread::of(pid));
     let status = rustix::fs::stat(link.as_str()).ok()?;
     let mut file = from_stat(path, &status);
     file.flags = fdinfo(pid, fd).map_or(0, |info| info.flags);
@@ -96,8 +96,8 @@ pub struct FdInfo {
 
 /// Reads /proc/PID/fdinfo/FD, which is cheaper than [`open_file`]. Returns None if there is no such descriptor.
 pub fn fdinfo(pid: u32, fd: i32) -> Option<FdInfo> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    parse(&text)
+    let of_thread = |tid: u32| std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).ok();
+    parse(&living_thread::or_by_other(pid, of_thread)?)
 }
 
 pub(crate) fn parse(text: &str) -> Option<FdInfo> {

@@ -9,7 +9,7 @@ use procfs::process::{Process, Stat, Status, Syscall};
 use weir_model::Untrusted;
 use weir_model::trace::IoTotals;
 
-use crate::{foreign_reads, process_stat, syscalls};
+use crate::{foreign_reads, living_thread, process_stat, syscalls};
 
 /// The resources that a process has used since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -110,10 +110,13 @@ pub fn process_of(tid: u32) -> Option<u32> {
 /// Returns the executable path, the name and the arguments of a process; empty where /proc does not show them.
 pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
     // The kernel reads the arguments in the memory of the process.
-    let path = format!("/proc/{pid}/cmdline");
-    let arguments = foreign_reads::beginning(Path::new(&path), ARGUMENT_BYTES_MOST).unwrap_or_default();
-    let exe = fs::read_link(format!("/proc/{pid}/exe"));
-    let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    let exe_and_arguments = |tid: u32| {
+        let exe = fs::read_link(format!("/proc/{tid}/exe")).ok()?;
+        let path = format!("/proc/{tid}/cmdline");
+        let arguments = foreign_reads::beginning(Path::new(&path), ARGUMENT_BYTES_MOST).unwrap_or_default();
+        Some((exe.to_string_lossy().into_owned(), arguments))
+    };
+    let (exe, arguments) = living_thread::or_by_other(pid, exe_and_arguments).unwrap_or_default();
     (exe.into(), comm(pid), split_nul(&arguments))
 }
 
@@ -279,17 +282,20 @@ pub fn current_syscall(tid: u32) -> String {
 
 /// Returns the target of /proc/PID/fd/FD: a path, or a text such as "pipe:[123]".
 pub fn descriptor(pid: u32, fd: i32) -> Option<Untrusted> {
-    Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned().into())
+    let target = |tid: u32| fs::read_link(format!("/proc/{tid}/fd/{fd}")).ok();
+    Some(living_thread::or_by_other(pid, target)?.to_string_lossy().into_owned().into())
 }
 
 /// Returns the working directory of a process.
 pub fn directory(pid: u32) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+    living_thread::or_by_other(pid, |tid| fs::read_link(format!("/proc/{tid}/cwd")).ok())
 }
 
 /// Returns the open descriptors of a process.
 pub fn descriptors(pid: u32) -> Vec<i32> {
-    numbers(&format!("/proc/{pid}/fd")).into_iter().filter_map(|fd| i32::try_from(fd).ok()).collect()
+    let of_thread = |tid| Some(numbers(&format!("/proc/{tid}/fd"))).filter(|fds| !fds.is_empty());
+    let fds = living_thread::or_by_other(pid, of_thread).unwrap_or_default();
+    fds.into_iter().filter_map(|fd| i32::try_from(fd).ok()).collect()
 }
 
 #[cfg(test)]

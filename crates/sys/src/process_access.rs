@@ -1,6 +1,6 @@
 //! Checks whether the memory of a process can be read.
 
-use crate::{executable, proc};
+use crate::{executable, living_thread, proc, process_stat};
 
 /// The reason why the memory of a process cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,23 +46,35 @@ pub fn check(pid: u32) -> Result<(), AccessProblem> {
         return Err(AccessProblem::Thread { tid: pid, pid: status.tgid as u32 });
     }
     let label = || proc::label(pid);
+    let thread = living_thread::of(pid);
+    let status = if thread == pid { Some(status) } else { proc::status(thread) };
+    let Some(status) = status else { return Err(AccessProblem::Gone(pid)) };
     if status.state.starts_with(['Z', 'X']) {
         return Err(AccessProblem::Zombie { label: label(), parent: proc::label(status.ppid as u32) });
     }
     if status.vmsize.is_none() {
-        return Err(AccessProblem::Kernel(label()));
+        return Err(without_memory(pid));
     }
     // Opening /proc/PID/mem needs the same access right as process_vm_readv(2).
-    match std::fs::File::open(format!("/proc/{pid}/mem")) {
+    match std::fs::File::open(format!("/proc/{thread}/mem")) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(AccessProblem::Gone(pid)),
         // The process has begun to exit.
-        Err(_) if proc::status(pid).is_none_or(|status| status.vmsize.is_none()) => {
+        Err(_) if proc::status(thread).is_none_or(|status| status.vmsize.is_none()) => {
             return Err(AccessProblem::Gone(pid));
         }
         Err(_) => return Err(AccessProblem::Denied { label: label(), why: denied(status.euid) }),
         Ok(_) => {}
     }
     if executable::is_foreign(pid) { Err(AccessProblem::Foreign(label())) } else { Ok(()) }
+}
+
+/// Returns the problem of a process without memory: a kernel thread never had any, and another one loses it when it ends, a
+/// moment before it is a zombie.
+fn without_memory(pid: u32) -> AccessProblem {
+    match process_stat::read(pid) {
+        Some(stat) if stat.is_kernel_thread => AccessProblem::Kernel(proc::label(pid)),
+        _ => AccessProblem::Gone(pid),
+    }
 }
 
 /// Returns the likely reason of a denied access and a remedy.

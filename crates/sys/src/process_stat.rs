@@ -33,6 +33,11 @@ pub struct ProcessStat {
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 impl ProcessStat {
+    /// Returns whether the main thread has ended and others run.
+    pub fn lacks_main_thread(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x') && self.threads > 1
+    }
+
     /// Returns the CPU time of all threads in user mode and in the kernel.
     pub fn cpu_ticks(&self) -> u64 {
         self.user_ticks + self.system_ticks

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
 use weir_sys::clock::thread_cpu_ns;
+use weir_sys::living_thread;
 use weir_sys::maps::{MappedRegion, MappingKind};
 use weir_sys::memory::Memory;
 
@@ -80,7 +81,7 @@ fn search(
     mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Option<u64> {
     let page = rustix::param::page_size() as u64;
-    let used = File::open(format!("/proc/{pid}/pagemap")).ok();
+    let used = File::open(format!("/proc/{}/pagemap", living_thread::of(pid))).ok();
     let (mut left, mut block) = (most, vec![0; (BLOCK + OVERLAP) as usize]);
     let regions = memory.mappings(pid);
     let likely =

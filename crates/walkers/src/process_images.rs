@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use weir_sys::living_thread;
 use weir_sys::maps::{MappedRegion, MappingKind, regions};
 use weir_sys::memory::ProcessMemory;
 
@@ -93,7 +94,7 @@ pub(crate) struct ProcessImages {
 
 impl ProcessImages {
     fn read(pid: u32) -> Option<ProcessImages> {
-        let link = PathBuf::from(format!("/proc/{pid}/exe"));
+        let link = weir_sys::executable::link(pid);
         let path = std::fs::read_link(&link).ok()?;
         let executable = elf_image::image(&link);
         Some(ProcessImages { pid, regions: regions(pid), memory: ProcessMemory { pid }, path, executable })
@@ -158,9 +159,9 @@ impl ProcessImages {
     /// As [`Self::image`], with the path by which the file can be opened now.
     pub fn image_file(&self, region: &MappedRegion) -> Option<(PathBuf, Arc<ElfImage>)> {
         let MappingKind::File(path) = &region.kind else { return None };
-        let inside = Path::new(&format!("/proc/{}/root", self.pid)).join(path.strip_prefix("/").ok()?);
-        let mapping =
-            PathBuf::from(format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end));
+        let process = PathBuf::from(format!("/proc/{}", living_thread::of(self.pid)));
+        let inside = process.join("root").join(path.strip_prefix("/").ok()?);
+        let mapping = process.join(format!("map_files/{:x}-{:x}", region.start, region.end));
         let by_path = |path: &Path| Some((path.to_owned(), elf_image::image_of(path, region.inode)?));
         let by_mapping = || elf_image::image(&mapping).map(|image| (mapping.clone(), image));
         by_path(&inside).or_else(|| by_path(path)).or_else(by_mapping)

@@ -8,6 +8,7 @@ use std::time::Instant;
 use weir_model::Untrusted;
 use weir_model::trace::RuntimeId;
 use weir_sys::expendable::{critical, outlive_parent};
+use weir_sys::living_thread;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::process_access::AccessProblem;
@@ -168,14 +169,15 @@ fn write_streams(
     result: &mut DrainResult,
 ) -> Result<(), DrainError> {
     let pid = drain.pid;
-    let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
+    let path = format!("/proc/{}/mem", living_thread::of(pid));
+    let memory = File::options().read(true).write(true).open(path);
     let memory = memory.map_err(|source| call_error(pid, "open of /proc/PID/mem", source))?;
     let threads = stopped.in_calls();
     let pending = drain.pending_of_stopped(&stopped.registers());
     if pending.is_partial {
         note_omitted(result, pid, streams, &pending.streams, drain.most);
     }
-    let thread = TargetThread::new(pid);
+    let thread = TargetThread::new(living_thread::of(pid));
     for one in pending.streams {
         let bytes = one.bytes.len() as u64;
         // The threads were not checked for a stream that is new since.

@@ -142,9 +142,10 @@ impl SurveyedProcess {
         usize::from(self.stat_file.is_open()) + usize::from(self.io_file.is_open())
     }
 
-    /// Returns whether the process is shown: kernel threads and zombies are not.
+    /// Returns whether the process is shown: kernel threads and zombies are not. A main thread may end before the others.
     pub fn is_shown(&self) -> bool {
-        !self.stat.is_kernel_thread && !matches!(self.stat.state, b'Z' | b'X' | b'x')
+        let has_ended = matches!(self.stat.state, b'Z' | b'X' | b'x') && !self.stat.lacks_main_thread();
+        !self.stat.is_kernel_thread && !has_ended
     }
 
     /// Returns whether the buffers can be read now. A running process changes them during the read, and its

@@ -26,7 +26,7 @@ use crate::foreign_answers::{FileStatus, Operation};
 use crate::foreign_reader::ForeignReader;
 use crate::reader_channel::DATA_BYTES;
 use crate::served_mounts::ServedMounts;
-use crate::{cached_paths, memory, proc, served_mappings};
+use crate::{cached_paths, living_thread, memory, proc, served_mappings};
 
 /// The limits of a read. A server that is busy for longer counts as one that does not answer: meanwhile a process that is
 /// traced stays stopped.
@@ -117,7 +117,19 @@ fn with_reads<T>(act: impl FnOnce(&mut ForeignReads) -> T) -> T {
 /// Reads pieces of the memory of a process or thread, which fill the buffer of at most [`DATA_BYTES`], until one cannot be
 /// read. Returns the number of bytes. A process that did not answer is not asked again.
 pub(crate) fn read_memory(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -> usize {
-    let direct = |buffer: &mut [u8]| usize::try_from(memory::read_process(tid, pieces, buffer)).unwrap_or(0);
+    let no_memory = -i64::from(libc::ESRCH);
+    let got = match read_memory_of(tid, pieces, buffer) {
+        error if error == no_memory => {
+            living_thread::other(tid).map_or(error, |other| read_memory_of(other, pieces, buffer))
+        }
+        got => got,
+    };
+    usize::try_from(got).unwrap_or(0)
+}
+
+/// As [`read_memory`]. Returns the number of bytes, or a negative errno.
+fn read_memory_of(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -> i64 {
+    let direct = |buffer: &mut [u8]| memory::read_process(tid, pieces, buffer);
     if expendable::is_child() || IS_DENIED.load(Relaxed) {
         return direct(buffer);
     }
@@ -143,7 +155,8 @@ pub(crate) fn read_memory(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -
     match got {
         None => direct(buffer),
         Some(Ok((error, _))) if error == -i64::from(libc::EPERM) => direct_if_permitted(buffer, direct),
-        Some(Ok((_, length))) => length,
+        Some(Ok((error, _))) if error < 0 => error,
+        Some(Ok((_, length))) => length as i64,
         Some(Err(Silent)) => {
             note_silent(proc::process_of(tid).unwrap_or(tid));
             0
@@ -184,7 +197,7 @@ fn has_ptrace_capability() -> bool {
 }
 
 /// Reads in this process what the child may not read.
-fn direct_if_permitted(buffer: &mut [u8], direct: impl FnOnce(&mut [u8]) -> usize) -> usize {
+fn direct_if_permitted(buffer: &mut [u8], direct: impl FnOnce(&mut [u8]) -> i64) -> i64 {
     if has_ptrace_capability() {
         return 0;
     }

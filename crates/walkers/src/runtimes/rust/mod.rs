@@ -126,7 +126,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     if let Some(stdout) = stdout {
         found.add(region.start, Box::new(RustStdout { stdout }));
     }
-    let path = format!("/proc/{}/exe", process.pid);
+    let path = weir_sys::executable::link(process.pid);
     let layouts = if executable.rust { executable.layouts(Path::new(&path)) } else { None };
     match layouts {
         Some(layouts) => found.add(
