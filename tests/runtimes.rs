@@ -130,7 +130,7 @@ const NOT_TRIED: &[(&str, &str)] = &[
     ),
     ("CPython, free-threaded", "in no release of Debian; weir does not read it and says so"),
     ("Ruby 3.0, 3.2", "in no release of Debian; laid out as Ruby 3.1 and 3.3"),
-    ("libc++", "its std::ofstream is not read; tests/unreadable.rs of weir-walkers shows that weir says so"),
+    ("libc++", "not installed in the roots; tests/libcxx.rs of weir-walkers tries that of this machine"),
 ];
 
 /// One row of the table.

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::common::programs::has_libcxx;
 use crate::common::{disk_dir, has, skip};
 
 /// A running program with a directory of its own; by default its standard output is the file `out` there. Killed on drop.
@@ -94,6 +95,19 @@ pub fn builds() -> [(&'static str, &'static [&'static str]); 3] {
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush").join(name)
+}
+
+/// The kinds of C++ programs, with both libraries.
+pub fn cpp_builds(test: &str) -> Vec<(&'static str, &'static [&'static str])> {
+    let mut builds: Vec<(&str, &[&str])> = vec![("g++", &["-O2"]), ("g++", &["-O2", "-static", "-s"])];
+    match has_libcxx() {
+        true => builds.extend([
+            ("clang++", &["-stdlib=libc++", "-O2"][..]),
+            ("clang++", &["-stdlib=libc++", "-O2", "-static", "-s"]),
+        ]),
+        false => skip(test, "there is no clang++ with libc++"),
+    }
+    builds
 }
 
 /// Builds a program of this folder. Returns None, with `test` skipped, if the compiler is not installed.

@@ -11,7 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{
-    BUILDS, Build, CPP_BUILDS, GO_BUILDS, OCAML_BUILDS, RUST_BUILDS, compile, folder, supervised, text, until,
+    BUILDS, Build, CPP_BUILDS, GO_BUILDS, LIBCXX_BUILDS, OCAML_BUILDS, RUST_BUILDS, compile, folder,
+    programs::has_libcxx, skip, supervised, text, until,
 };
 
 /// One run: the command, the kind of its output, and whether weir bounds the delay too.
@@ -111,7 +112,7 @@ fn kill_at_many_moments(name: &str, program: Vec<String>) {
 fn kill_compiled_program(build: Build) {
     let folder = folder();
     let source = match build.compiler {
-        "g++" => "numbers.cc",
+        "g++" | "clang++" => "numbers.cc",
         "rustc" => "numbers.rs",
         "go" => "numbers.go",
         "ocamlopt" | "ocamlc" => "numbers.ml",
@@ -150,6 +151,23 @@ fn cpp() {
 #[test]
 fn cpp_stripped() {
     kill_compiled_program(CPP_BUILDS[2]);
+}
+
+#[test]
+fn libcxx() {
+    kill_libcxx_program(LIBCXX_BUILDS[0]);
+}
+
+#[test]
+fn libcxx_stripped() {
+    kill_libcxx_program(LIBCXX_BUILDS[1]);
+}
+
+fn kill_libcxx_program(build: Build) {
+    match has_libcxx() {
+        true => kill_compiled_program(build),
+        false => skip("rescue_kill", "there is no clang++ with libc++"),
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use weir_sys::file_system::{open_regular, open_with_status};
 
 use crate::runtime_entry::section_contains;
 use crate::runtimes::FILES;
-use crate::runtimes::cpp;
+use crate::runtimes::cpp::FileBufferFacts;
 use crate::runtimes::go::GoSections;
 use crate::runtimes::rust::layouts::{self, RustLayouts};
 use crate::{RuntimeEntry, WalkerEntry};
@@ -87,8 +87,8 @@ pub(crate) struct ElfImage {
     /// Addresses and sizes of the sections that can have C++ type information: constants that the loader relocates, and
     /// in an executable at a fixed address all constants.
     pub type_sections: Vec<(u64, u64)>,
-    /// Addresses of the name of libstdc++'s file buffer type; searched on first use.
-    file_buffer_names: OnceLock<Vec<u64>>,
+    /// The facts about file buffers of C++; searched on first use.
+    file_buffers: OnceLock<FileBufferFacts>,
     symbols: Vec<ElfSymbol>,
 }
 
@@ -130,11 +130,10 @@ impl ElfImage {
         self.linked_runtimes.get_or_init(|| linked_runtimes(path)).contains(&runtime)
     }
 
-    /// Returns the addresses of the name of libstdc++'s file buffer type, in the image's own addresses. The file
-    /// contains the name if it contains the library. `path` is the path of this file.
-    pub fn file_buffer_names(&self, path: &Path) -> &[u64] {
-        let read = || ElfFile::open(path).and_then(|elf| Some(cpp::type_names(&elf.sections().ok()?)));
-        self.file_buffer_names.get_or_init(|| read().unwrap_or_default())
+    /// Returns the facts about file buffers of C++. `path` is the path of this file.
+    pub fn file_buffers(&self, path: &Path) -> &FileBufferFacts {
+        let read = || ElfFile::open(path).and_then(|elf| Some(FileBufferFacts::of(&elf.sections().ok()?)));
+        self.file_buffers.get_or_init(|| read().unwrap_or_default())
     }
 
     /// Returns the difference between addresses in a process and the image's own, for the file's first page at

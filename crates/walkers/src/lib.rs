@@ -36,7 +36,7 @@ use weir_sys::memory::Memory;
 pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_head, needs_stops};
 pub use heap_search::take_search_ns;
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
-pub use pending_bytes::{CountWord, MemoryStore, PendingBytes};
+pub use pending_bytes::{CountWord, InnerStream, MemoryStore, PendingBytes};
 pub use process_images::{functions, unreadable, unreadable_of_file, walkers, walkers_missing};
 pub use process_streams::{PENDING_MOST, PendingRead, StreamPreview, pending, pending_of_stopped, previews};
 pub use runtime_entry::{

@@ -32,6 +32,8 @@ pub struct PendingBytes {
     pub note: Option<CountWord>,
     /// Where the runtime takes the file's position to be, if it sets the position back without a flush.
     pub position: Option<u64>,
+    /// The stream to which a flush hands the bytes, which come after its own; None: a flush writes them.
+    pub inner: Option<InnerStream>,
     /// The largest number of bytes that can remain in the stream: the room at the place where they must be.
     pub(crate) remainder_most: u64,
     /// A flush hands the bytes to a line buffer, which writes the complete lines at once and keeps the rest.
@@ -42,9 +44,9 @@ pub struct PendingBytes {
 
 impl PendingBytes {
     /// Returns how many of the first bytes can be written while the process lives. Those of a stream that a search found
-    /// must be surely unwritten.
+    /// must be surely unwritten. Those that a flush hands to another stream are written by the program only.
     pub fn early_len(&self) -> usize {
-        if self.found_by_search && (self.data_address.is_none() || !self.unwritten) {
+        if self.inner.is_some() || self.found_by_search && (self.data_address.is_none() || !self.unwritten) {
             return 0;
         }
         match self.by_lines {
@@ -73,6 +75,15 @@ impl PendingBytes {
     pub fn can_drain_partially(&self) -> bool {
         !self.partial_stores.is_empty() && self.remainder_most >= self.bytes.len() as u64
     }
+}
+
+/// A stream to which another one hands its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InnerStream {
+    /// As [`PendingBytes::stream`].
+    pub address: u64,
+    /// The number of pending bytes of the inner stream.
+    pub pending_bytes: u64,
 }
 
 /// A word of a stream that changes with the number of its pending bytes. The runtime changes it within some hundred
@@ -144,6 +155,7 @@ mod tests {
             data_address: None,
             note: None,
             position: None,
+            inner: None,
             remainder_most,
             by_lines: false,
             unwritten: false,

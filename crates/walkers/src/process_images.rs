@@ -72,7 +72,7 @@ pub fn functions<const N: usize>(pid: u32, names: [&str; N]) -> Option<[Option<u
 
 /// Tells whether a mapped file can be code that uses a runtime: an executable or a library, and not the C++ library
 /// itself, which contains every name that a program can use.
-fn is_program_code(region: &MappedRegion) -> bool {
+pub(crate) fn is_program_code(region: &MappedRegion) -> bool {
     let name = region.name();
     let is_file = matches!(region.kind, MappingKind::File(_));
     is_file

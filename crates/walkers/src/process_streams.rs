@@ -41,7 +41,9 @@ fn read(
     streams: impl FnOnce(&dyn Memory) -> Vec<PendingBytes>,
 ) -> PendingRead {
     let memory = LimitedMemory::new(memory, most, LimitedContent::WholeOrNothing);
-    let streams = streams(&memory);
+    let mut streams = streams(&memory);
+    // The bytes of an inner stream come first.
+    streams.sort_by_key(|one| one.inner.is_some());
     PendingRead { streams, is_partial: memory.is_partial() }
 }
 

@@ -3,7 +3,7 @@
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
-use crate::pending_bytes::{CountWord, MemoryStore, PartialStore, PendingBytes};
+use crate::pending_bytes::{CountWord, InnerStream, MemoryStore, PartialStore, PendingBytes};
 
 /// A stream, and what is needed to drain it. The fields are those of [`PendingBytes`].
 #[derive(Debug, Clone)]
@@ -17,6 +17,7 @@ pub struct StreamBuffer {
     pub(crate) data_address: Option<u64>,
     pub(crate) note: Option<CountWord>,
     pub(crate) position: Option<u64>,
+    pub(crate) inner: Option<InnerStream>,
     pub(crate) by_lines: bool,
     pub(crate) unwritten: bool,
     /// The stores are known only while all threads are stopped, see [`crate::Walker::pending_of_stopped`].
@@ -38,6 +39,7 @@ impl StreamBuffer {
             data_address: None,
             note: None,
             position: None,
+            inner: None,
             by_lines: false,
             unwritten: false,
             is_drained_when_stopped: false,
@@ -80,6 +82,7 @@ impl StreamBuffer {
             data_address: self.data_address,
             note: self.note,
             position: self.position,
+            inner: self.inner,
             by_lines: self.by_lines,
             unwritten: self.unwritten,
         })

@@ -1,5 +1,6 @@
 //! One attempt to drain a process: checks the moment, stops the threads, writes, and empties the streams.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -178,6 +179,7 @@ fn write_streams(
         note_omitted(result, pid, streams, &pending.streams, drain.most);
     }
     let thread = TargetThread::new(living_thread::of(pid));
+    let mut emptied = HashSet::new();
     for one in pending.streams {
         let bytes = one.bytes.len() as u64;
         // The threads were not checked for a stream that is new since.
@@ -185,12 +187,26 @@ fn write_streams(
             continue;
         }
         let stream = PendingStream { walker: one.walker, address: one.stream, fd: one.fd, bytes };
-        match write_stream(&thread, &memory, &one, &threads) {
+        let written = match is_after_others(&one, &emptied) {
+            true => Err(Obstacle::temporary(
+                "the bytes of the C library's stream come before its own and are left",
+            )),
+            false => write_stream(&thread, &memory, &one, &threads),
+        };
+        if matches!(&written, Ok((written, _)) if *written == bytes) {
+            emptied.insert(one.stream);
+        }
+        match written {
             Ok((written, obstacle)) => result.note(pid, &stream, written, bytes - written, obstacle),
             Err(obstacle) => result.note(pid, &stream, 0, bytes, Some(obstacle)),
         }
     }
     Ok(())
+}
+
+/// Tells whether the stream to which this one hands its bytes still has bytes of its own.
+fn is_after_others(one: &PendingBytes, emptied: &HashSet<u64>) -> bool {
+    one.inner.is_some_and(|inner| inner.pending_bytes > 0 && !emptied.contains(&inner.address))
 }
 
 /// Writes one stream. Returns the number of bytes written, and the obstacle if bytes are left.

@@ -73,6 +73,13 @@ pub(crate) struct UnwrittenStream {
     pub is_unsure: bool,
 }
 
+impl UnwrittenStream {
+    /// Makes the unwritten bytes of a stream that is known.
+    fn of(pending: &PendingBytes, bytes: Vec<u8>) -> UnwrittenStream {
+        UnwrittenStream { stream: pending.stream, fd: pending.fd, bytes, is_unsure: false }
+    }
+}
+
 /// The write of one stream's bytes.
 struct RescueJob {
     rescued: RescuedBytes,
@@ -176,7 +183,9 @@ pub(crate) fn unwritten_streams(
         }
         let written = last_write::written_len(tracees, pid, tid, &one).max(tracees.inherited_len(pid, &one));
         let bytes = one.bytes[written.min(one.bytes.len())..].to_vec();
-        unwritten.push(UnwrittenStream { stream: one.stream, fd: one.fd, bytes, is_unsure: false });
+        // While the lock is held the bytes may be in the inner stream already.
+        let is_unsure = one.inner.is_some() && one.locked != Some(false);
+        unwritten.push(UnwrittenStream { is_unsure, ..UnwrittenStream::of(&one, bytes) });
     }
     for one in cpython_handoff::unwritten_objects(tracees, pid, tid) {
         match unwritten.iter_mut().find(|known| known.stream == one.stream) {
@@ -200,7 +209,14 @@ pub(crate) fn unwritten_after(
     for one in pending {
         match replays.unwritten(tracees, pid, &one) {
             Some(replayed) => unwritten.push(replayed),
-            None => unwritten.extend(unwritten_streams(tracees, pid, tid, vec![one])),
+            None => {
+                let is_unwritten = replays.is_unwritten(&one);
+                let found = unwritten_streams(tracees, pid, tid, vec![one]).into_iter();
+                unwritten.extend(found.map(|mut one| {
+                    one.is_unsure &= !is_unwritten;
+                    one
+                }));
+            }
         }
     }
     unwritten

@@ -121,8 +121,8 @@ impl Replay {
     }
 
     /// Starts the replay of a thread that may have written bytes of these streams without noting it. The replay fails
-    /// if it has not: the thread puts more bytes, begins to write them, or does neither soon. None if the thread is
-    /// about to make a call that a flush does not make.
+    /// if it has not: the thread puts more bytes, or does not note it soon. It ends where the thread begins to write them. None
+    /// if the thread is about to make a call that a flush does not make.
     pub fn start_in_flush(tid: u32, thread: &KilledThread, streams: Vec<StreamInFlush>) -> Option<Replay> {
         Replay::start_to(tid, thread, ReplayGoal::Written(streams))
     }
@@ -196,10 +196,13 @@ fn run(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<ReplayedMemo
                     let end = ReplayEnd::NextWrite(write.fd, write.address);
                     return Some(process.into_memory(writes, end));
                 }
-                let begins = |write: &ReplayedWrite| {
-                    streams.iter().any(|one| (one.fd, one.data_address) == (write.fd, write.address))
-                };
-                (!write.as_ref().is_some_and(begins)).then_some(())?;
+                let begun = write.as_ref().and_then(|write| {
+                    streams.iter().find(|one| (one.fd, one.data_address) == (write.fd, write.address))
+                });
+                if let Some(begun) = begun {
+                    let end = ReplayEnd::FirstByte(begun.note.address);
+                    return Some(process.into_memory(writes, end));
+                }
                 writes.extend(write);
             }
             ReplayStop::Step => {

@@ -68,6 +68,8 @@ pub(crate) enum ReplayEnd {
     Noted(u64),
     /// It was about to write from this address to this descriptor.
     NextWrite(i32, u64),
+    /// It was about to write the first pending byte of the stream whose note is at this address.
+    FirstByte(u64),
 }
 
 /// A write that a replayed thread would have made.

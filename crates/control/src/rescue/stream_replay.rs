@@ -7,6 +7,9 @@
 //! then those that the replayed thread would still have written, and those that are pending afterwards. In every other
 //! case the thread had written none of them, and the dead process's memory holds what is unwritten.
 //!
+//! A file buffer of libc++ hands its bytes to a FILE of the C library. The replayed thread moves bytes of both, so its memory and
+//! its writes tell what is unwritten of both.
+//!
 //! Goroutines are threads of a scheduler of their own: each one that was in a flush is replayed, also if it was waiting. It
 //! ends where it notes that all is written, or where it is about to write the next bytes. If it reaches neither, it is
 //! unknown which bytes are written, and they are saved beside the file.
@@ -38,6 +41,8 @@ pub(crate) struct StreamReplays {
     unknown: BTreeSet<u64>,
     /// As `unknown`, streams whose memory is not in use any more.
     freed: BTreeSet<u64>,
+    /// The inner streams that have pending bytes, each with the note of the stream that hands it bytes.
+    inner: Vec<(u64, u64)>,
 }
 
 /// A thread, and the streams that it may have been flushing.
@@ -57,7 +62,8 @@ impl StreamReplays {
             let own = pending.iter().filter(|one| (one.walker == RuntimeId::GO) == of_go);
             own.filter_map(stream).collect()
         };
-        let mut replays = StreamReplays::default();
+        let inner = pending.iter().filter_map(|one| Some((one.inner?.address, one.note?.address)));
+        let mut replays = StreamReplays { inner: inner.collect(), ..StreamReplays::default() };
         replays.add_threads(tracees, pid, tid, &streams(false));
         let has_own_threads = !streams(true).is_empty();
         if has_own_threads {
@@ -138,6 +144,12 @@ impl StreamReplays {
         true
     }
 
+    /// Tells whether a replayed thread was about to write the first byte of a stream, so that none is written.
+    pub fn is_unwritten(&self, stream: &PendingBytes) -> bool {
+        let first = |note: u64| self.replayed.iter().any(|one| one.end == ReplayEnd::FirstByte(note));
+        stream.note.is_some_and(|note| first(note.address))
+    }
+
     /// Returns the unwritten bytes of a stream of a goroutine, or that a replayed thread was inside; None for another stream.
     pub fn unwritten(
         &self,
@@ -145,18 +157,26 @@ impl StreamReplays {
         pid: u32,
         stream: &PendingBytes,
     ) -> Option<UnwrittenStream> {
+        let noted = |note: u64| self.replayed.iter().find(|one| one.end == ReplayEnd::Noted(note));
+        // The bytes of an inner stream are among those of the stream that handed them over.
+        if self.inner.iter().any(|(inner, note)| *inner == stream.stream && noted(*note).is_some()) {
+            return Some(UnwrittenStream::of(stream, Vec::new()));
+        }
         let note = stream.note?.address;
         if stream.walker == RuntimeId::GO {
             return Some(self.unwritten_of_goroutine(tracees, pid, stream, note));
         }
-        let replayed = self.replayed.iter().find(|one| one.end == ReplayEnd::Noted(note))?;
+        let replayed = noted(note)?;
         let written = replayed.writes.iter().filter(|write| write.fd == stream.fd);
         let mut bytes: Vec<u8> = written.flat_map(|write| write.bytes.iter().copied()).collect();
+        let is_own = |one: &PendingBytes| {
+            one.stream == stream.stream || stream.inner.is_some_and(|inner| inner.address == one.stream)
+        };
         let pending = tracees.pending_in_memory(pid, replayed).into_iter();
-        bytes.extend(pending.filter(|one| one.stream == stream.stream).flat_map(|one| one.bytes));
+        bytes.extend(pending.filter(is_own).flat_map(|one| one.bytes));
         let settled = tracees.settled_len(pid, stream.stream, stream.fd, &bytes);
         bytes.drain(..settled);
-        Some(UnwrittenStream { stream: stream.stream, fd: stream.fd, bytes, is_unsure: false })
+        Some(UnwrittenStream::of(stream, bytes))
     }
 
     fn unwritten_of_goroutine(

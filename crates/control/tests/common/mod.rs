@@ -70,6 +70,12 @@ pub const CPP_BUILDS: [Build; 3] = [
     Build { name: "libstdc++-stripped", compiler: "g++", flags: &["-static", "-s"] },
 ];
 
+/// The kinds of C++ programs with libc++.
+pub const LIBCXX_BUILDS: [Build; 2] = [
+    Build { name: "libc++", compiler: "clang++", flags: &["-stdlib=libc++"] },
+    Build { name: "libc++-stripped", compiler: "clang++", flags: &["-stdlib=libc++", "-static", "-s"] },
+];
+
 /// The kinds of Rust programs that the supervisor must work for.
 pub const RUST_BUILDS: [Build; 2] = [
     Build { name: "rust", compiler: "rustc", flags: &["-O"] },

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -15,18 +16,24 @@ int main(int count, char **words) {
     if (file < 0 || shared == MAP_FAILED) return 3;
     close(file);
     volatile long *complete = static_cast<volatile long *>(shared);
+#ifdef _LIBCPP_VERSION
+    // std::cout of libc++ writes through stdio always.
+    std::ofstream out("/dev/stdout");
+#else
     std::ios::sync_with_stdio(false);
+    std::ostream &out = std::cout;
+#endif
     long every = atol(words[2]);
     for (long number = 0;; number++) {
         if (number % 97 == 0) {
-            std::cout << std::to_string(number) + " " + std::string(1500, 'x') + "\n";
+            out << std::to_string(number) + " " + std::string(1500, 'x') + "\n";
         } else if (number % 3) {
-            std::cout << number << " a line that ends here\n";
+            out << number << " a line that ends here\n";
         } else {
-            for (char one : std::to_string(number) + " by its characters\n") std::cout.put(one);
+            for (char one : std::to_string(number) + " by its characters\n") out.put(one);
         }
         *complete = number + 1;
         if (every && number % every == 0) usleep(200);
-        if (every && number % (37 * every) == 0) std::cout.flush();
+        if (every && number % (37 * every) == 0) out.flush();
     }
 }

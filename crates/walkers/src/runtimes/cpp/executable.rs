@@ -4,9 +4,9 @@ use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage
 use weir_sys::elf::ElfSections;
 
 use super::types::FILE_BUFFER_TYPE;
-use super::{UNREADABLE, detect};
+use super::detect;
 use crate::runtime_entry::section_contains;
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry};
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
@@ -37,37 +37,53 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         },
         UnreachedBuffers {
             name: "the file buffer of a std::ofstream of libc++",
-            options: &["--stdout", "--file", "--max-delay", "--rescue", "--fix-fork"],
+            options: &["--stdout", "--file", "--max-delay", "--fix-fork"],
             possible: has_buffers_of_libcxx,
             is_drained: false,
         },
     ],
-    buffers: BufferAccess::PartlyReadable(
-        WalkerEntry {
-            symbols: &[FILE_BUFFER_TABLE],
-            own_symbols: &[FILE_BUFFER_TABLE],
-            libraries: &["libstdc++.so"],
-            detect,
-        },
-        UnreadableEntry { buffers: UNREADABLE, files: &[], is_linked_into: has_buffers_of_libcxx },
-    ),
+    buffers: BufferAccess::Readable(WalkerEntry {
+        symbols: &[FILE_BUFFER_TABLE],
+        own_symbols: &[FILE_BUFFER_TABLE],
+        libraries: &["libstdc++.so", "libc++.so"],
+        detect,
+    }),
     ..RuntimeEntry::stdio("cpp", "C++", 220, ProgramDetection::Executable(is_cpp))
 };
 
 /// The virtual table of libstdc++'s file buffer. An executable defines it if it contains the library, or has a copy.
 const FILE_BUFFER_TABLE: &str = "_ZTVSt13basic_filebufIcSt11char_traitsIcEE";
 
-/// Returns the addresses of the name of libstdc++'s file buffer type in an ELF file.
-pub(crate) fn type_names(sections: &ElfSections) -> Vec<u64> {
-    const CONSTANTS_MOST: u64 = 64 << 20;
-    // libstdc++ has exception tables; most programs in C have none.
-    if !sections.has(".gcc_except_table") {
-        return Vec::new();
+/// The facts about file buffers in an ELF file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FileBufferFacts {
+    /// The addresses of the name of libstdc++'s file buffer type. The file has the name if it contains the library.
+    pub names: Vec<u64>,
+    /// As `names`, of libc++, which is in each program that uses one.
+    pub names_of_libcxx: Vec<u64>,
+    /// The file contains or imports code that writes through a file buffer of libc++.
+    pub uses_libcxx: bool,
+}
+
+impl FileBufferFacts {
+    pub fn of(sections: &ElfSections) -> FileBufferFacts {
+        const CONSTANTS_MOST: u64 = 64 << 20;
+        // Both libraries have exception tables; most programs in C have none.
+        if !sections.has(".gcc_except_table") {
+            return FileBufferFacts::default();
+        }
+        let constants = sections.bytes(".rodata", CONSTANTS_MOST).unwrap_or_default();
+        let start = sections.address_and_size(".rodata").map_or(0, |(start, _)| start);
+        let addresses = |name: &[u8]| {
+            let name = [name, b"\0"].concat();
+            memchr::memmem::find_iter(constants, &name).map(|at| start + at as u64).collect()
+        };
+        FileBufferFacts {
+            names: addresses(FILE_BUFFER_TYPE),
+            names_of_libcxx: addresses(FILE_BUFFER_OF_LIBCXX),
+            uses_libcxx: has_buffers_of_libcxx(sections),
+        }
     }
-    let name = [FILE_BUFFER_TYPE, b"\0"].concat();
-    let constants = sections.bytes(".rodata", CONSTANTS_MOST).unwrap_or_default();
-    let start = sections.address_and_size(".rodata").map_or(0, |(start, _)| start);
-    memchr::memmem::find_iter(constants, &name).map(|at| start + at as u64).collect()
 }
 
 fn is_cpp(sections: &ElfSections) -> bool {
@@ -108,7 +124,7 @@ const FILE_BUFFER_OF_LIBCXX: &[u8] = b"NSt3__113basic_filebufIcNS_11char_traitsI
 /// The names in the symbols of a program that writes through a file buffer of libc++.
 const WRITERS: [&[u8]; 2] = [b"basic_ofstream", b"basic_fstream"];
 
-/// Tells whether a program uses a file buffer of libc++, which no walker reads.
+/// Tells whether a program uses a file buffer of libc++.
 fn has_buffers_of_libcxx(sections: &ElfSections) -> bool {
     let has_name = |section: &str| WRITERS.iter().any(|name| section_contains(sections, section, name));
     let needed = sections.needed();

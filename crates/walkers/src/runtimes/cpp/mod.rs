@@ -7,6 +7,10 @@
 mod executable;
 mod filebuf;
 pub(crate) mod fuzzing;
+mod libcxx;
+mod libcxx_filebuf;
+#[cfg(test)]
+mod libcxx_tests;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -25,7 +29,7 @@ use crate::runtimes::musl;
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{Detected, ProcessImages, Walker, c_library};
 
-pub(crate) use executable::{RUNTIME, type_names};
+pub(crate) use executable::{FileBufferFacts, RUNTIME};
 use filebuf::OBJECT_BYTES;
 use search::{FileBufferSearch, Files};
 use types::{FileBufferTypes, is_plain_facet};
@@ -37,6 +41,11 @@ const UNREADABLE: &str = "C++ file buffers (std::ofstream)";
 const OWN_MOST: u64 = 1 << 20;
 
 fn detect(process: &ProcessImages, found: &mut Detected) {
+    libcxx::detect(process, found);
+    detect_libstdcxx(process, found);
+}
+
+fn detect_libstdcxx(process: &ProcessImages, found: &mut Detected) {
     let library = process.starts().find(|region| region.name().starts_with("libstdc++.so"));
     let Some(region) = library.or_else(|| process.executable_start()) else { return };
     let Some((path, image)) = process.image_file(region) else {
@@ -46,24 +55,15 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
         }
         return;
     };
-    let names = image.file_buffer_names(&path);
+    let names = &image.file_buffers(&path).names;
     if names.is_empty() {
         return;
     }
     let bias = image.bias(region.start);
     let names: Vec<u64> = names.iter().map(|name| name.wrapping_add(bias)).collect();
-    let sections_of = |region: &MappedRegion| {
-        let image = process.image(region);
-        let sections = image.iter().flat_map(|image| {
-            let bias = image.bias(region.start);
-            image.type_sections.iter().map(move |(start, bytes)| (start.wrapping_add(bias), *bytes))
-        });
-        sections.collect::<Vec<_>>()
-    };
     // The executable may have copies of the library's types, and types of its own.
-    let images = [Some(region), process.executable_start()];
-    let sections: BTreeSet<(u64, u64)> = images.into_iter().flatten().flat_map(sections_of).collect();
-    let sections: Vec<(u64, u64)> = sections.into_iter().collect();
+    let images: Vec<&MappedRegion> = [Some(region), process.executable_start()].into_iter().flatten().collect();
+    let sections = relocated_sections(process, &images);
     let types = FileBufferTypes::find(&process.memory, &names, &sections);
     if types.tables.is_empty() {
         // Before the loader has relocated the library, its types have no names and tables yet.
@@ -86,6 +86,20 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
             facets: RefCell::default(),
         }),
     );
+}
+
+/// Returns addresses and sizes of the sections of some images that can have type information.
+fn relocated_sections(process: &ProcessImages, images: &[&MappedRegion]) -> Vec<(u64, u64)> {
+    let sections_of = |region: &&MappedRegion| {
+        let image = process.image(region);
+        let sections = image.iter().flat_map(|image| {
+            let bias = image.bias(region.start);
+            image.type_sections.iter().map(move |(start, bytes)| (start.wrapping_add(bias), *bytes))
+        });
+        sections.collect::<Vec<_>>()
+    };
+    let sections: BTreeSet<(u64, u64)> = images.iter().flat_map(sections_of).collect();
+    sections.into_iter().collect()
 }
 
 /// Tells whether the loader has finished with the sections: it then makes them read-only.
@@ -176,7 +190,7 @@ impl Walker for CppStreams {
             search.search(self.pid, memory, |word| self.types.contains(word), |at| one(&at, 0).is_some());
             found = search.objects.iter().filter_map(|at| one(at, kept)).collect();
         }
-        without_copies(found)
+        without_copies(found.into_iter().map(|one| one.stream))
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
@@ -201,10 +215,10 @@ impl Walker for CppStreams {
 }
 
 /// Returns the file buffers but those of which two objects claim the same buffer: then one of them is being moved.
-fn without_copies(found: Vec<FileBuffer>) -> Vec<StreamBuffer> {
+fn without_copies(found: impl Iterator<Item = StreamBuffer>) -> Vec<StreamBuffer> {
     let mut of_buffer: BTreeMap<u64, Vec<StreamBuffer>> = BTreeMap::new();
     for one in found {
-        of_buffer.entry(one.stream.buffer.address).or_default().push(one.stream);
+        of_buffer.entry(one.buffer.address).or_default().push(one);
     }
     of_buffer.into_values().filter(|same| same.len() == 1).flatten().collect()
 }

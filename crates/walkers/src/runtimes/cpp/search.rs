@@ -1,6 +1,6 @@
 //! When and where to search the memory for file buffers.
 //!
-//! Each open file buffer has a FILE of the C library, through which no byte goes. So the list of FILEs tells
+//! Each open file buffer has a FILE of the C library, through which no byte goes with libstdc++. So the list of FILEs tells
 //! whether an unknown file buffer can exist: the memory is searched only then, in parts, and rarely again if the search
 //! finds none. The buffers of the standard streams are in the library's own memory, which is small.
 
@@ -47,9 +47,16 @@ pub(super) struct FileBufferSearch {
     /// The next snapshot searches all memory.
     is_whole: bool,
     is_first_done: bool,
+    /// The file buffers write through their FILEs.
+    is_of_used_files: bool,
 }
 
 impl FileBufferSearch {
+    /// Makes the search for file buffers that write through their FILEs.
+    pub fn of_used_files() -> FileBufferSearch {
+        FileBufferSearch { is_of_used_files: true, ..FileBufferSearch::default() }
+    }
+
     pub fn search_whole(&mut self) {
         self.is_whole = true;
     }
@@ -70,8 +77,10 @@ impl FileBufferSearch {
         }
         let Some(files) = files else { return true };
         // A read-only file is searched for a user only: nothing of it can be written too late.
-        let unknown =
-            |file: &[u8; glibc::FILE_BYTES]| glibc::is_unused(file) && (is_whole || glibc::is_writable(file));
+        let is_used = self.is_of_used_files;
+        let unknown = |file: &[u8; glibc::FILE_BYTES]| {
+            (is_used || glibc::is_unused(file)) && (is_whole || glibc::is_writable(file))
+        };
         let own = files.iter().take(files.len().saturating_sub(STANDARD));
         let unknown: BTreeSet<u64> =
             own.filter(|(at, file)| !known.contains(at) && unknown(file)).map(|(at, _)| *at).collect();

@@ -37,7 +37,7 @@ pub(crate) const WRITE_PTR: usize = 40;
 pub(crate) const CHAIN: usize = 104;
 pub(crate) const FILENO: usize = 112;
 /// Offsets of `_lock` and `_offset`.
-const LOCK: usize = 136;
+pub(crate) const LOCK: usize = 136;
 const OFFSET: usize = 144;
 pub(crate) const WIDE_DATA: usize = 160;
 /// Offset of `_mode`, which is greater than 0 for a stream of wide characters.
@@ -220,7 +220,7 @@ fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
 }
 
 /// Reads `_IO_lock_t`: the lock word, the recursion count and the owner.
-fn lock(memory: &dyn Memory, at: u64) -> (Option<bool>, u64) {
+pub(crate) fn lock(memory: &dyn Memory, at: u64) -> (Option<bool>, u64) {
     if at == 0 {
         return (None, 0);
     }
