@@ -84,6 +84,8 @@ pub(crate) fn is_program_code(region: &MappedRegion) -> bool {
 /// The mappings of a process and the facts of the files behind them.
 pub(crate) struct ProcessImages {
     pub pid: u32,
+    /// A thread that has not ended, by which /proc shows the files.
+    thread: u32,
     pub regions: Vec<MappedRegion>,
     pub memory: ProcessMemory,
     /// Path of the executable as the process sees it.
@@ -97,7 +99,15 @@ impl ProcessImages {
         let link = weir_sys::executable::link(pid);
         let path = std::fs::read_link(&link).ok()?;
         let executable = elf_image::image(&link);
-        Some(ProcessImages { pid, regions: regions(pid), memory: ProcessMemory { pid }, path, executable })
+        let thread = living_thread::of(pid);
+        Some(ProcessImages {
+            pid,
+            thread,
+            regions: regions(pid),
+            memory: ProcessMemory { pid },
+            path,
+            executable,
+        })
     }
 
     fn detect(&self) -> Detected {
@@ -159,7 +169,7 @@ impl ProcessImages {
     /// As [`Self::image`], with the path by which the file can be opened now.
     pub fn image_file(&self, region: &MappedRegion) -> Option<(PathBuf, Arc<ElfImage>)> {
         let MappingKind::File(path) = &region.kind else { return None };
-        let process = PathBuf::from(format!("/proc/{}", living_thread::of(self.pid)));
+        let process = PathBuf::from(format!("/proc/{}", self.thread));
         let inside = process.join("root").join(path.strip_prefix("/").ok()?);
         let mapping = process.join(format!("map_files/{:x}-{:x}", region.start, region.end));
         let by_path = |path: &Path| Some((path.to_owned(), elf_image::image_of(path, region.inode)?));
