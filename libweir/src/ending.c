@@ -186,6 +186,7 @@ __attribute__((destructor(101))) static void hold_streams(void)
         return;
     weir_stream *s;
     struct weir__patience patience;
+    weir__end_fork();
     weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         bool ours = weir__config(s)->pid == pid && s->magic == WEIR_STREAM_MAGIC;

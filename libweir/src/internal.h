@@ -171,6 +171,8 @@ struct weir__globals {
     _Atomic(weir_stream *) timer_stream; /* the stream that the timer is checking */
     int pid;                             /* of the process; 0 in a child of clone(2) */
     _Atomic bool exiting;                /* the streams were flushed at exit */
+    _Atomic bool hooks_end;              /* weir__end_fork was called */
+    _Atomic uintptr_t forking;           /* the thread in fork(2) that holds the registry's lock, or 0 */
     _Atomic uintptr_t holder;            /* the exiting thread, when it holds all locks; see ending.c */
     int64_t hold_end_ms;                 /* of CLOCK_MONOTONIC: then other threads may release them, if it sleeps */
     int64_t hold_last_ms;                /* then also if it runs */
@@ -178,6 +180,9 @@ struct weir__globals {
 extern struct weir__globals *weir__globals;
 /* Installs the hooks at the first call. */
 int weir__process_init(void);
+/* Waits for a fork(2) of another thread, and then releases the locks that the hook before it took: glibc removes the
+ * hooks at exit before it calls destructors, and then does not call the hook after it. */
+void weir__end_fork(void);
 
 /* patience.c: the wait for calls of other threads, at exit, exec and fork */
 enum { WEIR__LOCK_TIMEOUT_MS = 1000, WEIR__SLICE_MS = 5 };

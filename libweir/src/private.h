@@ -32,9 +32,10 @@
  * change. The delay timer therefore checks the stream again later (stale.c). All other changes are made by
  * calls of the owner itself. A line-buffered stream has state->line_limit instead, for the functions of stdio/.
  *
- * LOCKS. The registry's lock is taken before a stream's lock. If config->locking is set (threads share the
- * stream, or it has a delay), weir__enter locks the stream in every public call. A thread may hold a stream's
- * lock during a blocking system call, but never the registry's lock. The suffix _held marks functions whose
+ * LOCKS. A stream's lock is taken before the registry's lock: a program may open a stream between weir_lock and
+ * weir_unlock. A thread that holds the registry's lock does not wait for a stream's. If config->locking is set
+ * (threads share the stream, or it has a delay), weir__enter locks the stream in every public call. A thread may
+ * hold a stream's lock during a blocking system call, but never the registry's lock. The suffix _held marks functions whose
  * caller holds the stream's lock, or is the only user of a stream without a lock.
  *
  * A stream that only its own thread uses has no lock, but exit, exec, fork and weir_flush_all in another

@@ -23,14 +23,44 @@ static void unlock_kept(weir_stream *s)
         weir__unlock(&weir__state(s)->lock);
 }
 
-static void for_each_kept(void (*action)(weir_stream *s))
+/* Returns whether fork locks the stream. */
+static bool is_kept(const weir_stream *s)
 {
-    weir_stream *s;
-    for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;)
-        if (weir__config(s)->on_fork == WEIR_FORK_KEEP && weir__config(s)->locking)
-            action(s);
+    return weir__config(s)->on_fork == WEIR_FORK_KEEP && weir__locking(s);
 }
 
+/* Locks streams that were opened since the others were locked. Returns false if another thread is in a call of one.
+ * Requires the registry's lock, and therefore does not wait. */
+static bool lock_new(void)
+{
+    weir_stream *s;
+    bool all = true;
+    for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;) {
+        struct weir__state *state = weir__state(s);
+        bool is_new = is_kept(s) && atomic_load(&state->lock.owner) != weir__this_thread();
+        if (is_new && !weir__trylock(&state->lock) && !atomic_load(&state->in_read))
+            all = false;
+    }
+    return all;
+}
+
+/* Locks the registry, and the streams that other threads have opened meanwhile. */
+static void lock_registry(void)
+{
+    enum { TIMES = 50 }; /* 10 ms: also a stream is new that could not be locked in time */
+    struct timespec moment = {0, 200000};
+    weir__registry_lock();
+    for (int i = 0; i < TIMES && !lock_new(); i++) {
+        weir__registry_unlock();
+        nanosleep(&moment, NULL);
+        weir__registry_lock();
+    }
+}
+
+static void after_fork_in_parent(void);
+
+/* Locks the streams before the registry, as exit does, and a thread that opens a stream between weir_lock and
+ * weir_unlock. */
 static void before_fork(void)
 {
     weir_stream *s;
@@ -45,14 +75,49 @@ static void before_fork(void)
         weir__flush_in_place(s);
         weir__leave_after_flush(s);
     }
-    weir__registry_lock();
-    for_each_kept(lock_kept);
+    for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s))
+        if (is_kept(s))
+            lock_kept(s);
+    lock_registry();
+    atomic_store(&weir__globals->forking, weir__this_thread());
+    if (atomic_load(&weir__globals->hooks_end))
+        after_fork_in_parent(); /* nobody may call it any more: see weir__end_fork */
 }
 
+/* Does nothing if weir__end_fork has released the locks. */
 static void after_fork_in_parent(void)
 {
-    for_each_kept(unlock_kept);
+    weir_stream *s;
+    uintptr_t self = weir__this_thread();
+    if (!atomic_compare_exchange_strong(&weir__globals->forking, &self, 0))
+        return;
+    for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;)
+        if (is_kept(s))
+            unlock_kept(s);
     weir__registry_unlock();
+}
+
+static void release_of(struct weir__lock *lock, uintptr_t thread)
+{
+    if (atomic_compare_exchange_strong(&lock->owner, &thread, 0) && atomic_load(&lock->waiters))
+        weir__lock_release_slow(lock, 0);
+}
+
+void weir__end_fork(void)
+{
+    enum { TIMES = 1000 }; /* 1 s */
+    struct timespec moment = {0, 1000000};
+    weir_stream *s;
+    atomic_store(&weir__globals->hooks_end, true);
+    for (int i = 0; i < TIMES && atomic_load(&weir__globals->forking); i++)
+        nanosleep(&moment, NULL);
+    uintptr_t forking = atomic_exchange(&weir__globals->forking, 0);
+    if (!forking)
+        return;
+    for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;)
+        if (is_kept(s))
+            release_of(&weir__state(s)->lock, forking);
+    release_of(&weir__globals->registry, forking);
 }
 
 static void after_fork_in_child(void)
