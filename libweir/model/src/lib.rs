@@ -1,6 +1,15 @@
-//! A model of libweir's publish, drain and lock protocol, which loom executes in every order of its steps.
+//! Two models of libweir's publish, drain and lock protocol.
 //!
-//! The model follows `src/private.h`, `src/lock.h`, `src/lock.c`, `src/stale.c`, `src/fill.c` and `src/ending.c`, access
+//! * x86-64's memory model: [`explorer`] visits every state of two writers, the timer and exit, and of fork, close and
+//!   cancellation, without a bound on switches between threads.
+//! * C11's memory model: loom executes the model of this module, access by access. Its number of executions grows faster
+//!   than that of states, so most scenarios have a bound on forced switches (preemptions): tests/protocol.rs lists them.
+//!   Only "two threads share a stream" and "exit and a thread that returns from a read" are executed without a bound.
+//!   "Two threads, the timer and exit" has one of 2, in a full campaign of 3.
+//!
+//! # The model for loom
+//!
+//! It follows `src/private.h`, `src/lock.h`, `src/lock.c`, `src/stale.c`, `src/fill.c` and `src/ending.c`, access
 //! by access and with their memory orders. Bytes of the buffer and the file are cells: loom reports an access that is not
 //! ordered after the store that it depends on, and two threads in one write.
 //!
@@ -11,6 +20,7 @@
 //! * futex(2) is a mutex and a condition variable, without the time limit of the C code: a lost wake-up is a deadlock.
 //! * Priority of waiters with a time limit, the time limits themselves, and errors are not modelled.
 
+pub mod explorer;
 mod lock;
 mod stream;
 

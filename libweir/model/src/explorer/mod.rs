@@ -1,0 +1,29 @@
+//! An explicit-state search of libweir's protocol on x86-64's memory model.
+//!
+//! [`machine`], [`run`] and [`search`] know nothing of libweir: they execute programs of atomic steps, in every order,
+//! without a bound on switches between threads, and visit each reachable state once. [`steps`], [`threads`] and
+//! [`endings`] are libweir's C code as such programs; each step quotes the code that it stands for, and a test finds the
+//! quotes in the C functions. [`scenario`] puts threads together, and [`promises`] says what must be true.
+//!
+//! * Memory model: x86-TSO. Each thread has a buffer of stores, which reach the memory in order at any later time;
+//!   locked instructions, futex(2), and the call that follows membarrier(2) wait until it is empty. The compiler's order
+//!   is the order of the C code: signal fences and atomic accesses keep it.
+//! * A step is one access, one byte that write(2) copies, or one decision of the kernel. Steps that no other thread can
+//!   notice are executed together with the step before them.
+//! * Not modelled: limits of time (every thread ends its call at some time), errors, reads, records, recursive locks,
+//!   file locks, io_uring, a process with one thread.
+//! * "It ends" means: from every reachable state some continuation ends. A lock that is never released and a lost
+//!   wake-up break it, although the C code would go on after a limit of time.
+
+#![allow(missing_docs)] // where a name says all
+
+pub mod endings;
+pub mod machine;
+pub mod program;
+pub mod promises;
+pub mod rules;
+pub mod run;
+pub mod scenario;
+pub mod search;
+pub mod steps;
+pub mod threads;

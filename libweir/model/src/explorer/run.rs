@@ -1,0 +1,387 @@
+//! Executes the steps of a model, one action at a time.
+
+use super::machine::{Address, CELLS, Cell, Op, State, Status, Test};
+use super::program::{Accesses, Program};
+use super::promises::Promises;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// x86-TSO: stores wait in a buffer per thread, oldest first; loads see the thread's own buffer first.
+    Tso,
+    /// Sequential consistency: every store is in memory at once.
+    Sc,
+}
+
+/// Next step of one thread. `choice` 0: its oldest store reaches the memory; others: its next step, by the first,
+/// second, … of the possible ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// The number of the thread.
+    pub thread: u8,
+    pub choice: u8,
+}
+
+/// The threads of a model, their memory, and what must be true.
+#[derive(Debug)]
+pub struct Machine {
+    /// The programs; their order is that of the threads.
+    pub programs: Vec<Program>,
+    /// The memory before the first step.
+    pub cells: Vec<(Cell, u8)>,
+    pub memory: Memory,
+    pub promises: Promises,
+    /// Cells that threads access only while they hold the lock; an access without it is an error. Loads of them, and
+    /// the way of their stores to the memory, are not seen by other threads before the lock is released.
+    pub locked: [bool; CELLS],
+    /// The owner of that lock; a thread's number in it is 1 greater.
+    pub lock_owner: Cell,
+    quiet: Vec<[bool; CELLS]>,
+    private: Vec<[bool; CELLS]>,
+}
+
+/// Records the steps of a trace.
+pub type Log<'a> = Option<&'a mut Vec<(usize, u16, String)>>;
+
+fn note(log: &mut Log, thread: usize, step: u16, effect: impl FnOnce() -> String) {
+    if let Some(log) = log {
+        log.push((thread, step, effect()));
+    }
+}
+
+impl Machine {
+    pub fn new(
+        programs: Vec<Program>,
+        cells: Vec<(Cell, u8)>,
+        memory: Memory,
+        promises: Promises,
+        lock_owner: Cell,
+        locked: [bool; CELLS],
+    ) -> Machine {
+        let accesses: Vec<Accesses> = programs.iter().map(Accesses::of).collect();
+        let of_others = |thread: usize, of: fn(&Accesses, usize) -> bool| {
+            let others = || accesses.iter().enumerate().filter(move |(other, _)| *other != thread);
+            std::array::from_fn(|cell| !others().any(|(_, accesses)| of(accesses, cell)))
+        };
+        let quiet = (0..programs.len()).map(|t| of_others(t, |other, cell| other.stores[cell])).collect();
+        let private = (0..programs.len())
+            .map(|t| of_others(t, |other, cell| other.stores[cell] || other.loads[cell]))
+            .collect();
+        Machine { programs, cells, memory, promises, locked, lock_owner, quiet, private }
+    }
+
+    /// Returns the first state.
+    pub fn start(&self) -> State {
+        let mut state = State::new(&self.cells);
+        for thread in 0..self.programs.len() {
+            self.settle(&mut state, thread, &mut None).expect("the first steps keep all promises");
+        }
+        state
+    }
+
+    /// Returns whether the step of this thread commutes with every action of other threads: it is executed together
+    /// with the step before it. A store only enters the thread's own buffer; see [`super::machine::Thread::fresh`].
+    fn is_local(&self, state: &State, thread: usize, op: &Op) -> bool {
+        let all = |of: &[bool; CELLS], address: Address| match address {
+            Address::Fixed(cell) => of[usize::from(cell)],
+            Address::Indexed(cell, _) => of[usize::from(cell)..].iter().all(|is| *is),
+        };
+        match *op {
+            Op::Set { .. }
+            | Op::Add { .. }
+            | Op::Branch { .. }
+            | Op::Jump { .. }
+            | Op::Accept { .. }
+            | Op::End => true,
+            Op::Store { at, .. } => self.memory == Memory::Tso || all(&self.private[thread], at),
+            Op::Load { at, .. } => {
+                let is_locked = self.locked[usize::from(state.threads[thread].cell(at))];
+                all(&self.quiet[thread], at) || is_locked && self.holds(state, thread)
+            }
+            _ => false,
+        }
+    }
+
+    /// Stores the possible actions in `actions`.
+    pub fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        actions.clear();
+        if state.exited {
+            return;
+        }
+        for (number, program) in self.programs.iter().enumerate() {
+            let thread = &state.threads[number];
+            let is_empty = thread.stores().is_empty();
+            let mut add = |choice: u8| actions.push(Action { thread: number as u8, choice });
+            if !is_empty {
+                add(0);
+            }
+            if thread.status != Status::Running || thread.barrier != 0 {
+                continue;
+            }
+            match program.ops[usize::from(thread.step)] {
+                Op::Load { .. } | Op::Store { .. } | Op::WriteCell { .. } | Op::WriteValue { .. } => add(1),
+                Op::TestCancel | Op::Cancel { .. } => add(1),
+                Op::Choose { .. } => (1..=2).for_each(add),
+                _ if !is_empty => {} // a locked instruction or a system call that has a barrier
+                Op::FutexWake { at, count, all_from } => {
+                    let sleeping = sleeping_on(state, at).count() as u8;
+                    let all = thread.registers[usize::from(count)] >= all_from;
+                    (1..=if all { 1 } else { sleeping.max(1) }).for_each(add);
+                }
+                _ => add(1),
+            }
+        }
+    }
+
+    /// Performs an action. Returns the promise that it breaks.
+    pub fn perform(&self, state: &mut State, action: Action, log: &mut Log) -> Result<(), String> {
+        let thread = usize::from(action.thread);
+        if action.choice > 0 {
+            state.threads[thread].fresh = 0;
+            self.step(state, thread, action.choice, log)?;
+            return self.settle(state, thread, log);
+        }
+        let (cell, value) = state.threads[thread].pop();
+        note(log, thread, u16::MAX, || format!("{} = {value} reaches the memory", self.promises.name(cell)));
+        self.check_memory(state, cell)?;
+        state.cells[usize::from(cell)] = value;
+        self.drain_unseen(state, thread, log)?;
+        if state.threads[thread].is_passed() { self.end_barriers(state, thread, log) } else { Ok(()) }
+    }
+
+    /// Moves the oldest stores to the memory as far as no other thread can notice when that happens.
+    fn drain_unseen(&self, state: &mut State, thread: usize, log: &mut Log) -> Result<(), String> {
+        let unseen = |cell: Cell| self.locked[usize::from(cell)] || self.private[thread][usize::from(cell)];
+        let mut drained = false;
+        while state.threads[thread].stores().first().is_some_and(|(cell, _)| unseen(*cell)) {
+            let (cell, value) = state.threads[thread].pop();
+            state.cells[usize::from(cell)] = value;
+            drained = true;
+        }
+        let passed = drained && state.threads[thread].is_passed();
+        if passed { self.end_barriers(state, thread, log) } else { Ok(()) }
+    }
+
+    /// Returns whether the thread holds the lock.
+    fn holds(&self, state: &State, thread: usize) -> bool {
+        usize::from(state.load(thread, self.lock_owner)) == thread + 1
+    }
+
+    fn end_barriers(&self, state: &mut State, empty: usize, log: &mut Log) -> Result<(), String> {
+        (0..self.programs.len()).try_for_each(|waiting| self.end_barrier(state, waiting, empty, log))
+    }
+
+    /// Notes that the stores of `empty` were in memory during the membarrier(2) of `waiting`.
+    fn end_barrier(
+        &self,
+        state: &mut State,
+        waiting: usize,
+        empty: usize,
+        log: &mut Log,
+    ) -> Result<(), String> {
+        let before = state.threads[waiting].barrier;
+        state.threads[waiting].barrier &= !(1 << empty);
+        if before == 0 || state.threads[waiting].barrier != 0 {
+            return Ok(());
+        }
+        state.threads[waiting].step += 1;
+        state.threads[waiting].fresh = 0;
+        self.settle(state, waiting, log)
+    }
+
+    /// Executes the local steps that follow, and clears the registers that nothing reads any more.
+    fn settle(&self, state: &mut State, thread: usize, log: &mut Log) -> Result<(), String> {
+        let program = &self.programs[thread];
+        for _ in 0..1000 {
+            let step = usize::from(state.threads[thread].step);
+            let running = state.threads[thread].status == Status::Running;
+            if running
+                && state.threads[thread].barrier == 0
+                && self.is_local(state, thread, &program.ops[step])
+            {
+                self.step(state, thread, 1, log)?;
+                continue;
+            }
+            let ended = state.threads[thread].status == Status::Ended;
+            for (register, live) in state.threads[thread].registers.iter_mut().zip(program.live[step]) {
+                *register = if live && !ended { *register } else { 0 };
+            }
+            return self.drain_unseen(state, thread, log);
+        }
+        panic!("{}: an endless loop of local steps", program.name)
+    }
+
+    /// Fails if the thread may not access the cell now.
+    fn touch(&self, state: &State, thread: usize, cell: Cell) -> Result<(), String> {
+        if self.locked[usize::from(cell)] && !self.holds(state, thread) {
+            return Err(format!("{} is used without the lock", self.promises.name(cell)));
+        }
+        self.check_memory(state, cell)
+    }
+
+    /// Fails if the stream's memory was freed.
+    fn check_memory(&self, state: &State, cell: Cell) -> Result<(), String> {
+        match state.freed && cell >= self.promises.first_cell_of_stream {
+            true => Err(format!("{} is used after the stream was freed", self.promises.name(cell))),
+            false => Ok(()),
+        }
+    }
+
+    fn load(&self, state: &State, thread: usize, cell: Cell) -> Result<u8, String> {
+        self.touch(state, thread, cell)?;
+        Ok(state.load(thread, cell))
+    }
+
+    fn write(&self, state: &mut State, byte: u8) -> Result<(), String> {
+        let has_room = state.append(byte);
+        self.promises.check_file(state.file())?;
+        if has_room { Ok(()) } else { Err("the file grows without end".into()) }
+    }
+
+    fn store(&self, state: &mut State, thread: usize, cell: Cell, value: u8) {
+        match self.memory {
+            Memory::Tso => state.threads[thread].push(cell, value),
+            Memory::Sc => state.cells[usize::from(cell)] = value,
+        }
+    }
+
+    fn step(&self, state: &mut State, thread: usize, choice: u8, log: &mut Log) -> Result<(), String> {
+        let step = state.threads[thread].step;
+        let op = self.programs[thread].ops[usize::from(step)];
+        state.threads[thread].step += 1;
+        let me = state.threads[thread];
+        let name = |cell: Cell| self.promises.name(cell);
+        let mut effect = |text: &dyn Fn() -> String| note(log, thread, step, text);
+        match op {
+            Op::Load { to, at } => {
+                let value = self.load(state, thread, me.cell(at))?;
+                effect(&|| format!("{} is {value}", name(me.cell(at))));
+                state.threads[thread].registers[usize::from(to)] = value;
+            }
+            Op::Store { at, value } => {
+                self.touch(state, thread, me.cell(at))?;
+                effect(&|| format!("{} = {}", name(me.cell(at)), me.value(value)));
+                self.store(state, thread, me.cell(at), me.value(value));
+            }
+            Op::CompareExchange { at, expected, new, ok } => {
+                let found = self.load(state, thread, at)?;
+                effect(&|| format!("{}: {found}, {expected} becomes {new}", name(at)));
+                state.threads[thread].registers[usize::from(ok)] = u8::from(found == expected);
+                state.cells[usize::from(at)] = if found == expected { new } else { found };
+            }
+            Op::FetchAdd { at, delta } => {
+                let found = self.load(state, thread, at)?;
+                effect(&|| format!("{}: {found} {delta:+}", name(at)));
+                state.cells[usize::from(at)] = found.wrapping_add_signed(delta);
+            }
+            Op::WriteCell { .. } | Op::WriteValue { .. } => {
+                return self.step_of_write(state, thread, op, log);
+            }
+            Op::Set { to, value } => state.threads[thread].registers[usize::from(to)] = me.value(value),
+            Op::Add { to, value } => {
+                let register = &mut state.threads[thread].registers[usize::from(to)];
+                *register = register.wrapping_add(value);
+            }
+            Op::Branch { left, test, right, target } => {
+                let (left, right) = (me.registers[usize::from(left)], me.value(right));
+                let jumps = match test {
+                    Test::Same => left == right,
+                    Test::Differs => left != right,
+                    Test::Less => left < right,
+                };
+                state.threads[thread].step = if jumps { target } else { step + 1 };
+            }
+            Op::Jump { target } => state.threads[thread].step = target,
+            Op::Choose { target } => {
+                effect(&|| ["does so", "does not"][usize::from(choice == 1)].into());
+                state.threads[thread].step = if choice == 1 { step + 1 } else { target };
+            }
+            Op::Accept { bytes } => state.threads[thread].accepted = me.registers[usize::from(bytes)],
+            Op::End => {
+                state.threads[thread].step = step;
+                state.threads[thread].status = Status::Ended;
+            }
+            _ => return self.system_call(state, thread, choice, op, log),
+        }
+        Ok(())
+    }
+
+    fn step_of_write(&self, state: &mut State, thread: usize, op: Op, log: &mut Log) -> Result<(), String> {
+        let me = state.threads[thread];
+        let (byte, cancels) = match op {
+            Op::WriteCell { at, cancels } => (self.load(state, thread, me.cell(at))?, cancels),
+            Op::WriteValue { base, number, cancels } => (base + me.registers[usize::from(number)], cancels),
+            _ => unreachable!("no write"),
+        };
+        if cancels && me.cancelled {
+            note(log, thread, me.step - 1, || "the thread is cancelled and ends".into());
+            state.threads[thread].status = Status::Ended;
+            return Ok(());
+        }
+        note(log, thread, me.step - 1, || format!("writes {}", super::promises::byte_name(byte)));
+        self.write(state, byte)
+    }
+
+    fn system_call(
+        &self,
+        state: &mut State,
+        thread: usize,
+        choice: u8,
+        op: Op,
+        log: &mut Log,
+    ) -> Result<(), String> {
+        let me = state.threads[thread];
+        let step = me.step - 1;
+        match op {
+            Op::Membarrier => {
+                note(log, thread, step, || "begins".into());
+                let full = |other: &usize| !state.threads[*other].is_passed();
+                let mask = (0..self.programs.len()).filter(full).fold(0, |mask, other| mask | 1 << other);
+                state.threads[thread].barrier = mask;
+                state.threads[thread].step = if mask == 0 { step + 1 } else { step };
+            }
+            Op::FutexWait { at, expected } => {
+                let sleeps = self.load(state, thread, at)? == me.registers[usize::from(expected)];
+                note(log, thread, step, || ["returns at once", "sleeps"][usize::from(sleeps)].into());
+                state.threads[thread].status = if sleeps { Status::Sleeping(at) } else { Status::Running };
+            }
+            Op::FutexWake { at, count, all_from } => {
+                let all = me.registers[usize::from(count)] >= all_from;
+                let sleeping: Vec<usize> = sleeping_on(state, at).collect();
+                for (number, other) in sleeping.into_iter().enumerate() {
+                    if all || number + 1 == usize::from(choice) {
+                        note(log, thread, step, || format!("wakes {}", self.programs[other].name));
+                        state.threads[other].status = Status::Running;
+                    }
+                }
+            }
+            Op::TestCancel if me.cancelled => {
+                note(log, thread, step, || "the thread is cancelled and ends".into());
+                state.threads[thread].status = Status::Ended;
+            }
+            Op::Cancel { thread: other } => {
+                note(log, thread, step, || format!("cancels {}", self.programs[usize::from(other)].name));
+                state.threads[usize::from(other)].cancelled = true;
+            }
+            Op::Fork => {
+                note(log, thread, step, || "a child has a copy of the memory".into());
+                self.promises.check_fork(self, state, thread)?;
+            }
+            Op::Free => {
+                note(log, thread, step, || "the stream's memory is freed".into());
+                state.freed = true;
+            }
+            Op::ExitGroup => {
+                note(log, thread, step, || format!("the file is {}", self.promises.file_name(state.file())));
+                self.promises.check_exit(state, me.registers[usize::from(super::steps::SNAPSHOT)])?;
+                state.exited = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn sleeping_on(state: &State, cell: Cell) -> impl Iterator<Item = usize> + '_ {
+    let sleeps = move |thread: &usize| state.threads[*thread].status == Status::Sleeping(cell);
+    (0..state.threads.len()).filter(sleeps)
+}

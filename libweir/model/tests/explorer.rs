@@ -1,0 +1,76 @@
+//! Visits every state of the protocol on x86-64's memory model, and finds a broken promise without each of its rules.
+
+use std::io::Write;
+use weir_libweir_model::explorer::rules::Rule;
+use weir_libweir_model::explorer::run::Memory;
+use weir_libweir_model::explorer::scenario::{Extent, SCENARIOS, Scenario};
+use weir_libweir_model::explorer::search::{Report, explore};
+
+/// `make test` explores small scenarios; a full campaign larger ones.
+fn extent() -> Extent {
+    match std::env::var("WEIR_CAMPAIGN").is_ok_and(|campaign| campaign == "full") {
+        true => Extent::Full,
+        false => Extent::Quick,
+    }
+}
+
+/// println! is captured by the test harness, and shown for failed tests only.
+fn say(line: &str) {
+    std::io::stdout().write_all(line.as_bytes()).expect("standard output");
+}
+
+/// A number in `WEIR_MODEL_SCENARIO`: only this scenario, from 0.
+fn chosen() -> impl Iterator<Item = &'static Scenario> {
+    static ALL: [Scenario; SCENARIOS.len()] = SCENARIOS;
+    let only = std::env::var("WEIR_MODEL_SCENARIO").ok().and_then(|number| number.parse().ok());
+    ALL.iter()
+        .enumerate()
+        .filter(move |(number, _)| only.is_none_or(|only: usize| only == *number))
+        .map(|(_, scenario)| scenario)
+}
+
+#[test]
+fn every_state_keeps_the_promises() {
+    for scenario in chosen() {
+        let begun = std::time::Instant::now();
+        let Report { states, transitions, ends, violation } =
+            explore(&scenario.machine(None, Memory::Tso, extent()));
+        if let Some(violation) = violation {
+            panic!("{}: {}\n{}", scenario.name, violation.reason, violation.trace.join("\n"));
+        }
+        assert!(ends > 0, "{}: no end is reachable", scenario.name);
+        let seconds = begun.elapsed().as_secs_f64();
+        say(&format!(
+            "x86-TSO: {}: {states} states, {transitions} transitions, {seconds:.1} s\n",
+            scenario.name
+        ));
+    }
+}
+
+#[test]
+fn the_search_fails_without_each_rule() {
+    let mut covered = Vec::new();
+    for scenario in SCENARIOS {
+        for rule in scenario.rules {
+            let report = explore(&scenario.machine(Some(*rule), Memory::Tso, Extent::Quick));
+            let violation =
+                report.violation.unwrap_or_else(|| panic!("{}: not noticed: {rule:?}", scenario.name));
+            println!("without {rule:?}: {}\n  {}", violation.reason, violation.trace.join("\n  "));
+            assert!(!violation.trace.is_empty(), "no trace");
+            covered.push(*rule);
+        }
+    }
+    assert!(Rule::ALL.iter().all(|rule| covered.contains(rule)), "a rule that no scenario checks");
+}
+
+/// The barriers of waiters and of exit are only needed because stores wait in buffers: without the buffers no promise is
+/// broken. So the search executes x86-TSO, and not only every order of the threads.
+#[test]
+fn barriers_matter_on_x86_tso_only() {
+    for rule in [Rule::WaiterBarrier, Rule::ExitBarrier] {
+        let scenario =
+            SCENARIOS.iter().find(|scenario| scenario.rules.contains(&rule)).expect("it is covered");
+        let report = explore(&scenario.machine(Some(rule), Memory::Sc, Extent::Quick));
+        assert!(report.violation.is_none(), "{rule:?}: {:?}", report.violation);
+    }
+}
