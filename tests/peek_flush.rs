@@ -5,6 +5,8 @@ mod common;
 mod go;
 #[path = "peek_flush/programs.rs"]
 mod programs;
+#[path = "peek_flush/rust.rs"]
+mod rust;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -114,20 +116,6 @@ fn a_closed_reader_is_an_error_at_once() {
     );
 }
 
-#[test]
-fn the_standard_output_of_rust_is_flushed() {
-    let Some(path) = built("the_standard_output_of_rust_is_flushed", "rustc", &[], "waits.rs") else {
-        return;
-    };
-    let mut program = Program::start(&mut Command::new(path));
-    let output = flush(&program, &[]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(program.out(), "one\ntwo");
-    assert_eq!(program.end(), Some(0));
-    assert_eq!(program.out(), "one\ntwo end\n");
-}
-
-/// The ways to build the C++ program.
 #[test]
 fn a_file_buffer_of_cpp_is_written_once() {
     for (compiler, flags) in cpp_builds("a_file_buffer_of_cpp_is_written_once") {

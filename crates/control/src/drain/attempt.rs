@@ -225,7 +225,13 @@ fn write_stream(
         ));
     }
     if one.drain_stores.is_empty() {
-        return Err(Obstacle::permanent("this stream cannot be emptied from outside"));
+        return Err(Obstacle::permanent(match one.walker {
+            RuntimeId::RUST => {
+                "a Rust program may have the number of a BufWriter's bytes in a register, and would write them twice; \
+                 weir run --max-delay writes them in time"
+            }
+            _ => "this stream cannot be emptied from outside",
+        }));
     }
     check_stores(memory, &one.drain_stores).map_err(|error| failed("its memory", &error))?;
     let file = ForeignFile::open(thread, one.fd, threads)

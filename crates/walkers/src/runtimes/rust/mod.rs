@@ -214,7 +214,9 @@ impl RustStdout {
             unread: Vec::new(),
             found_by_search: false,
         });
-        // The lock says nothing: main often holds it all the time, and the bytes can be drained nevertheless.
+        // The lock says nothing: main often holds it all the time, and the bytes can be drained nevertheless. Every thread can
+        // reach the RefCell in the lock, so the length is in memory at each system call, unless the RefCell is borrowed: then
+        // the call is the write of the bytes.
         let length_at = self.stdout + field as u64;
         stream.watch_address = Some(length_at);
         stream.drain_stores = vec![MemoryStore::u64(length_at, 0)];
