@@ -1,6 +1,6 @@
 //! The abilities of weir for the runtimes of Debian 11, 12, 13 and sid, each in a root directory of its own. Prints a table
 //! and writes target/runtimes.json. Part of `make test-all`. Needs root, mmdebstrap(1), patchelf(1) and Debian's packages.
-//! WEIR_RUNTIMES=bookworm tries one release, and replaces its rows in the file.
+//! WEIR_RUNTIMES=bookworm tries one release, and replaces in the file what is known of it.
 
 #[path = "runtimes/abilities.rs"]
 mod abilities;
@@ -262,12 +262,24 @@ fn print(line: &str) {
     std::io::stdout().write_all(line.as_bytes()).expect("standard output");
 }
 
-/// Writes the table into the target directory, beside the folder of the root directories. If only one release was tried, the rows
-/// of the others stay.
+/// Writes the table into the target directory, beside the folder of the root directories. If only one release was tried, what is
+/// known of the others stays.
 fn write(target: &Path, rows: &[Row], skipped: &[(String, String)], only: Option<&str>) {
     let path = target.join("runtimes.json");
     let former = only.and_then(|_| fs::read(&path).ok());
     let former: Value = former.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let document = document(&former, rows, skipped, only);
+    fs::write(path, serde_json::to_string_pretty(&document).expect("JSON")).expect("target/runtimes.json");
+}
+
+/// Returns the name in the list of skipped things of a release that could not be had.
+fn skipped_release(suite: &str) -> String {
+    format!("Debian {suite}")
+}
+
+/// Returns the table. A release that was not tried now keeps its rows, or the reason why it was skipped, of the former table; one
+/// that is in neither is listed as not tried.
+fn document(former: &Value, rows: &[Row], skipped: &[(String, String)], only: Option<&str>) -> Value {
     let of_others =
         former["rows"].as_array().into_iter().flatten().filter(|row| row["release"].as_str() != only);
     let row = |row: &Row| {
@@ -276,12 +288,46 @@ fn write(target: &Path, rows: &[Row], skipped: &[(String, String)], only: Option
         let names = names.map(|(name, value)| (name.to_string(), json!(value)));
         Value::Object(names.into_iter().chain(abilities).collect())
     };
-    let skipped: Vec<_> = skipped.iter().map(|(what, why)| json!({ "what": what, "why": why })).collect();
     let mut all: Vec<Value> = of_others.cloned().chain(rows.iter().map(row)).collect();
     all.sort_by_key(|row| RELEASES.iter().position(|release| row["release"] == release.suite));
-    let document = json!({ "schema": "weir-runtimes/1", "rows": all, "skipped": skipped });
-    let text = serde_json::to_string_pretty(&document).expect("JSON");
-    fs::write(path, text).expect("target/runtimes.json");
+    let mut skipped: Vec<_> = skipped.iter().map(|(what, why)| json!({ "what": what, "why": why })).collect();
+    let others = RELEASES.iter().filter(|one| only.is_some_and(|only| only != one.suite));
+    for other in others.filter(|one| all.iter().all(|row| row["release"] != one.suite)) {
+        let what = skipped_release(other.suite);
+        let known = former["skipped"].as_array().into_iter().flatten().find(|one| one["what"] == what);
+        skipped.push(known.cloned().unwrap_or_else(|| json!({ "what": what, "why": "not tried yet" })));
+    }
+    json!({ "schema": "weir-runtimes/1", "rows": all, "skipped": skipped })
+}
+
+/// A run of one release must not claim for the others that they were had, or forget why they were not.
+#[test]
+fn a_run_of_one_release_keeps_what_is_known_of_the_others() {
+    let row =
+        |release| Row { release, runtime: "glibc", version: "2.36".into(), abilities: ALL, expected: ALL };
+    let skip = |suite| (skipped_release(suite), "no network".to_string());
+    let releases = |table: &Value| -> Vec<String> {
+        let rows = table["rows"].as_array().expect("rows").iter();
+        rows.map(|row| row["release"].as_str().expect("a name").into()).collect()
+    };
+    let reasons = |table: &Value| -> Vec<String> {
+        let skipped = table["skipped"].as_array().expect("a list").iter();
+        skipped.map(|one| format!("{}: {}", one["what"], one["why"]).replace('"', "")).collect()
+    };
+    let first = document(&Value::Null, &[row("trixie")], &[skip("sid")], None);
+    assert_eq!(
+        (releases(&first), reasons(&first)),
+        (vec!["trixie".into()], vec!["Debian sid: no network".into()])
+    );
+    let second = document(&first, &[row("bookworm")], &[], Some("bookworm"));
+    assert_eq!(releases(&second), ["bookworm", "trixie"]);
+    assert_eq!(reasons(&second), ["Debian bullseye: not tried yet", "Debian sid: no network"]);
+    let third = document(&second, &[row("sid")], &[], Some("sid"));
+    assert_eq!(releases(&third), ["bookworm", "trixie", "sid"]);
+    assert_eq!(reasons(&third), ["Debian bullseye: not tried yet"]);
+    let fourth = document(&third, &[], &[skip("trixie")], Some("trixie"));
+    assert_eq!(releases(&fourth), ["bookworm", "sid"]);
+    assert_eq!(reasons(&fourth), ["Debian trixie: no network", "Debian bullseye: not tried yet"]);
 }
 
 #[test]
@@ -306,7 +352,7 @@ fn abilities_by_version() {
     for release in RELEASES.iter().filter(|one| only.as_ref().is_none_or(|suite| suite == one.suite)) {
         match roots::root(release, &target.join("runtimes")) {
             Ok(root) => all.extend(rows(release, &root, &weir)),
-            Err(why) => skipped.push((format!("Debian {}", release.suite), why)),
+            Err(why) => skipped.push((skipped_release(release.suite), why)),
         }
     }
     skipped.iter().for_each(|(what, why)| print(&format!("skipped: {what}: {why}")));
