@@ -4,11 +4,17 @@ use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
+use std::io::Write;
 use weir_libweir_model::{Protocol, Step, Stream};
 
 /// `make test` bounds the number of forced switches between threads; `make test-all` has larger bounds, or none.
 fn is_full() -> bool {
     std::env::var("WEIR_CAMPAIGN").is_ok_and(|campaign| campaign == "full")
+}
+
+/// println! is captured by the test harness, and shown for failed tests only.
+fn say(line: &str) {
+    std::io::stdout().write_all(line.as_bytes()).expect("standard output");
 }
 
 #[derive(Clone, Copy)]
@@ -212,20 +218,41 @@ fn all(protocol: Protocol) {
     }
 }
 
-/// Executes the scenario in every order within the bound. Panics at the first order that breaks a promise.
-fn check(scenario: Scenario, protocol: Protocol) {
+/// Returns the largest number of preemptions, or `None` for any number. `WEIR_MODEL_BOUND` is a number or `none`.
+fn bound_of(scenario: Scenario) -> Option<usize> {
+    let own = if is_full() { scenario.full_bound } else { scenario.quick_bound };
+    std::env::var("WEIR_MODEL_BOUND").map_or(own, |bound| bound.parse().ok())
+}
+
+/// Executes the scenario in every order within the bound. Returns the number of executions. Panics at the first order
+/// that breaks a promise.
+fn check(scenario: Scenario, protocol: Protocol) -> usize {
     let mut builder = Builder::new();
-    builder.preemption_bound = if is_full() { scenario.full_bound } else { scenario.quick_bound };
+    builder.preemption_bound = bound_of(scenario);
     builder.max_branches = 10_000;
-    builder.check(move || (scenario.run)(protocol));
+    let executions = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = executions.clone();
+    builder.check(move || {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        (scenario.run)(protocol);
+    });
+    executions.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 #[test]
 fn the_protocol_keeps_its_promises_in_every_order() {
-    for scenario in SCENARIOS {
+    let only: Option<usize> =
+        std::env::var("WEIR_MODEL_SCENARIO").ok().and_then(|number| number.parse().ok());
+    for (number, scenario) in SCENARIOS.into_iter().enumerate() {
+        if only.is_some_and(|only| only != number) {
+            continue;
+        }
         let begun = std::time::Instant::now();
-        check(scenario, Protocol::default());
-        println!("{}: every order in {:.1} s", scenario.name, begun.elapsed().as_secs_f64());
+        let executions = check(scenario, Protocol::default());
+        let bound = bound_of(scenario)
+            .map_or("any number of preemptions".into(), |bound| format!("{bound} preemptions at most"));
+        let seconds = begun.elapsed().as_secs_f64();
+        say(&format!("C11: {}: {executions} executions, {bound}, {seconds:.1} s\n", scenario.name));
     }
 }
 

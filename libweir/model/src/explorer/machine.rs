@@ -7,7 +7,7 @@ pub const REGISTERS: usize = 7;
 /// The most threads of a model.
 pub const THREADS: usize = 5;
 /// Entries of a store buffer. A program that needs more is an error of the model: the machine panics.
-pub const STORES: usize = 24;
+pub const STORES: usize = 32;
 /// The most bytes of the file.
 pub const FILE: usize = 14;
 
