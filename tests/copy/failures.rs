@@ -161,3 +161,31 @@ fn an_immutable_target_is_named() {
     assert_eq!(shell(dir.path(), "cat t; ls -A"), "old\ns\nt\n");
     copy(dir.path(), &["s", "t"]);
 }
+
+#[test]
+fn a_source_that_becomes_shorter_is_named_once() {
+    let dir = disk_dir();
+    let cases: [(&[&str], &str); 5] = [
+        (&["--reflink=never", "s/f", "t"], "t"),
+        (&["--reflink=never", "-a", "s", "tree"], "tree/f"),
+        (&["--method", "readwrite", "--verify", "s/f", "u"], "u"),
+        (&["--reflink=never", "--json", "json", "s/f", "v"], "v"),
+        (&["--reflink=never", "--sparse", "always", "s/f", "w"], "w"),
+    ];
+    for (arguments, target) in cases {
+        shell(dir.path(), "mkdir -p s; head -c 4000000 /dev/urandom > s/f");
+        let child = weir(dir.path(), &[&["copy", "--limit", "2M/s"], arguments].concat())
+            .stderr(fs::File::create(dir.path().join("e")).expect("a file"))
+            .spawn();
+        let mut child = KillOnDrop(child.expect("weir"));
+        wait_for("the copy to begin", || {
+            fs::metadata(dir.path().join(target)).is_ok_and(|target| target.len() > 0)
+        });
+        fs::File::options().write(true).open(dir.path().join("s/f")).unwrap().set_len(1000).unwrap();
+        let status = child.0.wait().expect("its end");
+        let message = fs::read_to_string(dir.path().join("e")).unwrap();
+        assert_eq!(status.code(), Some(1), "{arguments:?}: {message}");
+        assert_eq!(message.matches("became shorter").count(), 1, "{arguments:?}: {message}");
+        assert!(!dir.path().join(target).exists(), "{arguments:?}: {message}");
+    }
+}
