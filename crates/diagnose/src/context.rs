@@ -67,6 +67,8 @@ pub(crate) struct RuleContext<'a> {
     appending: HashMap<(u64, u64), Vec<u32>>,
     /// Calls that move bytes, by process, including those whose stream is unknown.
     call_counts: HashMap<u32, u64>,
+    /// Bytes of the calls in gaps whose streams are unknown, by process, image and direction.
+    unassigned_bytes: HashMap<(u32, u32, Direction), u64>,
     /// The factor by which prices are too high for a process; see [`Prices::scale`].
     price_scales: HashMap<u32, f64>,
     /// Times of the fork events, by child.
@@ -144,6 +146,13 @@ impl<'a> RuleContext<'a> {
     /// Returns the number of calls of a process that move bytes.
     pub fn call_count(&self, pid: u32) -> u64 {
         self.call_counts.get(&pid).copied().unwrap_or(0)
+    }
+
+    /// Returns the bytes of a stream with those that its process moved in a gap in this direction, and that no file position
+    /// assigns to a stream.
+    pub fn with_unassigned(&self, stream: &StreamCounts) -> u64 {
+        let unassigned = self.unassigned_bytes.get(&(stream.pid, stream.image, stream.direction));
+        stream.bytes + unassigned.copied().unwrap_or(0)
     }
 
     pub fn price_scale(&self, pid: u32) -> f64 {

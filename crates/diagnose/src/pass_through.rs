@@ -10,6 +10,20 @@ use crate::context::RuleContext;
 pub(crate) struct PassThrough<'a> {
     pub input: &'a StreamCounts,
     pub output: &'a StreamCounts,
+    /// The bytes of the copy. The streams have fewer of them if the calls of a gap could not be assigned.
+    pub bytes: u64,
+}
+
+impl PassThrough<'_> {
+    /// Returns whether the streams have the bytes of the copy only together with calls of a gap that could not be assigned.
+    pub fn has_unassigned(&self) -> bool {
+        !same_size(self.input, self.output)
+    }
+
+    /// Returns a figure of the whole copy from that of one of its streams.
+    pub fn whole(&self, stream: &StreamCounts, figure: f64) -> f64 {
+        figure * self.bytes as f64 / stream.bytes.max(1) as f64
+    }
 }
 
 /// The number of calls at the start of a stream that every backend records one by one.
@@ -18,20 +32,54 @@ const RECORDED_CALLS: usize = 8;
 /// Smaller copies cost too little to compare.
 const LEAST_BYTES: u64 = 256 * 1024;
 
+/// Returns whether two numbers of bytes are equal to within 1 %.
+fn is_close(one: u64, other: u64) -> bool {
+    one.abs_diff(other) * 100 <= one.max(other)
+}
+
 /// Returns whether two streams have the same number of bytes, to within 1 % where the counts are sampled.
 fn same_size(one: &StreamCounts, other: &StreamCounts) -> bool {
-    let difference = one.bytes.abs_diff(other.bytes);
     let sampled = !(one.exact && other.exact);
-    difference == 0 || sampled && difference * 100 <= one.bytes.max(other.bytes)
+    one.bytes == other.bytes || sampled && is_close(one.bytes, other.bytes)
 }
 
 impl<'a> RuleContext<'a> {
     /// Returns the copies from one kind of file to another, of all processes.
     pub fn pass_throughs(&self, from: StreamKind, to: StreamKind) -> Vec<PassThrough<'a>> {
         let outputs = self.streams(Direction::Out).filter(|output| self.is_copy_candidate(output, to));
-        outputs
-            .filter_map(|output| self.source_of(output, from).map(|input| PassThrough { input, output }))
-            .collect()
+        let copy = |output: &'a StreamCounts| {
+            let input = self.source_of(output, from)?;
+            Some(PassThrough { input, output, bytes: self.copied_bytes(input, output) })
+        };
+        outputs.filter_map(copy).collect()
+    }
+
+    /// Returns the bytes of a copy: those that both streams have, or those with the bytes of a gap.
+    fn copied_bytes(&self, input: &StreamCounts, output: &StreamCounts) -> u64 {
+        if same_size(input, output) { input.bytes } else { self.with_unassigned(input) }
+    }
+
+    /// Returns whether a stream may have moved this number of bytes: the counted ones, or with those of a gap.
+    pub fn may_have_moved(&self, stream: &StreamCounts, bytes: u64) -> bool {
+        let most = self.with_unassigned(stream);
+        let is_between = stream.bytes <= bytes && bytes <= most;
+        let is_near = is_between || is_close(stream.bytes, bytes) || is_close(most, bytes);
+        stream.bytes == bytes || !stream.exact && is_near
+    }
+
+    /// Returns whether a file and a pipe have the same number of bytes if all calls of the gaps belong to them. That they do
+    /// follows from the size of the file: it was read once, to its end, and the process read nothing else meanwhile.
+    fn is_whole_file(&self, input: &StreamCounts, output: &StreamCounts) -> bool {
+        let whole = self.with_unassigned(input);
+        let has_size =
+            self.file(input.file).and_then(|file| file.size_bytes).is_some_and(|size| is_close(size, whole));
+        let reads_else = self.streams_of(input.pid).iter().any(|other| {
+            let is_other = other.is_known() && other.file != input.file && other.direction == Direction::In;
+            is_other && other.image == input.image && other.bytes > 0 && other.last_s > input.first_s
+        });
+        let is_sampled = !(input.exact && output.exact);
+        let to_pipe = self.kind(output.file) == StreamKind::Pipe;
+        is_sampled && to_pipe && has_size && !reads_else && is_close(whole, self.with_unassigned(output))
     }
 
     /// Returns whether a process copies the bytes of a stream unchanged to or from another one.
@@ -60,16 +108,19 @@ impl<'a> RuleContext<'a> {
     fn source_of(&self, output: &StreamCounts, from: StreamKind) -> Option<&'a StreamCounts> {
         let own =
             || self.streams_of(output.pid).iter().copied().filter(|stream| stream.image == output.image);
+        let whole = self.with_unassigned(output);
         let outputs = own().filter(|stream| {
             let overlaps = stream.first_s <= output.last_s && stream.last_s >= output.first_s;
-            stream.direction == Direction::Out && same_size(stream, output) && overlaps
+            let has_bytes = same_size(stream, output) || self.may_have_moved(stream, whole);
+            stream.direction == Direction::Out && stream.is_known() && has_bytes && overlaps
         });
         if outputs.count() != 1 {
             return None;
         }
         let mut inputs = own().filter(|stream| {
             let in_turns = output.first_s <= stream.last_s && stream.first_s <= output.first_s;
-            let candidate = same_size(stream, output) && in_turns && self.is_copy_candidate(stream, from);
+            let is_same = same_size(stream, output) || self.is_whole_file(stream, output);
+            let candidate = is_same && in_turns && self.is_copy_candidate(stream, from);
             stream.direction == Direction::In && candidate
         });
         inputs.find(|stream| self.same_bytes(stream, output))

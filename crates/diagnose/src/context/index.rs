@@ -36,6 +36,7 @@ impl<'a> RuleContext<'a> {
             streams_by_file: Grouped::new(known.iter().map(|stream| (stream.file, *stream)).collect()),
             appending: HashMap::new(),
             call_counts: HashMap::new(),
+            unassigned_bytes: HashMap::new(),
             price_scales: HashMap::new(),
             forked: HashMap::new(),
             fd_history: HashMap::new(),
@@ -126,6 +127,10 @@ impl<'a> RuleContext<'a> {
         let mut priced: HashMap<u32, f64> = HashMap::new();
         for stream in &self.recording.counts {
             *self.call_counts.entry(stream.pid).or_default() += stream.calls;
+            if !stream.is_known() {
+                let key = (stream.pid, stream.image, stream.direction);
+                *self.unassigned_bytes.entry(key).or_default() += stream.bytes;
+            }
             *priced.entry(stream.pid).or_default() += priced_s(self.recording, stream);
         }
         for (&pid, &priced_s) in &priced {

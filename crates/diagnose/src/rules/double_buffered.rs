@@ -37,7 +37,11 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
     let from_file =
         context.pass_throughs(StreamKind::File, StreamKind::Pipe).into_iter().filter_map(|copy| {
             let peer = only_peer(context, copy.output.file, copy.output.pid, Direction::In)?;
-            let cost_s = context.calls_s(copy.input) + context.calls_s(copy.output) + switches_s(&copy);
+            if copy.has_unassigned() && !context.may_have_moved(peer, copy.bytes) {
+                return None;
+            }
+            let calls_s = |stream| copy.whole(stream, context.calls_s(stream));
+            let cost_s = calls_s(copy.input) + calls_s(copy.output) + switches_s(&copy);
             let (name, path) = (context.name(peer.pid), path(context, copy.input.file));
             let fix = format!("let {name} read the file itself: COMMAND < {path}.");
             finding(context, copy, peer.pid, cost_s, fix)
@@ -68,7 +72,7 @@ fn only_peer<'a>(
 
 /// Returns the seconds in which the two sides of the pipe sleep and wake.
 fn switches_s(copy: &PassThrough) -> f64 {
-    2.0 * SWITCH_NS / 1e9 * copy.input.bytes as f64 / PIPE
+    2.0 * SWITCH_NS / 1e9 * copy.bytes as f64 / PIPE
 }
 
 /// Returns the seconds of the pipe's two sides and of the copier's writes, less those of the writer's own calls on the file.
@@ -90,11 +94,11 @@ fn finding(context: &RuleContext, copy: PassThrough, peer: u32, cost_s: f64, fix
     let why = format!(
         "{} only copies {} between a file and the pipe of {}: each byte crosses two more buffers.",
         context.name(input.pid),
-        count(input.bytes, "byte"),
+        count(copy.bytes, "byte"),
         context.name(peer)
     );
-    let calls = input.calls + output.calls;
+    let calls = [input, output].iter().map(|stream| copy.whole(stream, stream.calls as f64).round() as u64).sum();
     let finding = context.finding(&RULE, severity, input.pid, output.fd, Some(output.file));
-    let finding = finding.count("bytes", input.bytes).count("calls", calls).figure("cost_s", cost_s);
+    let finding = finding.count("bytes", copy.bytes).count("calls", calls).figure("cost_s", cost_s);
     Some(finding.count("peer", peer.into()).gain(Gain { elapsed_s: cost_s, calls }).build(why, fix))
 }

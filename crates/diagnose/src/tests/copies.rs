@@ -109,6 +109,55 @@ fn changed_bytes_and_equal_counts_alone_are_no_copy() {
     kernel.no_finding("could-copy-in-kernel");
 }
 
+/// Returns the recording of `cat FILE | wc` with 1,600 blocks of which a gap hides the stream of some reads or writes of cat:
+/// from recordings of `cat` on a loaded machine.
+fn feeding_in_a_gap(direction: weir_model::Direction, hidden: u64) -> RecordingBuilder {
+    let mut builder = copying(File, Pipe, BLOCKS[2], 1600);
+    builder.open_file(0).size_bytes = Some(1600 * 65_536);
+    builder.process(2, None, "wc");
+    builder.stream(2, 0, 1, In, 1600, 65_536);
+    let at = usize::from(direction == Out);
+    builder.0.counts[at].calls -= hidden;
+    builder.0.counts[at].bytes -= hidden * 65_536;
+    let unknown = builder.file(weir_model::trace::StreamCounts::UNKNOWN_PATH, weir_model::StreamKind::Other);
+    builder.stream(1, -1, unknown, direction, hidden, 65_536);
+    builder.0.counts.iter_mut().for_each(|stream| stream.exact = false);
+    builder
+}
+
+#[test]
+fn calls_whose_stream_a_gap_hides_do_not_hide_a_needless_process() {
+    let whole = feeding_in_a_gap(In, 0).finding("double-buffered");
+    for (direction, hidden) in [(Out, 460), (Out, 1066), (In, 1288), (In, 99)] {
+        let finding = feeding_in_a_gap(direction, hidden).finding("double-buffered");
+        for (name, value) in &whole.evidence {
+            let ratio = finding.evidence[name] / value;
+            assert!((ratio - 1.0).abs() < 1e-9, "{direction:?} {hidden}: {name} {ratio}");
+        }
+        assert!(finding.why.contains("104,857,600 bytes"), "{}", finding.why);
+    }
+    // The size of the file does not show that it was read to its end, once.
+    for size in [None, Some(312 * 65_536)] {
+        let mut other = feeding_in_a_gap(In, 1288);
+        other.open_file(0).size_bytes = size;
+        other.no_finding("double-buffered");
+    }
+    // A second input may have the hidden bytes.
+    let mut joined = feeding_in_a_gap(In, 1288);
+    let second = joined.file("/d/second", File);
+    joined.stream(1, 4, second, In, 10, 65_536).exact = false;
+    joined.no_finding("double-buffered");
+    // A second output may have them, as that of tee.
+    let mut split = feeding_in_a_gap(Out, 1066);
+    let second = split.file("/d/second", File);
+    split.stream(1, 4, second, Out, 534, 65_536).exact = false;
+    split.no_finding("double-buffered");
+    // The reader got fewer bytes than the file has.
+    let mut elsewhere = feeding_in_a_gap(Out, 1066);
+    elsewhere.0.counts[2].bytes = 534 * 65_536;
+    elsewhere.no_finding("double-buffered");
+}
+
 #[test]
 fn a_process_that_only_feeds_a_pipe_is_needless() {
     let mut builder = copying(File, Pipe, BLOCKS[2], 1600);
