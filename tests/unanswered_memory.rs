@@ -1,5 +1,6 @@
 //! A process maps a file of a FUSE server that accepts reads and never answers: not even SIGKILL ends a read of it. weir
-//! ends with a sentence all the same, and leaves no process stopped.
+//! ends with a sentence all the same, and leaves no process stopped. With such a server of a file that is only open, weir observes the
+//! process as any other.
 
 mod common;
 
@@ -26,7 +27,7 @@ fn built(test: &str) -> Option<tempfile::TempDir> {
         return None;
     }
     std::fs::create_dir(dir.path().join("mount")).expect("a directory");
-    let permitted = start(dir.path()).is_some();
+    let permitted = start(dir.path(), &[]).is_some();
     if !permitted {
         skip(test, "FUSE in a user namespace is not permitted");
     }
@@ -34,9 +35,9 @@ fn built(test: &str) -> Option<tempfile::TempDir> {
 }
 
 /// Starts the program; None if it is not permitted.
-fn start(dir: &Path) -> Option<KillOnDrop> {
+fn start(dir: &Path, more: &[&str]) -> Option<KillOnDrop> {
     let mut program = Command::new(dir.join("unanswered"));
-    program.arg(dir.join("mount")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    program.current_dir(dir).arg(dir.join("mount")).args(more).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = program.spawn().expect("it starts");
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
@@ -77,7 +78,7 @@ fn peek_flush_and_trace_end_with_a_sentence() {
         (&["trace", "--engine", "ptrace", "--time", "1s", "--pid"], 0),
     ];
     for (arguments, status) in cases {
-        let process = start(dir.path()).expect("it could start before");
+        let process = start(dir.path(), &[]).expect("it could start before");
         let pid = process.0.id().to_string();
         let output = run_limited(dir.path(), &[arguments, &[&pid]].concat(), None);
         let said = text(&output.stdout) + &text(&output.stderr);
@@ -108,4 +109,60 @@ fn a_command_goes_on() {
         assert_eq!(output.status.code(), Some(7), "{options:?}: {errors}");
         assert!(out.starts_with("ready\nagain\n"), "{options:?}: {out}");
     }
+}
+
+#[test]
+fn the_other_files_of_a_process_with_a_silent_file_are_observed() {
+    let Some(dir) = built("the_other_files_of_a_process_with_a_silent_file_are_observed") else { return };
+    for engine in ["ptrace", "sample", "ebpf"] {
+        if engine == "ebpf" && !common::is_root() {
+            continue;
+        }
+        let process = start(dir.path(), &["files"]).expect("it could start before");
+        let pid = process.0.id().to_string();
+        let arguments =
+            ["trace", "--engine", engine, "--time", "1s", "--json", "trace.json", "--pid", pid.as_str()];
+        assert_observed(dir.path(), &run_limited(dir.path(), &arguments, None), engine, 0);
+        let state = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+        assert!(state.contains("TracerPid:\t0") && !state.contains("State:\tT"), "{engine}: {state}");
+
+        let top = run_limited(
+            dir.path(),
+            &["top", "--once", "-q", "--json", "-", "-i", "200ms", "--pid", &pid],
+            None,
+        );
+        assert!(top.status.success(), "{}", text(&top.stderr));
+        let document: serde_json::Value = serde_json::from_slice(&top.stdout).expect("JSON");
+        let own = document["processes"].as_array().expect("processes").iter();
+        let own = own.filter(|one| one["pid"].to_string() == pid).collect::<Vec<_>>();
+        assert!(own.len() == 1 && own[0]["unanswered"] == false, "{own:?}");
+    }
+}
+
+#[test]
+fn a_command_with_a_silent_file_is_observed() {
+    let Some(dir) = built("a_command_with_a_silent_file_is_observed") else { return };
+    let mount = dir.path().join("mount").display().to_string();
+    for engine in ["ptrace", "sample", "ebpf"] {
+        if engine == "ebpf" && !common::is_root() {
+            continue;
+        }
+        let arguments =
+            ["trace", "--engine", engine, "--json", "trace.json", "--", "./unanswered", &mount, "files"];
+        assert_observed(dir.path(), &run_limited(dir.path(), &arguments, Some("\n")), engine, 7);
+    }
+}
+
+/// Asserts that weir ended with this status and observed the writes to "plain" beside the silent file.
+fn assert_observed(dir: &Path, output: &Output, engine: &str, status: i32) {
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{engine}: {errors}");
+    let document: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(dir.join("trace.json")).expect("a document")).expect("JSON");
+    let mut streams = document["streams"].as_array().expect("streams").iter();
+    let plain = dir.join("plain").canonicalize().expect("the file").display().to_string();
+    assert!(
+        streams.any(|one| one["path"] == plain.as_str() && one["bytes"].as_u64() > Some(0)),
+        "{engine}: {document:#}"
+    );
 }

@@ -1,10 +1,14 @@
-/* unanswered DIRECTORY: has a stream whose buffer is a file of a FUSE mount in its own namespaces. The server of the mount
+/* unanswered DIRECTORY [files]: has a stream whose buffer is a file of a FUSE mount in its own namespaces. The server of the mount
  * accepts each read and never answers, so that not even SIGKILL ends a read of this memory. Prints "ready" and waits. A
- * line of input makes it print "again" and end with status 7. Its end ends the server, which frees all. */
+ * line of input makes it print "again" and end with status 7. Its end ends the server, which frees all.
+ *
+ * With `files` it has open a file of the mount, whose server is stopped and has not let the kernel keep any status. Until the line of
+ * input it writes to the file "plain" of its first working directory. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,8 +62,8 @@ static void answer(int fd, unsigned long unique, int error, const void *data, si
         _exit(1);
 }
 
-/* Answers all requests but reads. */
-static void serve(int fd)
+/* Answers all requests but reads. The kernel may use the answers for `seconds`. */
+static void serve(int fd, unsigned seconds)
 {
     static char request[1 << 17];
     struct fuse_attr attr = {.ino = FILE_NODE, .size = BYTES, .mode = S_IFREG | 0666, .nlink = 1, .blksize = 4096};
@@ -68,8 +72,8 @@ static void serve(int fd)
             _exit(0);
         struct fuse_in_header *head = (void *)request;
         struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096};
-        struct fuse_entry_out entry = {.nodeid = FILE_NODE, .entry_valid = 9999, .attr_valid = 9999, .attr = attr};
-        struct fuse_attr_out attributes = {.attr_valid = 9999, .attr = attr};
+        struct fuse_entry_out entry = {.nodeid = FILE_NODE, .entry_valid = seconds, .attr_valid = seconds, .attr = attr};
+        struct fuse_attr_out attributes = {.attr_valid = seconds, .attr = attr};
         struct fuse_open_out opened = {.fh = 1};
         if (head->nodeid == FUSE_ROOT_ID) {
             attributes.attr.ino = FUSE_ROOT_ID;
@@ -88,9 +92,24 @@ static void serve(int fd)
     }
 }
 
+/* Writes to `plain` until there is input, which ends the process. */
+static int write_until_input(int plain, pid_t server)
+{
+    struct pollfd input = {.fd = 0, .events = POLLIN};
+    kill(server, SIGSTOP);
+    puts("ready");
+    fflush(stdout);
+    while (poll(&input, 1, 10) == 0)
+        if (write(plain, "line\n", 5) != 5)
+            return 1;
+    puts("again");
+    return 7;
+}
+
 int main(int count, char **words)
 {
-    if (count < 2 || chdir(words[1]))
+    int only_files = count > 2, plain = open("plain", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (count < 2 || plain < 0 || chdir(words[1]))
         return 1;
     int fd = mount_fuse(".");
     if (fd < 0)
@@ -101,13 +120,17 @@ int main(int count, char **words)
         close(0);
         close(1);
         close(2);
-        serve(fd);
+        serve(fd, only_files ? 0 : 9999);
     }
     close(fd);
     usleep(PAUSE_US);
     char path[4096];
     snprintf(path, sizeof path, "%s/file", words[1]);
+    if (only_files) /* the kernel learns that the server has no FUSE_FLUSH, for which the end of the process would wait */
+        close(open(path, O_RDWR));
     int file = open(path, O_RDWR);
+    if (only_files)
+        return file < 0 ? NOT_PERMITTED : write_until_input(plain, server);
     char *memory = mmap(0, BYTES, PROT_READ, MAP_SHARED, file, 0);
     FILE *stream = fopen("/dev/null", "w");
     if (file < 0 || memory == MAP_FAILED || !stream)

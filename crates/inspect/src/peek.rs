@@ -12,7 +12,7 @@ use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
 use weir_model::trace::Buffer;
 use weir_model::{StreamKind, Untrusted};
 use weir_sys::expendable::{Limits, Rights, answer_of, no_answer_text};
-use weir_sys::living_thread;
+use weir_sys::file_system::status_of_descriptor;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::open_files::{fdinfo, kind_at};
 use weir_sys::proc::{self, ThreadState};
@@ -245,10 +245,8 @@ fn last_ran_ms(thread: &str) -> Option<f64> {
 }
 
 fn kind(pid: u32, fd: i32) -> StreamKind {
-    let Ok(status) = rustix::fs::stat(format!("/proc/{}/fd/{fd}", living_thread::of(pid))) else {
-        return StreamKind::Other;
-    };
-    kind_at(proc::descriptor(pid, fd).unwrap_or_default().exact(), status.st_mode)
+    let Ok(status) = status_of_descriptor(pid, fd) else { return StreamKind::Other };
+    kind_at(proc::descriptor(pid, fd).unwrap_or_default().exact(), status.mode)
 }
 
 /// The descriptors in which the other ends of pipes are searched, of all processes and of one: 50 ms and 200 ms here.

@@ -11,7 +11,7 @@ use weir_sys::breakpoint::BreakpointWarmup;
 use weir_sys::clock::{clock_ns, now_ns};
 use weir_sys::hang_guard::HangGuard;
 use weir_sys::inherited::{self, InheritedFds};
-use weir_sys::memory::silent_processes;
+use weir_sys::memory::{silent_files, silent_processes};
 use weir_sys::{Error, errno_text, launch, proc, signals};
 use weir_trace_api::{
     BackendChoice, BackendReport, BufferSnapshots, DeferredCleanup, EventSink, RawEvent, RawEventKind,
@@ -245,7 +245,7 @@ impl Observation {
         }
         let sentences =
             unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
-        let silent = silent_processes();
+        let silent = silent_processes().into_iter().chain(silent_files());
         let unobserved = sentences.chain(skipped_searches).chain(silent).collect();
         Recording {
             environment: Default::default(),

@@ -5,6 +5,7 @@
 use foldhash::{HashMap, HashMapExt};
 use weir_model::trace::OpenFile;
 use weir_model::{StreamKind, Untrusted};
+use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::{FdInfo, direction_of, fdinfo, open_file};
 use weir_sys::proc;
 
@@ -51,8 +52,8 @@ impl FdSnapshots {
     }
 
     fn read_fd(&mut self, table: &FdTable, files: &mut OpenFileTable, pid: u32, fd: i32) {
-        let Ok(status) = rustix::fs::stat(format!("/proc/{pid}/fd/{fd}").as_str()) else { return };
-        let inode = (status.st_dev, status.st_ino);
+        let Ok(status) = status_of_descriptor(pid, fd) else { return };
+        let inode = (status.dev, status.ino);
         let is_same = |file: u32| (files.all[file as usize].dev, files.all[file as usize].ino) == inode;
         let before = self.latest.get(&fd).filter(|latest| latest.0 == inode);
         match before {

@@ -7,6 +7,7 @@ use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::StreamKind;
 use weir_model::Untrusted;
 use weir_model::trace::{OpenFile, StreamCounts};
+use weir_sys::file_system::last_status;
 use weir_sys::open_files::{file_at, kind_at, kind_of, open_file, same_file, unknown_file};
 use weir_trace_api::RawFile;
 
@@ -105,9 +106,8 @@ impl OpenFileTable {
             .into_iter()
             .chain(absolute.filter_map(parent))
             .filter(|directory| tried.insert(directory.clone()));
-        let is_same = |path: &PathBuf| {
-            rustix::fs::stat(path).is_ok_and(|now| (now.st_dev, now.st_ino) == (raw.dev, raw.ino))
-        };
+        let is_same =
+            |path: &PathBuf| last_status(path).is_ok_and(|now| (now.dev, now.ino) == (raw.dev, raw.ino));
         let found = directories
             .take(SEARCHED_DIRECTORIES_MAX)
             .map(|directory| directory.join(name.exact()))

@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statx};
 
 use crate::file_system::parse_mount;
+use crate::foreign_answers::FileStatus;
 
 /// The time for which the table of mounts is used again. The number of a mount can be given to another one only after root
 /// has unmounted it.
@@ -67,6 +68,20 @@ fn link_of_process(path: &Path) -> Option<(PathBuf, Option<&Path>)> {
         "fd" | "map_files" if rest.components().count() == 1 => Some((link.join(rest), None)),
         _ => None,
     }
+}
+
+/// Returns the status of the file that a link of /proc leads to, as the kernel knows it: it asks no FUSE server, so that size and times may
+/// be those of the last answer. NFS and 9P can be asked all the same when the link is followed.
+pub(crate) fn status_of_link(link: &Path) -> io::Result<FileStatus> {
+    let about = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS)?;
+    Ok(FileStatus::of_statx(&about))
+}
+
+/// Returns the status of a file as the kernel knows it; None if it does not know the path. Never blocks.
+pub(crate) fn status(path: &Path) -> Option<FileStatus> {
+    let file = cached(CWD, path, OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::empty())?;
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    Some(FileStatus::of_statx(&statx(file, c"", flags, StatxFlags::BASIC_STATS).ok()?))
 }
 
 fn is_on_local_mount(file: &OwnedFd) -> bool {

@@ -31,6 +31,17 @@ pub fn link_status(path: &Path) -> io::Result<FileStatus> {
     foreign_reads::status(path, false)
 }
 
+/// Returns the status of the open file of a descriptor of a process. Never waits for a FUSE server: size and times are then the
+/// last that the kernel received. Fails with TimedOut if the server of another file system does not answer.
+pub fn status_of_descriptor(pid: u32, fd: i32) -> io::Result<FileStatus> {
+    foreign_reads::status_of_descriptor(pid, fd)
+}
+
+/// As [`status`], but size and times may be the last that the kernel received, which costs less.
+pub fn last_status(path: &Path) -> io::Result<FileStatus> {
+    foreign_reads::last_status(path)
+}
+
 /// As [`fs::canonicalize`], for a path that another process chose: fails with TimedOut if its file system does not answer.
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     foreign_reads::canonicalize(path)

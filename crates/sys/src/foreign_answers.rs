@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, Statx, memfd_create};
 
 use crate::cached_paths;
 use crate::reader_channel::DATA_BYTES;
@@ -52,6 +52,8 @@ pub struct FileStatus {
     pub uid: u32,
     pub gid: u32,
     pub size: u64,
+    /// The size of a block for efficient reads and writes.
+    pub block_bytes: u64,
     /// The last change of the content: seconds and nanoseconds.
     pub changed: (i64, i64),
     /// The last change of the content or the inode.
@@ -68,8 +70,25 @@ impl FileStatus {
             uid: about.uid(),
             gid: about.gid(),
             size: about.size(),
+            block_bytes: about.blksize(),
             changed: (about.mtime(), about.mtime_nsec()),
             inode_changed: (about.ctime(), about.ctime_nsec()),
+        }
+    }
+
+    /// Returns the status in the result of statx(2).
+    pub(crate) fn of_statx(about: &Statx) -> FileStatus {
+        let time = |time: rustix::fs::StatxTimestamp| (time.tv_sec, i64::from(time.tv_nsec));
+        FileStatus {
+            dev: rustix::fs::makedev(about.stx_dev_major, about.stx_dev_minor),
+            ino: about.stx_ino,
+            mode: about.stx_mode.into(),
+            uid: about.stx_uid,
+            gid: about.stx_gid,
+            size: about.stx_size,
+            block_bytes: about.stx_blksize.into(),
+            changed: time(about.stx_mtime),
+            inode_changed: time(about.stx_ctime),
         }
     }
 
@@ -82,18 +101,19 @@ impl FileStatus {
         let (changed, inode_changed) = (self.changed, self.inode_changed);
         let numbers = [self.mode, self.uid, self.gid].map(u64::from);
         let times = [changed.0, changed.1, inode_changed.0, inode_changed.1].map(|time| time as u64);
-        let words = [self.dev, self.ino, self.size].into_iter().chain(numbers).chain(times);
+        let words = [self.dev, self.ino, self.size, self.block_bytes].into_iter().chain(numbers).chain(times);
         words.flat_map(u64::to_le_bytes).collect()
     }
 
     /// Returns the status that [`Self::encode`] wrote.
     pub(crate) fn decode(bytes: &[u8]) -> Option<FileStatus> {
         let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-        let words: [u64; 10] = words.collect::<Vec<_>>().try_into().ok()?;
-        let [dev, ino, size, mode, uid, gid, ..] = words;
+        let words: [u64; 11] = words.collect::<Vec<_>>().try_into().ok()?;
+        let [dev, ino, size, block_bytes, mode, uid, gid, ..] = words;
         let time = |at: usize| (words[at] as i64, words[at + 1] as i64);
         let [mode, uid, gid] = [mode, uid, gid].map(|number| number as u32);
-        Some(FileStatus { dev, ino, mode, uid, gid, size, changed: time(6), inode_changed: time(8) })
+        let (changed, inode_changed) = (time(7), time(9));
+        Some(FileStatus { dev, ino, mode, uid, gid, size, block_bytes, changed, inode_changed })
     }
 }
 

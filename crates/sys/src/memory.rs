@@ -160,6 +160,11 @@ pub fn silent_processes() -> Vec<String> {
     foreign_reads::silent_processes()
 }
 
+/// Returns a sentence about each file system that has not answered a question about a path with a limit of time.
+pub fn silent_files() -> Vec<String> {
+    foreign_reads::silent_files()
+}
+
 /// The most pieces of one read (IOV_MAX).
 pub(crate) const PIECES_MOST: usize = 1024;
 

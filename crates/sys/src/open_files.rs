@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
 use weir_model::trace::{Buffer, OpenFile};
 use weir_model::{Direction, StreamKind, Untrusted};
 
+use crate::file_system::{FileStatus, last_status, status_of_descriptor};
 use crate::{living_thread, proc};
 
 /// Returns descriptor and open file of each buffer that holds pending or read-ahead bytes. The process must be stopped or
@@ -59,14 +60,14 @@ pub fn kind_at(path: &str, mode: u32) -> StreamKind {
     }
 }
 
-fn from_stat(path: Untrusted, status: &Stat) -> OpenFile {
-    let kind = kind_at(path.exact(), status.st_mode);
+fn from_status(path: Untrusted, status: &FileStatus) -> OpenFile {
+    let kind = kind_at(path.exact(), status.mode);
     OpenFile {
         path,
-        dev: status.st_dev,
-        ino: status.st_ino,
-        block_bytes: status.st_blksize as u32,
-        size_bytes: (kind == StreamKind::File).then_some(status.st_size as u64),
+        dev: status.dev,
+        ino: status.ino,
+        block_bytes: status.block_bytes as u32,
+        size_bytes: (kind == StreamKind::File).then_some(status.size),
         ..unknown_file(kind)
     }
 }
@@ -75,11 +76,10 @@ fn from_stat(path: Untrusted, status: &Stat) -> OpenFile {
 /// descriptor.
 pub fn open_file(pid: u32, fd: i32) -> Option<OpenFile> {
     let path = proc::descriptor(pid, fd)?;
-    let link = format!("/proc/{}/fd/{fd}", living_thread::of(pid));
-    let status = rustix::fs::stat(link.as_str()).ok()?;
-    let mut file = from_stat(path, &status);
+    let status = status_of_descriptor(pid, fd).ok()?;
+    let mut file = from_status(path, &status);
     file.flags = fdinfo(pid, fd).map_or(0, |info| info.flags);
-    file.direct_align = direct_align(Path::new(&link), &file);
+    file.direct_align = direct_align(pid, fd, &file);
     Some(file)
 }
 
@@ -120,34 +120,36 @@ pub fn direction_of(flags: i32) -> Option<Direction> {
 
 /// Returns the alignment in bytes that O_DIRECT requires of memory, and of offsets and lengths (STATX_DIOALIGN of
 /// statx(2), Linux 6.1). Returns None if the file is not open with O_DIRECT.
-fn direct_align(path: &Path, file: &OpenFile) -> Option<(u32, u32)> {
+fn direct_align(pid: u32, fd: i32, file: &OpenFile) -> Option<(u32, u32)> {
     if file.kind != StreamKind::File || file.flags & libc::O_DIRECT == 0 {
         return None;
     }
     let mask = rustix::fs::StatxFlags::from_bits_retain(0x2000);
-    let status = rustix::fs::statx(rustix::fs::CWD, path, rustix::fs::AtFlags::empty(), mask).ok()?;
+    let link = format!("/proc/{}/fd/{fd}", living_thread::of(pid));
+    let flags = rustix::fs::AtFlags::STATX_DONT_SYNC;
+    let status = rustix::fs::statx(rustix::fs::CWD, link.as_str(), flags, mask).ok()?;
     let known = status.stx_mask & 0x2000 != 0 && status.stx_dio_offset_align > 0;
     known.then_some((status.stx_dio_mem_align, status.stx_dio_offset_align))
 }
 
 /// Returns the file that `path` names now. If there is none, only the path is known.
 pub fn file_at(path: &str) -> OpenFile {
-    match rustix::fs::stat(path) {
-        Ok(status) => from_stat(path.into(), &status),
+    match last_status(Path::new(path)) {
+        Ok(status) => from_status(path.into(), &status),
         Err(_) => OpenFile { path: path.into(), ..unknown_file(StreamKind::File) },
     }
 }
 
 /// Returns the current size of the file in bytes; None if its path no longer names the same inode.
 pub fn current_size(file: &OpenFile) -> Option<u64> {
-    let now = rustix::fs::stat(file.path.exact()).ok()?;
-    ((now.st_dev, now.st_ino) == (file.dev, file.ino)).then_some(now.st_size as u64)
+    let now = last_status(Path::new(file.path.exact())).ok()?;
+    ((now.dev, now.ino) == (file.dev, file.ino)).then_some(now.size)
 }
 
 /// Returns whether `path` names the inode of this file.
 pub fn same_file(file: &OpenFile, path: Option<&str>) -> bool {
-    let status = path.and_then(|path| rustix::fs::stat(path).ok());
-    status.is_some_and(|status| status.st_dev == file.dev && status.st_ino == file.ino)
+    let status = path.and_then(|path| last_status(Path::new(path)).ok());
+    status.is_some_and(|status| status.dev == file.dev && status.ino == file.ino)
 }
 
 #[cfg(test)]

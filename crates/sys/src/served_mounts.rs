@@ -1,7 +1,7 @@
 //! Mounts whose files a program or another machine serves. If the server does not answer, a read of such a file, or of
 //! memory that maps it, never returns, and with FUSE not even SIGKILL ends it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +24,8 @@ pub(crate) struct ServedMounts {
     points: Vec<(PathBuf, bool)>,
     /// The devices of served file systems as /proc/PID/maps has them: `00:27`.
     devices: Vec<String>,
+    /// The numbers of the mounts whose server the kernel asks when a link of /proc leads to a file.
+    asked_at_links: HashSet<u64>,
 }
 
 impl ServedMounts {
@@ -53,6 +55,11 @@ impl ServedMounts {
             if is_served {
                 mounts.devices.extend(line.split(' ').nth(2).and_then(device));
             }
+            if is_asked_at_links(&kind) {
+                mounts
+                    .asked_at_links
+                    .extend(line.split(' ').next().and_then(|number| number.parse::<u64>().ok()));
+            }
             mounts.points.push((point, is_served));
         }
         mounts
@@ -69,6 +76,15 @@ impl ServedMounts {
         longest.1.then_some(longest.0.as_path())
     }
 
+    /// Returns whether the kernel asks a server when the link /proc/PID/fd/FD is followed.
+    pub fn asks_at_descriptor(pid: u32, fd: i32) -> bool {
+        if !has_types_asked_at_links() {
+            return false;
+        }
+        let mounts = &Self::of(pid).asked_at_links;
+        !mounts.is_empty() && mount_of_descriptor(pid, fd).is_some_and(|number| mounts.contains(&number))
+    }
+
     /// Returns the devices of served file systems, as /proc/PID/maps has them.
     pub fn devices(&self) -> &[String] {
         &self.devices
@@ -80,6 +96,33 @@ fn is_served(kind: &str) -> bool {
     kind.starts_with("fuse") && kind != "fusectl"
         || kind.starts_with("nfs") && kind != "nfsd"
         || ["9p", "afs", "ceph", "cifs", "smb3", "virtiofs"].contains(&kind)
+}
+
+/// Returns whether the kernel asks the server of a file system of this type when a link of /proc leads to a file
+/// (d_weak_revalidate in the kernel's Documentation/filesystems/vfs.rst).
+fn is_asked_at_links(kind: &str) -> bool {
+    ["nfs", "nfs4", "9p"].contains(&kind)
+}
+
+/// Returns whether the kernel has a file system of such a type at all, which most machines have not.
+fn has_types_asked_at_links() -> bool {
+    /// To load a file system's module and to mount it takes longer.
+    const KEPT: Duration = Duration::from_millis(200);
+    static KNOWN: Mutex<Option<(Instant, bool)>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match *known {
+        Some((read, has)) if read.elapsed() < KEPT => has,
+        _ => {
+            let types = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+            let has = types.lines().filter_map(|line| line.split_whitespace().last()).any(is_asked_at_links);
+            known.insert((Instant::now(), has)).1
+        }
+    }
+}
+
+fn mount_of_descriptor(pid: u32, fd: i32) -> Option<u64> {
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
 
 /// Converts a device of mountinfo (decimal `0:39`) into that of maps (hexadecimal `00:27`).
@@ -104,6 +147,9 @@ mod tests {
         assert_eq!((point("/home/far/lib.so"), point("/home/farther")), (Some("/home/far"), None));
         assert_eq!((point("/home/far/disk/a"), point("/sys/fs/fuse/connections/1")), (None, None));
         assert_eq!(mounts.devices(), ["00:27"]);
+        assert!(mounts.asked_at_links.is_empty(), "the kernel has the status of a FUSE file");
+        let table = "50 22 0:41 / /home/nfs rw - nfs4 far:/home rw\n";
+        assert_eq!(ServedMounts::parse(table).asked_at_links, HashSet::from([50]));
     }
 
     #[test]

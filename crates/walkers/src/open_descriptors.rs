@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use weir_sys::file_system::status;
-use weir_sys::living_thread;
+use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::fdinfo;
 
 /// Reads `/proc/PID/fdinfo` once for each descriptor.
@@ -32,8 +31,7 @@ impl OpenDescriptors {
 
     /// Tells whether a descriptor is a file at position 0, so that the process has not written to it yet.
     pub fn is_unwritten(&self, fd: i32) -> bool {
-        let path = format!("/proc/{}/fd/{fd}", living_thread::of(self.pid));
-        let is_file = status(path.as_ref()).is_ok_and(|about| about.is_file());
+        let is_file = status_of_descriptor(self.pid, fd).is_ok_and(|about| about.is_file());
         is_file && fdinfo(self.pid, fd).is_some_and(|info| info.position == 0)
     }
 }

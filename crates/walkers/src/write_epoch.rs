@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use weir_sys::file_system::status;
+use weir_sys::file_system::status_of_descriptor;
 
 /// A number that changes with each write to a file, and may change without one.
 pub(crate) type WriteToken = (u64, u64);
@@ -33,7 +33,7 @@ impl WriteEpoch {
 
     /// Returns the identity of a descriptor's file.
     pub fn file(pid: u32, fd: i32) -> Option<(u64, u64)> {
-        let about = status(format!("/proc/{pid}/fd/{fd}").as_ref()).ok()?;
+        let about = status_of_descriptor(pid, fd).ok()?;
         Some((about.dev, about.ino))
     }
 }

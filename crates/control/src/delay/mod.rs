@@ -17,6 +17,7 @@ pub(crate) mod write_ahead;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::fdinfo;
 use weir_sys::proc;
 use weir_sys::ptrace::registers::SyscallRegisters;
@@ -195,7 +196,7 @@ fn is_at_position(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> 
         return false;
     }
     let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes) as u64;
-    let is_file = std::fs::metadata(format!("/proc/{tid}/fd/{}", one.fd)).is_ok_and(|file| file.is_file());
+    let is_file = status_of_descriptor(tid, one.fd).is_ok_and(|file| file.is_file());
     fdinfo(tid, one.fd).is_some_and(|about| {
         !is_file || about.flags & libc::O_APPEND != 0 || about.position == position.wrapping_add(ahead)
     })

@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -222,6 +222,18 @@ pub(crate) fn silent_processes() -> Vec<String> {
     with_reads(|reads| reads.silent.values().cloned().collect())
 }
 
+/// Returns a sentence about each mount point, or path if no mount point is known, whose files did not answer.
+pub(crate) fn silent_files() -> Vec<String> {
+    let paths = with_reads(|reads| reads.silent_paths.iter().cloned().collect::<BTreeSet<_>>());
+    let sentence = |path: PathBuf| {
+        let path = weir_model::Untrusted::from(&*path.to_string_lossy());
+        format!(
+            "{path} does not answer: the server of its file system (FUSE, NFS) is silent, so the status of its files is unknown"
+        )
+    };
+    paths.into_iter().map(sentence).collect()
+}
+
 /// Makes a request about a path that another process may have chosen, and passes the answer to `convert`. A child that can
 /// be abandoned does the work itself. Fails with TimedOut if a server does not answer.
 pub(crate) fn ask_about<T>(
@@ -296,7 +308,6 @@ fn note_silent_path(path: &Path) {
     let key = silent_key(path);
     with_reads(|reads| reads.silent_paths.insert(key));
     HAS_SILENT.store(true, Relaxed);
-    // A path of weir's own namespace may belong to no process: the caller names it.
     if let Some(pid) = process_in(path).filter(|pid| *pid != std::process::id()) {
         note_silent(pid);
     }
@@ -313,6 +324,27 @@ pub(crate) fn status(path: &Path, follows: bool) -> io::Result<FileStatus> {
     match known {
         Some(about) => Ok(FileStatus::of(&about)),
         None => ask_about(Operation::Status, path, follows.into(), |bytes, _| FileStatus::decode(bytes)),
+    }
+}
+
+/// Returns the status of the open file of a descriptor. Without an answer of a FUSE server, size and times are the last that the
+/// kernel received.
+pub(crate) fn status_of_descriptor(pid: u32, fd: i32) -> io::Result<FileStatus> {
+    let of_thread = |tid: u32| {
+        let link = PathBuf::from(format!("/proc/{tid}/fd/{fd}"));
+        match !expendable::is_child() && ServedMounts::asks_at_descriptor(tid, fd) {
+            true => ask_about(Operation::Status, &link, 1, |bytes, _| FileStatus::decode(bytes)),
+            false => cached_paths::status_of_link(&link),
+        }
+    };
+    of_thread(pid).or_else(|error| living_thread::other(pid).map_or(Err(error), of_thread))
+}
+
+/// Returns the status of a file, which may be the last that the kernel received.
+pub(crate) fn last_status(path: &Path) -> io::Result<FileStatus> {
+    match cached_paths::status(path) {
+        Some(known) => Ok(known),
+        None => ask_about(Operation::Status, path, 1, |bytes, _| FileStatus::decode(bytes)),
     }
 }
 
