@@ -1,6 +1,8 @@
 //! `weir top`: one table for scripts (--once), and the live screen on a terminal.
 
 mod common;
+#[path = "peek_flush/programs.rs"]
+mod programs;
 #[path = "common/session.rs"]
 mod session;
 
@@ -9,7 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{WEIR, disk_dir, is_root, names, run, skip, text, weir};
+use common::{WEIR, disk_dir, is_root, names, run, skip, text, wait_for, weir};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use session::Session;
@@ -285,4 +287,21 @@ fn the_live_screen_refuses_json_on_standard_output() {
     assert_eq!(screen.end().code(), Some(2));
     screen.until("it says why", |text| text.contains("--json - needs --once"));
     assert!(screen.is_restored());
+}
+
+/// /proc/PID shows no memory of such a process.
+#[test]
+fn a_process_whose_main_thread_has_ended_is_shown() {
+    let test = "a_process_whose_main_thread_has_ended_is_shown";
+    let Some(path) = programs::built(test, "gcc", &["-pthread"], "worker.c") else { return };
+    let program = programs::Program::start(&mut Command::new(&path));
+    // A sample on a busy machine leaves processes out.
+    wait_for("its pending bytes", || {
+        let output = run(program.dir(), &["top", "--once", "--json", "-"]);
+        let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+        let shown = document["processes"].as_array().expect("processes");
+        let own = shown.iter().find(|one| one["pid"] == program.pid()).expect("a running process");
+        assert_eq!(own["command"], path.display().to_string());
+        own["pending_bytes"] == 8
+    });
 }

@@ -1,4 +1,5 @@
 //! Programs that leave bytes in their streams and wait for input.
+#![allow(dead_code)] // not every test binary uses everything
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -9,6 +9,7 @@ use weir_model::Untrusted;
 use weir_model::trace::Buffer;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::expendable::{ExpendableChild, Limits, Rights};
+use weir_sys::living_thread;
 
 use crate::process_buffers::ProcessBuffers;
 
@@ -170,7 +171,7 @@ fn snapshot(known: &mut HashMap<u32, ProcessBuffers>, pid: u32, image: ImageStat
 /// Returns the arguments separated by spaces, up to 4 KiB; empty if there are none.
 fn command(pid: u32) -> Untrusted {
     let mut text = vec![0; 4096];
-    let read = std::fs::File::open(format!("/proc/{pid}/cmdline"));
+    let read = std::fs::File::open(format!("/proc/{}/cmdline", living_thread::of(pid)));
     let got = read.and_then(|mut file| std::io::Read::read(&mut file, &mut text)).unwrap_or(0);
     text.truncate(got);
     while text.last() == Some(&0) {
