@@ -204,7 +204,7 @@ pub fn fork(me: usize, options: &Options, kept: bool) -> Program {
     a.bind(after);
     a.c("process.c", "after_fork_in_parent");
     let text = "!atomic_compare_exchange_strong(&weir__globals->forking, &self, 0)";
-    a.op(Op::CompareExchange { at: FORKING, expected: 1, new: 0, ok: OK }, text);
+    a.op(Op::CompareExchange { at: FORKING, expected: 1, new: 0, ok: OK, release: true }, text);
     a.branch(OK, Test::Differs, Value(1), ended);
     if locks {
         unlock(a, options, LOCK);
@@ -228,14 +228,20 @@ fn end_fork(a: &mut Assembler, options: &Options, forking: usize, kept: bool) {
     a.branch(TEMP, Test::Same, Value(0), wait);
     a.choose(wait, "i < TIMES");
     a.bind(release);
-    let take = Op::CompareExchange { at: FORKING, expected: 1, new: 0, ok: OK };
+    let take = Op::CompareExchange { at: FORKING, expected: 1, new: 0, ok: OK, release: true };
     a.op(take, "uintptr_t forking = atomic_exchange(&weir__globals->forking, 0)");
     a.branch(OK, Test::Same, Value(0), done);
     let of_stream = if kept { Some(LOCK) } else { None };
     for lock in of_stream.into_iter().chain([REGISTRY]) {
         let next = a.label();
         a.c("process.c", "release_of");
-        let op = Op::CompareExchange { at: lock.owner, expected: forking as u8 + 1, new: 0, ok: OK };
+        let op = Op::CompareExchange {
+            at: lock.owner,
+            expected: forking as u8 + 1,
+            new: 0,
+            ok: OK,
+            release: true,
+        };
         a.op(op, "atomic_compare_exchange_strong(&lock->owner, &thread, 0)");
         a.branch(OK, Test::Same, Value(0), next);
         a.load(TEMP, lock.waiters, "atomic_load(&lock->waiters)");
@@ -275,7 +281,7 @@ pub fn close(a: &mut Assembler, me: usize, options: &Options) {
     lock(a, options, REGISTRY, me, false);
     a.c("registry.c", "weir__unregister");
     let text = "atomic_store(&atomic_load(&chunks[slot / CHUNK_SLOTS])->slot[slot % CHUNK_SLOTS], NULL)";
-    a.op(Op::CompareExchange { at: SLOT, expected: 1, new: 0, ok: OK }, text);
+    a.op(Op::CompareExchange { at: SLOT, expected: 1, new: 0, ok: OK, release: true }, text);
     unlock(a, options, REGISTRY);
     if options.has(Rule::CloseWaitsForTimer) {
         let again = a.here();

@@ -53,6 +53,7 @@ pub enum Op {
     Store {
         at: Address,
         value: Operand,
+        release: bool,
     },
     /// A locked instruction. `ok` becomes 1 if `at` had the value `expected`.
     CompareExchange {
@@ -60,6 +61,7 @@ pub enum Op {
         expected: u8,
         new: u8,
         ok: Register,
+        release: bool,
     },
     FetchAdd {
         at: Cell,
@@ -140,6 +142,9 @@ pub enum Status {
     Ended,
 }
 
+/// A store in the buffer: its cell, its value, and whether it has release order.
+pub type Stored = (Cell, u8, bool);
+
 #[derive(Clone, Copy, Debug)]
 pub struct Thread {
     /// The number of its next step.
@@ -156,7 +161,7 @@ pub struct Thread {
     /// How many of the newest stores may as well not be executed yet: those of the local steps since the last step that
     /// others can notice. A membarrier(2) of another thread does not wait for them.
     pub fresh: u8,
-    stores: [(Cell, u8); STORES],
+    stores: [Stored; STORES],
     stored: u8,
 }
 
@@ -170,31 +175,39 @@ impl Thread {
             cancelled: false,
             accepted: 0,
             fresh: 0,
-            stores: [(0, 0); STORES],
+            stores: [(0, 0, false); STORES],
             stored: 0,
         }
     }
 
     /// Returns the store buffer, the oldest store first.
-    pub fn stores(&self) -> &[(Cell, u8)] {
+    pub fn stores(&self) -> &[Stored] {
         &self.stores[..usize::from(self.stored)]
     }
 
     /// Appends to the store buffer.
-    pub fn push(&mut self, at: Cell, value: u8) {
-        self.stores[usize::from(self.stored)] = (at, value);
+    pub fn push(&mut self, at: Cell, value: u8, release: bool) {
+        self.stores[usize::from(self.stored)] = (at, value, release);
         self.stored += 1;
         self.fresh += 1;
     }
 
-    /// Takes the oldest store.
-    pub fn pop(&mut self) -> (Cell, u8) {
-        let first = self.stores[0];
-        self.stores.copy_within(1.., 0);
+    /// Takes a store: 0 is the oldest.
+    pub fn take(&mut self, number: usize) -> (Cell, u8) {
+        let (at, value, _) = self.stores[number];
+        self.stores.copy_within(number + 1.., number);
+        let is_fresh = number >= usize::from(self.stored - self.fresh);
         self.stored -= 1;
-        self.stores[usize::from(self.stored)] = (0, 0);
-        self.fresh = self.fresh.min(self.stored);
-        first
+        self.stores[usize::from(self.stored)] = (0, 0, false);
+        self.fresh = if is_fresh { self.stored - number as u8 } else { self.fresh };
+        (at, value)
+    }
+
+    /// Returns whether the store may be the next one in memory, although older ones are not: none of them is of the same
+    /// cell, and it has no release order.
+    pub fn may_overtake(&self, number: usize) -> bool {
+        let (cell, _, release) = self.stores[number];
+        !release && self.stores()[..number].iter().all(|(older, _, _)| *older != cell)
     }
 
     /// Returns whether all stores may be in memory: a membarrier(2) can end.
@@ -262,8 +275,8 @@ impl State {
 
     /// Returns what the thread loads from the cell.
     pub fn load(&self, thread: usize, cell: Cell) -> u8 {
-        let own = self.threads[thread].stores().iter().rev().find(|(at, _)| *at == cell);
-        own.map_or(self.cells[usize::from(cell)], |(_, value)| *value)
+        let own = self.threads[thread].stores().iter().rev().find(|(at, _, _)| *at == cell);
+        own.map_or(self.cells[usize::from(cell)], |(_, value, _)| *value)
     }
 
     /// Encodes the state of `threads` threads: equal states have equal codes, and no others.
@@ -282,7 +295,12 @@ impl State {
             code.extend_from_slice(&thread.registers);
             let flags = thread.barrier | u8::from(thread.cancelled) << 7;
             code.extend_from_slice(&[status, flags, thread.accepted, thread.stored, thread.fresh]);
-            code.extend(thread.stores().iter().flat_map(|(at, value)| [*at, *value]));
+            code.extend(
+                thread
+                    .stores()
+                    .iter()
+                    .flat_map(|(at, value, release)| [*at | u8::from(*release) << 7, *value]),
+            );
         }
     }
 }

@@ -8,6 +8,9 @@
 //! * Memory model: x86-TSO. Each thread has a buffer of stores, which reach the memory in order at any later time;
 //!   locked instructions, futex(2), and the call that follows membarrier(2) wait until it is empty. The compiler's order
 //!   is the order of the C code: signal fences and atomic accesses keep it.
+//! * [`run::Memory::Relaxed`] also lets stores of different cells reach the memory out of order, unless the C code has
+//!   release order, and takes no locked instruction for a barrier that C11 does not make one. This is the side of stores
+//!   of C11's memory model. Loads stay in order: that a load may return an old value is left to the model for loom.
 //! * A step is one access, one byte that write(2) copies, or one decision of the kernel. Steps that no other thread can
 //!   notice are executed together with the step before them.
 //! * Not modelled: limits of time (every thread ends its call at some time), errors, reads, records, recursive locks,
@@ -26,4 +29,5 @@ pub mod run;
 pub mod scenario;
 pub mod search;
 pub mod steps;
+mod system_calls;
 pub mod threads;

@@ -62,7 +62,7 @@ impl Assembler {
 
     /// Stores into a cell.
     pub fn store(&mut self, at: Cell, value: Operand, text: &'static str) {
-        self.op(Op::Store { at: Address::Fixed(at), value }, text);
+        self.op(Op::Store { at: Address::Fixed(at), value, release: is_release(text) }, text);
     }
 
     pub fn set(&mut self, to: Register, value: Operand) {
@@ -124,6 +124,13 @@ impl Assembler {
     }
 }
 
+/// Returns whether the C code of a store has release order.
+pub fn is_release(text: &str) -> bool {
+    ["RELEASE", "release", "PUBLISH", "weir__publish", "atomic_store("]
+        .iter()
+        .any(|order| text.contains(order))
+}
+
 /// Returns the registers that a step reads, and the one that it sets.
 fn registers(op: &Op) -> (Vec<Register>, Option<Register>) {
     let of = |operand: Operand| match operand {
@@ -136,7 +143,7 @@ fn registers(op: &Op) -> (Vec<Register>, Option<Register>) {
     };
     match *op {
         Op::Load { to, at } => (index(at), Some(to)),
-        Op::Store { at, value } => ([index(at), of(value)].concat(), None),
+        Op::Store { at, value, .. } => ([index(at), of(value)].concat(), None),
         Op::CompareExchange { ok, .. } => (vec![], Some(ok)),
         Op::FutexWait { expected, .. } => (vec![expected], None),
         Op::FutexWake { count, .. } => (vec![count], None),

@@ -1,10 +1,16 @@
 //! The rules of the protocol, which a model keeps or breaks, and the options of its stream.
 
+use super::run::Memory;
+
 /// A rule of the protocol. The tests break each of them and require that the search then finds a broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The offset is published after its bytes.
     PublishLast,
+    /// It is published with release order.
+    PublishRelease,
+    /// The lock is released with release order.
+    LockRelease,
     /// A waiter is counted before it looks at the lock again.
     CountWaiter,
     /// A waiter issues a membarrier(2) after it was counted.
@@ -59,8 +65,10 @@ pub enum Rule {
 }
 
 impl Rule {
-    pub const ALL: [Rule; 26] = [
+    pub const ALL: [Rule; 28] = [
         Rule::PublishLast,
+        Rule::PublishRelease,
+        Rule::LockRelease,
         Rule::CountWaiter,
         Rule::WaiterBarrier,
         Rule::Wake,
@@ -105,6 +113,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns the memory model on which the search finds that the rule is broken: x86-64 keeps the order of stores.
+    pub fn memory(rule: Rule) -> Memory {
+        match rule {
+            Rule::PublishRelease | Rule::LockRelease => Memory::Relaxed,
+            _ => Memory::Tso,
+        }
+    }
+
     /// Returns whether the rule is kept.
     pub fn has(&self, rule: Rule) -> bool {
         self.without != Some(rule)

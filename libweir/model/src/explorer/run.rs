@@ -3,14 +3,21 @@
 use super::machine::{Address, CELLS, Cell, Op, State, Status, Test};
 use super::program::{Accesses, Program};
 use super::promises::Promises;
+use super::system_calls::sleeping_on;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// x86-TSO: stores wait in a buffer per thread, oldest first; loads see the thread's own buffer first.
     Tso,
+    /// As x86-TSO, but a store may reach the memory before older ones of other cells, unless it has release order; and a
+    /// locked instruction waits for older stores only if it has release order. C11's side of stores.
+    Relaxed,
     /// Sequential consistency: every store is in memory at once.
     Sc,
 }
+
+/// From this choice on, a younger store reaches the memory before the oldest.
+const OVERTAKES: u8 = 64;
 
 /// Next step of one thread. `choice` 0: its oldest store reaches the memory; others: its next step, by the first,
 /// second, … of the possible ways.
@@ -42,7 +49,7 @@ pub struct Machine {
 /// Records the steps of a trace.
 pub type Log<'a> = Option<&'a mut Vec<(usize, u16, String)>>;
 
-fn note(log: &mut Log, thread: usize, step: u16, effect: impl FnOnce() -> String) {
+pub(super) fn note(log: &mut Log, thread: usize, step: u16, effect: impl FnOnce() -> String) {
     if let Some(log) = log {
         log.push((thread, step, effect()));
     }
@@ -92,7 +99,7 @@ impl Machine {
             | Op::Jump { .. }
             | Op::Accept { .. }
             | Op::End => true,
-            Op::Store { at, .. } => self.memory == Memory::Tso || all(&self.private[thread], at),
+            Op::Store { at, .. } => self.memory != Memory::Sc || all(&self.private[thread], at),
             Op::Load { at, .. } => {
                 let is_locked = self.locked[usize::from(state.threads[thread].cell(at))];
                 all(&self.quiet[thread], at) || is_locked && self.holds(state, thread)
@@ -114,6 +121,11 @@ impl Machine {
             if !is_empty {
                 add(0);
             }
+            if self.memory == Memory::Relaxed {
+                (1..thread.stores().len()).filter(|store| thread.may_overtake(*store)).for_each(|store| {
+                    add(OVERTAKES + store as u8);
+                });
+            }
             if thread.status != Status::Running || thread.barrier != 0 {
                 continue;
             }
@@ -121,6 +133,11 @@ impl Machine {
                 Op::Load { .. } | Op::Store { .. } | Op::WriteCell { .. } | Op::WriteValue { .. } => add(1),
                 Op::TestCancel | Op::Cancel { .. } => add(1),
                 Op::Choose { .. } => (1..=2).for_each(add),
+                Op::CompareExchange { at, release: false, .. } if self.memory == Memory::Relaxed => {
+                    if thread.stores().iter().all(|(cell, _, _)| *cell != at) {
+                        add(1);
+                    }
+                }
                 _ if !is_empty => {} // a locked instruction or a system call that has a barrier
                 Op::FutexWake { at, count, all_from } => {
                     let sleeping = sleeping_on(state, at).count() as u8;
@@ -135,12 +152,13 @@ impl Machine {
     /// Performs an action. Returns the promise that it breaks.
     pub fn perform(&self, state: &mut State, action: Action, log: &mut Log) -> Result<(), String> {
         let thread = usize::from(action.thread);
-        if action.choice > 0 {
+        if (1..OVERTAKES).contains(&action.choice) {
             state.threads[thread].fresh = 0;
             self.step(state, thread, action.choice, log)?;
             return self.settle(state, thread, log);
         }
-        let (cell, value) = state.threads[thread].pop();
+        let store = usize::from(action.choice.saturating_sub(OVERTAKES));
+        let (cell, value) = state.threads[thread].take(store);
         note(log, thread, u16::MAX, || format!("{} = {value} reaches the memory", self.promises.name(cell)));
         self.check_memory(state, cell)?;
         state.cells[usize::from(cell)] = value;
@@ -152,8 +170,8 @@ impl Machine {
     fn drain_unseen(&self, state: &mut State, thread: usize, log: &mut Log) -> Result<(), String> {
         let unseen = |cell: Cell| self.locked[usize::from(cell)] || self.private[thread][usize::from(cell)];
         let mut drained = false;
-        while state.threads[thread].stores().first().is_some_and(|(cell, _)| unseen(*cell)) {
-            let (cell, value) = state.threads[thread].pop();
+        while state.threads[thread].stores().first().is_some_and(|(cell, _, _)| unseen(*cell)) {
+            let (cell, value) = state.threads[thread].take(0);
             state.cells[usize::from(cell)] = value;
             drained = true;
         }
@@ -226,21 +244,21 @@ impl Machine {
         }
     }
 
-    fn load(&self, state: &State, thread: usize, cell: Cell) -> Result<u8, String> {
+    pub(super) fn load(&self, state: &State, thread: usize, cell: Cell) -> Result<u8, String> {
         self.touch(state, thread, cell)?;
         Ok(state.load(thread, cell))
     }
 
-    fn write(&self, state: &mut State, byte: u8) -> Result<(), String> {
+    pub(super) fn write(&self, state: &mut State, byte: u8) -> Result<(), String> {
         let has_room = state.append(byte);
         self.promises.check_file(state.file())?;
         if has_room { Ok(()) } else { Err("the file grows without end".into()) }
     }
 
-    fn store(&self, state: &mut State, thread: usize, cell: Cell, value: u8) {
+    fn store(&self, state: &mut State, thread: usize, cell: Cell, value: u8, release: bool) {
         match self.memory {
-            Memory::Tso => state.threads[thread].push(cell, value),
             Memory::Sc => state.cells[usize::from(cell)] = value,
+            _ => state.threads[thread].push(cell, value, release),
         }
     }
 
@@ -257,12 +275,12 @@ impl Machine {
                 effect(&|| format!("{} is {value}", name(me.cell(at))));
                 state.threads[thread].registers[usize::from(to)] = value;
             }
-            Op::Store { at, value } => {
+            Op::Store { at, value, release } => {
                 self.touch(state, thread, me.cell(at))?;
                 effect(&|| format!("{} = {}", name(me.cell(at)), me.value(value)));
-                self.store(state, thread, me.cell(at), me.value(value));
+                self.store(state, thread, me.cell(at), me.value(value), release);
             }
-            Op::CompareExchange { at, expected, new, ok } => {
+            Op::CompareExchange { at, expected, new, ok, .. } => {
                 let found = self.load(state, thread, at)?;
                 effect(&|| format!("{}: {found}, {expected} becomes {new}", name(at)));
                 state.threads[thread].registers[usize::from(ok)] = u8::from(found == expected);
@@ -304,84 +322,4 @@ impl Machine {
         }
         Ok(())
     }
-
-    fn step_of_write(&self, state: &mut State, thread: usize, op: Op, log: &mut Log) -> Result<(), String> {
-        let me = state.threads[thread];
-        let (byte, cancels) = match op {
-            Op::WriteCell { at, cancels } => (self.load(state, thread, me.cell(at))?, cancels),
-            Op::WriteValue { base, number, cancels } => (base + me.registers[usize::from(number)], cancels),
-            _ => unreachable!("no write"),
-        };
-        if cancels && me.cancelled {
-            note(log, thread, me.step - 1, || "the thread is cancelled and ends".into());
-            state.threads[thread].status = Status::Ended;
-            return Ok(());
-        }
-        note(log, thread, me.step - 1, || format!("writes {}", super::promises::byte_name(byte)));
-        self.write(state, byte)
-    }
-
-    fn system_call(
-        &self,
-        state: &mut State,
-        thread: usize,
-        choice: u8,
-        op: Op,
-        log: &mut Log,
-    ) -> Result<(), String> {
-        let me = state.threads[thread];
-        let step = me.step - 1;
-        match op {
-            Op::Membarrier => {
-                note(log, thread, step, || "begins".into());
-                let full = |other: &usize| !state.threads[*other].is_passed();
-                let mask = (0..self.programs.len()).filter(full).fold(0, |mask, other| mask | 1 << other);
-                state.threads[thread].barrier = mask;
-                state.threads[thread].step = if mask == 0 { step + 1 } else { step };
-            }
-            Op::FutexWait { at, expected } => {
-                let sleeps = self.load(state, thread, at)? == me.registers[usize::from(expected)];
-                note(log, thread, step, || ["returns at once", "sleeps"][usize::from(sleeps)].into());
-                state.threads[thread].status = if sleeps { Status::Sleeping(at) } else { Status::Running };
-            }
-            Op::FutexWake { at, count, all_from } => {
-                let all = me.registers[usize::from(count)] >= all_from;
-                let sleeping: Vec<usize> = sleeping_on(state, at).collect();
-                for (number, other) in sleeping.into_iter().enumerate() {
-                    if all || number + 1 == usize::from(choice) {
-                        note(log, thread, step, || format!("wakes {}", self.programs[other].name));
-                        state.threads[other].status = Status::Running;
-                    }
-                }
-            }
-            Op::TestCancel if me.cancelled => {
-                note(log, thread, step, || "the thread is cancelled and ends".into());
-                state.threads[thread].status = Status::Ended;
-            }
-            Op::Cancel { thread: other } => {
-                note(log, thread, step, || format!("cancels {}", self.programs[usize::from(other)].name));
-                state.threads[usize::from(other)].cancelled = true;
-            }
-            Op::Fork => {
-                note(log, thread, step, || "a child has a copy of the memory".into());
-                self.promises.check_fork(self, state, thread)?;
-            }
-            Op::Free => {
-                note(log, thread, step, || "the stream's memory is freed".into());
-                state.freed = true;
-            }
-            Op::ExitGroup => {
-                note(log, thread, step, || format!("the file is {}", self.promises.file_name(state.file())));
-                self.promises.check_exit(state, me.registers[usize::from(super::steps::SNAPSHOT)])?;
-                state.exited = true;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-fn sleeping_on(state: &State, cell: Cell) -> impl Iterator<Item = usize> + '_ {
-    let sleeps = move |thread: &usize| state.threads[*thread].status == Status::Sleeping(cell);
-    (0..state.threads.len()).filter(sleeps)
 }

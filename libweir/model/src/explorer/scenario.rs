@@ -45,7 +45,7 @@ pub const SCENARIOS: [Scenario; 11] = [
     },
     Scenario {
         name: "two writers of lines and exit",
-        rules: &[Rule::CountWaiter, Rule::WaiterBarrier, Rule::Wake], // the timer's releases would wake a waiter
+        rules: &[Rule::LockRelease, Rule::CountWaiter, Rule::WaiterBarrier, Rule::Wake], // the timer's releases would wake a waiter
         make: without_timer,
     },
     Scenario {
@@ -58,7 +58,11 @@ pub const SCENARIOS: [Scenario; 11] = [
         rules: &[Rule::SetLocking, Rule::WaitForCall, Rule::ExitBarrier, Rule::EnterAgain],
         make: own,
     },
-    Scenario { name: "a stream's own thread and the timer", rules: &[Rule::LateCheck], make: own_and_timer },
+    Scenario {
+        name: "a stream's own thread and the timer",
+        rules: &[Rule::LateCheck, Rule::PublishRelease],
+        make: own_and_timer,
+    },
     Scenario {
         name: "a writer and the timer that sleeps",
         rules: &[Rule::ChangeTimerWord, Rule::WakeTimer],
@@ -208,7 +212,7 @@ fn fork_keep(options: Options, extent: Extent) -> (Options, Vec<Program>, Ending
 }
 
 fn forking(options: Options, extent: Extent, child: Child) -> (Options, Vec<Program>, Ending) {
-    let work = Lines { tells: true, ..lines(if extent == Extent::Full { 3 } else { 2 }) };
+    let work = Lines { tells: true, ..lines(2) };
     let kept = child == Child::Kept;
     let mut programs = vec![
         line_writer("writer A", 0, &options, work),

@@ -108,7 +108,7 @@ pub fn lock(a: &mut Assembler, options: &Options, lock: Lock, me: usize, urgent:
     let (done, acquired) = (a.label(), a.label());
     let acquire = |a: &mut Assembler| {
         a.c("lock.h", "weir__lock_acquire");
-        let op = Op::CompareExchange { at: lock.owner, expected: 0, new: me, ok: OK };
+        let op = Op::CompareExchange { at: lock.owner, expected: 0, new: me, ok: OK, release: false };
         a.op(op, "atomic_compare_exchange_strong_explicit(&lock->owner, &nobody, self, memory_order_acquire");
     };
     acquire(a);
@@ -142,7 +142,7 @@ pub fn lock(a: &mut Assembler, options: &Options, lock: Lock, me: usize, urgent:
 /// weir__trylock of a lock that the thread does not hold; goes to `fails` if another thread has the lock.
 pub fn try_lock(a: &mut Assembler, lock: Lock, me: usize, fails: Label) {
     a.c("lock.h", "weir__lock_acquire");
-    let op = Op::CompareExchange { at: lock.owner, expected: 0, new: me as u8 + 1, ok: OK };
+    let op = Op::CompareExchange { at: lock.owner, expected: 0, new: me as u8 + 1, ok: OK, release: false };
     a.op(op, "atomic_compare_exchange_strong_explicit(&lock->owner, &nobody, self, memory_order_acquire");
     a.branch(OK, Test::Differs, Value(1), fails);
 }
@@ -151,7 +151,9 @@ pub fn try_lock(a: &mut Assembler, lock: Lock, me: usize, fails: Label) {
 pub fn unlock(a: &mut Assembler, options: &Options, lock: Lock) {
     let done = a.label();
     a.c("lock.h", "weir__lock_release_fast");
-    a.store(lock.owner, Value(0), "atomic_store_explicit(&lock->owner, 0, memory_order_release)");
+    let release = options.has(Rule::LockRelease);
+    let text = "atomic_store_explicit(&lock->owner, 0, memory_order_release)";
+    a.op(Op::Store { at: Address::Fixed(lock.owner), value: Value(0), release }, text);
     a.load(TEMP, lock.waiters, "!atomic_load_explicit(&lock->waiters, memory_order_relaxed)");
     a.branch(TEMP, Test::Same, Value(0), done);
     a.c("lock.c", "weir__lock_release_slow");
@@ -288,7 +290,7 @@ pub fn drain(a: &mut Assembler, options: &Options) {
 pub fn store_byte(a: &mut Assembler, me: usize, text: &'static str) {
     a.set(TEMP, Of(NEXT));
     a.add(TEMP, first_byte(me));
-    a.op(Op::Store { at: Address::Indexed(BUFFER, AT), value: Of(TEMP) }, text);
+    a.op(Op::Store { at: Address::Indexed(BUFFER, AT), value: Of(TEMP), release: false }, text);
     a.add(AT, 1);
     a.add(NEXT, 1);
     a.add(LEFT, 0xff);

@@ -1,6 +1,6 @@
 //! The threads of the models that write: writers and the timer.
 
-use super::machine::{Op, Operand, Test};
+use super::machine::{Address, Op, Operand, Test};
 use super::program::{Assembler, Program};
 use super::rules::{Options, Rule};
 use super::steps::*;
@@ -148,7 +148,8 @@ fn append_inline(a: &mut Assembler, options: &Options, me: usize, byte: &'static
     }
     store_byte(a, me, byte);
     if options.has(Rule::PublishLast) {
-        a.store(WRITTEN, Of(AT), publish);
+        let release = options.has(Rule::PublishRelease);
+        a.op(Op::Store { at: Address::Fixed(WRITTEN), value: Of(AT), release }, publish);
     }
 }
 
@@ -272,7 +273,7 @@ pub fn timer(me: usize, options: &Options, registry: bool, sleeps: bool) -> Prog
 
 /// A sequentially consistent store of 0 or 1: on x86-64 a locked exchange.
 pub(super) fn exchange(a: &mut Assembler, at: super::machine::Cell, value: u8, text: &'static str) {
-    a.op(Op::CompareExchange { at, expected: 1 - value, new: value, ok: OK }, text);
+    a.op(Op::CompareExchange { at, expected: 1 - value, new: value, ok: OK, release: true }, text);
 }
 
 /// check_stream.
