@@ -18,8 +18,9 @@ impl Tracer<'_, '_> {
     /// Handles the stop of a parent at fork(2), vfork(2) or clone(2). The child has not run yet.
     pub(super) fn on_clone(&mut self, tid: u32, event: i32, now: u64) {
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return };
-        let child = ptrace::event_message(tid).unwrap_or(0) as u32;
-        if child != 0 && !self.threads.contains_key(&child) {
+        // A child of a killed parent becomes known by its own first stop.
+        let child = ptrace::new_tid(tid).filter(|child| !self.threads.contains_key(child));
+        if let Some(child) = child {
             let is_thread = event == libc::PTRACE_EVENT_CLONE
                 && proc::status(child).is_none_or(|status| status.tgid as u32 == pid);
             if is_thread {

@@ -13,7 +13,11 @@ use super::{LifecycleHandler, Tracees};
 
 /// Starts a command and returns it at its exec stop.
 fn stopped_command(handlers: Vec<Box<dyn LifecycleHandler + Send>>) -> (Supervisor, u32) {
-    let words: Vec<OsString> = ["sleep", "100"].map(OsString::from).to_vec();
+    stopped(&["sleep", "100"], handlers)
+}
+
+fn stopped(words: &[&str], handlers: Vec<Box<dyn LifecycleHandler + Send>>) -> (Supervisor, u32) {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     let gated = launch::start(&words).expect("it starts");
     let pid = gated.pid;
     let mut supervisor = Supervisor::new(pid, handlers, None).expect("a supervisor");
@@ -84,4 +88,38 @@ fn a_thread_that_becomes_known_late_does_not_repeat_the_exit() {
     supervisor.on_exit(late);
     assert_eq!(exits.load(Relaxed), 1, "its bytes are written twice");
     reap(pid);
+}
+
+/// The data of a fork stop is the new process, but the exit status once the process was killed. A thread with that number would
+/// count as alive for ever, and the bytes of the process would be lost.
+#[test]
+fn a_kill_in_a_fork_stop_makes_no_thread_of_the_exit_status() {
+    let (mut supervisor, pid) = stopped(&["sh", "-c", "(sleep 100); exit"], Vec::new());
+    supervisor.tracees.resume(pid, 0);
+    let made = [libc::PTRACE_EVENT_FORK, libc::PTRACE_EVENT_VFORK, libc::PTRACE_EVENT_CLONE];
+    let stop = loop {
+        let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
+        if made.contains(&(stop.status >> 16)) {
+            break stop;
+        }
+        supervisor.on_stop(stop);
+    };
+    let child = ptrace::event_message(pid).expect("the new process") as u32;
+    kill(pid);
+    supervisor.on_stop(stop);
+    let known: Vec<u32> = supervisor.tracees.threads.keys().copied().collect();
+    assert!(known == [pid] || known.contains(&child), "{known:?}, not {child}");
+    // SAFETY: a signal to a tracee that has not been reaped.
+    unsafe { libc::kill(child as libc::pid_t, libc::SIGKILL) };
+    for one in [pid, child] {
+        ptrace::resume(one, false, 0);
+        reap_all(one);
+    }
+}
+
+/// Resumes a killed process at each of its last stops until it is reaped.
+fn reap_all(pid: u32) {
+    while ptrace::wait_for(pid).is_ok_and(|stop| stop.is_none_or(|stop| libc::WIFSTOPPED(stop.status))) {
+        ptrace::resume(pid, false, 0);
+    }
 }

@@ -20,8 +20,9 @@ impl Supervisor {
     /// Handles fork(2), vfork(2) or clone(2): the caller is stopped, and the child has not run.
     pub(super) fn on_clone(&mut self, tid: u32, event: i32) {
         let Some(pid) = self.tracees.threads.get(&tid).map(|thread| thread.pid) else { return };
-        let child = ptrace::event_message(tid).unwrap_or(0) as u32;
-        if child != 0 && !self.tracees.threads.contains_key(&child) {
+        // A child of a killed parent becomes known by its own first stop.
+        let child = ptrace::new_tid(tid).filter(|child| !self.tracees.threads.contains_key(child));
+        if let Some(child) = child {
             let same_process = event == libc::PTRACE_EVENT_CLONE
                 && proc::status(child).is_none_or(|status| status.tgid as u32 == pid);
             match same_process {

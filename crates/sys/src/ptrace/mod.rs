@@ -173,9 +173,11 @@ pub fn event_message(tid: u32) -> Option<u64> {
     Some(message)
 }
 
-/// Returns the ID of the process or thread that a tracee has just created.
+/// Returns the ID of the process or thread that a tracee has just created. None if the tracee has died or is killed: its event
+/// data may be the exit status already.
 pub fn new_tid(tid: u32) -> Option<u32> {
-    event_message(tid).and_then(|new| u32::try_from(new).ok())
+    let new = event_message(tid).and_then(|new| u32::try_from(new).ok());
+    new.filter(|new| *new != 0 && !has_stop(tid))
 }
 
 /// Returns whether a signal stops processes (signal(7)).
