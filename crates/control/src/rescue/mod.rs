@@ -40,7 +40,7 @@ use self::replay_process::{ReplayedMemory, ReplayedWrite};
 #[cfg(target_arch = "x86_64")]
 use self::stream_replay::StreamReplays;
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread, WriteOutcome};
-use crate::supervise::{LifecycleHandler, Tracees};
+use crate::supervise::{LifecycleHandler, TracedProcess, Tracees};
 
 /// The time without progress after which a full pipe or terminal is given up and its bytes are saved.
 const WRITE_TIMEOUT_NS: u64 = 5_000_000_000;
@@ -100,8 +100,16 @@ impl LifecycleHandler for RescueHandler {
         is_finished
     }
 
-    fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
+    fn on_reaped(&mut self, tracees: &mut Tracees, pid: u32) {
         self.unfinished.remove(&pid);
+        let process = tracees.processes.get(&pid);
+        let owns_memory = |one: &&TracedProcess| one.memory_owner == pid && !one.before_exec;
+        if process.filter(owns_memory).is_some_and(|one| !one.exit_reported) {
+            tracees.add_limitation(format!(
+                "process {pid} was killed at a moment at which its memory could not be read any more: bytes that it had not \
+                 written may be lost"
+            ));
+        }
     }
 }
 

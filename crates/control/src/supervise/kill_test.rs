@@ -90,6 +90,26 @@ fn a_thread_that_becomes_known_late_does_not_repeat_the_exit() {
     reap(pid);
 }
 
+/// A thread that was killed while it was resumed has no exit stop. The last one that has must not wait for it.
+#[test]
+fn a_thread_that_has_ended_without_an_exit_stop_is_not_waited_for() {
+    let exits = Arc::new(AtomicU32::new(0));
+    let (mut supervisor, pid) = stopped_command(vec![Box::new(ExitCounter(Arc::clone(&exits)))]);
+    supervisor.tracees.processes.get_mut(&pid).expect("its process").before_exec = false;
+    let mut ended = std::process::Command::new("true").spawn().expect("it starts");
+    while !weir_sys::proc::is_dead(ended.id()) {
+        std::thread::yield_now();
+    }
+    supervisor.add_thread(pid, ended.id());
+    kill(pid);
+    let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
+    assert!(is_exit_stop(stop), "{stop:?}");
+    supervisor.on_stop(stop);
+    assert_eq!(exits.load(Relaxed), 1, "its bytes are lost");
+    reap(pid);
+    ended.wait().expect("its end");
+}
+
 /// The data of a fork stop is the new process, but the exit status once the process was killed. A thread with that number would
 /// count as alive for ever, and the bytes of the process would be lost.
 #[test]

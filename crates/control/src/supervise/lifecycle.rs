@@ -151,12 +151,24 @@ impl Supervisor {
         process.killed_threads.extend(killed_thread);
         process.final_stacks.extend(registers::stack(tid));
         let reports_exit = process.memory_owner == pid && !process.before_exec && !process.exit_reported;
-        if reports_exit && self.tracees.live_thread(pid).is_none() {
+        if reports_exit && !self.has_living_thread(pid) {
             self.tracees.processes.entry(pid).and_modify(|process| process.exit_reported = true);
             self.finish_exit(DeferredExit { pid, tid, status, handler: 0 });
         } else {
             self.tracees.resume(tid, 0);
         }
+    }
+
+    /// Tells whether a thread of the process has not reached its exit stop. A kill can come between the check and the request of a
+    /// resume; the thread then leaves its exit stop at once, and only /proc shows that it has ended.
+    fn has_living_thread(&mut self, pid: u32) -> bool {
+        while let Some(tid) = self.tracees.live_thread(pid) {
+            if !proc::is_dead(tid) {
+                return true;
+            }
+            self.tracees.threads.entry(tid).and_modify(|thread| thread.exiting = true);
+        }
+        false
     }
 
     /// Calls the handlers for a process's exit, from `exit.handler` on, until one defers it.

@@ -33,6 +33,7 @@ use crate::launch::signals;
 use crate::rescue::RescueHandler;
 
 pub use handler::LifecycleHandler;
+pub(crate) use tracee::TracedProcess;
 pub use tracees::Tracees;
 
 /// The tasks of a supervisor.
