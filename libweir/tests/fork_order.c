@@ -63,7 +63,7 @@ static void open_streams(void)
 static void start(void *(*work)(void *))
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, work, NULL) != 0)
+    if (pthread_create(&thread, NULL, work, NULL) != 0 || pthread_detach(thread) != 0)
         _exit(102);
 }
 
