@@ -149,12 +149,12 @@ fn contention(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Ca
 }
 
 /// Returns the records per second that the device takes in large writes: the page cache only delays the moment from which the
-/// writers wait for it. Infinite for a file in memory and for a device that was not measured.
+/// writers wait for it. Infinite for a file in memory, for a device that was not measured, and if other processes had the
+/// processors during the measurement: they make a device look slower than it is.
 pub fn device_rate(question: &AdviceQuestion, prices: &AdvicePrices) -> f64 {
     match prices.device_bytes_per_s {
-        Some(rate) if question.medium != Medium::Ram && rate > 0.0 => {
-            rate / question.record_bytes.max(1) as f64
-        }
+        _ if question.medium == Medium::Ram || prices.busy_share().is_some() => f64::INFINITY,
+        Some(rate) if rate > 0.0 => rate / question.record_bytes.max(1) as f64,
         _ => f64::INFINITY,
     }
 }
@@ -351,6 +351,8 @@ mod tests {
         let cost = of(&bulk, "write each record");
         assert!((cost.max_rate - 500e6 / (1 << 20) as f64).abs() < 1e-6, "{cost:?}");
         assert!(cost.max_rate < 1e9 / cost.record_ns, "the page cache takes it faster");
+        let busy = AdvicePrices { cpu_wait_share: Some(0.6), ..prices() };
+        assert_eq!(device_rate(&bulk, &busy), f64::INFINITY);
         let memory = AdviceQuestion { medium: Medium::Ram, ..bulk };
         let cost = of(&memory, "write each record");
         assert!((cost.max_rate - 1e9 / cost.record_ns).abs() < 1e-6, "{cost:?}");

@@ -74,19 +74,21 @@ fn libweir() -> io::Result<CallPrice> {
     more_when_shared(COPIED, put).ok_or_else(io::Error::last_os_error)
 }
 
-/// Returns the median of what a record costs more with several writers. `None` if `put` fails.
+/// Returns what a record costs more with several writers: the lower quartile of their samples less the cheapest sample of one
+/// writer, because other processes make some samples dearer. `None` if `put` fails.
 fn more_when_shared(records: u32, put: impl Fn() -> bool + Sync) -> Option<CallPrice> {
-    let mut more = Vec::new();
+    let (mut alone, mut shared) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
-        let alone = sample(1, records, &put)?;
-        more.push(sample(WRITERS, records, &put)?.minus(alone));
+        alone.push(sample(1, records, &put)?);
+        shared.push(sample(WRITERS, records, &put)?);
     }
-    let median = |of: fn(&CallPrice) -> f64| {
-        let mut all: Vec<f64> = more.iter().map(of).collect();
+    let ranked = |samples: &[CallPrice], of: fn(&CallPrice) -> f64, rank: usize| {
+        let mut all: Vec<f64> = samples.iter().map(of).collect();
         all.sort_by(f64::total_cmp);
-        all[PAIRS / 2]
+        all[rank]
     };
-    Some(CallPrice { elapsed_ns: median(|price| price.elapsed_ns), cpu_ns: median(|price| price.cpu_ns) })
+    let more = |of| (ranked(&shared, of, PAIRS / 4) - ranked(&alone, of, 0)).max(0.0);
+    Some(CallPrice { elapsed_ns: more(|price| price.elapsed_ns), cpu_ns: more(|price| price.cpu_ns) })
 }
 
 /// Returns the price of a record of `writers` threads together.
