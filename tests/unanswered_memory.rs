@@ -166,3 +166,20 @@ fn assert_observed(dir: &Path, output: &Output, engine: &str, status: i32) {
         "{engine}: {document:#}"
     );
 }
+
+#[test]
+fn a_silent_file_as_standard_output_does_not_stop_weir() {
+    let Some(dir) = built("a_silent_file_as_standard_output_does_not_stop_weir") else { return };
+    let mount = dir.path().join("mount").display().to_string();
+    let options: [&[&str]; 5] =
+        [&["-oL"], &["--max-delay", "20ms"], &["--coalesce"], &["--rescue"], &["--fix-fork"]];
+    for options in options {
+        let run =
+            weir(dir.path(), &[&["run"], options, &["--", "sh", "-c", "echo started >&2; exit 3"]].concat());
+        let mut command = Command::new("timeout");
+        command.args(["-s", "KILL", TIMEOUT, "./unanswered", &mount]).arg(run.get_program());
+        let output = command.args(run.get_args()).current_dir(dir.path()).output().expect("timeout(1)");
+        assert_eq!(output.status.code(), Some(3), "{options:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("started\n"), "{options:?}: {}", text(&output.stderr));
+    }
+}

@@ -1,9 +1,10 @@
 //! Prints to standard output and standard error.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use weir_bench::Error;
+use weir_sys::file_system::is_terminal;
 
 /// Prints to standard output. A pipe without a reader (EPIPE) is no error: the peer has read what it wanted.
 pub fn print(text: &str) -> io::Result<()> {
@@ -18,7 +19,7 @@ pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
 /// Prints to standard error with one write. On a terminal the text begins with a newline, because the traced command
 /// may have left the cursor in the middle of a line.
 pub fn print_error(text: &str) -> io::Result<()> {
-    let start = if io::stderr().is_terminal() { "\n" } else { "" };
+    let start = if is_terminal(io::stderr()) { "\n" } else { "" };
     print_to(&mut io::stderr().lock(), format!("{start}{text}").as_bytes())
 }
 
@@ -31,7 +32,7 @@ pub fn print_screen(text: &str) -> Result<(), String> {
 
 /// Returns whether standard output is a terminal.
 pub fn stdout_is_terminal() -> bool {
-    io::stdout().is_terminal()
+    is_terminal(io::stdout())
 }
 
 fn print_to(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {

@@ -1,10 +1,11 @@
 //! The progress bar on standard error.
 
-use std::io::{IsTerminal, stderr};
+use std::io::stderr;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use weir_bench::run::Progress;
+use weir_sys::file_system::is_terminal;
 
 /// Positions of the bar: a tenth of a percent each.
 const POSITIONS: u64 = 1000;
@@ -16,7 +17,7 @@ impl TerminalProgress {
     /// Returns a bar. It is hidden with `quiet`, and if standard error is not a terminal.
     pub fn new(quiet: bool) -> Self {
         let bar = ProgressBar::new(POSITIONS);
-        if quiet || !stderr().is_terminal() {
+        if quiet || !is_terminal(stderr()) {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         if let Ok(style) =

@@ -80,8 +80,13 @@ pub(crate) fn status_of_link(link: &Path) -> io::Result<FileStatus> {
 /// Returns the status of a file as the kernel knows it; None if it does not know the path. Never blocks.
 pub(crate) fn status(path: &Path) -> Option<FileStatus> {
     let file = cached(CWD, path, OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::empty())?;
+    status_of(file).ok()
+}
+
+/// Returns the status of an open file as the kernel knows it. Asks no server.
+pub(crate) fn status_of(file: impl std::os::fd::AsFd) -> io::Result<FileStatus> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    Some(FileStatus::of_statx(&statx(file, c"", flags, StatxFlags::BASIC_STATS).ok()?))
+    Ok(FileStatus::of_statx(&statx(file, c"", flags, StatxFlags::BASIC_STATS)?))
 }
 
 fn is_on_local_mount(file: &OwnedFd) -> bool {

@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub use crate::foreign_answers::FileStatus;
-use crate::foreign_reads;
+use crate::{cached_paths, foreign_reads};
 
 /// Opens a regular file for reading, by a path that another process chose. Fails with InvalidInput for another kind of
 /// file, without opening it: to open a FIFO may block for ever, and to open a device may start it (a watchdog). If a server
@@ -40,6 +41,17 @@ pub fn status_of_descriptor(pid: u32, fd: i32) -> io::Result<FileStatus> {
 /// As [`status`], but size and times may be the last that the kernel received, which costs less.
 pub fn last_status(path: &Path) -> io::Result<FileStatus> {
     foreign_reads::last_status(path)
+}
+
+/// Returns the status of an open file of weir, which may be one that a server answers for. Never waits for the server.
+pub fn status_of(file: impl AsFd) -> io::Result<FileStatus> {
+    cached_paths::status_of(file)
+}
+
+/// Returns whether a file is a terminal. isatty(3) asks the server of a FUSE file, which may never answer.
+pub fn is_terminal(file: impl AsFd) -> bool {
+    let is_device = |status: FileStatus| status.mode & libc::S_IFMT == libc::S_IFCHR;
+    status_of(&file).is_ok_and(is_device) && rustix::termios::isatty(file)
 }
 
 /// As [`fs::canonicalize`], for a path that another process chose: fails with TimedOut if its file system does not answer.

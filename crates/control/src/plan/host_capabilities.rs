@@ -1,10 +1,9 @@
 //! The abilities of the kernel and of weir's own descriptors that a plan can use.
 
 use std::fs;
-use std::io::IsTerminal;
-use std::os::fd::AsFd;
+use std::io::{stdin, stdout};
 
-use rustix::fs::{FileType, Stat};
+use weir_sys::file_system::{self, FileStatus};
 use weir_sys::{launch, proc};
 
 /// The facts that a plan depends on besides the program.
@@ -27,15 +26,14 @@ pub struct HostCapabilities {
 impl HostCapabilities {
     /// Reads the kernel's settings and the status of descriptors 0 and 1.
     pub fn read() -> HostCapabilities {
-        let stdin = rustix::fs::fstat(std::io::stdin().as_fd()).ok();
-        let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let stdin = file_system::status_of(stdin()).ok();
         HostCapabilities {
             not_traceable: not_traceable(),
             tracer: tracer_of_children(),
             no_syscall_dispatch: no_syscall_dispatch(),
-            stdout_is_terminal: std::io::stdout().is_terminal(),
-            stdin_is_file: stdin.as_ref().is_some_and(is_file),
-            stdin_inode: stdin.map(|stat| (stat.st_dev, stat.st_ino)),
+            stdout_is_terminal: file_system::is_terminal(stdout()),
+            stdin_is_file: stdin.as_ref().is_some_and(FileStatus::is_file),
+            stdin_inode: stdin.map(|stat| (stat.dev, stat.ino)),
         }
     }
 }
