@@ -248,7 +248,7 @@ fn cancel(options: Options, extent: Extent) -> (Options, Vec<Program>, Ending) {
 }
 
 fn close(options: Options, extent: Extent) -> (Options, Vec<Program>, Ending) {
-    let work = Lines { closes: true, ..lines(if extent == Extent::Full { 2 } else { 1 }) };
+    let work = Lines { closes: true, ..lines(1) };
     let mut programs = vec![
         line_writer("writer A", 0, &options, work),
         timer(1, &options, true, false),
