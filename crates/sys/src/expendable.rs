@@ -5,14 +5,20 @@
 //! SIGKILL, and with some FUSE servers that one too. So a forked child does the work, and the parent waits for it with a
 //! limit. Only the child can hang.
 
+#[cfg(test)]
+mod tests;
+
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32,
+    Ordering::{AcqRel, Relaxed, Release},
+};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -70,13 +76,20 @@ pub enum NoAnswer {
     Outlives,
 }
 
+/// Values of [`SharedFlags::work`]: nothing that must not be interrupted; such work; or the child ends, and begins no such work.
+const IDLE: u8 = 0;
+const CRITICAL: u8 = 1;
+const ENDING: u8 = 2;
+
 /// Flags in memory that parent and child share.
 #[derive(Debug, Default)]
 struct SharedFlags {
     /// The parent asks the child to end its work early.
     stop: AtomicBool,
-    /// The child does something that must not be interrupted.
-    critical: AtomicBool,
+    /// [`IDLE`], [`CRITICAL`] or [`ENDING`].
+    work: AtomicU8,
+    /// The PID of the parent.
+    parent: AtomicU32,
     /// The child must not be killed.
     outlives: AtomicBool,
 }
@@ -89,17 +102,56 @@ static OWN_FLAGS: AtomicPtr<SharedFlags> = AtomicPtr::new(null_mut());
 pub fn critical<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the mapping exists until the process ends.
     let Some(flags) = (unsafe { OWN_FLAGS.load(Relaxed).as_ref() }) else { return work() };
+    while flags.work.compare_exchange(IDLE, CRITICAL, AcqRel, Relaxed).is_err() {
+        std::thread::sleep(CHECK); // the child ends
+    }
     let mut before: libc::c_int = 0;
     // SAFETY: the call writes the signal of the calling thread, 0 for none.
     unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut before) };
     // SAFETY: the call takes numbers.
     let die_with_parent = |signal: libc::c_int| unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
-    flags.critical.store(true, Relaxed);
     die_with_parent(0);
     let result = work();
     die_with_parent(before);
-    flags.critical.store(false, Relaxed);
+    flags.work.store(IDLE, Release);
     result
+}
+
+/// Waits in the main thread of an expendable child, by `wait` with a limit of time, until it returns a value. Meanwhile the death of
+/// the parent ends the child only while no thread is in [`critical`] work: the signal of the parent's death belongs to the main thread,
+/// and another thread cannot turn it off.
+pub fn watch_parent<T>(mut wait: impl FnMut(Duration) -> Option<T>) -> T {
+    // SAFETY: the mapping exists until the process ends.
+    let flags = unsafe { OWN_FLAGS.load(Relaxed).as_ref() };
+    // SAFETY: the call takes numbers.
+    let die_with_parent = |signal: libc::c_int| unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
+    let end_if_orphaned = |since: Option<Instant>| -> Option<Instant> {
+        // SAFETY: the call takes nothing.
+        let parent = unsafe { libc::getppid() } as u32;
+        let flags = flags.filter(|flags| flags.parent.load(Relaxed) != parent)?;
+        let since = since.unwrap_or_else(Instant::now);
+        let is_idle = flags.work.compare_exchange(IDLE, ENDING, AcqRel, Relaxed).is_ok();
+        if is_idle || since.elapsed() > CRITICAL_MOST {
+            // SAFETY: ends the child without the parent's exit handlers.
+            unsafe { libc::_exit(0) };
+        }
+        Some(since)
+    };
+    if flags.is_some() {
+        die_with_parent(0);
+    }
+    let mut orphaned = None;
+    let value = loop {
+        orphaned = end_if_orphaned(orphaned);
+        if let Some(value) = wait(CHECK) {
+            break value;
+        }
+    };
+    if flags.is_some_and(|flags| !flags.outlives.load(Relaxed)) {
+        die_with_parent(libc::SIGKILL);
+        end_if_orphaned(None);
+    }
+    value
 }
 
 /// Lets an expendable child go on when its parent gives up or ends: without it a process would run on with wrong registers.
@@ -206,7 +258,7 @@ impl ExpendableChild {
             }
             let blocked = if is_stopped() { limits.blocked.min(BLOCKED_AFTER_STOP) } else { limits.blocked };
             let problem = watch.check(Limits { blocked, ..limits });
-            let is_critical = self.flags.critical.load(Relaxed) && watch.blocked < CRITICAL_MOST;
+            let is_critical = self.flags.work.load(Relaxed) == CRITICAL && watch.blocked < CRITICAL_MOST;
             if let Some(problem) = problem.filter(|_| !is_critical) {
                 return Err(if self.outlives() { NoAnswer::Outlives } else { problem });
             }
@@ -259,6 +311,7 @@ fn run(
         Rights::ReadingOnly => reading_only::restrict(None),
         Rights::WritingMemory => reading_only::restrict(Some(libc::SYS_process_vm_writev)),
     }
+    flags.parent.store(parent, Relaxed);
     OWN_FLAGS.store(flags.address(), Relaxed);
     // A panic must not unwind into the parent's frames.
     let _ended = catch_unwind(AssertUnwindSafe(|| serve(socket, flags)));
@@ -295,89 +348,5 @@ fn isolate(parent: u32, socket: &UnixStream) {
         let kept = socket.as_raw_fd() as u32;
         libc::syscall(libc::SYS_close_range, 3, kept - 1, 0);
         libc::syscall(libc::SYS_close_range, kept + 1, u32::MAX, 0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Read;
-
-    use super::*;
-
-    const LIMITS: Limits = Limits { blocked: Duration::from_millis(100), total: None };
-
-    fn block() {
-        // SAFETY: pause(2) takes nothing.
-        unsafe { libc::pause() };
-    }
-
-    #[test]
-    fn requests_are_answered_one_by_one() {
-        let mut count = 0u8;
-        let serve = |request: &[u8], _: &AtomicBool| {
-            count += 1;
-            [request, &[count]].concat()
-        };
-        let mut child = ExpendableChild::start(Rights::All, serve).expect("a child");
-        assert_eq!(child.ask(b"a", LIMITS, None), Ok(b"a\x01".to_vec()));
-        let long = vec![7; 1 << 20];
-        let answer = child.ask(&long, LIMITS, None).expect("an answer");
-        assert_eq!((answer.len(), answer.last()), (long.len() + 1, Some(&2)));
-    }
-
-    #[test]
-    fn a_child_that_blocks_is_abandoned() {
-        let blocked = answer_of(Rights::All, |_| (block(), vec![1]).1, LIMITS, None);
-        assert_eq!(blocked, Err(NoAnswer::Blocked));
-    }
-
-    #[test]
-    fn a_child_that_works_is_late_but_not_blocked() {
-        let limits = Limits { total: Some(Duration::from_millis(300)), ..LIMITS };
-        let late = answer_of(
-            Rights::All,
-            |_| loop {
-                std::hint::black_box(());
-            },
-            limits,
-            None,
-        );
-        assert_eq!(late, Err(NoAnswer::Late));
-    }
-
-    #[test]
-    fn a_child_that_panics_or_ends_is_noticed() {
-        assert_eq!(answer_of(Rights::All, |_| panic!("in the child"), LIMITS, None), Err(NoAnswer::Ended));
-    }
-
-    #[test]
-    fn a_stop_reaches_the_child() {
-        let work = |stop: &AtomicBool| {
-            while !stop.load(Relaxed) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            vec![1]
-        };
-        assert_eq!(answer_of(Rights::All, work, LIMITS, Some(&AtomicBool::new(true))), Ok(vec![1]));
-    }
-
-    #[test]
-    fn critical_work_is_not_killed() {
-        let work = |_: &AtomicBool| {
-            critical(|| std::thread::sleep(5 * LIMITS.blocked));
-            vec![1]
-        };
-        assert_eq!(answer_of(Rights::All, work, LIMITS, None), Ok(vec![1]));
-    }
-
-    #[test]
-    fn a_child_keeps_no_descriptor_open() {
-        let (mut reader, writer) = std::io::pipe().expect("a pipe");
-        let child = ExpendableChild::start(Rights::All, |_, _| Vec::new()).expect("a child");
-        let mut child = child;
-        assert_eq!(child.ask(&[], LIMITS, None), Ok(Vec::new()));
-        drop(writer);
-        let mut all = Vec::new();
-        assert_eq!(reader.read_to_end(&mut all).expect("its end"), 0);
     }
 }

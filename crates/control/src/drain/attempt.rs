@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
 use weir_model::Untrusted;
 use weir_model::trace::RuntimeId;
-use weir_sys::expendable::{critical, outlive_parent};
+use weir_sys::expendable::{critical, outlive_parent, watch_parent};
 use weir_sys::living_thread;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
@@ -93,7 +94,11 @@ fn write_with_threads_stopped(
     let joined = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("weir-flush".into()).spawn_scoped(scope, write);
         thread.map(|thread| {
-            if late.recv().is_ok() {
+            let is_late = watch_parent(|limit| match late.recv_timeout(limit) {
+                Err(RecvTimeoutError::Timeout) => None,
+                received => Some(received.is_ok()),
+            });
+            if is_late {
                 outlive_parent();
             }
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
