@@ -134,7 +134,7 @@ fn the_other_files_of_a_process_with_a_silent_file_are_observed() {
         assert!(top.status.success(), "{}", text(&top.stderr));
         let document: serde_json::Value = serde_json::from_slice(&top.stdout).expect("JSON");
         let own = document["processes"].as_array().expect("processes").iter();
-        let own = own.filter(|one| one["pid"].to_string() == pid).collect::<Vec<_>>();
+        let own = own.filter(|one| one["pid"].as_u64() == pid.parse().ok()).collect::<Vec<_>>();
         assert!(own.len() == 1 && own[0]["unanswered"] == false, "{own:?}");
     }
 }

@@ -97,7 +97,8 @@ fn finding(context: &RuleContext, copy: PassThrough, peer: u32, cost_s: f64, fix
         count(copy.bytes, "byte"),
         context.name(peer)
     );
-    let calls = [input, output].iter().map(|stream| copy.whole(stream, stream.calls as f64).round() as u64).sum();
+    let calls =
+        [input, output].iter().map(|stream| copy.whole(stream, stream.calls as f64).round() as u64).sum();
     let finding = context.finding(&RULE, severity, input.pid, output.fd, Some(output.file));
     let finding = finding.count("bytes", copy.bytes).count("calls", calls).figure("cost_s", cost_s);
     Some(finding.count("peer", peer.into()).gain(Gain { elapsed_s: cost_s, calls }).build(why, fix))

@@ -3,8 +3,8 @@
 use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
 
-use super::types::FILE_BUFFER_TYPE;
 use super::detect;
+use super::types::FILE_BUFFER_TYPE;
 use crate::runtime_entry::section_contains;
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry};
 

@@ -83,7 +83,11 @@ impl LibcxxStreams {
         let copy = structure::<OBJECT_BYTES>(memory, at)?;
         let read = |object: &[u8; OBJECT_BYTES]| {
             let is_one = self.types.contains(word(object, 0)) && libcxx_filebuf::is_open(at, object);
-            let file = if is_one { inner_file(memory, libcxx_filebuf::c_file(object), files)? } else { return None };
+            let file = if is_one {
+                inner_file(memory, libcxx_filebuf::c_file(object), files)?
+            } else {
+                return None;
+            };
             libcxx_filebuf::stream(memory, at, object, file, kept)
         };
         let stream = read_stable(memory, at, copy, read)?;

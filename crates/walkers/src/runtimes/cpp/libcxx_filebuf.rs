@@ -67,7 +67,9 @@ pub(super) fn is_open(at: u64, object: &[u8; OBJECT_BYTES]) -> bool {
     let [bytes, size, characters, count] =
         [BYTES, BYTES_SIZE, CHARACTERS, CHARACTERS_SIZE].map(|field| word(object, field));
     let is_area = |start: u64, size: u64| {
-        start > u64::from(u16::MAX) && (SMALL..=BUFFER_MOST).contains(&size) && start.checked_add(size).is_some()
+        start > u64::from(u16::MAX)
+            && (SMALL..=BUFFER_MOST).contains(&size)
+            && start.checked_add(size).is_some()
     };
     let is_small = bytes == at.wrapping_add(SMALL_BUFFER as u64);
     let characters_fit = match object[CONVERTS_NOTHING] {

@@ -62,7 +62,8 @@ fn detect_libstdcxx(process: &ProcessImages, found: &mut Detected) {
     let bias = image.bias(region.start);
     let names: Vec<u64> = names.iter().map(|name| name.wrapping_add(bias)).collect();
     // The executable may have copies of the library's types, and types of its own.
-    let images: Vec<&MappedRegion> = [Some(region), process.executable_start()].into_iter().flatten().collect();
+    let images: Vec<&MappedRegion> =
+        [Some(region), process.executable_start()].into_iter().flatten().collect();
     let sections = relocated_sections(process, &images);
     let types = FileBufferTypes::find(&process.memory, &names, &sections);
     if types.tables.is_empty() {

@@ -55,7 +55,8 @@ fn in_flush(search: &FlushSearch<'_>, flush_entries: &[u64], goroutine: &Gorouti
         }
     }
     let stack = search.memory.bytes(used, STACK_BYTES.min((goroutine.high - used) as usize));
-    for (index, return_address) in stack.as_chunks().0.iter().map(|one| u64::from_le_bytes(*one)).enumerate() {
+    for (index, return_address) in stack.as_chunks().0.iter().map(|one| u64::from_le_bytes(*one)).enumerate()
+    {
         let is_code = search.functions.at(return_address).is_some();
         if is_code && called(search.memory, return_address).is_some_and(|at| flush_entries.contains(&at)) {
             let at = used + 8 * index as u64;

@@ -67,9 +67,8 @@ pub(super) fn find(
         let registers = thread.map_or_else(|| saved_registers(goroutine), |(registers, _)| *registers);
         let used = registers.general[STACK_POINTER];
         // Memory that looks like a goroutine can name a stack that is a part of the heap by now.
-        let is_freed = |one: &&u64| {
-            goroutine.has_on_stack(**one) && **one < used && !live.is_in_heap(memory, **one)
-        };
+        let is_freed =
+            |one: &&u64| goroutine.has_on_stack(**one) && **one < used && !live.is_in_heap(memory, **one);
         freed.extend(writers.iter().filter(is_freed));
         if !goroutine.has_on_stack(used) {
             continue;

@@ -76,9 +76,7 @@ impl Walker for MuslStreams {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let others = match &self.others {
-            OpenFileList::Head(head) => {
-                list(memory, memory.u64(*head).unwrap_or(0), &mut { STREAMS_MOST })
-            }
+            OpenFileList::Head(head) => list(memory, memory.u64(*head).unwrap_or(0), &mut { STREAMS_MOST }),
             OpenFileList::Search(search) => search.longest_list(memory, &self.standard),
         };
         let standard = self.standard.iter().filter_map(|at| Some((*at, structure(memory, *at)?)));
