@@ -62,7 +62,7 @@ fn advice(error: &io::Error) -> &'static str {
         Errno::FBIG => " – the file system or 'ulimit -f' does not permit such a large file",
         Errno::ACCESS => " – you lack the permission: see 'ls -ld', or run weir as its owner",
         Errno::PERM => " – the owner, an attribute (lsattr) or a missing capability forbids it",
-        Errno::ROFS => " – the file system is mounted read-only",
+        Errno::ROFS => " – the file system is mounted read-only, or became so after an I/O error: see dmesg",
         Errno::IO => " – the device failed: see dmesg; the copy is not to be trusted",
         Errno::NAMETOOLONG => " – the file system of the target permits no such long name",
         Errno::MFILE | Errno::NFILE => " – too many open files: raise 'ulimit -n'",

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, FileType, fstat, unlinkat};
 use rustix::io::Errno;
+use weir_sys::errno_text;
 
 use crate::context::{Context, Worker};
 use crate::entry::Entry;
@@ -177,8 +178,22 @@ pub(crate) fn discard(entry: &Entry, target: &OpenTarget, error: CopyError) -> C
         let own = FileStat::from(fstat(&target.file).ok()?).id();
         Some(entry.with_target(name).target_stat(false).ok()?.id() == own)
     };
-    if is_ours().unwrap_or(false) {
-        let _removed = unlinkat(entry.target_dir(), name, AtFlags::empty());
+    if !is_ours().unwrap_or(false) {
+        return error;
     }
-    error
+    match unlinkat(entry.target_dir(), name, AtFlags::empty()) {
+        Err(why) if !matches!(error, CopyError::Interrupted) => {
+            not_removed(&entry.with_target(name), why, &error)
+        }
+        _ => error,
+    }
+}
+
+/// Returns the error of a copy whose incomplete target is left, such as on a file system that an I/O error made read-only.
+fn not_removed(entry: &Entry, why: Errno, error: &CopyError) -> CopyError {
+    let why = errno_text(&why.into());
+    CopyError::Refused(format!(
+        "{error}; {} is incomplete and could not be removed: unlink: {why}",
+        quoted(&entry.target_path())
+    ))
 }
