@@ -8,6 +8,8 @@ use weir_model::trace::{Buffer, Event, EventKind, SnapshotMoment};
 const JOIN_WITHIN_S: f64 = 0.25;
 /// Number of latest events among which the first snapshot is searched, so that a join costs constant time.
 const SEARCHED_EVENTS: usize = 256;
+/// Number of latest events among which snapshots are corrected after an older call.
+const LATE_EVENTS: usize = 4096;
 
 /// Adds buffers to an earlier snapshot of the same moment of the same process. Returns false if there is none.
 pub(super) fn join_snapshot(
@@ -44,6 +46,17 @@ pub(super) fn join_snapshot(
         return true;
     }
     false
+}
+
+/// Enters the file of a descriptor that a call opened at `at_s` into later snapshots. On a busy machine a snapshot is recorded
+/// before hundreds of older calls: it has the file that /proc shows, without the name that the program gave, or an older file.
+pub(super) fn correct_file(events: &mut [Event], (pid, fd): (u32, i32), at_s: f64, file: u32) {
+    let recent = events.len().saturating_sub(LATE_EVENTS);
+    for event in events[recent..].iter_mut().filter(|event| event.pid == pid && event.at_s > at_s) {
+        if let EventKind::Buffers { files, .. } = &mut event.kind {
+            files.iter_mut().filter(|pair| pair.0 == fd).for_each(|pair| pair.1 = file);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use weir_model::trace::{Call, EventKind, Op, Rename};
 use weir_trace_api::{RawCall, RawCounts, RawEvent};
 
-use crate::{Recorder, fd_revalidation, fd_table, streams};
+use crate::{Recorder, buffer_snapshots, fd_revalidation, fd_table, streams};
 
 /// Number of events above which [`Recorder::with_every_call`] has no effect: the limit leaves room for the
 /// events that findings need.
@@ -30,6 +30,9 @@ impl Recorder {
         }
         let fd = fd_table::event_fd(call);
         let file = self.apply_to_table(pid, call, fd);
+        if let Some(file) = file.filter(|_| call.op.opens() && at_s < self.latest_snapshot_s) {
+            buffer_snapshots::correct_file(&mut self.events, (pid, fd), at_s, file);
+        }
         let last_call_ns = self.live_process(pid, at_s).last_call_ns.insert(raw.tid, raw.ns).unwrap_or(0);
         if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
             let began_ns = call.began_ns.unwrap_or(0).max(last_call_ns);
@@ -69,7 +72,8 @@ impl Recorder {
         self.with_table(pid, |table, files| {
             // After a gap the file of a closed descriptor is unknown.
             let closes = matches!(call.op, Op::Close | Op::Dup2 | Op::Dup3);
-            let file_before = match closes && table.get(&fd).is_some_and(|known| known.stale) {
+            let is_unknown = closes && table.get(&fd).is_some_and(|known| known.stale);
+            let file_before = match is_unknown || call.op.opens() {
                 true => None,
                 false => fd_revalidation::lookup(table, files, pid, fd),
             };

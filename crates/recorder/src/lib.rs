@@ -90,6 +90,8 @@ pub struct Recorder {
     command: Option<u32>,
     unobserved_since_s: Option<f64>,
     latest_s: f64,
+    /// The time of the latest buffer snapshot of any process.
+    latest_snapshot_s: f64,
     /// A gap of all processes is in progress.
     in_global_gap: bool,
     /// Spans (start, end) without recorded calls, in seconds, by PID. PID 0 stands for all processes.
@@ -117,6 +119,7 @@ impl Recorder {
             every_call: false,
             unobserved_since_s: None,
             latest_s: 0.0,
+            latest_snapshot_s: 0.0,
             in_global_gap: false,
             unobserved_spans: HashMap::new(),
         }
@@ -185,6 +188,7 @@ impl Recorder {
     /// Adds a buffer snapshot, unless it is part of an earlier one.
     fn record_buffers(&mut self, pid: u32, tid: u32, at_s: f64, snapshot: EventKind) {
         let EventKind::Buffers { moment, buffers, files, .. } = &snapshot else { return };
+        self.latest_snapshot_s = self.latest_snapshot_s.max(at_s);
         // An execve(2) ends the other threads. The snapshot of such a thread stays apart from that of the process.
         let of_other_thread = *moment == SnapshotMoment::Exec && tid != pid;
         let is_joined = !of_other_thread

@@ -56,11 +56,8 @@ fn seeks_come_with_the_counters_and_the_last_one_as_a_call() {
     assert_eq!(last, Some((0.035, Some(output.streams[0].file), 160)));
 }
 
-#[test]
-fn a_stream_that_was_never_written_has_its_file() {
-    let mut recorder = Recorder::new(0, true);
-    recorder.record(raw(10, opened(3, "/d/log")));
-    let buffer = |fd| Buffer {
+fn buffer(fd: i32) -> Buffer {
+    Buffer {
         walker: RuntimeId::GLIBC,
         address: 0x1000,
         fd,
@@ -71,16 +68,43 @@ fn a_stream_that_was_never_written_has_its_file() {
         unread_bytes: 0,
         unread: Vec::new(),
         found_by_search: false,
-    };
-    let (moment, blocked_in) = (SnapshotMoment::Exit, String::new());
-    let buffers = vec![buffer(3), buffer(-1)];
-    recorder.record(raw(20, RawEventKind::Buffers { moment, buffers, blocked_in, open_files: Vec::new() }));
+    }
+}
+
+fn snapshot(moment: SnapshotMoment, buffers: Vec<Buffer>) -> RawEventKind {
+    RawEventKind::Buffers { moment, buffers, blocked_in: String::new(), open_files: Vec::new() }
+}
+
+#[test]
+fn a_stream_that_was_never_written_has_its_file() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, opened(3, "/d/log")));
+    recorder.record(raw(20, snapshot(SnapshotMoment::Exit, vec![buffer(3), buffer(-1)])));
     let output = recorder.finish();
     let Some(EventKind::Buffers { files, .. }) = output.events.last().map(|event| &event.kind) else {
         panic!("{:?}", output.events);
     };
     assert_eq!(files.len(), 1);
     assert_eq!((files[0].0, output.files[files[0].1 as usize].path.exact()), (3, "/d/log"));
+}
+
+/// A snapshot of a process on a busy machine can be taken before the events of its calls are read.
+#[test]
+fn a_snapshot_has_the_file_that_was_open_then() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(5, opened(3, "/d/older")));
+    recorder.record(raw(20, snapshot(SnapshotMoment::Sample, vec![buffer(3)])));
+    recorder.record(raw(10, opened(4, "/d/other")));
+    recorder.record(raw(12, opened(3, "/d/link")));
+    recorder.record(raw(30, opened(3, "/d/later")));
+    let output = recorder.finish();
+    let files = output.events.iter().find_map(|event| match &event.kind {
+        EventKind::Buffers { files, .. } => Some(files.clone()),
+        _ => None,
+    });
+    let files: Vec<_> = files.expect("a snapshot").into_iter().collect();
+    let paths = files.iter().map(|(fd, file)| (*fd, output.files[*file as usize].path.exact()));
+    assert_eq!(paths.collect::<Vec<_>>(), [(3, "/d/link")]);
 }
 
 #[test]
