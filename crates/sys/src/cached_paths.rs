@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statx};
 
-use crate::file_system::parse_mount;
+use crate::file_system::{mount_number, parse_mount};
 use crate::foreign_answers::FileStatus;
 
 /// The time for which the table of mounts is used again. The number of a mount can be given to another one only after root
@@ -91,8 +91,7 @@ pub(crate) fn status_of(file: impl std::os::fd::AsFd) -> io::Result<FileStatus> 
 
 fn is_on_local_mount(file: &OwnedFd) -> bool {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).unwrap_or_default();
-    let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"));
-    number.and_then(|number| number.trim().parse().ok()).is_some_and(is_local_mount)
+    mount_number(&info).and_then(|number| number.parse().ok()).is_some_and(is_local_mount)
 }
 
 /// Returns whether the mount of this number is local, and one of weir's own.

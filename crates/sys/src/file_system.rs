@@ -111,7 +111,7 @@ fn shares_user_namespace(pid: u32) -> bool {
 /// server.
 pub fn fuse_options(pid: u32, fd: i32) -> Option<(String, bool)> {
     let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+    let number = mount_number(&info)?;
     ["self".to_owned(), pid.to_string()].into_iter().find_map(|process| {
         let table = fs::read_to_string(format!("/proc/{process}/mountinfo")).ok()?;
         let line = table.lines().find(|line| line.split(' ').next() == Some(number))?;
@@ -140,6 +140,11 @@ fn fs_by_magic(dir: &Path) -> String {
     let Ok(magic) = rustix::fs::statfs(dir).map(|fs| fs.f_type as u32) else { return "unknown".into() };
     let known = KNOWN.iter().find(|(number, _)| *number == magic);
     known.map_or_else(|| format!("type {magic:#x}"), |(_, name)| (*name).into())
+}
+
+/// Returns the number of the mount in a text of /proc/PID/fdinfo/FD.
+pub(crate) fn mount_number(fdinfo: &str) -> Option<&str> {
+    fdinfo.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim)
 }
 
 /// Parses a line of mountinfo. Returns mount point, type, and the options of the mount and of the file system.

@@ -12,9 +12,8 @@ pub fn of(pid: u32) -> u32 {
 
 /// Returns a living thread of a process whose main thread has ended; none if it lives, or if the whole process has ended.
 pub fn other(pid: u32) -> Option<u32> {
-    let has_ended = |tid: u32| process_stat::read(tid).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'));
     process_stat::read(pid).filter(|stat| stat.lacks_main_thread())?;
-    proc::threads(pid).into_iter().find(|&tid| tid != pid && !has_ended(tid))
+    proc::threads(pid).into_iter().find(|&tid| tid != pid && !proc::is_dead(tid))
 }
 
 /// Returns what `read` finds for the process, or else by another of its threads if the main thread has ended.

@@ -35,7 +35,16 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 impl ProcessStat {
     /// Returns whether the main thread has ended and others run.
     pub fn lacks_main_thread(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x') && self.threads > 1
+        self.main_thread_has_ended() && self.threads > 1
+    }
+
+    /// Returns whether all threads have ended.
+    pub fn has_ended(&self) -> bool {
+        self.main_thread_has_ended() && self.threads <= 1
+    }
+
+    fn main_thread_has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
     }
 
     /// Returns the CPU time of all threads in user mode and in the kernel.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::file_system::parse_mount;
+use crate::file_system::{mount_number, parse_mount};
 
 /// The time for which a table of mounts is used again: reading it takes 50 µs, and each opened image needs it.
 const KEPT: Duration = Duration::from_millis(20);
@@ -122,7 +122,7 @@ fn has_types_asked_at_links() -> bool {
 
 fn mount_of_descriptor(pid: u32, fd: i32) -> Option<u64> {
     let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+    mount_number(&info)?.parse().ok()
 }
 
 /// Converts a device of mountinfo (decimal `0:39`) into that of maps (hexadecimal `00:27`).

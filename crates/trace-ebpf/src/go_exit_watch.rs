@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::proc::{self, ThreadState};
-use weir_sys::process_stat;
 use weir_sys::ptrace;
 use weir_walkers::is_go;
 
@@ -145,9 +144,7 @@ pub(super) fn moment(pid: u32, status: u64) -> SnapshotMoment {
 pub(super) fn await_other_threads(pid: u32, tid: u32) -> bool {
     let end = Instant::now() + EXIT_TIMEOUT;
     // The first thread stays as a zombie until the last one has exited.
-    let is_alive =
-        |other: u32| process_stat::read(other).is_some_and(|stat| !matches!(stat.state, b'Z' | b'X'));
-    while proc::threads(pid).into_iter().any(|other| other != tid && is_alive(other)) {
+    while proc::threads(pid).into_iter().any(|other| other != tid && !proc::is_dead(other)) {
         if Instant::now() > end {
             return false;
         }

@@ -47,8 +47,7 @@ mod tests {
 
     #[test]
     fn c_has_every_method_and_other_languages_a_program_or_a_sentence() {
-        use WriteMethod::{Direct, InKernel, IoUring, Libweir, Mmap, Stdio, Syscall};
-        for method in [Syscall, Stdio, Libweir, Mmap, Direct, IoUring, InKernel] {
+        for &method in WriteMethod::ALL {
             assert_eq!(why_absent("c", method), None);
             assert_eq!(why_absent("cpp", method), None);
             for key in AdviceLanguage::ALL.iter().flat_map(|lang| keys(*lang)) {

@@ -9,8 +9,9 @@ use std::thread;
 use std::time::Instant;
 
 use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use weir_model::advise::CallPrice;
+use weir_sys::clock::clock_ns;
 
 use super::cells;
 
@@ -101,20 +102,15 @@ fn sample(writers: u32, records: u32, put: &(impl Fn() -> bool + Sync)) -> Optio
     thread::scope(|scope| {
         let threads: Vec<_> = (0..writers).map(|_| scope.spawn(write)).collect();
         start.wait();
-        let (began, cpu_ns) = (Instant::now(), process_cpu_ns());
+        let (began, cpu_ns) = (Instant::now(), clock_ns(ClockId::ProcessCPUTime));
         let all_written =
             threads.into_iter().map(|thread| thread.join()).all(|written| written.unwrap_or(false));
         let records = f64::from(writers * records);
         all_written.then(|| CallPrice {
             elapsed_ns: began.elapsed().as_nanos() as f64 / records,
-            cpu_ns: (process_cpu_ns() - cpu_ns) / records,
+            cpu_ns: (clock_ns(ClockId::ProcessCPUTime) - cpu_ns) as f64 / records,
         })
     })
-}
-
-fn process_cpu_ns() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 #[cfg(test)]

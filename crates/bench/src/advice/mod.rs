@@ -96,12 +96,9 @@ fn sync_price(measurement: &Measurement, kind: &str) -> Option<CallPrice> {
 
 /// Returns whether cached prices are finite, positive and sorted: the user may have edited the file.
 fn is_valid(prices: &AdvicePrices) -> bool {
-    let positive = |price: &CallPrice| {
-        [price.elapsed_ns, price.cpu_ns].iter().all(|ns| ns.is_finite() && *ns >= 0.0)
-            && price.elapsed_ns > 0.0
-    };
     let more =
         |price: &CallPrice| [price.elapsed_ns, price.cpu_ns].iter().all(|ns| ns.is_finite() && *ns >= 0.0);
+    let positive = |price: &CallPrice| more(price) && price.elapsed_ns > 0.0;
     let tables =
         [&prices.write, &prices.stdio, &prices.libweir, &prices.mmap, &prices.direct, &prices.io_uring];
     let sorted = |table: &[SizedPrice]| table.is_sorted_by(|one, other| one.bytes < other.bytes);

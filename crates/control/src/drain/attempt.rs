@@ -175,15 +175,15 @@ fn write_streams(
     result: &mut DrainResult,
 ) -> Result<(), DrainError> {
     let pid = drain.pid;
-    let path = format!("/proc/{}/mem", living_thread::of(pid));
-    let memory = File::options().read(true).write(true).open(path);
+    let tid = living_thread::of(pid);
+    let memory = File::options().read(true).write(true).open(format!("/proc/{tid}/mem"));
     let memory = memory.map_err(|source| call_error(pid, "open of /proc/PID/mem", source))?;
     let threads = stopped.in_calls();
     let pending = drain.pending_of_stopped(&stopped.registers());
     if pending.is_partial {
         note_omitted(result, pid, streams, &pending.streams, drain.most);
     }
-    let thread = TargetThread::new(living_thread::of(pid));
+    let thread = TargetThread::new(tid);
     let mut emptied = HashSet::new();
     for one in pending.streams {
         let bytes = one.bytes.len() as u64;

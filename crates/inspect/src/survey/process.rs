@@ -144,8 +144,7 @@ impl SurveyedProcess {
 
     /// Returns whether the process is shown: kernel threads and zombies are not. A main thread may end before the others.
     pub fn is_shown(&self) -> bool {
-        let has_ended = matches!(self.stat.state, b'Z' | b'X' | b'x') && !self.stat.lacks_main_thread();
-        !self.stat.is_kernel_thread && !has_ended
+        !self.stat.is_kernel_thread && !self.stat.has_ended()
     }
 
     /// Returns whether the buffers can be read now. A running process changes them during the read, and its
