@@ -4,16 +4,15 @@
 //! the type of its own, and all use that of the first.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::maps::MappedRegion;
 use weir_sys::memory::Memory;
 
 use super::libcxx_filebuf::{self, InnerFile, OBJECT_BYTES};
-use super::search::{FileBufferSearch, Files};
+use super::search::{FileBuffer, FileBufferSearch, Files};
 use super::types::FileBufferTypes;
-use super::{UNREADABLE, is_relocated, relocated_sections, without_copies};
+use super::{UNREADABLE, is_relocated, relocated_sections};
 use crate::copied_memory::{int, read_stable, structure, word};
 use crate::process_images::is_program_code;
 use crate::runtimes::glibc::{self, GlibcStreams};
@@ -72,14 +71,8 @@ pub(crate) struct LibcxxStreams {
 }
 
 impl LibcxxStreams {
-    /// Returns the address of the FILE and the stream of the open file buffer at an address; None if there is none.
-    fn file_buffer(
-        &self,
-        memory: &dyn Memory,
-        at: u64,
-        files: &Files,
-        kept: u64,
-    ) -> Option<(u64, StreamBuffer)> {
+    /// Returns the open file buffer at an address; None if there is none.
+    fn file_buffer(&self, memory: &dyn Memory, at: u64, files: &Files, kept: u64) -> Option<FileBuffer> {
         let copy = structure::<OBJECT_BYTES>(memory, at)?;
         let read = |object: &[u8; OBJECT_BYTES]| {
             let is_one = self.types.contains(word(object, 0)) && libcxx_filebuf::is_open(at, object);
@@ -91,7 +84,7 @@ impl LibcxxStreams {
             libcxx_filebuf::stream(memory, at, object, file, kept)
         };
         let stream = read_stable(memory, at, copy, read)?;
-        Some((libcxx_filebuf::c_file(&copy), stream))
+        Some(FileBuffer { at, file: libcxx_filebuf::c_file(&copy), stream })
     }
 }
 
@@ -102,21 +95,8 @@ impl Walker for LibcxxStreams {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let files = self.files.files(memory);
-        let mut search = self.search.borrow_mut();
-        let all = |objects: &BTreeSet<u64>| {
-            let of = |at: &u64| Some((*at, self.file_buffer(memory, *at, &files, kept)?));
-            objects.iter().filter_map(of).collect::<Vec<_>>()
-        };
-        let mut found = all(&search.objects);
-        let known: BTreeSet<u64> = found.iter().map(|(_, (file, _))| *file).collect();
-        if search.is_due(Some(&files), &known) {
-            // An object that was destroyed or moved is found again at its new address.
-            search.objects = found.iter().map(|(at, _)| *at).collect();
-            let is_object = |at| self.file_buffer(memory, at, &files, 0).is_some();
-            search.search(self.pid, memory, |word| self.types.contains(word), is_object);
-            found = all(&search.objects);
-        }
-        without_copies(found.into_iter().map(|(_, (_, stream))| stream))
+        let read = |at: u64, kept: u64| self.file_buffer(memory, at, &files, kept);
+        self.search.borrow_mut().read_all((self.pid, memory), Some(&files), &self.types, read, kept)
     }
 
     fn pending_of_stopped(

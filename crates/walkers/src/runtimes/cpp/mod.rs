@@ -17,7 +17,7 @@ mod tests;
 mod types;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::maps::{MappedRegion, MappingKind, writable_ranges};
@@ -31,7 +31,7 @@ use crate::{Detected, ProcessImages, Walker, c_library};
 
 pub(crate) use executable::{FileBufferFacts, RUNTIME};
 use filebuf::OBJECT_BYTES;
-use search::{FileBufferSearch, Files};
+use search::{FileBuffer, FileBufferSearch, Files};
 use types::{FileBufferTypes, is_plain_facet};
 
 /// The buffers of a program whose file buffers cannot be found.
@@ -124,15 +124,6 @@ pub(crate) struct CppStreams {
     facets: RefCell<HashMap<u64, bool>>,
 }
 
-/// A file buffer that was read.
-struct FileBuffer {
-    /// Address of the object.
-    at: u64,
-    /// Address of its FILE.
-    file: u64,
-    stream: StreamBuffer,
-}
-
 impl CppStreams {
     /// Returns the open file buffer at an address; None if there is none.
     fn file_buffer(
@@ -180,18 +171,10 @@ impl Walker for CppStreams {
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let files = self.files.as_ref().map(|files| files.files(memory));
         let files = files.as_deref();
-        let one = |at: &u64, kept: u64| self.file_buffer(memory, *at, files, kept);
+        let read = |at: u64, kept: u64| self.file_buffer(memory, at, files, kept);
         let mut search = self.search.borrow_mut();
         search.objects.extend(self.own_objects(memory));
-        let mut found: Vec<FileBuffer> = search.objects.iter().filter_map(|at| one(at, kept)).collect();
-        let known: BTreeSet<u64> = found.iter().map(|one| one.file).collect();
-        if search.is_due(files, &known) {
-            // An object that was destroyed or moved is found again at its new address.
-            search.objects = found.iter().map(|one| one.at).collect();
-            search.search(self.pid, memory, |word| self.types.contains(word), |at| one(&at, 0).is_some());
-            found = search.objects.iter().filter_map(|at| one(at, kept)).collect();
-        }
-        without_copies(found.into_iter().map(|one| one.stream))
+        search.read_all((self.pid, memory), files, &self.types, read, kept)
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
@@ -213,15 +196,6 @@ impl Walker for CppStreams {
     fn search_again(&self) {
         self.search.borrow_mut().search_whole();
     }
-}
-
-/// Returns the file buffers but those of which two objects claim the same buffer: then one of them is being moved.
-fn without_copies(found: impl Iterator<Item = StreamBuffer>) -> Vec<StreamBuffer> {
-    let mut of_buffer: BTreeMap<u64, Vec<StreamBuffer>> = BTreeMap::new();
-    for one in found {
-        of_buffer.entry(one.buffer.address).or_default().push(one);
-    }
-    of_buffer.into_values().filter(|same| same.len() == 1).flatten().collect()
 }
 
 /// Returns the descriptor of a FILE that a file buffer uses; None if it is no open FILE.

@@ -4,14 +4,16 @@
 //! whether an unknown file buffer can exist: the memory is searched only then, in parts, and rarely again if the search
 //! finds none. The buffers of the standard streams are in the library's own memory, which is small.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use weir_sys::memory::Memory;
 
+use super::types::FileBufferTypes;
 use crate::copied_memory::{STREAMS_MOST, word};
 use crate::heap_search;
 use crate::runtimes::glibc;
+use crate::stream_buffer::StreamBuffer;
 
 /// The part of the memory that is searched in one snapshot: about 3 ms. A snapshot may be taken of a stopped process.
 const PART_BYTES: u64 = 8 << 20;
@@ -28,6 +30,15 @@ const STANDARD: usize = 3;
 
 /// The FILEs of a process.
 pub(super) type Files = [(u64, [u8; glibc::FILE_BYTES])];
+
+/// A file buffer that was read.
+pub(super) struct FileBuffer {
+    /// Address of the object.
+    pub at: u64,
+    /// Address of its FILE.
+    pub file: u64,
+    pub stream: StreamBuffer,
+}
 
 /// A FILE whose file buffer was searched: how often, and when to search again.
 #[derive(Debug, Clone, Copy)]
@@ -67,9 +78,32 @@ impl FileBufferSearch {
         self.is_first_done = true;
     }
 
+    /// Reads the known file buffers of a process, and searches for others if a search is due. `read` returns the open file buffer
+    /// at an address, with so many bytes kept.
+    pub fn read_all(
+        &mut self,
+        (pid, memory): (u32, &dyn Memory),
+        files: Option<&Files>,
+        types: &FileBufferTypes,
+        read: impl Fn(u64, u64) -> Option<FileBuffer>,
+        kept: u64,
+    ) -> Vec<StreamBuffer> {
+        let all =
+            |objects: &BTreeSet<u64>| objects.iter().filter_map(|at| read(*at, kept)).collect::<Vec<_>>();
+        let mut found = all(&self.objects);
+        let known: BTreeSet<u64> = found.iter().map(|one| one.file).collect();
+        if self.is_due(files, &known) {
+            // An object that was destroyed or moved is found again at its new address.
+            self.objects = found.iter().map(|one| one.at).collect();
+            self.search(pid, memory, |word| types.contains(word), |at| read(at, 0).is_some());
+            found = all(&self.objects);
+        }
+        without_copies(found.into_iter().map(|one| one.stream))
+    }
+
     /// Returns whether to search now. `known` has the FILEs of the known file buffers; `files` is None if the process's
     /// FILEs are unknown, so that only the time counts.
-    pub fn is_due(&mut self, files: Option<&Files>, known: &BTreeSet<u64>) -> bool {
+    fn is_due(&mut self, files: Option<&Files>, known: &BTreeSet<u64>) -> bool {
         let now = Instant::now();
         let is_whole = self.is_whole || !self.is_first_done;
         if !is_whole && self.next.is_some_and(|next| now < next) {
@@ -107,7 +141,7 @@ impl FileBufferSearch {
 
     /// Searches the next part of the memory for words that `is_table` accepts, and adds the objects that `is_object`
     /// accepts.
-    pub fn search(
+    fn search(
         &mut self,
         pid: u32,
         memory: &dyn Memory,
@@ -133,4 +167,13 @@ impl FileBufferSearch {
         self.is_first_done = true;
         self.next = Some(Instant::now() + (begun.elapsed() * PAUSE).max(PAUSE_LEAST));
     }
+}
+
+/// Returns the file buffers but those of which two objects claim the same buffer: then one of them is being moved.
+fn without_copies(found: impl Iterator<Item = StreamBuffer>) -> Vec<StreamBuffer> {
+    let mut of_buffer: BTreeMap<u64, Vec<StreamBuffer>> = BTreeMap::new();
+    for one in found {
+        of_buffer.entry(one.buffer.address).or_default().push(one);
+    }
+    of_buffer.into_values().filter(|same| same.len() == 1).flatten().collect()
 }
