@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::thread;
-use std::time::{Duration, Instant};
 
-use common::{campaign, disk_dir, is_root, names, run, skip, text, weir};
+use common::{campaign, disk_dir, is_root, names, run, skip, text, wait_for, weir};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -174,11 +173,10 @@ fn an_interrupted_run_leaves_no_files_and_no_mounts() {
     let dir = disk_dir();
     let mut command = weir(dir.path(), &["lab", "power-cut"]);
     let mut child = command.env("TMPDIR", dir.path()).stdout(Stdio::null()).spawn().unwrap();
-    let begun = Instant::now();
-    while names(dir.path()).is_empty() && begun.elapsed() < Duration::from_secs(10) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    std::thread::sleep(Duration::from_millis(1500));
+    wait_for("the first mount", || {
+        let made = names(dir.path()).into_iter().map(|name| dir.path().join(name));
+        made.into_iter().any(|made| made.join("run-broken/mounted").exists())
+    });
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(names(dir.path()), [""; 0]);

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{KillOnDrop, skip, text, weir};
+use common::{KillOnDrop, skip, text, wait_until_let_go, weir};
 
 /// Far more than the limits of weir, in seconds.
 const TIMEOUT: &str = "60";
@@ -88,8 +88,7 @@ fn peek_flush_and_trace_end_with_a_sentence() {
             said.contains(&format!("process {pid} (unanswered) does not answer")),
             "{arguments:?}: {said}"
         );
-        let state = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
-        assert!(state.contains("State:\tS") && state.contains("TracerPid:\t0"), "{arguments:?}: {state}");
+        wait_until_let_go(process.0.id());
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{KillOnDrop, disk_dir, skip, text, weir};
+use common::{KillOnDrop, disk_dir, skip, text, wait_until_let_go, weir};
 use serde_json::Value;
 
 /// Far more than the limits of weir, in seconds. timeout(1) kills a weir that hangs.
@@ -73,8 +73,7 @@ fn peek_and_flush_name_the_process() {
                 "{verb}: {errors}"
             );
         }
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
-        assert!(status.contains("State:\tS"), "it is left running: {status}");
+        wait_until_let_go(process.0.id());
     }
 }
 
@@ -150,14 +149,6 @@ fn start_command(test: &str, dir: &Path, arguments: &[&str]) -> Option<(Child, S
     Some((weir, child))
 }
 
-/// Waits until a process has no tracer: weir has detached.
-fn wait_until_free(pid: &str) {
-    common::wait_for("the process is free", || {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
-        status.contains("TracerPid:\t0") && status.contains("State:\tS")
-    });
-}
-
 /// Waits until weir has ended, and fails if it hangs.
 fn wait_for_end(weir: &mut Child) {
     let limit = Duration::from_secs(TIMEOUT.parse().expect("seconds"));
@@ -184,7 +175,7 @@ fn run_detaches_and_passes_the_status_on() {
         let test = "run_detaches_and_passes_the_status_on";
         let Some((weir, child)) = start_under(test, dir.path(), options) else { return };
         if options[1] == "--max-delay" {
-            wait_until_free(&child);
+            wait_until_let_go(child.parse().expect("a process"));
         }
         assert!(Command::new("kill").args(["-KILL", &child]).status().expect("kill").success());
         let output = output_of(weir);
@@ -325,7 +316,7 @@ fn the_output_of_a_terminal_is_copied_after_weir_has_detached() {
     let test = "the_output_of_a_terminal_is_copied_after_weir_has_detached";
     let options = ["run", "--pty", "--max-delay", "20ms"];
     let Some((mut weir, child)) = start_under(test, dir.path(), &options) else { return };
-    wait_until_free(&child);
+    wait_until_let_go(child.parse().expect("a process"));
     weir.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
     let output = output_of(weir);
     let errors = text(&output.stderr);
@@ -340,7 +331,7 @@ fn the_second_interrupt_ends_a_weir_that_has_detached() {
     let test = "the_second_interrupt_ends_a_weir_that_has_detached";
     let options = ["run", "--pty", "--max-delay", "20ms"];
     let Some((mut weir, child)) = start_under(test, dir.path(), &options) else { return };
-    wait_until_free(&child);
+    wait_until_let_go(child.parse().expect("a process"));
     let proc_file = |name: &str| {
         std::fs::read_to_string(format!("/proc/{}/{name}", weir.id())).expect("weir still waits")
     };

@@ -137,6 +137,14 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until a process sleeps and nothing traces it. A process that was just let go is still running for a moment.
+pub fn wait_until_let_go(pid: u32) {
+    wait_for("the sleep of the untraced process", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+        status.contains("State:\tS") && status.contains("TracerPid:\t0")
+    });
+}
+
 /// Reports that a test cannot run on this machine and why. The test then returns; scripts/test counts it as skipped.
 pub fn skip(test: &str, why: &str) {
     println!("SKIP {test}: {why}");
