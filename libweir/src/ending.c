@@ -40,15 +40,14 @@ static bool has_pending(const weir_stream *s)
 bool weir__lock_unless_reading(weir_stream *s, struct weir__patience *p, bool despite_pending)
 {
     struct weir__state *state = weir__state(s);
-    if (weir__trylock(&state->lock))
-        return true;
-    while (!atomic_load(&state->in_read) || (!despite_pending && has_pending(s))) {
-        if (weir__timedlock(&state->lock, s, WEIR__SLICE_MS))
-            return true;
-        if (!weir__is_patient(p, atomic_load(&state->lock.owner)))
-            return false;
+    bool acquired = weir__trylock(&state->lock);
+    while (!acquired && (!atomic_load(&state->in_read) || (!despite_pending && has_pending(s)))) {
+        acquired = weir__timedlock(&state->lock, s, WEIR__SLICE_MS);
+        if (!acquired && !weir__is_patient(p, atomic_load(&state->lock.owner)))
+            break;
     }
-    return false;
+    weir__note_wait(0);
+    return acquired;
 }
 
 /* Locks a stream that only its own thread uses. That thread's calls begun before the membarrier are counted in

@@ -190,7 +190,8 @@ struct weir__patience {
     int64_t end_ms;       /* of weir__now_ms; moves while the other thread proceeds */
     int64_t last_end_ms;  /* end_ms does not move beyond */
     int64_t proceeded_ms; /* of the last look at which the thread had gone on */
-    uintptr_t thread;     /* its address */
+    int64_t looked_ms;    /* of the last look */
+    uintptr_t thread;     /* its address; 0: none, or threads that wait for each other */
     unsigned long sleeps; /* its count */
 };
 /* Waits WEIR__LOCK_TIMEOUT_MS in all for threads that sleep. */

@@ -81,6 +81,7 @@ static void futex_wait(struct weir__lock *lock, int64_t ms)
 {
     struct timespec time = {0, (ms < WAIT_SLICE_MS ? ms : WAIT_SLICE_MS) * 1000000};
     uintptr_t owner = atomic_load(&lock->owner);
+    weir__note_wait(owner);
     if (owner)
         syscall(SYS_futex, futex_of(lock), FUTEX_WAIT_PRIVATE, (uint32_t)owner, &time, NULL, 0);
 }
@@ -147,6 +148,7 @@ WEIR_COLD bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, un
         atomic_fetch_sub(&lock->waiters, count);
         if (!acquired)
             return false;
+        weir__note_wait(0);
     }
     atomic_store_explicit(&lock->owner, weir__this_thread(), memory_order_relaxed);
     lock->depth = 0;

@@ -42,7 +42,7 @@ static inline bool weir__one_thread(void) { return false; }
 extern _Atomic int weir__membarrier;
 
 /* Waits at most `ms` milliseconds; UINT32_MAX: without a limit. `s` is the lock's stream, or NULL. Returns
- * false after a timeout. */
+ * false after a timeout; the thread then still counts as waiting, until weir__note_wait. */
 bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms);
 int weir__lock_release_slow(struct weir__lock *lock, int result);
 int weir__membarrier_register(void);
@@ -57,6 +57,9 @@ static inline void weir__note_thread(void)
     if (!WEIR_LIKELY(weir__thread_mark.tid))
         weir__note_thread_slow();
 }
+
+/* Stores the owner of the lock that this thread waits for; 0: it does not wait. After weir__note_thread. */
+void weir__note_wait(uintptr_t owner);
 
 static inline uintptr_t weir__this_thread(void) { return (uintptr_t)&weir__thread_mark; }
 

@@ -1,7 +1,10 @@
 /* patience.c: how long exit, exec and fork wait for another thread's call. A thread that runs, waits for a processor or for
  * a device ends its call; ending the process before would tear its line. A thread that sleeps in a call may sleep for
  * ever: for a reader of a full pipe, or in a program's own code between weir_lock and weir_unlock. Therefore only the
- * time counts in which the thread sleeps and was not woken. */
+ * time counts in which the thread sleeps and was not woken.
+ *
+ * A thread that waits for a stream's lock wakes up every few milliseconds, which is no progress. It notes the lock's owner,
+ * and the owner is looked at in its place. Threads that wait for each other, or for the thread that is patient, sleep. */
 #include "private.h"
 
 #include <stdio.h>
@@ -15,6 +18,7 @@ enum {
     MOST_MS = 30000,
     STATUS_BYTES = 4096,
     SLOTS = 512,
+    WAITS_MOST = 64, /* more threads in a row, each waiting for the next: they wait in a circle */
 };
 
 /* The IDs of threads, found by their addresses: the memory of a thread that has ended may be unmapped. A later thread
@@ -22,6 +26,7 @@ enum {
 static struct {
     _Atomic uintptr_t thread;
     _Atomic int tid;
+    _Atomic uintptr_t waits_for; /* the owner of the lock that the thread waits for, or 0 */
 } slots[SLOTS];
 
 static size_t slot_of(uintptr_t thread) { return (size_t)((uint64_t)thread * 0x9e3779b97f4a7c15u >> 55); }
@@ -31,8 +36,25 @@ WEIR_COLD void weir__note_thread_slow(void)
     size_t slot = slot_of(weir__this_thread());
     weir__thread_mark.tid = (int)syscall(SYS_gettid);
     atomic_store(&slots[slot].tid, 0);
+    atomic_store(&slots[slot].waits_for, 0);
     atomic_store(&slots[slot].thread, weir__this_thread());
     atomic_store(&slots[slot].tid, weir__thread_mark.tid);
+}
+
+/* The slot may be another thread's since weir__note_thread. */
+void weir__note_wait(uintptr_t owner)
+{
+    size_t slot = slot_of(weir__this_thread());
+    if (atomic_load(&slots[slot].thread) == weir__this_thread())
+        atomic_store(&slots[slot].waits_for, owner);
+}
+
+/* Returns the owner that the thread has noted, or 0. */
+static uintptr_t waits_for(uintptr_t thread)
+{
+    size_t slot = slot_of(thread);
+    uintptr_t owner = atomic_load(&slots[slot].waits_for);
+    return atomic_load(&slots[slot].thread) == thread ? owner : 0;
 }
 
 /* Returns 0 if the thread has never called weir__note_thread, or has lost its slot. */
@@ -46,7 +68,8 @@ static int tid_of(uintptr_t thread)
 void weir__patience_begin(struct weir__patience *p)
 {
     int64_t now = weir__now_ms();
-    *p = (struct weir__patience){.end_ms = now + WEIR__LOCK_TIMEOUT_MS, .last_end_ms = now + MOST_MS, .proceeded_ms = now};
+    *p = (struct weir__patience){
+        .end_ms = now + WEIR__LOCK_TIMEOUT_MS, .last_end_ms = now + MOST_MS, .proceeded_ms = now, .looked_ms = now};
 }
 
 /* Reads the status of a thread. Returns false if there is no such thread, or no /proc. */
@@ -87,25 +110,51 @@ bool weir__thread_runs(uintptr_t thread, unsigned long *sleeps)
     return state && state[8] && strchr("RDt", state[8]);
 }
 
+/* Returns the thread at the end of the row: the one that `thread` waits for, that this one waits for, and so on. Returns 0 if
+ * there is no end. A thread of the row without a processor sets `ready`: it may have got its lock. */
+static uintptr_t last_in_row(uintptr_t thread, bool *ready)
+{
+    for (int i = 0; i < WAITS_MOST; i++) {
+        unsigned long sleeps;
+        uintptr_t owner = waits_for(thread);
+        if (!owner)
+            return thread;
+        *ready |= weir__thread_runs(thread, &sleeps);
+        if (owner == weir__this_thread())
+            return 0;
+        thread = owner;
+    }
+    return 0;
+}
+
 bool weir__is_patient(struct weir__patience *p, uintptr_t thread)
 {
-    int64_t now = weir__now_ms();
+    int64_t now = weir__now_ms(), uncounted = 0;
     unsigned long sleeps = 0;
-    bool proceeds = weir__thread_runs(thread, &sleeps) || thread != p->thread || sleeps != p->sleeps;
-    p->thread = thread;
-    p->sleeps = sleeps;
-    if (proceeds) { /* its sleep before does not count */
-        int64_t end = p->end_ms + now - p->proceeded_ms;
-        p->end_ms = end < p->last_end_ms ? end : p->last_end_ms;
+    bool ready = false;
+    uintptr_t last = last_in_row(thread, &ready);
+    bool in_a_circle = thread && !last;
+    if (!in_a_circle && (weir__thread_runs(last, &sleeps) || last != p->thread || sleeps != p->sleeps)) {
+        uncounted = now - p->proceeded_ms; /* its sleep before does not count either */
         p->proceeded_ms = now;
+    } else if (ready) {
+        uncounted = now - p->looked_ms;
+        p->proceeded_ms += uncounted;
     }
+    p->thread = last;
+    p->sleeps = sleeps;
+    p->looked_ms = now;
+    int64_t end = p->end_ms + uncounted;
+    p->end_ms = end < p->last_end_ms ? end : p->last_end_ms;
     return now < p->end_ms;
 }
 
 bool weir__lock_patiently(struct weir__lock *lock, struct weir__patience *p)
 {
-    while (!weir__timedlock(lock, NULL, WEIR__SLICE_MS))
-        if (!weir__is_patient(p, atomic_load(&lock->owner)))
-            return false;
-    return true;
+    bool acquired;
+    do
+        acquired = weir__timedlock(lock, NULL, WEIR__SLICE_MS);
+    while (!acquired && weir__is_patient(p, atomic_load(&lock->owner)));
+    weir__note_wait(0);
+    return acquired;
 }

@@ -1,4 +1,4 @@
-/* patience.c: exit waits for a call of another thread as long as that thread can go on, however late it gets a processor,
+/* ending_patience.c: exit waits for a call of another thread as long as that thread can go on, however late it gets a processor,
  * and a short time for one that sleeps. A thread that computes stands for one that waits for a processor: the kernel
  * reports both as running. */
 #include <fcntl.h>
@@ -170,27 +170,28 @@ static void *read_slowly(void *ends)
 {
     static char page[4096];
     static size_t total;
+    total = 0;
     close(((int *)ends)[1]);
     for (ssize_t got; (got = read(((int *)ends)[0], page, sizeof page)) > 0; total += (size_t)got)
         sleep_seconds(0.05);
     return &total;
 }
 
-static void with_a_slow_reader(void)
+static void with_a_slow_reader(const char *name, void (*process)(int fd), size_t bytes)
 {
     int ends[2];
-    check_begin("exit during a write to a pipe whose reader is slow");
+    check_begin("%s", name);
     check(pipe(ends) == 0, "pipe");
     pid_t child = fork();
     if (child == 0) {
         alarm(120);
         close(ends[0]);
-        exit_during_a_write_to_a_pipe(ends[1]);
+        process(ends[1]);
     }
     size_t *total = read_slowly(ends);
     int status = -1;
     waitpid(child, &status, 0);
-    check(status == 0 && *total == PIPE_LINE, "status %x, %zu bytes", (unsigned)status, *total);
+    check(status == 0 && *total == bytes, "status %x, %zu bytes", (unsigned)status, *total);
     close(ends[0]);
 }
 
@@ -205,6 +206,106 @@ static void without_a_reader(void)
     check(status == 0 && took < 25, "status %x after %.1f s", (unsigned)status, took);
     close(ends[0]);
     close(ends[1]);
+}
+
+/* ---- threads that wait for locks ---- */
+
+static weir_stream *first, *second;
+static _Atomic int holders;
+static bool waits_at_exit;
+
+/* Holds the lock of one stream with a part of a line in it, and waits for the lock of the other. */
+static void hold_and_wait(weir_stream *held, weir_stream *wanted)
+{
+    weir_lock(held);
+    weir_write(held, line, LINE / 2);
+    holders++;
+    while (holders < 2)
+        sleep_seconds(0.001);
+    weir_lock(wanted);
+    weir_write(held, line + LINE / 2, LINE - LINE / 2);
+    weir_unlock(wanted);
+    weir_unlock(held);
+}
+
+static void *hold_second(void *unused)
+{
+    hold_and_wait(second, first);
+    return unused;
+}
+
+static void *hold_first(void *unused)
+{
+    hold_and_wait(first, second);
+    return unused;
+}
+
+static void open_two(int fd)
+{
+    open_shared(fd, (struct weir_options){.mode = WEIR_FULL, .flags = WEIR_THREADS});
+    second = shared;
+    open_shared(fd, (struct weir_options){.mode = WEIR_FULL, .flags = WEIR_THREADS});
+    first = shared;
+}
+
+/* Two threads, or this one and another, hold a lock each and wait for the other's. */
+static void exit_after_a_deadlock(int fd)
+{
+    pthread_t thread;
+    open_two(fd);
+    pthread_create(&thread, NULL, hold_second, NULL);
+    if (waits_at_exit) {
+        weir_lock(first);
+        holders++;
+    } else {
+        pthread_create(&thread, NULL, hold_first, NULL);
+    }
+    while (holders < 2 || !atomic_load(&weir__state(first)->lock.waiters))
+        sleep_seconds(0.001);
+    exit(0);
+}
+
+static void after_a_deadlock(bool of_this_thread)
+{
+    check_begin("exit while %s", of_this_thread ? "it and another thread wait for each other's stream"
+                                                : "two threads wait for each other's stream");
+    int fd = nameless_file();
+    waits_at_exit = of_this_thread;
+    double start = seconds_now();
+    int status = run(exit_after_a_deadlock, fd);
+    double took = seconds_now() - start;
+    check(status == 0 && took < 25, "status %x after %.1f s", (unsigned)status, took);
+    close(fd);
+}
+
+static void *write_long_locked(void *unused)
+{
+    weir_lock(first);
+    shared = first;
+    write_long(NULL);
+    weir_unlock(first);
+    return unused;
+}
+
+static void *wait_for_first(void *unused)
+{
+    holders = 1;
+    hold_and_wait(second, first);
+    return unused;
+}
+
+/* The exit waits for `second`, whose owner waits for the lock of `first`, whose owner writes to a slow reader. */
+static void exit_during_a_wait_for_a_writer(int fd)
+{
+    pthread_t thread;
+    open_two(fd);
+    pthread_create(&thread, NULL, write_long_locked, NULL);
+    while (!begun || weir__state(first)->writer == 0)
+        sleep_seconds(0.001);
+    pthread_create(&thread, NULL, wait_for_first, NULL);
+    while (holders < 2 || !atomic_load(&weir__state(first)->lock.waiters))
+        sleep_seconds(0.001);
+    exit(0);
 }
 
 int main(void)
@@ -230,7 +331,11 @@ int main(void)
         check_whole_lines(fd, 1);
         close(fd);
     }
-    with_a_slow_reader();
+    with_a_slow_reader("exit during a write to a pipe whose reader is slow", exit_during_a_write_to_a_pipe, PIPE_LINE);
     without_a_reader();
+    after_a_deadlock(false);
+    after_a_deadlock(true);
+    with_a_slow_reader("exit while a thread waits for the lock of one with a slow reader", exit_during_a_wait_for_a_writer,
+                       PIPE_LINE + LINE);
     return check_finish("ending_patience");
 }
