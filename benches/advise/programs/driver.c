@@ -11,6 +11,7 @@
 
 static size_t record_bytes;
 static uint64_t records, tick_every;
+static pthread_barrier_t tick;
 
 static void fail(const char *call)
 {
@@ -26,11 +27,13 @@ static void *write_records(void *text)
         if (log_record(text, record_bytes) != 0)
             fail("log_record");
 #ifdef HAS_TICK
-        /* The interval's number of records has come, so its timer is due. */
+        /* The interval's number of records has come, so its timer is due. All writers wait for it: otherwise those that go on
+         * would hide its time. */
         if (number == next) {
             next += every;
-            if (sync_log() != 0)
+            if (pthread_barrier_wait(&tick) == PTHREAD_BARRIER_SERIAL_THREAD && sync_log() != 0)
                 fail("sync_log");
+            pthread_barrier_wait(&tick);
         }
 #else
         (void)next;
@@ -63,6 +66,7 @@ int main(int argc, char **argv)
     text[record_bytes - 1] = '\n';
     if (log_open(argv[1]) != 0)
         fail("log_open");
+    pthread_barrier_init(&tick, NULL, (unsigned)writers);
     double start = now_ns();
     if (writers == 1) {
         write_records(text);

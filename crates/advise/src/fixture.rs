@@ -1,7 +1,8 @@
 //! A question, a host and prices for tests; the prices were rounded from one machine's.
 
 use weir_model::advise::{
-    AdviceHost, AdviceLanguage, AdvicePrices, AdviceQuestion, AllowedLoss, CallPrice, Medium, SizedPrice,
+    AdviceHost, AdviceLanguage, AdvicePrices, AdviceQuestion, AllowedLoss, CallPrice, Medium, SharedPrice,
+    SizedPrice,
 };
 
 pub fn question() -> AdviceQuestion {
@@ -34,6 +35,14 @@ fn table(prices: &[(u64, f64)]) -> Vec<SizedPrice> {
     prices.iter().map(of).collect()
 }
 
+fn groups(prices: &[(u32, f64)]) -> Vec<SharedPrice> {
+    let of = |&(writers, ns): &(u32, f64)| SharedPrice {
+        writers,
+        price: CallPrice { elapsed_ns: ns, cpu_ns: ns / 10.0 },
+    };
+    prices.iter().map(of).collect()
+}
+
 pub fn prices() -> AdvicePrices {
     AdvicePrices {
         write: table(&[
@@ -52,6 +61,10 @@ pub fn prices() -> AdvicePrices {
         fdatasync: Some(CallPrice { elapsed_ns: 600_000.0, cpu_ns: 40_000.0 }),
         o_dsync: Some(CallPrice { elapsed_ns: 590_000.0, cpu_ns: 38_000.0 }),
         sync_record_bytes: 200,
+        fdatasync_block: Some(CallPrice { elapsed_ns: 700_000.0, cpu_ns: 50_000.0 }),
+        o_dsync_block: Some(CallPrice { elapsed_ns: 690_000.0, cpu_ns: 48_000.0 }),
+        sync_block_bytes: 16_384,
+        sync_byte_ns: Some(2.0),
         sync_device_bytes: Some(16_384.0),
         device_bytes_per_s: Some(500e6),
         libweir_record_ns: 40.0,
@@ -59,6 +72,9 @@ pub fn prices() -> AdvicePrices {
         shared_buffer: Some(CallPrice { elapsed_ns: 100.0, cpu_ns: 120.0 }),
         shared_write: Some(CallPrice { elapsed_ns: 2000.0, cpu_ns: 2500.0 }),
         shared_libweir: Some(CallPrice { elapsed_ns: 30.0, cpu_ns: 60.0 }),
+        shared_libweir_write: Some(CallPrice { elapsed_ns: 3000.0, cpu_ns: 4000.0 }),
+        group: groups(&[(2, 400_000.0), (4, 250_000.0), (8, 160_000.0)]),
+        libweir_group: groups(&[(2, 390_000.0), (4, 240_000.0), (8, 150_000.0)]),
         wake_ns: 20_000.0,
         cpu_wait_share: Some(0.0),
     }

@@ -10,6 +10,7 @@ mod predict;
 mod rank;
 mod reasons;
 mod sized;
+mod syncs;
 mod traced;
 mod way;
 

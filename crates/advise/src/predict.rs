@@ -7,6 +7,7 @@ use weir_model::advise::{
 };
 
 use crate::sized;
+use crate::syncs::{in_group, largest_group, syncs};
 use crate::way::Way;
 
 /// Bytes that a small flash medium programs at least for one sync. An assumption: data pages of SD cards have 8 to 16 KiB.
@@ -68,11 +69,12 @@ impl RecordCost {
             false => (1.0, write_of(way, prices, bytes)?),
         };
         let (syncs, sync) = syncs(way, question, prices)?;
-        let price = write
+        let separate = write
             .times(writes)
             .plus(in_memory(way, prices, bytes)?)
             .plus(locks_and_timer(way, question, prices))
             .plus(sync.map_or(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 }, |sync| sync.times(syncs)));
+        let price = in_group(way, question, prices).unwrap_or(separate);
         let writes = if way.method == WriteMethod::Mmap { 0.0 } else { writes };
         Some(Self { price, writes, syncs, sync, write })
     }
@@ -131,8 +133,10 @@ fn locks_and_timer(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) 
         _ => 1.0,
     };
     let wakes = way.timer_s().map_or(0.0, |period| 1.0 / (question.rate * period));
-    let ns = locks * prices.lock_ns + wakes * prices.wake_ns;
-    CallPrice { elapsed_ns: ns, cpu_ns: ns }.plus(contention(way, question, prices))
+    let lock_ns = locks * prices.lock_ns;
+    // The timer wakes in a thread of its own, for which no record waits.
+    let price = CallPrice { elapsed_ns: lock_ns, cpu_ns: lock_ns + wakes * prices.wake_ns };
+    price.plus(contention(way, question, prices))
 }
 
 /// Returns what a record costs more because several writers wait for each other. A price that was not measured counts as
@@ -141,7 +145,8 @@ fn contention(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Ca
     let measured = match way.method {
         // While a group's leader syncs, the others sleep; that wait is part of the sync.
         _ if question.sharers < 2 || way.sync == SyncPoint::Group => None,
-        WriteMethod::Libweir => prices.shared_libweir,
+        WriteMethod::Libweir if way.gathers() => prices.shared_libweir,
+        WriteMethod::Libweir => prices.shared_libweir_write,
         _ if way.gathers() => prices.shared_buffer,
         _ => prices.shared_write,
     };
@@ -157,37 +162,6 @@ pub fn device_rate(question: &AdviceQuestion, prices: &AdvicePrices) -> f64 {
         Some(rate) if rate > 0.0 => rate / question.record_bytes.max(1) as f64,
         _ => f64::INFINITY,
     }
-}
-
-/// Returns the syncs per record and the price of one, which writes the bytes since the last.
-fn syncs(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Option<(f64, Option<CallPrice>)> {
-    let small = sized::at(&prices.write, prices.sync_record_bytes as f64)?;
-    let of = |measured: Option<CallPrice>, bytes: f64| {
-        let device_ns = match prices.device_bytes_per_s {
-            Some(rate) if rate > 0.0 => (bytes - 4096.0).max(0.0) / rate * 1e9,
-            _ => 0.0,
-        };
-        let sync = measured?.minus(small);
-        Some(CallPrice { elapsed_ns: sync.elapsed_ns + device_ns, ..sync })
-    };
-    let bytes = question.record_bytes as f64;
-    Some(match way.sync {
-        SyncPoint::None => (0.0, None),
-        SyncPoint::Record => (1.0, Some(of(prices.fdatasync, bytes)?)),
-        SyncPoint::ODsync => (1.0, Some(of(prices.o_dsync, bytes)?)),
-        SyncPoint::Group => (1.0 / largest_group(question), Some(of(prices.fdatasync, bytes)?)),
-        SyncPoint::Period => {
-            let records = (question.rate * way.sync_period_s?).max(1.0);
-            // At less than one record an interval, an interval without a record makes no sync.
-            (1.0 / records, Some(of(prices.fdatasync, records * bytes)?))
-        }
-    })
-}
-
-/// Returns how many records one sync covers if all threads wait: half of them, because a record that comes during a sync
-/// waits for the next.
-fn largest_group(question: &AdviceQuestion) -> f64 {
-    (f64::from(question.sharers.max(1)) + 1.0) / 2.0
 }
 
 /// Returns the syncs per record at the question's rate: a group has the records that arrive while a sync runs.
@@ -297,6 +271,15 @@ mod tests {
         let synced = of(&slow, "write each record, fdatasync after each");
         assert_eq!(synced.at_risk_power_bytes, 0);
         assert!((synced.record_ns - 600_000.0).abs() < 1000.0, "{synced:?}");
+        let block = AdviceQuestion { record_bytes: 16_384, ..slow.clone() };
+        let close = |cost: PredictedCost, ns: f64| assert!((cost.record_ns - ns).abs() < 1.0, "{cost:?}");
+        close(of(&block, "write each record, fdatasync after each"), 700_000.0);
+        // A megabyte a second: the bytes above a block cost 2 ns each.
+        let bulk = AdviceQuestion { record_bytes: 1000, rate: 1000.0, ..slow.clone() };
+        let period = of(&bulk, "write each record, fdatasync every 900 ms");
+        let written = of(&bulk, "write each record");
+        let sync = 700_000.0 - 7871.0 + (900_000.0 - 16_384.0) * 2.0;
+        assert!(((period.record_ns - written.record_ns - 12.0) * 900.0 - sync).abs() < 500.0, "{period:?}");
         assert_eq!(synced.calls_per_s, 100.0);
         assert!(synced.cpu_percent < synced.busy_percent);
         assert_eq!(of(&slow, "write each record, O_DSYNC").calls_per_s, 50.0);
@@ -322,6 +305,11 @@ mod tests {
         let group = of(&many, "write each record, one fdatasync for all threads that wait");
         let each = of(&many, "write each record, fdatasync after each");
         assert!(group.max_rate > 2.4 * each.max_rate, "{group:?} {each:?}");
+        assert!((group.record_ns - 250_000.0).abs() < 1.0, "{group:?}");
+        let six = AdviceQuestion { sharers: 6, record_bytes: 512, ..many.clone() };
+        let way = "libweir, write each record, one fdatasync for all threads that wait";
+        let wider = of(&six, way).record_ns - 195_000.0;
+        assert!((wider - 300.0 * (312.0 / 448.0)).abs() < 1.0, "a longer write: {wider}");
         let few = AdviceQuestion { rate: 10.0, ..many };
         let group = of(&few, "write each record, one fdatasync for all threads that wait");
         assert!((group.calls_per_s - 20.0).abs() < 0.1, "a record that comes alone has a sync of its own");
@@ -336,6 +324,8 @@ mod tests {
         close(more("write each record", "write each record"), 12.0 + 2000.0);
         close(more("buffer of 64 KiB", "buffer of 64 KiB"), 12.0 + 100.0);
         close(more("libweir, buffer of 64 KiB", "libweir, buffer of 64 KiB"), 30.0);
+        let each = "libweir, write each record, fdatasync every 900 ms";
+        close(more(each, each), 3000.0);
         let unmeasured = AdvicePrices { shared_write: None, ..prices() };
         let way = ways(&shared).into_iter().find(|way| way.name() == "write each record").unwrap();
         let known = predict(&way, &shared, &host(), &prices()).unwrap();

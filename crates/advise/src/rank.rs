@@ -22,9 +22,11 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Returns the share of time that decides, in percent: small costs count as equal.
+    /// Returns the share of time that decides, in percent: small costs count as equal. The CPU time of a timer counts, too,
+    /// though no record waits for it.
     pub fn deciding_percent(&self) -> f64 {
-        self.predicted.map_or(f64::INFINITY, |cost| cost.busy_percent.max(NEGLIGIBLE_PERCENT))
+        let of = |cost: PredictedCost| cost.busy_percent.max(cost.cpu_percent).max(NEGLIGIBLE_PERCENT);
+        self.predicted.map_or(f64::INFINITY, of)
     }
 
     /// Returns the bytes that a kill and, unless the question does not mind it, a power cut lose together.

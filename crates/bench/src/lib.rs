@@ -32,6 +32,7 @@ pub mod run;
 pub mod sample;
 pub mod selection;
 pub mod settings;
+mod shared;
 mod verify;
 
 pub use error::{Error, Result};

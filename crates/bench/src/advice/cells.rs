@@ -10,6 +10,8 @@ use crate::selection::BenchSelection;
 pub const BUFFER_BYTES: u64 = 65_536;
 /// Records of the cells that sync: a typical line of a log.
 pub const SYNC_RECORD_BYTES: u64 = 200;
+/// Blocks of the cells that sync more than a page.
+pub const SYNC_BLOCK_BYTES: u64 = 16_384;
 /// Calls of write(2): a line, a paragraph, a page, a pipe, a large block.
 const WRITES: [u64; 5] = [64, 512, 4096, 65_536, 262_144];
 /// Records through a buffer.
@@ -39,11 +41,11 @@ fn lines(method: &str, records: &[u64], directory: &Path) -> BenchSelection {
     }
 }
 
-/// Returns the cells that sync each record.
+/// Returns the cells that sync each record or block.
 pub fn syncs(directory: &Path) -> Result<Vec<Cell>> {
     let synced = BenchSelection {
         syncs: vec!["fdatasync".into(), "o_dsync".into()],
-        ..lines("syscall", &[SYNC_RECORD_BYTES], directory)
+        ..lines("syscall", &[SYNC_RECORD_BYTES, SYNC_BLOCK_BYTES], directory)
     };
     Ok(synced.plan()?.cells)
 }

@@ -1,116 +1,101 @@
-//! The price of writers that share a file: the time that a record takes longer when several threads write without a pause.
+//! The price of writers that share a file: the time that a record takes longer when several threads write without a pause,
+//! and the price of a record whose sync several threads share.
 
-use std::fs::File;
-use std::hint::black_box;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
-use std::sync::{Barrier, Mutex};
-use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::time::ClockId;
-use weir_model::advise::CallPrice;
-use weir_sys::clock::clock_ns;
+use weir_model::advise::{CallPrice, SharedPrice};
 
 use super::cells;
+use crate::shared::{SharedJob, Sharing, measure};
 
 /// Threads that write at once: the middle of the two to eight that a question usually has.
 const WRITERS: u32 = 4;
-/// Records of a thread in a sample that writes each of them, and in one that only copies them: both take several times as long as
-/// the start of a thread, so that all threads run at once.
-const WRITTEN: u32 = 2000;
-const COPIED: u32 = 50_000;
+/// Records of a thread in a sample that writes each of them, and in one that only copies them: both take tens of milliseconds,
+/// many times as long as the start of a thread and a time slice of the scheduler.
+const WRITTEN: u64 = 5000;
+const COPIED: u64 = 100_000;
 /// Pairs of samples, with one writer and with several.
 const PAIRS: usize = 5;
 /// A short line of a log.
-const RECORD: &[u8; 100] = &[b'x'; 100];
+const RECORD_BYTES: u64 = 100;
+/// Threads that wait for one sync: prices between these lie on lines.
+const COMMITTERS: [u32; 3] = [2, 4, 8];
+/// Records of a thread in a sample with syncs, and the time for all samples of a way.
+const SYNCED: u64 = 25;
+const SYNC_BUDGET: Duration = Duration::from_millis(250);
+/// Rounds of the samples with syncs, if the time allows.
+const SYNC_ROUNDS: usize = 7;
 
 /// Prices that a record costs more with several writers than with one. `None`: not measurable here.
-pub struct SharedPrices {
-    /// A copy into a buffer, behind a mutex.
+pub struct ContentionPrices {
     pub buffer: Option<CallPrice>,
-    /// A write(2), behind a mutex.
     pub write: Option<CallPrice>,
-    /// weir_putrec(3) of a stream with WEIR_THREADS.
     pub libweir: Option<CallPrice>,
+    pub libweir_write: Option<CallPrice>,
 }
 
-/// Measures in a file without a name in `directory`, in about half a second.
-pub fn measure(directory: &Path) -> SharedPrices {
-    SharedPrices { buffer: buffer(), write: write(directory).ok(), libweir: libweir().ok() }
+/// Measures in a temporary file of `directory`, in about a second.
+pub fn contention(directory: &Path) -> ContentionPrices {
+    let of = |sharing, records| more_when_shared(directory, sharing, records).ok();
+    ContentionPrices {
+        buffer: of(Sharing::Buffer, COPIED),
+        write: of(Sharing::Write, WRITTEN),
+        libweir: of(Sharing::Libweir, COPIED),
+        libweir_write: of(Sharing::LibweirWrite, WRITTEN),
+    }
 }
 
-fn buffer() -> Option<CallPrice> {
-    let buffer = Mutex::new((vec![0u8; cells::BUFFER_BYTES as usize], 0));
-    let put = || {
-        let mut buffer = buffer.lock().unwrap_or_else(|broken| broken.into_inner());
-        let (bytes, used) = &mut *buffer;
-        if *used + RECORD.len() > bytes.len() {
-            *used = 0;
+/// Returns the price of a record that waits until it is synced, by the number of threads that wait at once. Empty if it cannot be
+/// measured.
+pub fn group_commit(directory: &Path, sharing: Sharing) -> Vec<SharedPrice> {
+    let mut samples = COMMITTERS.map(|writers| (writers, Vec::new()));
+    let start = Instant::now();
+    for round in 0..SYNC_ROUNDS {
+        if round > 0 && start.elapsed() > SYNC_BUDGET {
+            break;
         }
-        bytes[*used..*used + RECORD.len()].copy_from_slice(black_box(RECORD));
-        *used += RECORD.len();
-        true
+        for (writers, prices) in &mut samples {
+            prices.extend(sample(directory, sharing, *writers, SYNCED));
+        }
+    }
+    let median = |(writers, prices): (u32, Vec<CallPrice>)| {
+        let middle = prices.len() / 2;
+        (!prices.is_empty()).then(|| SharedPrice { writers, price: ranked(&prices, middle) })
     };
-    more_when_shared(COPIED, put)
-}
-
-fn write(directory: &Path) -> io::Result<CallPrice> {
-    let file = tempfile::tempfile_in(directory)?;
-    fcntl_setfl(&file, OFlags::APPEND)?;
-    let file = Mutex::new(file);
-    let put = || {
-        let mut file: std::sync::MutexGuard<File> = file.lock().unwrap_or_else(|broken| broken.into_inner());
-        file.write_all(RECORD).is_ok()
-    };
-    more_when_shared(WRITTEN, put).ok_or_else(io::Error::last_os_error)
-}
-
-fn libweir() -> io::Result<CallPrice> {
-    let options = libweir::Options::new().mode(libweir::StreamMode::Record);
-    // /dev/null discards the writes.
-    let stream = options.buffer_bytes(cells::BUFFER_BYTES as usize).append(Path::new("/dev/null"))?;
-    let put = || stream.put_record(RECORD).is_ok();
-    more_when_shared(COPIED, put).ok_or_else(io::Error::last_os_error)
+    samples.into_iter().filter_map(median).collect()
 }
 
 /// Returns what a record costs more with several writers: the lower quartile of their samples less the cheapest sample of one
-/// writer, because other processes make some samples dearer. `None` if `put` fails.
-fn more_when_shared(records: u32, put: impl Fn() -> bool + Sync) -> Option<CallPrice> {
+/// writer, because other processes make some samples dearer.
+fn more_when_shared(directory: &Path, sharing: Sharing, records: u64) -> io::Result<CallPrice> {
     let (mut alone, mut shared) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
-        alone.push(sample(1, records, &put)?);
-        shared.push(sample(WRITERS, records, &put)?);
+        alone.push(sample(directory, sharing, 1, records)?);
+        shared.push(sample(directory, sharing, WRITERS, records)?);
     }
-    let ranked = |samples: &[CallPrice], of: fn(&CallPrice) -> f64, rank: usize| {
-        let mut all: Vec<f64> = samples.iter().map(of).collect();
+    Ok(ranked(&shared, PAIRS / 4).minus(ranked(&alone, 0)))
+}
+
+/// Returns the price at a rank, each of its times by itself.
+fn ranked(samples: &[CallPrice], rank: usize) -> CallPrice {
+    let of = |time: fn(&CallPrice) -> f64| {
+        let mut all: Vec<f64> = samples.iter().map(time).collect();
         all.sort_by(f64::total_cmp);
         all[rank]
     };
-    let more = |of| (ranked(&shared, of, PAIRS / 4) - ranked(&alone, of, 0)).max(0.0);
-    Some(CallPrice { elapsed_ns: more(|price| price.elapsed_ns), cpu_ns: more(|price| price.cpu_ns) })
+    CallPrice { elapsed_ns: of(|price| price.elapsed_ns), cpu_ns: of(|price| price.cpu_ns) }
 }
 
-/// Returns the price of a record of `writers` threads together.
-fn sample(writers: u32, records: u32, put: &(impl Fn() -> bool + Sync)) -> Option<CallPrice> {
-    let start = Barrier::new(writers as usize + 1);
-    let write = || {
-        start.wait();
-        (0..records).all(|_| put())
+fn sample(directory: &Path, sharing: Sharing, writers: u32, records: u64) -> io::Result<CallPrice> {
+    let file = tempfile::NamedTempFile::new_in(directory)?;
+    let record_bytes = match sharing {
+        Sharing::Group | Sharing::LibweirGroup => cells::SYNC_RECORD_BYTES,
+        _ => RECORD_BYTES,
     };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..writers).map(|_| scope.spawn(write)).collect();
-        start.wait();
-        let (began, cpu_ns) = (Instant::now(), clock_ns(ClockId::ProcessCPUTime));
-        let all_written =
-            threads.into_iter().map(|thread| thread.join()).all(|written| written.unwrap_or(false));
-        let records = f64::from(writers * records);
-        all_written.then(|| CallPrice {
-            elapsed_ns: began.elapsed().as_nanos() as f64 / records,
-            cpu_ns: (clock_ns(ClockId::ProcessCPUTime) - cpu_ns) as f64 / records,
-        })
-    })
+    let job = SharedJob { sharing, writers, records, record_bytes, buffer_bytes: cells::BUFFER_BYTES };
+    measure(&job, file.path())
 }
 
 #[cfg(test)]
@@ -120,12 +105,26 @@ mod tests {
     #[test]
     fn sharing_has_a_price_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
-        let shared = measure(directory.path());
-        for price in [shared.buffer, shared.write, shared.libweir] {
+        let ContentionPrices { buffer, write, libweir, libweir_write } = contention(directory.path());
+        for price in [buffer, write, libweir, libweir_write] {
             let price = price.expect("a price");
             assert!(price.elapsed_ns >= 0.0 && price.elapsed_ns < 1e8 && price.cpu_ns >= 0.0, "{price:?}");
         }
+        for sharing in [Sharing::Group, Sharing::LibweirGroup] {
+            let prices = group_commit(directory.path(), sharing);
+            assert_eq!(prices.iter().map(|one| one.writers).collect::<Vec<_>>(), COMMITTERS);
+            assert!(prices.iter().all(|one| one.price.elapsed_ns > 0.0), "{prices:?}");
+        }
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-        assert_eq!(more_when_shared(1, || false), None);
+        assert!(contention(Path::new("/no/such/directory")).write.is_none());
+        assert!(group_commit(Path::new("/no/such/directory"), Sharing::Group).is_empty());
+    }
+
+    #[test]
+    fn a_rank_is_of_each_time_by_itself() {
+        let price = |elapsed_ns, cpu_ns| CallPrice { elapsed_ns, cpu_ns };
+        let all = [price(3.0, 1.0), price(1.0, 3.0), price(2.0, 2.0)];
+        assert_eq!(ranked(&all, 0), price(1.0, 1.0));
+        assert_eq!(ranked(&all, 1), price(2.0, 2.0));
     }
 }

@@ -14,7 +14,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use weir_model::advise::{AdvicePrices, CallPrice, SizedPrice};
+use weir_model::advise::{AdvicePrices, CallPrice, SharedPrice, SizedPrice};
 use weir_model::stats::Summary;
 
 use crate::directory::{BenchDirectory, DirectoryRequest};
@@ -24,6 +24,7 @@ use crate::needs;
 use crate::plan::Cell;
 use crate::prices::cache::{self, PriceKey};
 use crate::run::{self, Measurement, Progress, Settings};
+use crate::shared::Sharing;
 
 pub use host::host;
 
@@ -33,7 +34,7 @@ const FILE: &str = "advise.json";
 const SYNC_BUDGET: Duration = Duration::from_millis(1500);
 const BUDGET: Duration = Duration::from_millis(4500);
 /// Time for the cells that sync if the other prices are known: a user waits for it at each question.
-const NEW_SYNC_BUDGET: Duration = Duration::from_millis(700);
+const NEW_SYNC_BUDGET: Duration = Duration::from_millis(900);
 /// Price of a record of libweir if it cannot be measured: so high that libweir is not chosen.
 const UNKNOWN_NS: f64 = 1e6;
 /// Repetitions of the short loops; the price is the lowest of them, because other processes can only slow a loop down.
@@ -83,15 +84,25 @@ fn with_new_syncs(
     progress: &mut dyn Progress,
 ) -> Result<AdvicePrices> {
     let syncs = run_cells(cells::syncs(directory)?, directory, NEW_SYNC_BUDGET, stop, progress)?;
+    let of = |kind, bytes, known: Option<CallPrice>| sync_price(&syncs, kind, bytes).or(known);
+    let groups = |sharing, known: Vec<SharedPrice>| match contention::group_commit(directory, sharing) {
+        new if new.is_empty() => known,
+        new => new,
+    };
     Ok(AdvicePrices {
-        fdatasync: sync_price(&syncs, "fdatasync").or(prices.fdatasync),
-        o_dsync: sync_price(&syncs, "o_dsync").or(prices.o_dsync),
+        fdatasync: of("fdatasync", cells::SYNC_RECORD_BYTES, prices.fdatasync),
+        o_dsync: of("o_dsync", cells::SYNC_RECORD_BYTES, prices.o_dsync),
+        fdatasync_block: of("fdatasync", cells::SYNC_BLOCK_BYTES, prices.fdatasync_block),
+        o_dsync_block: of("o_dsync", cells::SYNC_BLOCK_BYTES, prices.o_dsync_block),
+        group: groups(Sharing::Group, prices.group),
+        libweir_group: groups(Sharing::LibweirGroup, prices.libweir_group),
         ..prices
     })
 }
 
-fn sync_price(measurement: &Measurement, kind: &str) -> Option<CallPrice> {
-    table(measurement, |cell| cell.sync.kind.name() == kind).first().map(|one| one.price)
+fn sync_price(measurement: &Measurement, kind: &str, bytes: u64) -> Option<CallPrice> {
+    let chosen = |cell: &Cell| cell.sync.kind.name() == kind && cell.record_bytes == bytes;
+    table(measurement, chosen).first().map(|one| one.price)
 }
 
 /// Returns whether cached prices are finite, positive and sorted: the user may have edited the file.
@@ -104,10 +115,21 @@ fn is_valid(prices: &AdvicePrices) -> bool {
     let sorted = |table: &[SizedPrice]| table.is_sorted_by(|one, other| one.bytes < other.bytes);
     tables.iter().all(|table| table.iter().all(|one| positive(&one.price)) && sorted(table))
         && [&prices.write, &prices.stdio, &prices.libweir].iter().all(|table| !table.is_empty())
-        && [prices.fdatasync, prices.o_dsync].iter().flatten().all(positive)
+        && [prices.fdatasync, prices.o_dsync, prices.fdatasync_block, prices.o_dsync_block]
+            .iter()
+            .flatten()
+            .all(positive)
         // Prices of an older weir have none.
-        && prices.shared_write.is_some()
-        && [prices.shared_buffer, prices.shared_write, prices.shared_libweir].iter().flatten().all(more)
+        && prices.shared_libweir_write.is_some()
+        && [prices.shared_buffer, prices.shared_write, prices.shared_libweir, prices.shared_libweir_write]
+            .iter()
+            .flatten()
+            .all(more)
+        && [&prices.group, &prices.libweir_group].iter().all(|table| {
+            table.iter().all(|one| positive(&one.price))
+                && table.is_sorted_by(|one, other| one.writers < other.writers)
+        })
+        && prices.sync_byte_ns.is_none_or(|ns| ns.is_finite() && ns >= 0.0)
         && [prices.libweir_record_ns, prices.lock_ns, prices.wake_ns]
             .iter()
             .all(|ns| ns.is_finite() && *ns > 0.0)
@@ -129,8 +151,12 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
             directory.display()
         )));
     }
-    let shared = contention::measure(directory);
+    let shared = contention::contention(directory);
     let at_end = self::table(&others, |cell| cell.sync.kind.name() == "end");
+    let sync_byte_ns = at_end.first().zip(write.last()).map(|(synced, written)| {
+        let per_byte = |one: &SizedPrice| one.price.elapsed_ns / one.bytes as f64;
+        (per_byte(synced) - per_byte(written)).max(0.0)
+    });
     Ok(AdvicePrices {
         write,
         buffer_bytes: cells::BUFFER_BYTES,
@@ -139,9 +165,13 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
         mmap: table("mmap"),
         direct: table("direct"),
         io_uring: table("io_uring"),
-        fdatasync: sync_price(&syncs, "fdatasync"),
-        o_dsync: sync_price(&syncs, "o_dsync"),
+        fdatasync: sync_price(&syncs, "fdatasync", cells::SYNC_RECORD_BYTES),
+        o_dsync: sync_price(&syncs, "o_dsync", cells::SYNC_RECORD_BYTES),
         sync_record_bytes: cells::SYNC_RECORD_BYTES,
+        fdatasync_block: sync_price(&syncs, "fdatasync", cells::SYNC_BLOCK_BYTES),
+        o_dsync_block: sync_price(&syncs, "o_dsync", cells::SYNC_BLOCK_BYTES),
+        sync_block_bytes: cells::SYNC_BLOCK_BYTES,
+        sync_byte_ns,
         sync_device_bytes: device::bytes_of_sync(directory),
         device_bytes_per_s: at_end.first().map(|one| one.bytes as f64 / one.price.elapsed_ns * 1e9),
         libweir_record_ns: lowest(|| libweir_record_ns().unwrap_or(UNKNOWN_NS)),
@@ -149,6 +179,9 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
         shared_buffer: shared.buffer,
         shared_write: shared.write,
         shared_libweir: shared.libweir,
+        shared_libweir_write: shared.libweir_write,
+        group: contention::group_commit(directory, Sharing::Group),
+        libweir_group: contention::group_commit(directory, Sharing::LibweirGroup),
         wake_ns: lowest(wake_ns),
         cpu_wait_share: wait.share(),
     })
@@ -254,7 +287,7 @@ mod tests {
             libweir_record_ns: 1.0,
             lock_ns: 1.0,
             wake_ns: 1.0,
-            shared_write: Some(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 }),
+            shared_libweir_write: Some(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 }),
             ..AdvicePrices::default()
         };
         assert!(is_valid(&good));
@@ -263,7 +296,12 @@ mod tests {
             AdvicePrices { write: vec![one(2, 2.0), one(1, 2.0)], ..good.clone() },
             AdvicePrices { write: Vec::new(), ..good.clone() },
             AdvicePrices { lock_ns: f64::NAN, ..good.clone() },
-            AdvicePrices { shared_write: None, ..good.clone() },
+            AdvicePrices { shared_libweir_write: None, ..good.clone() },
+            AdvicePrices { sync_byte_ns: Some(f64::NAN), ..good.clone() },
+            AdvicePrices {
+                group: vec![SharedPrice { writers: 2, price: CallPrice { elapsed_ns: 0.0, cpu_ns: 1.0 } }],
+                ..good.clone()
+            },
             AdvicePrices {
                 shared_buffer: Some(CallPrice { elapsed_ns: f64::NAN, cpu_ns: 0.0 }),
                 ..good.clone()

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Mode, Untrusted};
 
-pub use prices::{AdvicePrices, CallPrice, SizedPrice};
+pub use prices::{AdvicePrices, CallPrice, SharedPrice, SizedPrice};
 pub use question::{AdviceLanguage, AdviceQuestion, AllowedLoss, Medium};
 
 /// Value of [`AdviceDocument::schema`].

@@ -37,6 +37,15 @@ pub struct SizedPrice {
     pub price: CallPrice,
 }
 
+/// The price of a record if several threads write one file.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct SharedPrice {
+    pub writers: u32,
+    #[serde(flatten)]
+    pub price: CallPrice,
+}
+
 /// Prices of a directory. A list is ordered by size, and empty if the way does not work there.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AdvicePrices {
@@ -60,6 +69,19 @@ pub struct AdvicePrices {
     pub o_dsync: Option<CallPrice>,
     /// Size of the records with which `fdatasync` and `o_dsync` were measured.
     pub sync_record_bytes: u64,
+    /// A block that is written and synced with fdatasync(2); unlike a short record it needs new blocks of the file system each
+    /// time.
+    #[serde(default)]
+    pub fdatasync_block: Option<CallPrice>,
+    /// A block that is written to a file that is open with O_DSYNC.
+    #[serde(default)]
+    pub o_dsync_block: Option<CallPrice>,
+    /// Size of these blocks.
+    #[serde(default)]
+    pub sync_block_bytes: u64,
+    /// Nanoseconds that each byte adds to a sync of much data, without the write(2) before it; `None` if not measured.
+    #[serde(default)]
+    pub sync_byte_ns: Option<f64>,
     /// Bytes that the device got for one fdatasync(2) of a small record, with the file system's journal; `None` if the
     /// kernel does not count them.
     pub sync_device_bytes: Option<f64>,
@@ -70,15 +92,25 @@ pub struct AdvicePrices {
     /// An uncontended lock and unlock of a mutex.
     pub lock_ns: f64,
     /// Price of the waits if several threads put records into a buffer behind a mutex without a pause, for each record; `None`
-    /// if not measured, as for the two below.
+    /// if not measured, as for those below.
     #[serde(default)]
     pub shared_buffer: Option<CallPrice>,
     /// Price of these waits for write(2) of each record behind a mutex.
     #[serde(default)]
     pub shared_write: Option<CallPrice>,
-    /// Price of these waits for weir_putrec(3).
+    /// Price of these waits for weir_putrec(3) into a buffer.
     #[serde(default)]
     pub shared_libweir: Option<CallPrice>,
+    /// Price of these waits for weir_putrec(3) that writes at once.
+    #[serde(default)]
+    pub shared_libweir_write: Option<CallPrice>,
+    /// A record of `sync_record_bytes` that waits until it is synced, with one fdatasync(2) for all threads that wait: by the
+    /// number of threads. Empty if not measured.
+    #[serde(default)]
+    pub group: Vec<SharedPrice>,
+    /// The same through weir_putrec(3) and weir_sync(3).
+    #[serde(default)]
+    pub libweir_group: Vec<SharedPrice>,
     /// CPU time of a timer that wakes a thread.
     pub wake_ns: f64,
     /// Share of the time of the measurement that it waited for a processor, 0 to 1; `None` if the kernel does not count it.

@@ -1,0 +1,40 @@
+/*
+ * The price of a record if several threads write one file without a pause. The loops are those of the programs that
+ * `weir advise` prints, so that a record meets the same locks as there. src/shared.rs mirrors the structs field by field.
+ */
+#ifndef WEIR_BENCH_SHARED_H
+#define WEIR_BENCH_SHARED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum wb_sharing {
+    WB_SHARED_BUFFER,         /* fwrite(3) behind a mutex */
+    WB_SHARED_WRITE,          /* write(2) behind a mutex */
+    WB_SHARED_LIBWEIR,        /* weir_putrec(3) into a buffer */
+    WB_SHARED_LIBWEIR_WRITE,  /* weir_putrec(3) that writes at once */
+    WB_SHARED_GROUP,          /* write(2), then one fdatasync(2) for all threads that wait */
+    WB_SHARED_LIBWEIR_GROUP,  /* weir_putrec(3) and weir_sync(3) */
+    WB_SHARINGS
+};
+
+struct wb_shared_job {
+    const char *path;      /* an existing file; records are appended */
+    uint64_t records;      /* of each thread */
+    uint64_t record_bytes; /* 1 to 4096 */
+    uint64_t buffer_bytes; /* of the kinds with a buffer */
+    uint32_t kind;         /* enum wb_sharing */
+    uint32_t writers;      /* 1 to WB_MOST_WRITERS */
+};
+
+#define WB_MOST_WRITERS 64
+
+struct wb_shared_result {
+    uint64_t elapsed_ns; /* from before the first thread writes to after the last has ended */
+    uint64_t cpu_ns;     /* of the process in that time */
+};
+
+/* Runs one sample in this process. Returns 0 or -errno. */
+int wb_measure_shared(const struct wb_shared_job *job, struct wb_shared_result *result);
+
+#endif
