@@ -132,3 +132,44 @@ fn messages_of_syslog_are_understood() {
     }
     assert_eq!(collector.stop(), 0);
 }
+
+#[test]
+fn a_stream_of_syslog_messages_ends_them_with_nul_or_newline() {
+    use std::io::Write as _;
+    let dir = disk_dir();
+    let arguments = ["-o", "out", "--listen", "syslog-stream:dev-log", "--max-record", "4K"];
+    let collector = Collector::start(dir.path(), &arguments);
+    let connect = || std::os::unix::net::UnixStream::connect(dir.path().join("dev-log")).expect("connected");
+    // As syslog(3) of glibc sends them on a stream: in one call, with a NUL; a message may have its own newline before it.
+    let mut libc = connect();
+    libc.write_all(b"<30>Nov 25 10:00:00 sshd[71]: hello\n\0").expect("sent");
+    libc.write_all(b"<165>1 2003-10-11T22:14:15.003Z host app - ID47 - one\0").expect("sent");
+    assert_eq!(
+        lines_of(&dir.path().join("out"), 2),
+        ["daemon.info sshd[71]: hello", "local4.notice host app: one"]
+    );
+    let mut lines = connect();
+    lines.write_all(b"<13>cut in ").expect("sent");
+    lines.write_all(b"two: x\n\n\0\0no priority\n<13>no end: y").expect("sent");
+    drop(lines);
+    assert_eq!(
+        lines_of(&dir.path().join("out"), 5)[2..],
+        ["user.notice cut in two: x", "no priority", "user.notice no end: y"]
+    );
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn libc_finds_a_stream_of_syslog() {
+    // syslog(3) tries a datagram socket first, whose error for a stream socket is EPROTOTYPE.
+    let dir = disk_dir();
+    let collector = Collector::start(dir.path(), &["-o", "out", "--listen", "syslog-stream:dev-log"]);
+    let path = dir.path().join("dev-log");
+    let datagram = std::os::unix::net::UnixDatagram::unbound().expect("a socket");
+    assert_eq!(
+        datagram.connect(&path).expect_err("a stream").raw_os_error(),
+        Some(rustix::io::Errno::PROTOTYPE.raw_os_error())
+    );
+    assert!(std::os::unix::net::UnixStream::connect(&path).is_ok());
+    assert_eq!(collector.stop(), 0);
+}

@@ -119,18 +119,25 @@ pub(crate) struct Splitter {
     skip: Option<usize>,
     /// Bytes of a record with a prefix that follow, after a split.
     continued: usize,
+    /// An empty record is none: a syslog message may end with both of its delimiters.
+    skips_empty: bool,
 }
 
 impl Splitter {
     /// Returns a splitter for records of at most `max` bytes, without delimiter or prefix.
     pub(crate) fn new(framing: Framing, max: usize, oversize: Oversize) -> Self {
         let max = if let Framing::Length(length) = framing { max.max(length) } else { max };
-        Self { framing, max, oversize, skip: None, continued: 0 }
+        Self { framing, max, oversize, skip: None, continued: 0, skips_empty: false }
+    }
+
+    /// Returns a splitter for a stream of syslog messages, whose NULs are newlines already.
+    pub(crate) fn of_syslog(max: usize, oversize: Oversize) -> Self {
+        Self { skips_empty: true, ..Self::new(Framing::Delimiter(b'\n'), max, oversize) }
     }
 
     /// Returns the whole records at the start of `data`, in at most `limit` bytes, but the first one also if it is longer.
     pub(crate) fn run(&self, data: &[u8], limit: usize) -> Run {
-        if self.skip.is_some() || self.continued > 0 {
+        if self.skip.is_some() || self.continued > 0 || self.skips_empty {
             return Run::default();
         }
         match self.framing {
@@ -191,6 +198,7 @@ impl Splitter {
     fn next_delimited<'a>(&mut self, data: &'a [u8], delimiter: u8) -> SplitStep<'a> {
         // One byte more than the maximum decides whether the record is too long.
         match memchr(delimiter, &data[..data.len().min(self.max + 1)]) {
+            Some(0) if self.skips_empty => SplitStep::Skip { consumed: 1, refused: 0 },
             Some(end) => SplitStep::Record { bytes: &data[..end], consumed: end + 1, mark: None },
             None if data.len() <= self.max => SplitStep::NeedMore,
             None => self.oversized(&data[..self.max], 0, None),

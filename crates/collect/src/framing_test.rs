@@ -45,6 +45,17 @@ fn words(records: &[MarkedRecord]) -> Vec<(&str, Option<Mark>)> {
 }
 
 #[test]
+fn an_empty_message_of_syslog_is_no_record() {
+    for pieces in [[1], [3], [100]] {
+        let (records, refused) =
+            divide(Splitter::of_syslog(5, Oversize::Cut), b"\n\nab\n\nlonger\n\nc", &pieces);
+        let expected = [("ab", None), ("longe", Some(Mark::Cut)), ("c", Some(Mark::Unfinished))];
+        assert_eq!((words(&records), refused), (expected.to_vec(), 0));
+    }
+    assert_eq!(Splitter::of_syslog(5, Oversize::Cut).run(b"ab\n", 100), Run::default());
+}
+
+#[test]
 fn framings_are_parsed() {
     for (text, framing) in [
         ("newline", Framing::Delimiter(b'\n')),

@@ -79,6 +79,12 @@ impl Intake {
         }
     }
 
+    /// Returns the intake of a stream of syslog messages, which end with newlines whatever the records of the log end with.
+    pub(crate) fn of_syslog_stream(name: String, peer: Option<Peer>, options: &LogOptions) -> Self {
+        let splitter = Splitter::of_syslog(options.max_record_bytes, options.oversize);
+        Self { splitter, is_syslog: true, ..Self::new(name, peer, options) }
+    }
+
     /// Numbers the records on from those of another intake of the same source.
     pub(crate) fn continue_after(&mut self, before: &Self) {
         self.first_sequence = before.first_sequence + before.counts.records;

@@ -121,6 +121,8 @@ pub enum SourceSpec {
     Udp(SocketAddr),
     /// A datagram socket for messages of syslog, such as /dev/log.
     Syslog(PathBuf),
+    /// A stream socket for messages of syslog, which end with a NUL or a newline: each connection is a source.
+    SyslogStream(PathBuf),
     /// UDP: each datagram is a message of syslog.
     SyslogUdp(SocketAddr),
     /// A FIFO, which is created if it does not exist.
@@ -147,7 +149,7 @@ impl FromStr for SourceSpec {
 
     /// Parses the address of `--listen`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = "unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:HOST:PORT, udp:HOST:PORT, syslog:PATH, syslog-udp:HOST:PORT or fifo:PATH";
+        let known = "unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:HOST:PORT, udp:HOST:PORT, syslog:PATH, syslog-stream:PATH, syslog-udp:HOST:PORT or fifo:PATH";
         let (kind, value) =
             text.split_once(':').ok_or_else(|| format!("'{text}' is no address: use {known}"))?;
         if value.is_empty() {
@@ -158,6 +160,7 @@ impl FromStr for SourceSpec {
             "unix-dgram" => Ok(SourceSpec::UnixDatagram(value.into())),
             "unix-seqpacket" => Ok(SourceSpec::UnixSeqpacket(value.into())),
             "syslog" => Ok(SourceSpec::Syslog(value.into())),
+            "syslog-stream" => Ok(SourceSpec::SyslogStream(value.into())),
             "syslog-udp" => parse_address(value).map(SourceSpec::SyslogUdp),
             "fifo" => Ok(SourceSpec::Fifo(value.into())),
             "tcp" => parse_address(value).map(SourceSpec::Tcp),
@@ -252,7 +255,8 @@ mod tests {
         assert_eq!("fifo:x:y".parse(), Ok(SourceSpec::Fifo("x:y".into())));
         assert_eq!("tcp:514".parse(), Ok(SourceSpec::Tcp("127.0.0.1:514".parse().expect("an address"))));
         assert_eq!("udp:[::1]:514".parse(), Ok(SourceSpec::Udp("[::1]:514".parse().expect("an address"))));
-        for text in ["", "unix:", "path", "http:80", "tcp:host", "tcp:1.2.3.4:99999"] {
+        assert_eq!("syslog-stream:/dev/log".parse(), Ok(SourceSpec::SyslogStream("/dev/log".into())));
+        for text in ["", "unix:", "syslog-stream:", "path", "http:80", "tcp:host", "tcp:1.2.3.4:99999"] {
             assert!(text.parse::<SourceSpec>().is_err(), "{text}");
         }
     }

@@ -76,7 +76,7 @@ struct SourceOptions {
     stdin: bool,
 
     /// Listen on unix:PATH, unix-dgram:PATH, unix-seqpacket:PATH, tcp:[HOST:]PORT, udp:[HOST:]PORT, syslog:PATH (such as
-    /// /dev/log) or syslog-udp:[HOST:]PORT, or read fifo:PATH
+    /// /dev/log), syslog-stream:PATH or syslog-udp:[HOST:]PORT, or read fifo:PATH
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
 

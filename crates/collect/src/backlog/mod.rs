@@ -33,6 +33,8 @@ pub(crate) enum BacklogForm {
     Messages,
     /// The same, of syslog.
     Syslog,
+    /// A stream of syslog messages, each with a newline.
+    SyslogStream,
     /// Records in the form of the log, which precede all others.
     Log,
 }
@@ -43,12 +45,20 @@ impl BacklogForm {
             Self::Stream => "stream",
             Self::Messages => "messages",
             Self::Syslog => "syslog",
+            Self::SyslogStream => "syslog-stream",
             Self::Log => "log",
         }
     }
 
     fn of_name(name: &str) -> Option<Self> {
-        [Self::Stream, Self::Messages, Self::Syslog, Self::Log].into_iter().find(|form| form.name() == name)
+        [Self::Stream, Self::Messages, Self::Syslog, Self::SyslogStream, Self::Log]
+            .into_iter()
+            .find(|form| form.name() == name)
+    }
+
+    /// Returns whether the bytes are those of a stream, which the splitter divides.
+    pub(crate) fn is_stream(self) -> bool {
+        matches!(self, Self::Stream | Self::SyslogStream)
     }
 }
 
@@ -356,5 +366,14 @@ mod tests {
         let saved = backlog.save(b"abc", BacklogForm::Stream, &options, "a/b");
         assert!(saved.path.is_some_and(|path| path.exists()) && saved.lost == 0 && saved.error.is_none());
         assert_eq!(take_left(&options), b"abc123");
+    }
+
+    #[test]
+    fn every_form_is_found_by_its_name() {
+        use BacklogForm::{Log, Messages, Stream, Syslog, SyslogStream};
+        for form in [Stream, Messages, Syslog, SyslogStream, Log] {
+            assert_eq!(BacklogForm::of_name(form.name()), Some(form));
+            assert_eq!(form.is_stream(), matches!(form, Stream | SyslogStream));
+        }
     }
 }

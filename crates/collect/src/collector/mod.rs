@@ -97,7 +97,8 @@ impl Collector {
     fn accept(&mut self, intake: &mut Intake, data: &mut Vec<u8>, length: usize) {
         intake.last_input = Instant::now();
         if self.spills(intake) {
-            return self.spill(intake, &data[intake.held.len()..length], BacklogForm::Stream);
+            let form = if intake.is_syslog { BacklogForm::SyslogStream } else { BacklogForm::Stream };
+            return self.spill(intake, &data[intake.held.len()..length], form);
         }
         let mut length = length;
         if self.sink.is_stalled() && self.options.overflow != Overflow::Block {

@@ -27,7 +27,7 @@ impl Collector {
     /// Appends bytes to the backlog of the source.
     pub(super) fn spill(&mut self, intake: &mut Intake, bytes: &[u8], form: BacklogForm) {
         let (memory, options) = (self.options.memory_bytes, &self.options.spill);
-        let next = if form == BacklogForm::Stream { CHUNK } else { HEADER + MESSAGE };
+        let next = if form.is_stream() { CHUNK } else { HEADER + MESSAGE };
         let pushed = Pushed { held: &mut intake.held, bytes, form, next, source: &intake.name };
         if let Err(error) = intake.backlog.push(pushed, memory, options) {
             let directory = options.directory.display();

@@ -26,10 +26,14 @@ pub(crate) fn find(options: &LogOptions) -> Vec<Box<dyn Source>> {
 
 impl LeftSpill {
     fn new(left: LeftBacklog, options: &LogOptions) -> Self {
-        let mut intake = Intake::new(left.source, None, options);
+        let new = match left.form {
+            BacklogForm::SyslogStream => Intake::of_syslog_stream,
+            _ => Intake::new,
+        };
+        let mut intake = new(left.source, None, options);
         intake.counts.bytes = left.backlog.bytes();
         intake.backlog = left.backlog;
-        intake.is_syslog = left.form == BacklogForm::Syslog;
+        intake.is_syslog |= left.form == BacklogForm::Syslog;
         Self { intake, form: left.form, path: left.path }
     }
 }
@@ -45,7 +49,7 @@ impl Source for LeftSpill {
 
     fn resume(&mut self, collector: &mut Collector) -> SourceProgress {
         let is_over = match self.form {
-            BacklogForm::Stream => collector.end(&mut self.intake),
+            BacklogForm::Stream | BacklogForm::SyslogStream => collector.end(&mut self.intake),
             BacklogForm::Messages | BacklogForm::Syslog => {
                 collector.replay_messages(&mut self.intake);
                 !self.intake.has_held()

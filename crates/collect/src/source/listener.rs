@@ -26,6 +26,7 @@ use crate::options::LogOptions;
 enum Kind {
     Unix,
     UnixPackets,
+    UnixSyslog,
     Tcp,
 }
 
@@ -58,6 +59,11 @@ pub(super) fn unix(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>,
 pub(super) fn unix_seqpacket(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::SEQPACKET, options.socket_mode)?;
     listening(socket, Kind::UnixPackets, base_name(path), Some(name))
+}
+
+pub(super) fn unix_syslog(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
+    let (socket, name) = bind_socket(path, SocketType::STREAM, options.socket_mode)?;
+    listening(socket, Kind::UnixSyslog, base_name(path), Some(name))
 }
 
 pub(super) fn tcp(address: SocketAddr) -> Result<Box<dyn Source>, Error> {
@@ -101,10 +107,13 @@ impl Listener {
                 Some(address) => format!("tcp:{address}"),
                 None => format!("tcp#{}", self.accepted),
             },
-            Kind::Unix | Kind::UnixPackets => format!("{}#{}", self.base_name, self.accepted),
+            Kind::Unix | Kind::UnixPackets | Kind::UnixSyslog => {
+                format!("{}#{}", self.base_name, self.accepted)
+            }
         };
         match self.kind {
             Kind::UnixPackets => PacketSource::of_connection(connection, name, peer, options),
+            Kind::UnixSyslog => Reader::of_syslog(connection, name, peer, options),
             Kind::Unix | Kind::Tcp => Reader::of_connection(connection, name, peer, options),
         }
     }

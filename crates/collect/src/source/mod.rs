@@ -101,6 +101,7 @@ pub(crate) fn open(spec: &SourceSpec, options: &LogOptions) -> Result<Vec<Box<dy
         SourceSpec::UnixDatagram(path) => one(datagram::unix(path, options, false)),
         SourceSpec::Udp(address) => one(datagram::udp(*address, options, false)),
         SourceSpec::Syslog(path) => one(datagram::unix(path, options, true)),
+        SourceSpec::SyslogStream(path) => one(listener::unix_syslog(path, options)),
         SourceSpec::SyslogUdp(address) => one(datagram::udp(*address, options, true)),
         SourceSpec::Fifo(path) => one(fifo::open(path, options)),
         SourceSpec::Follow(pattern) => one(follow::open(pattern, options)),

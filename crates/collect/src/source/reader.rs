@@ -96,6 +96,19 @@ impl Reader {
         Box::new(reader)
     }
 
+    /// Returns a connection whose records are messages of syslog.
+    pub(super) fn of_syslog(
+        fd: OwnedFd,
+        name: String,
+        peer: Option<Peer>,
+        options: &LogOptions,
+    ) -> Box<dyn Source> {
+        let mut reader = Self::new(fd, Intake::of_syslog_stream(name, peer, options));
+        reader.is_connection = true;
+        reader.intake.acks = options.ack;
+        Box::new(reader)
+    }
+
     /// Returns whether a read without a poll before it cannot wait.
     fn reads_on(&self) -> bool {
         self.call == ReadCall::NoWait || self.own_open_file
@@ -132,8 +145,15 @@ impl Source for Reader {
             return self.end(collector);
         }
         for _ in 0..READS {
-            let (fd, call) = (&self.fd, &mut self.call);
-            match collector.receive(&mut self.intake, |buffer| read_available(fd, call, buffer)) {
+            let (fd, call, is_syslog) = (&self.fd, &mut self.call, self.intake.is_syslog);
+            let read = |buffer: &mut [u8]| {
+                let count = read_available(fd, call, buffer)?;
+                if is_syslog {
+                    nuls_to_newlines(&mut buffer[..count]);
+                }
+                Ok(count)
+            };
+            match collector.receive(&mut self.intake, read) {
                 Received::End => return self.end(collector),
                 // A plain read may wait where no poll precedes it.
                 Received::Full if self.reads_on() && !collector.sink.is_stalled() => {}
@@ -176,7 +196,8 @@ impl Source for Reader {
     }
 
     fn save_backlog(&mut self, collector: &mut Collector) {
-        collector.save_backlog(&mut self.intake, BacklogForm::Stream);
+        let form = if self.intake.is_syslog { BacklogForm::SyslogStream } else { BacklogForm::Stream };
+        collector.save_backlog(&mut self.intake, form);
     }
 
     fn on_synced(&mut self, records: u64) {
@@ -185,6 +206,14 @@ impl Source for Reader {
 
     fn intake(&self) -> Option<&Intake> {
         Some(&self.intake)
+    }
+}
+
+/// syslog(3) ends a message on a stream with a NUL, other clients with a newline, as syslogd accepts both. One of them is left
+/// before the bytes are kept anywhere.
+fn nuls_to_newlines(bytes: &mut [u8]) {
+    for byte in bytes.iter_mut().filter(|byte| **byte == 0) {
+        *byte = b'\n';
     }
 }
 
