@@ -224,6 +224,7 @@ fn a_directory_that_cannot_be_written_is_an_error() {
     let output = run(Path::new("/"), &["advise", "-y", "--recalibrate", "--dir", "/proc"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     assert!(text(&output.stderr).contains("/proc"), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("--size"), "weir advise has no such option");
 }
 
 #[test]
@@ -288,6 +289,13 @@ fn a_trace_answers_what_the_program_does() {
     assert_eq!(document["question"]["lang"], "shell");
     assert_eq!(document["traced"]["calls"], 3000);
     assert!(document["traced"]["path"].as_str().unwrap().ends_with("/out"), "{}", document["traced"]);
+    let mut synced: Value = serde_json::from_slice(&fs::read(dir.path().join("t.json")).unwrap()).unwrap();
+    for stream in synced["streams"].as_array_mut().unwrap() {
+        stream["syncs"] = json!(1500);
+    }
+    fs::write(dir.path().join("synced.json"), synced.to_string()).unwrap();
+    let document = self::document(dir.path(), &["--for", "synced.json", "--latency", "1s"]);
+    assert_eq!(document["question"]["loss"], "none", "a program that syncs wants its records durable");
     let screen = text(&advise(dir.path(), &["-y", "--for", "t.json"]).stdout);
     assert!(screen.contains("3,000 calls"), "{screen}");
     let none = run(dir.path(), &["trace", "-q", "--json", "none.json", "--", "true"]);

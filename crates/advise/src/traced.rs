@@ -1,11 +1,14 @@
 //! Derives a question from what a traced program really did.
 
-use weir_model::advise::{AdviceLanguage, TracedProgram};
+use weir_model::advise::{AdviceLanguage, AllowedLoss, TracedProgram};
 use weir_model::trace::{CallSite, StreamRow, TraceDocument};
 use weir_model::{Direction, SourceLanguage, StreamKind, Untrusted};
 
 /// Call sites that are named; more do not fit a screen.
 const SITES: usize = 4;
+
+/// A program that syncs at least each of so many writes wants each record on the device: a transaction has a few writes.
+const WRITES_A_SYNC: u64 = 10;
 
 /// The part of a question that a trace answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +21,8 @@ pub struct TracedQuestion {
     pub rate: f64,
     /// Processes that wrote the same file.
     pub sharers: u32,
+    /// What the program allows to be lost, if its syncs say it.
+    pub loss: Option<AllowedLoss>,
     /// Language of the program, if the trace knows it and weir advise has code for it.
     pub lang: Option<AdviceLanguage>,
 }
@@ -51,8 +56,18 @@ pub fn traced_question(trace: &TraceDocument) -> Result<TracedQuestion, String> 
         record_bytes,
         rate,
         sharers: writers.len() as u32,
+        loss: loss(row, elapsed_s),
         lang: language(trace, row.pid),
     })
+}
+
+/// Returns what the syncs of a stream say about a loss. One sync at the end says nothing about the records before it.
+fn loss(row: &StreamRow, elapsed_s: f64) -> Option<AllowedLoss> {
+    match row.syncs {
+        0 | 1 => None,
+        syncs if syncs.saturating_mul(WRITES_A_SYNC) >= row.calls => Some(AllowedLoss::None),
+        syncs => (syncs as f64 >= elapsed_s).then_some(AllowedLoss::Second),
+    }
 }
 
 /// Returns the sentence for a trace without a stream that writes a file.

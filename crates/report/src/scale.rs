@@ -19,6 +19,8 @@ pub enum Unit {
     Seconds,
     Bytes,
     Number,
+    /// Whole things: only whole numbers have ticks.
+    Count,
 }
 
 /// Spacing and unit of an axis.
@@ -71,21 +73,24 @@ impl Scale {
 
     /// Returns at most `most` ticks: position from 0 to 1, and label.
     pub(crate) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
-        let values = match self.axis.spacing {
-            Spacing::Linear if self.axis.unit == Unit::Bytes => {
-                let unit = binary_unit(self.high);
-                linear(self.low / unit, self.high / unit, most)
-                    .into_iter()
-                    .map(|value| value * unit)
-                    .collect()
-            }
-            Spacing::Linear => linear(self.low, self.high, most),
+        let (unit, name) = match (self.axis.spacing, self.axis.unit) {
+            // All labels have one unit.
+            (Spacing::Linear, Unit::Bytes) => binary_unit(self.high),
+            _ => (1.0, ""),
+        };
+        let mut values = match self.axis.spacing {
+            Spacing::Linear => linear(self.low / unit, self.high / unit, most),
             Spacing::Log => self.logarithmic(most),
         };
-        let mut ticks: Vec<(f64, String)> = values
-            .into_iter()
-            .filter_map(|value| Some((self.share(value)?, label(value, self.axis.unit))))
-            .collect();
+        if self.axis.unit == Unit::Count {
+            values.retain(|value| (value - value.round()).abs() < 1e-9);
+        }
+        let text = |value: f64| match name {
+            "" => label(value, self.axis.unit),
+            name => format!("{} {}", short(value), if value == 0.0 { "B" } else { name }),
+        };
+        let mut ticks: Vec<(f64, String)> =
+            values.into_iter().filter_map(|value| Some((self.share(value * unit)?, text(value)))).collect();
         ticks.dedup_by(|a, b| a.1 == b.1);
         ticks
     }
@@ -153,16 +158,18 @@ fn linear(low: f64, high: f64, most: usize) -> Vec<f64> {
     (0..most).map(|n| (first + n as f64) * step).take_while(|&value| value <= high).collect()
 }
 
-/// Returns the largest power of 1024 up to a number of bytes: its round multiples have short labels.
-fn binary_unit(bytes: f64) -> f64 {
-    1024f64.powf((bytes.max(1.0).log2() / 10.0).floor().min(6.0))
+/// Returns the largest power of 1024 up to a number of bytes, and its name.
+fn binary_unit(bytes: f64) -> (f64, &'static str) {
+    const NAMES: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let power = ((bytes.max(1.0).log2() / 10.0) as usize).min(NAMES.len() - 1);
+    (1024f64.powi(power as i32), NAMES[power])
 }
 
 fn label(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Bytes if (1.0..9e18).contains(&value) => Size(value.round() as u64).to_string(),
         Unit::Bytes => format!("{} B", short(value)),
-        Unit::Number => short(value),
+        Unit::Number | Unit::Count => short(value),
         Unit::Seconds => {
             let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
             let fits = |unit: &&(f64, &str)| value.abs() >= unit.0 * (1.0 - 1e-9);
@@ -209,6 +216,21 @@ mod tests {
         assert_eq!(labels(Linear, Unit::Number, [0.0, 10.0], 6), ["0", "2", "4", "6", "8", "10"]);
         assert!(labels(Log, Unit::Bytes, [3000.0, 4000.0], 6).len() >= 2);
         assert!(!labels(Log, Unit::Seconds, [0.03, 0.03], 6).is_empty());
+    }
+
+    #[test]
+    fn whole_things_have_whole_ticks() {
+        use Spacing::{Linear, Log};
+        assert_eq!(labels(Linear, Unit::Count, [1.0, 3.0], 9), ["1", "2", "3"]);
+        assert_eq!(labels(Log, Unit::Count, [0.6, 1.0], 7), ["1"]);
+        assert_eq!(labels(Log, Unit::Count, [0.6, 1000.0], 7), ["1", "10", "100", "1000"]);
+    }
+
+    #[test]
+    fn a_linear_axis_of_bytes_has_one_unit() {
+        let ticks = |high| labels(Spacing::Linear, Unit::Bytes, [0.0, high], 7);
+        assert_eq!(ticks(3e6), ["0 B", "0.5 MiB", "1 MiB", "1.5 MiB", "2 MiB", "2.5 MiB"]);
+        assert_eq!(ticks(6.0), ["0 B", "1 B", "2 B", "3 B", "4 B", "5 B", "6 B"]);
     }
 
     #[test]

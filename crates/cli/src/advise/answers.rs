@@ -28,7 +28,8 @@ pub fn question(
     let record_bytes =
         args.record_bytes.map(|size| size.0).or_else(|| traced.map(|traced| traced.record_bytes));
     let rate = args.rate.or_else(|| traced.map(|traced| traced.rate));
-    let missing = missing(args, record_bytes.is_some(), rate.is_some());
+    let loss = args.loss.or_else(|| traced.and_then(|traced| traced.loss));
+    let missing = missing(args, record_bytes.is_some(), rate.is_some(), loss.is_some());
     let asks = !args.yes && stdin().is_terminal() && stderr().is_terminal();
     if !args.yes && !asks && !missing.is_empty() {
         return Err(Halt::Usage(format!(
@@ -49,7 +50,7 @@ pub fn question(
             Some(rate) => rate,
             None => dialogue.text("Records per second", &RATE.to_string(), parse_rate)?,
         },
-        loss: match args.loss {
+        loss: match loss {
             Some(loss) => loss,
             None => dialogue.choice(
                 "A kill or a power cut may lose",
@@ -92,11 +93,11 @@ fn default_latency() -> String {
 }
 
 /// Returns the options of the decisive questions that are not answered.
-fn missing(args: &Args, has_record: bool, has_rate: bool) -> Vec<&'static str> {
+fn missing(args: &Args, has_record: bool, has_rate: bool, has_loss: bool) -> Vec<&'static str> {
     let answered = [
         ("--record-bytes", has_record),
         ("--rate", has_rate),
-        ("--loss", args.loss.is_some()),
+        ("--loss", has_loss),
         ("--latency", args.latency.is_some()),
     ];
     answered.into_iter().filter(|(_, answered)| !answered).map(|(option, _)| option).collect()

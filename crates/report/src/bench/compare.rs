@@ -4,6 +4,7 @@ use weir_model::Size;
 use weir_model::bench::GroupKey;
 use weir_model::bench::compare::{BenchComparison, ComparedRow, ComparisonVerdict};
 
+use super::header::plural;
 use super::labels;
 use crate::block::Block;
 use crate::number::{TimeUnit, percent, ratio};
@@ -45,7 +46,10 @@ fn counts(comparison: &BenchComparison) -> String {
         [ComparisonVerdict::Faster, ComparisonVerdict::Slower, ComparisonVerdict::Tie].map(count);
     match comparison.rows.len() {
         0 => "The two runs have no row in common.".into(),
-        all => format!("B against A, {all} rows: {faster} faster, {slower} slower, {ties} tied."),
+        all => {
+            let rows = plural(all, "row");
+            format!("B against A, {rows}: {faster} faster, {slower} slower, {ties} tied.")
+        }
     }
 }
 

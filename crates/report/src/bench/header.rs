@@ -63,6 +63,16 @@ fn noise(noise: &Noise) -> String {
     }
 }
 
-fn plural(number: usize, thing: &str) -> String {
+pub(super) fn plural(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        assert_eq!([plural(1, "row"), plural(0, "row"), plural(2, "row")], ["1 row", "0 rows", "2 rows"]);
+    }
 }

@@ -124,7 +124,8 @@ fn environment(document: &BenchDocument) -> Vec<(&'static str, String)> {
     let machine = &document.machine;
     let mut places: Vec<String> = Vec::new();
     for group in &document.groups {
-        let place = format!("{} on {} ({})", group.key.dir, group.key.fs, group.mount_options);
+        let place =
+            format!("{} on {} ({})", group.key.dir, group.key.fs, group.mount_options.replace(',', ", "));
         if !places.contains(&place) {
             places.push(place);
         }

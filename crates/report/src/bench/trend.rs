@@ -5,6 +5,7 @@ use weir_model::bench::trend::{BenchTrend, TrendRow};
 use weir_model::duration::format_seconds;
 
 use super::compare::verdict;
+use super::header::plural;
 use super::labels;
 use crate::block::Block;
 use crate::number::{percent, ratio};
@@ -93,11 +94,12 @@ fn head(trend: &BenchTrend) -> Vec<Block> {
     let lead = match trend.rows.len() {
         0 => "The last run has no row in common with the others.".into(),
         all => format!(
-            "{name} against the level before it, {all} rows: {} faster, {} slower, {} tied. {changed} rows changed their \
-             level at some run.",
+            "{name} against the level before it, {}: {} faster, {} slower, {} tied. {} changed their level at some run.",
+            plural(all, "row"),
             count(Faster),
             count(Slower),
-            count(Tie)
+            count(Tie),
+            plural(changed, "row")
         ),
     };
     let aside = format!(
@@ -189,7 +191,8 @@ fn picture(trend: &BenchTrend, key: &GroupKey, id: &str) -> Option<Picture> {
         let xs: Vec<f64> = (1..=trend.runs.len()).map(|run| run as f64).collect();
         let mut ys: Vec<f64> = series.iter().flatten().map(|([_, y, ..], _)| *y).collect();
         ys.extend([0.9, 1.1]);
-        let [x, y] = [Spacing::Linear, Spacing::Log].map(|spacing| Axis { spacing, unit: Unit::Number });
+        let x = Axis { spacing: Spacing::Linear, unit: Unit::Count };
+        let y = Axis { spacing: Spacing::Log, unit: Unit::Number };
         let high = if width <= NARROW { 280.0 } else { 340.0 };
         let mut chart = Chart::new([width, high], (x, &xs), (y, &ys), ["run", "time / first run"])?;
         chart.shade_between(1.0 / (1.0 + trend.noise), 1.0 + trend.noise);

@@ -105,7 +105,7 @@ fn calls(document: &CopyDocument, prefix: &str) -> Option<Picture> {
         id: &format!("{prefix}calls"),
         title: "System calls",
         description: "Calls that move data, find holes or make files durable; the axis is logarithmic.",
-        axis: Axis { spacing: Spacing::Log, unit: Unit::Number },
+        axis: Axis { spacing: Spacing::Log, unit: Unit::Count },
         axis_name: "calls",
     };
     let row = |(name, count): (&String, &u64)| bar(name, *count as f64, "s0", thousands(*count));

@@ -65,7 +65,7 @@ fn kinds(document: &LogCheckDocument, prefix: &str) -> Option<Picture> {
         id: &format!("{prefix}kinds"),
         title: "Whole and damaged records",
         description: "The axis is logarithmic, so that a few damaged records among many whole ones are visible.",
-        axis: Axis { spacing: Spacing::Log, unit: Unit::Number },
+        axis: Axis { spacing: Spacing::Log, unit: Unit::Count },
         axis_name: "records",
     };
     bars(&text, &kinds.map(row))
@@ -143,7 +143,7 @@ fn writers(document: &LogCheckDocument, prefix: &str) -> Option<Picture> {
         id: &format!("{prefix}by-writer"),
         title: "Records by writer",
         description: &description,
-        axis: Axis { spacing: Spacing::Linear, unit: Unit::Number },
+        axis: Axis { spacing: Spacing::Linear, unit: Unit::Count },
         axis_name: "records",
     };
     bars(&text, &named.iter().take(ROWS_MOST).map(row).collect::<Vec<_>>())

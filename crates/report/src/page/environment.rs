@@ -22,6 +22,8 @@ pub(crate) fn facts(environment: &BTreeMap<String, String>) -> Vec<(&'static str
         ("memory_bytes", Some(bytes)) => {
             bytes.parse().map_or(bytes.clone(), |bytes| bytes_like(bytes, 1 << 30))
         }
+        // A line can break behind a space only.
+        ("mount_options", Some(options)) => options.replace(',', ", "),
         (_, value) => value.cloned().unwrap_or_default(),
     };
     let mut facts: Vec<(&str, String)> = MACHINE.iter().map(|(name, shown)| (*shown, value(name))).collect();
@@ -36,4 +38,15 @@ pub(crate) fn settings(settings: &BTreeMap<String, String>) -> String {
         is_setting(name) && (name.ends_with("rotational") || *value != "0") && !value.is_empty()
     });
     shown.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_options_can_be_broken_into_lines() {
+        let environment = BTreeMap::from([("mount_options".to_string(), "rw,relatime,discard".to_string())]);
+        assert!(facts(&environment).contains(&("Mount options", "rw, relatime, discard".into())));
+    }
 }

@@ -208,7 +208,7 @@ fn histogram(stream: &StreamRow, at: usize, prefix: &str) -> Option<Picture> {
         id: &format!("{prefix}sizes-{at}"),
         title: &format!("Bytes a call: {}", label(stream)),
         description: "Number of calls by the bytes that they moved; the axis is logarithmic.",
-        axis: Axis { spacing: Spacing::Log, unit: Unit::Number },
+        axis: Axis { spacing: Spacing::Log, unit: Unit::Count },
         axis_name: "calls",
     };
     bars(&text, &stream.sizes.iter().map(bar).collect::<Vec<_>>())

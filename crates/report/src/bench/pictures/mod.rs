@@ -21,6 +21,7 @@ const ROWS_MOST: usize = 60;
 const LOG_BYTES: Axis = Axis { spacing: Spacing::Log, unit: Unit::Bytes };
 const LOG_SECONDS: Axis = Axis { spacing: Spacing::Log, unit: Unit::Seconds };
 const LOG_NUMBER: Axis = Axis { spacing: Spacing::Log, unit: Unit::Number };
+const COUNT: Axis = Axis { spacing: Spacing::Linear, unit: Unit::Count };
 const NUMBER: Axis = Axis { spacing: Spacing::Linear, unit: Unit::Number };
 
 /// Returns the legend of a group: its curves by series number.

@@ -2,7 +2,7 @@
 
 use weir_model::bench::BenchDocument;
 
-use super::NUMBER;
+use super::{COUNT, NUMBER};
 use crate::number::percent;
 use crate::svg::{Chart, NARROW, Picture, Svg};
 
@@ -53,7 +53,7 @@ pub fn drift(document: &BenchDocument, prefix: &str) -> Option<Picture> {
         let xs: Vec<f64> = series.iter().flatten().map(|([x, ..], _)| *x).collect();
         let mut ys: Vec<f64> = series.iter().flatten().map(|([_, y, ..], _)| *y).collect();
         ys.extend([-5.0, 5.0]);
-        let mut chart = Chart::new([width, 250.0], (NUMBER, &xs), (NUMBER, &ys), ["round", "%"])?;
+        let mut chart = Chart::new([width, 250.0], (COUNT, &xs), (NUMBER, &ys), ["round", "%"])?;
         let noise = document.noise.floor() * 100.0;
         chart.shade_between(-noise, noise);
         series.iter().enumerate().rev().for_each(|(number, points)| chart.series(number, points, true));
