@@ -294,7 +294,7 @@ fn a_trace_answers_what_the_program_does() {
         stream["syncs"] = json!(1500);
     }
     fs::write(dir.path().join("synced.json"), synced.to_string()).unwrap();
-    let document = self::document(dir.path(), &["--for", "synced.json", "--latency", "1s"]);
+    let document = self::document(dir.path(), &["--for", "synced.json", "--rate", "5", "--latency", "1s"]);
     assert_eq!(document["question"]["loss"], "none", "a program that syncs wants its records durable");
     let screen = text(&advise(dir.path(), &["-y", "--for", "t.json"]).stdout);
     assert!(screen.contains("3,000 calls"), "{screen}");

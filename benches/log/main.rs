@@ -16,13 +16,14 @@ mod targets;
 mod collector;
 mod connections;
 mod pipe;
+mod rotation;
 mod sync;
 mod writers;
 
 use frame::parts::{self, Part};
 use frame::{BoxError, bench_dir, figure};
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     (
         "writers",
         "25 clients of socat and a stream socket: beside socat, nc and a sink that discards",
@@ -30,6 +31,7 @@ const PARTS: [Part; 5] = [
     ),
     ("pipe", "lines from a pipe: beside cat, s6-log and multilog", pipe::add_rows),
     ("sync", "16 senders with --sync record: beside one fdatasync per record", sync::rows),
+    ("rotation", "rotation every 100 ms under load: the delay of records", rotation::rows),
     ("connections", "10,000 connections with 10 records a second each", connections::rows),
     ("idle", "an idle collector: wake-ups and memory", connections::idle_rows),
 ];

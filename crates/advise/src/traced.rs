@@ -21,7 +21,7 @@ pub struct TracedQuestion {
     pub rate: f64,
     /// Processes that wrote the same file.
     pub sharers: u32,
-    /// What the program allows to be lost, if its syncs say it.
+    /// The loss that the program allows, if its syncs say it.
     pub loss: Option<AllowedLoss>,
     /// Language of the program, if the trace knows it and weir advise has code for it.
     pub lang: Option<AdviceLanguage>,

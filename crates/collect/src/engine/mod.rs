@@ -195,7 +195,7 @@ impl Engine {
 
     /// Waits for events, and returns their numbers.
     fn wait(&mut self) -> Result<Vec<u64>, Error> {
-        let set = if self.reads_sources() { &self.all } else { &self.urgent };
+        let set = if self.polls_sources() { &self.all } else { &self.urgent };
         let mut buffer = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
         let mut numbers = std::mem::take(&mut self.events);
         match epoll::wait(set, &mut buffer, self.timeout().as_ref()) {
@@ -209,6 +209,11 @@ impl Engine {
     /// While the log cannot be written, sources are not read, unless their records may be dropped.
     fn reads_sources(&self) -> bool {
         !self.collector.sink.is_stalled() || self.collector.options.overflow != Overflow::Block
+    }
+
+    /// During a short sync the records of a group gather in the sockets, so that each of them does not wake the collector.
+    fn polls_sources(&self) -> bool {
+        self.reads_sources() && (self.ending.is_some() || !self.collector.sink.is_in_short_sync())
     }
 
     fn timeout(&self) -> Option<Timespec> {

@@ -79,6 +79,13 @@ impl LogSink {
         true
     }
 
+    /// Returns whether sources should wait for the end of a sync, because it is short and acknowledges records.
+    pub(crate) fn is_in_short_sync(&self) -> bool {
+        let acknowledges = self.options.ack && self.options.sync == SyncPolicy::Record;
+        // A sync that failed has no end for the group.
+        acknowledges && self.syncer.is_busy() && self.group.is_in_short_sync()
+    }
+
     /// Takes the result of a sync: how many records of the log it covers.
     pub(crate) fn sync_done(&mut self, now: Instant) -> Option<SyncDone> {
         let done = self.syncer.take_done()?;

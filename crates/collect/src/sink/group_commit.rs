@@ -2,6 +2,9 @@
 //!
 //! Senders that wait for acknowledgements send their next records soon after a sync. Without a pause the records that arrived
 //! during a sync take the next one alone, and two groups of senders alternate with half the records each.
+//!
+//! A short sync needs no pause, but each record that wakes the collector during it costs as much as a share of the sync. The
+//! records wait in the sockets instead, and are read and written together.
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +17,8 @@ pub(super) struct GroupCommit {
     /// The records of the log that make the next sync worth its time.
     wanted: u64,
     hold_until: Option<Instant>,
+    /// The last sync was short.
+    is_short: bool,
 }
 
 /// A shorter sync ends before all senders have sent again, so a pause would cost more than it saves.
@@ -36,7 +41,13 @@ impl GroupCommit {
         self.wanted = records + covered.saturating_sub(self.before);
         self.before = covered;
         let took = now.saturating_duration_since(begun);
+        self.is_short = took < WORTH;
         self.hold_until = (took >= WORTH).then(|| now + took / SHARE);
+    }
+
+    /// Returns whether a sync runs that is short if it takes as long as the last one.
+    pub(super) fn is_in_short_sync(&self) -> bool {
+        self.is_short && self.begun.is_some()
     }
 
     /// Returns until when a sync of `records` records waits; none if it begins now.
@@ -66,7 +77,11 @@ mod tests {
         assert_eq!(group.holds(until, 20), None, "not longer than a share of the sync");
 
         group.begin(start);
+        assert!(!group.is_in_short_sync(), "the last one was long");
         group.end(start + WORTH / 2, 25, 33);
+        assert!(!group.is_in_short_sync(), "it has ended");
         assert_eq!(group.holds(start + WORTH / 2, 33), None, "a short sync");
+        group.begin(start);
+        assert!(group.is_in_short_sync());
     }
 }
