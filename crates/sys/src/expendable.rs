@@ -117,10 +117,10 @@ pub fn critical<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Waits in the main thread of an expendable child, by `wait` with a limit of time, until it returns a value. Meanwhile the death of
-/// the parent ends the child only while no thread is in [`critical`] work: the signal of the parent's death belongs to the main thread,
-/// and another thread cannot turn it off.
-pub fn watch_parent<T>(mut wait: impl FnMut(Duration) -> Option<T>) -> T {
+/// Calls `start` in the main thread of an expendable child, which starts another thread, and then `wait` with a limit of time
+/// until it returns a value. Meanwhile the death of the parent ends the child only while no thread is in [`critical`] work:
+/// the signal of the parent's death belongs to the main thread, and another thread cannot turn it off.
+pub fn watch_parent<S, T>(start: impl FnOnce() -> S, mut wait: impl FnMut(Duration) -> Option<T>) -> (S, T) {
     // SAFETY: the mapping exists until the process ends.
     let flags = unsafe { OWN_FLAGS.load(Relaxed).as_ref() };
     // SAFETY: the call takes numbers.
@@ -140,6 +140,7 @@ pub fn watch_parent<T>(mut wait: impl FnMut(Duration) -> Option<T>) -> T {
     if flags.is_some() {
         die_with_parent(0);
     }
+    let started = start();
     let mut orphaned = None;
     let value = loop {
         orphaned = end_if_orphaned(orphaned);
@@ -151,7 +152,7 @@ pub fn watch_parent<T>(mut wait: impl FnMut(Duration) -> Option<T>) -> T {
         die_with_parent(libc::SIGKILL);
         end_if_orphaned(None);
     }
-    value
+    (started, value)
 }
 
 /// Lets an expendable child go on when its parent gives up or ends: without it a process would run on with wrong registers.

@@ -92,17 +92,16 @@ fn write_with_threads_stopped(
         (unsafe { libc::gettid() }, written)
     };
     let joined = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("weir-flush".into()).spawn_scoped(scope, write);
-        thread.map(|thread| {
-            let is_late = watch_parent(|limit| match late.recv_timeout(limit) {
-                Err(RecvTimeoutError::Timeout) => None,
-                received => Some(received.is_ok()),
-            });
-            if is_late {
-                outlive_parent();
-            }
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        let start = || std::thread::Builder::new().name("weir-flush".into()).spawn_scoped(scope, write);
+        // A thread that was not started has dropped the sender.
+        let (thread, is_late) = watch_parent(start, |limit| match late.recv_timeout(limit) {
+            Err(RecvTimeoutError::Timeout) => None,
+            received => Some(received.is_ok()),
+        });
+        if is_late {
+            outlive_parent();
+        }
+        thread.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
     let (task, written) = joined.map_err(|source| call_error(pid, "clone", source))?;
     wait_until_gone(task);

@@ -86,15 +86,19 @@ fn bytes_after_death_of_parent(begins_work: bool) -> Vec<u8> {
                 std::thread::sleep(2 * LIMITS.blocked);
                 pipe.write_all(parts[1]).expect("written");
             };
-            std::thread::spawn(move || {
-                match begins_work {
-                    true => critical(|| write([b"a", b"b"])),
-                    false => write([b"a", b"b"]),
-                }
-                std::thread::sleep(Duration::from_secs(60));
-                drop(sender);
-            });
-            watch_parent(|limit| match ended.recv_timeout(limit) {
+            let start = || {
+                std::thread::spawn(move || {
+                    match begins_work {
+                        true => critical(|| write([b"a", b"b"])),
+                        false => write([b"a", b"b"]),
+                    }
+                    std::thread::sleep(Duration::from_secs(60));
+                    drop(sender);
+                });
+                // The other thread works before this one waits.
+                std::thread::sleep(LIMITS.blocked / 2);
+            };
+            watch_parent(start, |limit| match ended.recv_timeout(limit) {
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => None,
                 _ => Some(()),
             });
