@@ -262,7 +262,7 @@ fn every_flushes_until_the_program_ends() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(program.end(), Some(0));
     assert_lines(&program.out(), 60_000, "--every");
-    assert!(text(&output.stdout).lines().count() > 3, "{}", text(&output.stdout));
+    assert!(text(&output.stdout).lines().count() > 1, "{}", text(&output.stdout));
 }
 
 #[test]

@@ -28,7 +28,7 @@ const FULL_PIPE: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <stdi
     pid_t child = fork(); if (!child) { dup2(ends[1], 1); close(ends[0]); close(ends[1]);\n\
     execvp(words[1], words + 1); _exit(127); }\n\
     while (ioctl(ends[0], FIONREAD, &bytes) == 0 && bytes < 4096 && waitpid(child, &status, WNOHANG) == 0) usleep(1000);\n\
-    usleep(20000); kill(child, SIGKILL); waitpid(child, &status, 0); close(ends[1]);\n\
+    usleep(500000); kill(child, SIGKILL); waitpid(child, &status, 0); close(ends[1]);\n\
     return read(ends[0], into, sizeof into) == 4096 && read(ends[0], into, 1) == 0 ? 0 : 2; }\n";
 
 /// Fills a buffer of 8192 bytes until it is written.

@@ -99,13 +99,14 @@ fn calls_block_for_as_long_as_the_peer_is_late() {
     let _alone = alone();
     let dir = disk_dir();
     let dir = dir.path();
-    // The first call of a stream blocks too, from the start of cat on.
-    let script = "(sleep 1; echo a; sleep 0.5; echo b) | cat > out";
+    // The first call of a stream blocks too, from the start of cat on. A loaded machine starts it late.
+    let script =
+        "mkfifo go; (read x < go; sleep 1; echo a; sleep 0.5; echo b) | (echo > go; exec cat > out); rm go";
     for engine in engines() {
         let (output, document) = traced(dir, &["--quiet", "--engine", engine], &["sh", "-c", script]);
         assert!(output.status.success(), "{engine}");
         let waited_s = wait_s(&document, "pipe:", "in");
-        assert!((1.0..3.0).contains(&waited_s), "{engine}: {waited_s}");
+        assert!((0.7..30.0).contains(&waited_s), "{engine}: {waited_s}");
         assert!(wait_s(&document, "/out", "out") < 0.1, "{engine}");
     }
 }

@@ -130,9 +130,9 @@ pub fn has(tool: &str) -> bool {
 
 /// Polls `condition` until it is true. Panics after 30 s, more than a busy machine needs.
 pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(90);
     while !condition() {
-        assert!(Instant::now() < end, "waited 30 s for {what}");
+        assert!(Instant::now() < end, "waited 90 s for {what}");
         sleep(Duration::from_millis(10));
     }
 }

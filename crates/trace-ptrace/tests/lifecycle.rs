@@ -162,7 +162,8 @@ fn the_limit_ends_the_trace_and_not_the_program() {
     let options = TraceOptions { limit: Some(Duration::from_millis(350)), ..TraceOptions::default() };
     let run = trace(target, &options).expect("traced");
     assert_eq!(run.report.exit, None);
-    assert!((2..=4).contains(&run.ticks), "{} ticks in 350 ms", run.ticks);
+    // A loaded machine makes fewer.
+    assert!((1..=4).contains(&run.ticks), "{} ticks in 350 ms", run.ticks);
     assert_eq!(proc::status(pid).expect("it lives").tracerpid, 0);
     let mut status = 0;
     // SAFETY: waits for a child of this test.

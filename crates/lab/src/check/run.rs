@@ -19,6 +19,8 @@ use crate::Error;
 const LIMIT: Duration = Duration::from_secs(10);
 /// The time limit under a tracer that stops the solution at every call.
 const TRACED_LIMIT: Duration = Duration::from_secs(40);
+/// The time that the children of a solution have to end after it. One that was killed is there until it has been reaped.
+const LAST_CHILD_LIMIT: Duration = Duration::from_secs(1);
 /// The pause between two pieces of input, so that the solution reads one before the next is written.
 const PAUSE: Duration = Duration::from_millis(30);
 
@@ -213,7 +215,8 @@ impl RunningSolution<'_> {
         let elapsed = self.started.elapsed();
         let Some(status) = status else { return wrong(format!("it still runs after {limit:?}")) };
         // The leader has been waited for, so the process group that is killed on drop no longer contains it.
-        if test_kill_process_group(Pid::from_child(&self.child)).is_ok() {
+        let group = Pid::from_child(&self.child);
+        if !self.until(LAST_CHILD_LIMIT, || test_kill_process_group(group).is_err()) {
             return wrong("it ended, but a process that it started still runs");
         }
         let read = |name| fs::read(self.dir.beside(name)).unwrap_or_default();
