@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::{Buffer, Hop, PipeEnd, Pipeline, SnapshotMoment, StreamCounts};
+use weir_model::trace::{
+    Buffer, Hop, PipeEnd, Pipeline, SnapshotMoment, StreamCounts, StreamModes, mode_of_calls,
+};
 use weir_model::{Direction, Finding, Mode, Severity, StreamKind, Untrusted};
 
 use crate::context::RuleContext;
-
-/// Mean size of a call from which the calls show a full buffer rather than lines or records.
-const BLOCK: f64 = 1024.0;
 
 /// Returns the pipelines of a run, in the order of their first processes. A full buffer alone delays nobody: without one
 /// of these findings no hop is marked.
@@ -39,9 +38,10 @@ fn hops(context: &RuleContext) -> Vec<Hop> {
     let largest = |streams: Vec<&StreamCounts>, fd: i32| -> Option<StreamCounts> {
         streams.into_iter().filter(|stream| stream.fd == fd).max_by_key(|stream| stream.bytes).cloned()
     };
+    let modes = context.recording.modes();
     let hop = |(writers, readers)| {
         let (writer, reader) = (largest(writers, 1)?, largest(readers, 0)?);
-        (writer.pid != reader.pid).then(|| hop(context, &writer, &reader))
+        (writer.pid != reader.pid).then(|| hop(context, &modes, &writer, &reader))
     };
     let mut hops: Vec<Hop> = ends.into_values().filter_map(hop).collect();
     let order = |pid: u32| context.recording.processes.iter().position(|process| process.pid == pid);
@@ -49,27 +49,31 @@ fn hops(context: &RuleContext) -> Vec<Hop> {
     hops
 }
 
-fn hop(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> Hop {
+fn hop(context: &RuleContext, modes: &StreamModes, writer: &StreamCounts, reader: &StreamCounts) -> Hop {
     let pipe = context.file(writer.file).map_or(Untrusted::placeholder("?"), |file| file.path.clone());
     let pipe_bytes = [writer, reader].iter().find_map(|stream| context.file(stream.file)?.pipe_bytes);
-    let (writer, reader) = (pipe_end(context, writer), pipe_end(context, reader));
-    let holds_lines = writer.mode == Some(Mode::Full) || writer.waiting_bytes > 0;
+    // A program that flushes a full buffer after each line holds none.
+    let is_flushed = matches!(mode_of_calls(writer), Some(Mode::Line | Mode::None));
+    let (writer, reader) = (pipe_end(context, modes, writer), pipe_end(context, modes, reader));
+    let holds_lines = writer.mode == Some(Mode::Full) && !is_flushed || writer.waiting_bytes > 0;
     Hop { pipe, pipe_bytes, writer, reader, holds_lines }
 }
 
-fn pipe_end(context: &RuleContext, stream: &StreamCounts) -> PipeEnd {
+fn pipe_end(context: &RuleContext, modes: &StreamModes, stream: &StreamCounts) -> PipeEnd {
     let snapshots = context.snapshots(stream.pid).iter().filter(|snapshot| {
         let image = context.image_at(stream.pid, snapshot.at_s).map(|(index, _)| index as u32);
         image == Some(stream.image)
     });
     let buffers =
         snapshots.flat_map(|snapshot| snapshot.buffers.iter().map(move |buffer| (snapshot, buffer)));
-    let buffers: Vec<_> = buffers.filter(|(_, buffer)| buffer.fd == stream.fd).collect();
-    let last = buffers.iter().rfind(|(_, buffer)| buffer.mode.is_some()).map(|(_, buffer)| *buffer);
+    let buffers = buffers.filter(|(_, buffer)| buffer.fd == stream.fd);
     let output = stream.direction != Direction::In;
-    let waiting = buffers.iter().filter(|(snapshot, _)| snapshot.moment == SnapshotMoment::Sample || !output);
+    let waiting = buffers.filter(|(snapshot, _)| snapshot.moment == SnapshotMoment::Sample || !output);
     let bytes = |buffer: &Buffer| if output { buffer.pending_bytes } else { buffer.unread_bytes };
-    let by_calls = if output { mode_of_calls(stream) } else { None };
+    // The sizes of reads show what arrived, not a buffer.
+    let observed = modes.of(stream).filter(|observed| output || observed.walked);
+    let full_size = (stream.asked_max > 0 && !observed.is_some_and(|observed| observed.walked))
+        .then_some(stream.asked_max);
     PipeEnd {
         pid: stream.pid,
         comm: context
@@ -79,27 +83,12 @@ fn pipe_end(context: &RuleContext, stream: &StreamCounts) -> PipeEnd {
         calls: stream.calls,
         bytes: stream.bytes,
         mean_bytes: stream.mean_bytes(),
-        mode: last.and_then(|buffer| buffer.mode).or(by_calls.map(|(mode, _)| mode)),
-        buffer_bytes: last
-            .map(|buffer| buffer.buffer_bytes)
-            .filter(|&size| size > 0)
-            .or(by_calls.and_then(|(_, size)| size)),
+        mode: observed.map(|observed| observed.mode),
+        buffer_bytes: observed.and_then(|observed| match observed.mode {
+            Mode::Full => observed.buffer_bytes.or(full_size),
+            _ => observed.buffer_bytes,
+        }),
         waiting_bytes: waiting.map(|(_, buffer)| bytes(buffer)).max().unwrap_or(0),
-    }
-}
-
-/// Returns the buffering mode that the sizes and ends of the calls show, and the buffer's size in full mode.
-fn mode_of_calls(stream: &StreamCounts) -> Option<(Mode, Option<u64>)> {
-    let calls = stream.calls.saturating_sub(stream.errors + stream.again + stream.zeros);
-    let lines = stream.newline_ends;
-    match () {
-        () if calls < 3 => None,
-        () if lines >= calls && stream.mean_bytes() < BLOCK => Some((Mode::Line, None)),
-        () if stream.mean_bytes() >= BLOCK => {
-            Some((Mode::Full, Some(stream.asked_max).filter(|&size| size > 0)))
-        }
-        () if lines * 2 < calls => Some((Mode::None, None)),
-        () => Some((Mode::Mixed, None)),
     }
 }
 

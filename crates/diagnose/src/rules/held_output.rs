@@ -120,7 +120,7 @@ fn judge_blocks(context: &RuleContext, output: &StreamCounts) -> Option<Finding>
     {
         return None;
     }
-    let waits = input.is_some() || is_idle(context, output, last_s - since_s);
+    let waits = input.is_some() || is_idle(context, output, [since_s, last_s]);
     if !waits || !fits_its_pipe(context, output, &writes) {
         return None;
     }
@@ -192,12 +192,16 @@ fn is_text(calls: &[TimedCall]) -> bool {
     calls.iter().all(|timed| timed.call.head.iter().all(is_plain))
 }
 
-/// Returns whether a process mostly waits, and does not pass on an input at a limited rate.
-fn is_idle(context: &RuleContext, output: &StreamCounts, span_s: f64) -> bool {
+/// Returns whether a process mostly waits between two times, and does not pass on an input at a limited rate. An input that
+/// was read long before the first output is no such input: runtimes read their own files at the start.
+fn is_idle(context: &RuleContext, output: &StreamCounts, [since_s, last_s]: [f64; 2]) -> bool {
     let Some(process) = context.process(output.pid) else { return false };
     let busy_s = process.user_s + process.system_s + process.queued_s.unwrap_or(0.0);
-    let copies = |input: &&StreamCounts| input.direction == Direction::In && input.bytes >= output.bytes / 2;
-    busy_s < span_s / 2.0 && !context.streams_of(output.pid).iter().copied().any(|input| copies(&input))
+    let copies = |input: &&StreamCounts| {
+        let is_read = input.direction == Direction::In && input.last_s + LEAST_S >= since_s;
+        is_read && input.bytes >= output.bytes / 2
+    };
+    busy_s < (last_s - since_s) / 2.0 && !context.streams_of(output.pid).iter().copied().any(|input| copies(&input))
 }
 
 /// Returns whether no write can have waited for a reader.

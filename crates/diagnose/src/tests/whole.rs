@@ -1,6 +1,6 @@
 //! Tests of all rules together: order, merging, the verdict, pipelines, and ordinary programs without findings.
 
-use weir_model::trace::{Exit, Histogram, Op, SnapshotMoment, StreamTable, UnreadableBuffers};
+use weir_model::trace::{Buffer, Exit, Histogram, Op, SnapshotMoment, StreamTable, UnreadableBuffers};
 use weir_model::{Mode, Severity};
 
 use crate::testing::*;
@@ -225,6 +225,23 @@ fn a_pipeline_shows_each_hop_and_where_a_line_waits() {
     assert_eq!((hops[0].writer.mode, hops[0].holds_lines), (Some(Mode::Line), false));
     assert_eq!((hops[1].writer.mode, hops[1].writer.buffer_bytes), (Some(Mode::Full), Some(4096)));
     assert_eq!((hops[1].writer.waiting_bytes, found[0].waits_at), (11, Some(1)));
+}
+
+/// The table of streams said "full 4 KiB" and the pipeline "none": exit(3) of glibc sets its streams to unbuffered.
+#[test]
+fn a_pipeline_has_the_modes_of_the_table() {
+    let mut builder = recording(5.0);
+    for (pid, comm) in [(2, "newlisp"), (3, "cat")] {
+        builder.process(pid, None, comm);
+    }
+    let pipe = builder.file("pipe:[1]", Pipe);
+    builder.stream(2, 1, pipe, Out, 24, 2).newline_ends = 8;
+    builder.stream(3, 0, pipe, In, 24, 2);
+    builder.snapshot(2.0, 2, SnapshotMoment::Sample, &[pending(1, b"")]);
+    builder.snapshot(4.9, 2, SnapshotMoment::Exit, &[Buffer { mode: Some(Mode::None), ..pending(1, b"") }]);
+    let hop = &crate::diagnose(&builder.0, &TestPlanner).pipelines[0].hops[0];
+    assert_eq!((hop.writer.mode, hop.writer.buffer_bytes), (Some(Mode::Full), Some(4096)));
+    assert!(!hop.holds_lines, "each write is flushed");
 }
 
 /// The report said "Nothing is wrong" beside a red "lines are delayed here".

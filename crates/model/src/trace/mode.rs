@@ -23,7 +23,7 @@ pub struct ObservedMode {
 ///
 /// * none: copies inside the kernel, calls below 512 bytes, or calls of one size that is no buffer size;
 /// * line: at least 90 % of the writes end with a newline;
-/// * full: all calls but the last have one size, a multiple of 512;
+/// * full: all calls but the last have one size, a multiple of 512, or are whole lines that almost fill a block;
 /// * mixed: anything else.
 pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
     let moving = counts.calls.saturating_sub(counts.errors + counts.again + counts.zeros);
@@ -35,7 +35,7 @@ pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
     }
     let writes = counts.direction == Direction::Out;
     if writes && moving > 1 && counts.newline_ends * 10 >= moving * 9 {
-        return Some(Mode::Line);
+        return Some(if moving > 2 && fills_blocks(counts, moving) { Mode::Full } else { Mode::Line });
     }
     let sized = asked_alike(counts, moving);
     if sized && counts.asked_max >= BLOCK && counts.asked_max.is_multiple_of(BLOCK) && (moving > 1 || !writes)
@@ -52,6 +52,13 @@ pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
     } else {
         Mode::Mixed
     })
+}
+
+/// Returns whether the calls but one almost fill blocks of a buffer's size. Some libraries write the whole lines that fit.
+fn fills_blocks(counts: &StreamCounts, moving: u64) -> bool {
+    let block = counts.asked_max.next_power_of_two();
+    let least = block - block / 8;
+    block >= 8 * BLOCK && counts.asked_max >= least && counts.bytes >= least.saturating_mul(moving - 1)
 }
 
 /// Returns whether all calls but the last request as many bytes as the largest request.
@@ -185,6 +192,8 @@ mod tests {
         };
         assert_eq!(mode_of_calls(&lines(9)), Some(Mode::Line));
         assert_eq!(mode_of_calls(&lines(8)), Some(Mode::Mixed));
+        let blocks = StreamCounts { newline_ends: 4, ..counts(Direction::Out, &[4087, 4063, 4070, 2400]) };
+        assert_eq!(mode_of_calls(&blocks), Some(Mode::Full), "as many whole lines as fit into 4 KiB");
         let bytes = StreamCounts { newline_ends: 40, ..counts(Direction::Out, &[1; 40]) };
         assert_eq!(mode_of_calls(&bytes), Some(Mode::None), "newlines written one at a time");
     }
