@@ -131,6 +131,31 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
     }
 }
 
+/* Returns whether pending bytes alone go out in one write(2) with nothing to note before it. */
+static inline bool is_plain(const weir_stream *s, int count, bool wait)
+{
+    const struct weir__config *config = weir__config(s);
+    return count == 0 && wait && config->mode != WEIR_RECORD && !config->spill && !config->direct;
+}
+
+/* As write_loop, for that case: many programs write each line at once. */
+static int write_plain(weir_stream *s, uint64_t upto, size_t *more_done)
+{
+    struct weir__state *state = weir__state(s);
+    uint64_t drained = weir__drained(s), requested = upto - drained;
+    struct iovec vector = {weir__config(s)->buffer + drained, requested};
+    state->stats.writes++;
+    ssize_t written = weir__config(s)->sink->write(s, &vector, 1);
+    if (written > 0)
+        account_write(s, upto, (uint64_t)written, requested, more_done);
+    if (WEIR_LIKELY(written == (ssize_t)requested))
+        return 0;
+    if (written <= 0 && written != -EINTR)
+        return weir__fail(s, written ? written : -EIO);
+    state->stats.interrupted += written == -EINTR;
+    return write_loop(s, upto, NULL, 0, more_done, true);
+}
+
 static int write_with_file_lock(weir_stream *s, uint64_t upto, const struct iovec *more, int count,
                                 size_t *more_done, bool wait)
 {
@@ -157,8 +182,13 @@ static int write_out(weir_stream *s, uint64_t upto, const struct iovec *more, in
     int cancel = weir__cancel_off();
     weir__note_thread();
     atomic_store_explicit(&weir__state(s)->writer, weir__this_thread(), memory_order_relaxed);
-    int result = weir__config(s)->lock_file ? write_with_file_lock(s, upto, more, count, more_done, wait)
-                                            : write_loop(s, upto, more, count, more_done, wait);
+    int result;
+    if (weir__config(s)->lock_file)
+        result = write_with_file_lock(s, upto, more, count, more_done, wait);
+    else if (is_plain(s, count, wait))
+        result = write_plain(s, upto, more_done);
+    else
+        result = write_loop(s, upto, more, count, more_done, wait);
     atomic_store_explicit(&weir__state(s)->writer, 0, memory_order_relaxed);
     weir__cancel_restore(cancel);
     return result;
