@@ -34,8 +34,8 @@ static bool ensure_cached_fd(weir_stream *s)
         return true;
     int oflags = config->can_read && config->can_write ? O_RDWR : config->can_write ? O_WRONLY : O_RDONLY;
     snprintf(path, sizeof path, "/proc/self/fd/%d", config->fd);
-    config->direct->cached_fd =
-        weir__kernel.open(path, oflags | (config->append ? O_APPEND : 0) | O_CLOEXEC, 0);
+    int fd = weir__open_repeated(path, oflags | (config->append ? O_APPEND : 0) | O_CLOEXEC, 0);
+    config->direct->cached_fd = fd < 0 ? -1 : fd;
     return is_cached_fd_valid(config->direct); /* /proc may belong to another PID namespace */
 }
 

@@ -55,7 +55,18 @@ static int set_direct_flag(int fd, struct weir__direct *d)
         return 0;
     int64_t result = WEIR_CALL(weir__kernel.fcntl(fd, F_SETFL, (void *)(intptr_t)(flags | O_DIRECT)));
     d->saved_flags = result < 0 ? -1 : (int)flags;
+    d->flags_pid = (int)getpid();
     return (int)result;
+}
+
+void weir__direct_lend(weir_stream *s, bool lend)
+{
+    const struct weir__direct *d = weir__config(s)->direct;
+    if (d->saved_flags < 0 || d->flags_pid != (int)getpid())
+        return;
+    int64_t flags = WEIR_CALL(weir__kernel.fcntl(weir__config(s)->fd, F_GETFL, NULL));
+    if (flags >= 0)
+        weir__kernel.fcntl(weir__config(s)->fd, F_SETFL, (void *)(intptr_t)(lend ? flags & ~O_DIRECT : flags | O_DIRECT));
 }
 
 int weir__direct_init(weir_stream *s)

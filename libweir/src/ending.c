@@ -138,6 +138,8 @@ static void flush_and_seek_back(weir_stream *s)
         weir__seek_back(s);
         weir__discard_read(s);
     }
+    if (config->direct)
+        weir__direct_lend(s, true);
 }
 
 static void make_unbuffered(weir_stream *s)
@@ -230,8 +232,11 @@ void weir__after_exec(void)
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         bool without_lock = weir__one_thread() && !weir__locking(s);
         bool entered = without_lock || atomic_load(&weir__state(s)->lock.owner) == weir__this_thread();
-        if (is_flushed_at_exec(s) && entered)
-            weir__leave_after_flush(s);
+        if (!is_flushed_at_exec(s) || !entered)
+            continue;
+        if (weir__config(s)->direct)
+            weir__direct_lend(s, false);
+        weir__leave_after_flush(s);
     }
     errno = error;
 }

@@ -279,6 +279,9 @@ int weir__fd_close(weir_stream *s);
 int weir__direct_init(weir_stream *s);
 /* Called before the descriptor is closed. */
 void weir__direct_free(weir_stream *s);
+/* Switches O_DIRECT off, if this process switched it on, for the next program that uses the open file description; not
+ * `lend`: on again. */
+void weir__direct_lend(weir_stream *s, bool lend);
 /* Rounds a buffer's size up to whole units. */
 size_t weir__direct_round_size(const struct weir__config *config, size_t bytes);
 /* Shrinks the caller's buffer to the aligned part. Returns false if that is less than one unit. */

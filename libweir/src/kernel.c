@@ -77,3 +77,12 @@ struct weir__kernel weir__kernel = {
     .uring_setup = call_uring_setup,
     .uring_enter = call_uring_enter,
 };
+
+int weir__open_repeated(const char *path, int oflags, mode_t permissions)
+{
+    int fd;
+    do
+        fd = (int)WEIR_CALL(weir__kernel.open(path, oflags, permissions));
+    while (fd == -EINTR);
+    return fd;
+}

@@ -52,4 +52,8 @@ extern struct weir__kernel weir__kernel;
 #define WEIR_CALL(call) weir__result(call)
 static inline int64_t weir__result(int64_t result) { return result < 0 ? -errno : result; }
 
+/* Repeats an open(2) that a signal interrupts: a FIFO waits for its other end, and some file systems for a server. Returns
+ * the descriptor or -errno. */
+int weir__open_repeated(const char *path, int oflags, mode_t permissions);
+
 #endif /* WEIR_KERNEL_H */

@@ -90,7 +90,7 @@ static void free_partial(weir_stream *s)
     weir__free(s);
 }
 
-int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const struct weir_options *options)
+static int open_fd(weir_stream **s, int fd, int oflags, const char *path, const struct weir_options *options)
 {
     weir_stream *new_stream;
     int result = weir__new(&new_stream, &weir__sink_fd, options);
@@ -112,6 +112,15 @@ int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const s
     return 0;
 }
 
+/* A thread that is cancelled leaves no part of a stream. */
+int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const struct weir_options *options)
+{
+    int cancel = weir__cancel_off();
+    int result = open_fd(s, fd, oflags, path, options);
+    weir__cancel_restore(cancel);
+    return result;
+}
+
 int weir_fdopen(weir_stream **s, int fd, const struct weir_options *options)
 {
     *s = NULL;
@@ -130,10 +139,8 @@ int weir_open(weir_stream **s, const char *path, int oflags, const struct weir_o
     int result = weir__options_check(options);
     if (result < 0)
         return result;
-    int direct = options->flags & WEIR_DIRECT ? O_DIRECT : 0, fd;
-    do
-        fd = (int)WEIR_CALL(weir__kernel.open(path, oflags | direct | O_CLOEXEC, 0666));
-    while (fd == -EINTR); /* open(2) of a FIFO waits for its other end */
+    int direct = options->flags & WEIR_DIRECT ? O_DIRECT : 0;
+    int fd = weir__open_repeated(path, oflags | direct | O_CLOEXEC, 0666);
     if (fd < 0)
         return fd;
     result = weir__open_fd(s, fd, oflags, path, options);

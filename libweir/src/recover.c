@@ -39,7 +39,7 @@ bool weir__owner_maps(const struct weir__spill_image *image, uint64_t ino)
         return false;
     size_t length = 6 + weir__format_u64(path + 6, (uint64_t)image->file.head.pid);
     strcpy(path + length, "/maps");
-    int fd = (int)WEIR_CALL(weir__kernel.open(path, O_RDONLY | O_CLOEXEC, 0));
+    int fd = weir__open_repeated(path, O_RDONLY | O_CLOEXEC, 0);
     for (ssize_t got; fd >= 0 && (got = weir__kernel.read(fd, part, sizeof part)) != 0;) {
         if (got < 0 && errno != EINTR)
             break;
@@ -88,7 +88,7 @@ int weir__reopen(int fd, int oflags)
 {
     char link[64] = "/proc/self/fd/";
     link[14 + weir__format_u64(link + 14, (uint64_t)fd)] = 0;
-    return (int)WEIR_CALL(weir__kernel.open(link, oflags | O_CLOEXEC | O_NOCTTY, 0));
+    return weir__open_repeated(link, oflags | O_CLOEXEC | O_NOCTTY, 0);
 }
 
 static int open_fifo(int found)
@@ -106,7 +106,7 @@ static int open_sink(const struct weir__spill_image *image)
     const struct weir__spill_sink *sink = &image->file.sink;
     if (sink->path[0] == 0 || (sink->type != S_IFREG && sink->type != S_IFBLK && sink->type != S_IFIFO))
         return -ENXIO; /* the terminal may have been given to another user; a pipe has no name */
-    int found = (int)WEIR_CALL(weir__kernel.open(sink->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
+    int found = weir__open_repeated(sink->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     if (found < 0)
         return found;
     int append = sink->kind == WEIR_SPILL_APPEND && !sink->lock ? O_APPEND : 0, fd = -ESTALE;
@@ -185,7 +185,7 @@ int weir_recover(const char *spill, int fd, struct weir_recovered *found)
     memset(found, 0, sizeof *found);
     if (is_open_here(spill))
         return -EBUSY;
-    int file = (int)WEIR_CALL(weir__kernel.open(spill, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0));
+    int file = weir__open_repeated(spill, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
     if (file < 0)
         return file;
     int result = recover(file, spill, fd, found);

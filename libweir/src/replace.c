@@ -22,8 +22,7 @@ static int create_hidden(const char *path, const char *name, mode_t permissions,
     for (int i = 0; i < ATTEMPTS && (fd == -EEXIST || fd == -EINTR); i++) {
         snprintf(temporary, room, "%.*s%s%s.weir-%d-%d", directory, path, *name ? "." : "", name,
                  (int)getpid(), i);
-        fd = (int)WEIR_CALL(
-            weir__kernel.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions));
+        fd = weir__open_repeated(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions);
     }
     return fd;
 }
@@ -115,7 +114,9 @@ int weir_open_replace(weir_stream **s, const char *path, const struct weir_optio
     char *final = final_path(path);
     if (!final)
         return -errno;
+    int cancel = weir__cancel_off(); /* a thread that is cancelled leaves no temporary file */
     int result = open_temporary(s, final, options);
+    weir__cancel_restore(cancel);
     if (result < 0)
         free(final);
     else

@@ -24,12 +24,8 @@ ssize_t weir__fd_write(weir_stream *s, const struct iovec *iov, int count)
 int weir__fd_reopen(int fd, int flags)
 {
     char path[32];
-    int again;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    do
-        again = (int)WEIR_CALL(weir__kernel.open(path, O_WRONLY | O_CLOEXEC | flags, 0));
-    while (again == -EINTR);
-    return again;
+    return weir__open_repeated(path, O_WRONLY | O_CLOEXEC | flags, 0);
 }
 
 /* The program may have replaced the descriptor by another file since the stream was opened. */

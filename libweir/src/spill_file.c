@@ -179,7 +179,7 @@ static int open_unnamed(const char *path)
     size_t length = (size_t)(strrchr(path, '/') - path);
     memcpy(directory, path, length);
     strcpy(directory + length, length ? "" : "/");
-    return (int)WEIR_CALL(weir__kernel.open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    return weir__open_repeated(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 /* Gives the file its name, after it is complete and locked. */
@@ -202,8 +202,7 @@ static int open_named(struct weir__spill *spill)
 {
     int fd = -EEXIST;
     for (int attempt = 1; fd == -EEXIST && attempt <= ATTEMPTS; attempt++) {
-        fd = (int)WEIR_CALL(
-            weir__kernel.open(spill->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+        fd = weir__open_repeated(spill->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         int named = fd == -EEXIST ? choose_name(spill, attempt) : 0;
         fd = named < 0 ? named : fd;
     }

@@ -30,10 +30,7 @@ int weir__sync_directory(const char *path)
         return -ENAMETOOLONG;
     memcpy(directory, path, length);
     strcpy(directory + length, slash ? (length ? "" : "/") : ".");
-    int fd, result;
-    do
-        fd = (int)WEIR_CALL(weir__kernel.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
-    while (fd == -EINTR);
+    int result, fd = weir__open_repeated(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
     do
