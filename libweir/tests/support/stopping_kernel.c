@@ -1,7 +1,9 @@
 /* stopping_kernel.c: wraps each entry of weir__kernel. */
 #include "stopping_kernel.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -66,11 +68,17 @@ WRAP(ssize_t, writev, CANCELLABLE, (int fd, const struct iovec *iov, int count),
 WRAP(ssize_t, pwrite, CANCELLABLE, (int fd, const void *from, size_t bytes, off_t at), (fd, from, bytes, at))
 WRAP(ssize_t, pwritev2, CANCELLABLE, (int fd, const struct iovec *iov, int count, off_t at, int flags),
      (fd, iov, count, at, flags))
-WRAP(int, uring_setup, PLAIN, (unsigned entries, void *parameters), (entries, parameters))
-WRAP(int, uring_enter, CANCELLABLE, (int fd, unsigned submit, unsigned complete, unsigned flags), (fd, submit, complete, flags))
+WRAP(int, pipe2, PLAIN, (int fds[2], int flags), (fds, flags))
+WRAP(ssize_t, tee, CANCELLABLE, (int from, int to, size_t bytes, unsigned flags), (from, to, bytes, flags))
+WRAP(ssize_t, recv, CANCELLABLE, (int fd, void *to, size_t bytes, int flags), (fd, to, bytes, flags))
+WRAP(ssize_t, sendmsg, CANCELLABLE, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
 WRAP(off_t, lseek, PLAIN, (int fd, off_t offset, int whence), (fd, offset, whence))
 WRAP(int, fstat, PLAIN, (int fd, struct stat *status), (fd, status))
-WRAP(int, fcntl, CANCELLABLE, (int fd, int command, void *argument), (fd, command, argument))
+WRAP(int, statx, PLAIN, (int fd, const char *path, int flags, unsigned mask, void *status),
+     (fd, path, flags, mask, status))
+WRAP(int, ioctl, PLAIN, (int fd, unsigned long request, void *argument), (fd, request, argument))
+/* Only a wait for a lock is interrupted. */
+WRAP(int, fcntl, command == F_OFD_SETLKW ? CANCELLABLE : PLAIN, (int fd, int command, void *argument), (fd, command, argument))
 WRAP(int, fsync, CANCELLABLE, (int fd), (fd))
 WRAP(int, fdatasync, CANCELLABLE, (int fd), (fd))
 WRAP(int, ftruncate, PLAIN, (int fd, off_t bytes), (fd, bytes))
@@ -81,32 +89,27 @@ WRAP(int, poll, PLAIN, (struct pollfd *fds, nfds_t count, int timeout_ms), (fds,
 WRAP(void *, mmap, PLAIN, (void *address, size_t bytes, int protection, int flags, int fd, off_t offset),
      (address, bytes, protection, flags, fd, offset))
 WRAP(int, munmap, PLAIN, (void *address, size_t bytes), (address, bytes))
+WRAP(int, uring_setup, PLAIN, (unsigned entries, void *parameters), (entries, parameters))
+WRAP(int, uring_enter, CANCELLABLE, (int fd, unsigned submit, unsigned complete, unsigned flags),
+     (fd, submit, complete, flags))
+
+/* The names of all calls, in the order of struct weir__kernel. */
+#define CALL_NAMES(X) \
+    X(open) X(close) X(read) X(pread) X(write) X(writev) X(pwrite) X(pwritev2) X(pipe2) X(tee) X(recv) \
+    X(sendmsg) X(lseek) X(fstat) X(statx) X(ioctl) X(fcntl) X(fsync) X(fdatasync) X(ftruncate) \
+    X(fadvise) X(rename) X(unlink) X(poll) X(mmap) X(munmap) X(uring_setup) X(uring_enter)
+
+#define NAME_OF(name) #name,
+const char *const stopping_calls[] = {CALL_NAMES(NAME_OF) NULL};
+static_assert(sizeof stopping_calls / sizeof *stopping_calls == STOPPING_CALLS + 1 &&
+                  sizeof(struct weir__kernel) == STOPPING_CALLS * sizeof(void (*)(void)),
+              "a call of the kernel's table is not wrapped");
 
 void stopping_install(void)
 {
     real = weir__kernel;
-    weir__kernel.open = wrap_open;
-    weir__kernel.close = wrap_close;
-    weir__kernel.read = wrap_read;
-    weir__kernel.pread = wrap_pread;
-    weir__kernel.write = wrap_write;
-    weir__kernel.writev = wrap_writev;
-    weir__kernel.pwrite = wrap_pwrite;
-    weir__kernel.pwritev2 = wrap_pwritev2;
-    weir__kernel.uring_setup = wrap_uring_setup;
-    weir__kernel.uring_enter = wrap_uring_enter;
-    weir__kernel.lseek = wrap_lseek;
-    weir__kernel.fstat = wrap_fstat;
-    weir__kernel.fcntl = wrap_fcntl;
-    weir__kernel.fsync = wrap_fsync;
-    weir__kernel.fdatasync = wrap_fdatasync;
-    weir__kernel.ftruncate = wrap_ftruncate;
-    weir__kernel.fadvise = wrap_fadvise;
-    weir__kernel.rename = wrap_rename;
-    weir__kernel.unlink = wrap_unlink;
-    weir__kernel.poll = wrap_poll;
-    weir__kernel.mmap = wrap_mmap;
-    weir__kernel.munmap = wrap_munmap;
+#define INSTALL(name) weir__kernel.name = wrap_##name;
+    CALL_NAMES(INSTALL)
 }
 
 void stopping_begin(const struct stop *next)

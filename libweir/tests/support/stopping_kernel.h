@@ -15,6 +15,10 @@ struct stop {
     bool (*action)(void);
 };
 
+enum { STOPPING_CALLS = 28 };
+/* The names of all system calls of libweir; NULL is the last. */
+extern const char *const stopping_calls[];
+
 void stopping_install(void);
 /* Starts counting. The calls of this thread are not counted. */
 void stopping_begin(const struct stop *stop);

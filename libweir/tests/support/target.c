@@ -1,10 +1,13 @@
-/* target.c: files, pipes and paths that a test writes to. */
+/* target.c: files, pipes, sockets, terminals and paths that a test writes to or reads from. */
 #include "target.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -13,7 +16,7 @@
 static const char *directory;
 static char path[300];
 static enum target_kind kind;
-static int read_end; /* of a pipe */
+static int read_end; /* of a pipe, socket or terminal */
 
 void target_prepare(void)
 {
@@ -24,27 +27,73 @@ void target_prepare(void)
 const char *target_directory(void) { return directory; }
 const char *target_path(void) { return path; }
 
+/* Returns the end to write to. The terminal passes on all bytes as they are. */
+static int open_terminal(void)
+{
+    struct termios settings;
+    read_end = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    check(grantpt(read_end) == 0 && unlockpt(read_end) == 0, "a terminal");
+    int fd = open(ptsname(read_end), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    check(tcgetattr(fd, &settings) == 0, "tcgetattr");
+    cfmakeraw(&settings);
+    check(tcsetattr(fd, TCSANOW, &settings) == 0, "tcsetattr");
+    return fd;
+}
+
+static int open_pair(void)
+{
+    int ends[2];
+    int failed = kind == A_PIPE ? pipe2(ends, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+    check(failed == 0, "a pair of descriptors");
+    read_end = ends[0];
+    return ends[1];
+}
+
+static bool is_read_elsewhere(void) { return kind == A_PIPE || kind == A_SOCKET || kind == A_TERMINAL; }
+
 int target_open(enum target_kind wanted)
 {
-    int ends[2], fd;
+    int fd;
     kind = wanted;
     if (kind == A_FILE)
         return nameless_file();
-    if (kind == A_PIPE) {
-        check(pipe2(ends, O_CLOEXEC) == 0, "pipe2");
-        read_end = ends[0];
-        return ends[1];
-    }
+    if (is_read_elsewhere())
+        return kind == A_TERMINAL ? open_terminal() : open_pair();
     fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     check(fd >= 0 && (kind != REPLACED || write(fd, "old\n", 4) == 4), "%s", path);
     return fd;
 }
 
-static int copy_of_pipe(void)
+int target_open_filled(enum target_kind wanted, const char *from, size_t bytes)
+{
+    int fd = target_open(wanted);
+    check(write(fd, from, bytes) == (ssize_t)bytes, "write");
+    if (!is_read_elsewhere()) {
+        lseek(fd, 0, SEEK_SET);
+        return fd;
+    }
+    close(fd);
+    return read_end;
+}
+
+size_t target_unread(int fd)
+{
+    char part[4096];
+    size_t bytes = 0;
+    for (ssize_t got; (got = read(fd, part, sizeof part)) > 0;)
+        bytes += (size_t)got;
+    close(fd);
+    return bytes;
+}
+
+/* A terminal has no end: its bytes are there when the writers have ended. */
+static int copy_of_unread(void)
 {
     char part[4096];
     ssize_t got;
     int file = nameless_file();
+    if (kind == A_TERMINAL)
+        fcntl(read_end, F_SETFL, O_NONBLOCK);
     while ((got = read(read_end, part, sizeof part)) > 0)
         check(write(file, part, (size_t)got) == got, "write");
     close(read_end);
@@ -55,8 +104,13 @@ int target_file(int fd)
 {
     if (kind == A_FILE || kind == ON_A_DISK)
         return fd;
+    if (kind == A_TERMINAL) { /* bytes get lost when its last descriptor is closed */
+        int file = copy_of_unread();
+        close(fd);
+        return file;
+    }
     close(fd);
-    return kind == A_PIPE ? copy_of_pipe() : open(path, O_RDONLY | O_CLOEXEC);
+    return is_read_elsewhere() ? copy_of_unread() : open(path, O_RDONLY | O_CLOEXEC);
 }
 
 bool target_is_old(void)

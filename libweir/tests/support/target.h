@@ -1,10 +1,12 @@
-/* target.h: what a test of streams writes to: a file in memory or on a disk, a pipe, or a path whose file is replaced. */
+/* target.h: what a test of streams writes to or reads from: a file in memory or on a disk, a pipe, a socket, a terminal, or
+ * a path whose file is replaced. */
 #ifndef WEIR_TESTS_TARGET_H
 #define WEIR_TESTS_TARGET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-enum target_kind { A_FILE, ON_A_DISK, A_PIPE, REPLACED };
+enum target_kind { A_FILE, ON_A_DISK, A_PIPE, A_SOCKET, A_TERMINAL, REPLACED };
 
 /* Makes the directory; call it once, first. */
 void target_prepare(void);
@@ -13,6 +15,10 @@ const char *target_directory(void);
 const char *target_path(void);
 /* Makes a new target and returns a descriptor for it. The file of REPLACED is "old\n". */
 int target_open(enum target_kind kind);
+/* Makes a file, pipe or socket with these bytes to read, without a writer. */
+int target_open_filled(enum target_kind kind, const char *from, size_t bytes);
+/* Returns how many of the bytes nobody has read: those behind the position of a file. Closes the descriptor. */
+size_t target_unread(int fd);
 /* After all writers have ended: closes the descriptor and returns one for a file with what was written, or with what the
  * path has now. */
 int target_file(int fd);
