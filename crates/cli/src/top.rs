@@ -10,7 +10,7 @@ use weir_inspect::survey::{SurveyScope, Surveyor};
 use weir_model::duration;
 use weir_model::top::Survey;
 use weir_report::top::{Selection, Sort};
-use weir_sys::hang_guard::HangGuard;
+use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_tui::style::stdout_style;
 
 use crate::exit_status::{FAILED, SIGNAL_BASE, USAGE};
@@ -147,7 +147,7 @@ fn survey(args: &Args, live: bool) -> Result<u8, String> {
         show_live(SurveyScope { pids, thorough: false }, selection, args.interval)?
     } else {
         // A read of a file of /proc that never returns ends weir with a sentence.
-        let _guard = HangGuard::start(None, None);
+        let _guard = HangGuard::start(GuardedWork::Run, None, None);
         let survey = survey_once(SurveyScope { pids, thorough: true }, args.interval);
         if output.shows_screen() {
             print_table(&survey, &selection, rows)?;

@@ -9,7 +9,7 @@ use weir_model::{Size, Untrusted};
 use weir_recorder::{Recorder, RecorderOutput};
 use weir_sys::breakpoint::BreakpointWarmup;
 use weir_sys::clock::{clock_ns, now_ns};
-use weir_sys::hang_guard::HangGuard;
+use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::{silent_files, silent_processes};
 use weir_sys::{Error, errno_text, launch, proc, signals};
@@ -53,7 +53,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
     let zero_ns = now_ns();
     let command = matches!(options.target, TraceTarget::Command(_)).then_some(pid);
     let mut observation = Observation::new(zero_ns, backend.kind(), options, command);
-    let _guard = HangGuard::start(command, None);
+    let _guard = HangGuard::start(GuardedWork::Trace, command, None);
     let report = match run(&mut *backend, options, &observation) {
         // A process that may not be traced can still be read about in /proc.
         Err(Error::Process { source, .. })

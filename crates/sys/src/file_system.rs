@@ -49,6 +49,7 @@ pub fn status_of(file: impl AsFd) -> io::Result<FileStatus> {
 }
 
 /// Returns whether a file is a terminal. isatty(3) asks the server of a FUSE file, which may never answer.
+#[expect(clippy::disallowed_methods, reason = "only a device is asked")]
 pub fn is_terminal(file: impl AsFd) -> bool {
     let is_device = |status: FileStatus| status.mode & libc::S_IFMT == libc::S_IFCHR;
     status_of(&file).is_ok_and(is_device) && rustix::termios::isatty(file)

@@ -3,6 +3,8 @@
 //! A tracer reads the memory of its tracees itself, and hangs if a page is unserved (userfaultfd(2), FUSE). Its tracees
 //! would then stay stopped for ever. A guard notices the hang and executes weir again, as a program that only waits for
 //! the command. That ends the tracer thread, which detaches from all tracees: they run on.
+//!
+//! It also ends weir if a user asks for that and no signal ends the command.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -16,7 +18,8 @@ use std::time::Duration;
 
 use crate::companion::{self, Companion};
 use crate::expendable::no_answer_text;
-use crate::signals;
+use crate::unkillable::{Unkillable, UnkillableSearch};
+use crate::{proc, signals};
 
 /// The first argument of a weir that only waits: [`waiter_main`].
 const WAITER_ARGUMENT: &str = "--weir-wait-for";
@@ -26,6 +29,19 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const MEMORY_INTERVALS: u32 = 5;
 /// The number of intervals after which another call on a foreign file hangs. A slow disk needs less.
 const FILE_INTERVALS: u32 = 20;
+
+/// The number of intervals in which a tracer that [`GuardedWork::Trace`] asks to end must do so: several times the limits
+/// of its own waits.
+const LEAVING_INTERVALS: u32 = 30;
+
+/// The work of a guarded process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuardedWork {
+    /// It polls [`unkillable::leaving`](crate::unkillable::leaving) and then ends, with its results.
+    Trace,
+    /// Its work has no results without the end of the command.
+    Run,
+}
 
 /// The name of threads whose owner does not wait for them for ever: the replay of `weir run --rescue`.
 pub const ABANDONED_THREAD: &str = "weir-replay";
@@ -47,14 +63,22 @@ impl HangGuard {
     /// Starts a guard of all threads, which trace `command`, a child of this process, or a process that is none. A weir
     /// that only waits for the command also waits for `companion`, which must live as long as the guard. Returns None if
     /// this program does not allow guards or cannot start a thread.
-    pub fn start(command: Option<u32>, companion: Option<&Companion>) -> Option<HangGuard> {
+    pub fn start(
+        work: GuardedWork,
+        command: Option<u32>,
+        companion: Option<&Companion>,
+    ) -> Option<HangGuard> {
         let report = *REPORT.get()?;
         let has_ended = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&has_ended);
         let companion = companion.map(Companion::socket);
         let watch = move || {
-            if let Some(call) = wait_for_hang(&seen) {
-                abandon(&call, command, companion, report);
+            let mut search = UnkillableSearch::default();
+            let unkillable = || search.check(command?);
+            match wait_for_hang(&seen, unkillable) {
+                Some(Hang::Call(call)) => abandon(&call, command, companion, report),
+                Some(Hang::Command(thread)) => leave(thread, work, &seen, report),
+                None => {}
             }
         };
         let thread = std::thread::Builder::new().name("weir-guard".into()).spawn(watch).ok()?;
@@ -133,8 +157,15 @@ impl BlockingCall {
     }
 }
 
-/// Returns the call in which a thread hangs; None if the guard has ended.
-fn wait_for_hang(has_ended: &AtomicBool) -> Option<BlockingCall> {
+/// A thread that does not come back.
+enum Hang {
+    Call(BlockingCall),
+    Command(Unkillable),
+}
+
+/// Returns the call in which a thread of weir hangs, or the thread of the command that keeps weir from its end; None if the
+/// guard has ended.
+fn wait_for_hang(has_ended: &AtomicBool, mut unkillable: impl FnMut() -> Option<Unkillable>) -> Option<Hang> {
     let mut before: HashMap<u32, (BlockingCall, u32)> = HashMap::new();
     loop {
         std::thread::park_timeout(INTERVAL);
@@ -147,12 +178,33 @@ fn wait_for_hang(has_ended: &AtomicBool) -> Option<BlockingCall> {
             let same = before.get(&tid).filter(|(before, _)| *before == call);
             let intervals = same.map_or(0, |(_, intervals)| intervals + 1);
             if call.intervals().is_some_and(|most| intervals >= most) {
-                return Some(call);
+                return Some(Hang::Call(call));
             }
             now.insert(tid, (call, intervals));
         }
         before = now;
+        if let Some(thread) = unkillable() {
+            return Some(Hang::Command(thread));
+        }
     }
+}
+
+/// Reports the thread, and ends this process. A trace ends by itself before that.
+fn leave(thread: Unkillable, work: GuardedWork, has_ended: &AtomicBool, report: fn(&str)) {
+    let (label, call) = (proc::label(thread.pid), proc::current_syscall(thread.tid));
+    let call = if call.is_empty() { "the kernel" } else { &call };
+    report(&format!(
+        "{label} sleeps in {call}, and no signal ends that; weir detaches from all processes and ends"
+    ));
+    let intervals = if work == GuardedWork::Trace { LEAVING_INTERVALS } else { 0 };
+    for _ in 0..intervals {
+        std::thread::park_timeout(INTERVAL);
+        if has_ended.load(Relaxed) {
+            return;
+        }
+    }
+    // SAFETY: ends all threads. Exit handlers could wait for the command.
+    unsafe { libc::_exit(128 + thread.signal) };
 }
 
 /// Reports the hang, and executes the waiter or ends this process.

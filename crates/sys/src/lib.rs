@@ -43,6 +43,7 @@ pub mod signals;
 mod silence_watch;
 pub mod syscalls;
 pub mod tracefs;
+pub mod unkillable;
 pub mod write_as;
 pub mod writer_identity;
 

@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 static COMMAND: AtomicI32 = AtomicI32::new(0);
 /// The number of SIGINTs that [`forward_signal`] has handled.
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+/// The number of signals that ask weir to end, of those that [`forward_signal`] has handled, and the last of them.
+static END_REQUESTS: AtomicU32 = AtomicU32::new(0);
+static LAST_END_REQUEST: AtomicI32 = AtomicI32::new(0);
 /// The second SIGINT ends weir.
 static ENDS_AT_SECOND: AtomicBool = AtomicBool::new(false);
 
@@ -24,6 +27,10 @@ extern "C" fn forward_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _c
     unsafe {
         let errno = *libc::__errno_location();
         let command = COMMAND.load(Relaxed);
+        if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) {
+            LAST_END_REQUEST.store(signal, Relaxed);
+            END_REQUESTS.fetch_add(1, Relaxed);
+        }
         if signal == libc::SIGINT && INTERRUPTS.fetch_add(1, Relaxed) >= 1 && ENDS_AT_SECOND.load(Relaxed) {
             libc::_exit(128 + libc::SIGINT);
         }
@@ -140,6 +147,11 @@ pub(crate) fn block_all() {
 /// Returns the number of SIGINTs that were handled while signals were forwarded.
 pub(crate) fn interrupts() -> u32 {
     INTERRUPTS.load(Relaxed)
+}
+
+/// Returns the number of signals that asked weir to end while signals were forwarded, and the last of them.
+pub(crate) fn end_requests() -> (u32, i32) {
+    (END_REQUESTS.load(Relaxed), LAST_END_REQUEST.load(Relaxed))
 }
 
 /// Lets the second SIGINT end weir while signals are forwarded; `before` of them came already.

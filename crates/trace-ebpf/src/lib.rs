@@ -39,7 +39,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{BackendKind, Exit, IoTotals};
 use weir_sys::clock::now_ns;
 use weir_sys::launch::{self, GatedCommand};
-use weir_sys::{Error, code_pages, inherited, proc};
+use weir_sys::{Error, code_pages, inherited, proc, unkillable};
 use weir_trace_api::{
     BackendReport, DeferredCleanup, EventSink, RawEvent, RawEventKind, TickHook, TraceBackend, TraceHooks,
     TraceOptions, TraceRoot, breakpoint_traps,
@@ -255,8 +255,8 @@ impl Run<'_> {
         let mut ticked = false;
         while self.exit.is_none() {
             let now = now_ns();
-            if end.is_some_and(|end| now >= end) || (!self.is_command && options.stop.load(Ordering::Relaxed))
-            {
+            let asked = !self.is_command && options.stop.load(Ordering::Relaxed);
+            if asked || end.is_some_and(|end| now >= end) || unkillable::leaving().is_some() {
                 break;
             }
             let until_tick = next_tick.saturating_sub(now);

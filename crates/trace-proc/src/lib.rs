@@ -12,6 +12,7 @@ use weir_sys::clock::now_ns;
 use weir_sys::launch::reap;
 use weir_sys::open_files::{FdInfo, direction_of, fdinfo};
 use weir_sys::proc::{self, ResourceUsage};
+use weir_sys::unkillable;
 use weir_trace_api::{
     BackendReport, BufferSnapshots, DeferredCleanup, EventSink, RawCounts, RawEvent, RawEventKind,
     TraceBackend, TraceHooks, TraceOptions, TraceRoot,
@@ -115,8 +116,11 @@ fn sample(
         }
         sampler.sample_tree(root_pid, now);
         tick(now, sampler.sink);
-        let stopped = !is_command && options.stop.load(std::sync::atomic::Ordering::Relaxed);
-        if stopped || options.limit.is_some_and(|limit| now - began >= limit.as_nanos() as u64) {
+        let asked = !is_command && options.stop.load(std::sync::atomic::Ordering::Relaxed);
+        if asked
+            || unkillable::leaving().is_some()
+            || options.limit.is_some_and(|limit| now - began >= limit.as_nanos() as u64)
+        {
             break;
         }
         std::thread::sleep(INTERVAL);

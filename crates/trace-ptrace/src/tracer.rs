@@ -11,6 +11,7 @@ use weir_sys::ptrace::last_write::LastWrite;
 use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, PtraceStop};
+use weir_sys::unkillable;
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_trace_api::{BackendReport, RawEvent, RawEventKind, TraceHooks, TraceOptions, TraceRoot};
 
@@ -244,7 +245,8 @@ impl<'h, 'c> Tracer<'h, 'c> {
                 due = self.next_due(now).min(limit.max(now + 200_000));
                 self.timer.set(due);
             }
-            let stopped = self.attached && self.options.stop.load(std::sync::atomic::Ordering::Relaxed);
+            let asked = self.attached && self.options.stop.load(std::sync::atomic::Ordering::Relaxed);
+            let stopped = asked || unkillable::leaving().is_some();
             if (stopped || now >= limit) && !self.closing() {
                 self.close(now);
             }

@@ -1,6 +1,6 @@
 //! The answers to the questions: from options, a trace, a dialogue, or defaults.
 
-use std::io::{IsTerminal, stderr, stdin};
+use std::io::{stderr, stdin};
 
 use dialoguer::console::Term;
 use dialoguer::theme::SimpleTheme;
@@ -9,6 +9,7 @@ use weir_advise::TracedQuestion;
 use weir_model::Size;
 use weir_model::advise::{AdviceHost, AdviceLanguage, AdviceQuestion, AllowedLoss, Medium};
 use weir_model::duration::format_seconds;
+use weir_sys::file_system::is_terminal;
 
 use super::{Args, Halt, parse_rate, parse_record};
 use crate::values::parse_nonzero_duration;
@@ -30,7 +31,7 @@ pub fn question(
     let rate = args.rate.or_else(|| traced.map(|traced| traced.rate));
     let loss = args.loss.or_else(|| traced.and_then(|traced| traced.loss));
     let missing = missing(args, record_bytes.is_some(), rate.is_some(), loss.is_some());
-    let asks = !args.yes && stdin().is_terminal() && stderr().is_terminal();
+    let asks = !args.yes && is_terminal(stdin()) && is_terminal(stderr());
     if !args.yes && !asks && !missing.is_empty() {
         return Err(Halt::Usage(format!(
             "there is no terminal to ask on: give {}, or -y for the defaults",

@@ -1,6 +1,6 @@
 //! Watches a copy from a thread of its own: progress bar, SIGUSR1, Ctrl-C. It works while a device blocks the copy.
 
-use std::io::{IsTerminal, stderr};
+use std::io::stderr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -13,6 +13,7 @@ use signal_hook::flag;
 use weir_copier::{CopyControl, CopyOptions, CopyPhase, CopySummary, estimate_bytes};
 use weir_model::Size;
 use weir_model::duration::format_seconds;
+use weir_sys::file_system::is_terminal;
 
 use super::events::EventLog;
 
@@ -78,7 +79,7 @@ impl Monitor {
     ) -> Self {
         let ended = Arc::new((Mutex::new(false), std::sync::Condvar::new()));
         let is_needed = options.limit.is_some() || events.is_open() || !all_small(sources);
-        let shows_bar = is_needed && !quiet && stderr().is_terminal();
+        let shows_bar = is_needed && !quiet && is_terminal(stderr());
         let bar = shows_bar.then(new_bar);
         let watch = Watch {
             control: Arc::clone(control),
@@ -239,5 +240,5 @@ impl Watch {
 
 /// Returns whether the summary is printed without being asked for: on a terminal, after a copy that took a while.
 pub fn shows_summary(summary: &CopySummary, quiet: bool) -> bool {
-    !quiet && summary.elapsed > BAR_AFTER && stderr().is_terminal()
+    !quiet && summary.elapsed > BAR_AFTER && is_terminal(stderr())
 }

@@ -1,6 +1,6 @@
 //! Prints what a copy reports: copied files to standard output, everything else to standard error.
 
-use std::io::{BufRead, IsTerminal, Write, stdin, stdout};
+use std::io::{BufRead, Write, stdin, stdout};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use indicatif::ProgressBar;
 use weir_copier::{ContentResult, CopyError, CopyMethod, CopyReporter, Fallback, TrialResult, quote};
 use weir_model::Size;
 use weir_model::duration::format_seconds;
+use weir_sys::file_system::is_terminal;
 
 use super::Args;
 use super::events::{EventLog, hex};
@@ -109,7 +110,7 @@ impl CopyReporter for TerminalReporter {
         });
         let mut answer = String::new();
         let is_answered = stdin().lock().read_line(&mut answer).is_ok();
-        if !stdin().is_terminal() {
+        if !is_terminal(stdin()) {
             let _ = writeln!(std::io::stderr());
         }
         is_answered && answer.trim_start().starts_with(['y', 'Y'])

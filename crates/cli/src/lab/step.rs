@@ -1,11 +1,12 @@
 //! `weir lab NAME --step`: records a run of the program, then shows its steps.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::sync::atomic::Ordering;
 
 use weir_lab::steps::steps;
 use weir_lab::{Error, Experiment, LabOptions};
 use weir_model::lab::ProgramVersion;
+use weir_sys::file_system::is_terminal;
 use weir_tui::lab_step::{ExperimentTexts, StepViewer};
 
 /// Records a run and shows its steps: on a terminal one by one, by keys; elsewhere all of them as text. Returns false
@@ -16,7 +17,7 @@ pub fn run(experiment: &Experiment, version: ProgramVersion, quick: bool) -> Res
     let recording = weir_lab::record(experiment, version, &options)?;
     let Experiment { name, expect, why, fix, .. } = experiment;
     let viewer = StepViewer::new(&ExperimentTexts { name, expect, why, fix }, version, steps(&recording));
-    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+    if !is_terminal(io::stdin()) || !is_terminal(io::stdout()) {
         return Ok(super::print_or_report(&viewer.text()));
     }
     let result = viewer.run(&stop);

@@ -4,13 +4,13 @@ mod check;
 mod options;
 mod status;
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use weir_collect::{Engine, Flush, Framing, Overflow, Oversize, SyncPolicy, loss_sentence};
 use weir_model::{Size, duration};
+use weir_sys::file_system::is_terminal;
 
 use crate::exit_status::{FAILED, USAGE};
 use crate::output::OutputOptions;
@@ -308,7 +308,7 @@ pub fn run(args: &Args) -> ExitCode {
 
 /// Returns whether standard input was given and is no terminal, so that it can be the only source.
 fn stdin_is_given() -> bool {
-    !std::io::stdin().is_terminal()
+    !is_terminal(std::io::stdin())
 }
 
 /// Returns the path that keeps the positions in followed files.

@@ -13,8 +13,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use weir_bench::{Error, prices};
 use weir_diagnose::diagnose_with_streams;
 use weir_model::Severity;
-use weir_model::trace::{Prices, Recording, StreamTable};
+use weir_model::trace::{Exit, Prices, Recording, StreamTable};
 use weir_sys::inherited::InheritedFds;
+use weir_sys::unkillable;
 use weir_trace_api::{BackendChoice, DeferredCleanup, TraceOptions, TraceTarget};
 
 use crate::exit_status::{self, CommandFailure, USAGE};
@@ -293,6 +294,7 @@ fn judge_and_report(args: &Args, report: TraceReport, recording: &Recording, pla
     }
     let worst = judgement.findings.iter().map(|finding| finding.severity).max();
     let finding_fails = args.fail_on.is_some_and(|fail_on| worst >= Some(Severity::from(fail_on)));
-    let exit = if args.replay.is_some() { None } else { recording.exit };
+    let exit = recording.exit.filter(|_| args.replay.is_none());
+    let exit = exit.or_else(|| unkillable::leaving().map(Exit::Signal));
     exit_status::after_command(exit, !errors.is_empty(), finding_fails)
 }

@@ -71,7 +71,7 @@ impl LogFile {
         let failed = |error: &io::Error| Error::call("open", &name, error, "choose another file");
         let stat = fstat(&fd).map_err(|errno| failed(&io_error(errno)))?;
         let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
-        let is_terminal = rustix::termios::isatty(&fd);
+        let is_terminal = weir_sys::file_system::is_terminal(&fd);
         let fd = Arc::new(fd);
         let sync_fd = is_file.then(|| Arc::clone(&fd));
         let own = fd.try_clone().map_err(|error| failed(&error))?;

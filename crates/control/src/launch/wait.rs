@@ -3,6 +3,7 @@
 use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
 use weir_model::run::RunOutcome;
 use weir_model::trace::Exit;
+use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::launch::GatedCommand;
 
 use super::signals;
@@ -22,6 +23,7 @@ pub(super) fn until_ended(
 fn exit_of(gated: GatedCommand) -> Result<Exit, weir_sys::Error> {
     let pid = gated.pid;
     let _forwarding = signals::forward(pid);
+    let _guard = HangGuard::start(GuardedWork::Run, Some(pid), None);
     gated.release()?;
     loop {
         match waitpid(Pid::from_raw(pid as i32), WaitOptions::UNTRACED) {

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use weir_model::run::RunOutcome;
 use weir_sys::companion::Companion;
-use weir_sys::hang_guard::HangGuard;
+use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::launch::GatedCommand;
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::wait_until_gone;
@@ -82,7 +82,7 @@ pub fn supervise(
     let forwarding = signals::forward(gated.pid);
     let handlers = with_own_handlers(options, handlers);
     let save_in = options.save_in.clone();
-    let _guard = HangGuard::start(Some(gated.pid), companion);
+    let _guard = HangGuard::start(GuardedWork::Run, Some(gated.pid), companion);
     let supervise = move || {
         // SAFETY: gettid returns a number and has no other effect.
         let task = unsafe { libc::gettid() };

@@ -1,0 +1,212 @@
+//! The working directory, root or executable of a process is in a FUSE mount whose server has stopped. weir observes the
+//! process or says that it does not answer, and ends. It also ends if the command sleeps in a call that no signal ends.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use common::{KillOnDrop, skip, text, wait_until_let_go, weir};
+
+/// Far more than the limits of weir, in seconds.
+const TIMEOUT: &str = "60";
+/// The parts of a process that are in the mount.
+const PARTS: [&str; 3] = ["cwd", "root", "exe"];
+
+/// Builds the program, and starts it to see that this machine permits it. Returns a directory for its mount.
+fn built(test: &str) -> Option<tempfile::TempDir> {
+    let dir = common::disk_dir();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush/silent_mount.c");
+    let mut compiler = Command::new("gcc");
+    compiler
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(dir.path().join("silent_mount"))
+        .arg(source);
+    if compiler.status().map_or(true, |status| !status.success()) {
+        skip(test, "gcc does not build its program");
+        return None;
+    }
+    std::fs::create_dir(dir.path().join("mount")).expect("a directory");
+    let permitted = start(dir.path(), "cwd").is_some();
+    if !permitted {
+        skip(test, "FUSE in a user namespace is not permitted");
+    }
+    permitted.then_some(dir)
+}
+
+/// Starts the program; None if it is not permitted.
+fn start(dir: &Path, part: &str) -> Option<KillOnDrop> {
+    let mut program = Command::new(dir.join("silent_mount"));
+    program.current_dir(dir).arg(dir.join("mount")).arg(part).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = program.spawn().expect("it starts");
+    let is_ready = wait_for_line(&mut child, "ready\n");
+    let running = KillOnDrop(child);
+    is_ready.then_some(running)
+}
+
+fn wait_for_line(child: &mut Child, expected: &str) -> bool {
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
+    line == expected
+}
+
+/// Returns weir in a time limit, which kills it if it hangs, with pipes for all standard streams.
+fn limited(dir: &Path, arguments: &[&str]) -> Command {
+    let weir = weir(dir, arguments);
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", TIMEOUT]).arg(weir.get_program()).args(weir.get_args()).current_dir(dir);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn assert_no_hang(arguments: &[&str], output: &Output) {
+    let status = output.status.code();
+    assert!(
+        status.is_some_and(|code| code < 124),
+        "{arguments:?} hangs: {status:?} {}",
+        text(&output.stderr)
+    );
+}
+
+/// Returns the engines that work here.
+fn engines() -> &'static [&'static str] {
+    if common::is_root() { &["ptrace", "sample", "ebpf"] } else { &["ptrace", "sample"] }
+}
+
+/// Calls `test` with each part of a process, at the same time.
+fn for_each_part(name: &str, test: impl Fn(&Path, &str) + Sync) {
+    std::thread::scope(|threads| {
+        for part in PARTS {
+            let Some(dir) = built(name) else { return };
+            let test = &test;
+            threads.spawn(move || test(dir.path(), part));
+        }
+    });
+}
+
+#[test]
+fn a_command_runs_to_its_end() {
+    for_each_part("a_command_runs_to_its_end", |dir, part| {
+        let mount = dir.join("mount").display().to_string();
+        let traces = engines().iter().map(|engine| vec!["trace", "--engine", engine]);
+        let runs = [vec!["run", "--max-delay", "20ms"], vec!["run", "--rescue"], vec!["run", "--fix-fork"]];
+        for options in runs.into_iter().chain(traces) {
+            let arguments = [&options[..], &["--", "./silent_mount", &mount, part]].concat();
+            let mut weir = limited(dir, &arguments).spawn().expect("timeout(1)");
+            assert!(wait_for_line(&mut weir, "ready\n"), "{arguments:?}");
+            weir.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
+            let output = weir.wait_with_output().expect("its output");
+            assert_eq!(output.status.code(), Some(7), "{arguments:?}: {}", text(&output.stderr));
+            assert_eq!(text(&output.stdout), "again\n", "{arguments:?}");
+        }
+    });
+}
+
+#[test]
+fn a_running_process_is_observed_or_named() {
+    for_each_part("a_running_process_is_observed_or_named", |dir, part| {
+        let traces =
+            engines().iter().map(|engine| vec!["trace", "--engine", engine, "--time", "200ms", "--pid"]);
+        let others = [vec!["peek"], vec!["flush"], vec!["top", "--once", "-i", "200ms", "--pid"]];
+        for options in traces.chain(others) {
+            let process = start(dir, part).expect("it could start before");
+            let pid = process.0.id().to_string();
+            let arguments = [&options[..], &[&pid]].concat();
+            let output = limited(dir, &arguments).output().expect("timeout(1)");
+            assert_no_hang(&arguments, &output);
+            let said = text(&output.stdout) + &text(&output.stderr);
+            let names_it = said.contains("does not answer") || said.contains("did not answer");
+            let shows = output.status.success();
+            assert!(shows || names_it, "{arguments:?} {part}: {said}");
+            if part == "cwd" && options[0] != "trace" {
+                assert!(shows && said.contains("8 B"), "the directory is not needed: {arguments:?}: {said}");
+            }
+            wait_until_let_go(process.0.id());
+        }
+    });
+}
+
+/// Starts weir in a process group of its own with a command that no signal ends. Returns weir when the command sleeps.
+fn start_unkillable(dir: &Path, options: &[&str]) -> Child {
+    let mount = dir.join("mount").display().to_string();
+    let mut command = weir(dir, &[options, &["--", "./silent_mount", &mount, "read"]].concat());
+    common::with_signals(&mut command).current_dir(dir).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut weir = command.spawn().expect("it starts");
+    assert!(wait_for_line(&mut weir, "ready\n"), "{options:?}");
+    weir
+}
+
+/// Sends a signal to the group of weir, as a terminal does.
+fn send(weir: &Child, signal: &str) {
+    let group = format!("-{}", weir.id());
+    assert!(Command::new("kill").args(["-s", signal, "--", &group]).status().expect("kill").success());
+}
+
+/// Asserts that weir ends with this status and a sentence, though its command sleeps on. Ends the command.
+fn assert_leaves(dir: &Path, mut weir: Child, options: &[&str], status: i32) {
+    let mut errors = String::new();
+    let mut stderr = weir.stderr.take().expect("a pipe");
+    common::wait_for("weir ends", || weir.try_wait().expect("a child").is_some());
+    assert_eq!(weir.wait().expect("its status").code(), Some(status), "{options:?}");
+    let own = dir.join("silent_mount").canonicalize().expect("a path");
+    let processes = || {
+        let find = Command::new("pgrep").args(["-x", "silent_mount"]).output().expect("pgrep");
+        let pids = text(&find.stdout).lines().map(str::to_owned).collect::<Vec<_>>();
+        let is_own =
+            |pid: &String| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == own);
+        pids.into_iter().filter(is_own).collect::<Vec<_>>()
+    };
+    let sleeps = |pid: &String| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.contains("State:\tD") && status.contains("TracerPid:\t0")
+    };
+    common::wait_for("the command still sleeps, untraced", || processes().iter().any(sleeps));
+    // One of them is the server, without which the command ends.
+    for pid in processes() {
+        Command::new("kill").args(["-KILL", &pid]).status().expect("kill");
+    }
+    std::io::Read::read_to_string(&mut stderr, &mut errors).expect("text");
+    assert!(
+        errors.contains("(silent_mount) sleeps in read, and no signal ends that"),
+        "{options:?}: {errors}"
+    );
+}
+
+#[test]
+fn the_second_interrupt_ends_weir_before_a_command_that_no_signal_ends() {
+    let test = "the_second_interrupt_ends_weir_before_a_command_that_no_signal_ends";
+    let Some(_dir) = built(test) else { return };
+    let runs = ["--max-delay=20ms", "--rescue", "--fix-fork", "--pty", "--coalesce"]
+        .map(|option| vec!["run", option]);
+    let traces = engines().iter().map(|engine| vec!["trace", "--engine", engine]);
+    let all: Vec<_> = runs.into_iter().chain(traces).collect();
+    std::thread::scope(|threads| {
+        for options in &all {
+            threads.spawn(move || {
+                let dir = built(test).expect("it could start before");
+                let weir = start_unkillable(dir.path(), options);
+                send(&weir, "INT");
+                // The first one is the business of the command.
+                common::wait_for("it arrives", || {
+                    let status = std::fs::read_to_string(format!("/proc/{}/status", weir.id()));
+                    !status.expect("weir goes on").contains("ShdPnd:\t0000000000000002")
+                });
+                send(&weir, "INT");
+                assert_leaves(dir.path(), weir, options, 130);
+            });
+        }
+    });
+}
+
+#[test]
+fn one_sigterm_ends_weir_before_a_command_that_no_signal_ends() {
+    let test = "one_sigterm_ends_weir_before_a_command_that_no_signal_ends";
+    let Some(dir) = built(test) else { return };
+    let options = ["run", "--max-delay", "20ms"];
+    let weir = start_unkillable(dir.path(), &options);
+    send(&weir, "TERM");
+    assert_leaves(dir.path(), weir, &options, 143);
+}
