@@ -32,14 +32,16 @@ fn chosen() -> impl Iterator<Item = &'static Scenario> {
 /// Explores the scenario. Panics with the shortest trace to a broken promise.
 fn check(scenario: &Scenario, memory: Memory, extent: Extent) {
     let begun = std::time::Instant::now();
-    let Report { states, transitions, ends, violation } = explore(&scenario.machine(None, memory, extent));
+    let machine = scenario.machine(None, memory, extent);
+    let Report { states, transitions, ends, violation } = explore(&machine);
     if let Some(violation) = violation {
         panic!("{}: {}\n{}", scenario.name, violation.reason, violation.trace.join("\n"));
     }
     assert!(ends > 0, "{}: no end is reachable", scenario.name);
     let (seconds, name) = (begun.elapsed().as_secs_f64(), scenario.name);
+    let forgot = if machine.forgot.get() { ", oldest values forgotten" } else { "" };
     say(&format!(
-        "{memory:?}, {extent:?}: {name}: {states} states, {transitions} transitions, {seconds:.1} s\n"
+        "{memory:?}, {extent:?}: {name}: {states} states, {transitions} transitions{forgot}, {seconds:.1} s\n"
     ));
 }
 
@@ -55,6 +57,15 @@ fn every_state_keeps_the_promises_with_stores_out_of_order() {
         |scenario: &&Scenario| scenario.rules.iter().any(|rule| Options::memory(*rule) == Memory::Relaxed);
     let scenarios = chosen().filter(|scenario| extent() == Extent::Full || has_order(scenario));
     scenarios.for_each(|scenario| check(scenario, Memory::Relaxed, Extent::Quick));
+}
+
+/// The same with loads that return old values.
+#[test]
+fn every_state_keeps_the_promises_with_loads_out_of_order() {
+    let has_order =
+        |scenario: &&Scenario| scenario.rules.iter().any(|rule| Options::memory(*rule) == Memory::Unordered);
+    let scenarios = chosen().filter(|scenario| extent() == Extent::Full || has_order(scenario));
+    scenarios.for_each(|scenario| check(scenario, Memory::Unordered, Extent::Quick));
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn flush_in_place(a: &mut Assembler, options: &Options) {
         return;
     }
     a.c("ending.c", "weir__flush_in_place");
-    a.load(UPTO, WRITTEN, "__atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE)");
+    load_published(a, options);
     write_out(a, options);
 }
 
@@ -204,7 +204,10 @@ pub fn fork(me: usize, options: &Options, kept: bool) -> Program {
     a.bind(after);
     a.c("process.c", "after_fork_in_parent");
     let text = "!atomic_compare_exchange_strong(&weir__globals->forking, &self, 0)";
-    a.op(Op::CompareExchange { at: FORKING, expected: 1, new: 0, ok: OK, release: true }, text);
+    a.op(
+        Op::CompareExchange { at: FORKING, expected: 1, new: 0, ok: OK, acquire: true, release: true },
+        text,
+    );
     a.branch(OK, Test::Differs, Value(1), ended);
     if locks {
         unlock(a, options, LOCK);
@@ -228,7 +231,7 @@ fn end_fork(a: &mut Assembler, options: &Options, forking: usize, kept: bool) {
     a.branch(TEMP, Test::Same, Value(0), wait);
     a.choose(wait, "i < TIMES");
     a.bind(release);
-    let take = Op::CompareExchange { at: FORKING, expected: 1, new: 0, ok: OK, release: true };
+    let take = Op::CompareExchange { at: FORKING, expected: 1, new: 0, ok: OK, acquire: true, release: true };
     a.op(take, "uintptr_t forking = atomic_exchange(&weir__globals->forking, 0)");
     a.branch(OK, Test::Same, Value(0), done);
     let of_stream = if kept { Some(LOCK) } else { None };
@@ -240,6 +243,7 @@ fn end_fork(a: &mut Assembler, options: &Options, forking: usize, kept: bool) {
             expected: forking as u8 + 1,
             new: 0,
             ok: OK,
+            acquire: true,
             release: true,
         };
         a.op(op, "atomic_compare_exchange_strong(&lock->owner, &thread, 0)");
@@ -281,7 +285,7 @@ pub fn close(a: &mut Assembler, me: usize, options: &Options) {
     lock(a, options, REGISTRY, me, false);
     a.c("registry.c", "weir__unregister");
     let text = "atomic_store(&atomic_load(&chunks[slot / CHUNK_SLOTS])->slot[slot % CHUNK_SLOTS], NULL)";
-    a.op(Op::CompareExchange { at: SLOT, expected: 1, new: 0, ok: OK, release: true }, text);
+    a.op(Op::CompareExchange { at: SLOT, expected: 1, new: 0, ok: OK, acquire: true, release: true }, text);
     unlock(a, options, REGISTRY);
     if options.has(Rule::CloseWaitsForTimer) {
         let again = a.here();

@@ -8,6 +8,8 @@ pub const REGISTERS: usize = 7;
 pub const THREADS: usize = 5;
 /// Entries of a store buffer. A program that needs more is an error of the model: the machine panics.
 pub const STORES: usize = 32;
+/// Entries of a thread's history of old values. An older one is forgotten.
+pub const HISTORY: usize = 12;
 /// The most bytes of the file.
 pub const FILE: usize = 14;
 
@@ -44,10 +46,11 @@ pub enum Test {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields' names say all
 pub enum Op {
-    /// Loads from the thread's own store buffer, else from memory.
+    /// Loads from the thread's own store buffer, else from memory, or an old value.
     Load {
         to: Register,
         at: Address,
+        acquire: bool,
     },
     /// Stores into the thread's store buffer; at once in memory if the model is sequentially consistent.
     Store {
@@ -55,12 +58,13 @@ pub enum Op {
         value: Operand,
         release: bool,
     },
-    /// A locked instruction. `ok` becomes 1 if `at` had the value `expected`.
+    /// A locked instruction. `ok` becomes 1 if `at` had the value `expected`; only then it has acquire order.
     CompareExchange {
         at: Cell,
         expected: u8,
         new: u8,
         ok: Register,
+        acquire: bool,
         release: bool,
     },
     FetchAdd {
@@ -163,6 +167,8 @@ pub struct Thread {
     pub fresh: u8,
     stores: [Stored; STORES],
     stored: u8,
+    history: [Old; HISTORY],
+    entries: u8,
 }
 
 impl Thread {
@@ -177,7 +183,55 @@ impl Thread {
             fresh: 0,
             stores: [(0, 0, false); STORES],
             stored: 0,
+            history: [Old::default(); HISTORY],
+            entries: 0,
         }
+    }
+
+    /// Returns the old values that its loads may still return, in the order in which others replaced them.
+    pub fn history(&self) -> &[Old] {
+        &self.history[..usize::from(self.entries)]
+    }
+
+    /// Appends an old value. Returns false if the oldest entry was forgotten for it.
+    pub fn remember(&mut self, cell: Cell, value: u8) -> bool {
+        let has_room = usize::from(self.entries) < HISTORY;
+        if !has_room {
+            self.keep(|number, _| number > 0);
+        }
+        self.history[usize::from(self.entries)] = Old { cell, value, only_time: false };
+        self.entries += 1;
+        has_room
+    }
+
+    /// Keeps those entries for which `keeps` is true of their number and cell. The first needs no time: nothing is older.
+    pub fn keep(&mut self, keeps: impl Fn(usize, Cell) -> bool) {
+        let mut kept = 0;
+        for number in 0..usize::from(self.entries) {
+            let entry = self.history[number];
+            if keeps(number, entry.cell) && (kept > 0 || !entry.only_time) {
+                self.history[kept] = entry;
+                kept += 1;
+            }
+        }
+        self.history[kept..].fill(Old::default());
+        self.entries = kept as u8;
+    }
+
+    /// Executes a barrier: later loads return what is in memory now, or later.
+    pub fn forget(&mut self) {
+        self.keep(|_, _| false);
+    }
+
+    /// A load of the cell returns the value of the entry with this number or, with `None`, the one in memory. Later loads of
+    /// the cell return no older value. After a load with acquire order, later loads of other cells return no value that was
+    /// replaced before this one was stored.
+    pub fn return_value(&mut self, cell: Cell, entry: Option<usize>, acquire: bool) {
+        let end = entry.unwrap_or(usize::from(self.entries));
+        let stored_at = self.history()[..end].iter().rposition(|old| old.cell == cell);
+        let Some(stored_at) = stored_at else { return };
+        self.history[stored_at].only_time = true;
+        self.keep(|number, of| if acquire { number > stored_at } else { of != cell || number >= stored_at });
     }
 
     /// Returns the store buffer, the oldest store first.
@@ -230,6 +284,15 @@ impl Thread {
             Address::Indexed(cell, register) => cell + self.registers[usize::from(register)],
         }
     }
+}
+
+/// A value that another thread has replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Old {
+    pub cell: Cell,
+    pub value: u8,
+    /// The thread has loaded a newer value: the entry only says when that was stored.
+    pub only_time: bool,
 }
 
 /// A state of the whole machine.
@@ -300,6 +363,10 @@ impl State {
                     .stores()
                     .iter()
                     .flat_map(|(at, value, release)| [*at | u8::from(*release) << 7, *value]),
+            );
+            code.push(thread.entries);
+            code.extend(
+                thread.history().iter().flat_map(|old| [old.cell | u8::from(old.only_time) << 7, old.value]),
             );
         }
     }

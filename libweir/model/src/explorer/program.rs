@@ -23,6 +23,8 @@ pub struct Program {
     pub sources: Vec<Source>,
     /// For each step, the registers that it or a later step reads.
     pub live: Vec<[bool; REGISTERS]>,
+    /// For each step, the cells that it or a later step before the next barrier loads.
+    pub loaded: Vec<[bool; CELLS]>,
 }
 
 /// The target of jumps.
@@ -57,7 +59,7 @@ impl Assembler {
     }
 
     pub fn load(&mut self, to: Register, at: Cell, text: &'static str) {
-        self.op(Op::Load { to, at: Address::Fixed(at) }, text);
+        self.op(Op::Load { to, at: Address::Fixed(at), acquire: is_acquire(text) }, text);
     }
 
     /// Stores into a cell.
@@ -120,7 +122,8 @@ impl Assembler {
             }
         }
         let live = live_registers(&self.ops);
-        Program { name: self.name, ops: self.ops, sources: self.sources, live }
+        let loaded = loaded_before_a_barrier(&self.ops);
+        Program { name: self.name, ops: self.ops, sources: self.sources, live, loaded }
     }
 }
 
@@ -129,6 +132,11 @@ pub fn is_release(text: &str) -> bool {
     ["RELEASE", "release", "PUBLISH", "weir__publish", "atomic_store("]
         .iter()
         .any(|order| text.contains(order))
+}
+
+/// Returns whether the C code of a load has acquire order. A load of the model itself has it too.
+pub fn is_acquire(text: &str) -> bool {
+    text.is_empty() || ["ACQUIRE", "acquire", "atomic_load("].iter().any(|order| text.contains(order))
 }
 
 /// Returns the registers that a step reads, and the one that it sets.
@@ -142,7 +150,7 @@ fn registers(op: &Op) -> (Vec<Register>, Option<Register>) {
         Address::Fixed(_) => vec![],
     };
     match *op {
-        Op::Load { to, at } => (index(at), Some(to)),
+        Op::Load { to, at, .. } => (index(at), Some(to)),
         Op::Store { at, value, .. } => ([index(at), of(value)].concat(), None),
         Op::CompareExchange { ok, .. } => (vec![], Some(ok)),
         Op::FutexWait { expected, .. } => (vec![expected], None),
@@ -190,6 +198,41 @@ fn live_registers(ops: &[Op]) -> Vec<[bool; REGISTERS]> {
     }
 }
 
+fn loaded_before_a_barrier(ops: &[Op]) -> Vec<[bool; CELLS]> {
+    let mut loaded = vec![[false; CELLS]; ops.len()];
+    loop {
+        let before = loaded.clone();
+        for (at, op) in ops.iter().enumerate().rev() {
+            let mut now = [false; CELLS];
+            if !matches!(
+                op,
+                Op::Membarrier | Op::FetchAdd { .. } | Op::FutexWait { .. } | Op::FutexWake { .. }
+            ) {
+                for next in successors(op, at) {
+                    (0..CELLS).for_each(|cell| now[cell] |= loaded[next][cell]);
+                }
+            }
+            match *op {
+                Op::Load { at, .. } | Op::WriteCell { at, .. } => now[cells(at)].fill(true),
+                Op::CompareExchange { at, .. } => now[usize::from(at)] = true,
+                _ => {}
+            }
+            loaded[at] = now;
+        }
+        if loaded == before {
+            return loaded;
+        }
+    }
+}
+
+/// An array may be accessed in each of its cells, which are the last ones.
+fn cells(address: Address) -> std::ops::Range<usize> {
+    match address {
+        Address::Fixed(cell) => usize::from(cell)..usize::from(cell) + 1,
+        Address::Indexed(cell, _) => usize::from(cell)..CELLS,
+    }
+}
+
 /// The cells that a program loads, and those that it stores into.
 #[derive(Clone, Copy, Debug)]
 pub struct Accesses {
@@ -199,13 +242,9 @@ pub struct Accesses {
 }
 
 impl Accesses {
-    /// Returns those of a program. An array may be accessed in each of its cells, which are the last ones.
+    /// Returns those of a program.
     pub fn of(program: &Program) -> Accesses {
         let mut accesses = Accesses { loads: [false; CELLS], stores: [false; CELLS] };
-        let cells = |address: Address| match address {
-            Address::Fixed(cell) => usize::from(cell)..usize::from(cell) + 1,
-            Address::Indexed(cell, _) => usize::from(cell)..CELLS,
-        };
         for op in &program.ops {
             match *op {
                 Op::Load { at, .. } | Op::WriteCell { at, .. } => accesses.loads[cells(at)].fill(true),

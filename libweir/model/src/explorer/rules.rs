@@ -11,6 +11,10 @@ pub enum Rule {
     PublishRelease,
     /// The lock is released with release order.
     LockRelease,
+    /// The lock is acquired with acquire order.
+    LockAcquire,
+    /// A thread that drains another's bytes loads the offset with acquire order.
+    DrainAcquire,
     /// A waiter is counted before it looks at the lock again.
     CountWaiter,
     /// A waiter issues a membarrier(2) after it was counted.
@@ -65,10 +69,12 @@ pub enum Rule {
 }
 
 impl Rule {
-    pub const ALL: [Rule; 28] = [
+    pub const ALL: [Rule; 30] = [
         Rule::PublishLast,
         Rule::PublishRelease,
         Rule::LockRelease,
+        Rule::LockAcquire,
+        Rule::DrainAcquire,
         Rule::CountWaiter,
         Rule::WaiterBarrier,
         Rule::Wake,
@@ -113,10 +119,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the memory model on which the search finds that the rule is broken: x86-64 keeps the order of stores.
+    /// Returns the memory model on which the search finds that the rule is broken: x86-64 keeps the order
+    /// of stores, and that of loads.
     pub fn memory(rule: Rule) -> Memory {
         match rule {
             Rule::PublishRelease | Rule::LockRelease => Memory::Relaxed,
+            Rule::LockAcquire | Rule::DrainAcquire => Memory::Unordered,
             _ => Memory::Tso,
         }
     }

@@ -1,5 +1,6 @@
 //! Executes the steps of a model, one action at a time.
 
+use super::loads::OLD;
 use super::machine::{Address, CELLS, Cell, Op, State, Status, Test};
 use super::program::{Accesses, Program};
 use super::promises::Promises;
@@ -12,8 +13,18 @@ pub enum Memory {
     /// As x86-TSO, but a store may reach the memory before older ones of other cells, unless it has release order; and a
     /// locked instruction waits for older stores only if it has release order. C11's side of stores.
     Relaxed,
+    /// As `Relaxed`, and a load may return a value that others have replaced since the thread's last barrier or acquire load,
+    /// as on processors that execute loads early, such as ARM's. See [`super::machine::Thread::history`].
+    Unordered,
     /// Sequential consistency: every store is in memory at once.
     Sc,
+}
+
+impl Memory {
+    /// Returns whether stores may overtake each other.
+    pub fn reorders_stores(self) -> bool {
+        matches!(self, Memory::Relaxed | Memory::Unordered)
+    }
 }
 
 /// From this choice on, a younger store reaches the memory before the oldest.
@@ -42,6 +53,8 @@ pub struct Machine {
     pub locked: [bool; CELLS],
     /// The owner of that lock; a thread's number in it is 1 greater.
     pub lock_owner: Cell,
+    /// An old value was forgotten that a load could have returned.
+    pub forgot: std::cell::Cell<bool>,
     quiet: Vec<[bool; CELLS]>,
     private: Vec<[bool; CELLS]>,
 }
@@ -73,7 +86,8 @@ impl Machine {
         let private = (0..programs.len())
             .map(|t| of_others(t, |other, cell| other.stores[cell] || other.loads[cell]))
             .collect();
-        Machine { programs, cells, memory, promises, locked, lock_owner, quiet, private }
+        let forgot = std::cell::Cell::new(false);
+        Machine { programs, cells, memory, promises, locked, lock_owner, forgot, quiet, private }
     }
 
     /// Returns the first state.
@@ -121,7 +135,7 @@ impl Machine {
             if !is_empty {
                 add(0);
             }
-            if self.memory == Memory::Relaxed {
+            if self.memory.reorders_stores() {
                 (1..thread.stores().len()).filter(|store| thread.may_overtake(*store)).for_each(|store| {
                     add(OVERTAKES + store as u8);
                 });
@@ -129,11 +143,12 @@ impl Machine {
             if thread.status != Status::Running || thread.barrier != 0 {
                 continue;
             }
+            self.old_values(state, number).for_each(|entry| add(OLD + entry as u8));
             match program.ops[usize::from(thread.step)] {
                 Op::Load { .. } | Op::Store { .. } | Op::WriteCell { .. } | Op::WriteValue { .. } => add(1),
                 Op::TestCancel | Op::Cancel { .. } => add(1),
                 Op::Choose { .. } => (1..=2).for_each(add),
-                Op::CompareExchange { at, release: false, .. } if self.memory == Memory::Relaxed => {
+                Op::CompareExchange { at, release: false, .. } if self.memory.reorders_stores() => {
                     if thread.stores().iter().all(|(cell, _, _)| *cell != at) {
                         add(1);
                     }
@@ -161,7 +176,7 @@ impl Machine {
         let (cell, value) = state.threads[thread].take(store);
         note(log, thread, u16::MAX, || format!("{} = {value} reaches the memory", self.promises.name(cell)));
         self.check_memory(state, cell)?;
-        state.cells[usize::from(cell)] = value;
+        self.change(state, thread, cell, value);
         self.drain_unseen(state, thread, log)?;
         if state.threads[thread].is_passed() { self.end_barriers(state, thread, log) } else { Ok(()) }
     }
@@ -198,11 +213,15 @@ impl Machine {
     ) -> Result<(), String> {
         let before = state.threads[waiting].barrier;
         state.threads[waiting].barrier &= !(1 << empty);
+        if before & 1 << empty != 0 {
+            state.threads[empty].forget();
+        }
         if before == 0 || state.threads[waiting].barrier != 0 {
             return Ok(());
         }
         state.threads[waiting].step += 1;
         state.threads[waiting].fresh = 0;
+        state.threads[waiting].forget();
         self.settle(state, waiting, log)
     }
 
@@ -223,6 +242,8 @@ impl Machine {
             for (register, live) in state.threads[thread].registers.iter_mut().zip(program.live[step]) {
                 *register = if live && !ended { *register } else { 0 };
             }
+            let loaded = program.loaded[step];
+            state.threads[thread].keep(|_, cell| !ended && loaded[usize::from(cell)]);
             return self.drain_unseen(state, thread, log);
         }
         panic!("{}: an endless loop of local steps", program.name)
@@ -270,9 +291,10 @@ impl Machine {
         let name = |cell: Cell| self.promises.name(cell);
         let mut effect = |text: &dyn Fn() -> String| note(log, thread, step, text);
         match op {
-            Op::Load { to, at } => {
-                let value = self.load(state, thread, me.cell(at))?;
-                effect(&|| format!("{} is {value}", name(me.cell(at))));
+            Op::Load { to, at, acquire } => {
+                let value = self.found(state, thread, me.cell(at), choice, acquire)?;
+                let old = if choice >= OLD { " (old)" } else { "" };
+                effect(&|| format!("{} is {value}{old}", name(me.cell(at))));
                 state.threads[thread].registers[usize::from(to)] = value;
             }
             Op::Store { at, value, release } => {
@@ -280,19 +302,15 @@ impl Machine {
                 effect(&|| format!("{} = {}", name(me.cell(at)), me.value(value)));
                 self.store(state, thread, me.cell(at), me.value(value), release);
             }
-            Op::CompareExchange { at, expected, new, ok, .. } => {
-                let found = self.load(state, thread, at)?;
-                effect(&|| format!("{}: {found}, {expected} becomes {new}", name(at)));
-                state.threads[thread].registers[usize::from(ok)] = u8::from(found == expected);
-                state.cells[usize::from(at)] = if found == expected { new } else { found };
-            }
+            Op::CompareExchange { .. } => return self.compare_exchange(state, thread, choice, op, log),
             Op::FetchAdd { at, delta } => {
                 let found = self.load(state, thread, at)?;
                 effect(&|| format!("{}: {found} {delta:+}", name(at)));
-                state.cells[usize::from(at)] = found.wrapping_add_signed(delta);
+                self.change(state, thread, at, found.wrapping_add_signed(delta));
+                state.threads[thread].forget();
             }
             Op::WriteCell { .. } | Op::WriteValue { .. } => {
-                return self.step_of_write(state, thread, op, log);
+                return self.step_of_write(state, thread, choice, op, log);
             }
             Op::Set { to, value } => state.threads[thread].registers[usize::from(to)] = me.value(value),
             Op::Add { to, value } => {

@@ -45,7 +45,7 @@ pub const SCENARIOS: [Scenario; 11] = [
     },
     Scenario {
         name: "two writers of lines and exit",
-        rules: &[Rule::LockRelease, Rule::CountWaiter, Rule::WaiterBarrier, Rule::Wake], // the timer's releases would wake a waiter
+        rules: &[Rule::LockRelease, Rule::LockAcquire, Rule::CountWaiter, Rule::WaiterBarrier, Rule::Wake], // the timer's releases would wake a waiter
         make: without_timer,
     },
     Scenario {
@@ -60,7 +60,7 @@ pub const SCENARIOS: [Scenario; 11] = [
     },
     Scenario {
         name: "a stream's own thread and the timer",
-        rules: &[Rule::LateCheck, Rule::PublishRelease],
+        rules: &[Rule::LateCheck, Rule::PublishRelease, Rule::DrainAcquire],
         make: own_and_timer,
     },
     Scenario {

@@ -108,7 +108,14 @@ pub fn lock(a: &mut Assembler, options: &Options, lock: Lock, me: usize, urgent:
     let (done, acquired) = (a.label(), a.label());
     let acquire = |a: &mut Assembler| {
         a.c("lock.h", "weir__lock_acquire");
-        let op = Op::CompareExchange { at: lock.owner, expected: 0, new: me, ok: OK, release: false };
+        let op = Op::CompareExchange {
+            at: lock.owner,
+            expected: 0,
+            new: me,
+            ok: OK,
+            acquire: options.has(Rule::LockAcquire),
+            release: false,
+        };
         a.op(op, "atomic_compare_exchange_strong_explicit(&lock->owner, &nobody, self, memory_order_acquire");
     };
     acquire(a);
@@ -142,7 +149,14 @@ pub fn lock(a: &mut Assembler, options: &Options, lock: Lock, me: usize, urgent:
 /// weir__trylock of a lock that the thread does not hold; goes to `fails` if another thread has the lock.
 pub fn try_lock(a: &mut Assembler, lock: Lock, me: usize, fails: Label) {
     a.c("lock.h", "weir__lock_acquire");
-    let op = Op::CompareExchange { at: lock.owner, expected: 0, new: me as u8 + 1, ok: OK, release: false };
+    let op = Op::CompareExchange {
+        at: lock.owner,
+        expected: 0,
+        new: me as u8 + 1,
+        ok: OK,
+        acquire: true,
+        release: false,
+    };
     a.op(op, "atomic_compare_exchange_strong_explicit(&lock->owner, &nobody, self, memory_order_acquire");
     a.branch(OK, Test::Differs, Value(1), fails);
 }
@@ -225,6 +239,12 @@ pub fn set_limits(a: &mut Assembler, options: &Options, open: bool) {
 
 const SINK: &str = "write(s, vector, used)";
 const GATHER: &str = "uint64_t drained = weir__drained(s)";
+
+/// The offset up to which another thread than the stream's own writes, to UPTO.
+pub(super) fn load_published(a: &mut Assembler, options: &Options) {
+    let load = Op::Load { to: UPTO, at: Address::Fixed(WRITTEN), acquire: options.has(Rule::DrainAcquire) };
+    a.op(load, "__atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE)");
+}
 
 /// Advances `drained` after a write.
 fn account(a: &mut Assembler, options: &Options, drained: Register) {

@@ -8,12 +8,13 @@ impl Machine {
         &self,
         state: &mut State,
         thread: usize,
+        choice: u8,
         op: Op,
         log: &mut Log,
     ) -> Result<(), String> {
         let me = state.threads[thread];
         let (byte, cancels) = match op {
-            Op::WriteCell { at, cancels } => (self.load(state, thread, me.cell(at))?, cancels),
+            Op::WriteCell { at, cancels } => (self.copied(state, thread, me.cell(at), choice)?, cancels),
             Op::WriteValue { base, number, cancels } => (base + me.registers[usize::from(number)], cancels),
             _ => unreachable!("no write"),
         };
@@ -43,13 +44,17 @@ impl Machine {
                 let mask = (0..self.programs.len()).filter(full).fold(0, |mask, other| mask | 1 << other);
                 state.threads[thread].barrier = mask;
                 state.threads[thread].step = if mask == 0 { step + 1 } else { step };
+                let passed = |other: &usize| mask & 1 << other == 0 && (mask == 0 || *other != thread);
+                (0..self.programs.len()).filter(passed).for_each(|other| state.threads[other].forget());
             }
             Op::FutexWait { at, expected } => {
+                state.threads[thread].forget();
                 let sleeps = self.load(state, thread, at)? == me.registers[usize::from(expected)];
                 note(log, thread, step, || ["returns at once", "sleeps"][usize::from(sleeps)].into());
                 state.threads[thread].status = if sleeps { Status::Sleeping(at) } else { Status::Running };
             }
             Op::FutexWake { at, count, all_from } => {
+                state.threads[thread].forget();
                 let all = me.registers[usize::from(count)] >= all_from;
                 let sleeping: Vec<usize> = sleeping_on(state, at).collect();
                 for (number, other) in sleeping.into_iter().enumerate() {

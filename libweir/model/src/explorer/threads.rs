@@ -273,7 +273,10 @@ pub fn timer(me: usize, options: &Options, registry: bool, sleeps: bool) -> Prog
 
 /// A sequentially consistent store of 0 or 1: on x86-64 a locked exchange.
 pub(super) fn exchange(a: &mut Assembler, at: super::machine::Cell, value: u8, text: &'static str) {
-    a.op(Op::CompareExchange { at, expected: 1 - value, new: value, ok: OK, release: true }, text);
+    a.op(
+        Op::CompareExchange { at, expected: 1 - value, new: value, ok: OK, acquire: true, release: true },
+        text,
+    );
 }
 
 /// check_stream.
@@ -300,7 +303,7 @@ fn check_stream(a: &mut Assembler, options: &Options, done: super::program::Labe
         a.branch(TEMP, Test::Same, Value(0), done);
     }
     a.c("stale.c", "drain_stale");
-    a.load(UPTO, WRITTEN, "__atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE)");
+    load_published(a, options);
     write_out(a, options);
     a.c("stale.c", "drain_stale");
     a.store(IDLE, Value(0), "state->idle_ticks = 0");
