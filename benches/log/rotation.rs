@@ -27,6 +27,9 @@ const DISK_LOAD: f64 = 100e6;
 /// How much later a record may be in the log, of 1,000 records, because of the rotation.
 const MOST_MORE_S: f64 = 0.020;
 const PREFIX: &[u8] = b"probe ";
+/// A measured record has its time with 20 digits.
+const PROBE_BYTES: usize = PREFIX.len() + 21;
+const LINE_BYTES: usize = 100;
 
 pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     let memory = tempfile::Builder::new().prefix("weir-bench-").tempdir_in("/dev/shm");
@@ -99,7 +102,7 @@ fn p999(directory: &Path, rotates: bool, load: Option<f64>, seconds: u64) -> Res
 
 /// Sends lines at a rate, or as fast as the collector takes them.
 fn send_load(mut stream: UnixStream, rate: Option<f64>, stop: &AtomicBool) -> std::io::Result<()> {
-    let block = [&[b'x'; 99][..], b"\n"].concat().repeat(640);
+    let block = [&[b'x'; LINE_BYTES - 1][..], b"\n"].concat().repeat(640);
     let (start, mut sent) = (Instant::now(), 0.0);
     while !stop.load(Ordering::Relaxed) {
         stream.write_all(&block)?;
@@ -134,12 +137,15 @@ fn follow(log: &Path, probes: usize, start: &Instant) -> Result<Vec<f64>, BoxErr
         if count > 0 {
             let seen = start.elapsed();
             rest.extend_from_slice(&block[..count]);
-            let whole = rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-            for line in rest[..whole].split(|&byte| byte == b'\n').filter(|line| line.starts_with(PREFIX)) {
-                let sent: u64 = std::str::from_utf8(&line[PREFIX.len()..])?.parse()?;
-                delays.push(seen.saturating_sub(Duration::from_nanos(sent)).as_secs_f64());
+            let mut at = 0;
+            while let Some(record) = first_record(&rest[at..]) {
+                if let Some(sent) = record.strip_prefix(PREFIX) {
+                    let sent = Duration::from_nanos(std::str::from_utf8(sent)?.trim_end().parse()?);
+                    delays.push(seen.saturating_sub(sent).as_secs_f64());
+                }
+                at += record.len();
             }
-            rest.drain(..whole);
+            rest.drain(..at);
         } else if let Some(next) = next_file(log, file.metadata()?.ino())? {
             // The collector may have written between the last read and the rename.
             match file.read(&mut block[..1])? {
@@ -151,6 +157,12 @@ fn follow(log: &Path, probes: usize, start: &Instant) -> Result<Vec<f64>, BoxErr
         }
     }
     Ok(delays)
+}
+
+/// Returns the first whole record: its kind gives its length, so that the reader is faster than any load.
+fn first_record(bytes: &[u8]) -> Option<&[u8]> {
+    let length = if *bytes.first()? == PREFIX[0] { PROBE_BYTES } else { LINE_BYTES };
+    bytes.get(..length)
 }
 
 /// Returns the file that follows the one with this inode: names of finished files sort, and the log itself is the last.
