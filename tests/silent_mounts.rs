@@ -1,5 +1,5 @@
 //! The working directory, root or executable of a process is in a FUSE mount whose server has stopped. weir observes the
-//! process or says that it does not answer, and ends. It also ends if the command sleeps in a call that no signal ends.
+//! process or says that it does not answer, and ends. It uses no such directory of its own environment. It also ends if the command sleeps in a call that no signal ends.
 
 mod common;
 
@@ -209,4 +209,59 @@ fn one_sigterm_ends_weir_before_a_command_that_no_signal_ends() {
     let weir = start_unkillable(dir.path(), &options);
     send(&weir, "TERM");
     assert_leaves(dir.path(), weir, &options, 143);
+}
+
+/// Runs weir with such a mount of user 65534 in the environment of weir itself, which root may ask.
+fn run_in_silence(dir: &Path, variables: &[&str], options: &[&str], arguments: &[&str]) -> Output {
+    let mount = dir.join("mount").display().to_string();
+    let weir = weir(dir, arguments);
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", TIMEOUT, "./silent_mount", &mount]).args(options).arg(weir.get_program());
+    command.args(weir.get_args()).current_dir(dir).stdin(Stdio::null());
+    for name in variables {
+        command.env(name, &mount);
+    }
+    let output = command.output().expect("timeout(1)");
+    let status = output.status.code();
+    assert!(status.is_some(), "{variables:?} {options:?} {arguments:?} hangs: {}", text(&output.stderr));
+    output
+}
+
+#[test]
+fn directories_of_weir_that_another_user_serves_are_left_alone() {
+    let test = "directories_of_weir_that_another_user_serves_are_left_alone";
+    if !common::is_root() {
+        return skip(test, "it needs root");
+    }
+    let Some(dir) = built(test) else { return };
+    let variables =
+        ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMPDIR", "HOME"];
+    let own = std::process::id().to_string();
+    // The commands ask nothing about their working directory.
+    let cases: [(&[&str], i32); 9] = [
+        (&["trace", "--json", "-", "--", "true"], 0),
+        (&["trace", "--engine", "ptrace", "--", "true"], 0),
+        (&["run", "--rescue", "--", "true"], 0),
+        (&["run", "-oL", "--max-delay", "20ms", "--coalesce", "--", "true"], 0),
+        (&["peek", &own], 0),
+        (&["top", "--once", "-i", "100ms", "--pid", &own], 0),
+        (&["advise", "-y"], 1),
+        (&["bench", "write", "--budget", "1s"], 1),
+        (&["lab", "doubled-at-fork", "--quick"], 1),
+    ];
+    let check = |arguments: &[&str], status: i32| {
+        for (variables, options) in [(&variables[..], &[][..]), (&[], &["--cwd"])] {
+            let output = run_in_silence(dir.path(), variables, options, arguments);
+            let errors = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(status), "{options:?} {arguments:?}: {errors}");
+            let has_sentence = errors.contains("another user serves it");
+            assert_eq!(has_sentence, status == 1, "{options:?} {arguments:?}: {errors}");
+        }
+    };
+    let check = &check;
+    std::thread::scope(|threads| {
+        for (arguments, status) in &cases {
+            threads.spawn(move || check(arguments, *status));
+        }
+    });
 }

@@ -44,7 +44,8 @@ pub fn settings<'a>(directories: impl IntoIterator<Item = &'a Path>) -> BTreeMap
 /// Returns the machine and the settings by name, for results other than those of weir bench. `directory` decides the device.
 pub fn environment(directory: &Path) -> BTreeMap<String, String> {
     let machine = crate::machine::machine();
-    let mut environment = settings([directory]);
+    let known = Some(directory).filter(|directory| weir_sys::file_system::is_usable(directory));
+    let mut environment = settings(known);
     let mut add = |name: &str, value: String| environment.insert(name.into(), value);
     add("cpu", machine.cpu);
     add("cpus", machine.cpus.to_string());
@@ -54,9 +55,11 @@ pub fn environment(directory: &Path) -> BTreeMap<String, String> {
     if let Some(virtualization) = machine.virtualization {
         add("virtualization", virtualization);
     }
-    let (fs, options) = weir_sys::file_system::mount_of(directory);
-    add("fs", fs);
-    add("mount_options", options);
+    if let Some(directory) = known {
+        let (fs, options) = weir_sys::file_system::mount_of(directory);
+        add("fs", fs);
+        add("mount_options", options);
+    }
     environment
 }
 

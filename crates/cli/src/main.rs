@@ -131,6 +131,17 @@ fn matches_of<A: Args>(verb: &'static str) -> Result<(A, clap::ArgMatches), clap
     }
 }
 
+/// Returns a sentence if the current directory, or that for temporary files, does not answer. These verbs write or start programs there.
+fn unusable_directory() -> Option<String> {
+    let temporary = std::env::temp_dir();
+    let is_bad = |directory: &&std::path::Path| !weir_sys::file_system::is_usable(directory);
+    let bad = [std::path::Path::new("."), &temporary].into_iter().find(is_bad)?;
+    let advice = "change to another directory, or set TMPDIR";
+    let name =
+        if bad == temporary { temporary.display().to_string() } else { "the current directory".into() };
+    Some(format!("{name}: its file system does not answer, or another user serves it (FUSE): {advice}"))
+}
+
 fn main() -> ExitCode {
     // A sample of `weir bench` runs this program again. This comes first so that the sample starts fast.
     if std::env::args_os().nth(1).is_some_and(|verb| verb == weir_bench::sample::CHILD_ARGUMENT) {
@@ -140,7 +151,14 @@ fn main() -> ExitCode {
         return ExitCode::from(status);
     }
     weir_sys::hang_guard::allow(|sentence| eprintln_lossy!("weir: {sentence}"));
-    match parse_verb() {
+    let verb = parse_verb();
+    if matches!(verb, Verb::Bench(_) | Verb::Lab(_) | Verb::Advise(_) | Verb::Doctor(_))
+        && let Some(problem) = unusable_directory()
+    {
+        eprintln_lossy!("weir: {problem}");
+        return ExitCode::from(exit_status::FAILED);
+    }
+    match verb {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
         Verb::Lab(args) => lab::run(&args),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use weir_bench::Error;
 use weir_report::page::{self, Document, ExtractError, PageSource};
 
-use crate::exit_status::FAILED;
+use crate::exit_status::{CommandFailure, FAILED, USAGE};
 use crate::output_file::{OutputFile, is_stdout};
 use crate::{page_file, picture_file};
 
@@ -76,56 +76,68 @@ pub fn run(args: &Args) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            ExitCode::from(FAILED)
+            eprintln_lossy!("weir: {}", error.text);
+            ExitCode::from(error.status)
         }
     }
 }
 
-fn make(args: &Args) -> Result<(), String> {
+/// Returns the failure of the work itself.
+fn failed(text: String) -> CommandFailure {
+    CommandFailure { text, status: FAILED }
+}
+
+/// Opens a file of the command line. A name that cannot be written is wrong usage, as for all verbs.
+fn open(path: &Path) -> Result<OutputFile, CommandFailure> {
+    OutputFile::open(path).map_err(|text| CommandFailure { text, status: USAGE })
+}
+
+fn make(args: &Args) -> Result<(), CommandFailure> {
     let mut documents = Vec::new();
     let mut texts = Vec::new();
     for path in &args.files {
-        let text = read(path, ADVICE)?;
-        let document: Document =
-            page::parse(&text).map_err(|error| format!("{}: {}; {ADVICE}", path.display(), error.0))?;
+        let text = read(path, ADVICE).map_err(failed)?;
+        let document: Document = page::parse(&text)
+            .map_err(|error| failed(format!("{}: {}; {ADVICE}", path.display(), error.0)))?;
         documents.push(document);
         texts.push(text);
     }
     let stdout = [&args.output, &args.svg, &args.png].into_iter().flatten().filter(|path| is_stdout(path));
     if stdout.count() > 1 {
-        return Err("only one of --output, --svg and --png can use standard output (-)".into());
+        return Err(failed("only one of --output, --svg and --png can use standard output (-)".into()));
     }
     let (title, body) = page::body(&documents);
     write_picture(args, &body)?;
     let Some(path) = args.output.as_deref() else { return Ok(()) };
     if args.open && is_stdout(path) {
-        return Err("--open needs a file: --output - goes to standard output".into());
+        return Err(failed("--open needs a file: --output - goes to standard output".into()));
     }
-    let output = OutputFile::open(path)?;
+    let output = open(path)?;
     let names: Vec<String> = args.files.iter().map(|path| name(path)).collect();
     let sources: Vec<PageSource> =
         names.iter().zip(&texts).map(|(name, text)| PageSource { name, text }).collect();
-    output.write(&page::page(&title, &body, &sources))?;
-    if args.open { page_file::show(path) } else { Ok(()) }
+    output.write(&page::page(&title, &body, &sources)).map_err(failed)?;
+    if args.open { page_file::show(path).map_err(failed) } else { Ok(()) }
 }
 
 /// Writes the picture of `--svg` and `--png`.
-fn write_picture(args: &Args, body: &page::Body) -> Result<(), String> {
+fn write_picture(args: &Args, body: &page::Body) -> Result<(), CommandFailure> {
     let id = args.picture.as_deref();
     if let Some(path) = &args.svg {
-        OutputFile::open(path)?.write(&page::picture_svg(picture_file::picture(body, id)?))?;
+        let picture = picture_file::picture(body, id).map_err(failed)?;
+        open(path)?.write(&page::picture_svg(picture)).map_err(failed)?;
     }
     if let Some(path) = &args.png {
-        OutputFile::open(path)?.write(&picture_file::png(picture_file::picture(body, id)?)?)?;
+        let image = picture_file::picture(body, id).and_then(picture_file::png).map_err(failed)?;
+        open(path)?.write(&image).map_err(failed)?;
     }
     Ok(())
 }
 
-fn extract(args: &Args, path: &Path) -> Result<(), String> {
+fn extract(args: &Args, path: &Path) -> Result<(), CommandFailure> {
     const PAGE: &str = "give a page that weir report wrote";
-    let text = read(path, PAGE)?;
-    let problem = |problem: String| format!("{}: {problem}", path.display());
+    let text = read(path, PAGE).map_err(failed)?;
+    let problem = |problem: String| failed(format!("{}: {problem}", path.display()));
     let (_, source) = page::extract(&text, args.number as usize - 1).map_err(|error| match error {
         ExtractError::NoPage => problem(format!("not a page of weir report; {PAGE}")),
         ExtractError::NoSuchResult { results } => {
@@ -135,7 +147,7 @@ fn extract(args: &Args, path: &Path) -> Result<(), String> {
             problem("the page was changed or cut off; make it again from its JSON".into())
         }
     })?;
-    OutputFile::open(args.output.as_deref().unwrap_or(Path::new("-")))?.write(&source)
+    open(args.output.as_deref().unwrap_or(Path::new("-")))?.write(&source).map_err(failed)
 }
 
 fn read(path: &Path, advice: &str) -> Result<String, String> {

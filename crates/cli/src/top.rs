@@ -14,7 +14,7 @@ use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_tui::style::stdout_style;
 
 use crate::exit_status::{FAILED, SIGNAL_BASE, USAGE};
-use crate::output::OutputOptions;
+use crate::output::{OutputFiles, OutputOptions};
 use crate::values::parse_pid;
 use crate::{console, signals};
 
@@ -127,7 +127,14 @@ pub fn run(args: &Args) -> ExitCode {
     if !live && !args.once {
         eprintln_lossy!("weir: standard output is not a terminal: printing one table, as with --once");
     }
-    match survey(args, live) {
+    let output = match args.output.open() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln_lossy!("weir: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    match survey(args, live, output) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             eprintln_lossy!("weir: {error}");
@@ -137,9 +144,8 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 /// Shows the live screen or prints one table, writes the JSON file, and returns the exit status.
-fn survey(args: &Args, live: bool) -> Result<u8, String> {
+fn survey(args: &Args, live: bool, mut output: OutputFiles) -> Result<u8, String> {
     check_processes_exist(&args.pid)?;
-    let mut output = args.output.open()?;
     let pids = (!args.pid.is_empty()).then(|| args.pid.clone());
     let selection = Selection { sort: args.sort.0, filter: args.filter.clone() };
     let rows = args.rows.map(|rows| rows as usize);

@@ -43,6 +43,37 @@ pub fn last_status(path: &Path) -> io::Result<FileStatus> {
     foreign_reads::last_status(path)
 }
 
+/// Returns whether weir may use a directory of its own environment: its file system answers, and no other user serves it. A directory that does
+/// not exist may be used.
+pub fn is_usable(directory: &Path) -> bool {
+    trusted_status(directory).is_none_or(|status| status.is_ok())
+}
+
+/// Returns whether weir may keep files of its own in a directory and believe what it reads there: as [`is_usable`], and it, or the
+/// nearest directory above it that exists, belongs to weir's user or root, and not everybody may write to it.
+pub fn is_private(directory: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    let mut status = directory.ancestors().filter_map(trusted_status);
+    status.next().is_some_and(|status| {
+        status.is_ok_and(|about| (about.uid == user || about.uid == 0) && about.mode & 0o002 == 0)
+    })
+}
+
+/// Returns the status of a directory; None if it does not exist. Fails if it does not answer, or another user serves it.
+fn trusted_status(directory: &Path) -> Option<io::Result<FileStatus>> {
+    let own = std::process::id();
+    let current = PathBuf::from(format!("/proc/{own}/cwd"));
+    let path = if directory == Path::new(".") { &current } else { directory };
+    let about = match foreign_reads::status(path, true) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        about => about,
+    };
+    let served_by = about.as_ref().ok().and_then(|about| fuse_user(own, about.dev));
+    let user = rustix::process::geteuid().as_raw();
+    let is_strange = served_by.is_some_and(|server| server != 0 && server != user);
+    Some(if is_strange { Err(io::ErrorKind::PermissionDenied.into()) } else { about })
+}
+
 /// Returns the status of an open file of weir, which may be one that a server answers for. Never waits for the server.
 pub fn status_of(file: impl AsFd) -> io::Result<FileStatus> {
     cached_paths::status_of(file)

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{major, minor, stat};
+use rustix::fs::{major, minor};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use weir_sys::file_system::{is_private, last_status};
 
 /// Age at which prices are measured again. 30 days: firmware updates and other guests of the host change them.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -33,7 +34,7 @@ struct PriceEntry<T> {
 impl PriceKey {
     /// Returns the key of this machine, its kernel and the device of `directory`; `None` if one of them is unknown.
     pub(crate) fn of(directory: &Path) -> Option<Self> {
-        let device = stat(directory).ok()?.st_dev;
+        let device = last_status(directory).ok()?.dev;
         let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_string());
         Some(Self {
             machine: read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))?,
@@ -43,11 +44,13 @@ impl PriceKey {
     }
 }
 
-/// Returns `$XDG_CACHE_HOME/weir/FILE`, or the same below `$HOME/.cache`.
+/// Returns `$XDG_CACHE_HOME/weir/FILE`, or the same below `$HOME/.cache`; None if another user can change what is there, or its file
+/// system does not answer.
 fn path(file: &str) -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("weir").join(file))
+    let directory = cache.join("weir");
+    is_private(&directory).then(|| directory.join(file))
 }
 
 /// Returns the prices of `key` in a cache file; `None` if there are none, or if they are stale or not `is_sane`.

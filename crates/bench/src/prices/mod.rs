@@ -8,6 +8,7 @@ mod measure;
 use std::path::Path;
 
 use weir_model::trace::Prices;
+use weir_sys::file_system::is_usable;
 
 /// Name of the cache file in `weir/`.
 const FILE: &str = "prices.json";
@@ -18,27 +19,28 @@ fn is_sane(prices: &Prices) -> bool {
 }
 
 /// Returns the prices of this machine and of the file system of `directory`: from the cache, or measured and cached. If
-/// `directory` is not writable, measures in the directory for temporary files.
+/// `directory` is not writable, or another user serves it, measures in the directory for temporary files.
 pub fn prices(directory: &Path) -> Prices {
     let key = cache::PriceKey::of(directory);
     if let Some(prices) = key.as_ref().and_then(|key| cache::load(FILE, key, is_sane)) {
         return prices;
     }
-    let measured = measure::measure(directory).or_else(|_| measure::measure(&std::env::temp_dir()));
-    match measured {
-        Ok(prices) => {
+    let temporary = std::env::temp_dir();
+    let mut usable = [directory, &temporary].into_iter().filter(|directory| is_usable(directory));
+    match usable.find_map(|directory| measure::measure(directory).ok()) {
+        Some(prices) => {
             // Without a writable cache the next run measures again, in a fraction of a second.
             let _ = key.map(|key| cache::store(FILE, &key, prices));
             prices
         }
-        Err(_) => Prices::default(),
+        None => Prices::default(),
     }
 }
 
 /// Measures a sync in `directory` now, because the load of other processes changes its price. Returns `None` if the
 /// directory is not writable.
 pub fn sync_ns(directory: &Path) -> Option<f64> {
-    measure::sync_ns(directory).ok()
+    is_usable(directory).then(|| measure::sync_ns(directory).ok())?
 }
 
 /// Returns the cached prices, if there are any.

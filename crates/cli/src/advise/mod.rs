@@ -208,7 +208,7 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn advise(args: &Args) -> Result<ExitCode, Halt> {
-    let mut files = args.output.open().map_err(Halt::Failed)?;
+    let mut files = args.output.open().map_err(Halt::Usage)?;
     check_directory(args)?;
     // Before the dialogue, which raises SIGINT for Ctrl-C: the terminal must be restored then.
     let stop = stop_flag().map_err(Halt::Failed)?;

@@ -120,7 +120,7 @@ fn compare_two(args: &Args, a: &(String, BenchDocument), b: &(String, BenchDocum
             a.0, b.0
         )));
     }
-    let files = args.output.open().map_err(Error::Failed)?;
+    let files = args.output.open().map_err(Error::Usage)?;
     args.export.check(&files).map_err(Error::Failed)?;
     write_comparison(args, files, &comparison).map_err(Error::Failed)?;
     let rows = comparison.rows.iter().map(|row| {
@@ -137,7 +137,7 @@ fn show_trend(args: &Args, documents: Vec<(String, BenchDocument)>) -> Result<Ex
             "the last result has no row in common with the others: run all with the same options".into(),
         ));
     }
-    let files = args.output.open().map_err(Error::Failed)?;
+    let files = args.output.open().map_err(Error::Usage)?;
     write_trend(args, files, &trend).map_err(Error::Failed)?;
     Ok(status(args, trend.rows.iter().map(|row| (row.label.clone(), row.verdict, row.latest.value))))
 }

@@ -238,7 +238,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     let stop = stop_flag().map_err(Error::Failed)?;
     let BenchPlan { cells, directories, published } = args.selection().plan()?;
     needs::check_memory(&cells, machine::meminfo_bytes("MemAvailable"))?;
-    let files = args.output.open().map_err(Error::Failed)?;
+    let files = args.output.open().map_err(Error::Usage)?;
     args.export.check(&files).map_err(Error::Failed)?;
     let open = |(index, request)| BenchDirectory::open(request, needs::needed_bytes(&cells, index));
     let directories = directories.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;

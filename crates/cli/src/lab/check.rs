@@ -10,7 +10,7 @@ use weir_tui::style::stdout_style;
 
 use super::{executable, print_or_report, report, stop_flag};
 use crate::exit_status::{FAILED, INTERRUPTED, USAGE};
-use crate::output::OutputOptions;
+use crate::output::{OutputFiles, OutputOptions};
 use crate::values::completed_words;
 
 /// Judge your own solution of an exercise
@@ -61,7 +61,14 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    match list_or_judge(args, exercise) {
+    let files = match args.output.open() {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln_lossy!("weir: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    match list_or_judge(args, exercise, files) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),
         Err(Error::Stopped) => ExitCode::from(INTERRUPTED),
@@ -91,13 +98,13 @@ fn exercise(args: &Args) -> Result<Option<&'static Exercise>, String> {
 
 /// Prints the list for `--list`, else judges the solution and writes the results. Returns true if the list is printed
 /// or each requirement is met; false if one is not met, or if an output error was reported. Fails if the judge fails.
-fn list_or_judge(args: &Args, exercise: Option<&'static Exercise>) -> Result<bool, Error> {
+fn list_or_judge(
+    args: &Args,
+    exercise: Option<&'static Exercise>,
+    mut files: OutputFiles,
+) -> Result<bool, Error> {
     let (Some(program), Some(exercise)) = (&args.program, exercise) else {
         return Ok(print_or_report(&list(exercise)));
-    };
-    let mut files = match args.output.open() {
-        Ok(files) => files,
-        Err(error) => return Ok(report(&error)),
     };
     let stop = stop_flag();
     let judgement = ExerciseJudge { weir: executable(), stop: &stop }.judge(program, exercise)?;

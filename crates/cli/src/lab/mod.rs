@@ -104,7 +104,14 @@ pub fn run(args: &Args) -> ExitCode {
         Some(SubVerb::New(args)) => return new::run(args),
         None => {}
     }
-    match list_show_or_run(args) {
+    let files = match args.output.open() {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln_lossy!("weir: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    match list_show_or_run(args, files) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),
         Err(Error::Stopped) => ExitCode::from(INTERRUPTED),
@@ -116,7 +123,7 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 /// Returns false if an outcome is not as stated, or if an error was reported.
-fn list_show_or_run(args: &Args) -> Result<bool, Error> {
+fn list_show_or_run(args: &Args, files: OutputFiles) -> Result<bool, Error> {
     let Some(name) = &args.name else { return Ok(print_or_report(&list()?)) };
     let version = if args.fixed { ProgramVersion::Fixed } else { ProgramVersion::Broken };
     if args.step {
@@ -126,10 +133,6 @@ fn list_show_or_run(args: &Args) -> Result<bool, Error> {
         return Ok(print_or_report(&weir_lab::source(&weir_lab::find(name)?, version)));
     }
     let chosen = if name == "all" { weir_lab::all()? } else { vec![weir_lab::find(name)?] };
-    let files = match args.output.open() {
-        Ok(files) => files,
-        Err(error) => return Ok(report(&error)),
-    };
     if args.predict && chosen.len() > 1 {
         return Ok(report("--predict asks about one experiment: name it; 'weir lab' lists them"));
     }

@@ -54,7 +54,8 @@ fn save(
         None => vec![PathBuf::from("."), std::env::temp_dir()],
     };
     let mut failed = io::Error::from_raw_os_error(libc::ENOENT);
-    for folder in folders {
+    // A folder whose server does not answer would keep the bytes from the next one.
+    for folder in folders.into_iter().filter(|folder| weir_sys::file_system::is_usable(folder)) {
         match save_in(&folder, bytes, owner, rescued, why) {
             Ok(path) => return Ok(path),
             Err(error) => failed = error,
