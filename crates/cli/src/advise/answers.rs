@@ -33,10 +33,9 @@ pub fn question(
     let missing = missing(args, record_bytes.is_some(), rate.is_some(), loss.is_some());
     let asks = !args.yes && is_terminal(stdin()) && is_terminal(stderr());
     if !args.yes && !asks && !missing.is_empty() {
-        return Err(Halt::Usage(format!(
-            "there is no terminal to ask on: give {}, or -y for the defaults",
-            missing.join(", ")
-        )));
+        let options = missing.join(", ");
+        let text = format!("there is no terminal to ask on: give {options}, or -y for the defaults");
+        return Err(Halt::Usage(text));
     }
     let dialogue = Dialogue { asks: asks && !missing.is_empty() };
     let traced_lang = traced.and_then(|traced| traced.lang);
