@@ -98,7 +98,14 @@ pub fn with_streams(mut command: Command, dir: &Path) -> Command {
 
 /// Traces a command with weir and sums the streams of its document.
 fn by_weir(dir: &Path, options: &[&str], words: &[&str]) -> (Counts, Value) {
-    let command = weir(dir, &[&["trace", "--quiet", "--json", "t.json"], options, &["--"], words].concat());
+    by_weir_with(dir, options, words, &[])
+}
+
+/// Like [`by_weir`], with variables in the environment.
+fn by_weir_with(dir: &Path, options: &[&str], words: &[&str], variables: &[(&str, &str)]) -> (Counts, Value) {
+    let mut command =
+        weir(dir, &[&["trace", "--quiet", "--json", "t.json"], options, &["--"], words].concat());
+    command.envs(variables.iter().copied());
     let output = with_streams(command, dir).output().expect("weir starts");
     let document = document(dir);
     assert!(!document.is_null(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -180,4 +187,50 @@ fn counts_equal_those_of_strace_and_of_the_kernel() {
     let wrong = concurrent::for_each(2, &commands, |(words, ways)| compare(&workspace, words, ways)).concat();
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
     assert!(commands.len() >= LEAST || !wanted.is_empty(), "only {} commands are installed", commands.len());
+}
+
+/// The BPF object for kernels before Linux 6.1 has bounded loops, smaller maps and other arguments of functions. Newer kernels
+/// load it too.
+#[test]
+fn the_object_for_older_kernels_counts_the_same() {
+    const NAME: &str = "the_object_for_older_kernels_counts_the_same";
+    if !has("strace") || !engines().contains(&"ebpf") {
+        return skip(NAME, "it needs root and strace");
+    }
+    let workspace = Workspace::new();
+    let script = "cat in | head -c 100000 >o; exec 70>p; echo abc >&70; exec 70>&-; cp in q; seq 300 | tail -n 3; rm q";
+    for words in
+        [vec!["dd", "if=/dev/zero", "of=o", "bs=1", "count=5000", "status=none"], vec!["bash", "-c", script]]
+    {
+        let strace = by_strace::run(workspace.fresh().path(), &words);
+        let options = ["--engine", "ebpf", "--exact"];
+        let (counts, document) =
+            by_weir_with(workspace.fresh().path(), &options, &words, &[("WEIR_EBPF_OLD", "1")]);
+        assert_eq!(counts, strace.all, "{words:?}");
+        assert_eq!((&document["engine"], &document["exact"]), (&"ebpf".into(), &true.into()), "{words:?}");
+    }
+}
+
+/// A copy of the kernel's BTF takes the place of /sys/kernel/btf; what is no BTF of this kernel is refused.
+#[test]
+fn the_kernels_btf_is_read_from_a_file() {
+    const KERNEL: &str = "/sys/kernel/btf/vmlinux";
+    if !engines().contains(&"ebpf") || !Path::new(KERNEL).exists() {
+        return skip("the_kernels_btf_is_read_from_a_file", "it needs root and a kernel with BTF");
+    }
+    let work = disk_dir();
+    let copy = fs::read(KERNEL).expect("BTF");
+    fs::write(work.path().join("btf"), &copy).expect("write");
+    fs::write(work.path().join("half"), &copy[..copy.len() / 2]).expect("write");
+    let traced = |file: &str| {
+        let arguments =
+            ["trace", "--quiet", "--json", "t.json", "--engine", "ebpf", "--btf", file, "--", "true"];
+        weir(work.path(), &arguments).output().expect("weir starts")
+    };
+    let whole = traced("btf");
+    assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+    assert_eq!(document(work.path())["engine"], "ebpf");
+    let half = traced("half");
+    let text = String::from_utf8_lossy(&half.stderr).replace('\n', " ");
+    assert!(!half.status.success() && text.contains("not the BTF of the running kernel"), "{text}");
 }

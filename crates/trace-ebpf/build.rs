@@ -18,7 +18,9 @@ fn main() {
     println!("cargo::rerun-if-changed={}", source.display());
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-env-changed=BPF_CLANG");
-    link(&units(&source), &out);
+    let units = units(&source);
+    link(&units, &out, "trace.bpf.o", &[]);
+    link(&units, &out, "trace-before-6.1.bpf.o", &["-DBEFORE_6_1"]);
 
     let types = out.join("shared_types.o");
     clang(compile(&source.join("shared_types.c"), &types));
@@ -37,19 +39,20 @@ fn units(source: &Path) -> Vec<PathBuf> {
     units
 }
 
-/// Compiles each unit to bitcode and has clang link and optimize all of it (see bpf/README.md).
-fn link(units: &[PathBuf], out: &Path) {
+/// Compiles each unit to bitcode and has clang link and optimize all of it (see bpf/README.md). `definitions`: more options.
+fn link(units: &[PathBuf], out: &Path, object: &str, definitions: &[&str]) {
     let mut command: Vec<OsString> = TARGET.iter().map(Into::into).collect();
     for unit in units {
         let bitcode = out.join(unit.file_name().expect("it is a file")).with_extension("bc");
         let mut compile = compile(unit, &bitcode);
+        compile.extend(definitions.iter().map(Into::into));
         compile.extend(["-emit-llvm", "-Xclang", "-disable-llvm-passes"].map(Into::into));
         clang(compile);
         command.extend(["-Xclang", "-mlink-bitcode-file", "-Xclang"].map(Into::into));
         command.push(bitcode.into());
     }
     command.extend(["-c", "-x", "c", "/dev/null", "-o"].map(Into::into));
-    command.push(out.join("trace.bpf.o").into());
+    command.push(out.join(object).into());
     clang(command);
 }
 

@@ -168,25 +168,10 @@ def judge_one(engine, name, files):
     return wrong is None, wrong
 
 
-def judge(engine, kernel, found):
-    """Returns all cases of an engine: `ok` is None, with the reason, where the kernel cannot."""
-    unusable = refusal(engine, found)
+def judge(engine, found):
+    """Returns all cases of an engine."""
     judged = []
     for name in NAMES + (HOOK_NAMES if engine == "ebpf" else []):
-        if unusable and kernel.name in kernel_without(engine):
-            judged.append({"name": name, "ok": None, "reason": f"unsupported: {unusable}"})
-            continue
         ok, why = judge_one(engine, name, found.get("sigkill" if name == "watchpoint" else name, {}))
         judged.append({"name": name, "ok": ok} | ({"reason": why} if why else {}))
     return judged
-
-
-def refusal(engine, found):
-    """Returns why the engine did not load."""
-    text = " ".join(found.get("load", {}).get("errors", "").split())
-    return text if "json" not in found.get("load", {}) else None
-
-
-def kernel_without(engine):
-    """The kernels on which an engine may refuse to load."""
-    return {"5.10"} if engine == "ebpf" else set()

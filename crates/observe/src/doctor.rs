@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use weir_model::doctor::{Doctor, EbpfHook, HostAbility};
 use weir_sys::{breakpoint, launch, ptrace};
@@ -37,9 +38,9 @@ pub fn examine() -> Doctor {
     }
 }
 
-/// Returns the hooks that the eBPF engine gets here, or why it does not work.
-pub fn ebpf_hooks() -> Result<Vec<EbpfHook>, String> {
-    let hooks = weir_trace_ebpf::hooks().map_err(|error| error.to_string())?;
+/// Returns the hooks that the eBPF engine gets here, or why it does not work. `btf`: the file with the kernel's BTF.
+pub fn ebpf_hooks(btf: Option<&Path>) -> Result<Vec<EbpfHook>, String> {
+    let hooks = weir_trace_ebpf::hooks(btf).map_err(|error| error.to_string())?;
     let of = |choice: weir_trace_ebpf::HookChoice| EbpfHook {
         part: choice.ability.to_owned(),
         hook: choice.hook,
@@ -66,16 +67,23 @@ fn checked(call: &str, result: libc::c_long) -> Result<(), String> {
 }
 
 fn ebpf() -> (Vec<EbpfHook>, HostAbility) {
-    let hooks = ebpf_hooks();
-    let advice =
-        "weir trace uses ptrace instead; eBPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF";
+    let hooks = ebpf_hooks(None);
     let result = hooks.as_ref().map(drop).map_err(Clone::clone);
+    let advice = match &result {
+        Err(error) if error.contains("PID namespace") => {
+            "weir trace uses ptrace here; --pid=host is the option of docker and podman"
+        }
+        Err(error) if error.contains("EPERM") => {
+            "weir trace uses ptrace here; run weir as root, or with CAP_BPF and CAP_PERFMON"
+        }
+        _ => "weir trace uses ptrace here; eBPF needs Linux 5.10 and BTF",
+    };
     (hooks.unwrap_or_default(), ability("ebpf", "weir trace --engine ebpf", result, advice))
 }
 
 fn btf() -> HostAbility {
     let result = fs::metadata(BTF).map(drop).map_err(|error| format!("{BTF}: {error}"));
-    let advice = "install a kernel with CONFIG_DEBUG_INFO_BTF, which most distributions have";
+    let advice = "install a kernel with CONFIG_DEBUG_INFO_BTF; where only this file is hidden, weir trace --btf FILE takes a copy";
     ability("btf", BTF, result, advice)
 }
 
@@ -91,16 +99,35 @@ fn own_commands() -> HostAbility {
     ability("ptrace", "weir trace, weir run --rescue, weir run --max-delay on own commands", result, advice)
 }
 
+/// Whether weir may trace processes that it did not start: by CAP_SYS_PTRACE, or those of its own user.
 fn yama() -> HostAbility {
-    let root = rustix::process::geteuid().is_root();
-    let level = fs::read_to_string(YAMA).map_or_else(|_| "0".to_owned(), |level| level.trim().to_owned());
-    let result = match level.as_str() {
-        "0" => Ok(()),
-        "1" | "2" if root => Ok(()),
-        _ => Err(format!("kernel.yama.ptrace_scope is {level}: not every process of yours may be traced")),
+    let level = fs::read_to_string(YAMA).ok().map(|level| level.trim().to_owned());
+    let scope = level
+        .as_ref()
+        .map_or_else(|| "no Yama".to_owned(), |level| format!("kernel.yama.ptrace_scope is {level}"));
+    let capable = fs::read_to_string("/proc/self/status").is_ok_and(|status| may_trace_all(&status));
+    let (works, whom) = match level.as_deref() {
+        None | Some("0") if !capable => {
+            (true, "those of this user only; of others by root or CAP_SYS_PTRACE")
+        }
+        None | Some("0" | "1" | "2") if capable => (true, "all"),
+        _ => (false, "not all processes of this user may be traced"),
     };
-    let advice = "for --pid, peek and flush: run weir as root, or sysctl kernel.yama.ptrace_scope=0";
-    ability("other-processes", &format!("kernel.yama.ptrace_scope is {level}"), result, advice)
+    let result = if works { Ok(()) } else { Err(format!("{scope}: {whom}")) };
+    let advice = match level.as_deref() {
+        Some("3") => "3 forbids ptrace(2) until the next boot: remove it from sysctl.conf and boot",
+        _ => "for --pid, peek and flush: run weir as root, or sysctl kernel.yama.ptrace_scope=0",
+    };
+    ability("other-processes", &format!("{whom} ({scope})"), result, advice)
+}
+
+/// Whether the capabilities in a /proc/PID/status have CAP_SYS_PTRACE.
+fn may_trace_all(status: &str) -> bool {
+    const CAP_SYS_PTRACE: u32 = 19;
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> CAP_SYS_PTRACE & 1 == 1)
 }
 
 fn breakpoints() -> HostAbility {
@@ -195,6 +222,15 @@ fn cache_statistics() -> HostAbility {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_capability_to_trace_is_read_from_the_effective_set() {
+        assert!(may_trace_all("CapPrm:\t0\nCapEff:\t000001ffffffffff\n"));
+        assert!(may_trace_all("CapEff:\t0000000000080000\n"));
+        assert!(
+            !may_trace_all("CapPrm:\t000001ffffffffff\nCapEff:\t0000000000000000\n") && !may_trace_all("")
+        );
+    }
 
     #[test]
     fn every_ability_has_a_line_and_every_missing_one_advice() {

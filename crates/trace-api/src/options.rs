@@ -65,6 +65,8 @@ pub struct TraceOptions {
     pub backend: BackendChoice,
     /// Record every call, whatever it costs: no sampling.
     pub exact: bool,
+    /// File with the kernel's BTF, for the eBPF backend. None: it is searched.
+    pub btf: Option<std::path::PathBuf>,
     /// Emit each call as an event, with a buffer snapshot before it (`weir lab --step`).
     pub every_call: bool,
     /// Start the command under a seccomp filter that stops it only at the calls that are recorded

@@ -11,15 +11,6 @@ enum {
     MAX_FILES = 64,         /* bounds a circular list; few programs have more streams open */
 };
 
-struct buffer_walk {
-    u64 address; /* of the next FILE */
-    u64 call_buffer;
-    u64 written_at, written_end; /* see struct process_state */
-    u32 moment, call_fd;
-    u32 found_call_fd;
-    u32 pad; /* explicit, because older kernels reject uninitialized stack bytes */
-};
-
 /* Emits a stream. Global, for the verifier. */
 GLOBAL_FUNCTION int emit_buffer(const struct buffer_walk *w, const struct stdio_file *f, u64 pending, u64 unread)
 {
@@ -82,14 +73,45 @@ static long walk_file(u32 i, void *context)
     return 0;
 }
 
+/* Sets the walk up. Returns whether the process has a list of streams. */
+static __always_inline int begin_walk(struct buffer_walk *w, const struct process_state *process)
+{
+    if (process->walker != 1 || !process->list)
+        return 0;
+    w->written_at = process->written_at;
+    w->written_end = process->written_end;
+    return bpf_probe_read_user(&w->address, sizeof w->address, (void *)process->list) == 0;
+}
+
+#ifdef BEFORE_6_1
+GLOBAL_FUNCTION int walk_next_file(void)
+{
+    struct scratch_space *own = scratch();
+    return own ? walk_file(0, &own->walk) : 1;
+}
+
+static __always_inline long walk_next(u32 i, void *context) { return walk_next_file(); }
+
+GLOBAL_FUNCTION int walk_current_buffers(u32 moment, u32 call_fd, u64 call_buffer)
+{
+    struct process_state *process = current_process();
+    struct scratch_space *own = scratch();
+    if (!process || !own)
+        return 0;
+    own->walk.call_buffer = call_buffer;
+    own->walk.moment = moment;
+    own->walk.call_fd = call_fd;
+    own->walk.found_call_fd = 0;
+    if (begin_walk(&own->walk, process))
+        LOOP(MAX_FILES, MAX_FILES, walk_next, 0);
+    return own->walk.found_call_fd;
+}
+#else
 GLOBAL_FUNCTION int walk_buffers(const struct process_state *process, u32 moment, u32 call_fd, u64 call_buffer)
 {
     struct buffer_walk w = {.call_buffer = call_buffer, .moment = moment, .call_fd = call_fd};
-    if (!process || process->walker != 1 || !process->list)
-        return 0;
-    w.written_at = process->written_at;
-    w.written_end = process->written_end;
-    if (bpf_probe_read_user(&w.address, sizeof w.address, (void *)process->list) == 0)
-        bpf_loop(MAX_FILES, walk_file, &w, 0);
+    if (process && begin_walk(&w, process))
+        LOOP(MAX_FILES, MAX_FILES, walk_file, &w);
     return w.found_call_fd;
 }
+#endif

@@ -13,6 +13,23 @@ static __always_inline u64 start_offset(const struct stream_counters *counters, 
     return t->result > 0 && !t->in_kernel ? counters->file.pos - t->result : counters->file.pos;
 }
 
+/* Notes that the descriptor has counters. Its bit stays set when the stream ends; a lookup of a missing stream is harmless.
+ * BEFORE_6_1 adds the bit instead, so only the thread that has created the stream may call it: another one would carry into the
+ * next bit. */
+static __always_inline void note_fd(struct process_state *process, const struct transfer *t)
+{
+    u64 *bits = &process->fd_bits[t->writes & 1], bit = 1ULL << (t->fd & (LOW_FDS - 1));
+    if (t->fd >= LOW_FDS)
+        process->high_fds = 1;
+#ifdef BEFORE_6_1
+    else if (!(*(volatile u64 *)bits & bit))
+        __sync_fetch_and_add(bits, bit);
+#else
+    else
+        __sync_fetch_and_or(bits, bit);
+#endif
+}
+
 /* Returns the counters of a new stream; null if the map is full. */
 static __always_inline struct stream_counters *create_stream(struct process_state *process, u32 pid,
                                                              const struct transfer *t)
@@ -33,12 +50,15 @@ static __always_inline struct stream_counters *create_stream(struct process_stat
     fresh->regular = (fresh->file.mode & 0170000) == 0100000;
     fresh->position = start_offset(fresh, t);
     fresh->wait_ns = claim_wait(&key, file);
-    if (t->fd >= LOW_FDS)
-        process->high_fds = 1;
-    else /* stays set when the stream ends; a lookup of a missing stream is harmless */
-        __sync_fetch_and_or(&process->fd_bits[t->writes & 1], 1ULL << t->fd);
-    if (bpf_map_update_elem(&streams, &key, fresh, BPF_NOEXIST) == 0)
+#ifndef BEFORE_6_1
+    note_fd(process, t);
+#endif
+    if (bpf_map_update_elem(&streams, &key, fresh, BPF_NOEXIST) == 0) {
+#ifdef BEFORE_6_1
+        note_fd(process, t);
+#endif
         tally_by(TALLY_STREAMS, 1);
+    }
     counters = bpf_map_lookup_elem(&streams, &key); /* another thread may have added it first */
     if (!counters)
         tally(TALLY_LOST_STREAMS);
@@ -136,10 +156,8 @@ GLOBAL_FUNCTION int emit_call_with_buffers(const struct transfer *t, struct stre
 }
 
 /* A known stream takes one map lookup: only traced processes have streams. */
-GLOBAL_FUNCTION int count_call(const struct transfer *t)
+static __always_inline int count(const struct transfer *t)
 {
-    if (!t)
-        return 0;
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     struct stream_key key = {pid, t->fd * 2 + t->writes};
     struct stream_counters *counters = bpf_map_lookup_elem(&streams, &key);
@@ -186,3 +204,13 @@ GLOBAL_FUNCTION int count_call(const struct transfer *t)
         emit_call_with_buffers(t, counters, tail);
     return 0;
 }
+
+#ifdef BEFORE_6_1
+GLOBAL_FUNCTION int count_current_call(void)
+{
+    struct scratch_space *own = scratch();
+    return own ? count(&own->call) : 0;
+}
+#else
+GLOBAL_FUNCTION int count_call(const struct transfer *t) { return t ? count(t) : 0; }
+#endif

@@ -13,7 +13,12 @@
 enum { LOW_FDS = 64 };
 
 /* Counts a call of any kind; creates the stream at its first call. */
+#ifdef BEFORE_6_1
+int count_current_call(void);
+#define count_call(transfer) count_current_call()
+#else
 int count_call(const struct transfer *t);
+#endif
 
 /* The number of set bits. Clang has no BPF instruction for it and would emit a libcall. */
 static __always_inline u32 popcount(u32 n)

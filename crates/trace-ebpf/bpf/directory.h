@@ -12,6 +12,11 @@ enum directory_change {
 
 /* Emits the working directory if it differs from that of the process's last directory_event. Returns enum
  * directory_change. */
+#ifdef BEFORE_6_1
+int report_current_directory(void);
+#define report_directory(process) report_current_directory()
+#else
 int report_directory(struct process_state *process);
+#endif
 
 #endif

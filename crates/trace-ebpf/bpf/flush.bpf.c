@@ -52,13 +52,20 @@ static long flush_next_low(u32 i, void *context)
     return 0;
 }
 
+#ifdef BEFORE_6_1
+GLOBAL_FUNCTION int flush_low_fds_of(u32 pid, u64 fds)
+#else
 GLOBAL_FUNCTION int flush_low_fds(const struct process_state *process, u32 pid, u64 fds)
+#endif
 {
+#ifdef BEFORE_6_1
+    struct process_state *process = process_of(pid);
+#endif
     if (!process)
         return 0;
     for (u32 writes = 0; writes < 2; writes++) {
         struct low_fds set = {process->fd_bits[writes] & fds, pid, writes};
-        bpf_loop(LOW_FDS, flush_next_low, &set, 0);
+        LOOP(LOW_FDS, LOW_FDS, flush_next_low, &set);
     }
     return 0;
 }
@@ -71,7 +78,11 @@ static __always_inline u64 low_bits_between(u32 first, u32 last)
 }
 
 /* There is no list of the other descriptors: flush_range() tries this many, four times the default RLIMIT_NOFILE. */
+#ifdef BEFORE_6_1
+enum { MAX_HIGH_FDS = 128 }; /* the verifier follows each of them */
+#else
 enum { MAX_HIGH_FDS = 4096 };
+#endif
 struct high_fds {
     u32 pid, first;
 };
@@ -83,14 +94,21 @@ static long flush_next_high(u32 i, void *context)
     return 0;
 }
 
+#ifdef BEFORE_6_1
+GLOBAL_FUNCTION int flush_range_of(u32 pid, u32 first, u32 last)
+#else
 GLOBAL_FUNCTION int flush_range(const struct process_state *process, u32 pid, u32 first, u32 last)
+#endif
 {
+#ifdef BEFORE_6_1
+    struct process_state *process = process_of(pid);
+#endif
     if (!process || last < first)
         return 0;
     flush_low_fds(process, pid, low_bits_between(first, last));
     if (process->high_fds && last >= LOW_FDS) {
         struct high_fds fds = {pid, first < LOW_FDS ? LOW_FDS : first};
-        bpf_loop(last - fds.first < MAX_HIGH_FDS ? last - fds.first + 1 : MAX_HIGH_FDS, flush_next_high, &fds, 0);
+        LOOP(MAX_HIGH_FDS, last - fds.first < MAX_HIGH_FDS ? last - fds.first + 1 : MAX_HIGH_FDS, flush_next_high, &fds);
     }
     return 0;
 }

@@ -10,10 +10,20 @@
 int flush_stream(u32 pid, u32 fd, u32 writes);
 
 /* Flushes the descriptors below LOW_FDS whose bits are set in `fds`. */
+#ifdef BEFORE_6_1
+int flush_low_fds_of(u32 pid, u64 fds);
+#define flush_low_fds(process, ...) flush_low_fds_of(__VA_ARGS__)
+#else
 int flush_low_fds(const struct process_state *process, u32 pid, u64 fds);
+#endif
 
 /* Flushes the descriptors from `first` to `last`, inclusive. */
+#ifdef BEFORE_6_1
+int flush_range_of(u32 pid, u32 first, u32 last);
+#define flush_range(process, ...) flush_range_of(__VA_ARGS__)
+#else
 int flush_range(const struct process_state *process, u32 pid, u32 first, u32 last);
+#endif
 
 static __always_inline void flush_fd(const struct process_state *process, u32 pid, u32 fd)
 {

@@ -86,12 +86,20 @@ struct task_struct {
     unsigned int flags;
     struct files_struct *files;
     struct fs_struct *fs;
+    void *stack;
     struct mm_struct *mm;
     struct signal_struct *signal;
     struct task_io_accounting ioac;
     u64 utime, stime;
     struct sched_entity se;
     struct sched_info sched_info;
+} KERNEL_STRUCT;
+/* The state, which Linux 5.14 renamed. */
+struct task_struct___before_5_14 {
+    long state;
+} KERNEL_STRUCT;
+struct task_struct___5_14 {
+    unsigned int __state;
 } KERNEL_STRUCT;
 struct linux_binprm {
     struct file *file;
@@ -112,6 +120,11 @@ struct pt_regs {
 #define CALL_4(r) ((r)->r8)
 #define CALL_5(r) ((r)->r9)
 #define CALL_IS_32BIT(r) ((r)->cs == 0x23) /* __USER32_CS */
+/* The registers that a thread has saved at its system call. */
+#define SAVED_NUMBER(r) ((u32)SAVED(r, orig_ax))
+#define SAVED_RESULT(r) ((s64)SAVED(r, ax))
+#define SAVED_0(r) SAVED(r, di)
+#define SAVED_1(r) SAVED(r, si)
 /* Arguments of a kernel function at its entry, for kprobes. */
 #define FUNCTION_0(r) ((r)->di)
 #define FUNCTION_1(r) ((r)->si)
@@ -136,6 +149,10 @@ struct pt_regs {
 #define CALL_4(r) ((r)->user_regs.regs[4])
 #define CALL_5(r) ((r)->user_regs.regs[5])
 #define CALL_IS_32BIT(r) ((r)->user_regs.pstate & 0x10) /* PSR_MODE32_BIT */
+#define SAVED_NUMBER(r) ((u32)SAVED(r, syscallno))
+#define SAVED_RESULT(r) ((s64)SAVED(r, user_regs.regs[0]))
+#define SAVED_0(r) SAVED(r, orig_x0)
+#define SAVED_1(r) SAVED(r, user_regs.regs[1])
 #define FUNCTION_0(r) ((r)->user_regs.regs[0])
 #define FUNCTION_1(r) ((r)->user_regs.regs[1])
 #else

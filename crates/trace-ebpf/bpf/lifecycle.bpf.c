@@ -35,8 +35,7 @@ static long reset_emitted(u32 i, void *context)
     return 0;
 }
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+static __always_inline int add_child(struct task_struct *parent, struct task_struct *child)
 {
     u32 pid = bpf_get_current_pid_tgid() >> 32, child_pid = BPF_CORE_READ(child, tgid);
     struct process_state *process = bpf_map_lookup_elem(&processes, &pid), fresh = {0};
@@ -50,7 +49,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     if (bpf_map_update_elem(&processes, &child_pid, &fresh, BPF_ANY) == 0)
         tally_by(TALLY_PROCESSES, 1);
     struct low_fds writers = {process->fd_bits[1], pid, 1};
-    bpf_loop(LOW_FDS, reset_emitted, &writers, 0);
+    LOOP(LOW_FDS, LOW_FDS, reset_emitted, &writers);
     event = reserve_lifecycle(KIND_FORK);
     if (!event)
         return 0;
@@ -59,6 +58,9 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     submit(event, 0);
     return 0;
 }
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) { return UNPREEMPTED(add_child(parent, child)); }
 
 /* Runs before execve(2) replaces the memory. */
 static __always_inline int begin_exec(void)
@@ -72,7 +74,7 @@ static __always_inline int begin_exec(void)
 
 /* src/hooks.rs says which of these is loaded. */
 SEC("tp_btf/sched_prepare_exec")
-int BPF_PROG(before_exec, struct task_struct *task, struct linux_binprm *program) { return begin_exec(); }
+int BPF_PROG(before_exec, struct task_struct *task, struct linux_binprm *program) { return UNPREEMPTED(begin_exec()); }
 SEC("fentry/begin_new_exec")
 int BPF_PROG(before_exec_f, struct linux_binprm *program) { return begin_exec(); }
 SEC("kprobe/begin_new_exec")
@@ -97,8 +99,7 @@ static __always_inline void subtract_gate(struct process_state *process, struct 
     process->queued_ns = -BPF_CORE_READ(task, sched_info.run_delay);
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *program)
+static __always_inline int end_exec(struct task_struct *task, int old_pid, struct linux_binprm *program)
 {
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     struct process_state *process = bpf_map_lookup_elem(&processes, &pid);
@@ -140,6 +141,12 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     return 0;
 }
 
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *program)
+{
+    return UNPREEMPTED(end_exec(task, old_pid, program));
+}
+
 static __always_inline void add_thread(struct process_state *process, struct task_struct *task)
 {
     __sync_fetch_and_add(&process->read_calls, BPF_CORE_READ(task, ioac.syscr));
@@ -170,12 +177,12 @@ static __always_inline void copy_totals(struct lifecycle_event *event, const str
  * stream's buffer. They are not lost. */
 static __always_inline void note_last_write(struct process_state *process)
 {
-    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-    u32 nr = CALL_NUMBER(regs);
-    s64 result = CALL_RESULT(regs);
+    struct pt_regs *regs = saved_registers();
+    u32 nr = SAVED_NUMBER(regs);
+    s64 result = SAVED_RESULT(regs);
     if (nr >= SYSCALL_NUMBERS || classes[nr] != CLASS_WRITE || (result <= 0 && process->written_at))
         return;
-    process->written_at = CALL_1(regs);
+    process->written_at = SAVED_1(regs);
     process->written_end = process->written_at + (result > 0 ? result : 0);
 }
 
@@ -235,7 +242,7 @@ static __always_inline int exit_thread(struct task_struct *task, int group_dead)
 /* src/hooks.rs says which of these is loaded. The tracepoint has `group_dead`, and stands before the memory is unmapped, since
  * Linux 6.16. taskstats_exit() has both since 2006. */
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task, int group_dead) { return exit_thread(task, group_dead); }
+int BPF_PROG(on_exit, struct task_struct *task, int group_dead) { return UNPREEMPTED(exit_thread(task, group_dead)); }
 SEC("fentry/taskstats_exit")
 int BPF_PROG(on_exit_f, struct task_struct *task, int group_dead) { return exit_thread(task, group_dead); }
 SEC("kprobe/taskstats_exit")

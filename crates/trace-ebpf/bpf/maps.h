@@ -11,14 +11,66 @@
 
 #include "events.h"
 
+/* The units are compiled twice. BEFORE_6_1 makes the object for kernels before Linux 6.1, where
+ * - the maps are preallocated, and smaller: a program may not allocate wherever it runs (6.1 brought bpf_mem_alloc),
+ * - loops are bounded loops, because bpf_loop() came with 5.17,
+ * - global functions have no pointer arguments (5.12) but find the objects again: the call in the scratch space, the process in
+ *   its map; load.rs makes the other functions with pointer arguments static,
+ * - the only atomic operation is an addition without a result (others: 5.12; on arm64: 5.18). */
+#ifdef BEFORE_6_1
+#define MAP_SIZES(entries, preallocated) __uint(max_entries, preallocated)
+#define LOOP(most, times, body, context)                                                                               \
+    do {                                                                                                               \
+        u32 times_ = (times);                                                                                          \
+        _Pragma("clang loop unroll(disable)") for (u32 i_ = 0; i_ < (most); i_++)                                      \
+        {                                                                                                              \
+            if (i_ >= *(volatile u32 *)&times_ || body(i_, context))                                                   \
+                break;                                                                                                 \
+        }                                                                                                              \
+    } while (0)
+#else
+#define MAP_SIZES(entries, preallocated) __uint(max_entries, entries); __uint(map_flags, BPF_F_NO_PREALLOC)
+#define LOOP(most, times, body, context) bpf_loop(times, body, context, 0)
+#endif
+
+/* Returns the registers that the current thread has saved at its system call. bpf_task_pt_regs() came with Linux 5.15: before,
+ * they are computed to be at the end of the kernel stack. */
+#ifdef BEFORE_6_1
+enum { KERNEL_STACK_BYTES = 16384 }; /* THREAD_SIZE of x86-64, and of arm64 without 64 KiB pages and KASAN */
+#define SAVED(regs, member) BPF_CORE_READ(regs, member)
+static __always_inline struct pt_regs *saved_registers(void)
+{
+    struct task_struct *task = (void *)bpf_get_current_task();
+    return BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - bpf_core_type_size(struct pt_regs);
+}
+#else
+#define SAVED(regs, member) ((regs)->member)
+static __always_inline struct pt_regs *saved_registers(void)
+{
+    return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+}
+#endif
+
+/* Run at tracepoints that SRCU guards (Linux 7), a program may be preempted, and the kernel skips the program for every other
+ * thread on that CPU meanwhile. load.rs makes these calls kernel functions there, and no operations elsewhere; the numbers are those
+ * of hooks.rs. */
+static void (*const disable_preemption)(void) = (void *)1000001;
+static void (*const enable_preemption)(void) = (void *)1000002;
+#define UNPREEMPTED(call)                                                                                              \
+    ({                                                                                                                 \
+        disable_preemption();                                                                                          \
+        call;                                                                                                          \
+        enable_preemption();                                                                                           \
+        0;                                                                                                             \
+    })
+
 /* A BPF global function: the verifier checks it once, not again for each caller's state, and assumes that its pointer
  * arguments may be null. */
 #define GLOBAL_FUNCTION __attribute__((noinline))
 
 struct process_map {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
+    MAP_SIZES(16384, 4096);
     __type(key, u32);
     __type(value, struct process_state);
 };
@@ -26,8 +78,7 @@ extern struct process_map processes SEC(".maps");
 
 struct stream_map {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 65536);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
+    MAP_SIZES(65536, 16384);
     __type(key, struct stream_key);
     __type(value, struct stream_counters);
 };
@@ -43,8 +94,7 @@ struct thread_wait {
 };
 struct wait_map {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 32768);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
+    MAP_SIZES(32768, 4096);
     __type(key, u32);
     __type(value, struct thread_wait);
 };
@@ -52,8 +102,7 @@ extern struct wait_map waits SEC(".maps");
 
 struct library_map {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1024);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
+    MAP_SIZES(1024, 1024);
     __type(key, struct library_key);
     __type(value, struct library);
 };
@@ -110,9 +159,23 @@ struct stdio_file {
     u32 fileno, flags2;
 };
 
+/* A walk of the current process's list of streams (buffers.bpf.c). */
+struct buffer_walk {
+    u64 address; /* of the next FILE */
+    u64 call_buffer;
+    u64 written_at, written_end; /* see struct process_state */
+    u32 moment, call_fd;
+    u32 found_call_fd;
+    u32 pad; /* explicit, because older kernels reject uninitialized stack bytes */
+};
+
 /* Objects that do not fit on the stack: before Linux 6.13 a call chain shares 512 bytes. Where the programs run with
  * preemption disabled, one per CPU is enough, because they do not nest. Elsewhere (`preemptible`) each thread has its own. */
 struct scratch_space {
+#ifdef BEFORE_6_1
+    struct buffer_walk walk;
+    u32 directory_bytes, pad;
+#endif
     struct stream_counters counters;
     struct transfer call;
     union struct_prefix prefix;
@@ -127,8 +190,7 @@ struct scratch_map {
 extern struct scratch_map scratch_spaces SEC(".maps");
 struct thread_scratch_map {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 32768);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
+    MAP_SIZES(32768, 4096);
     __type(key, u32);
     __type(value, struct scratch_space);
 };
@@ -162,6 +224,11 @@ static __always_inline struct scratch_space *scratch(void)
     bpf_map_update_elem(&thread_scratch_spaces, &tid, of_cpu, BPF_NOEXIST);
     return bpf_map_lookup_elem(&thread_scratch_spaces, &tid);
 }
+
+#ifdef BEFORE_6_1
+static __always_inline struct process_state *process_of(u32 pid) { return bpf_map_lookup_elem(&processes, &pid); }
+static __always_inline struct process_state *current_process(void) { return process_of(bpf_get_current_pid_tgid() >> 32); }
+#endif
 
 /* Whether it is a sampling gap in which on_sys_exit stays attached. */
 static __always_inline int is_paused(void)

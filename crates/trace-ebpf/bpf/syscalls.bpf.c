@@ -347,11 +347,8 @@ static __attribute__((noinline)) int on_call(struct pt_regs *regs, s64 result, u
     return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+static __always_inline int end_call(struct pt_regs *regs, long result)
 {
-    if (is_paused())
-        return 0;
     u32 nr = CALL_NUMBER(regs), class = nr < SYSCALL_NUMBERS ? classes[nr] : 0;
     if (CALL_IS_32BIT(regs)) /* 32-bit calls have other numbers */
         return on_call(regs, result, nr, class);
@@ -361,4 +358,10 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
         count_full_transfer((u32)CALL_0(regs), CALL_1(regs), CALL_2(regs), result, class == CLASS_WRITE))
         return 0;
     return on_call(regs, result, nr, class);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+    return is_paused() ? 0 : UNPREEMPTED(end_call(regs, result));
 }

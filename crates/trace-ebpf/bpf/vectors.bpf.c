@@ -20,8 +20,16 @@ static long add_vector(u32 i, void *context)
 }
 
 /* Sets `asked` to the sum of up to 64 parts, and `buffer` if all bytes that were moved are in the first part. */
+#ifdef BEFORE_6_1
+GLOBAL_FUNCTION int read_current_vectors(u64 address, u64 parts)
+#else
 GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 parts)
+#endif
 {
+#ifdef BEFORE_6_1
+    struct scratch_space *own = scratch();
+    struct transfer *t = own ? &own->call : 0;
+#endif
     if (!t)
         return 0;
     struct vector_sum sum = {address, 0};
@@ -30,7 +38,7 @@ GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 parts)
     if (bpf_probe_read_user(&first, sizeof first, (void *)address) == 0 &&
         (parts == 1 || (t->result >= 0 && (u64)t->result <= first.bytes)))
         t->buffer = first.base;
-    bpf_loop(parts < 64 ? parts : 64, add_vector, &sum, 0);
+    LOOP(64, parts < 64 ? parts : 64, add_vector, &sum);
     t->asked = sum.bytes;
     return 0;
 }

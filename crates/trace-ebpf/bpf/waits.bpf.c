@@ -28,8 +28,8 @@ static __always_inline void begin_wait(void)
     struct thread_wait *wait = wait_of_current(id >> 32, (u32)id);
     if (!wait)
         return;
-    struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-    u32 nr = CALL_NUMBER(regs), class = nr < SYSCALL_NUMBERS ? classes[nr] : 0, fd = (u32)CALL_0(regs);
+    struct pt_regs *regs = saved_registers();
+    u32 nr = SAVED_NUMBER(regs), class = nr < SYSCALL_NUMBERS ? classes[nr] : 0, fd = (u32)SAVED_0(regs);
     wait->since_ns = 0;
     if (!class || (class > CLASS_SENDMSG && class != CLASS_SYNC))
         return;
@@ -64,11 +64,29 @@ static __always_inline void end_wait(u32 tid)
         __sync_fetch_and_add(&counters->wait_ns, ns);
 }
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, int preempt, struct task_struct *from, struct task_struct *to, unsigned int state)
+static __always_inline int switch_thread(struct task_struct *to, unsigned int state)
 {
     if (state & (TASK_INTERRUPTIBLE_ | TASK_UNINTERRUPTIBLE_))
         begin_wait();
     end_wait((u32)to->pid);
     return 0;
 }
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, int preempt, struct task_struct *from, struct task_struct *to, unsigned int state)
+{
+    return switch_thread(to, state);
+}
+
+#ifdef BEFORE_6_1
+/* Before Linux 5.18 the tracepoint has no state. A preempted thread may have one, and yet blocks in nothing. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_old, int preempt, struct task_struct *from, struct task_struct *to)
+{
+    struct task_struct___before_5_14 *before = (void *)from;
+    struct task_struct___5_14 *since = (void *)from;
+    unsigned int state =
+        bpf_core_field_exists(since->__state) ? BPF_CORE_READ(since, __state) : (unsigned int)BPF_CORE_READ(before, state);
+    return switch_thread(to, preempt ? 0 : state);
+}
+#endif

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use weir_sys::Error;
 
-use super::hooks::{ABILITIES, Ability, HookKind, KernelHook, ProgramSettings};
+use super::hooks::{ABILITIES, Ability, HookKind, KernelHook, PREEMPTION, ProgramSettings};
 use super::kernel_types::KernelTypes;
 use super::load::{NO_PERMISSION, PreparedObject, in_parallel, load_program, unusable};
 use crate::bpf_syscall::{self, ProgramKind};
@@ -26,6 +26,8 @@ pub struct HookChoice {
 pub(super) struct Attached {
     pub calls: OwnedFd,
     pub links: Vec<OwnedFd>,
+    /// Another descriptor of each program.
+    pub programs: Vec<OwnedFd>,
     pub losses: Vec<&'static str>,
     pub hooks: Vec<HookChoice>,
 }
@@ -41,14 +43,18 @@ pub(super) fn attach_all(loader: &ProgramLoader<'_>) -> Result<Attached, Error> 
         },
     );
     let (calls, choice) = calls?;
-    let calls = calls.ok_or_else(|| unusable("program on_sys_exit is missing"))?.1;
-    let (mut links, mut losses, mut hooks) = (Vec::new(), Vec::new(), vec![choice]);
+    let (_, program, calls) = calls.ok_or_else(|| unusable("program on_sys_exit is missing"))?;
+    let (mut links, mut programs, mut losses, mut hooks) =
+        (Vec::new(), vec![program], Vec::new(), vec![choice]);
     for ((attached, choice), ability) in others?.into_iter().zip(&ABILITIES[1..]) {
-        losses.extend(attached.as_ref().map_or(ability.loss, |(hook, _)| hook.loss));
-        links.extend(attached.map(|(_, link)| link));
+        losses.extend(attached.as_ref().map_or(ability.loss, |(hook, ..)| hook.loss));
+        if let Some((_, program, link)) = attached {
+            programs.push(program);
+            links.push(link);
+        }
         hooks.push(choice);
     }
-    Ok(Attached { calls, links, losses, hooks })
+    Ok(Attached { calls, links, programs, losses, hooks })
 }
 
 /// Attaches a program to its hook, until the returned descriptor is closed. The program itself stays loaded as long.
@@ -59,8 +65,8 @@ fn attach(hook: &KernelHook, program: OwnedFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// A hook with what `finish` of [`ProgramLoader::first_that_works`] has made of its program.
-type TakenHook = Option<(&'static KernelHook, OwnedFd)>;
+/// A hook with a descriptor of its program, and with what `finish` of [`ProgramLoader::first_that_works`] has made of its program.
+type TakenHook = Option<(&'static KernelHook, OwnedFd, OwnedFd)>;
 
 /// Loads programs of one object.
 pub(super) struct ProgramLoader<'a> {
@@ -80,12 +86,14 @@ impl ProgramLoader<'_> {
         let mut refused = Vec::new();
         for hook in ability.hooks.iter().filter(|hook| self.settings.allow(hook)) {
             let loaded = self.load(hook).and_then(|program| {
-                finish(hook, program).map_err(|error| unusable(format!("cannot be attached: {error}")))
+                let copy = program.try_clone();
+                let finished = copy.and_then(|copy| Ok((copy, finish(hook, program)?)));
+                finished.map_err(|error| unusable(format!("cannot be attached: {error}")))
             });
             match loaded {
-                Ok(fd) => {
+                Ok((program, fd)) => {
                     let choice = HookChoice { ability: ability.name, hook: Some(hook.describe()), refused };
-                    return Ok((Some((hook, fd)), choice));
+                    return Ok((Some((hook, program, fd)), choice));
                 }
                 // Hardened kernels refuse kprobes and fentry alone; without any right they refuse tracepoints too.
                 Err(error) if is_permission(&error) && matches!(hook.kind, HookKind::Tracepoint { .. }) => {
@@ -100,6 +108,13 @@ impl ProgramLoader<'_> {
         }
     }
 
+    /// Returns the BTF numbers of the kernel's functions that disable and enable preemption, if the kernel may preempt programs at
+    /// tracepoints: it would skip the programs for all other threads on that CPU meanwhile.
+    fn preemption(&self) -> Option<[u32; 2]> {
+        let [disable, enable] = PREEMPTION.map(|(_, name)| self.kernel.function(name));
+        Some([disable?, enable?]).filter(|_| self.kernel.preemptible_tracepoints)
+    }
+
     fn load(&self, hook: &KernelHook) -> Result<OwnedFd, Error> {
         let number = hook.find(self.kernel).map_err(unusable)?;
         let kind = match hook.kind {
@@ -107,7 +122,12 @@ impl ProgramLoader<'_> {
             HookKind::Function => ProgramKind::Function(number),
             HookKind::Kprobe => ProgramKind::Kprobe,
         };
-        load_program(&self.prepared.object, hook.program, kind, &self.prepared.btf)
+        let load = |preemption| load_program(self.prepared, hook.program, kind, preemption);
+        // From Linux 6.10 on the kernel has the functions; a verifier that does not allow global functions there refuses them.
+        match self.preemption() {
+            Some(numbers) => load(Some(numbers)).or_else(|_| load(None)),
+            None => load(None),
+        }
     }
 }
 

@@ -27,6 +27,12 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losse
     if tallies.lost_streams > 0 {
         blind.push(format!("{} calls were not counted: too many streams", tallies.lost_streams));
     }
+    if tallies.skipped_runs > 0 {
+        blind.push(format!(
+            "the kernel skipped {} runs of weir's programs, because a thread was preempted in one: counts are too low by as much",
+            tallies.skipped_runs
+        ));
+    }
     blind.extend(losses.iter().map(|&loss| loss.to_owned()));
     blind
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use aya_obj::Function;
-use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_type};
+use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_insn, bpf_prog_info, bpf_prog_type};
 
 /// Size of the verifier's log at log level 1. Only its last lines are reported.
 const LOG_BYTES: usize = 1 << 20;
@@ -55,6 +55,28 @@ pub(super) enum ProgramKind {
     /// The entry of a kernel function.
     Function(u32),
     Kprobe,
+}
+
+/// Replaces the calls `calls` of a program by calls of kernel functions with these BTF numbers, or by no operations. aya does not
+/// resolve them.
+pub(super) fn resolve_kernel_calls(
+    instructions: &mut [bpf_insn],
+    calls: &[i32; 2],
+    numbers: Option<[u32; 2]>,
+) {
+    const CALL: u8 = 0x85; // BPF_JMP | BPF_CALL
+    const JUMP: u8 = 0x05; // BPF_JMP | BPF_JA; by 0: to the next instruction
+    const KERNEL_FUNCTION: u8 = 2; // BPF_PSEUDO_KFUNC_CALL
+    for instruction in instructions.iter_mut().filter(|one| one.code == CALL && one.src_reg() == 0) {
+        let Some(index) = calls.iter().position(|&call| call == instruction.imm) else { continue };
+        match numbers {
+            Some(numbers) => {
+                instruction.set_src_reg(KERNEL_FUNCTION);
+                instruction.imm = numbers[index] as i32;
+            }
+            None => (instruction.code, instruction.imm) = (JUMP, 0),
+        }
+    }
 }
 
 /// BPF_PROG_LOAD. The error contains the last lines of the verifier's log, if any.
@@ -115,6 +137,20 @@ pub(super) fn attach(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut attr = zeroed();
     attr.raw_tracepoint.prog_fd = program.as_raw_fd() as u32;
     bpf_fd(bpf_cmd::BPF_RAW_TRACEPOINT_OPEN, &mut attr)
+}
+
+/// Returns how many runs of a program the kernel has skipped since it was loaded: a program does not run while a thread is
+/// preempted in it on the same CPU. 0 before Linux 5.12, which does not tell.
+pub(super) fn skipped_runs(program: BorrowedFd<'_>) -> u64 {
+    // SAFETY: a struct of integers, for which zero bytes are valid.
+    let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };
+    let mut attr = zeroed();
+    // SAFETY: all bytes of the union are initialized.
+    let query = unsafe { &mut attr.info };
+    query.bpf_fd = program.as_raw_fd() as u32;
+    query.info_len = size_of::<bpf_prog_info>() as u32;
+    query.info = &raw mut info as u64;
+    bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr).map_or(0, |_| info.recursion_misses)
 }
 
 /// Sets the one entry of an array map and freezes the map, so that the verifier treats the entry as constant.

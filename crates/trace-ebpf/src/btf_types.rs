@@ -82,6 +82,27 @@ impl<'a> BtfTypes<'a> {
         handler.map_or(0, |number| (self.word(number, 4) & COUNT) as usize).saturating_sub(1)
     }
 
+    /// Whether a FUNC_PROTO has a pointer among its arguments.
+    fn takes_pointer(&self, prototype: u32) -> bool {
+        let arguments = 0..(self.word(prototype, 4) & COUNT) as usize;
+        arguments
+            .map(|index| self.word(prototype, TYPE_BYTES + index * 8 + 4))
+            .any(|of| self.kind(self.unqualified(of)) == PTR)
+    }
+
+    /// Returns the type that typedefs and qualifiers stand for. 8: more than C allows to be nested here.
+    fn unqualified(&self, mut number: u32) -> u32 {
+        for _ in 0..8 {
+            if !matches!(self.kind(number), TYPEDEF..=RESTRICT)
+                || self.word(number, 8) as usize >= self.starts.len()
+            {
+                break;
+            }
+            number = self.word(number, 8);
+        }
+        number
+    }
+
     pub fn begins(&self, number: u32, with: &[u8]) -> bool {
         self.strings.get(self.word(number, 0) as usize..).is_some_and(|rest| rest.starts_with(with))
     }
@@ -95,6 +116,22 @@ impl<'a> BtfTypes<'a> {
     fn string(&self, at: u32) -> &'a [u8] {
         let rest = self.strings.get(at as usize..).unwrap_or_default();
         &rest[..rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len())]
+    }
+}
+
+/// Makes the functions that have a pointer among their arguments static (BTF_FUNC_STATIC), so that the verifier checks them at each
+/// call. Changes nothing in BTF that it cannot decode.
+pub(super) fn make_pointer_functions_static(btf: &mut [u8]) {
+    let Some(all) = BtfTypes::parse(btf) else { return };
+    let numbers = 1..all.starts.len() as u32;
+    let of_pointers =
+        numbers.filter(|&number| all.kind(number) == FUNC && all.takes_pointer(all.word(number, 8)));
+    let starts: Vec<usize> = of_pointers.map(|number| all.starts[number as usize] as usize).collect();
+    let (Some(header), Some(types)) = (word(btf, 4), word(btf, 8)) else { return };
+    for start in starts {
+        // The linkage is the lower half of a function's second word; 0 is BTF_FUNC_STATIC.
+        let linkage = header as usize + types as usize + start + 4;
+        btf[linkage..linkage + 2].fill(0);
     }
 }
 

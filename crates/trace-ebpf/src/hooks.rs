@@ -71,7 +71,10 @@ pub(super) const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "waits",
-        hooks: &[tracepoint("on_switch", "sched_switch", 4)],
+        hooks: &[
+            tracepoint("on_switch", "sched_switch", 4),     // 5.18 and later
+            tracepoint("on_switch_old", "sched_switch", 3), // in the object for kernels before 6.1
+        ],
         loss: Some("the time for which calls blocked"),
     },
     Ability {
@@ -85,10 +88,17 @@ pub(super) const ABILITIES: &[Ability] = &[
     },
 ];
 
-/// Names of all functions in the table.
+/// The numbers by which the programs call the kernel's functions that disable and enable preemption (bpf/maps.h), and their names
+/// (Linux 6.10).
+pub(super) const PREEMPTION: [(i32, &str); 2] =
+    [(1_000_001, "bpf_preempt_disable"), (1_000_002, "bpf_preempt_enable")];
+
+/// Names of all functions in the table, and of those that the programs call.
 pub(super) fn functions() -> Vec<&'static str> {
     let hooks = ABILITIES.iter().flat_map(|ability| ability.hooks);
-    hooks.filter(|hook| !matches!(hook.kind, HookKind::Tracepoint { .. })).map(|hook| hook.target).collect()
+    let functions =
+        hooks.filter(|hook| !matches!(hook.kind, HookKind::Tracepoint { .. })).map(|hook| hook.target);
+    functions.chain(PREEMPTION.map(|(_, name)| name)).collect()
 }
 
 /// Names of all tracepoints in the table.
@@ -198,6 +208,31 @@ mod tests {
         let v6_1 = kernel(1, false, true, true);
         assert_eq!(ProgramSettings::of(&v6_1), older);
         assert_eq!((first(&v6_1, "exits"), first(&v6_1, "buffers at exec")), ("on_exit_f", "before_exec_f"));
+    }
+
+    #[test]
+    fn calls_of_the_kernel_are_resolved_or_left_out() {
+        use aya_obj::generated::bpf_insn;
+        let instruction = |code: u8, source: u8, imm: i32| {
+            // SAFETY: a struct of integers, for which zero bytes are valid.
+            let mut one: bpf_insn = unsafe { std::mem::zeroed() };
+            one.code = code;
+            one.set_src_reg(source);
+            one.imm = imm;
+            one
+        };
+        let [(disable, _), (enable, _)] = PREEMPTION;
+        let before =
+            || [instruction(0x85, 0, disable), instruction(0x85, 0, 6), instruction(0x85, 0, enable)];
+        let shape =
+            |all: &[bpf_insn]| all.iter().map(|one| (one.code, one.src_reg(), one.imm)).collect::<Vec<_>>();
+        let calls = PREEMPTION.map(|(call, _)| call);
+        let mut resolved = before();
+        crate::bpf_syscall::resolve_kernel_calls(&mut resolved, &calls, Some([70, 71]));
+        assert_eq!(shape(&resolved), [(0x85, 2, 70), (0x85, 0, 6), (0x85, 2, 71)]);
+        let mut left_out = before();
+        crate::bpf_syscall::resolve_kernel_calls(&mut left_out, &calls, None);
+        assert_eq!(shape(&left_out), [(0x05, 0, 0), (0x85, 0, 6), (0x05, 0, 0)]);
     }
 
     #[test]

@@ -5,15 +5,13 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 
 use aya_obj::btf::Btf;
 
+use crate::btf_file;
 use crate::btf_types::{BtfSubset, BtfTypes, FUNC, STRUCT, TYPEDEF, VAR};
-use crate::kernel_file::KernelFile;
 use crate::test_settings;
-
-/// The file with the kernel's BTF.
-pub(super) const PATH: &str = "/sys/kernel/btf/vmlinux";
 
 /// The structs of bpf/kernel.h.
 const STRUCTS: &[&str] = &[
@@ -44,6 +42,9 @@ const TRACEPOINT: &[u8] = b"btf_trace_";
 /// The state of the SRCU domain that guards tracepoints (DEFINE_SRCU(tracepoint_srcu) in kernel/tracepoint.c).
 const TRACEPOINT_SRCU: &[u8] = b"tracepoint_srcu_srcu_data";
 
+/// The state of the allocator for maps that are not preallocated (Linux 6.1; kernel/bpf/memalloc.c).
+const MAP_ALLOCATOR: &[u8] = b"bpf_mem_alloc";
+
 /// The kernel's types that the BPF programs need.
 pub(super) struct KernelTypes {
     /// The structs and all types that they contain by value. Pointers point to void.
@@ -54,19 +55,22 @@ pub(super) struct KernelTypes {
     functions: HashMap<String, u32>,
     /// SRCU guards the tracepoints, so their programs may be preempted.
     pub preemptible_tracepoints: bool,
+    /// BPF programs may allocate the entries of maps wherever they run.
+    pub allocates_entries: bool,
     /// Names of BPF programs that are not to be taken.
     skipped: Vec<String>,
 }
 
 impl KernelTypes {
-    /// Reads the types of the running kernel, and the numbers of these tracepoints and functions. The functions are searched
+    /// Reads the types of the running kernel ([`btf_file::open`] says where), and the numbers of these tracepoints and functions. The functions are searched
     /// only if `needs_functions` says so of the rest, because they are most of the types.
     pub fn of_this_kernel(
+        btf: Option<&Path>,
         tracepoints: &[&str],
         functions: &[&str],
         needs_functions: impl Fn(&Self) -> bool,
     ) -> io::Result<Self> {
-        let file = KernelFile::open(PATH)?;
+        let file = btf_file::open(btf)?;
         let mut types = Self::parse(&file, tracepoints);
         if let Some(types) = &mut types {
             types.skipped = test_settings::skipped_programs();
@@ -97,12 +101,13 @@ impl KernelTypes {
         let all = BtfTypes::parse(bytes)?;
         let mut subset = BtfSubset::new(&all);
         let mut found = HashMap::new();
-        let mut preemptible_tracepoints = false;
+        let (mut preemptible_tracepoints, mut allocates_entries) = (false, false);
         for number in 1..all.starts.len() as u32 {
             match all.kind(number) {
                 STRUCT if STRUCTS.iter().any(|name| all.is_named(number, name.as_bytes())) => {
                     subset.number(number);
                 }
+                STRUCT if all.is_named(number, MAP_ALLOCATOR) => allocates_entries = true,
                 TYPEDEF if all.begins(number, TRACEPOINT) => {
                     let name = &all.name(number)[TRACEPOINT.len()..];
                     if let Some(&tracepoint) = tracepoints.iter().find(|known| known.as_bytes() == name) {
@@ -119,6 +124,7 @@ impl KernelTypes {
             tracepoints: found,
             functions: HashMap::new(),
             preemptible_tracepoints,
+            allocates_entries,
             skipped: Vec::new(),
         })
     }
@@ -156,6 +162,7 @@ impl KernelTypes {
             tracepoints: tracepoints.collect(),
             functions: functions.collect(),
             preemptible_tracepoints,
+            allocates_entries: true,
             skipped: Vec::new(),
         }
     }
@@ -208,6 +215,34 @@ mod tests {
         let file = vec![1, info(STRUCT, 2), 16, 6, 2, 0, 12, 3, 64];
         let (int, pointer) = (vec![19, info(INT, 0), 4, 32], vec![0, info(PTR, 0), 0]);
         assert_eq!(types.structs.to_bytes(), btf(&[file, int, pointer].concat(), strings));
+    }
+
+    #[test]
+    fn functions_with_pointer_arguments_become_static() {
+        let strings = b"\0int\0of_pointer\0of_typedef\0of_number\0";
+        let at =
+            |name: &str| strings.windows(name.len()).position(|part| part == name.as_bytes()).unwrap() as u32;
+        let global = info(FUNC, 1);
+        let types = |of_pointer: u32, of_typedef: u32| {
+            let types = [
+                vec![at("int"), info(INT, 0), 4, 32],
+                vec![0, info(PTR, 0), 1],
+                vec![0, info(TYPEDEF, 0), 2],
+                vec![0, info(FUNC_PROTO, 2), 1, 0, 1, 0, 2],
+                vec![0, info(FUNC_PROTO, 1), 1, 0, 3],
+                vec![0, info(FUNC_PROTO, 1), 1, 0, 1],
+                vec![at("of_pointer"), of_pointer, 4],
+                vec![at("of_typedef"), of_typedef, 5],
+                vec![at("of_number"), global, 6],
+            ];
+            btf(&types.concat(), strings)
+        };
+        let mut changed = types(global, global);
+        crate::btf_types::make_pointer_functions_static(&mut changed);
+        assert_eq!(changed, types(info(FUNC, 0), info(FUNC, 0)));
+        let mut invalid = b"no BTF".to_vec();
+        crate::btf_types::make_pointer_functions_static(&mut invalid);
+        assert_eq!(invalid, b"no BTF");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod attach;
 mod blind_spots;
 mod bpf_syscall;
+mod btf_file;
 mod btf_types;
 mod command_start;
 mod decode;
@@ -58,8 +59,8 @@ pub use attach::HookChoice;
 
 /// Loads and attaches the programs, and returns the kernel hook of each ability. Fails if this kernel or the present rights do not
 /// allow the backend.
-pub fn hooks() -> Result<Vec<HookChoice>, Error> {
-    load::load(false).map(|loaded| loaded.hooks)
+pub fn hooks(btf: Option<&std::path::Path>) -> Result<Vec<HookChoice>, Error> {
+    load::load(false, btf).map(|loaded| loaded.hooks)
 }
 
 /// How often the tick hook runs: a screen is redrawn at most that often.
@@ -106,7 +107,7 @@ struct Run<'a> {
 
 impl TraceBackend for EbpfBackend {
     fn probe(options: &TraceOptions) -> Result<Self, Error> {
-        let mut loaded = load::load(options.exact)?;
+        let mut loaded = load::load(options.exact, options.btf.as_deref())?;
         let map = loaded.take_libraries()?;
         Ok(Self { loaded, libraries: Libraries::new(map), root: None, unreaped: None })
     }
@@ -354,7 +355,7 @@ impl Run<'_> {
             observed_calls: tallies.calls,
             observed_ns: self.budget.observed_ns,
             gap_ns: self.budget.unobserved_ns,
-            lost_events: tallies.lost_events + u64::from(unreadable.is_some()),
+            lost_events: tallies.lost_events + tallies.skipped_runs + u64::from(unreadable.is_some()),
             released_ns: self.released_ns,
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap as Names, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 
 use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray};
 use aya_obj::btf::BtfFeatures;
@@ -11,13 +12,30 @@ use weir_sys::Error;
 
 use super::attach::{HookChoice, ProgramLoader, attach_all};
 use super::hooks::{self, ProgramSettings};
-use super::kernel_types::{self, KernelTypes};
+use super::kernel_types::KernelTypes;
 use super::shared_types::{self, Library, LibraryKey, ProcessState, StreamCounters, StreamKey};
 use crate::bpf_syscall::{self, ProgramContext, ProgramKind};
+use crate::btf_types::make_pointer_functions_static;
 use crate::ring_buffer::RingBuffer;
 use crate::syscall_classes;
+use crate::test_settings;
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/trace.bpf.o"));
+/// A compiled object, for some kernels.
+struct ObjectFile {
+    bytes: &'static [u8],
+    /// Global functions may have pointer arguments (Linux 5.12): the verifier checks them once, and not at each call.
+    global_pointers: bool,
+}
+
+static OBJECT: ObjectFile = ObjectFile {
+    bytes: aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/trace.bpf.o")),
+    global_pointers: true,
+};
+/// The object for kernels whose programs may not allocate the entries of maps (BEFORE_6_1 in bpf/maps.h).
+static OBJECT_BEFORE_6_1: ObjectFile = ObjectFile {
+    bytes: aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/trace-before-6.1.bpf.o")),
+    global_pointers: false,
+};
 
 /// Size of the ring buffer. The kernel zeroes it when it is created; a sampling window ends before 4 MiB are full.
 const EVENT_BYTES: u32 = 1 << 22;
@@ -30,6 +48,8 @@ pub(super) struct Loaded {
     calls_link: Option<OwnedFd>,
     /// Programs of the other abilities, attached.
     _links: Vec<OwnedFd>,
+    /// A second descriptor of each loaded program, to ask how many of its runs were skipped.
+    programs: Vec<OwnedFd>,
     /// Its entry 0 is 1 in a sampling gap, if the program at system calls stays attached in gaps.
     pause: Option<aya::maps::Array<MapData, u32>>,
     pub events: RingBuffer,
@@ -61,6 +81,8 @@ pub(super) struct Tallies {
     pub lost_events: u64,
     pub compat_calls: u64,
     pub lost_streams: u64,
+    /// Runs of the programs that the kernel skipped (`recursion_misses` of bpf_prog_info).
+    pub skipped_runs: u64,
 }
 
 /// Why the kernel refuses everything.
@@ -89,15 +111,19 @@ fn cause(error: &(dyn std::error::Error + 'static)) -> Error {
     })
 }
 
-/// Loads everything and attaches all programs except the one at system calls.
-pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
+/// Loads everything and attaches all programs except the one at system calls. `btf`: the file with the kernel's BTF.
+pub(super) fn load(exact: bool, btf: Option<&Path>) -> Result<Loaded, Error> {
     // In another namespace the programs would find none of the processes that weir names.
     if std::fs::read_link("/proc/self/ns/pid").is_ok_and(|space| space.as_os_str() != FIRST_PID_NAMESPACE) {
         return Err(unusable(PID_NAMESPACE));
     }
     let event_bytes = if exact { EVENT_BYTES_EXACT } else { EVENT_BYTES };
-    let (kernel, prepared) = in_parallel(kernel_types, || PreparedObject::new(event_bytes));
+    let (kernel, prepared) = in_parallel(|| kernel_types(btf), || PreparedObject::new(&OBJECT, event_bytes));
     let (kernel, mut prepared) = (kernel?, prepared?);
+    if !kernel.allocates_entries || test_settings::takes_old_object() {
+        drop(prepared);
+        prepared = PreparedObject::new(&OBJECT_BEFORE_6_1, event_bytes)?;
+    }
     let settings = ProgramSettings::of(&kernel);
     prepared.object.relocate_btf(&kernel.structs).map_err(|error| cause(&error))?;
     prepared.finish(settings)?;
@@ -108,6 +134,7 @@ pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
     let pause = if settings.pauses_by_flag { Some(take_map(&mut maps, "sampling")?) } else { None };
     Ok(Loaded {
         calls: attached.calls,
+        programs: attached.programs,
         calls_link: None,
         _links: attached.links,
         pause,
@@ -133,14 +160,12 @@ pub(super) fn in_parallel<T: Send, U>(one: impl FnOnce() -> T + Send, other: imp
     })
 }
 
-const NO_BTF: &str =
-    "the kernel needs CONFIG_DEBUG_INFO_BTF; that of Debian has it, that of Raspberry Pi OS does not";
-
-fn kernel_types() -> Result<KernelTypes, Error> {
+fn kernel_types(btf: Option<&Path>) -> Result<KernelTypes, Error> {
     let (tracepoints, functions) = (hooks::tracepoints(), hooks::functions());
-    let needs_functions = |kernel: &KernelTypes| ProgramSettings::of(kernel).pauses_by_flag;
-    KernelTypes::of_this_kernel(&tracepoints, &functions, needs_functions)
-        .map_err(|error| unusable(format!("{}: {error}: {NO_BTF}", kernel_types::PATH)))
+    let needs_functions =
+        |kernel: &KernelTypes| ProgramSettings::of(kernel).pauses_by_flag || kernel.preemptible_tracepoints;
+    KernelTypes::of_this_kernel(btf, &tracepoints, &functions, needs_functions)
+        .map_err(|error| unusable(format!("the kernel's BTF: {error}")))
 }
 
 /// The compiled object, and its maps in the kernel.
@@ -153,8 +178,8 @@ pub(super) struct PreparedObject {
 
 impl PreparedObject {
     /// Parses the object, sets its constants, and creates its maps.
-    fn new(event_bytes: u32) -> Result<Self, Error> {
-        let mut object = Object::parse(OBJECT).map_err(|error| cause(&error))?;
+    fn new(file: &ObjectFile, event_bytes: u32) -> Result<Self, Error> {
+        let mut object = Object::parse(file.bytes).map_err(|error| cause(&error))?;
         let classes = syscall_classes::table();
         let ring_bytes = u64::from(event_bytes).to_le_bytes();
         let constants =
@@ -163,7 +188,7 @@ impl PreparedObject {
         if let Some(events) = object.maps.get_mut("events") {
             events.set_max_entries(event_bytes);
         }
-        let btf = load_btf(&mut object)?;
+        let btf = load_btf(&mut object, file.global_pointers)?;
         let mut maps = Names::new();
         for (name, map) in &object.maps {
             let data =
@@ -190,12 +215,16 @@ impl PreparedObject {
     }
 }
 
-/// Loads the object's BTF, reduced to the features that every kernel since 5.15 supports.
-fn load_btf(object: &mut Object) -> Result<OwnedFd, Error> {
+/// Loads the object's BTF, reduced to the features that every kernel since 5.10 supports.
+fn load_btf(object: &mut Object, global_pointers: bool) -> Result<OwnedFd, Error> {
     let features = BtfFeatures::new(true, true, true, false, true, false, false, false);
     let btf = object.fixup_and_sanitize_btf(&features).map_err(|error| cause(&error))?;
     let btf = btf.ok_or_else(|| unusable("the BPF object has no BTF"))?;
-    bpf_syscall::load_btf(&btf.to_bytes()).map_err(|error| cause(&error))
+    let mut bytes = btf.to_bytes();
+    if !global_pointers {
+        make_pointer_functions_static(&mut bytes);
+    }
+    bpf_syscall::load_btf(&bytes).map_err(|error| cause(&error))
 }
 
 /// Resolves the programs' references to maps and functions.
@@ -211,26 +240,28 @@ fn relocate_maps(
     object.relocate_calls(&texts).map_err(|error| cause(&error))
 }
 
+/// Loads a program. `preemption`: the BTF numbers of the kernel's functions that disable and enable preemption; without them the
+/// program's calls of them become no operations.
 pub(super) fn load_program(
-    object: &Object,
+    prepared: &PreparedObject,
     name: &str,
     kind: ProgramKind,
-    btf: &OwnedFd,
+    preemption: Option<[u32; 2]>,
 ) -> Result<OwnedFd, Error> {
+    let object = &prepared.object;
     let function =
         object.programs.get(name).and_then(|program| object.functions.get(&program.function_key()));
-    let function = function.ok_or_else(|| unusable(format!("program {name} is missing")))?;
-    let context = ProgramContext { license: &object.license, btf: btf.as_fd() };
-    bpf_syscall::load_program(name, function, &context, kind).map_err(|(error, log)| match log.as_str() {
+    let mut function = function.ok_or_else(|| unusable(format!("program {name} is missing")))?.clone();
+    bpf_syscall::resolve_kernel_calls(
+        &mut function.instructions,
+        &hooks::PREEMPTION.map(|(call, _)| call),
+        preemption,
+    );
+    let context = ProgramContext { license: &object.license, btf: prepared.btf.as_fd() };
+    bpf_syscall::load_program(name, &function, &context, kind).map_err(|(error, log)| match log.as_str() {
         "" => cause(&error),
-        log if lacks_loops(log) => unusable("the kernel has no bpf_loop(), which came with Linux 5.17"),
         log => unusable(format!("program {name}: {error}: {log}")),
     })
-}
-
-/// Whether the verifier does not know bpf_loop(): it counts its callbacks as no functions (before 5.13), or names its number.
-fn lacks_loops(log: &str) -> bool {
-    log.contains("number of funcs in func_info doesn't match") || log.contains("invalid func unknown#181")
 }
 
 fn take_map<T: TryFrom<Map, Error = MapError>>(
@@ -342,18 +373,11 @@ impl Loaded {
             lost_events: sum(shared_types::TALLY_LOST_EVENTS),
             compat_calls: sum(shared_types::TALLY_COMPAT_CALLS),
             lost_streams: sum(shared_types::TALLY_LOST_STREAMS),
+            skipped_runs: self
+                .programs
+                .iter()
+                .map(|program| bpf_syscall::skipped_runs(program.as_fd()))
+                .sum(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kernel_without_bpf_loop_is_named() {
-        let v5_10 = "number of funcs in func_info doesn't match number of subprogs; processed 0 insns";
-        assert!(lacks_loops(v5_10) && lacks_loops("85: (85) call unknown#181; invalid func unknown#181"));
-        assert!(!lacks_loops("R1 invalid mem access 'scalar'"));
     }
 }

@@ -69,6 +69,13 @@ pub struct Args {
     #[arg(long, conflicts_with = "replay")]
     why: bool,
 
+    /// File with the kernel's BTF, or a kernel image with it (engine ebpf), if /sys/kernel/btf is hidden
+    ///
+    /// It must be that of the running kernel. Without it weir searches /sys/kernel/btf/vmlinux, then the kernel's images in
+    /// /boot, /lib/modules and /usr/lib/debug.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "seccomp"])]
+    btf: Option<PathBuf>,
+
     /// Record every call, whatever it costs: no sampling
     #[arg(long, conflicts_with = "replay")]
     exact: bool,
@@ -177,7 +184,7 @@ pub fn run(args: Args) -> ExitCode {
         return ExitCode::from(USAGE);
     }
     if args.why {
-        print_hooks();
+        print_hooks(args.btf.as_deref());
     }
     // Before the run: weir closes the descriptors that only the command needs.
     let planner = HostPlanner::read();
@@ -198,8 +205,8 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 /// Prints the kernel hooks of the eBPF engine, or why it does not work here.
-fn print_hooks() {
-    match weir_observe::doctor::ebpf_hooks() {
+fn print_hooks(btf: Option<&Path>) {
+    match weir_observe::doctor::ebpf_hooks(btf) {
         Ok(hooks) => {
             eprintln_lossy!("weir: hooks of ebpf\n{}", weir_report::doctor::hooks(&hooks).join("\n"))
         }
@@ -266,6 +273,7 @@ fn trace_options(args: &Args, prices: Prices) -> Result<TraceOptions, CommandFai
         target,
         backend: if args.seccomp { BackendChoice::Ptrace } else { args.engine },
         exact: args.exact,
+        btf: args.btf.clone(),
         every_call: args.every_call,
         seccomp: args.seccomp,
         inherited: if stdout_results(args) > 0 { InheritedFds::Stdout } else { InheritedFds::Nothing },
