@@ -216,14 +216,21 @@ fn restarted(pid: u32) -> Option<&'static str> {
     ["nanosleep", "poll", "futex"].into_iter().find(|name| kernel_function.contains(name))
 }
 
+/// The most threads whose last run is read, at about 1 ms each on a busy machine.
+const IDLE_THREADS_MOST: usize = 512;
+
 /// Returns the time since a thread of the process last ran, in seconds. The scheduler notes it by the clock of
 /// the thread's CPU, so weir moves to that CPU and reads the clock in its own entry. The clock omits time that
-/// a hypervisor took away, so the result is a lower limit.
+/// a hypervisor took away, so the result is a lower limit. None if a thread runs, or there are more than
+/// [`IDLE_THREADS_MOST`].
 fn idle_s(pid: u32) -> Option<f64> {
     if proc::is_running(pid) {
         return None;
     }
     let threads = proc::threads(pid);
+    if threads.len() > IDLE_THREADS_MOST {
+        return None;
+    }
     let affinity = sched_getaffinity(None).ok()?;
     let idle: Option<Vec<f64>> = threads.iter().map(|tid| thread_idle_ms(pid, *tid)).collect();
     let _unchanged = sched_setaffinity(None, &affinity);
@@ -289,4 +296,33 @@ impl PipeEnds {
 
 fn writes_to(pid: u32, fd: u32) -> bool {
     fdinfo(pid, fd as i32).is_some_and(|info| info.flags & libc::O_ACCMODE != libc::O_RDONLY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process of another user can have tens of thousands of threads, for each of which weir would move to another CPU.
+    #[test]
+    fn the_idle_time_of_very_many_threads_is_not_read() {
+        const SCRIPT: &str = "import sys, threading, time\n\
+            for _ in range(int(sys.argv[1])): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n\
+            print(flush=True)\ntime.sleep(60)";
+        for (threads, is_read) in [("3", true), ("600", false)] {
+            let mut python = std::process::Command::new("python3");
+            let python = python.args(["-c", SCRIPT, threads]).stdout(std::process::Stdio::piped()).spawn();
+            let mut child = python.expect("python3 starts");
+            let mut byte = [0];
+            let has_started = std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut byte);
+            let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+            while proc::is_running(child.id()) && std::time::Instant::now() < end {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            let idle = idle_s(child.id());
+            child.kill().expect("a signal");
+            child.wait().expect("its end");
+            has_started.expect("its threads start");
+            assert_eq!(idle.is_some(), is_read, "{threads} threads: {idle:?}");
+        }
+    }
 }
