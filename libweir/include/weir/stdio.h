@@ -126,6 +126,8 @@ int weir_stdio_printf(const char *format, ...) WEIR_STDIO_PRINTF(1, 2);
 int weir_stdio_vprintf(const char *format, va_list arguments) WEIR_STDIO_PRINTF(1, 0);
 int weir_stdio_fprintf(weir_stream *s, const char *format, ...) WEIR_STDIO_PRINTF(2, 3);
 int weir_stdio_vfprintf(weir_stream *s, const char *format, va_list arguments) WEIR_STDIO_PRINTF(2, 0);
+/* As fprintf(s, "%s", string), which calls it. Used by the inline functions only. */
+int weir_stdio_print_string(weir_stream *s, ...);
 void weir_stdio_perror(const char *message);
 
 /* ---- wide characters --------------------------------------------------------------------------------- */

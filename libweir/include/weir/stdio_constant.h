@@ -66,12 +66,15 @@ WEIR_STDIO_WRAPPER size_t weir_stdio_fwrite(const void *from, size_t size, size_
 
 #ifndef __clang__ /* which cannot pass the arguments on */
 #define WEIR_STDIO_IS_TEXT(format) (WEIR_STDIO_IS_SHORT(format) && !__builtin_strchr(format, '%'))
+#define WEIR_STDIO_IS_STRING(format) (WEIR_STDIO_IS_SHORT(format) && __builtin_strcmp(format, "%s") == 0)
 
 WEIR_STDIO_WRAPPER int weir_stdio_fprintf(weir_stream *s, const char *format, ...)
 {
     if (__builtin_va_arg_pack_len() == 0 && WEIR_STDIO_IS_TEXT(format) &&
         weir_stdio_store(s, format, __builtin_strlen(format), 0))
         return (int)__builtin_strlen(format);
+    if (__builtin_va_arg_pack_len() == 1 && WEIR_STDIO_IS_STRING(format))
+        return weir_stdio_print_string(s, __builtin_va_arg_pack());
     return weir_stdio_call_fprintf(s, format, __builtin_va_arg_pack());
 }
 
@@ -80,6 +83,8 @@ WEIR_STDIO_WRAPPER int weir_stdio_printf(const char *format, ...)
     if (__builtin_va_arg_pack_len() == 0 && WEIR_STDIO_IS_TEXT(format) &&
         weir_stdio_store(weir_stdio_output(), format, __builtin_strlen(format), 0))
         return (int)__builtin_strlen(format);
+    if (__builtin_va_arg_pack_len() == 1 && WEIR_STDIO_IS_STRING(format))
+        return weir_stdio_print_string(weir_stdio_output(), __builtin_va_arg_pack());
     return weir_stdio_call_printf(format, __builtin_va_arg_pack());
 }
 #endif

@@ -1,6 +1,8 @@
 /* fwrite.c: writes bytes, strings and blocks. */
 #include "stdio_private.h"
 
+#include <limits.h>
+
 /* Keeps the end-of-file indicator, unlike weir__start_writing. */
 int weir__stdio_start_writing(weir_stream *s)
 {
@@ -120,6 +122,19 @@ int weir_stdio_fputs(const char *string, weir_stream *s)
 {
     size_t bytes = strlen(string);
     return bytes == 0 || write_bytes(s, string, bytes) == bytes ? 1 : EOF;
+}
+
+/* fprintf(s, "%s", string): formatting would copy the string byte by byte. */
+int weir_stdio_print_string(weir_stream *s, ...)
+{
+    va_list arguments;
+    va_start(arguments, s);
+    const char *string = va_arg(arguments, const char *);
+    va_end(arguments);
+    size_t bytes = string ? strlen(string) : 0;
+    if (bytes == 0 || bytes > INT_MAX)
+        return weir_stdio_fprintf(s, "%s", string);
+    return write_bytes(s, string, bytes) == bytes ? (int)bytes : -1;
 }
 
 static WEIR_NOINLINE int puts_locked(weir_stream *s, const char *string, size_t bytes)
