@@ -268,7 +268,8 @@ fn write(target: &Path, rows: &[Row], skipped: &[(String, String)], only: Option
     let path = target.join("runtimes.json");
     let former = only.and_then(|_| fs::read(&path).ok());
     let former: Value = former.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-    let document = document(&former, rows, skipped, only);
+    let today = Command::new("date").args(["-u", "+%F"]).output().expect("date(1)");
+    let document = document(&former, rows, skipped, only, common::text(&today.stdout).trim());
     fs::write(path, serde_json::to_string_pretty(&document).expect("JSON")).expect("target/runtimes.json");
 }
 
@@ -277,14 +278,25 @@ fn skipped_release(suite: &str) -> String {
     format!("Debian {suite}")
 }
 
-/// Returns the table. A release that was not tried now keeps its rows, or the reason why it was skipped, of the former table; one
+/// Returns the table, in which each new row has the date `today`. A release that was not tried now keeps its rows, or the reason why it was skipped, of the former table; one
 /// that is in neither is listed as not tried.
-fn document(former: &Value, rows: &[Row], skipped: &[(String, String)], only: Option<&str>) -> Value {
+fn document(
+    former: &Value,
+    rows: &[Row],
+    skipped: &[(String, String)],
+    only: Option<&str>,
+    today: &str,
+) -> Value {
     let of_others =
         former["rows"].as_array().into_iter().flatten().filter(|row| row["release"].as_str() != only);
     let row = |row: &Row| {
         let abilities = ABILITIES.iter().zip(row.abilities).map(|(name, has)| (name.to_string(), json!(has)));
-        let names = [("release", row.release), ("runtime", row.runtime), ("version", &row.version)];
+        let names = [
+            ("release", row.release),
+            ("runtime", row.runtime),
+            ("version", &row.version),
+            ("measured", today),
+        ];
         let names = names.map(|(name, value)| (name.to_string(), json!(value)));
         Value::Object(names.into_iter().chain(abilities).collect())
     };
@@ -314,18 +326,20 @@ fn a_run_of_one_release_keeps_what_is_known_of_the_others() {
         let skipped = table["skipped"].as_array().expect("a list").iter();
         skipped.map(|one| format!("{}: {}", one["what"], one["why"]).replace('"', "")).collect()
     };
-    let first = document(&Value::Null, &[row("trixie")], &[skip("sid")], None);
+    let first = document(&Value::Null, &[row("trixie")], &[skip("sid")], None, "2025-01-01");
     assert_eq!(
         (releases(&first), reasons(&first)),
         (vec!["trixie".into()], vec!["Debian sid: no network".into()])
     );
-    let second = document(&first, &[row("bookworm")], &[], Some("bookworm"));
+    let second = document(&first, &[row("bookworm")], &[], Some("bookworm"), "2025-02-02");
     assert_eq!(releases(&second), ["bookworm", "trixie"]);
+    let dates: Vec<_> = second["rows"].as_array().expect("rows").iter().map(|row| &row["measured"]).collect();
+    assert_eq!(dates, ["2025-02-02", "2025-01-01"], "a row keeps the date of its measurement");
     assert_eq!(reasons(&second), ["Debian bullseye: not tried yet", "Debian sid: no network"]);
-    let third = document(&second, &[row("sid")], &[], Some("sid"));
+    let third = document(&second, &[row("sid")], &[], Some("sid"), "2025-03-03");
     assert_eq!(releases(&third), ["bookworm", "trixie", "sid"]);
     assert_eq!(reasons(&third), ["Debian bullseye: not tried yet"]);
-    let fourth = document(&third, &[], &[skip("trixie")], Some("trixie"));
+    let fourth = document(&third, &[], &[skip("trixie")], Some("trixie"), "2025-04-04");
     assert_eq!(releases(&fourth), ["bookworm", "sid"]);
     assert_eq!(reasons(&fourth), ["Debian trixie: no network", "Debian bullseye: not tried yet"]);
 }
