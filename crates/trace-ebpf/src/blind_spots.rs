@@ -29,7 +29,7 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losse
     }
     if tallies.skipped_runs > 0 {
         blind.push(format!(
-            "the kernel skipped {} runs of weir's programs, because a thread was preempted in one: counts are too low by as much",
+            "the kernel skipped {} runs of weir's programs, of all processes, while a thread was preempted in one: counts may be too low",
             tallies.skipped_runs
         ));
     }

@@ -355,7 +355,7 @@ impl Run<'_> {
             observed_calls: tallies.calls,
             observed_ns: self.budget.observed_ns,
             gap_ns: self.budget.unobserved_ns,
-            lost_events: tallies.lost_events + tallies.skipped_runs + u64::from(unreadable.is_some()),
+            lost_events: tallies.lost_events + u64::from(unreadable.is_some()),
             released_ns: self.released_ns,
         })
     }
