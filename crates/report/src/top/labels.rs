@@ -119,7 +119,8 @@ pub(super) fn totals(processes: &[&ProcessActivity]) -> String {
     let calls: f64 = processes.iter().filter_map(|one| one.calls()).map(|rate| rate.calls_s).sum();
     let tiny: f64 = processes.iter().map(|one| one.tiny_calls_s()).sum();
     let held: u64 = processes.iter().map(|one| one.pending_bytes()).sum();
-    let number = |value: f64| count(value.round());
+    // The sum of no numbers is -0.0.
+    let number = |value: f64| count(value.round() + 0.0);
     let holders = processes.iter().filter(|one| one.pending_bytes() > 0).count();
     let held = match holders {
         0 => "nothing pending".to_string(),
@@ -127,4 +128,14 @@ pub(super) fn totals(processes: &[&ProcessActivity]) -> String {
         _ => format!("{} pending in {holders} processes", Size(held)),
     };
     format!("{} calls/s, {} of them tiny · {held}", number(calls), number(tiny))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_process_makes_no_call() {
+        assert_eq!(totals(&[]), "0 calls/s, 0 of them tiny · nothing pending");
+    }
 }
