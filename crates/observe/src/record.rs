@@ -255,6 +255,7 @@ impl Observation {
             backend_reason: String::new(),
             exact: report.gap_ns == 0
                 && report.lost_events == 0
+                && report.uncounted_calls == 0
                 && backend != BackendKind::Sample
                 && !output.submits,
             elapsed_s: 0.0,
@@ -300,6 +301,7 @@ fn overhead(backend: BackendKind, report: &BackendReport) -> Overhead {
         unwatched_s: seconds(report.gap_ns),
         seen_calls: report.observed_calls,
         lost_events: report.lost_events,
+        uncounted_calls: report.uncounted_calls,
         cost_s: report.observed_calls as f64 * observed_call_ns(backend) / 1e9,
     }
 }

@@ -85,6 +85,8 @@ pub struct BackendReport {
     pub gap_ns: u64,
     /// Events dropped because a buffer was full.
     pub lost_events: u64,
+    /// Calls of the observed processes that were not counted, at most.
+    pub uncounted_calls: u64,
     /// When the gate of a command opened, by [`weir_sys::clock::now_ns`]; 0 for an attached process.
     pub released_ns: u64,
 }

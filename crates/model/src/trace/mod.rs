@@ -75,6 +75,10 @@ impl Exit {
     }
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Cost and gaps of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
@@ -88,6 +92,9 @@ pub struct Overhead {
     pub seen_calls: u64,
     /// Events dropped because a buffer was full.
     pub lost_events: u64,
+    /// Calls of the observed processes that were not counted, at most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncounted_calls: u64,
     /// Estimated seconds that tracing added to the run.
     pub cost_s: f64,
 }

@@ -86,6 +86,7 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
         unwatched_s: 1.8,
         seen_calls: 4_100_000,
         lost_events: 0,
+        uncounted_calls: 0,
         cost_s: 0.2,
     };
     let mut process = process(4711, None, "tr2u", &["./tr2u", "a", "w"]);

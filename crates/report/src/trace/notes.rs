@@ -97,22 +97,22 @@ pub(super) fn backend(recording: &Recording) -> Block {
     let whole = recording.exact || (overhead.watched_s > 0.0 && overhead.unwatched_s <= 0.0);
     // Without lost events, only submitted operations and mapped files can be missing.
     let may_lack_submissions = !recording.exact && overhead.lost_events == 0;
-    facts.push(
-        if whole && (may_lack_submissions || recording.other_calls.iter().any(|one| one.submitted > 0)) {
-            "calls counted, except operations submitted to the kernel".into()
-        } else if whole {
-            "every call counted".into()
-        } else if overhead.watched_s > 0.0 {
-            // The share over all processes; each has its own sampling windows.
-            format!(
-                "calls sampled, {:.0} % of the time ({} calls)",
-                overhead.watched_s / traced_s * 100.0,
-                count(overhead.seen_calls as f64)
-            )
-        } else {
-            "totals only".into()
-        },
-    );
+    facts.push(if whole && overhead.uncounted_calls > 0 {
+        format!("at most {} not counted", plural(overhead.uncounted_calls, "call"))
+    } else if whole && (may_lack_submissions || recording.other_calls.iter().any(|one| one.submitted > 0)) {
+        "calls counted, except operations submitted to the kernel".into()
+    } else if whole {
+        "every call counted".into()
+    } else if overhead.watched_s > 0.0 {
+        // The share over all processes; each has its own sampling windows.
+        format!(
+            "calls sampled, {:.0} % of the time ({} calls)",
+            overhead.watched_s / traced_s * 100.0,
+            count(overhead.seen_calls as f64)
+        )
+    } else {
+        "totals only".into()
+    });
     facts.extend(totals(recording));
     let base = recording.elapsed_s - overhead.cost_s;
     if overhead.cost_s > 0.0 && base > 0.0 {

@@ -112,8 +112,12 @@ fn summary(document: &TraceDocument) -> Vec<String> {
         Some(Exit::Signal(number)) => format!("ended by signal {number}"),
         None => "still running at the end".into(),
     };
-    let exact = if document.exact { "every call was counted" } else { "sampled, totals from the kernel" };
-    vec![format_seconds(document.elapsed_s), plural(calls, "call"), exact.into(), ended]
+    let exact = match document.overhead.uncounted_calls {
+        _ if document.exact => "every call was counted".into(),
+        0 => "sampled, totals from the kernel".into(),
+        number => format!("at most {} not counted", plural(number, "call")),
+    };
+    vec![format_seconds(document.elapsed_s), plural(calls, "call"), exact, ended]
 }
 
 /// Returns the index of the stream of a finding.

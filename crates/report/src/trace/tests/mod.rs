@@ -231,6 +231,14 @@ fn gaps_of_the_recording_are_reported() {
 }
 
 #[test]
+fn uncounted_calls_are_not_said_to_be_counted() {
+    let mut recording = clean();
+    (recording.exact, recording.overhead.watched_s, recording.overhead.uncounted_calls) = (false, 3.0, 144);
+    let text = screen_at(&of(&recording, &[], ""), 80);
+    assert!(text.contains("at most 144 calls not counted") && !text.contains("every call"), "{text}");
+}
+
+#[test]
 fn a_run_without_findings_has_one_line() {
     let recording = clean();
     let text = screen_at(&of(&recording, &[], ""), 80);
