@@ -201,7 +201,8 @@ fn is_idle(context: &RuleContext, output: &StreamCounts, [since_s, last_s]: [f64
         let is_read = input.direction == Direction::In && input.last_s + LEAST_S >= since_s;
         is_read && input.bytes >= output.bytes / 2
     };
-    busy_s < (last_s - since_s) / 2.0 && !context.streams_of(output.pid).iter().copied().any(|input| copies(&input))
+    busy_s < (last_s - since_s) / 2.0
+        && !context.streams_of(output.pid).iter().copied().any(|input| copies(&input))
 }
 
 /// Returns whether no write can have waited for a reader.
