@@ -215,6 +215,7 @@ struct tally {
     unsigned next[WRITERS];
     uint64_t done[WRITERS], repeated;
     unsigned torn;
+    size_t begun[WRITERS]; /* bytes of a torn record that may go on behind another writer's bytes */
 };
 
 /* Counts a whole record, new or repeated. Returns its length, or 0. */
@@ -228,8 +229,26 @@ static size_t match_record(struct tally *t, const char *line, size_t left)
     if (length > left || memcmp(line, record, length) != 0)
         return 0;
     *(number < t->next[writer] ? &t->repeated : &t->done[writer]) += length;
-    t->next[writer] += number == t->next[writer];
+    if (number == t->next[writer])
+        t->next[writer]++, t->begun[writer] = 0;
     return length;
+}
+
+/* Counts the rest of a torn record: weir_recover writes only what the file does not have, and another writer may append
+ * between its look at the file and its write(2). Returns the length of the rest, or 0. */
+static size_t match_rest(struct tally *t, const char *line, size_t left)
+{
+    for (unsigned writer = 0; writer < WRITERS; writer++) {
+        char record[KILL_RECORD];
+        size_t begun = t->begun[writer], length = kill_record(record, writer, t->next[writer]) - begun;
+        if (begun == 0 || length > left || memcmp(line, record + begun, length) != 0)
+            continue;
+        t->repeated -= begun;
+        t->done[writer] += begun + length;
+        t->next[writer]++, t->begun[writer] = 0;
+        return length;
+    }
+    return 0;
 }
 
 static bool is_record(const struct tally *t, const char *line, size_t left)
@@ -243,17 +262,20 @@ static bool is_record(const struct tally *t, const char *line, size_t left)
 static size_t match_torn_record(struct tally *t, const char *line, size_t left)
 {
     size_t best = 0;
+    unsigned of = 0;
     for (unsigned writer = 0; writer < WRITERS; writer++) {
         char record[KILL_RECORD];
         size_t length = kill_record(record, writer, t->next[writer]), same = 0;
         while (same < length && same < left && line[same] == record[same])
             same++;
-        best = same > best ? same : best;
+        if (same > best)
+            best = same, of = writer;
     }
     size_t end = best;
     while (end > 0 && !is_record(t, line + end, left - end))
         end--;
     best = end > 0 ? end : best;
+    t->begun[of] = best;
     t->repeated += best;
     return ++t->torn <= WRITERS ? best : 0;
 }
@@ -264,6 +286,8 @@ static void check_shared(const struct round *r, size_t bytes, uint64_t repeated)
     r->text[bytes] = 0;
     for (size_t at = 0, length; at < bytes; at += length) {
         length = match_record(&t, r->text + at, bytes - at);
+        if (length == 0)
+            length = match_rest(&t, r->text + at, bytes - at);
         if (length == 0)
             length = match_torn_record(&t, r->text + at, bytes - at);
         if (!check(length > 0, "byte %zu of %zu: %.*s", at, bytes, 80, r->text + at))
