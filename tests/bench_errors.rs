@@ -62,7 +62,7 @@ fn an_unwritable_result_file_is_an_error_before_the_measurement() {
     let dir = disk_dir();
     let started = Instant::now();
     let output = run(dir.path(), &["bench", "copy", "--json", "absent/r.json", "--budget", "30s"]);
-    fails(&output, 1, &["absent/r.json", "open", "ENOENT"]);
+    fails(&output, 2, &["absent/r.json", "open", "ENOENT"]);
     assert!(started.elapsed() < Duration::from_secs(10), "weir measured before it reported the error");
     fails(&run(dir.path(), &["bench", "compare", "no.json", "no.json"]), 1, &["no.json", "ENOENT"]);
     std::fs::write(dir.path().join("bad.json"), "{}").unwrap();

@@ -167,7 +167,7 @@ fn wrong_usage_is_explained() {
         (&["top", "--once", "--sort", "luck"], 2, "luck"),
         (&["top", "--once", "--rows", "0"], 2, "0"),
         (&["top", "--once", "--quiet"], 2, "--json"),
-        (&["top", "--once", "--json", "no/such/file"], 1, "no/such/file: open: ENOENT"),
+        (&["top", "--once", "--json", "no/such/file"], 2, "no/such/file: open: ENOENT"),
         (&["top", "file"], 2, "file"),
     ] {
         let output = run(dir.path(), arguments);

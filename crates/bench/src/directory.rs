@@ -159,7 +159,7 @@ fn check_space(dir: &Path, need_bytes: u64) -> Result<()> {
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     if free < need_bytes.saturating_add(MARGIN_BYTES) {
         return Err(Error::Failed(format!(
-            "{}: not enough space: {} needed, {} free (statvfs); free some space, or use another --dir",
+            "{}: not enough space: {} needed, {} free (statvfs); free some space, use another --dir, or write less (weir bench --size)",
             dir.display(),
             Size(need_bytes.saturating_add(MARGIN_BYTES)),
             Size(free)

@@ -121,6 +121,27 @@ pub fn ignore_file_size_limit() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
+/// Does work during which a write of the calling thread beyond RLIMIT_FSIZE fails with EFBIG and sends no SIGXFSZ. A program that
+/// another thread starts meanwhile does not inherit this.
+pub fn without_file_size_signal<T>(work: impl FnOnce() -> T) -> T {
+    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: zero bytes are a valid set, which the calls fill; the others read it.
+    let (signal, before) = unsafe {
+        let (mut signal, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+        libc::sigaddset(&mut signal, libc::SIGXFSZ);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &signal, &mut before);
+        (signal, before)
+    };
+    let result = work();
+    // SAFETY: the calls read the sets; a null pointer means that nothing is stored.
+    unsafe {
+        // The kernel sends the signal to the thread that writes, so that a pending one is of this work.
+        while libc::sigtimedwait(&signal, std::ptr::null_mut(), &no_time) == libc::SIGXFSZ {}
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+    }
+    result
+}
+
 /// Blocks or unblocks the forwarded signals in the calling thread, so that none gets lost while it executes weir again.
 pub(crate) fn block_forwarded(how: libc::c_int) {
     // SAFETY: zeroed is a valid set, which the calls fill and read.

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use weir_model::trace::Prices;
 use weir_sys::file_system::is_usable;
+use weir_sys::signals::without_file_size_signal;
 
 /// Name of the cache file in `weir/`.
 const FILE: &str = "prices.json";
@@ -21,6 +22,10 @@ fn is_sane(prices: &Prices) -> bool {
 /// Returns the prices of this machine and of the file system of `directory`: from the cache, or measured and cached. If
 /// `directory` is not writable, or another user serves it, measures in the directory for temporary files.
 pub fn prices(directory: &Path) -> Prices {
+    without_file_size_signal(|| cached_or_measured(directory))
+}
+
+fn cached_or_measured(directory: &Path) -> Prices {
     let key = cache::PriceKey::of(directory);
     if let Some(prices) = key.as_ref().and_then(|key| cache::load(FILE, key, is_sane)) {
         return prices;
@@ -40,7 +45,7 @@ pub fn prices(directory: &Path) -> Prices {
 /// Measures a sync in `directory` now, because the load of other processes changes its price. Returns `None` if the
 /// directory is not writable.
 pub fn sync_ns(directory: &Path) -> Option<f64> {
-    is_usable(directory).then(|| measure::sync_ns(directory).ok())?
+    is_usable(directory).then(|| without_file_size_signal(|| measure::sync_ns(directory).ok()))?
 }
 
 /// Returns the cached prices, if there are any.
