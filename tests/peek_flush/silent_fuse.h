@@ -86,7 +86,8 @@ static void serve(int fd, unsigned seconds, int image)
         struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096};
         struct fuse_entry_out entry = {.nodeid = FILE_NODE, .entry_valid = seconds, .attr_valid = seconds, .attr = attr};
         struct fuse_attr_out attributes = {.attr_valid = seconds, .attr = attr};
-        struct fuse_open_out opened = {.fh = 1};
+        /* Without the flag each open drops the pages on which a program of the mount runs. */
+        struct fuse_open_out opened = {.fh = 1, .open_flags = FOPEN_KEEP_CACHE};
         if (head->nodeid == FUSE_ROOT_ID) {
             attributes.attr.ino = FUSE_ROOT_ID;
             attributes.attr.mode = S_IFDIR | 0777;
