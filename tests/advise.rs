@@ -277,7 +277,7 @@ fn a_dialogue_that_is_interrupted_restores_the_terminal() {
 fn a_trace_answers_what_the_program_does() {
     let dir = disk_dir();
     let script = "i=0; while [ $i -lt 3000 ]; do echo 123456789; i=$((i+1)); done > out";
-    let traced = run(dir.path(), &["trace", "-q", "--json", "t.json", "--", "sh", "-c", script]);
+    let traced = run(dir.path(), &["trace", "-q", "--exact", "--json", "t.json", "--", "sh", "-c", script]);
     if !dir.path().join("t.json").exists() {
         return skip("a_trace_answers_what_the_program_does", &text(&traced.stderr));
     }

@@ -158,12 +158,8 @@ fn check_space(dir: &Path, need_bytes: u64) -> Result<()> {
     let room = rustix::fs::statvfs(dir).map_err(|error| Error::system("statvfs", dir, &error.into(), ""))?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     if free < need_bytes.saturating_add(MARGIN_BYTES) {
-        return Err(Error::Failed(format!(
-            "{}: not enough space: {} needed, {} free (statvfs); free some space, use another --dir, or write less (weir bench --size)",
-            dir.display(),
-            Size(need_bytes.saturating_add(MARGIN_BYTES)),
-            Size(free)
-        )));
+        let needed = Size(need_bytes.saturating_add(MARGIN_BYTES));
+        return Err(Error::NoSpace { path: dir.into(), needed, free: Size(free) });
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use weir_model::errno;
+use weir_model::{Size, errno};
 
 /// An error that prevents the start or the end of a run.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,16 @@ pub enum Error {
         error: String,
         /// The user's next step.
         advice: String,
+    },
+    /// A file system without room for the files of a run.
+    #[error("{path}: not enough space: {needed} needed, {free} free (statvfs); free some space, or use another --dir", path = path.display())]
+    NoSpace {
+        /// The directory.
+        path: PathBuf,
+        /// What the run needs, with a margin.
+        needed: Size,
+        /// What is free for this user.
+        free: Size,
     },
     /// A failure without an errno.
     #[error("{0}")]

@@ -240,7 +240,12 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     needs::check_memory(&cells, machine::meminfo_bytes("MemAvailable"))?;
     let files = args.output.open().map_err(Error::Usage)?;
     args.export.check(&files).map_err(Error::Failed)?;
-    let open = |(index, request)| BenchDirectory::open(request, needs::needed_bytes(&cells, index));
+    let open = |(index, request)| {
+        BenchDirectory::open(request, needs::needed_bytes(&cells, index)).map_err(|error| match error {
+            Error::NoSpace { .. } => Error::Failed(format!("{error}, or a smaller --size")),
+            other => other,
+        })
+    };
     let directories = directories.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
     warn_of_small_budget(cells.len(), args.budget);
     let mut progress = TerminalProgress::new(args.output.is_quiet());
