@@ -26,11 +26,11 @@ pub enum Error {
     /// A file system without room for the files of a run.
     #[error("{path}: not enough space: {needed} needed, {free} free (statvfs); free some space, or use another --dir", path = path.display())]
     NoSpace {
-        /// The directory.
+        /// Directory of the files.
         path: PathBuf,
-        /// What the run needs, with a margin.
+        /// Space that the run needs, with a margin.
         needed: Size,
-        /// What is free for this user.
+        /// Space that is free for this user.
         free: Size,
     },
     /// A failure without an errno.
