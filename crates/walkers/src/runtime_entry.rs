@@ -252,8 +252,15 @@ mod tests {
         let own = weir_sys::elf::ElfFile::open(Path::new("/proc/self/exe")).unwrap();
         let sections = own.sections().unwrap();
         assert_eq!(compiled_runtime(&sections), Some(RuntimeId::new("rust")));
+        let unreadable = runtimes().iter().filter_map(|runtime| runtime.unreadable_entry());
         assert!(
-            !has_c_string(&sections, "OCAMLRUNPARAM") && !has_c_string(&sections, "GFORTRAN_UNBUFFERED_ALL")
+            !unreadable.into_iter().any(|entry| (entry.is_linked_into)(&sections)),
+            "it is no program of these"
+        );
+        assert!(
+            ["OCAMLRUNPARAM", "GFORTRAN_UNBUFFERED_ALL", "GHCRTS"]
+                .iter()
+                .all(|word| !has_c_string(&sections, word))
         );
     }
 

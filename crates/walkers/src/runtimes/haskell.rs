@@ -1,6 +1,6 @@
 //! Haskell: its handles have buffers. No walker reads them.
 
-use crate::runtime_entry::section_contains;
+use crate::runtime_entry::has_c_string;
 use crate::{RuntimeEntry, UnreadableEntry};
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
@@ -11,6 +11,6 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
         buffers: "Haskell's own buffers",
         files: &[],
         // The name of the variable with the runtime's options.
-        is_linked_into: |sections| section_contains(sections, ".rodata", b"GHCRTS"),
+        is_linked_into: |sections| has_c_string(sections, "GHCRTS"),
     },
 );
