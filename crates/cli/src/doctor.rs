@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use weir_model::doctor::DoctorDocument;
 use weir_report::doctor::screen;
 
-use crate::exit_status::USAGE;
 use crate::output::OutputOptions;
 
 /// Show what this kernel, these rights and this container allow
@@ -33,12 +32,9 @@ Exit status:
 
 /// Runs `weir doctor` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
-    let mut output = match args.output.open() {
+    let mut output = match args.output.open_or_report() {
         Ok(output) => output,
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            return ExitCode::from(USAGE);
-        }
+        Err(status) => return status,
     };
     let doctor = weir_observe::doctor::examine();
     output.finish(|| screen(&doctor), &DoctorDocument::new(&doctor), false)

@@ -10,7 +10,7 @@ use weir_model::{Size, duration};
 use weir_report::flush::{nothing_pending_line, pending_lines, written_lines};
 
 use crate::console;
-use crate::exit_status::{FAILED, USAGE};
+use crate::exit_status::FAILED;
 use crate::output::{OutputFiles, OutputOptions};
 use crate::signals::stop_flag_then_exit;
 use crate::values::{parse_nonzero_duration, parse_nonzero_size, parse_pid};
@@ -77,12 +77,9 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let files = match args.output.open() {
+    let files = match args.output.open_or_report() {
         Ok(files) => files,
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            return ExitCode::from(USAGE);
-        }
+        Err(status) => return status,
     };
     let targets = DrainTargets { pids: args.pids.clone(), descendants: args.children, most: args.limit.0 };
     let well = match args.every {

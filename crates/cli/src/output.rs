@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::console;
-use crate::exit_status::FAILED;
+use crate::exit_status::{FAILED, USAGE};
 use crate::output_file::{OutputFile, is_stdout};
 use crate::page_file;
 
@@ -98,6 +98,14 @@ impl FileOptions for TableFiles {
 }
 
 impl<F: FileOptions> OutputOptions<F> {
+    /// As [`OutputOptions::open`]. Reports an error, and returns the status of wrong usage for it.
+    pub fn open_or_report(&self) -> Result<OutputFiles, ExitCode> {
+        self.open().map_err(|error| {
+            eprintln_lossy!("weir: {error}");
+            ExitCode::from(USAGE)
+        })
+    }
+
     /// Opens the files that were named. A verb calls this before its work, so that a wrong name fails at once.
     pub fn open(&self) -> Result<OutputFiles, String> {
         let paths = [self.json.as_deref(), self.html(), self.files.csv(), self.files.markdown()];

@@ -8,7 +8,6 @@ use weir_report::peek::screen;
 use weir_sys::proc;
 use weir_tui::style::stdout_style;
 
-use crate::exit_status::USAGE;
 use crate::output::OutputOptions;
 use crate::values::{parse_nonzero_size, parse_pid};
 
@@ -60,12 +59,9 @@ Exit status:
 
 /// Runs `weir peek` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
-    let mut output = match args.output.open() {
+    let mut output = match args.output.open_or_report() {
         Ok(output) => output,
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            return ExitCode::from(USAGE);
-        }
+        Err(status) => return status,
     };
     let (processes, failed) = peek_all(args);
     let screen = || screen(&processes, args.full, &stdout_style());

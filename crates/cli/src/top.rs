@@ -127,12 +127,9 @@ pub fn run(args: &Args) -> ExitCode {
     if !live && !args.once {
         eprintln_lossy!("weir: standard output is not a terminal: printing one table, as with --once");
     }
-    let output = match args.output.open() {
+    let output = match args.output.open_or_report() {
         Ok(output) => output,
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            return ExitCode::from(USAGE);
-        }
+        Err(status) => return status,
     };
     match survey(args, live, output) {
         Ok(status) => ExitCode::from(status),

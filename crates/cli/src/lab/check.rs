@@ -61,12 +61,9 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let files = match args.output.open() {
+    let files = match args.output.open_or_report() {
         Ok(files) => files,
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            return ExitCode::from(USAGE);
-        }
+        Err(status) => return status,
     };
     match list_or_judge(args, exercise, files) {
         Ok(true) => ExitCode::SUCCESS,

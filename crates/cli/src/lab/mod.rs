@@ -104,12 +104,9 @@ pub fn run(args: &Args) -> ExitCode {
         Some(SubVerb::New(args)) => return new::run(args),
         None => {}
     }
-    let files = match args.output.open() {
+    let files = match args.output.open_or_report() {
         Ok(files) => files,
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            return ExitCode::from(USAGE);
-        }
+        Err(status) => return status,
     };
     match list_show_or_run(args, files) {
         Ok(true) => ExitCode::SUCCESS,

@@ -9,7 +9,7 @@ use weir_collect::check::{CheckOptions, check};
 use weir_tui::style::stdout_style;
 
 use super::options::parse_regex;
-use crate::exit_status::{FAILED, USAGE};
+use crate::exit_status::FAILED;
 use crate::output::{OutputOptions, PageFile, own_command};
 
 /// Count the whole, torn and interleaved records of a log, by writer, and show where it is damaged
@@ -53,12 +53,9 @@ Exit status:
 
 /// Runs `weir log check` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
-    let mut files = match args.output.open() {
+    let mut files = match args.output.open_or_report() {
         Ok(files) => files,
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            return ExitCode::from(USAGE);
-        }
+        Err(status) => return status,
     };
     let options = CheckOptions { framing: args.record, pattern: args.pattern.clone(), uniform: args.uniform };
     let mut document = match check(&args.log, &options) {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use weir_tui::style::stdout_style;
 
-use crate::exit_status::{FAILED, USAGE};
+use crate::exit_status::FAILED;
 use crate::output::OutputOptions;
 
 /// Show what the collector of a log does: sources, rates, backlog, drops, the last sync
@@ -33,12 +33,9 @@ Exit status:
 
 /// Runs `weir log status` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
-    let mut files = match args.output.open() {
+    let mut files = match args.output.open_or_report() {
         Ok(files) => files,
-        Err(error) => {
-            eprintln_lossy!("weir: {error}");
-            return ExitCode::from(USAGE);
-        }
+        Err(status) => return status,
     };
     let document = match weir_collect::ask(&args.log) {
         Ok(document) => document,
