@@ -5,12 +5,20 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::BoxError;
+use crate::targets::built::weir;
 
 /// How long a server may take to start, or a job to end.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// A running server, killed on drop.
 pub struct Server(pub Child);
+
+/// Returns the command of a weir log that listens on `socket` and writes to `out`.
+pub fn weir_log(socket: &Path, out: &Path) -> Command {
+    let mut command = Command::new(weir());
+    command.args(["log", "--quiet", "-o"]).arg(out).arg("--listen").arg(format!("unix:{}", socket.display()));
+    command
+}
 
 impl Server {
     /// Starts a server and waits until `socket` exists.

@@ -4,15 +4,13 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::BoxError;
 use crate::bench_dir::BenchDir;
-use crate::collector::{Server, wait_until};
+use crate::collector::{Server, wait_until, weir_log};
 use crate::figure::summary;
 use crate::targets::Target;
-use crate::targets::built::weir;
 
 const CONNECTIONS: usize = 10_000;
 const SECONDS: usize = 10;
@@ -21,13 +19,7 @@ const SLICES: usize = 100;
 fn start(bench: &BenchDir) -> Result<Server, BoxError> {
     let (socket, out) = (bench.path("s"), bench.path("out"));
     let _ = std::fs::remove_file(&out);
-    let mut command = Command::new(weir());
-    command
-        .args(["log", "--quiet", "-o"])
-        .arg(&out)
-        .arg("--listen")
-        .arg(format!("unix:{}", socket.display()));
-    Server::start(&mut command, &socket)
+    Server::start(&mut weir_log(&socket, &out), &socket)
 }
 
 pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {

@@ -5,18 +5,16 @@ use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::BoxError;
 use crate::bench_dir::BenchDir;
-use crate::collector::Server;
+use crate::collector::{Server, weir_log};
 use crate::figure::summary;
 use crate::rounds::rounds;
 use crate::targets::Target;
-use crate::targets::built::weir;
 
 /// Time of a sample in seconds.
 const SECONDS: u64 = 5;
@@ -66,12 +64,7 @@ pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
 /// Returns the 99.9th percentile of the seconds from the send of a record until it is in the log. Fails if one is missing.
 fn p999(directory: &Path, rotates: bool, load: Option<f64>, seconds: u64) -> Result<f64, BoxError> {
     let (socket, log) = (directory.join("s"), directory.join("out"));
-    let mut command = Command::new(weir());
-    command
-        .args(["log", "--quiet", "-o"])
-        .arg(&log)
-        .arg("--listen")
-        .arg(format!("unix:{}", socket.display()));
+    let mut command = weir_log(&socket, &log);
     if rotates {
         command.args(["--rotate-every", "100ms"]);
     }

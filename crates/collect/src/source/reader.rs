@@ -90,10 +90,7 @@ impl Reader {
         peer: Option<Peer>,
         options: &LogOptions,
     ) -> Box<dyn Source> {
-        let mut reader = Self::new(fd, Intake::new(name, peer, options));
-        reader.is_connection = true;
-        reader.intake.acks = options.ack;
-        Box::new(reader)
+        Self::connected(fd, Intake::new(name, peer, options), options)
     }
 
     /// Returns a connection whose records are messages of syslog.
@@ -103,7 +100,11 @@ impl Reader {
         peer: Option<Peer>,
         options: &LogOptions,
     ) -> Box<dyn Source> {
-        let mut reader = Self::new(fd, Intake::of_syslog_stream(name, peer, options));
+        Self::connected(fd, Intake::of_syslog_stream(name, peer, options), options)
+    }
+
+    fn connected(fd: OwnedFd, intake: Intake, options: &LogOptions) -> Box<dyn Source> {
+        let mut reader = Self::new(fd, intake);
         reader.is_connection = true;
         reader.intake.acks = options.ack;
         Box::new(reader)
