@@ -72,8 +72,9 @@ fn pipe_end(context: &RuleContext, modes: &StreamModes, stream: &StreamCounts) -
     let bytes = |buffer: &Buffer| if output { buffer.pending_bytes } else { buffer.unread_bytes };
     // The sizes of reads show what arrived, not a buffer.
     let observed = modes.of(stream).filter(|observed| output || observed.walked);
-    let full_size = (stream.asked_max > 0 && !observed.is_some_and(|observed| observed.walked))
-        .then_some(stream.asked_max);
+    let deduced_bytes = observed
+        .filter(|observed| !observed.walked && observed.mode == Mode::Full && stream.asked_max > 0)
+        .map(|_| stream.asked_max);
     PipeEnd {
         pid: stream.pid,
         comm: context
@@ -84,10 +85,7 @@ fn pipe_end(context: &RuleContext, modes: &StreamModes, stream: &StreamCounts) -
         bytes: stream.bytes,
         mean_bytes: stream.mean_bytes(),
         mode: observed.map(|observed| observed.mode),
-        buffer_bytes: observed.and_then(|observed| match observed.mode {
-            Mode::Full => observed.buffer_bytes.or(full_size),
-            _ => observed.buffer_bytes,
-        }),
+        buffer_bytes: observed.and_then(|observed| observed.buffer_bytes).or(deduced_bytes),
         waiting_bytes: waiting.map(|(_, buffer)| bytes(buffer)).max().unwrap_or(0),
     }
 }
