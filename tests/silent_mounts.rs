@@ -8,32 +8,15 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use common::limited::{self, TIMEOUT, assert_no_hang, limited};
 use common::{KillOnDrop, skip, text, wait_until_let_go, weir};
 
-/// Far more than the limits of weir, in seconds.
-const TIMEOUT: &str = "60";
 /// The parts of a process that are in the mount.
 const PARTS: [&str; 3] = ["cwd", "root", "exe"];
 
-/// Builds the program, and starts it to see that this machine permits it. Returns a directory for its mount.
+/// Builds the program, if this machine permits it. Returns a directory for its mount.
 fn built(test: &str) -> Option<tempfile::TempDir> {
-    let dir = common::disk_dir();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush/silent_mount.c");
-    let mut compiler = Command::new("gcc");
-    compiler
-        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(dir.path().join("silent_mount"))
-        .arg(source);
-    if compiler.status().map_or(true, |status| !status.success()) {
-        skip(test, "gcc does not build its program");
-        return None;
-    }
-    std::fs::create_dir(dir.path().join("mount")).expect("a directory");
-    let permitted = start(dir.path(), "cwd").is_some();
-    if !permitted {
-        skip(test, "FUSE in a user namespace is not permitted");
-    }
-    permitted.then_some(dir)
+    limited::built(test, "silent_mount", |dir| start(dir, "cwd").is_some())
 }
 
 /// Starts the program; None if it is not permitted.
@@ -50,24 +33,6 @@ fn wait_for_line(child: &mut Child, expected: &str) -> bool {
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
     line == expected
-}
-
-/// Returns weir in a time limit, which kills it if it hangs, with pipes for all standard streams.
-fn limited(dir: &Path, arguments: &[&str]) -> Command {
-    let weir = weir(dir, arguments);
-    let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", TIMEOUT]).arg(weir.get_program()).args(weir.get_args()).current_dir(dir);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn assert_no_hang(arguments: &[&str], output: &Output) {
-    let status = output.status.code();
-    assert!(
-        status.is_some_and(|code| code < 124),
-        "{arguments:?} hangs: {status:?} {}",
-        text(&output.stderr)
-    );
 }
 
 /// Returns the engines that work here.

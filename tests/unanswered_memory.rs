@@ -8,30 +8,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{KillOnDrop, skip, text, wait_until_let_go, weir};
+use common::limited::{self, TIMEOUT, assert_no_hang, limited};
+use common::{KillOnDrop, text, wait_until_let_go, weir};
 
-/// Far more than the limits of weir, in seconds.
-const TIMEOUT: &str = "60";
-
-/// Builds the program, and starts it to see that this machine permits it. Returns a directory for its mount.
+/// Builds the program, if this machine permits it. Returns a directory for its mount.
 fn built(test: &str) -> Option<tempfile::TempDir> {
-    let dir = common::disk_dir();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush/unanswered.c");
-    let mut compiler = Command::new("gcc");
-    compiler
-        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(dir.path().join("unanswered"))
-        .arg(source);
-    if compiler.status().map_or(true, |status| !status.success()) {
-        skip(test, "gcc does not build its program");
-        return None;
-    }
-    std::fs::create_dir(dir.path().join("mount")).expect("a directory");
-    let permitted = start(dir.path(), &[]).is_some();
-    if !permitted {
-        skip(test, "FUSE in a user namespace is not permitted");
-    }
-    permitted.then_some(dir)
+    limited::built(test, "unanswered", |dir| start(dir, &[]).is_some())
 }
 
 /// Starts the program; None if it is not permitted.
@@ -47,11 +29,7 @@ fn start(dir: &Path, more: &[&str]) -> Option<KillOnDrop> {
 
 /// Runs weir until it ends. A weir that hangs is killed and fails the test.
 fn run_limited(dir: &Path, arguments: &[&str], input: Option<&str>) -> Output {
-    let weir = weir(dir, arguments);
-    let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", TIMEOUT]).arg(weir.get_program()).args(weir.get_args()).current_dir(dir);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("timeout(1)");
+    let mut child = limited(dir, arguments).spawn().expect("timeout(1)");
     let mut stdin = child.stdin.take().expect("a pipe");
     if let Some(input) = input {
         // Most reads of weir are over by then; the result does not depend on it.
@@ -59,12 +37,7 @@ fn run_limited(dir: &Path, arguments: &[&str], input: Option<&str>) -> Output {
         stdin.write_all(input.as_bytes()).expect("it reads");
     }
     let output = child.wait_with_output().expect("its output");
-    let status = output.status.code();
-    assert!(
-        status.is_some_and(|code| code < 124),
-        "{arguments:?} hangs: {status:?} {}",
-        text(&output.stderr)
-    );
+    assert_no_hang(arguments, &output);
     output
 }
 

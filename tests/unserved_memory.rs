@@ -9,19 +9,9 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use common::limited::{TIMEOUT, assert_no_hang, compile, limited};
 use common::{KillOnDrop, disk_dir, skip, text, wait_until_let_go, weir};
 use serde_json::Value;
-
-/// Far more than the limits of weir, in seconds. timeout(1) kills a weir that hangs.
-const TIMEOUT: &str = "60";
-
-/// Builds a program of tests/peek_flush. Returns false if there is no compiler.
-fn build(dir: &Path, name: &str) -> bool {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/peek_flush/{name}.c"));
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.join(name)).arg(source);
-    compiler.status().is_ok_and(|status| status.success())
-}
 
 /// The arguments of the program: its user is that of weir, or another one, which needs root.
 fn users() -> &'static [&'static [&'static str]] {
@@ -30,7 +20,7 @@ fn users() -> &'static [&'static [&'static str]] {
 
 /// Starts the program that has such memory; None if that is not permitted.
 fn start_unserved(test: &str, dir: &Path, user: &[&str]) -> Option<KillOnDrop> {
-    if !build(dir, "unserved") {
+    if !compile(dir, "unserved") {
         skip(test, "gcc does not build its program");
         return None;
     }
@@ -49,11 +39,8 @@ fn start_unserved(test: &str, dir: &Path, user: &[&str]) -> Option<KillOnDrop> {
 
 /// Runs weir until it ends or TIMEOUT is over.
 fn run_limited(dir: &Path, arguments: &[&str]) -> Output {
-    let weir = weir(dir, arguments);
-    let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", TIMEOUT]).arg(weir.get_program()).args(weir.get_args()).current_dir(dir);
-    let output = command.output().expect("timeout(1)");
-    assert!(output.status.code().is_some_and(|code| code < 124), "{arguments:?} hangs: {}", output.status);
+    let output = limited(dir, arguments).output().expect("timeout(1)");
+    assert_no_hang(arguments, &output);
     output
 }
 
@@ -214,7 +201,7 @@ fn the_others_are_drained_and_rescued() {
     let dir = disk_dir();
     let Some(unserved) = start_unserved(test, dir.path(), &["65534"]) else { return };
     drop(unserved);
-    assert!(build(dir.path(), "late"));
+    assert!(compile(dir.path(), "late"));
     let fifo = dir.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     let file = dir.path().join("file");

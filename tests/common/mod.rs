@@ -3,6 +3,7 @@
 
 pub mod campaign;
 pub mod concurrent;
+pub mod limited;
 pub mod programs;
 
 use std::fs::{self, OpenOptions};
