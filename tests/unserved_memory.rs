@@ -175,21 +175,26 @@ fn run_detaches_and_passes_the_status_on() {
     }
 }
 
-/// Waits until a process that weir has started reads the memory of another one, and does not come back.
+/// Waits until a process that weir has started reads the memory of another one and does not come back. It does so for 2 s: a
+/// test that got no processor then sees nothing, and goes on after 10 s. What weir prints at its end tells that it has read.
 fn wait_for_read(weir: u32) {
     let read = if cfg!(target_arch = "x86_64") { "310 " } else { "270 " };
     let children_of = |tid: String| {
         let path = format!("/proc/{weir}/task/{tid}/children");
         std::fs::read_to_string(path).unwrap_or_default()
     };
-    common::wait_for("a child reads", || {
+    let is_read = || {
         let threads = std::fs::read_dir(format!("/proc/{weir}/task")).expect("its threads");
         let names = threads.flatten().filter_map(|thread| thread.file_name().into_string().ok());
         let children: String = names.map(children_of).collect::<Vec<_>>().join(" ");
         children.split_whitespace().any(|child| {
             std::fs::read_to_string(format!("/proc/{child}/syscall")).is_ok_and(|call| call.starts_with(read))
         })
-    });
+    };
+    let began = Instant::now();
+    while !is_read() && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -208,11 +213,14 @@ fn the_others_are_drained_and_rescued() {
     // It ends with the status of the program whose memory does not answer.
     let script = "exec 3<&0; ./unserved 65534 <&3 & first=$!; ./late file 65534 >late.out <fifo & wait $first; \
                   first=$?; wait; exit $first";
+    let out = dir.path().join("late.out");
     for options in [&["run", "--max-delay", "20ms"][..], &["run", "--rescue"]] {
+        let _ = std::fs::remove_file(&out);
         let mut command = weir(dir.path(), &[options, &["--", "sh", "-c", script]].concat());
         command.current_dir(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut weir = command.spawn().expect("it starts");
-        let mut input = std::fs::File::options().write(true).open(&fifo).expect("it reads");
+        // It does not wait for the reader, which starts after weir has read the memory of the first program.
+        let mut input = std::fs::File::options().read(true).write(true).open(&fifo).expect("a pipe");
         let mut line = String::new();
         let mut output = BufReader::new(weir.stdout.take().expect("a pipe"));
         output.read_line(&mut line).expect("a line");
@@ -221,7 +229,6 @@ fn the_others_are_drained_and_rescued() {
             wait_for_read(weir.id());
         }
         input.write_all(b"\n").expect("it reads");
-        let out = dir.path().join("late.out");
         common::wait_for("pending bytes", || {
             std::fs::read_to_string(&out).is_ok_and(|out| out.ends_with("pending\n"))
         });

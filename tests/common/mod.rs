@@ -129,7 +129,7 @@ pub fn has(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok()
 }
 
-/// Polls `condition` until it is true. Panics after 30 s, more than a busy machine needs.
+/// Polls `condition` until it is true. Panics after 90 s, more than a busy machine needs.
 pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(90);
     while !condition() {
