@@ -27,7 +27,15 @@ pub fn run(name: &str, parts: &[Part], programs: &[(&str, &str)]) -> Result<(), 
     for (part, words, rows_of) in parts {
         if chosen.is_empty() || chosen.iter().any(|word| word == part) {
             say(name, words);
-            rows_of(&bench, &mut rows)?;
+            // The figures of the other parts are kept.
+            if let Err(error) = rows_of(&bench, &mut rows) {
+                rows.push(Target {
+                    name: format!("part {part}"),
+                    target: "ends".into(),
+                    measured: error.to_string(),
+                    reached: false,
+                });
+            }
         }
     }
     // The table of a part or a trial has another file name, so that it does not replace the report.

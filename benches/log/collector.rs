@@ -1,5 +1,7 @@
 //! A server under test: weir log, or a rival, which writes what a unix socket or a pipe gives to a file.
 
+use std::io::ErrorKind;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -53,6 +55,17 @@ impl Drop for Server {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Connects to a server. The name of its socket can exist before it listens.
+pub fn connect(socket: &Path) -> Result<UnixStream, BoxError> {
+    let mut connected = None;
+    wait_until("a server that listens", || match UnixStream::connect(socket) {
+        Ok(stream) => Ok(connected.replace(stream).is_none()),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(false),
+        Err(error) => Err(error.into()),
+    })?;
+    connected.ok_or_else(|| "no connection".into())
 }
 
 /// Polls until `done`, within the deadline.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::BoxError;
 use crate::bench_dir::BenchDir;
-use crate::collector::{Server, wait_until, weir_log};
+use crate::collector::{Server, connect, wait_until, weir_log};
 use crate::figure::summary;
 use crate::targets::Target;
 
@@ -26,7 +26,7 @@ pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     raise_file_limit();
     let connections = bench.pick(CONNECTIONS, 500);
     let server = start(bench)?;
-    let connect = || UnixStream::connect(bench.path("s"));
+    let connect = || connect(&bench.path("s"));
     let mut sockets: Vec<UnixStream> = (0..connections).map(|_| connect()).collect::<Result<_, _>>()?;
     let mut probe = connect()?;
     let (mut delays, mut sent) = (Vec::new(), 0);

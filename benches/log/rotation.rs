@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::BoxError;
 use crate::bench_dir::BenchDir;
-use crate::collector::{Server, weir_log};
+use crate::collector::{Server, connect, weir_log};
 use crate::figure::summary;
 use crate::rounds::rounds;
 use crate::targets::Target;
@@ -74,9 +74,9 @@ fn p999(directory: &Path, rotates: bool, load: Option<f64>, seconds: u64) -> Res
     let probes = seconds * PROBES_S;
     let delays = thread::scope(|scope| -> Result<Vec<f64>, BoxError> {
         let (stop, start) = (&stop, &start);
-        let stream = UnixStream::connect(&socket)?;
+        let stream = connect(&socket)?;
         let loading = scope.spawn(move || send_load(stream, load, stop));
-        let stream = UnixStream::connect(&socket)?;
+        let stream = connect(&socket)?;
         let probing = scope.spawn(move || send_probes(stream, probes, start));
         let delays = follow(&log, probes as usize, start);
         stop.store(true, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::BoxError;
 use crate::bench_dir::BenchDir;
-use crate::collector::Server;
+use crate::collector::{Server, connect};
 use crate::figure::{paired, ratio, summary};
 use crate::rounds::{pairs, rounds};
 use crate::targets::Target;
@@ -41,8 +41,7 @@ fn grouped(bench: &BenchDir, records: usize) -> Result<f64, BoxError> {
     command.args(["log", "--quiet", "--sync", "record", "--ack", "-o"]).arg(&out);
     command.arg("--listen").arg(format!("unix:{}", socket.display()));
     let _server = Server::start(&mut command, &socket)?;
-    let sockets: Vec<UnixStream> =
-        (0..SENDERS).map(|_| UnixStream::connect(&socket)).collect::<Result<_, _>>()?;
+    let sockets: Vec<UnixStream> = (0..SENDERS).map(|_| connect(&socket)).collect::<Result<_, _>>()?;
     let started = Instant::now();
     std::thread::scope(|scope| {
         let senders: Vec<_> =

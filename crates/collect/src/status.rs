@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fd::BorrowedFd;
-use rustix::net::{SocketFlags, SocketType, accept_with, listen};
+use rustix::net::{SocketFlags, SocketType, accept_with};
 use weir_model::log::{LogDocument, LogSource, SCHEMA};
 
 use crate::error::Error;
@@ -44,7 +44,6 @@ impl ControlSocket {
     /// Opens the socket. A file system without sockets (vfat) has none; the collector works without it.
     pub(crate) fn open(log: &Path) -> Option<Self> {
         let (socket, name) = bind_socket(&control_path(log), SocketType::STREAM, 0o600).ok()?;
-        listen(&socket, 16).ok()?;
         Some(Self { socket, log: log.to_path_buf(), _name: name })
     }
 

@@ -13,7 +13,7 @@ use rustix::net::{
 
 use super::datagram::PacketSource;
 use super::reader::Reader;
-use super::socket_path::{OwnName, bind_socket};
+use super::socket_path::{BACKLOG, OwnName, bind_socket};
 use super::{Source, SourceProgress};
 use crate::collector::Collector;
 use crate::error::{Error, io_error};
@@ -48,22 +48,19 @@ const ACCEPTS: usize = 256;
 /// How long accept(2) rests after an error such as EMFILE.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The length of the queue of connections. The kernel caps it (net.core.somaxconn).
-const BACKLOG: i32 = 4096;
-
 pub(super) fn unix(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::STREAM, options.socket_mode)?;
-    listening(socket, Kind::Unix, base_name(path), Some(name))
+    Ok(listening(socket, Kind::Unix, base_name(path), Some(name)))
 }
 
 pub(super) fn unix_seqpacket(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::SEQPACKET, options.socket_mode)?;
-    listening(socket, Kind::UnixPackets, base_name(path), Some(name))
+    Ok(listening(socket, Kind::UnixPackets, base_name(path), Some(name)))
 }
 
 pub(super) fn unix_syslog(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::STREAM, options.socket_mode)?;
-    listening(socket, Kind::UnixSyslog, base_name(path), Some(name))
+    Ok(listening(socket, Kind::UnixSyslog, base_name(path), Some(name)))
 }
 
 pub(super) fn tcp(address: SocketAddr) -> Result<Box<dyn Source>, Error> {
@@ -74,18 +71,13 @@ pub(super) fn tcp(address: SocketAddr) -> Result<Box<dyn Source>, Error> {
         .map_err(failed)?;
     sockopt::set_socket_reuseaddr(&socket, true).map_err(failed)?;
     bind(&socket, &address).map_err(failed)?;
-    listening(socket, Kind::Tcp, "tcp".into(), None)
+    listen(&socket, BACKLOG)
+        .map_err(|errno| Error::call("listen", &name, &io_error(errno), "choose another address"))?;
+    Ok(listening(socket, Kind::Tcp, "tcp".into(), None))
 }
 
-fn listening(
-    socket: OwnedFd,
-    kind: Kind,
-    base_name: String,
-    name: Option<OwnName>,
-) -> Result<Box<dyn Source>, Error> {
-    listen(&socket, BACKLOG)
-        .map_err(|errno| Error::call("listen", &base_name, &io_error(errno), "choose another address"))?;
-    Ok(Box::new(Listener { socket, kind, base_name, accepted: 0, name, pause: None, reported: false }))
+fn listening(socket: OwnedFd, kind: Kind, base_name: String, name: Option<OwnName>) -> Box<dyn Source> {
+    Box::new(Listener { socket, kind, base_name, accepted: 0, name, pause: None, reported: false })
 }
 
 /// Returns the name of the sources of a socket: its file name without a suffix.
