@@ -53,6 +53,14 @@ fn the_policy_forbids_all_loads_and_names_the_style_and_the_script() {
 
 #[test]
 fn documents_that_no_page_can_show_are_refused_with_the_reason() {
+    let summary = |figures: &str| {
+        format!(
+            "{{\"schema\":\"weir-bench/1\",\"rows\":[{{\"elapsed_s\":{{\"n\":3,{figures},\"sd\":0.1}}}}]}}"
+        )
+    };
+    let negative =
+        summary("\"min\":-3,\"q1\":-2,\"median\":-2,\"mean\":-2,\"q3\":-1,\"max\":-1,\"ci95\":[-3,-1]");
+    let outside = summary("\"min\":1,\"q1\":2,\"median\":9,\"mean\":2,\"q3\":2,\"max\":3,\"ci95\":[1,3]");
     let long = format!("{{\"schema\":\"weir-bench/1\",\"x\":[\"{}\"]}}", "x".repeat(10_000_000));
     for (text, expected) in [
         ("", "cut off"),
@@ -69,6 +77,8 @@ fn documents_that_no_page_can_show_are_refused_with_the_reason() {
         ("{\"schema\":\"weir-copy/1\",\"elapsed_s\":1e999}", "not JSON"),
         ("{\"schema\":\"weir-log-check/1\",\"records\":-1}", "the fields are not those of its schema"),
         ("{\"schema\":\"weir-trace/1\"}", "missing field"),
+        (&negative, "'elapsed_s' has figures that no measurement gives"),
+        (&outside, "'elapsed_s' has figures that no measurement gives"),
         (&long, "'x' has a text of 10000000 bytes"),
     ] {
         let error = parse(text).unwrap_err().0;
