@@ -10,10 +10,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use common::programs::has_libcxx;
 use common::{disk_dir, has, is_root, skip, text, wait_for, weir, with_signals};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use trace::{compile, engines, finding, path, traced};
+use trace::{compile, compile_by, engines, finding, path, traced};
 
 /// Runs `weir trace --engine ENGINE -- COMMAND…` in `dir` and returns its output and the document, or null.
 fn trace(dir: &Path, engine: &str, command: &[&str]) -> (Output, Value) {
@@ -66,6 +67,40 @@ fn bytes_of_the_write_in_which_a_go_program_is_killed_are_not_lost() {
             assert_eq!(output.status.code(), Some(0), "{engine} {name}: {}", text(&output.stderr));
             let lost = finding(&document, "lost-at-kill").map(|one| one["evidence"]["lost_bytes"].as_f64());
             assert_eq!(lost, Some(Some(expected)), "{engine} {name}: {document}");
+        }
+    }
+}
+
+/// The first byte of a file buffer of libc++ is in the C library's stream: both are one loss.
+#[test]
+fn bytes_of_a_file_buffer_of_libcxx_are_lost_once() {
+    let test = "bytes_of_a_file_buffer_of_libcxx_are_lost_once";
+    if !has_libcxx() {
+        return skip(test, "there is no clang++ with libc++");
+    }
+    let dir = disk_dir();
+    let code = "#include <csignal>\n#include <fstream>\n#include <unistd.h>\n\
+        int main(int, char **words) { std::ofstream log(\"log\"); log << \"a line\\n\";\n\
+            for (int i = 0; words[1][0] == 't' && i < 9; i++) { log << \"and more\\n\"; usleep(100000); }\n\
+            if (words[1][0] == 'x') { execl(\"/bin/true\", \"true\", (char *)0); }\n\
+            if (words[1][0] == 'e') _exit(0);\n\
+            kill(getpid(), SIGKILL); }\n";
+    let program = compile_by("clang++", dir.path(), "program", code, &["-stdlib=libc++"]).expect("clang++");
+    for engine in engines() {
+        for (how, id, bytes) in [
+            ("kill", "lost-at-kill", 7),
+            ("exit", "lost-at-exit", 7),
+            ("xec", "lost-at-exec", 7),
+            ("tick", "lost-at-kill", 88),
+        ] {
+            let (_, document) = trace(dir.path(), engine, &[path(&program), how]);
+            let found: Vec<(&Value, &Value)> = trace::list(&document, "findings")
+                .iter()
+                .map(|one| (&one["id"], &one["evidence"]["lost_bytes"]))
+                .collect();
+            assert_eq!(found, [(&id.into(), &f64::from(bytes).into())], "{engine} {how}: {document}");
+            let why = document["findings"][0]["why"].as_str().expect("a sentence");
+            assert!(why.contains("beginning \"a line"), "{engine} {how}: {why}");
         }
     }
 }

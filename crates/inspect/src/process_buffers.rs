@@ -68,8 +68,7 @@ impl ProcessBuffers {
             self.walkers.iter().for_each(|walker| walker.search_again());
         }
         self.walkers.iter().for_each(|walker| walker.defer_search(!may_search));
-        let memory = ProcessMemory { pid };
-        self.walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect()
+        weir_walkers::buffers(&self.walkers, &ProcessMemory { pid })
     }
 
     /// Returns the addresses of the buffers that the process may have written without noting it, at its end. Call it after

@@ -32,12 +32,19 @@ pub(super) fn join_snapshot(
             return false;
         }
         for buffer in new_buffers {
-            let same = |other: &&mut Buffer| other.walker == buffer.walker && other.address == buffer.address;
-            match buffers.iter_mut().find(same) {
-                // The process may have run on between the snapshots, so the larger number is kept.
-                Some(other) if other.pending_bytes < buffer.pending_bytes => *other = buffer.clone(),
-                Some(_) => {}
-                None => buffers.push(buffer.clone()),
+            let same = |other: &Buffer| other.walker == buffer.walker && other.address == buffer.address;
+            let Some(index) = buffers.iter().position(same) else {
+                buffers.push(buffer.clone());
+                continue;
+            };
+            let other = &buffers[index];
+            // The process may have run on between the snapshots, so the larger number is kept.
+            let is_better = match other.pending_bytes < buffer.pending_bytes {
+                true => !is_shown_elsewhere(buffer, buffers),
+                false => buffer.pending_bytes == 0 && is_shown_elsewhere(other, new_buffers),
+            };
+            if is_better {
+                buffers[index] = buffer.clone();
             }
         }
         let is_new = |pair: &&(i32, u32)| !files.contains(pair);
@@ -46,6 +53,17 @@ pub(super) fn join_snapshot(
         return true;
     }
     false
+}
+
+/// Tells whether another runtime's buffer over the same descriptor begins with the bytes of this one: the walkers show the bytes
+/// that a file buffer of libc++ has handed to the C library's stream before its own, and the kernel's reader does not.
+fn is_shown_elsewhere(buffer: &Buffer, all: &[Buffer]) -> bool {
+    !buffer.pending.is_empty()
+        && all.iter().any(|other| {
+            other.fd == buffer.fd
+                && other.walker != buffer.walker
+                && other.pending.starts_with(&buffer.pending)
+        })
 }
 
 /// Enters the file of a descriptor that a call opened at `at_s` into later snapshots. On a busy machine a snapshot is recorded
@@ -120,5 +138,28 @@ mod tests {
             &[],
             &[]
         ));
+    }
+
+    /// The walkers show the bytes of a FILE in the file buffer of libc++ that has handed them over.
+    #[test]
+    fn bytes_that_the_walkers_show_in_another_buffer_count_once() {
+        let of = |walker, address, text: &[u8]| Buffer {
+            address,
+            pending: text.to_vec(),
+            ..buffer(walker, text.len() as u64)
+        };
+        let file = |text| of(RuntimeId::GLIBC, 1, text);
+        let walked = vec![file(b""), of(RuntimeId::CPP, 2, b"a line")];
+        let join = |first: Vec<Buffer>, second: &[Buffer]| {
+            let mut events = vec![snapshot(1.0, SnapshotMoment::Exit, RuntimeId::GLIBC)];
+            let EventKind::Buffers { buffers, .. } = &mut events[0].kind else { panic!("a snapshot") };
+            *buffers = first;
+            assert!(join_snapshot(&mut events, 1, SnapshotMoment::Exit, 1.0, second, &[]));
+            let EventKind::Buffers { buffers, .. } = &events[0].kind else { panic!("a snapshot") };
+            buffers.iter().map(|one| (one.address, one.pending_bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(join(vec![file(b"a")], &walked), [(1, 0), (2, 6)]);
+        assert_eq!(join(walked.clone(), &[file(b"a")]), [(1, 0), (2, 6)]);
+        assert_eq!(join(vec![file(b"b")], &walked), [(1, 1), (2, 6)], "other bytes");
     }
 }

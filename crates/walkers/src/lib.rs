@@ -11,6 +11,7 @@ pub mod fuzzing;
 mod heap_search;
 mod hook;
 mod image_memory;
+mod joined_streams;
 mod open_descriptors;
 mod pending_bytes;
 mod process_images;
@@ -36,9 +37,12 @@ use weir_sys::memory::Memory;
 pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_head, needs_stops};
 pub use heap_search::take_search_ns;
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
+pub use joined_streams::{JoinedStreams, join_pending};
 pub use pending_bytes::{CountWord, InnerStream, MemoryStore, PendingBytes};
 pub use process_images::{functions, unreadable, unreadable_of_file, walkers, walkers_missing};
-pub use process_streams::{PENDING_MOST, PendingRead, StreamPreview, pending, pending_of_stopped, previews};
+pub use process_streams::{
+    PENDING_MOST, PendingRead, StreamPreview, buffers, pending, pending_of_stopped, previews,
+};
 pub use runtime_entry::{
     BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry,
     compiled_runtime, detect_runtime, runtime_of, runtimes,

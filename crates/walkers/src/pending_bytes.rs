@@ -2,6 +2,8 @@
 
 use weir_model::trace::RuntimeId;
 
+use crate::joined_streams::JoinedStreams;
+
 /// The pending bytes of one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingBytes {
@@ -34,6 +36,8 @@ pub struct PendingBytes {
     pub position: Option<u64>,
     /// The stream to which a flush hands the bytes, which come after its own; None: a flush writes them.
     pub inner: Option<InnerStream>,
+    /// The two streams that hold the bytes, see [`crate::join_pending`]; None: one stream holds them.
+    pub joined: Option<JoinedStreams>,
     /// The largest number of bytes that can remain in the stream: the room at the place where they must be.
     pub(crate) remainder_most: u64,
     /// A flush hands the bytes to a line buffer, which writes the complete lines at once and keeps the rest.
@@ -58,6 +62,9 @@ impl PendingBytes {
     /// Returns the stores after a write of only the first `taken` bytes, which leave the other bytes in the stream.
     /// None if the stream cannot be drained partially.
     pub fn partial_drain(&self, taken: usize) -> Option<Vec<MemoryStore>> {
+        if let Some(joined) = &self.joined {
+            return joined.stores(taken);
+        }
         let left =
             self.bytes.get(taken..).filter(|left| !self.partial_stores.is_empty() && !left.is_empty())?;
         let store = |part: &PartialStore| match part.value {
@@ -69,6 +76,14 @@ impl PendingBytes {
             StoredValue::RemainingBytes => MemoryStore { address: part.address, bytes: left.to_vec() },
         };
         (left.len() as u64 <= self.remainder_most).then(|| self.partial_stores.iter().map(store).collect())
+    }
+
+    /// Returns the stores that remove the first `len` bytes; None if the stream cannot be drained so.
+    pub fn stores_without(&self, len: usize) -> Option<Vec<MemoryStore>> {
+        if len == self.bytes.len() {
+            return Some(self.drain_stores.clone()).filter(|stores| !stores.is_empty());
+        }
+        self.partial_drain(len)
     }
 
     /// Tells whether any number of the bytes can be written while the others remain.
@@ -84,6 +99,10 @@ pub struct InnerStream {
     pub address: u64,
     /// The number of pending bytes of the inner stream.
     pub pending_bytes: u64,
+    /// The address of the inner stream's lock word.
+    pub lock: u64,
+    /// Start and end of the buffers of both streams: each write of their bytes begins in one of them.
+    pub areas: [(u64, u64); 2],
 }
 
 /// A word of a stream that changes with the number of its pending bytes. The runtime changes it within some hundred
@@ -156,6 +175,7 @@ mod tests {
             note: None,
             position: None,
             inner: None,
+            joined: None,
             remainder_most,
             by_lines: false,
             unwritten: false,

@@ -3,7 +3,8 @@
 use weir_model::trace::Buffer;
 use weir_sys::memory::{LimitedContent, LimitedMemory, Memory};
 
-use crate::{PendingBytes, ThreadRegisters, Walker};
+use crate::joined_streams::join_buffers;
+use crate::{PENDING_KEPT, PendingBytes, ThreadRegisters, Walker};
 
 /// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have.
 pub const PENDING_MOST: u64 = 64 << 20;
@@ -15,6 +16,12 @@ pub struct PendingRead {
     pub streams: Vec<PendingBytes>,
     /// Streams were left out, because the process claims more bytes than the limit.
     pub is_partial: bool,
+}
+
+/// Returns the buffers of all streams, also of empty ones. Bytes that a stream has handed to another one are shown in its own
+/// buffer, before those that it still holds.
+pub fn buffers(walkers: &[Box<dyn Walker>], memory: &dyn Memory) -> Vec<Buffer> {
+    join_buffers(walkers.iter().flat_map(|walker| walker.read(memory, PENDING_KEPT)).collect())
 }
 
 /// Reads all pending bytes of a process, at most `most`. Leaves out streams that do not fit, and those whose bytes cannot

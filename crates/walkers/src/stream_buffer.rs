@@ -83,6 +83,7 @@ impl StreamBuffer {
             note: self.note,
             position: self.position,
             inner: self.inner,
+            joined: None,
             by_lines: self.by_lines,
             unwritten: self.unwritten,
         })

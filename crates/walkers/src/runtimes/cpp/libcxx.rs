@@ -106,7 +106,7 @@ impl Walker for LibcxxStreams {
     ) -> Vec<crate::PendingBytes> {
         let mut pending = self.pending(memory);
         for one in &mut pending {
-            let lock = one.inner.and_then(|inner| memory.u64(inner.address + glibc::LOCK as u64));
+            let lock = one.inner.map(|inner| inner.lock);
             // A thread that wakes another one has given the lock back, and has not noted yet that the bytes are handed over.
             let wakes = |thread: &crate::ThreadRegisters| Some(thread.general[FIRST_ARGUMENT]) == lock;
             if threads.iter().any(wakes) {
@@ -143,10 +143,12 @@ const FIRST_ARGUMENT: usize = 7;
 /// Returns the state of the FILE of a file buffer; None if it is no open FILE.
 fn inner_file(memory: &dyn Memory, at: u64, files: &Files) -> Option<InnerFile> {
     let (_, file) = files.iter().find(|(address, _)| *address == at)?;
-    let (locked, lock_owner) = glibc::lock(memory, word(file, glibc::LOCK));
+    let lock = word(file, glibc::LOCK);
+    let (locked, lock_owner) = glibc::lock(memory, lock);
+    let area = (word(file, glibc::BUFFER_START), word(file, glibc::BUFFER_END));
     let is_putting = word(file, 0) & glibc::PUTTING != 0;
     let pending = word(file, glibc::WRITE_PTR).checked_sub(word(file, glibc::WRITE_BASE));
     let pending_bytes = if is_putting { pending? } else { 0 };
     let fd = Some(int(file, glibc::FILENO)).filter(|fd| *fd >= 0)?;
-    Some(InnerFile { fd, pending_bytes, locked, lock_owner })
+    Some(InnerFile { fd, pending_bytes, area, lock, locked, lock_owner })
 }

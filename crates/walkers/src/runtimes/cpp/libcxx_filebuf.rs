@@ -12,8 +12,11 @@
 //! 3. A thread that has left fwrite(3) and has not moved `pptr` is in user mode, so flush does not meet it. One exception: it
 //!    may wake a thread that waits for the lock. Flush leaves the bytes while a thread is in a call with the lock's address.
 //!    The rescue replays such a thread too.
-//! 4. fwrite(3) copies the bytes or writes them from the file buffer, as it likes, so no write of the program shows which
-//!    bytes weir has written ahead of it. `--max-delay` writes none of them.
+//! 4. fwrite(3) copies the bytes or writes them from the file buffer, as it likes. Each write of the program begins in the buffer
+//!    of the FILE or in the file buffer, with the first unwritten byte of both. So `--max-delay` treats both as one stream
+//!    ([`crate::join_pending`]): weir skips what it has written ahead in the writes from one of them. It writes nothing ahead
+//!    while the lock is held, or of a thread in user mode if the FILE's pending bytes or the number of the process's writes
+//!    have changed since an earlier snapshot: then no fwrite(3) has taken bytes since, and the thread has left the last one.
 //! 5. Flush writes the bytes of the FILE first, and those of the file buffer only if the FILE is empty then.
 
 use weir_model::Mode;
@@ -92,6 +95,10 @@ pub(super) fn is_open(at: u64, object: &[u8; OBJECT_BYTES]) -> bool {
 pub(super) struct InnerFile {
     pub fd: i32,
     pub pending_bytes: u64,
+    /// Start and end of its buffer.
+    pub area: (u64, u64),
+    /// Address of the lock word.
+    pub lock: u64,
     pub locked: Option<bool>,
     pub lock_owner: u64,
 }
@@ -138,7 +145,12 @@ pub(super) fn stream(
     }
     let mut stream = StreamBuffer::of(found);
     stream.watch_address = Some(at + PPTR as u64);
-    stream.inner = Some(InnerStream { address: c_file(object), pending_bytes: file.pending_bytes });
+    stream.inner = Some(InnerStream {
+        address: c_file(object),
+        pending_bytes: file.pending_bytes,
+        lock: file.lock,
+        areas: [file.area, (area, area.saturating_add(size))],
+    });
     (stream.locked, stream.lock_owner) = (file.locked, file.lock_owner);
     if stream.buffer.pending_bytes > 0 && is_plain {
         stream.buffer.pending = read_content(memory, pbase, stream.buffer.pending_bytes, kept)?;

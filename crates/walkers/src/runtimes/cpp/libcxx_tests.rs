@@ -14,7 +14,14 @@ use crate::tests::{BASE, TestMemory, hostile_words};
 const AT: u64 = BASE + 8;
 const BUFFER: u64 = BASE + 512;
 const SIZE: u64 = 100;
-const INNER: InnerFile = InnerFile { fd: 5, pending_bytes: 3, locked: Some(false), lock_owner: 0 };
+const INNER: InnerFile = InnerFile {
+    fd: 5,
+    pending_bytes: 3,
+    area: (BASE + 256, BASE + 300),
+    lock: BASE + 400,
+    locked: Some(false),
+    lock_owner: 0,
+};
 
 /// Returns an open file buffer for writing with this many pending bytes.
 fn writing(put: u64) -> [u8; OBJECT_BYTES] {
@@ -50,7 +57,9 @@ fn pending_bytes_come_after_those_of_the_file() {
     assert_eq!((stream.buffer.fd, stream.buffer.mode, stream.buffer.buffer_bytes), (5, Some(Mode::Full), 99));
     let pending = stream.pending().expect("bytes");
     assert_eq!((pending.stream, pending.bytes.len(), pending.data_address), (BUFFER, 7, Some(BUFFER)));
-    assert_eq!(pending.inner, Some(InnerStream { address: BASE, pending_bytes: 3 }));
+    let areas = [INNER.area, (BUFFER, BUFFER + SIZE)];
+    let inner = InnerStream { address: BASE, pending_bytes: 3, lock: INNER.lock, areas };
+    assert_eq!(pending.inner, Some(inner));
     assert_eq!(pending.early_len(), 0, "no write of the program shows which bytes were written ahead");
     let field = AT + PPTR as u64;
     assert_eq!(pending.drain_stores, [MemoryStore::u64(field, BUFFER)]);

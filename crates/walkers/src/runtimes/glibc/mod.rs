@@ -34,6 +34,9 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
 pub(crate) const FILE_BYTES: usize = 224;
 pub(crate) const WRITE_BASE: usize = 32;
 pub(crate) const WRITE_PTR: usize = 40;
+/// Offsets of `_IO_buf_base` and `_IO_buf_end`.
+pub(crate) const BUFFER_START: usize = 56;
+pub(crate) const BUFFER_END: usize = 64;
 pub(crate) const CHAIN: usize = 104;
 pub(crate) const FILENO: usize = 112;
 /// Offsets of `_lock` and `_offset`.
@@ -194,7 +197,7 @@ fn with_wide_buffer(
 /// seek between) would seek in its flush, which is impossible from outside, so it gets no stores.
 fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
     let at = stream.buffer.address;
-    let [read_end, write_base, base, end] = [16, WRITE_BASE, 56, 64].map(|field| word(file, field));
+    let [read_end, write_base, base, end] = [16, WRITE_BASE, BUFFER_START, BUFFER_END].map(|field| word(file, field));
     if read_end != write_base {
         return;
     }
