@@ -9,7 +9,9 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
-use common::{BUILDS, Build, compile, folder, supervised, text};
+use common::{
+    BUILDS, Build, CPP_BUILDS, LIBCXX_BUILDS, compile, folder, programs::has_libcxx, skip, supervised, text,
+};
 
 const LINES: &str = "20";
 
@@ -94,7 +96,8 @@ fn terminal() -> (File, OwnedFd) {
 
 fn check_build(build: Build, outputs: &[&str]) {
     let folder = folder();
-    let Some(program) = compile("delay_bound", build, "ticks.c", folder.path()) else { return };
+    let source = if build.compiler.ends_with("++") { "ticks.cc" } else { "ticks.c" };
+    let Some(program) = compile("delay_bound", build, source, folder.path()) else { return };
     for output in outputs {
         for between in ["sleep", "compute"] {
             check_delays(
@@ -119,6 +122,19 @@ fn glibc_stripped() {
 #[test]
 fn musl() {
     check_build(BUILDS[3], &["pipe"]);
+}
+
+#[test]
+fn libstdcxx() {
+    check_build(CPP_BUILDS[0], &["pipe"]);
+}
+
+#[test]
+fn libcxx() {
+    match has_libcxx() {
+        true => check_build(LIBCXX_BUILDS[0], &["pipe"]),
+        false => skip("delay_bound", "there is no clang++ with libc++"),
+    }
 }
 
 /// Checks calls that a stop can end with EINTR. A server spends most of its time in one of them.

@@ -6,8 +6,8 @@ mod campaign;
 mod common;
 
 use common::{
-    BUILDS, CPP_BUILDS, GO_BUILDS, OCAML_BUILDS, RUST_BUILDS, assert_same, bare, compile, folder, output,
-    supervised, text,
+    BUILDS, CPP_BUILDS, GO_BUILDS, LIBCXX_BUILDS, OCAML_BUILDS, RUST_BUILDS, assert_same, bare, compile,
+    folder, output, programs::has_libcxx, skip, supervised, text,
 };
 
 /// Modes of restless.c and restless.cc (see there), and the lines of each.
@@ -61,7 +61,7 @@ fn check_further(build: common::Build, delay: &str) {
 fn check_build(build: common::Build, delay: &str) {
     let folder = folder();
     let (source, kinds) = match build.compiler {
-        "g++" => ("restless.cc", KINDS.into_iter().chain([MOVES]).collect()),
+        "g++" | "clang++" => ("restless.cc", KINDS.into_iter().chain([MOVES]).collect()),
         "rustc" => ("restless.rs", RUST_KINDS.to_vec()),
         "go" => ("restless.go", GO_KINDS.to_vec()),
         "ocamlopt" | "ocamlc" => ("restless.ml", KINDS.to_vec()),
@@ -210,6 +210,22 @@ fn cpp_static() {
 #[test]
 fn cpp_stripped() {
     check_further(CPP_BUILDS[2], "1");
+}
+
+#[test]
+fn libcxx() {
+    match has_libcxx() {
+        true => check_build(LIBCXX_BUILDS[0], "1"),
+        false => skip("delay_differential", "there is no clang++ with libc++"),
+    }
+}
+
+#[test]
+fn libcxx_stripped() {
+    if has_libcxx() {
+        check_further(LIBCXX_BUILDS[1], "1");
+        check_further(LIBCXX_BUILDS[1], "20");
+    }
 }
 
 /// A stream that weir leaves out because the process has more pending bytes than it reads still has its written-ahead bytes.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use weir_model::trace::RuntimeId;
-use weir_walkers::PendingBytes;
+use weir_walkers::{InnerStream, PendingBytes};
 
 /// The bytes of one stream that are written although the stream still holds them.
 #[derive(Debug, Clone)]
@@ -19,6 +19,32 @@ pub(crate) struct WrittenAhead {
     pub is_of_go: bool,
     /// The runtime sets the file's position without a flush, see [`PendingBytes::position`].
     pub sets_position: bool,
+    /// For two joined streams, see [`PendingBytes::joined`].
+    pub joined: Option<JoinedAhead>,
+}
+
+/// Where the written-ahead bytes of two joined streams are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JoinedAhead {
+    /// Start and end of both buffers, in one of which each of the program's writes of the bytes begins.
+    pub areas: [(u64, u64); 2],
+    /// The number of bytes that were in the inner stream when they were written.
+    pub first_len: usize,
+    /// The address of the others, in the buffer of the stream that hands its bytes to the inner one.
+    pub then_address: u64,
+}
+
+impl JoinedAhead {
+    fn of(pending: &PendingBytes) -> Option<JoinedAhead> {
+        let joined = pending.joined.as_ref()?;
+        let (inner, then_address) = (joined.then().inner?, joined.then().data_address?);
+        Some(JoinedAhead { areas: inner.areas, first_len: joined.first_len(), then_address })
+    }
+
+    /// Tells whether the program can write the bytes from this address.
+    pub fn contains(&self, address: u64) -> bool {
+        self.areas.iter().any(|(start, end)| (*start..*end).contains(&address))
+    }
 }
 
 impl WrittenAhead {
@@ -32,13 +58,35 @@ impl WrittenAhead {
             data_address,
             is_of_go: pending.walker == RuntimeId::GO,
             sets_position: pending.position.is_some(),
+            joined: JoinedAhead::of(pending),
         }
+    }
+
+    /// Tells whether the program can write the bytes by a write that begins at this address.
+    pub fn can_be_written_from(&self, address: u64) -> bool {
+        match self.joined {
+            Some(joined) => joined.contains(address),
+            None => self.data_address.is_none_or(|own| own == address),
+        }
+    }
+
+    /// Returns the bytes behind the first `len`, and their address, if they are in the buffer of the outer of two joined streams.
+    pub fn outer_bytes(&self, len: usize) -> Option<(u64, &[u8])> {
+        let joined = self.joined?;
+        let start = len.max(joined.first_len);
+        let bytes = self.bytes.get(start..).filter(|bytes| !bytes.is_empty() && start == len)?;
+        Some((joined.then_address + (start - joined.first_len) as u64, bytes))
     }
 
     /// Returns the rest after the program has written `skipped` of the bytes.
     pub fn without_first(mut self, skipped: usize) -> WrittenAhead {
         self.bytes.drain(..skipped);
         self.data_address = self.data_address.map(|address| address + skipped as u64);
+        if let Some(joined) = &mut self.joined {
+            let of_first = skipped.min(joined.first_len);
+            joined.first_len -= of_first;
+            joined.then_address += (skipped - of_first) as u64;
+        }
         self
     }
 }
@@ -110,8 +158,23 @@ impl AheadTable {
             Some(one) if pending.starts_with(&one.bytes) => one.bytes.len(),
             // The old copy of a Writer on a stack has fewer bytes, all of them written.
             Some(one) if one.is_of_go && one.bytes.starts_with(pending) => pending.len(),
+            // Of two joined streams, only the inner one is found.
+            Some(one) if one.joined.is_some() && one.bytes.starts_with(pending) => pending.len(),
             _ => 0,
         }
+    }
+
+    /// Returns how many of the first pending bytes of a stream are written that come after those of its inner stream.
+    pub fn outer_prefix_len(&self, owner: u32, inner: &InnerStream, pending: &[u8]) -> usize {
+        let ahead = self.streams(owner).find(|one| one.stream == inner.address);
+        let own = ahead.and_then(|one| one.bytes.get(inner.pending_bytes as usize..));
+        own.filter(|own| pending.starts_with(own)).map_or(0, <[u8]>::len)
+    }
+
+    /// Tells whether written-ahead bytes are in the outer of two joined streams, of which only the inner one was read.
+    pub fn has_unread_outer(&self, owner: u32, pending: &PendingBytes) -> bool {
+        let mut same = self.streams(owner).filter(|one| one.stream == pending.stream);
+        pending.joined.is_none() && same.any(|one| one.joined.is_some())
     }
 
     /// Sets the written first bytes of a stream. Empty bytes remove the stream.
@@ -151,5 +214,51 @@ impl AheadTable {
 
     pub fn owners(&self) -> Vec<u32> {
         self.ahead.keys().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two joined streams with this text written ahead, of which two bytes were in the inner one.
+    fn joined(text: &[u8]) -> WrittenAhead {
+        let areas = [(0x1000, 0x1010), (0x2000, 0x2010)];
+        WrittenAhead {
+            stream: 0x100,
+            fd: 3,
+            bytes: text.to_vec(),
+            data_address: None,
+            is_of_go: false,
+            sets_position: false,
+            joined: Some(JoinedAhead { areas, first_len: 2, then_address: 0x2000 }),
+        }
+    }
+
+    #[test]
+    fn joined_bytes_are_written_from_both_buffers() {
+        let one = joined(b"abcde");
+        assert!(one.can_be_written_from(0x1000) && one.can_be_written_from(0x200f));
+        assert!(!one.can_be_written_from(0x1010) && !one.can_be_written_from(0x100));
+        assert_eq!(one.outer_bytes(2), Some((0x2000, &b"cde"[..])));
+        assert_eq!(one.outer_bytes(4), Some((0x2002, &b"e"[..])));
+        assert_eq!((one.outer_bytes(1), one.outer_bytes(5)), (None, None), "not all are in the outer one");
+        let rest = one.clone().without_first(1);
+        assert_eq!((rest.outer_bytes(1), rest.outer_bytes(0)), (Some((0x2000, &b"cde"[..])), None));
+        assert_eq!(one.without_first(3).outer_bytes(0), Some((0x2001, &b"de"[..])));
+    }
+
+    #[test]
+    fn the_inner_stream_alone_has_nothing_new() {
+        let mut table = AheadTable::default();
+        table.set(1, joined(b"abcde"));
+        assert_eq!(table.prefix_len(1, 0x100, b"abcdefg"), 5);
+        assert_eq!(table.prefix_len(1, 0x100, b"ab"), 2, "the outer one was not found");
+        assert_eq!(table.prefix_len(1, 0x100, b"abx"), 0);
+        let inner =
+            |pending_bytes| InnerStream { address: 0x100, pending_bytes, lock: 0, areas: [(0, 0); 2] };
+        assert_eq!(table.outer_prefix_len(1, &inner(2), b"cdefg"), 3);
+        assert_eq!(table.outer_prefix_len(1, &inner(2), b"xdefg"), 0);
+        assert_eq!(table.outer_prefix_len(1, &inner(6), b"g"), 0, "all of them are in the inner one");
     }
 }

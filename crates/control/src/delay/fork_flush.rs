@@ -1,7 +1,9 @@
 //! `--fix-fork`: writes the bytes that are pending at a fork(2) once, before the parent or the child runs.
 
+use weir_walkers::join_pending;
+
 use super::ahead_table::WrittenAhead;
-use super::write_ahead::{ThreadActivity, forget_purged, thread_activity};
+use super::write_ahead::{ThreadActivity, forget_purged, is_handing_over, thread_activity};
 use crate::foreign_file::TargetThread;
 use crate::supervise::{LifecycleHandler, Tracees};
 
@@ -21,18 +23,21 @@ impl LifecycleHandler for ForkHandler {
 /// Writes the bytes that both processes have pending, and marks them as written ahead of both.
 fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
     let Some(tid) = tracees.live_thread(parent) else { return };
-    let parent_pending = tracees.pending(parent, tid);
+    let parent_pending = join_pending(tracees.pending(parent, tid));
     forget_purged(tracees, parent, tid, &parent_pending);
     if thread_activity(tracees, parent) == ThreadActivity::Writing {
         return;
     }
     let thread = TargetThread::new(tid);
-    for one in tracees.pending(child, child) {
+    for one in join_pending(tracees.pending(child, child)) {
         let common = parent_pending.iter().any(|own| own.stream == one.stream && own.bytes == one.bytes);
         // Another thread may be changing a locked stream. Its bytes are left to the program, which doubles them.
         let before = tracees.written_ahead.prefix_len(parent, one.stream, &one.bytes);
         let new = one.bytes.get(before..one.early_len()).unwrap_or_default();
-        if !common || one.locked == Some(true) || (before == 0 && new.is_empty()) {
+        let is_moving = one.locked == Some(true)
+            || is_handing_over(tracees, parent, &one)
+            || tracees.written_ahead.has_unread_outer(parent, &one);
+        if !common || is_moving || (before == 0 && new.is_empty()) {
             continue;
         }
         let mut written = before;

@@ -21,11 +21,13 @@ use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::fdinfo;
 use weir_sys::proc;
 use weir_sys::ptrace::registers::SyscallRegisters;
-use weir_walkers::PendingBytes;
+use weir_walkers::{JoinedStreams, PendingBytes, join_pending};
 
 use crate::foreign_file::TargetThread;
 use crate::supervise::{LifecycleHandler, Tracees};
-use write_ahead::{ThreadActivity, drain_stream, forget_purged, reclaim_written_ahead, thread_activity};
+use write_ahead::{
+    ThreadActivity, drain_stream, forget_purged, is_handing_over, reclaim_written_ahead, thread_activity,
+};
 
 /// The shortest interval of snapshots. A snapshot takes a part of it.
 const SHORTEST_INTERVAL: Duration = Duration::from_micros(250);
@@ -53,6 +55,8 @@ pub(crate) struct DelayHandler {
 /// A stream's pending bytes at one time.
 struct PendingSnapshot {
     bytes: Vec<u8>,
+    /// How many of them are in the inner of two joined streams.
+    first_len: usize,
     /// The process's writes before the snapshot; None if the kernel does not count them.
     write_count: Option<u64>,
     /// The CPU time of each thread at the snapshot, which may be too low by `error_ns`.
@@ -76,7 +80,7 @@ impl DelayHandler {
     fn check_process(&mut self, tracees: &mut Tracees, pid: u32, now: u64) {
         let Some(tid) = tracees.live_thread(pid) else { return };
         let write_count = tracees.write_count(pid);
-        let pending = tracees.pending(pid, tid);
+        let pending = join_pending(tracees.pending(pid, tid));
         let snapshots = self.snapshots.entry(pid).or_default();
         // The parent writes bytes that a child has inherited. The child may end without writing them.
         let settled = |one: &PendingBytes| {
@@ -94,6 +98,7 @@ impl DelayHandler {
                 None => {
                     let snapshot = PendingSnapshot {
                         bytes: one.bytes.clone(),
+                        first_len: first_len(one),
                         write_count,
                         cpu_ns: cpu_times.get_or_insert_with(|| threads_cpu_ns(pid)).clone(),
                         error_ns: SCHEDSTAT_ERROR_NS,
@@ -157,14 +162,16 @@ fn update_write_counts(tracees: &mut Tracees, pid: u32, begins: bool, goes_on: b
 /// Stops the process and writes the pending bytes of its snapshots.
 fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut HashMap<u64, PendingSnapshot>) {
     if tracees.hold(pid) {
-        let pending = tracees.pending(pid, tid);
+        let pending = join_pending(tracees.pending(pid, tid));
         forget_purged(tracees, pid, tid, &pending);
         let (activity, thread) = (thread_activity(tracees, pid), TargetThread::new(tid));
         for one in &pending {
             let snapshot =
                 snapshots.get_mut(&one.stream).filter(|before| one.bytes.starts_with(&before.bytes));
             let Some(snapshot) = snapshot else { continue };
-            if activity != ThreadActivity::Blocked && !is_at_position(tracees, pid, tid, one) {
+            let is_elsewhere =
+                || activity != ThreadActivity::Blocked && !is_at_position(tracees, pid, tid, one);
+            if is_handing_over(tracees, pid, one) || is_elsewhere() {
                 continue;
             }
             let most = match &activity {
@@ -206,8 +213,13 @@ impl PendingSnapshot {
     /// Replaces all fields but `taken_at_ns`. The process is stopped, so the threads' CPU times are exact.
     fn renew(&mut self, tracees: &Tracees, pid: u32, now: &PendingBytes) {
         (self.write_count, self.cpu_ns, self.error_ns) = (tracees.write_count(pid), threads_cpu_ns(pid), 0);
-        self.bytes = now.bytes.clone();
+        (self.bytes, self.first_len) = (now.bytes.clone(), first_len(now));
     }
+}
+
+/// Returns how many bytes are in the inner of two joined streams.
+fn first_len(one: &PendingBytes) -> usize {
+    one.joined.as_ref().map_or(0, JoinedStreams::first_len)
 }
 
 /// Tells whether the snapshot's bytes are complete in the stream and not yet written: see the module.
@@ -218,7 +230,9 @@ fn has_moved_on(
     before: &PendingSnapshot,
     now: &PendingBytes,
 ) -> bool {
-    if before.write_count.is_none() || before.write_count != tracees.write_count(pid) {
+    // A thread that has handed bytes over since may still have them in the outer of two joined streams.
+    let has_handed_over = before.first_len != first_len(now);
+    if has_handed_over || before.write_count.is_none() || before.write_count != tracees.write_count(pid) {
         return false;
     }
     let has_run = |tid: &u32| {

@@ -171,7 +171,7 @@ fn find_written_ahead(
             continue;
         }
         let first_part = parts.iter().find(|part| part.1 > 0);
-        if one.data_address.is_some_and(|address| first_part.is_none_or(|part| part.0 != address)) {
+        if !first_part.is_some_and(|part| one.can_be_written_from(part.0)) {
             continue;
         }
         let first = first_bytes(memory, parts, one.bytes.len());

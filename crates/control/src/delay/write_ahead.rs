@@ -5,7 +5,7 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
 use weir_sys::ptrace::registers::SyscallRegisters;
 use weir_sys::syscalls;
-use weir_walkers::{MemoryStore, PendingBytes};
+use weir_walkers::{PendingBytes, join_pending};
 
 use super::ahead_table::WrittenAhead;
 use crate::foreign_file::TargetThread;
@@ -58,6 +58,9 @@ pub(crate) fn drain_stream(
     most: usize,
     empty: bool,
 ) {
+    if tracees.written_ahead.has_unread_outer(pid, pending) {
+        return;
+    }
     let before = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
     let new = pending.bytes.get(before..most).unwrap_or_default();
     if new.is_empty() && pending.walker == RuntimeId::GO {
@@ -65,8 +68,7 @@ pub(crate) fn drain_stream(
     }
     let file = if new.is_empty() { None } else { tracees.open_ahead(pid, thread, pending) };
     let written = before + file.map_or(0, |file| tracees.write_ahead(pid, &file, new));
-    let stores =
-        if empty && pending.locked != Some(true) { stores_without_prefix(pending, written) } else { None };
+    let stores = if empty && pending.locked != Some(true) { pending.stores_without(written) } else { None };
     if let Some(stores) = stores.filter(|_| written > 0)
         && stores.iter().all(|store| ptrace::write_memory(thread.tid, store.address, &store.bytes))
     {
@@ -75,28 +77,32 @@ pub(crate) fn drain_stream(
     tracees.written_ahead.set(pid, WrittenAhead::of(pending, written));
 }
 
-/// Returns the memory changes that remove the first `len` bytes from a stream; None if its walker has none.
-fn stores_without_prefix(pending: &PendingBytes, len: usize) -> Option<Vec<MemoryStore>> {
-    if len == pending.bytes.len() {
-        return Some(pending.drain_stores.clone()).filter(|stores| !stores.is_empty());
-    }
-    pending.partial_drain(len)
-}
-
 /// Removes written-ahead bytes from a process's streams if all its threads block.
 pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
     if let (true, Some(tid)) = (tracees.hold(pid), tracees.live_thread(pid)) {
-        let pending = tracees.pending(pid, tid);
+        let pending = join_pending(tracees.pending(pid, tid));
         forget_purged(tracees, pid, tid, &pending);
         if thread_activity(tracees, pid) == ThreadActivity::Blocked {
             let thread = TargetThread::new(tid);
             for one in &pending {
+                if is_handing_over(tracees, pid, one) {
+                    continue;
+                }
                 let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
                 drain_stream(tracees, pid, &thread, one, ahead, true);
             }
         }
     }
     tracees.release(pid);
+}
+
+/// Tells whether a thread of a stopped process may be moving the bytes of a stream to its inner one: it holds the lock of that
+/// one, or has just given it back and wakes another thread.
+pub(crate) fn is_handing_over(tracees: &Tracees, pid: u32, one: &PendingBytes) -> bool {
+    let Some(inner) = one.joined.as_ref().and_then(|joined| joined.then().inner) else { return false };
+    let wakes = |call: &SyscallRegisters| call.number == libc::SYS_futex && call.args[0] == inner.lock;
+    one.locked != Some(false)
+        || tracees.thread_calls(pid).iter().any(|(_, call)| call.as_ref().is_some_and(wakes))
 }
 
 /// Forgets written-ahead bytes that the program has discarded, for example by fpurge(3). The process is stopped, and
@@ -112,6 +118,7 @@ pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: 
     tracees.written_ahead.retain(pid, |one| match pending.iter().find(|known| known.stream == one.stream) {
         // The search can find the old copy of a Writer on a stack, with fewer bytes.
         _ if one.is_of_go => one.data_address.is_some_and(|address| is_in_place(one, address)),
+        known if one.joined.is_some() => is_joined_in_place(one, known, &memory),
         Some(known) => known.bytes.starts_with(&one.bytes),
         None if partly_read => true,
         // A search can miss a stream that still has the bytes. It has none of them if others are at their place, or if
@@ -120,4 +127,16 @@ pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: 
             one.data_address.is_some_and(|address| !empty.contains(&one.stream) && is_in_place(one, address))
         }
     });
+}
+
+/// Tells whether two joined streams still hold their written-ahead bytes. `known` is the stream that was read; None if it has
+/// no pending bytes. The search can miss the outer one.
+fn is_joined_in_place(one: &WrittenAhead, known: Option<&PendingBytes>, memory: &ProcessMemory) -> bool {
+    let is_moving = known.is_some_and(|known| known.joined.is_some() && known.locked != Some(false));
+    let read = known.map_or(&[][..], |known| &known.bytes);
+    let is_rest_in_place = || {
+        let rest = one.bytes.starts_with(read).then(|| one.outer_bytes(read.len())).flatten();
+        rest.is_some_and(|(address, bytes)| memory.bytes(address, bytes.len()) == bytes)
+    };
+    is_moving || read.starts_with(&one.bytes) || is_rest_in_place()
 }

@@ -26,6 +26,9 @@ pub(crate) fn written_len(tracees: &Tracees, pid: u32, tid: u32, pending: &Pendi
         }
         _ => last_write.written_of(tid, pending.fd, &pending.bytes, length),
     };
-    let ahead = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
+    let ahead = match &pending.inner {
+        Some(inner) => tracees.written_ahead.outer_prefix_len(pid, inner, &pending.bytes),
+        None => tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes),
+    };
     last_writes.map(written).max().map_or(0, |bytes| bytes as usize).max(ahead)
 }

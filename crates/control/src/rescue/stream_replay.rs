@@ -174,7 +174,8 @@ impl StreamReplays {
         };
         let pending = tracees.pending_in_memory(pid, replayed).into_iter();
         bytes.extend(pending.filter(is_own).flat_map(|one| one.bytes));
-        let settled = tracees.settled_len(pid, stream.stream, stream.fd, &bytes);
+        let address = stream.inner.map_or(stream.stream, |inner| inner.address);
+        let settled = tracees.settled_len(pid, address, stream.fd, &bytes);
         bytes.drain(..settled);
         Some(UnwrittenStream::of(stream, bytes))
     }

@@ -181,9 +181,13 @@ impl Tracees {
     /// Returns how many of a stream's first pending bytes a fork copied from the parent. The child may end without
     /// writing them.
     pub(crate) fn inherited_len(&self, pid: u32, pending: &PendingBytes) -> usize {
-        let inherited = self.inherited_bytes(pid).iter().find(|(stream, _)| *stream == pending.stream);
-        let bytes = inherited.filter(|(_, bytes)| pending.bytes.starts_with(bytes));
-        bytes.map_or(0, |(_, bytes)| bytes.len())
+        let of = |stream: u64| {
+            let inherited = self.inherited_bytes(pid).iter().find(|one| one.0 == stream);
+            inherited.map_or(&[][..], |one| &one.1)
+        };
+        let outer = pending.joined.as_ref().map_or(&[][..], |joined| of(joined.then().stream));
+        let bytes = [of(pending.stream), outer].concat();
+        if pending.bytes.starts_with(&bytes) { bytes.len() } else { 0 }
     }
 
     fn inherited_bytes(&self, pid: u32) -> &[(u64, Vec<u8>)] {

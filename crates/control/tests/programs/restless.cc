@@ -7,13 +7,16 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <ext/stdio_filebuf.h>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#ifndef _LIBCPP_VERSION
+#include <ext/stdio_filebuf.h>
+#endif
 
 static unsigned long state;
 
@@ -85,8 +88,12 @@ static void seek(std::ostream &out, const char *path, long lines) {
 }
 
 static void two_streams(std::ostream &out, long lines) {
+#ifdef _LIBCPP_VERSION
+    std::ofstream second("/dev/stdout", std::ios::app);
+#else
     __gnu_cxx::stdio_filebuf<char> buffer(dup(1), std::ios::out);
     std::ostream second(&buffer);
+#endif
     for (long number = 0; number < lines; number++) {
         line(out, number);
         if (draw(5) == 0) {
@@ -146,6 +153,12 @@ int main(int count, char **words) {
     if (count < 4) return 2;
     long lines = atol(words[3]);
     state = strtoul(words[2], nullptr, 10);
+#ifdef _LIBCPP_VERSION
+    // std::cout of libc++ writes through stdio always.
+    std::ofstream to("/dev/stdout", std::ios::app);
+#else
+    std::ostream &to = std::cout;
+#endif
     std::ios::sync_with_stdio(false);
     // The buffer of a stream that outlives main, as std::cout does.
     static char own[1 << 16];
@@ -157,15 +170,15 @@ int main(int count, char **words) {
         return 0;
     }
     switch (words[1][0]) {
-    case 's': seek(std::cout, words[4], lines); break;
-    case '2': two_streams(std::cout, lines); break;
-    case 't': threads(std::cout, lines); break;
+    case 's': seek(to, words[4], lines); break;
+    case '2': two_streams(to, lines); break;
+    case 't': threads(to, lines); break;
     case 'e':
-        plain(std::cout, lines, 'p');
-        std::cout.flush();
+        plain(to, lines, 'p');
+        to.flush();
         execl("/proc/self/exe", words[0], "p", words[2], words[3], static_cast<char *>(nullptr));
         return 7;
-    default: plain(std::cout, lines, words[1][0]);
+    default: plain(to, lines, words[1][0]);
     }
     return 0;
 }

@@ -32,14 +32,11 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         UnreachedBuffers {
             name: "the file buffer of a std::ofstream",
             options: &["--stdout", "--file"],
-            possible: |sections| can_have_file_buffers(sections) && !has_buffers_of_libcxx(sections),
+            possible: |sections| match contains_libcxx(sections) {
+                true => is_linked_in(sections) || has_buffers_of_libcxx(sections),
+                false => can_have_file_buffers(sections) || has_buffers_of_libcxx(sections),
+            },
             is_drained: true,
-        },
-        UnreachedBuffers {
-            name: "the file buffer of a std::ofstream of libc++",
-            options: &["--stdout", "--file", "--max-delay", "--fix-fork"],
-            possible: has_buffers_of_libcxx,
-            is_drained: false,
         },
     ],
     buffers: BufferAccess::Readable(WalkerEntry {
@@ -88,7 +85,9 @@ impl FileBufferFacts {
 
 fn is_cpp(sections: &ElfSections) -> bool {
     let is_library = |name: &[u8]| name.starts_with(b"libstdc++.") || name.starts_with(b"libc++.");
-    sections.needed().is_some_and(|names| names.iter().any(|name| is_library(name))) || is_linked_in(sections)
+    sections.needed().is_some_and(|names| names.iter().any(|name| is_library(name)))
+        || is_linked_in(sections)
+        || contains_libcxx(sections)
 }
 
 /// Tells whether the executable contains libstdc++ itself, so that no import shows what the program uses.
@@ -100,7 +99,8 @@ fn is_linked_in(sections: &ElfSections) -> bool {
 
 fn can_leave_stdio(sections: &ElfSections) -> bool {
     // The streams of libc++ write through stdio always, and its function has a longer name.
-    is_linked_in(sections) || imports(sections, |name| name == b"_ZNSt8ios_base15sync_with_stdioEb")
+    let is_imported = || imports(sections, |name| name == b"_ZNSt8ios_base15sync_with_stdioEb");
+    is_linked_in(sections) || !contains_libcxx(sections) && is_imported()
 }
 
 fn can_have_file_buffers(sections: &ElfSections) -> bool {
@@ -124,6 +124,11 @@ const FILE_BUFFER_OF_LIBCXX: &[u8] = b"NSt3__113basic_filebufIcNS_11char_traitsI
 /// The names in the symbols of a program that writes through a file buffer of libc++.
 const WRITERS: [&[u8]; 2] = [b"basic_ofstream", b"basic_fstream"];
 
+/// Tells whether the executable contains the file buffer of libc++, as each static program with libc++ does.
+fn contains_libcxx(sections: &ElfSections) -> bool {
+    section_contains(sections, ".rodata", FILE_BUFFER_OF_LIBCXX)
+}
+
 /// Tells whether a program uses a file buffer of libc++.
 fn has_buffers_of_libcxx(sections: &ElfSections) -> bool {
     let has_name = |section: &str| WRITERS.iter().any(|name| section_contains(sections, section, name));
@@ -131,6 +136,6 @@ fn has_buffers_of_libcxx(sections: &ElfSections) -> bool {
     let is_loaded = needed.is_some_and(|names| names.iter().any(|name| name.starts_with(b"libc++.")));
     match is_loaded {
         true => has_name(".dynstr"),
-        false => section_contains(sections, ".rodata", FILE_BUFFER_OF_LIBCXX) && has_name(".rodata"),
+        false => contains_libcxx(sections) && has_name(".rodata"),
     }
 }
