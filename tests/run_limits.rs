@@ -5,10 +5,15 @@ mod common;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use common::programs::has_libcxx;
 use common::{disk_dir, run, skip, text};
 
 /// Compiles a program with the words of a compiler's command; returns None, and notes a skip, without the compiler.
 fn build(dir: &Path, name: &str, file: &str, source: &str, compiler: &[&str]) -> Option<String> {
+    if compiler.contains(&"-stdlib=libc++") && !has_libcxx() {
+        skip(&format!("run limits: {file}"), "there is no clang++ with libc++");
+        return None;
+    }
     std::fs::write(dir.join(file), source).unwrap();
     let program = dir.join(name).to_str().unwrap().to_string();
     let mut command = Command::new(compiler[0]);
@@ -62,6 +67,8 @@ fn programs() -> Vec<Program> {
         ("ofstream", "ofstream.cc", OFSTREAM, &["g++", "-O2"], Some("a std::ofstream")),
         ("ofstream-O0", "ofstream.cc", OFSTREAM, &["g++"], Some("a std::ofstream")),
         ("ifstream", "ifstream.cc", IFSTREAM, &["g++", "-O2"], None),
+        ("cout-libc++", "cout.cc", COUT, &["clang++", "-stdlib=libc++"], None),
+        ("ofstream-libc++", "ofstream.cc", OFSTREAM, &["clang++", "-stdlib=libc++"], Some("a std::ofstream")),
         ("linked-in", "cout.cc", COUT, &["g++", "-static-libstdc++"], Some("std::cout after")),
         ("static-cc", "cout.cc", COUT, &["g++", "-static"], Some("it is linked statically")),
         ("go", "go.go", GO, &["go", "build"], None),
@@ -103,6 +110,18 @@ fn what_is_out_of_reach_is_said_in_one_line() {
             "{name}: {why}"
         );
     }
+}
+
+/// Its standard output is the C library's always.
+#[test]
+fn a_static_program_with_libcxx_is_one_in_cpp() {
+    let dir = disk_dir();
+    let compiler = &["clang++", "-stdlib=libc++", "-static", "-s"];
+    let Some(program) = build(dir.path(), "static-libc++", "ofstream.cc", OFSTREAM, compiler) else { return };
+    let output = run(dir.path(), &["run", "--fix-order", "--max-delay", "1s", "--why=only", "--", &program]);
+    let why = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(why.contains("· C++ · linked statically"), "{why}");
+    assert!(!why.contains("sync_with_stdio") && !why.contains("out of reach"), "{why}");
 }
 
 #[test]
