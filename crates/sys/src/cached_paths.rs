@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statx};
 
-use crate::file_system::{mount_number, parse_mount};
-use crate::foreign_answers::FileStatus;
+use crate::foreign_reads::FileStatus;
+use crate::mount_table::{self, Mount};
 
 /// The time for which the table of mounts is used again. The number of a mount can be given to another one only after root
 /// has unmounted it.
@@ -90,8 +90,7 @@ pub(crate) fn status_of(file: impl std::os::fd::AsFd) -> io::Result<FileStatus> 
 }
 
 fn is_on_local_mount(file: &OwnedFd) -> bool {
-    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).unwrap_or_default();
-    mount_number(&info).and_then(|number| number.parse().ok()).is_some_and(is_local_mount)
+    mount_table::number_of_descriptor("self", file.as_raw_fd()).is_some_and(is_local_mount)
 }
 
 /// Returns whether the mount of this number is local, and one of weir's own.
@@ -99,16 +98,15 @@ fn is_local_mount(number: u64) -> bool {
     static TABLE: Mutex<Option<(Instant, HashSet<u64>)>> = Mutex::new(None);
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     if table.as_ref().is_none_or(|(read, _)| read.elapsed() >= KEPT) {
-        let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        *table = Some((Instant::now(), local_mounts(&text)));
+        let mounts = mount_table::of_process("self").unwrap_or_default();
+        *table = Some((Instant::now(), local_mounts(&mounts)));
     }
     table.as_ref().is_some_and(|(_, mounts)| mounts.contains(&number))
 }
 
-fn local_mounts(mountinfo: &str) -> HashSet<u64> {
-    let is_local = |line: &&str| parse_mount(line).is_some_and(|(_, kind, _)| LOCAL.contains(&&*kind));
-    let numbers = mountinfo.lines().filter(is_local).map(|line| line.split(' ').next()?.parse().ok());
-    numbers.flatten().collect()
+fn local_mounts(mounts: &[Mount]) -> HashSet<u64> {
+    let local = mounts.iter().filter(|mount| LOCAL.contains(&&*mount.kind));
+    local.map(|mount| mount.number).collect()
 }
 
 /// Returns the path of a found file, without links; None if it has been removed.
@@ -155,7 +153,7 @@ mod tests {
         let table = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
                      40 22 0:39 / /home/far rw,nosuid - fuse.sshfs far: rw,user_id=0\n\
                      41 22 0:5 / /proc rw - proc proc rw\n";
-        assert_eq!(local_mounts(table), HashSet::from([22]));
+        assert_eq!(local_mounts(&mount_table::parse(table)), HashSet::from([22]));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-pub use crate::foreign_answers::FileStatus;
+pub use crate::foreign_reads::FileStatus;
+use crate::mount_table::{self, Mount};
 use crate::{cached_paths, foreign_reads};
 
 /// Opens a regular file for reading, by a path that another process chose. Fails with InvalidInput for another kind of
@@ -100,33 +101,28 @@ pub fn names(path: &Path, most: usize) -> io::Result<Option<Vec<OsString>>> {
 /// Returns the type and the mount options of the file system that holds `dir`, from /proc/self/mountinfo (proc(5)).
 pub fn mount_of(dir: &Path) -> (String, String) {
     let real = fs::canonicalize(dir).unwrap_or_else(|_| dir.into());
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let found = table.lines().filter_map(parse_mount).filter(|mount| real.starts_with(&mount.0)).fold(
-        None,
-        // The longest mount point wins, and of equals the last: it was mounted over the others.
-        |best: Option<(PathBuf, String, String)>, mount| match best {
-            Some(best) if best.0.as_os_str().len() > mount.0.as_os_str().len() => Some(best),
-            _ => Some(mount),
-        },
-    );
-    found.map(|(_, fs, options)| (fs, options)).unwrap_or_else(|| (fs_by_magic(&real), String::new()))
+    let mounts = mount_table::of_process("self").unwrap_or_default();
+    let containing = mounts.into_iter().filter(|mount| real.starts_with(&mount.point));
+    // Of equals max_by_key returns the last: it was mounted over the others.
+    let longest = containing.max_by_key(|mount| mount.point.as_os_str().len());
+    longest.map_or_else(|| (fs_by_magic(&real), String::new()), |mount| (mount.kind, mount.options))
 }
 
 /// Returns the user who mounted the FUSE file system of a device number (`st_dev`), whose server answers every call to its
 /// files; 0 for a mount that only root can make. Returns None if the mounts of the caller do not have it, nor those of
 /// process `pid` in the same user namespace: another namespace counts its users differently.
 pub fn fuse_user(pid: u32, device: u64) -> Option<u32> {
-    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    let of = |table: String| {
-        let line = table.lines().find(|line| line.split(' ').nth(2) == Some(&number))?.to_string();
-        let options = line.rsplit(' ').next()?;
-        let user = options.split(',').find_map(|option| option.strip_prefix("user_id="));
+    let device = (rustix::fs::major(device), rustix::fs::minor(device));
+    let of = |mounts: Vec<Mount>| {
+        let mount = mounts.into_iter().find(|mount| mount.device == device)?;
+        let user = mount.options.split(',').find_map(|option| option.strip_prefix("user_id="));
         user.map_or(Some(0), |user| user.parse().ok())
     };
-    let table = |process: &str| fs::read_to_string(format!("/proc/{process}/mountinfo")).ok();
-    let other = pid.to_string();
-    let in_other = || table(&other).filter(|_| shares_user_namespace(pid)).and_then(of);
-    table("self").and_then(of).or_else(in_other)
+    let in_other = || {
+        let mounts = mount_table::of_process(&pid.to_string()).filter(|_| shares_user_namespace(pid));
+        mounts.and_then(of)
+    };
+    mount_table::of_process("self").and_then(of).or_else(in_other)
 }
 
 /// Returns whether a process counts its users as the caller does.
@@ -142,14 +138,12 @@ fn shares_user_namespace(pid: u32) -> bool {
 /// those of the caller and of process `pid`. Also returns whether the user in them is one of the caller's user namespace. Unlike fstatfs(2), never asks the
 /// server.
 pub fn fuse_options(pid: u32, fd: i32) -> Option<(String, bool)> {
-    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    let number = mount_number(&info)?;
+    let number = mount_table::number_of_descriptor(&pid.to_string(), fd)?;
     ["self".to_owned(), pid.to_string()].into_iter().find_map(|process| {
-        let table = fs::read_to_string(format!("/proc/{process}/mountinfo")).ok()?;
-        let line = table.lines().find(|line| line.split(' ').next() == Some(number))?;
-        let (_, kind, options) = parse_mount(line)?;
-        (kind.starts_with("fuse") && kind != "fusectl")
-            .then(|| (options, process == "self" || shares_user_namespace(pid)))
+        let mounts = mount_table::of_process(&process)?;
+        let mount = mounts.into_iter().find(|mount| mount.number == number)?;
+        (mount.kind.starts_with("fuse") && mount.kind != "fusectl")
+            .then(|| (mount.options, process == "self" || shares_user_namespace(pid)))
     })
 }
 
@@ -172,27 +166,6 @@ fn fs_by_magic(dir: &Path) -> String {
     let Ok(magic) = rustix::fs::statfs(dir).map(|fs| fs.f_type as u32) else { return "unknown".into() };
     let known = KNOWN.iter().find(|(number, _)| *number == magic);
     known.map_or_else(|| format!("type {magic:#x}"), |(_, name)| (*name).into())
-}
-
-/// Returns the number of the mount in a text of /proc/PID/fdinfo/FD.
-pub(crate) fn mount_number(fdinfo: &str) -> Option<&str> {
-    fdinfo.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim)
-}
-
-/// Parses a line of mountinfo. Returns mount point, type, and the options of the mount and of the file system.
-pub(crate) fn parse_mount(line: &str) -> Option<(PathBuf, String, String)> {
-    let (mount, fs) = line.split_once(" - ")?;
-    let mut mount = mount.split(' ').skip(4);
-    let point = mount.next()?.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
-    let mut options: Vec<&str> = mount.next()?.split(',').collect();
-    let mut fs = fs.split(' ');
-    let kind = fs.next()?;
-    for option in fs.nth(1).unwrap_or("").split(',') {
-        if !options.contains(&option) {
-            options.push(option);
-        }
-    }
-    Some((point.into(), kind.into(), options.join(",")))
 }
 
 #[cfg(test)]
@@ -236,17 +209,6 @@ mod tests {
         }
         drop(child.stdin.take());
         child.wait().expect("its end");
-    }
-
-    #[test]
-    fn a_line_of_mountinfo_is_parsed() {
-        let line =
-            "36 35 98:0 /mnt1 /mnt/my\\040disk rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
-        assert_eq!(
-            parse_mount(line),
-            Some(("/mnt/my disk".into(), "ext3".into(), "rw,noatime,errors=continue".into()))
-        );
-        assert_eq!(parse_mount("nonsense"), None);
     }
 
     #[test]

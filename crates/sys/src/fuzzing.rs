@@ -3,7 +3,7 @@
 use procfs::FromBufRead;
 use procfs::process::Status;
 
-use crate::{file_system, maps, open_files, proc, process_stat};
+use crate::{maps, mount_table, open_files, proc, process_stat};
 
 /// Parses a text as each file of /proc that weir reads.
 pub fn proc_texts(text: &[u8]) {
@@ -22,7 +22,5 @@ pub fn proc_texts(text: &[u8]) {
     let _stat = process_stat::parse_all(&text);
     let _status = Status::from_buf_read(text.as_bytes());
     let _info = open_files::parse(&text);
-    for line in text.lines() {
-        let _mount = file_system::parse_mount(line);
-    }
+    assert!(mount_table::parse(&text).len() <= text.lines().count());
 }

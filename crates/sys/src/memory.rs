@@ -2,9 +2,8 @@
 
 use std::cell::Cell;
 
-use crate::foreign_reads;
+use crate::foreign_reads::{self, DATA_BYTES};
 use crate::maps::{self, MappedRegion};
-use crate::reader_channel::DATA_BYTES;
 
 /// Memory that can be read by address. Short reads are normal: a page may be unmapped.
 pub trait Memory {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::file_system::{mount_number, parse_mount};
+use crate::mount_table::{self, Mount};
 
 /// The time for which a table of mounts is used again: reading it takes 50 µs, and each opened image needs it.
 const KEPT: Duration = Duration::from_millis(20);
@@ -38,8 +38,8 @@ impl ServedMounts {
         if let Some((_, table)) = tables.get(&namespace).filter(|(read, _)| read.elapsed() < KEPT) {
             return Arc::clone(table);
         }
-        let text = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-        let table = Arc::new(ServedMounts::parse(&text));
+        let mounts = mount_table::of_process(&pid.to_string()).unwrap_or_default();
+        let table = Arc::new(ServedMounts::among(mounts));
         if tables.len() >= TABLES_MOST {
             tables.clear();
         }
@@ -47,22 +47,19 @@ impl ServedMounts {
         table
     }
 
-    fn parse(mountinfo: &str) -> ServedMounts {
-        let mut mounts = ServedMounts::default();
-        for line in mountinfo.lines() {
-            let Some((point, kind, _)) = parse_mount(line) else { continue };
-            let is_served = is_served(&kind);
+    fn among(mounts: Vec<Mount>) -> ServedMounts {
+        let mut served = ServedMounts::default();
+        for mount in mounts {
+            let is_served = is_served(&mount.kind);
             if is_served {
-                mounts.devices.extend(line.split(' ').nth(2).and_then(device));
+                served.devices.push(format!("{:02x}:{:02x}", mount.device.0, mount.device.1));
             }
-            if is_asked_at_links(&kind) {
-                mounts
-                    .asked_at_links
-                    .extend(line.split(' ').next().and_then(|number| number.parse::<u64>().ok()));
+            if is_asked_at_links(&mount.kind) {
+                served.asked_at_links.insert(mount.number);
             }
-            mounts.points.push((point, is_served));
+            served.points.push((mount.point, is_served));
         }
-        mounts
+        served
     }
 
     /// Returns the mount point if the file of an absolute path without links is served.
@@ -82,7 +79,9 @@ impl ServedMounts {
             return false;
         }
         let mounts = &Self::of(pid).asked_at_links;
-        !mounts.is_empty() && mount_of_descriptor(pid, fd).is_some_and(|number| mounts.contains(&number))
+        !mounts.is_empty()
+            && mount_table::number_of_descriptor(&pid.to_string(), fd)
+                .is_some_and(|number| mounts.contains(&number))
     }
 
     /// Returns the devices of served file systems, as /proc/PID/maps has them.
@@ -120,24 +119,17 @@ fn has_types_asked_at_links() -> bool {
     }
 }
 
-fn mount_of_descriptor(pid: u32, fd: i32) -> Option<u64> {
-    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    mount_number(&info)?.parse().ok()
-}
-
-/// Converts a device of mountinfo (decimal `0:39`) into that of maps (hexadecimal `00:27`).
-fn device(text: &str) -> Option<String> {
-    let (major, minor) = text.split_once(':')?;
-    Some(format!("{:02x}:{:02x}", major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn served(mountinfo: &str) -> ServedMounts {
+        ServedMounts::among(mount_table::parse(mountinfo))
+    }
+
     #[test]
     fn a_served_file_is_known_by_its_path_and_its_device() {
-        let mounts = ServedMounts::parse(
+        let mounts = served(
             "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
              40 22 0:39 / /home/far rw,nosuid - fuse.sshfs far: rw,user_id=0\n\
              41 40 8:2 / /home/far/disk rw - ext4 /dev/sdb rw\n\
@@ -149,7 +141,7 @@ mod tests {
         assert_eq!(mounts.devices(), ["00:27"]);
         assert!(mounts.asked_at_links.is_empty(), "the kernel has the status of a FUSE file");
         let table = "50 22 0:41 / /home/nfs rw - nfs4 far:/home rw\n";
-        assert_eq!(ServedMounts::parse(table).asked_at_links, HashSet::from([50]));
+        assert_eq!(served(table).asked_at_links, HashSet::from([50]));
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //! if it does not answer. Memory of its own user's processes weir reads itself, which is faster, if no look finds a server:
 //! `served_mappings`.
 
+mod answers;
+mod channel;
+mod reader;
 #[cfg(test)]
 mod tests;
 
@@ -21,12 +24,15 @@ use std::time::Duration;
 
 use rustix::thread::CapabilitySet;
 
+use answers::Operation;
+use reader::ForeignReader;
+
 use crate::expendable::{self, Limits, Rights};
-use crate::foreign_answers::{FileStatus, Operation};
-use crate::foreign_reader::ForeignReader;
-use crate::reader_channel::DATA_BYTES;
 use crate::served_mounts::ServedMounts;
 use crate::{cached_paths, living_thread, memory, proc, served_mappings};
+
+pub use answers::FileStatus;
+pub(crate) use channel::DATA_BYTES;
 
 /// The limits of a read. A server that is busy for longer counts as one that does not answer: meanwhile a process that is
 /// traced stays stopped.

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{MemfdFlags, Statx, memfd_create};
 
-use crate::cached_paths;
-use crate::reader_channel::DATA_BYTES;
+use super::channel::DATA_BYTES;
+use crate::{cached_paths, mount_table};
 
 /// The most bytes that are copied of a file whose server could stop to answer: more than any executable has in its parts
 /// that weir reads.
@@ -210,14 +210,14 @@ fn is_local(file: &File, dev: u64) -> bool {
 
 /// Returns whether a device number is that of a mount in weir's own mount namespace.
 fn is_own_mount(dev: u64) -> bool {
-    static KNOWN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    let number = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
+    static KNOWN: Mutex<Option<HashSet<(u32, u32)>>> = Mutex::new(None);
+    let device = (rustix::fs::major(dev), rustix::fs::minor(dev));
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_with(|| {
-        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        table.lines().filter_map(|line| line.split(' ').nth(2)).map(str::to_owned).collect()
+        let mounts = mount_table::of_process("self").unwrap_or_default();
+        mounts.into_iter().map(|mount| mount.device).collect()
     });
-    known.contains(&number)
+    known.contains(&device)
 }
 
 #[cfg(test)]

@@ -18,10 +18,10 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
+use super::answers::Operation;
+use super::channel::{DATA_BYTES, ReaderChannel, Request};
 use crate::expendable::{ExpendableChild, Limits, Rights};
-use crate::foreign_answers::Operation;
 use crate::memory::{piece, read_into, write_process};
-use crate::reader_channel::{DATA_BYTES, ReaderChannel, Request};
 use crate::shared_memory::Shared;
 use crate::signals;
 use crate::silence_watch::SilenceWatch;
