@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 use weir_diagnose::{Rule, rules};
 use weir_model::{FindingId, Severity};
+
+use super::workspace::Workspace;
 
 /// The kind of file that is a program's standard output.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -35,6 +38,8 @@ pub struct LabelledCase {
     pub run: Vec<String>,
     pub fixed: Vec<String>,
     pub stdin: Option<String>,
+    /// Compiles the programs that are not in C or have options of their own, once for all workspaces of the case.
+    build: Option<String>,
     pub prepare: Option<String>,
     #[serde(default)]
     pub needs: Vec<String>,
@@ -63,6 +68,8 @@ pub struct LabelledCase {
     /// The directory of the case's files.
     #[serde(skip)]
     pub dir: PathBuf,
+    #[serde(skip)]
+    built: OnceLock<Result<Workspace, String>>,
 }
 
 impl LabelledCase {
@@ -70,6 +77,12 @@ impl LabelledCase {
     pub fn name(&self) -> String {
         let name = self.dir.file_name().expect("a case has a name").to_string_lossy();
         format!("{}/{name}", self.finding)
+    }
+
+    /// Returns the workspace in which its programs were compiled. The first call compiles them.
+    pub fn built(&self) -> Result<&Workspace, String> {
+        let built = self.built.get_or_init(|| Workspace::compiled(&self.dir, self.build.as_deref()));
+        built.as_ref().map_err(String::clone)
     }
 
     /// Returns the rule of its finding.

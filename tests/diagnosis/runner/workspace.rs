@@ -13,6 +13,7 @@ use super::set::{LabelledCase, OrdinaryRun, root};
 use crate::common::disk_dir;
 
 /// A temporary directory. It is removed on drop.
+#[derive(Debug)]
 pub struct Workspace(TempDir);
 
 impl Workspace {
@@ -32,14 +33,11 @@ impl Workspace {
         workspace
     }
 
-    /// Copies a case's files, prepares its data and compiles its C programs.
-    pub fn of_case(case: &LabelledCase) -> Result<Self, String> {
+    /// Copies a case's files and compiles its programs: those in C, and by the line `build`.
+    pub fn compiled(dir: &Path, build: Option<&str>) -> Result<Self, String> {
         let workspace = Self::empty();
-        for file in fs::read_dir(&case.dir).map_err(|error| format!("{}: {error}", case.dir.display()))? {
-            let file = file.expect("an entry");
-            fs::copy(file.path(), workspace.work().join(file.file_name())).expect("a copy");
-        }
-        if let Some(line) = &case.prepare {
+        workspace.copy_all(dir)?;
+        if let Some(line) = build {
             workspace.shell(line)?;
         }
         for program in ["broken", "fixed"] {
@@ -47,8 +45,26 @@ impl Workspace {
                 workspace.shell(&format!("cc -O1 -o {program} {program}.c"))?;
             }
         }
+        Ok(workspace)
+    }
+
+    /// Copies a case's files and programs and prepares its data.
+    pub fn of_case(case: &LabelledCase) -> Result<Self, String> {
+        let workspace = Self::empty();
+        workspace.copy_all(&case.built()?.work())?;
+        if let Some(line) = &case.prepare {
+            workspace.shell(line)?;
+        }
         workspace.chown_to_user()?;
         Ok(workspace)
+    }
+
+    /// Copies the contents of a directory by cp(1): a program that this process itself writes may still be open in a child that
+    /// another thread has just forked, and then cannot be executed.
+    fn copy_all(&self, from: &Path) -> Result<(), String> {
+        let copied = Command::new("cp").arg("-R").arg(from.join(".")).arg(self.work()).status();
+        let copied = copied.map_err(|error| format!("cp: {error}"))?;
+        copied.success().then_some(()).ok_or_else(|| format!("cp {}: {copied}", from.display()))
     }
 
     /// Makes an empty directory and prepares a run's data there.
