@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::Mutex;
 use std::thread;
 
-use common::{campaign, disk_dir, is_root, names, run, skip, text, wait_for, weir};
+use common::{campaign, disk_dir, is_root, names, programs, run, skip, text, wait_for, weir};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -38,7 +38,8 @@ fn run_quick(name: &str) -> Value {
     let made = dir.path().join("tmp");
     fs::create_dir(&made).unwrap();
     let mut command = weir(dir.path(), &["lab", name, "--quick", "--quiet", "--json", "lab.json"]);
-    let output = command.env("TMPDIR", &made).output().unwrap();
+    command.env("TMPDIR", &made).env("GOCACHE", programs::go_cache());
+    let output = command.output().unwrap();
     let document: Value = serde_json::from_slice(&fs::read(dir.path().join("lab.json")).unwrap()).unwrap();
     assert_eq!(names(&made), [""; 0], "left behind");
     let wrong = document["experiments"].as_array().unwrap().iter().filter(|row| row["agrees"] == false);

@@ -3,9 +3,9 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use common::programs::has_libcxx;
+use common::programs::{self, PROGRAM, SOURCE, has_libcxx};
 use common::{disk_dir, run, skip, text};
 
 /// Compiles a program with the words of a compiler's command; returns None, and notes a skip, without the compiler.
@@ -16,11 +16,10 @@ fn build(dir: &Path, name: &str, file: &str, source: &str, compiler: &[&str]) ->
     }
     std::fs::write(dir.join(file), source).unwrap();
     let program = dir.join(name).to_str().unwrap().to_string();
-    let mut command = Command::new(compiler[0]);
-    command.args(&compiler[1..]).args(["-o", &program, file]).current_dir(dir).stderr(Stdio::null());
-    match command.status() {
-        Ok(status) => {
-            assert!(status.success(), "{compiler:?} {file}");
+    let words = [&compiler[1..], &["-o", PROGRAM, SOURCE]].concat();
+    match programs::compile(compiler[0], &words, &dir.join(file), Path::new(&program)) {
+        Ok(output) => {
+            assert!(output.status.success(), "{compiler:?} {file}: {}", text(&output.stderr));
             Some(program)
         }
         Err(_) => {

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 use call_sites::{can_watch, finding, line, own};
+use common::programs::{self, PROGRAM, SOURCE};
 use common::{disk_dir, has, is_root, skip, text, weir};
 use serde_json::Value;
 use trace::{compile, compile_by, engines, for_each_engine, path};
@@ -299,8 +300,9 @@ fn a_rust_program_has_a_call_site() {
     }
     let dir = disk_dir();
     fs::write(dir.path().join("demo.rs"), RUST).expect("the source");
-    let rustc = Command::new("rustc").args(["-g", "-O", "demo.rs"]).current_dir(dir.path()).output();
-    assert!(rustc.is_ok_and(|made| made.status.success()), "rustc");
+    let (file, program) = (dir.path().join("demo.rs"), dir.path().join("demo"));
+    let made = programs::compile("rustc", &["-g", "-O", "-o", PROGRAM, SOURCE], &file, &program);
+    assert!(made.is_ok_and(|made| made.status.success()), "rustc");
     for engine in engines() {
         let found = finding(dir.path(), engine, &["./demo"], "stuck-output");
         let functions: Vec<&str> =
@@ -318,9 +320,8 @@ fn a_go_program_has_a_call_site() {
     }
     let dir = disk_dir();
     fs::write(dir.path().join("demo.go"), GO).expect("the source");
-    let mut go = Command::new("go");
-    go.args(["build", "-o", "demo", "demo.go"]).current_dir(dir.path()).env("GOFLAGS", "-mod=mod");
-    let made = go.env("GOCACHE", dir.path().join("cache")).output().expect("go");
+    let (file, program) = (dir.path().join("demo.go"), dir.path().join("demo"));
+    let made = programs::compile("go", &["build", "-o", PROGRAM, SOURCE], &file, &program).expect("go");
     assert!(made.status.success(), "{}", text(&made.stderr));
     for engine in engines() {
         let found = finding(dir.path(), engine, &["./demo"], "stuck-output");
@@ -357,7 +358,7 @@ fn call_sites_need_no_privilege() {
     fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("chmod");
     let program = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
     let binary = dir.path().join("weir");
-    common::programs::copy_program(common::WEIR, &binary);
+    programs::copy_program(common::WEIR, &binary);
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--clear-groups", "--inh-caps=-all"]).arg(&binary);
     command.args(["trace", "-q", "--json", "-", "--"]).arg(&program).current_dir(dir.path());

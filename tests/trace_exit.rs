@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::programs::has_libcxx;
+use common::programs::{self, PROGRAM, SOURCE, has_libcxx};
 use common::{disk_dir, has, is_root, skip, text, wait_for, weir, with_signals};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -46,11 +46,10 @@ const FLUSH_BY_GO: &str = "package main\nimport (\"bufio\"; \"os\")\n\
 
 /// Builds a Go program; returns whether that was possible.
 fn build_go(dir: &Path, name: &str, source: &str) -> bool {
-    fs::write(dir.join(name).with_extension("go"), source).expect("a file");
-    let mut go = Command::new("go");
-    go.args(["build", "-o", name, &format!("{name}.go")]).current_dir(dir);
-    go.env("GOTOOLCHAIN", "local").env("GO111MODULE", "off");
-    go.output().is_ok_and(|output| output.status.success())
+    let file = dir.join(name).with_extension("go");
+    fs::write(&file, source).expect("a file");
+    let built = programs::compile("go", &["build", "-o", PROGRAM, SOURCE], &file, &dir.join(name));
+    built.is_ok_and(|output| output.status.success())
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use common::programs::{self, PROGRAM, SOURCE};
 use common::{disk_dir, has, skip, text};
 use serde_json::Value;
 use trace::{compile, engines, finding, list, path, traced};
@@ -172,13 +173,8 @@ fn bytes_that_a_go_program_loses_at_exit_are_found() {
         case \"exec\": syscall.Exec(\"/bin/sh\", []string{\"sh\", \"-c\", \"exit 3\"}, nil)\n\
         default: keep.Flush(); os.Exit(3) } }\n";
     fs::write(dir.path().join("lost.go"), source).expect("the source");
-    let mut build = Command::new(go);
-    build
-        .args(["build", "lost.go"])
-        .current_dir(dir.path())
-        .env("GOFLAGS", "-mod=mod")
-        .env("GOCACHE", dir.path().join("cache"));
-    let made = build.output().expect("go starts");
+    let (file, program) = (dir.path().join("lost.go"), dir.path().join("lost"));
+    let made = programs::compile(go, &["build", "-o", PROGRAM, SOURCE], &file, &program).expect("go starts");
     assert!(made.status.success(), "{}", text(&made.stderr));
     for engine in engines() {
         for (how, id) in [("exit", Some("lost-at-exit")), ("exec", Some("lost-at-exec")), ("flush", None)] {

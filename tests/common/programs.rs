@@ -1,14 +1,20 @@
 //! Programs that a test makes. Also for the tests of other crates, which name this file by its path.
 #![allow(dead_code)] // not every test binary uses everything
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::Mutex;
 
 /// Copies a program by cp(1). A file that this process itself wrote may still be open in a child that another test has
 /// just forked; then execve(2) fails with ETXTBSY.
 pub fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
-    let copied = Command::new("cp").arg("--").arg(from).arg(to).status().expect("cp");
+    let mut cp = Command::new("cp");
+    let copied = cp.args(["--remove-destination", "--"]).arg(from).arg(to).status().expect("cp");
     assert!(copied.success(), "cp to {}", to.display());
 }
 
@@ -17,4 +23,108 @@ pub fn has_libcxx() -> bool {
     let words = ["-stdlib=libc++", "-x", "c++", "-include", "fstream", "-fsyntax-only", "/dev/null"];
     let status = Command::new("clang++").args(words).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
+}
+
+/// The words of a compiler's command that stand for the source and the program.
+pub const SOURCE: &str = "SOURCE";
+pub const PROGRAM: &str = "PROGRAM";
+
+/// Runs `compiler WORDS…` and copies the program to `to`. Tests share the programs: one that a test has compiled from the same
+/// source with the same words is not compiled again. Returns the output of a compiler that fails, and an error if there is none.
+///
+/// A program whose source or words name other files is not shared, because these can change.
+pub fn compile(compiler: &str, words: &[&str], source: &Path, to: &Path) -> io::Result<Output> {
+    let text = fs::read(source).expect("the source");
+    let includes = text.windows(10).any(|part| part == b"#include \"");
+    if includes || words.iter().any(|word| word.contains('/')) {
+        return run_compiler(compiler, words, source, to, source.parent().expect("a directory"));
+    }
+    let name = source.file_name().expect("a file");
+    let mut key = DefaultHasher::new();
+    (compiler, version(compiler)?, packages_changed(), words, name, &text).hash(&mut key);
+    let dir = shared_programs().join(format!("{:016x}", key.finish()));
+    fs::create_dir_all(&dir).expect("the target directory is writable");
+    let lock = File::create(dir.join("lock")).expect("a file");
+    lock.lock().expect("other tests wait here for the program");
+    let output = compile_once(compiler, words, (name, &text), &dir);
+    lock.unlock().expect("a locked file");
+    let output = output?;
+    if output.status.success() {
+        copy_program(dir.join("program"), to);
+    }
+    Ok(output)
+}
+
+/// Compiles a source to `program` in its own directory, unless it is there.
+fn compile_once(compiler: &str, words: &[&str], source: (&OsStr, &[u8]), dir: &Path) -> io::Result<Output> {
+    let program = dir.join("program");
+    if program.exists() {
+        return Ok(Output { status: ExitStatus::default(), stdout: Vec::new(), stderr: Vec::new() });
+    }
+    // Debug information names the source, so it stays.
+    let (kept, unfinished) = (dir.join(source.0), dir.join("unfinished"));
+    fs::write(&kept, source.1).expect("the source");
+    let output = run_compiler(compiler, words, &kept, &unfinished, dir)?;
+    if output.status.success() {
+        fs::rename(unfinished, program).expect("the compiler's program");
+    }
+    Ok(output)
+}
+
+fn run_compiler(
+    compiler: &str,
+    words: &[&str],
+    source: &Path,
+    program: &Path,
+    dir: &Path,
+) -> io::Result<Output> {
+    let word = |word: &&str| match *word {
+        SOURCE => source.into(),
+        PROGRAM => program.into(),
+        other => PathBuf::from(other),
+    };
+    let mut command = Command::new(compiler);
+    if is_go(compiler) {
+        command.env("GOFLAGS", "-mod=mod").env("GOCACHE", go_cache());
+    }
+    command.args(words.iter().map(word)).current_dir(dir).output()
+}
+
+fn is_go(compiler: &str) -> bool {
+    Path::new(compiler).file_name() == Some(OsStr::new("go"))
+}
+
+/// Returns the cache of Go's compiler that all tests share, by default the user's. With a new one Go compiles its whole library.
+pub fn go_cache() -> PathBuf {
+    let of = |name: &str, below: &str| std::env::var_os(name).map(|dir| PathBuf::from(dir).join(below));
+    let own = || {
+        of("GOCACHE", "")
+            .or_else(|| of("XDG_CACHE_HOME", "go-build"))
+            .or_else(|| of("HOME", ".cache/go-build"))
+    };
+    own().unwrap_or_else(|| shared_programs().join("go"))
+}
+
+/// Returns the directory of the programs that all tests share: target/PROFILE/test-programs.
+fn shared_programs() -> PathBuf {
+    let test = std::env::current_exe().expect("this program's path");
+    test.parent().and_then(Path::parent).expect("target/PROFILE/deps").join("test-programs")
+}
+
+/// Returns what a compiler prints about its version. Fails if it does not start.
+fn version(compiler: &str) -> io::Result<Vec<u8>> {
+    static VERSIONS: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::new(BTreeMap::new());
+    let mut versions = VERSIONS.lock().expect("no test panics here");
+    if let Some(version) = versions.get(compiler) {
+        return Ok(version.clone());
+    }
+    let word = if is_go(compiler) { "version" } else { "--version" };
+    let version = Command::new(compiler).arg(word).output()?.stdout;
+    versions.insert(compiler.into(), version.clone());
+    Ok(version)
+}
+
+/// Returns when Debian's list of installed packages last changed: a new library changes static programs.
+fn packages_changed() -> Option<std::time::SystemTime> {
+    fs::metadata("/var/lib/dpkg/status").and_then(|status| status.modified()).ok()
 }

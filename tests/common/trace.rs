@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::thread;
 
 use serde_json::Value;
 
+use crate::common::programs::{self, PROGRAM, SOURCE};
 use crate::common::{disk_dir, is_root, weir};
 
 /// Returns the engines that record calls: ebpf only if this user may load programs into the kernel.
@@ -59,9 +60,8 @@ pub fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) -> Option<P
 pub fn compile_by(compiler: &str, dir: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
     let (program, file) = (dir.join(name), dir.join(name).with_extension("c"));
     fs::write(&file, source).expect("the source");
-    let mut command = Command::new(compiler);
-    let command = command.args(["-O1", "-D_GNU_SOURCE", "-o"]).arg(&program).arg(&file).args(flags);
-    command.output().ok()?.status.success().then_some(program)
+    let words = [&["-O1", "-D_GNU_SOURCE", "-o", PROGRAM, SOURCE], flags].concat();
+    programs::compile(compiler, &words, &file, &program).ok()?.status.success().then_some(program)
 }
 
 /// Returns a program's path as a word of a command.

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::common::programs::has_libcxx;
-use crate::common::{disk_dir, has, skip};
+use crate::common::programs::{self, PROGRAM, SOURCE, has_libcxx};
+use crate::common::{disk_dir, has, skip, text};
 
 /// A running program with a directory of its own; by default its standard output is the file `out` there. Killed on drop.
 pub struct Program {
@@ -120,18 +120,14 @@ pub fn built(test: &str, compiler: &str, flags: &[&str], name: &str) -> Option<P
     let file =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{compiler}{}-{name}", flags.concat()));
     let program = file.with_extension("");
-    let mut command = Command::new(compiler);
-    match compiler {
-        "rustc" => command.arg("-O").args(flags),
+    let words = match compiler {
+        "rustc" => [&["-O"], flags, &["-o", PROGRAM, SOURCE]].concat(),
         // The flags of go come before its file.
-        "go" => command.arg("build").args(flags),
-        _ => command.arg("-O1"),
+        "go" => [&["build"], flags, &["-o", PROGRAM, SOURCE]].concat(),
+        _ => [&["-O1", "-o", PROGRAM, SOURCE], flags].concat(),
     };
-    command.args(["-o".as_ref(), program.as_os_str()]).arg(source(name));
-    if compiler != "rustc" && compiler != "go" {
-        command.args(flags);
-    }
-    assert!(command.status().expect("a compiler").success(), "{compiler} {flags:?} {name}");
+    let output = programs::compile(compiler, &words, &source(name), &program).expect("a compiler");
+    assert!(output.status.success(), "{compiler} {flags:?} {name}: {}", text(&output.stderr));
     Some(program)
 }
 

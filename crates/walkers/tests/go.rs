@@ -11,18 +11,18 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::ProcessMemory;
 use weir_walkers::{walkers, walkers_missing};
 
+use support::programs::{PROGRAM, SOURCE, compile as compile_shared};
 use support::{Waiting, skip};
 
 fn compile(test: &str, dir: &Path, flags: &[&str]) -> Option<PathBuf> {
     let (source, program) = ("tests/programs/bufio.go", dir.join("program"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-    let mut command = Command::new("go");
-    command.arg("build").args(flags).arg("-o").arg(&program).arg(source);
-    if std::env::var_os("HOME").is_none() {
-        command.env("GOCACHE", dir.join("cache"));
-    }
-    match command.status() {
-        Ok(status) => assert!(status.success(), "{command:?}"),
+    let words = [&["build"], flags, &["-o", PROGRAM, SOURCE]].concat();
+    match compile_shared("go", &words, &source, &program) {
+        Ok(output) => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{flags:?}: {errors}");
+        }
         Err(why) => {
             skip(test, &format!("go: {why}"));
             return None;

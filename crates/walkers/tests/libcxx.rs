@@ -1,7 +1,5 @@
 //! The walker of libc++ reads bytes that real programs left in their file buffers.
 
-#[path = "../../../tests/common/programs.rs"]
-mod programs;
 mod support;
 
 use std::collections::BTreeMap;
@@ -12,6 +10,7 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::ProcessMemory;
 use weir_walkers::{PENDING_MOST, walkers, walkers_missing};
 
+use support::programs::has_libcxx;
 use support::{Waiting, compile_with, skip};
 
 /// The files and their pending bytes.
@@ -24,7 +23,7 @@ const PENDING: [(&str, &str); 5] = [
 ];
 
 fn check(test: &str, flags: &[&str]) {
-    if !programs::has_libcxx() {
+    if !has_libcxx() {
         return skip(test, "there is no clang++ with libc++");
     }
     let (dir, flags) = (tempfile::tempdir().unwrap(), [&["-stdlib=libc++"], flags].concat());

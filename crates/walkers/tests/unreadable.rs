@@ -1,7 +1,5 @@
 //! Tests which buffers are said to be unreadable.
 
-#[path = "../../../tests/common/programs.rs"]
-mod programs;
 mod support;
 
 use std::io::Write;
@@ -13,6 +11,7 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::ProcessMemory;
 use weir_walkers::{unreadable, unreadable_of_file, walkers};
 
+use support::programs::has_libcxx;
 use support::{Waiting, compile_with, skip};
 
 /// Compiles and starts a C++ program, and returns its unreadable buffers by its process and by its file.
@@ -45,7 +44,7 @@ fn no_file_buffers_of_cpp_are_unreadable() {
         let Some((of_process, of_file)) = of_cpp(test, code, "g++", flags) else { return };
         assert!(of_process.is_empty() && of_file.is_empty(), "{flags:?} {code}: {of_process:?} {of_file:?}");
     }
-    if !programs::has_libcxx() {
+    if !has_libcxx() {
         return skip(test, "there is no clang++ with libc++");
     }
     for code in [file, printf, cout, own] {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use programs::{PROGRAM, SOURCE};
+
 /// A way to build a C program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Build {
@@ -42,19 +44,16 @@ pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<
     };
     let program = folder.join(format!("{stem}-{}", build.name));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
-    let mut command = Command::new(build.compiler);
-    if language == "go" {
-        command.arg("build").args(build.flags).arg("-o").arg(&program).arg(file);
-    } else if language == "ml" {
-        // The compiler writes other files beside the source.
-        let copy = folder.join(source);
-        std::fs::copy(&file, &copy).expect("a copy of the source");
-        command.args(build.flags).arg("-o").arg(&program).arg(copy);
-    } else {
-        command.args(flags).arg(&program).arg(file).args(build.flags);
-    }
-    match command.status() {
-        Ok(status) => assert!(status.success(), "{command:?}"),
+    let words = match language {
+        "go" => [&["build"], build.flags, &["-o", PROGRAM, SOURCE]].concat(),
+        "ml" => [build.flags, &["-o", PROGRAM, SOURCE]].concat(),
+        _ => [flags, &[PROGRAM, SOURCE], build.flags].concat(),
+    };
+    match programs::compile(build.compiler, &words, &file, &program) {
+        Ok(output) => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{build:?} {source}: {errors}");
+        }
         Err(why) => {
             skip(test, &format!("{}: {why}", build.compiler));
             return None;

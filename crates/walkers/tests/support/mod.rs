@@ -2,12 +2,16 @@
 
 #![allow(dead_code)]
 
+#[path = "../../../../tests/common/programs.rs"]
+pub mod programs;
+
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use programs::{PROGRAM, SOURCE};
 use weir_model::trace::Buffer;
 use weir_sys::memory::ProcessMemory;
 use weir_walkers::{MemoryStore, PendingBytes, walkers};
@@ -83,10 +87,12 @@ pub fn compile(test: &str, compiler: &str, flags: &[&str], source: &str, to: &Pa
 /// Compiles a program with any compiler; None if it is missing.
 pub fn compile_with(test: &str, compiler: &str, flags: &[&str], source: &str, to: &Path) -> Option<PathBuf> {
     let sources = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../walkers/tests/programs"));
-    let mut command = Command::new(compiler);
-    command.args(["-o".as_ref(), to.as_os_str()]).arg(sources.join(source)).args(flags);
-    match command.status() {
-        Ok(status) => assert!(status.success(), "{command:?}"),
+    let words = [&["-o", PROGRAM, SOURCE], flags].concat();
+    match programs::compile(compiler, &words, &sources.join(source), to) {
+        Ok(output) => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{compiler} {flags:?} {source}: {errors}");
+        }
         Err(why) => {
             skip(test, &format!("{compiler}: {why}"));
             return None;
