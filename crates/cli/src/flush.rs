@@ -8,6 +8,7 @@ use weir_control::drain::{DrainTargets, DrainedProcess};
 use weir_model::flush::{FlushDocument, FlushedProcess};
 use weir_model::{Size, duration};
 use weir_report::flush::{nothing_pending_line, pending_lines, written_lines};
+use weir_sys::process_identity::ProcessIdentity;
 
 use crate::console;
 use crate::exit_status::FAILED;
@@ -35,6 +36,10 @@ pub struct Args {
     /// Repeat at this interval, e.g. 1s, until the processes have ended or until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = parse_nonzero_duration)]
     every: Option<Duration>,
+
+    /// The start of the process in clock ticks since boot, from `weir top`: another process with its number is left alone
+    #[arg(long, value_name = "TICKS", hide = true)]
+    start_ticks: Option<u64>,
 
     /// Include all descendants of the processes
     #[arg(long)]
@@ -81,7 +86,8 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(files) => files,
         Err(status) => return status,
     };
-    let targets = DrainTargets { pids: args.pids.clone(), descendants: args.children, most: args.limit.0 };
+    let named = args.pids.iter().map(|pid| ProcessIdentity::started_at(*pid, args.start_ticks)).collect();
+    let targets = DrainTargets { named, descendants: args.children, most: args.limit.0 };
     let well = match args.every {
         Some(interval) => flush_every(args, &targets, interval, &stop),
         None => flush_once(args, &targets, files, &stop),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use weir_model::Size;
 use weir_model::peek::{Peek, PeekDocument};
 use weir_report::peek::screen;
-use weir_sys::proc;
+use weir_sys::process_identity::ProcessIdentity;
 use weir_tui::style::stdout_style;
 
 use crate::output::OutputOptions;
@@ -26,6 +26,10 @@ pub struct Args {
     /// Processes whose buffers to show
     #[arg(value_name = "PID", required = true, value_parser = parse_pid)]
     pids: Vec<u32>,
+
+    /// The start of the process in clock ticks since boot, from `weir top`: another process with its number is left alone
+    #[arg(long, value_name = "TICKS", hide = true)]
+    start_ticks: Option<u64>,
 
     /// Include all descendants of the processes
     #[arg(long)]
@@ -72,15 +76,17 @@ pub fn run(args: &Args) -> ExitCode {
 /// meantime is no failure.
 fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
     let (mut processes, mut failed): (Vec<Peek>, bool) = (Vec::new(), false);
-    for named_pid in &args.pids {
-        let descendants = if args.children { proc::descendants(*named_pid) } else { Vec::new() };
-        for pid in std::iter::once(*named_pid).chain(descendants) {
-            if processes.iter().any(|process| process.pid == pid) {
+    let named: Vec<ProcessIdentity> =
+        args.pids.iter().map(|pid| ProcessIdentity::started_at(*pid, args.start_ticks)).collect();
+    for one in named {
+        let descendants = if args.children { one.descendants() } else { Vec::new() };
+        for process in std::iter::once(one).chain(descendants) {
+            if processes.iter().any(|known| known.pid == process.pid()) {
                 continue;
             }
-            match weir_inspect::peek::peek(pid, args.full, args.limit.0) {
+            match weir_inspect::peek::peek(process, args.full, args.limit.0) {
                 Ok(peek) => processes.push(peek),
-                Err(error) if error.has_ended && pid != *named_pid => {}
+                Err(error) if error.has_ended && process.pid() != one.pid() => {}
                 Err(error) => {
                     eprintln_lossy!("weir: {error}");
                     failed = true;

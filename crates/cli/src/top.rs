@@ -11,6 +11,8 @@ use weir_model::duration;
 use weir_model::top::Survey;
 use weir_report::top::{Selection, Sort};
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
+use weir_sys::process_access::AccessProblem;
+use weir_sys::process_identity::ProcessIdentity;
 use weir_tui::style::stdout_style;
 
 use crate::exit_status::{FAILED, SIGNAL_BASE, USAGE};
@@ -142,16 +144,15 @@ pub fn run(args: &Args) -> ExitCode {
 
 /// Shows the live screen or prints one table, writes the JSON file, and returns the exit status.
 fn survey(args: &Args, live: bool, mut output: OutputFiles) -> Result<u8, String> {
-    check_processes_exist(&args.pid)?;
-    let pids = (!args.pid.is_empty()).then(|| args.pid.clone());
+    let processes = named_processes(&args.pid)?;
     let selection = Selection { sort: args.sort.0, filter: args.filter.clone() };
     let rows = args.rows.map(|rows| rows as usize);
     let (survey, selection, status) = if live {
-        show_live(SurveyScope { pids, thorough: false }, selection, args.interval)?
+        show_live(SurveyScope { processes, thorough: false }, selection, args.interval)?
     } else {
         // A read of a file of /proc that never returns ends weir with a sentence.
         let _guard = HangGuard::start(GuardedWork::Run, None, None);
-        let survey = survey_once(SurveyScope { pids, thorough: true }, args.interval);
+        let survey = survey_once(SurveyScope { processes, thorough: true }, args.interval);
         if output.shows_screen() {
             print_table(&survey, &selection, rows)?;
         }
@@ -161,11 +162,16 @@ fn survey(args: &Args, live: bool, mut output: OutputFiles) -> Result<u8, String
     Ok(status)
 }
 
-fn check_processes_exist(pids: &[u32]) -> Result<(), String> {
-    match pids.iter().find(|pid| !weir_sys::proc::exists(**pid)) {
-        Some(pid) => Err(format!("no process {pid}")),
-        None => Ok(()),
+/// Returns the processes with these numbers; None for all.
+fn named_processes(pids: &[u32]) -> Result<Option<Vec<ProcessIdentity>>, String> {
+    let is_seen = |pid: u32| weir_sys::proc::exists(pid) && !weir_sys::proc::is_hidden(pid);
+    if let Some(pid) = pids.iter().find(|pid| !is_seen(**pid)) {
+        return Err(match weir_sys::proc::is_hidden(*pid) {
+            true => AccessProblem::Hidden(*pid).to_string(),
+            false => format!("no process {pid}"),
+        });
     }
+    Ok((!pids.is_empty()).then(|| pids.iter().copied().map(ProcessIdentity::of).collect()))
 }
 
 /// Returns what the screen showed last, and the exit status.

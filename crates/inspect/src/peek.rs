@@ -17,7 +17,8 @@ use weir_sys::memory::ProcessMemory;
 use weir_sys::open_files::{fdinfo, kind_at};
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::process_access::{self, AccessProblem};
-use weir_sys::syscalls;
+use weir_sys::process_identity::ProcessIdentity;
+use weir_sys::{process_stat, syscalls};
 use weir_walkers::{StreamPreview, Walker, previews, walkers, walkers_missing};
 
 /// Time between two buffer snapshots if the first cannot tell the age of pending bytes.
@@ -54,24 +55,43 @@ impl std::fmt::Display for PeekProblem {
 
 impl From<AccessProblem> for PeekProblem {
     fn from(problem: AccessProblem) -> PeekProblem {
-        let has_ended = matches!(problem, AccessProblem::Gone(_) | AccessProblem::Zombie { .. });
+        let has_ended = problem.has_ended();
         PeekProblem { message: problem.to_string(), has_ended }
     }
 }
 
 /// Reads the buffers of a process. With `full` the previews have all pending bytes, at most `most` of the process. Fails
 /// if the process is gone, may not be read, or does not answer.
-pub fn peek(pid: u32, full: bool, most: u64) -> Result<Peek, PeekProblem> {
+pub fn peek(process: ProcessIdentity, full: bool, most: u64) -> Result<Peek, PeekProblem> {
+    let pid = process.pid();
     let preview_bytes = if full { most } else { PREVIEW_BYTES };
-    let read = |_: &AtomicBool| serde_json::to_vec(&read(pid, (preview_bytes, most))).unwrap_or_default();
+    let read = |_: &AtomicBool| serde_json::to_vec(&read(process, (preview_bytes, most))).unwrap_or_default();
     let answer =
         answer_of(Rights::ReadingOnly, read, LIMITS, None).map_err(|_| PeekProblem::no_answer(pid))?;
     serde_json::from_slice(&answer).map_err(|_| PeekProblem::no_answer(pid))?
 }
 
+/// The number of reads of a process that executes another program during each.
+const IMAGES_MOST: usize = 3;
+
 /// Reads at most so many bytes of one stream and of all.
-fn read(pid: u32, most: (u64, u64)) -> Result<Peek, PeekProblem> {
-    process_access::check(pid)?;
+fn read(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekProblem> {
+    let image = || process_stat::read(process.pid()).map(|stat| stat.image());
+    for _ in 0..IMAGES_MOST {
+        let before = image();
+        let peek = read_image(process, most)?;
+        // The walkers of a former program would read any memory of the next one.
+        if image() == before {
+            return Ok(peek);
+        }
+    }
+    let message = format!("{} executes one program after another: try again", proc::label(process.pid()));
+    Err(PeekProblem { message, has_ended: false })
+}
+
+fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekProblem> {
+    process_access::check_same(process)?;
+    let pid = process.pid();
     let snapshot = PeekSnapshot::until_steady(pid, most);
     let idle = idle_s(pid);
     let (_, comm, command) = proc::names(pid);
@@ -86,17 +106,11 @@ fn read(pid: u32, most: (u64, u64)) -> Result<Peek, PeekProblem> {
     } else {
         streams.iter_mut().filter(|one| has_pending(one)).for_each(|one| one.since_s = since);
     }
-    process_access::check(pid)?;
-    Ok(Peek {
-        pid,
-        comm,
-        command,
-        threads: proc::threads(pid).len() as u64,
-        state: state(pid),
-        idle_s: idle,
-        streams,
-        unseen: walkers_missing(pid),
-    })
+    let (threads, state) = (proc::threads(pid).len() as u64, state(pid));
+    let unseen = walkers_missing(pid);
+    // Last: all reads above were by the number.
+    process_access::check_same(process)?;
+    Ok(Peek { pid, comm, command, threads, state, idle_s: idle, streams, unseen })
 }
 
 struct PeekSnapshot {
@@ -147,6 +161,7 @@ impl PeekSnapshot {
             fd: one.fd,
             kind: kind(pid, one.fd),
             peers: pipe_ends.peers(pid, &path),
+            peers_complete: pipe_ends.is_complete,
             path,
             mode: one.mode,
             buffer_bytes: one.buffer_bytes,
@@ -261,7 +276,11 @@ const DESCRIPTORS_MOST_OF_ONE: usize = 1 << 15;
 const DESCRIPTORS_MOST: usize = 1 << 17;
 
 /// The processes at both ends of the pipes of one process: PID and whether the descriptor is for writing.
-struct PipeEnds(HashMap<Untrusted, Vec<(u32, bool)>>);
+struct PipeEnds {
+    by_pipe: HashMap<Untrusted, Vec<(u32, bool)>>,
+    /// The descriptors of all processes were read.
+    is_complete: bool,
+}
 
 impl PipeEnds {
     fn of(pid: u32, previews: &[StreamPreview]) -> PipeEnds {
@@ -270,9 +289,13 @@ impl PipeEnds {
             pipes.filter(|path| path.exact().starts_with("pipe:")).map(|path| (path, Vec::new())).collect();
         let others = if pipe_ends.is_empty() { Vec::new() } else { proc::numbers("/proc") };
         let mut left = DESCRIPTORS_MOST;
+        let mut is_complete = others.is_empty() || !proc::hides_others();
         for other in others {
-            let fds = proc::some_numbers(&format!("/proc/{other}/fd"), left.min(DESCRIPTORS_MOST_OF_ONE));
+            let directory = format!("/proc/{other}/fd");
+            let most = left.min(DESCRIPTORS_MOST_OF_ONE);
+            let fds = proc::some_numbers(&directory, most);
             left -= fds.len();
+            is_complete &= fds.len() < most && !(fds.is_empty() && is_denied(&directory));
             for fd in fds {
                 let Some(path) = proc::descriptor(other, fd as i32) else { continue };
                 if let Some(end) = pipe_ends.get_mut(&path) {
@@ -280,18 +303,22 @@ impl PipeEnds {
                 }
             }
         }
-        PipeEnds(pipe_ends)
+        PipeEnds { by_pipe: pipe_ends, is_complete }
     }
 
     /// Returns the readers of a pipe that the process writes to, or the writers of one that it reads from.
     fn peers(&self, pid: u32, path: &Untrusted) -> Vec<PipePeer> {
-        let Some(all) = self.0.get(path) else { return Vec::new() };
+        let Some(all) = self.by_pipe.get(path) else { return Vec::new() };
         let own_writes = all.iter().filter(|end| end.0 == pid).any(|end| end.1);
         let mut pids: Vec<u32> =
             all.iter().filter(|end| end.1 != own_writes && end.0 != pid).map(|end| end.0).collect();
         pids.dedup();
-        pids.into_iter().map(|pid| PipePeer { pid, comm: proc::names(pid).1 }).collect()
+        pids.into_iter().map(|pid| PipePeer { pid, comm: proc::comm(pid) }).collect()
     }
+}
+
+fn is_denied(directory: &str) -> bool {
+    fs::read_dir(directory).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 fn writes_to(pid: u32, fd: u32) -> bool {

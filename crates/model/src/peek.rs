@@ -77,6 +77,8 @@ pub struct PeekStream {
     pub path: Untrusted,
     /// Processes at the other end of a pipe.
     pub peers: Vec<PipePeer>,
+    /// weir could read the descriptors of all processes, so `peers` lacks none.
+    pub peers_complete: bool,
     /// Buffering mode; `None` before the first use.
     pub mode: Option<Mode>,
     /// Size of the buffer; 0 before it is allocated.

@@ -23,6 +23,8 @@ pub struct Survey {
     pub cost_s: f64,
     /// Number of processes whose buffers were not read, because the survey had no more time.
     pub left_out: usize,
+    /// /proc hides processes of other users: see hidepid in proc(5).
+    pub hides_others: bool,
     /// Running processes by PID, without kernel threads.
     pub processes: Vec<ProcessActivity>,
 }
@@ -46,6 +48,8 @@ pub struct TopDocument<'a> {
     pub unanswered: usize,
     /// As in [`Survey::left_out`].
     pub left_out: usize,
+    /// As in [`Survey::hides_others`].
+    pub hides_others: bool,
     /// The first processes in sort order.
     pub processes: Vec<&'a ProcessActivity>,
 }
@@ -58,6 +62,8 @@ pub struct TopDocument<'a> {
 #[allow(missing_docs)]
 pub struct ProcessActivity {
     pub pid: u32,
+    /// Start of the process in clock ticks since boot: with the PID it identifies the process. Not in the JSON form.
+    pub start_ticks: u64,
     pub uid: u32,
     pub comm: Untrusted,
     /// Command line; `comm` for a process without one.

@@ -76,6 +76,8 @@ struct WatchedProcess {
     buffers: ProcessBuffers,
     due_ns: u64,
     interval_ns: u64,
+    /// The start of the process, clock ticks: another process may have got its number before its end is known here.
+    start_ticks: Option<u64>,
     /// The CPU time at the last visit, clock ticks.
     cpu_ticks: Option<u64>,
     reported: Vec<Buffer>,
@@ -91,6 +93,11 @@ enum Activity {
 }
 
 impl WatchedProcess {
+    /// Returns whether this is the process that was seen at the first visit.
+    fn is_same(&mut self, stat: &ProcessStat) -> bool {
+        *self.start_ticks.get_or_insert(stat.start_ticks) == stat.start_ticks
+    }
+
     /// Returns what the process did since the last visit, by its state and its CPU time.
     fn activity(&mut self, stat: Option<ProcessStat>) -> Activity {
         let Some(stat) = stat else { return Activity::Unknown };
@@ -267,7 +274,7 @@ impl BufferWatch {
         let may_search = self.sample_search_credit.left_ns > 0;
         let Some(one) = self.processes.get_mut(&pid) else { return 0 };
         let mut interval_ns = INTERVAL_NS;
-        let stat = process_stat::read(pid);
+        let stat = process_stat::read(pid).filter(|stat| one.is_same(stat));
         let activity = one.activity(stat);
         if let Some(threads) = stat.map(|stat| stat.threads).filter(|&threads| threads > 1) {
             let most = self.threads.entry(pid).or_default();
@@ -283,6 +290,9 @@ impl BufferWatch {
                 true => one.buffers.snapshot(pid),
                 false => one.buffers.snapshot_of_known(pid),
             };
+            // The memory was read by the number.
+            let is_same = process_stat::read(pid).is_some_and(|stat| one.is_same(&stat));
+            let buffers = if is_same { buffers } else { Vec::new() };
             watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);
             let holds_bytes = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
             if !holds_bytes {

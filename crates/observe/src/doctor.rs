@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use weir_model::doctor::{Doctor, EbpfHook, HostAbility};
-use weir_sys::{breakpoint, launch, ptrace};
+use weir_sys::{breakpoint, launch, proc, ptrace};
 
 /// The file without which no BPF program of weir loads.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -22,6 +22,7 @@ pub fn examine() -> Doctor {
         btf(),
         own_commands(),
         yama(),
+        proc_mount(),
         breakpoints(),
         user_dispatch(),
         io_uring(),
@@ -119,6 +120,18 @@ fn yama() -> HostAbility {
         _ => "for --pid, peek and flush: run weir as root, or sysctl kernel.yama.ptrace_scope=0",
     };
     ability("other-processes", &format!("{whom} ({scope})"), result, advice)
+}
+
+/// Whether /proc shows the processes of all users.
+fn proc_mount() -> HostAbility {
+    let result = match (proc::is_mounted(), proc::hides_others()) {
+        (false, _) => Err("/proc is not mounted".to_owned()),
+        (_, true) => Err("/proc hides processes of other users (mount option hidepid)".to_owned()),
+        (_, false) => Ok(()),
+    };
+    let advice = "weir top, --pid, peek and flush know only processes of this user: run weir as root, or in the group of the \
+                  mount option gid";
+    ability("proc", "/proc shows the processes of all users", result, advice)
 }
 
 /// Whether the capabilities in a /proc/PID/status have CAP_SYS_PTRACE.
@@ -241,6 +254,7 @@ mod tests {
             "btf",
             "ptrace",
             "other-processes",
+            "proc",
             "breakpoints",
             "user-dispatch",
             "io_uring",

@@ -12,6 +12,7 @@ use weir_sys::clock::{clock_ns, now_ns};
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::{silent_files, silent_processes};
+use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, errno_text, launch, proc, signals};
 use weir_trace_api::{
     BackendChoice, BackendReport, BufferSnapshots, DeferredCleanup, EventSink, RawEvent, RawEventKind,
@@ -57,11 +58,13 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
     let report = match run(&mut *backend, options, &observation) {
         // A process that may not be traced can still be read about in /proc.
         Err(Error::Process { source, .. })
-            if options.backend == BackendChoice::Auto && options.limit.is_some() =>
+            if options.backend == BackendChoice::Auto && options.limit.is_some() && command.is_none() =>
         {
             reason = format!("{reason}; ptrace: {}", errno_text(&source));
             backend = Box::new(ProcBackend::probe(options)?);
-            backend.attach(TraceRoot::Process(pid))?;
+            if let TraceTarget::Process(process) = options.target {
+                backend.attach(TraceRoot::Process(process))?;
+            }
             observation = Observation::new(zero_ns, backend.kind(), options, command);
             run(&mut *backend, options, &observation)?
         }
@@ -86,7 +89,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
 fn start_target(options: &TraceOptions) -> Result<(TraceRoot, Option<signals::SignalForwarding>), Error> {
     let command = match &options.target {
         TraceTarget::Command(command) => command,
-        TraceTarget::Process(pid) => return Ok((TraceRoot::Process(running(*pid)?), None)),
+        TraceTarget::Process(process) => return Ok((TraceRoot::Process(running(*process)?), None)),
     };
     let filtered = options.seccomp && options.exact && options.backend == BackendChoice::Ptrace;
     let start = if filtered { launch::start_filtered } else { launch::start };
@@ -97,10 +100,15 @@ fn start_target(options: &TraceOptions) -> Result<(TraceRoot, Option<signals::Si
     Ok((TraceRoot::Command(gated), forwarding))
 }
 
-/// Returns the PID of a process that runs. Fails for a zombie too, which not every backend reports.
-fn running(pid: u32) -> Result<u32, Error> {
-    if !proc::has_ended(pid) {
-        return Ok(pid);
+/// Returns a process that runs. Fails for a zombie too, which not every backend reports.
+fn running(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
+    let pid = process.pid();
+    if !proc::has_ended(pid) && process.is_current() {
+        return Ok(process);
+    }
+    if proc::is_hidden(pid) {
+        let reason = weir_sys::process_access::AccessProblem::Hidden(pid).to_string();
+        return Err(Error::Hidden(reason));
     }
     let source = std::io::Error::from_raw_os_error(libc::ESRCH);
     Err(Error::Process { call: "read of /proc/PID/status", pid, source })
@@ -315,6 +323,7 @@ fn blind_spots(
 ) -> Vec<String> {
     sentences.extend(unobserved);
     sentences.extend(output.untracked_transfers.iter().cloned());
+    sentences.extend(output.unread_descriptors.iter().cloned());
     sentences.extend(unknown_streams(backend, &output.streams, output.snapshot_directory.as_ref()));
     if output.dropped_events > 0 {
         sentences.push(format!(

@@ -15,7 +15,7 @@ fn attaching_to_a_zombie_reports_that_it_has_ended() {
     while !zombie() {
         std::thread::yield_now();
     }
-    let target = TraceTarget::Process(child.id());
+    let target = TraceTarget::Process(weir_sys::process_identity::ProcessIdentity::of(child.id()));
     let options = TraceOptions { target, backend: BackendChoice::Ptrace, ..TraceOptions::default() };
     let error = record(&options).unwrap_err().to_string();
     assert!(error.contains("ESRCH") && error.ends_with("it has ended"), "{error}");

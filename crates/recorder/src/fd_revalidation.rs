@@ -7,7 +7,7 @@ use weir_model::trace::OpenFile;
 use weir_sys::open_files::{fdinfo, open_file, unknown_file};
 use weir_sys::proc;
 
-use crate::fd_table::{FdEntry, FdTable};
+use crate::fd_table::{FdEntry, FdTable, READ_AT_ONCE_MOST};
 use crate::open_files::OpenFileTable;
 
 /// Marks all entries as stale: changes to the table were not recorded.
@@ -62,14 +62,14 @@ pub(super) fn same_access_mode(file: &OpenFile, flags: i32) -> bool {
     file.kind != StreamKind::File || (file.flags ^ flags) & libc::O_ACCMODE == 0
 }
 
-/// Looks up every descriptor of the process. Leaves the table as it is if the process has exited.
+/// Looks up the first descriptors of the process, and forgets those that are closed. Leaves the table as it is if the process has exited.
 pub(super) fn refresh(table: &mut FdTable, files: &mut OpenFileTable, pid: u32) {
     let fds = proc::descriptors(pid);
     if fds.is_empty() {
         return; // the process has exited
     }
     table.retain(|fd, _| fds.contains(fd));
-    for fd in fds {
+    for fd in fds.into_iter().take(READ_AT_ONCE_MOST) {
         match lookup(table, files, pid, fd) {
             Some(_) => {}
             None => drop(open_file(pid, fd).map(|now| enter(table, files, fd, now))),

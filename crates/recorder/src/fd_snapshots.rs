@@ -7,10 +7,9 @@ use weir_model::trace::OpenFile;
 use weir_model::{StreamKind, Untrusted};
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::{FdInfo, direction_of, fdinfo, open_file};
-use weir_sys::proc;
 
 use crate::Recorder;
-use crate::fd_table::{FdEntry, FdTable};
+use crate::fd_table::{FdEntry, FdTable, first_descriptors};
 use crate::gap_attribution::{FdFile, FdProgress};
 use crate::open_files::OpenFileTable;
 use crate::sampling_gaps::GapMark;
@@ -96,7 +95,7 @@ impl Recorder {
         let Some(mut snapshots) = self.live_process(pid, 0.0).gaps.take_fd_snapshots() else { return };
         let first_new = self.files.all.len() as u32;
         self.with_table(pid, |table, files| {
-            let fds = proc::descriptors(pid);
+            let (fds, _) = first_descriptors(pid);
             snapshots.latest.retain(|fd, _| fds.contains(fd));
             for fd in fds.into_iter().filter(|fd| *fd >= FIRST_FD) {
                 snapshots.read_fd(table, files, pid, fd);

@@ -29,6 +29,7 @@ mod tests;
 mod unobserved_spans;
 mod untracked_transfers;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
@@ -80,6 +81,8 @@ pub struct Recorder {
     positions: FilePositions,
     /// Ids of the files that only an fd snapshot found.
     snapshot_files: Vec<u32>,
+    /// Processes with more descriptors than are read at once.
+    many_descriptors: BTreeSet<String>,
     other_calls: OtherCallCounts,
     untracked: UntrackedTransfers,
     existing_names: ExistingNames,
@@ -110,6 +113,7 @@ impl Recorder {
             streams: StreamTotals::default(),
             positions: FilePositions::default(),
             snapshot_files: Vec::new(),
+            many_descriptors: BTreeSet::new(),
             other_calls: OtherCallCounts::default(),
             untracked: UntrackedTransfers::default(),
             existing_names: ExistingNames::default(),
@@ -221,7 +225,10 @@ impl Recorder {
 
     fn begin(&mut self, pid: u32, at_s: f64) {
         self.live_process(pid, at_s);
-        let table = fd_table::from_proc(pid, &mut self.files);
+        let (table, is_complete) = fd_table::from_proc(pid, &mut self.files);
+        if !is_complete {
+            self.many_descriptors.insert(proc::label(pid));
+        }
         self.live_process(pid, at_s).descriptors = Arc::new(std::sync::Mutex::new(table));
         if let Some(directory) = proc::directory(pid).filter(|_| self.files.kernel_reports_files) {
             self.existing_names.list(&directory);
@@ -305,6 +312,14 @@ impl Recorder {
             snapshot_directory,
             submits: self.untracked.submits(),
             untracked_transfers,
+            unread_descriptors: self.many_descriptors.iter().map(|process| unread_text(process)).collect(),
         }
     }
+}
+
+fn unread_text(process: &str) -> String {
+    format!(
+        "descriptors of {process} beyond the first {}, until a call used them",
+        fd_table::READ_AT_ONCE_MOST
+    )
 }

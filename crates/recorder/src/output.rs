@@ -25,4 +25,6 @@ pub struct RecorderOutput {
     pub submits: bool,
     /// Sentences for the report about bytes that are in no stream.
     pub untracked_transfers: Vec<String>,
+    /// Sentences for the report about descriptors that were not read when tracing began.
+    pub unread_descriptors: Vec<String>,
 }

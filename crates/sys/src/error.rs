@@ -14,6 +14,9 @@ pub enum Error {
         pid: u32,
         source: io::Error,
     },
+    /// /proc does not show the process. Holds the reason and a remedy.
+    #[error("{0}")]
+    Hidden(String),
     /// A file could not be read or written.
     #[error("{path}: {call}: {}", errno_text(.source))]
     File { path: String, call: &'static str, source: io::Error },

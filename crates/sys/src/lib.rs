@@ -14,6 +14,7 @@ pub mod executable;
 pub mod expendable;
 pub mod file_system;
 mod foreign_reads;
+pub mod frozen;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
 pub mod hang_guard;
@@ -29,6 +30,7 @@ pub mod open_files;
 pub mod page_cache;
 pub mod proc;
 pub mod process_access;
+pub mod process_identity;
 pub mod process_stat;
 pub mod ptrace;
 mod reading_only;

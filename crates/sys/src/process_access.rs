@@ -1,5 +1,6 @@
 //! Checks whether the memory of a process can be read.
 
+use crate::process_identity::ProcessIdentity;
 use crate::{executable, living_thread, proc, process_stat};
 
 /// The reason why the memory of a process cannot be read.
@@ -8,6 +9,14 @@ pub enum AccessProblem {
     /// There is no process with this number.
     #[error("no process {0}")]
     Gone(u32),
+    /// The process exists, but /proc does not show it.
+    #[error(
+        "process {0} is hidden: /proc is mounted with hidepid, so only root and its own user see it: run weir as root"
+    )]
+    Hidden(u32),
+    /// The process has ended, and another one has its number.
+    #[error("no process {0}: it has ended, and another process has its number now")]
+    Replaced(u32),
     /// The number is a thread's, not a process's.
     #[error("{tid} is a thread; use the PID of its process, {pid}")]
     #[allow(missing_docs)]
@@ -39,9 +48,32 @@ pub enum AccessProblem {
     Foreign(String),
 }
 
+impl AccessProblem {
+    /// Returns whether the process has ended.
+    pub fn has_ended(&self) -> bool {
+        matches!(self, AccessProblem::Gone(_) | AccessProblem::Replaced(_) | AccessProblem::Zombie { .. })
+    }
+}
+
+/// Checks whether this process can read the memory of a process, and whether it still has its number: what was read by the
+/// number before belongs to it.
+pub fn check_same(process: ProcessIdentity) -> Result<(), AccessProblem> {
+    let pid = process.pid();
+    let result = check(pid);
+    match process.is_current() {
+        true => result,
+        false if matches!(result, Err(AccessProblem::Hidden(_))) => result,
+        false if proc::exists(pid) => Err(AccessProblem::Replaced(pid)),
+        false => Err(AccessProblem::Gone(pid)),
+    }
+}
+
 /// Checks whether this process can read the memory of process `pid`.
 pub fn check(pid: u32) -> Result<(), AccessProblem> {
-    let Some(status) = proc::status(pid) else { return Err(AccessProblem::Gone(pid)) };
+    let Some(status) = proc::status(pid) else {
+        let is_hidden = proc::is_hidden(pid);
+        return Err(if is_hidden { AccessProblem::Hidden(pid) } else { AccessProblem::Gone(pid) });
+    };
     if status.tgid as u32 != pid {
         return Err(AccessProblem::Thread { tid: pid, pid: status.tgid as u32 });
     }
@@ -62,7 +94,11 @@ pub fn check(pid: u32) -> Result<(), AccessProblem> {
         Err(_) if proc::status(thread).is_none_or(|status| status.vmsize.is_none()) => {
             return Err(AccessProblem::Gone(pid));
         }
-        Err(_) => return Err(AccessProblem::Denied { label: label(), why: denied(status.euid) }),
+        // The process may have executed a set-user-ID program since the first look.
+        Err(_) => {
+            let owner = proc::status(thread).map_or(status.euid, |status| status.euid);
+            return Err(AccessProblem::Denied { label: label(), why: denied(owner) });
+        }
         Ok(_) => {}
     }
     if executable::is_foreign(pid) { Err(AccessProblem::Foreign(label())) } else { Ok(()) }
@@ -82,6 +118,10 @@ fn denied(owner: u32) -> String {
     match rustix::process::geteuid().is_root() {
         true => {
             "it has privileges that weir lacks: run weir outside of this container or user namespace".into()
+        }
+        false if owner == rustix::process::geteuid().as_raw() => {
+            "it has more privileges than weir, or kernel.yama.ptrace_scope forbids it: run weir as root"
+                .into()
         }
         false => {
             format!("it belongs to user {owner}, or kernel.yama.ptrace_scope forbids it: run weir as root")

@@ -27,6 +27,9 @@ pub struct ProcessStat {
     pub start_ticks: u64,
     /// The start address of the code (startcode), which changes at execve(2); 1 if it may not be read.
     pub code_start: u64,
+    /// The start address of the stack (startstack), which is random for each program that execve(2) starts; 0 if it may not be
+    /// read.
+    pub stack_start: u64,
 }
 
 /// The flag of kernel threads (include/linux/sched.h).
@@ -45,6 +48,11 @@ impl ProcessStat {
 
     fn main_thread_has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// Returns what differs after an execve(2): the addresses of the code and of the stack.
+    pub fn image(&self) -> (u64, u64) {
+        (self.code_start, self.stack_start)
     }
 
     /// Returns the CPU time of all threads in user mode and in the kernel.
@@ -84,6 +92,7 @@ pub fn parse(text: &[u8]) -> Option<ProcessStat> {
         threads: u32::try_from(number(4)?).ok()?,
         start_ticks: number(1)?,
         code_start: number(3)?,
+        stack_start: number(1)?,
     })
     .filter(|stat| stat.user_ticks.checked_add(stat.system_ticks).is_some())
 }
@@ -116,7 +125,7 @@ mod tests {
         let stat = parse(text).unwrap();
         assert_eq!((stat.state, stat.parent, stat.is_kernel_thread), (b'S', 1, true));
         assert_eq!((stat.user_ticks, stat.system_ticks, stat.cpu_ticks()), (30, 12, 42));
-        assert_eq!((stat.start_ticks, stat.code_start), (19, 23));
+        assert_eq!((stat.start_ticks, stat.image()), (19, (23, 25)));
         assert_eq!(name(text), Some(&b"a) R (b"[..]));
         for broken in [&b"7 (a) S 1 2"[..], b"", b"7 (a)", b"7 ) ("] {
             assert_eq!((parse(broken), name(broken).filter(|name| name.is_empty())), (None, None));

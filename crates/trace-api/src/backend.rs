@@ -2,6 +2,7 @@
 
 use weir_model::trace::{BackendKind, Buffer, Exit, SnapshotMoment};
 use weir_sys::launch::{GatedCommand, reap_after};
+use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, code_pages};
 
 use crate::event::EventSink;
@@ -12,8 +13,8 @@ use crate::options::TraceOptions;
 pub enum TraceRoot {
     /// A command that has not called execve(2) yet. Its descendants are traced too.
     Command(GatedCommand),
-    /// The PID of a running process. All of its threads are traced, and the children that it starts from now on.
-    Process(u32),
+    /// A running process. All of its threads are traced, and the children that it starts from now on.
+    Process(ProcessIdentity),
 }
 
 impl TraceRoot {
@@ -21,7 +22,7 @@ impl TraceRoot {
     pub fn pid(&self) -> u32 {
         match self {
             Self::Command(gated) => gated.pid,
-            Self::Process(pid) => *pid,
+            Self::Process(process) => process.pid(),
         }
     }
 }

@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use weir_model::trace::Prices;
 use weir_sys::inherited::InheritedFds;
+use weir_sys::process_identity::ProcessIdentity;
 
 /// The processes to trace. Descendants are traced as well.
 #[derive(Debug, Clone)]
 pub enum TraceTarget {
     /// A command to start, with its arguments.
     Command(Vec<OsString>),
-    /// The PID of a running process.
-    Process(u32),
+    /// A process that runs already, by number and start.
+    Process(ProcessIdentity),
 }
 
 impl Default for TraceTarget {

@@ -40,6 +40,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{BackendKind, Exit, IoTotals};
 use weir_sys::clock::now_ns;
 use weir_sys::launch::{self, GatedCommand};
+use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, code_pages, inherited, proc, unkillable};
 use weir_trace_api::{
     BackendReport, DeferredCleanup, EventSink, RawEvent, RawEventKind, TickHook, TraceBackend, TraceHooks,
@@ -164,6 +165,13 @@ impl EbpfBackend {
         let root = target.pid();
         let is_command = matches!(target, TraceRoot::Command(_));
         let processes = self.add_processes(root, is_command, sink)?;
+        if let TraceRoot::Process(process) = &target
+            && !process.is_current()
+        {
+            // Its end came before the kernel programs knew it, so they would follow the next process with its number.
+            let source = std::io::Error::from_raw_os_error(libc::ESRCH);
+            return Err(Error::Process { call: "read of /proc/PID/stat", pid: root, source });
+        }
         let mut released_ns = 0;
         if let TraceRoot::Command(gated) = target {
             if let Some(executable) = gated.executable().filter(|executable| may_be_traced(executable)) {
@@ -203,12 +211,23 @@ impl EbpfBackend {
         is_command: bool,
         sink: &mut EventSink<'_>,
     ) -> Result<Vec<u32>, Error> {
-        let processes = if is_command { vec![root] } else { proc::with_descendants(root) };
+        let mut processes = vec![ProcessIdentity::of(root)];
+        if !is_command {
+            processes.extend(processes[0].descendants());
+        }
         let start = now_ns();
-        for &pid in &processes {
+        let mut added = Vec::new();
+        for process in processes {
+            let pid = process.pid();
             if !is_command {
                 self.add_running(pid)?;
             }
+            // The kernel programs forget a process at its end, but only one that they know.
+            if pid != root && !process.is_current() {
+                self.loaded.remove_process(pid);
+                continue;
+            }
+            added.push(pid);
             sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Begin });
             let before = if is_command { IoTotals::default() } else { proc::own_io(pid).unwrap_or_default() };
             sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Totals(before) });
@@ -216,7 +235,7 @@ impl EbpfBackend {
         if !is_command {
             self.loaded.attach_calls()?;
         }
-        Ok(processes)
+        Ok(added)
     }
 
     /// Arranges that the tracer stops a command before its own code runs.

@@ -336,6 +336,11 @@ impl Loaded {
         self.processes.insert(pid, state, 0)
     }
 
+    /// Removes a process from the traced ones.
+    pub fn remove_process(&mut self, pid: u32) {
+        let _unknown = self.processes.remove(&pid);
+    }
+
     /// Deletes a stream's counters.
     pub fn delete_stream(&mut self, key: StreamKey) {
         if self.streams.remove(&key).is_ok() {

@@ -63,6 +63,7 @@ pub(super) fn run_beside<T>(
             go_exit_watches: GoExitWatches::default(),
             processes,
             exit_writes: ExitWrites::default(),
+            strangers: HashSet::new(),
         };
         scope.spawn(move || tracer.run(&received, wakeup));
         let _blocked = SigchldBlocked::block();
@@ -87,6 +88,8 @@ struct Tracer<'a> {
     go_exit_watches: GoExitWatches,
     processes: Option<ProcessMap>,
     exit_writes: ExitWrites,
+    /// Processes that have got the number of a traced one that has ended. They are detached at their next stop.
+    strangers: HashSet<u32>,
 }
 
 impl Tracer<'_> {
@@ -119,6 +122,9 @@ impl Tracer<'_> {
             return self.forget(pid);
         }
         let signal = libc::WSTOPSIG(status);
+        if self.strangers.remove(&pid) {
+            return ptrace::detach(pid, if status >> 16 == 0 { signal } else { 0 });
+        }
         if let Some(process) = self.go_exit_watches.process_of(pid) {
             return self.handle_go_stop(pid, process, status);
         }
@@ -139,6 +145,7 @@ impl Tracer<'_> {
     }
 
     fn forget(&mut self, tid: u32) {
+        self.strangers.remove(&tid);
         self.tracees.remove(&tid);
         self.go_exit_watches.remove(tid);
         self.exit_writes.forget(tid);
@@ -322,13 +329,24 @@ impl Tracer<'_> {
         }
         let link = executable::link(pid);
         let wanted = needs_stops(&link) || (status(&link).is_err() && needs_stops(exe));
-        if wanted && self.seize(pid) {
+        let seized = wanted && self.seize(pid);
+        if seized && !self.is_followed(pid) {
+            self.tracees.remove(&pid);
+            self.strangers.insert(pid);
+            let _ended = ptrace::interrupt(pid);
+        } else if seized {
             self.awaiting_library.push((pid, Instant::now()));
         } else if wanted {
             self.emit(pid, RawEventKind::Unstopped);
         } else {
             self.go_exit_watches.await_thread(pid, &link);
         }
+    }
+
+    /// Returns whether the kernel programs follow a tracee. They forget a process at its end, and the event of its execve(2) may be
+    /// handled later.
+    fn is_followed(&self, pid: u32) -> bool {
+        self.processes.as_ref().is_none_or(|followed| followed.get(&pid, 0).is_ok())
     }
 
     fn seize(&mut self, pid: u32) -> bool {

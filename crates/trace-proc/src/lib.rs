@@ -91,6 +91,10 @@ fn sample(
     hooks: TraceHooks<'_, '_>,
 ) -> Result<BackendReport, Error> {
     let TraceHooks { sink, snapshots, tick } = hooks;
+    let attached = match &root {
+        TraceRoot::Process(process) => Some(*process),
+        TraceRoot::Command(_) => None,
+    };
     let (root_pid, began) = (root.pid(), now_ns());
     let is_command = matches!(root, TraceRoot::Command(_));
     // Before the command is released: an error ends weir, and the command would go on alone.
@@ -109,7 +113,8 @@ fn sample(
     loop {
         let now = now_ns();
         let exit = if is_command { child_exit(root_pid) } else { None };
-        if exit.is_some() || (!is_command && !is_alive(root_pid)) {
+        let has_gone = attached.is_some_and(|process| !process.is_current() || !is_alive(root_pid));
+        if exit.is_some() || has_gone {
             sampler.remove_process(root_pid, exit, now);
             if is_command {
                 reap(root_pid);

@@ -84,7 +84,9 @@ fn a_sample_reads_a_bounded_number_of_descriptors() {
 fn a_process_keeps_running_at_the_limit() {
     let mut child = std::process::Command::new("sleep").arg("50").spawn().expect("sleep");
     let options = TraceOptions { limit: Some(Duration::from_millis(120)), ..TraceOptions::default() };
-    let (events, report) = run(TraceRoot::Process(child.id()), &options).expect("a report");
+    let (events, report) =
+        run(TraceRoot::Process(weir_sys::process_identity::ProcessIdentity::of(child.id())), &options)
+            .expect("a report");
     assert_eq!(report.exit, None);
     assert!(matches!(events[0].kind, RawEventKind::Begin));
     assert_eq!(child.try_wait().expect("a status"), None);
@@ -94,7 +96,10 @@ fn a_process_keeps_running_at_the_limit() {
 
 #[test]
 fn a_missing_process_is_an_error() {
-    match run(TraceRoot::Process(4_000_000), &TraceOptions::default()) {
+    match run(
+        TraceRoot::Process(weir_sys::process_identity::ProcessIdentity::of(4_000_000)),
+        &TraceOptions::default(),
+    ) {
         Err(Error::Process { source, .. }) => assert_eq!(source.raw_os_error(), Some(libc::ESRCH)),
         other => panic!("{other:?}"),
     }

@@ -34,7 +34,7 @@ fn arguments() -> Arguments {
 
 fn run(arguments: &Arguments) -> Result<BackendReport, Error> {
     let root = match arguments.pid {
-        Some(pid) => TraceRoot::Process(pid),
+        Some(pid) => TraceRoot::Process(weir_sys::process_identity::ProcessIdentity::of(pid)),
         None => TraceRoot::Command(launch::start(&arguments.command)?),
     };
     let (began, quiet) = (now_ns(), arguments.quiet);

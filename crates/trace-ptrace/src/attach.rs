@@ -2,6 +2,7 @@
 
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
+use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, executable, proc, ptrace};
 use weir_trace_api::RawEventKind;
 
@@ -28,8 +29,9 @@ impl Tracer<'_, '_> {
     }
 
     /// Seizes all threads of a process without stopping them. They are interrupted later, as after a gap.
-    pub(super) fn attach_process(&mut self, pid: u32) -> Result<(), Error> {
+    pub(super) fn attach_process(&mut self, process: ProcessIdentity) -> Result<(), Error> {
         self.attached = true;
+        let pid = process.pid();
         let thread_of = proc::status(pid).map(|status| status.tgid as u32);
         if thread_of.is_some_and(|leader| leader != pid) {
             return Err(unusable(&format!(
@@ -40,6 +42,10 @@ impl Tracer<'_, '_> {
         let now = now_ns();
         self.processes.insert(pid, PtracedProcess::new(None, now));
         self.seize_threads(pid)?;
+        // From now on the process keeps its number until the tracer waits for its end.
+        if !process.is_current() {
+            return Err(seize_error(pid, std::io::Error::from_raw_os_error(libc::ESRCH)));
+        }
         let comm = proc::label(pid);
         if executable::is_foreign(pid) {
             self.make_foreign(pid, &comm);
@@ -67,6 +73,8 @@ impl Tracer<'_, '_> {
             }
             for tid in new {
                 match ptrace::seize(tid) {
+                    // The number of a thread that has ended can be another process's: the tracer's end detaches from it.
+                    Ok(()) if proc::process_of(tid) != Some(pid) => {}
                     Ok(()) => {
                         self.add_thread(pid, tid);
                         // Its first writes are long past, so a buffer snapshot would only delay it.

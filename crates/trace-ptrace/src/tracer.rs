@@ -221,7 +221,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
         let began = now_ns();
         match target {
             TraceRoot::Command(gated) => self.attach_command(gated)?,
-            TraceRoot::Process(pid) => self.attach_process(pid)?,
+            TraceRoot::Process(process) => self.attach_process(process)?,
         }
         let limit =
             self.options.limit.map_or(u64::MAX, |limit| began.saturating_add(limit.as_nanos() as u64));

@@ -150,7 +150,10 @@ fn repeated_attach_and_detach_changes_nothing() {
     for round in 0..rounds() {
         let limit = Some(Duration::from_millis(3 + (round % 7) as u64));
         let options = TraceOptions { exact: round % 2 == 0, limit, ..TraceOptions::default() };
-        let run = trace(TraceRoot::Process(program.child.id()), &options);
+        let run = trace(
+            TraceRoot::Process(weir_sys::process_identity::ProcessIdentity::of(program.child.id())),
+            &options,
+        );
         program.assert_running();
         let run = run.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!(run.report.exit, None);
@@ -180,7 +183,9 @@ fn threads_created_while_attached_are_traced() {
         }"#;
     let program = compile(dir.path(), "births", source, &["-pthread"]);
     let mut child = Command::new(program).spawn().expect("it starts");
-    let run = trace(TraceRoot::Process(child.id()), &exact()).expect("attached");
+    let run =
+        trace(TraceRoot::Process(weir_sys::process_identity::ProcessIdentity::of(child.id())), &exact())
+            .expect("attached");
     child.wait().ok();
     assert_eq!(run.report.exit, Some(weir_model::trace::Exit::Code(0)));
     let calls = run.events.iter().filter(|event| match &event.kind {

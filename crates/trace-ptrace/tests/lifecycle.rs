@@ -180,7 +180,9 @@ fn the_stop_flag_detaches_an_attached_process() {
         std::thread::sleep(Duration::from_millis(150));
         stop.store(true, Ordering::Relaxed);
     });
-    let run = trace(TraceRoot::Process(child.id()), &options).expect("traced");
+    let run =
+        trace(TraceRoot::Process(weir_sys::process_identity::ProcessIdentity::of(child.id())), &options)
+            .expect("traced");
     stopper.join().expect("stopped");
     assert_eq!(run.report.exit, None);
     assert_eq!(proc::status(child.id()).expect("it lives").tracerpid, 0);

@@ -25,6 +25,7 @@ use crate::signals;
 use crate::values::{parse_nonzero_duration, parse_pid};
 use report::TraceReport;
 use run_planner::HostPlanner;
+use weir_sys::process_identity::ProcessIdentity;
 
 /// Report what a program does with its bytes, what is wrong, and how to fix it
 ///
@@ -48,6 +49,10 @@ pub struct Args {
     /// Attach to a process, its threads and the processes that it starts from now on, until Ctrl-C
     #[arg(long, short, value_name = "PID", value_parser = parse_pid, conflicts_with = "replay")]
     pid: Option<u32>,
+
+    /// The start of the process in clock ticks since boot, from `weir top`: another process with its number is left alone
+    #[arg(long, value_name = "TICKS", requires = "pid", hide = true)]
+    start_ticks: Option<u64>,
 
     /// Stop tracing after this time, e.g. 10s; the program continues
     #[arg(long, short, value_name = "TIME", value_parser = parse_nonzero_duration, conflicts_with = "replay")]
@@ -265,7 +270,7 @@ fn recording(args: &Args) -> Result<(Recording, DeferredCleanup), CommandFailure
 
 fn trace_options(args: &Args, prices: Prices) -> Result<TraceOptions, CommandFailure> {
     let target = match args.pid {
-        Some(pid) => TraceTarget::Process(pid),
+        Some(pid) => TraceTarget::Process(ProcessIdentity::started_at(pid, args.start_ticks)),
         None => TraceTarget::Command(args.command.clone()),
     };
     let stop = signals::tracer_stop_flag(args.pid.is_none()).map_err(CommandFailure::of_weir)?;

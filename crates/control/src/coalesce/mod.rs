@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::SeekFrom;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 use weir_sys::proc;
+use weir_sys::process_identity::ProcessIdentity;
 
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 use layout::{ArenaMapping, ArenaRegion, SLOTS};
@@ -90,7 +91,7 @@ impl Arena {
             region.complete(interrupted_call(pid, region));
             drained.returned += return_read_ahead(&process, region)?;
             if region.pending_len() > 0 {
-                let (written, error) = write_pending(pid, region, EXIT_WRITE_TIMEOUT);
+                let (written, error) = write_pending(ProcessIdentity::of(pid), region, EXIT_WRITE_TIMEOUT);
                 drained.written += written;
                 drained.left = error.map(|why| UnwrittenBytes {
                     fd: region.out_fd.load(Relaxed),
@@ -154,8 +155,9 @@ impl Arena {
         if region.lock.compare_exchange(0, own_pid, AcqRel, Relaxed).is_err() {
             return 0;
         }
+        let process = ProcessIdentity::of(owner);
         let written = match maps_arena(owner, self.identity) {
-            true => write_pending(owner, region, Duration::ZERO).0,
+            true => write_pending(process, region, Duration::ZERO).0,
             false => 0,
         };
         region.lock.store(0, Release);
@@ -188,14 +190,22 @@ fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
 
 /// Writes pending bytes of a region, and notes each piece at once. Waits for a reader until `timeout` is over. Returns the
 /// number of bytes written, and an error if bytes are left. The caller holds the region's lock, or its owner is dead.
-fn write_pending(owner: u32, region: &ArenaRegion, timeout: Duration) -> (u64, Option<io::Error>) {
+fn write_pending(
+    owner: ProcessIdentity,
+    region: &ArenaRegion,
+    timeout: Duration,
+) -> (u64, Option<io::Error>) {
     const PAUSE: Duration = Duration::from_millis(1);
-    let thread = TargetThread::new(owner);
+    let thread = TargetThread::new(owner.pid());
     let file = match ForeignFile::open(&thread, region.out_fd.load(Relaxed), &[]) {
         Ok(file) => file,
         Err(ForeignFileError::Open(error)) => return (0, Some(error)),
         Err(error) => return (0, Some(io::Error::other(error))),
     };
+    // The descriptor and the identity of its owner were found by the number.
+    if !owner.is_current() {
+        return (0, Some(io::Error::from_raw_os_error(libc::ESRCH)));
+    }
     let (deadline, mut written) = (Instant::now() + timeout, 0);
     loop {
         let mut bytes = region.pending_bytes();

@@ -22,27 +22,40 @@ use super::stopped_threads::{StopError, StoppedThreads, await_late_calls, is_cal
 use super::{DrainError, DrainResult, Obstacle, PendingStream, ProcessDrain};
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AttemptEnd {
+    /// The result says what was written.
+    Noted,
+    /// As `Noted`. Nothing was written, and the process runs only if somebody else lets it.
+    Stuck,
+}
+
 /// Makes one attempt, and notes in `result` what it wrote and why bytes are left.
 pub(super) fn attempt(
     drain: &mut ProcessDrain,
     streams: &[PendingStream],
     deadline: Instant,
     result: &mut DrainResult,
-) -> Result<(), DrainError> {
+) -> Result<AttemptEnd, DrainError> {
     let pid = drain.pid;
     let targets = target_files(pid, streams);
     if let Some(why) = obstacle_before_stop(pid, &drain.pending().streams, &targets) {
         note_obstacle(result, pid, streams, &why);
-        return Ok(());
+        return Ok(AttemptEnd::Noted);
     }
     match write_with_threads_stopped(drain, streams, &targets, result)? {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(AttemptEnd::Noted),
         Err(StopError::NotNow(why)) => {
             note_obstacle(result, pid, streams, &why);
-            Ok(())
+            Ok(AttemptEnd::Noted)
+        }
+        Err(StopError::Stuck(why)) => {
+            note_obstacle(result, pid, streams, &why);
+            Ok(AttemptEnd::Stuck)
         }
         // The next attempt finds out whether the process is gone.
-        Err(StopError::Ended) if Instant::now() < deadline => Ok(()),
+        Err(StopError::Ended) if Instant::now() < deadline => Ok(AttemptEnd::Noted),
         Err(StopError::Ended) => Err(AccessProblem::Gone(pid).into()),
         Err(StopError::Ptrace(source)) => Err(ptrace_error(pid, source)),
     }
@@ -78,12 +91,15 @@ fn write_with_threads_stopped(
     targets: &[Untrusted],
     result: &mut DrainResult,
 ) -> Result<Result<(), StopError>, DrainError> {
-    let pid = drain.pid;
+    let (process, pid) = (drain.process, drain.pid);
     // A message says that a thread of the program makes a call for weir that does not return.
     let (sender, late) = std::sync::mpsc::channel();
     let write = move || {
-        let stopped = StoppedThreads::stop(pid, targets);
-        let written = stopped.map(|stopped| write_streams(drain, streams, targets, &stopped, result));
+        let stopped = StoppedThreads::stop(process, targets);
+        let written = stopped.and_then(|stopped| match drain.has_same_image() {
+            true => Ok(write_streams(drain, streams, targets, &stopped, result)),
+            false => Err(StopError::NotNow("it has just executed another program".into())),
+        });
         if is_call_late() {
             let _received = sender.send(());
             await_late_calls();

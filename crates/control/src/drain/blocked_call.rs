@@ -56,6 +56,11 @@ impl BlockedCall {
         IN_STREAM.contains(&self.number)
     }
 
+    /// Tells whether the call replaces the program.
+    pub fn executes(&self) -> bool {
+        [libc::SYS_execve, libc::SYS_execveat].contains(&self.number)
+    }
+
     /// Tells whether the program would notice a stop: an interrupted write returns a part, and connect(2) cannot be
     /// made again.
     pub fn shows_interruption(&self) -> bool {

@@ -21,9 +21,11 @@ pub use weir_model::flush::FlushedStream;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::process_access::{self, AccessProblem};
-use weir_sys::{errno_text, proc};
+use weir_sys::process_identity::ProcessIdentity;
+use weir_sys::{errno_text, proc, process_stat};
 use weir_walkers::{PendingRead, ThreadRegisters, Walker, walkers, walkers_missing};
 
+use attempt::AttemptEnd;
 pub use processes::{DrainFailure, DrainTargets, DrainedProcess};
 
 /// The first pause between attempts, which is about a scheduler's time slice; it doubles up to the longest.
@@ -31,6 +33,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// The number of reads of a running process's buffers after which they count as empty.
 const EMPTY_READS: usize = 8;
+/// The time for which a process that cannot run is tried again: a user who stops it for a moment does not notice.
+const STUCK_MOST: Duration = Duration::from_secs(1);
 /// The pause between such reads: longer than a flush of one buffer takes.
 const READ_PAUSE: Duration = Duration::from_micros(700);
 
@@ -55,6 +59,11 @@ pub enum DrainError {
     #[error("{label}: weir knows none of its streams{}", .missing.iter().map(|one| format!("; {one}")).collect::<String>())]
     #[allow(missing_docs)]
     Unknown { label: String, missing: Vec<String> },
+}
+
+/// Returns what identifies the program that a process runs.
+fn image_of(pid: u32) -> Option<(u64, u64)> {
+    process_stat::read(pid).map(|stat| stat.image())
 }
 
 /// The result of draining one process.
@@ -131,7 +140,10 @@ impl DrainResult {
 
 /// Drains the streams of one process.
 pub struct ProcessDrain {
+    process: ProcessIdentity,
     pid: u32,
+    /// The image to which the walkers belong: see [`process_stat::ProcessStat::image`].
+    image: Option<(u64, u64)>,
     walkers: Vec<Box<dyn Walker>>,
     missing: Vec<String>,
     memory: ProcessMemory,
@@ -141,13 +153,17 @@ pub struct ProcessDrain {
 
 impl ProcessDrain {
     /// Searches the process's walkers. At most `most` pending bytes of the process are read at once.
-    pub fn new(pid: u32, most: u64) -> Result<ProcessDrain, DrainError> {
-        process_access::check(pid)?;
+    pub fn new(process: ProcessIdentity, most: u64) -> Result<ProcessDrain, DrainError> {
+        process_access::check_same(process)?;
+        let pid = process.pid();
+        let image = image_of(pid);
         let (walkers, missing) = (walkers(pid), walkers_missing(pid));
         if walkers.is_empty() {
+            // Nothing is found in memory that weir may not read any more.
+            process_access::check_same(process)?;
             return Err(DrainError::Unknown { label: proc::label(pid), missing });
         }
-        Ok(ProcessDrain { pid, walkers, missing, memory: ProcessMemory { pid }, most })
+        Ok(ProcessDrain { process, pid, image, walkers, missing, memory: ProcessMemory { pid }, most })
     }
 
     /// Writes the pending bytes. Repeats the attempt until `wait` is over or `stop` is set. A process without pending
@@ -156,23 +172,44 @@ impl ProcessDrain {
         weir_sys::signals::ignore_file_size_limit();
         let (deadline, mut pause) = (Instant::now() + wait, PAUSE);
         let mut result = DrainResult { unseen: self.missing.clone(), ..DrainResult::default() };
+        let mut stuck_since = None;
         self.walkers.iter().for_each(|walker| walker.search_again());
         loop {
-            process_access::check(self.pid)?;
+            process_access::check_same(self.process)?;
+            self.follow_image();
             let streams = self.pending_streams();
             if streams.is_empty() {
                 break;
             }
-            attempt::attempt(self, &streams, deadline, &mut result)?;
-            let is_over = Instant::now() >= deadline || stop.load(Ordering::Relaxed);
+            let end = attempt::attempt(self, &streams, deadline, &mut result)?;
+            stuck_since = (end == AttemptEnd::Stuck).then(|| stuck_since.unwrap_or_else(Instant::now));
+            let is_stuck = stuck_since.is_some_and(|since| since.elapsed() >= STUCK_MOST);
+            let is_over = is_stuck || Instant::now() >= deadline || stop.load(Ordering::Relaxed);
             if is_over || result.is_finished() {
                 break;
             }
             std::thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+        if result.streams.is_empty() {
+            // Reads of memory that weir may not read any more find nothing.
+            process_access::check_same(self.process)?;
+        }
         self.update_left_bytes(&mut result);
         Ok(result)
+    }
+
+    /// Searches the walkers again if the process has executed another program.
+    fn follow_image(&mut self) {
+        if !self.has_same_image() {
+            self.image = image_of(self.pid);
+            (self.walkers, self.missing) = (walkers(self.pid), walkers_missing(self.pid));
+        }
+    }
+
+    /// Returns whether the process still runs the program whose walkers are known. Those of another one would read any memory.
+    fn has_same_image(&self) -> bool {
+        self.image.is_some() && self.image == image_of(self.pid)
     }
 
     /// Returns the streams with pending bytes, without stopping the process. A walker rejects a stream that changes
@@ -212,6 +249,9 @@ impl ProcessDrain {
     /// Reads again how many bytes are still pending: the program itself may have flushed a stream meanwhile.
     fn update_left_bytes(&self, result: &mut DrainResult) {
         let pending = self.pending_streams();
+        if !self.process.is_current() {
+            return;
+        }
         for stream in result.streams.iter_mut().filter(|stream| stream.left_bytes > 0) {
             let still = pending.iter().find(|one| one.address == stream.address && one.fd == stream.fd);
             stream.left_bytes = still.map_or(0, |one| one.bytes);

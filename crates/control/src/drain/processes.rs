@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use weir_model::flush::FlushedProcess;
 use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, no_answer_text};
 use weir_sys::proc;
-use weir_sys::process_access::AccessProblem;
+use weir_sys::process_identity::ProcessIdentity;
 
 use super::{DrainError, DrainResult, ProcessDrain};
 
@@ -25,7 +25,7 @@ const STOP_POLL: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub struct DrainTargets {
     /// The processes that the user named.
-    pub pids: Vec<u32>,
+    pub named: Vec<ProcessIdentity>,
     /// Whether their descendants at the time of each drain are included.
     pub descendants: bool,
     /// The number of pending bytes of each process that are read at once.
@@ -35,7 +35,7 @@ pub struct DrainTargets {
 /// A process and the result of one drain.
 #[derive(Debug)]
 pub struct DrainedProcess {
-    /// The process is one of [`DrainTargets::pids`], not a descendant.
+    /// The process is one of [`DrainTargets::named`], not a descendant.
     pub named: bool,
     /// The result for the user.
     pub flushed: FlushedProcess,
@@ -55,9 +55,15 @@ pub enum DrainFailure {
 }
 
 impl DrainedProcess {
-    fn drain((pid, named): (u32, bool), most: u64, wait: Duration, stop: &AtomicBool) -> DrainedProcess {
+    fn drain(
+        (process, named): (ProcessIdentity, bool),
+        most: u64,
+        wait: Duration,
+        stop: &AtomicBool,
+    ) -> DrainedProcess {
+        let pid = process.pid();
         let work = |stop: &AtomicBool| {
-            serde_json::to_vec(&drain_directly(pid, most, wait, stop)).unwrap_or_default()
+            serde_json::to_vec(&drain_directly(process, most, wait, stop)).unwrap_or_default()
         };
         let answer = answer_of(Rights::All, work, LIMITS, Some(stop));
         let is_late = answer == Err(NoAnswer::Outlives);
@@ -101,9 +107,10 @@ fn late_write_text(pid: u32) -> String {
 }
 
 /// Drains a process in this process.
-fn drain_directly(pid: u32, most: u64, wait: Duration, stop: &AtomicBool) -> DrainAnswer {
-    let comm = proc::names(pid).1;
-    let (result, error) = match ProcessDrain::new(pid, most).and_then(|mut drain| drain.flush(wait, stop)) {
+fn drain_directly(process: ProcessIdentity, most: u64, wait: Duration, stop: &AtomicBool) -> DrainAnswer {
+    let (pid, comm) = (process.pid(), proc::comm(process.pid()));
+    let (result, error) = match ProcessDrain::new(process, most).and_then(|mut drain| drain.flush(wait, stop))
+    {
         Ok(result) => (result, None),
         Err(error) => (DrainResult::default(), Some(error)),
     };
@@ -115,7 +122,7 @@ fn drain_directly(pid: u32, most: u64, wait: Duration, stop: &AtomicBool) -> Dra
 }
 
 fn has_ended(error: &DrainError) -> bool {
-    matches!(error, DrainError::AccessProblem(AccessProblem::Gone(_) | AccessProblem::Zombie { .. }))
+    matches!(error, DrainError::AccessProblem(problem) if problem.has_ended())
 }
 
 impl DrainTargets {
@@ -140,6 +147,7 @@ impl DrainTargets {
         stop: &AtomicBool,
         mut report: impl FnMut(&FlushedProcess),
     ) -> Result<(), String> {
+        let exists = |pid| self.named.iter().any(|one| one.pid() == pid && one.is_current());
         let mut pending_before = HashMap::new();
         let mut is_first = true;
         while !stop.load(Ordering::Relaxed) {
@@ -150,8 +158,7 @@ impl DrainTargets {
                 match failure {
                     Some(_) if named && is_first => return Err(flushed.error.unwrap_or_default()),
                     Some(failure) => {
-                        has_live_process |=
-                            named && failure != DrainFailure::Ended && proc::exists(flushed.pid)
+                        has_live_process |= named && failure != DrainFailure::Ended && exists(flushed.pid)
                     }
                     None => {
                         has_live_process |= named;
@@ -175,11 +182,11 @@ impl DrainTargets {
     }
 
     /// Returns the processes that exist now, each with [`DrainedProcess::named`].
-    fn processes(&self) -> Vec<(u32, bool)> {
-        let mut processes: Vec<(u32, bool)> = self.pids.iter().map(|pid| (*pid, true)).collect();
+    fn processes(&self) -> Vec<(ProcessIdentity, bool)> {
+        let mut processes: Vec<(ProcessIdentity, bool)> = self.named.iter().map(|one| (*one, true)).collect();
         if self.descendants {
-            for descendant in self.pids.iter().flat_map(|pid| proc::descendants(*pid)) {
-                if !processes.iter().any(|(pid, _)| *pid == descendant) {
+            for descendant in self.named.iter().flat_map(|one| one.descendants()) {
+                if !processes.iter().any(|(one, _)| one.pid() == descendant.pid()) {
                     processes.push((descendant, false));
                 }
             }

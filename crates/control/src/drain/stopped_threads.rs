@@ -8,12 +8,13 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use weir_model::Untrusted;
+use weir_sys::process_identity::ProcessIdentity;
 #[cfg(target_arch = "x86_64")]
 use weir_sys::ptrace::late_calls;
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
-use weir_sys::{proc, syscalls};
+use weir_sys::{frozen, proc, syscalls};
 
 use weir_walkers::ThreadRegisters;
 
@@ -30,6 +31,8 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(50);
 pub(super) enum StopError {
     /// A later attempt may succeed. Holds the obstacle.
     NotNow(String),
+    /// As `NotNow`, but the process runs only if somebody else lets it: it is frozen, stopped, or sleeps in state D.
+    Stuck(String),
     /// The process has ended.
     Ended,
     /// A ptrace(2) request failed, for example without the right to trace.
@@ -61,8 +64,8 @@ enum StopState {
 
 impl<'t> StoppedThreads<'t> {
     /// Stops all threads of a process in calls that do not write to `targets`.
-    pub fn stop(pid: u32, targets: &'t [Untrusted]) -> Result<StoppedThreads<'t>, StopError> {
-        let mut stopped = StoppedThreads { pid, targets, threads: BTreeMap::new() };
+    pub fn stop(process: ProcessIdentity, targets: &'t [Untrusted]) -> Result<StoppedThreads<'t>, StopError> {
+        let mut stopped = StoppedThreads { pid: process.pid(), targets, threads: BTreeMap::new() };
         let (deadline, mut pause) = (Instant::now() + STOP_TIMEOUT, Duration::from_micros(20));
         loop {
             let found_new = stopped.interrupt_new_threads()?;
@@ -75,10 +78,11 @@ impl<'t> StoppedThreads<'t> {
             let is_stopped = |state: &StopState| matches!(state, StopState::Stopped { .. });
             let all_stopped = !found_new && stopped.threads.values().all(is_stopped);
             if all_stopped && stopped.resume_unsafe_threads()? {
-                return Ok(stopped);
+                // A tracee keeps its number until its tracer waits for its end.
+                return if process.is_current() { Ok(stopped) } else { Err(StopError::Ended) };
             }
             if Instant::now() > deadline {
-                return Err(StopError::NotNow(stopped.obstacle()));
+                return Err(stopped.obstacle());
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(1));
@@ -120,7 +124,7 @@ impl<'t> StoppedThreads<'t> {
             if self.threads.contains_key(&tid) || has_ended(tid) {
                 continue;
             }
-            match seize(tid).and_then(|()| ptrace::interrupt(tid)) {
+            match seize(tid).and_then(|()| self.interrupt_own(tid)) {
                 Ok(()) => self.threads.insert(tid, StopState::Requested),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) || has_ended(tid) => continue,
                 Err(error) => return Err(StopError::Ptrace(error)),
@@ -128,6 +132,15 @@ impl<'t> StoppedThreads<'t> {
             found = true;
         }
         Ok(found)
+    }
+
+    /// Interrupts a tracee. Fails if it is a thread of another process, which has got the number of one that has ended: the end
+    /// of the calling thread detaches from it.
+    fn interrupt_own(&self, tid: u32) -> io::Result<()> {
+        match proc::process_of(tid) == Some(self.pid) {
+            true => ptrace::interrupt(tid),
+            false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
     }
 
     fn on_stop(&mut self, stop: PtraceStop) {
@@ -173,8 +186,12 @@ impl<'t> StoppedThreads<'t> {
             if is_safe {
                 continue;
             }
+            // A set-user-ID program would lose its privilege under a tracer.
+            if call.is_some_and(|call| call.executes()) {
+                return Err(StopError::NotNow(format!("thread {tid} executes another program")));
+            }
             if group_stop {
-                return Err(StopError::NotNow(format!(
+                return Err(StopError::Stuck(format!(
                     "it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; resume it: kill -CONT {}",
                     self.pid
                 )));
@@ -187,13 +204,22 @@ impl<'t> StoppedThreads<'t> {
     }
 
     /// Describes at most three threads that did not stop.
-    fn obstacle(&self) -> String {
+    fn obstacle(&self) -> StopError {
+        if let Some(cgroup) = frozen::cgroup_of(self.pid) {
+            return StopError::Stuck(format!("its cgroup is frozen ({cgroup}), so none of its threads runs"));
+        }
         let running = self.threads.iter().filter(|(_, state)| !matches!(state, StopState::Stopped { .. }));
-        let sentences: Vec<String> = running.map(|(tid, _)| self.describe(*tid)).take(3).collect();
-        match sentences.is_empty() {
+        let running: Vec<u32> = running.map(|(tid, _)| *tid).collect();
+        if let Some(tid) = running.iter().find(|tid| is_uninterruptible(**tid)) {
+            let call = proc::current_syscall(*tid);
+            let call = if call.is_empty() { String::new() } else { format!(" in {call}") };
+            return StopError::Stuck(format!("thread {tid} sleeps{call} and cannot be stopped (state D)"));
+        }
+        let sentences: Vec<String> = running.into_iter().map(|tid| self.describe(tid)).take(3).collect();
+        StopError::NotNow(match sentences.is_empty() {
             true => "its threads did not rest at the same time".into(),
             false => sentences.join("; "),
-        }
+        })
     }
 
     fn describe(&self, tid: u32) -> String {
@@ -248,6 +274,11 @@ pub(super) fn await_late_calls() {}
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn is_call_late() -> bool {
     false
+}
+
+/// Returns whether a thread sleeps so that only what it waits for, or its death, wakes it.
+fn is_uninterruptible(tid: u32) -> bool {
+    proc::status(tid).is_some_and(|status| status.state.starts_with('D'))
 }
 
 fn has_ended(tid: u32) -> bool {

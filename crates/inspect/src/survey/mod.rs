@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use weir_model::top::{ProcessActivity, Survey};
 use weir_sys::clock::thread_cpu_ns;
-use weir_sys::proc::numbers;
+use weir_sys::proc::{hides_others, numbers};
+use weir_sys::process_identity::ProcessIdentity;
 
 use proc_files::ProcFiles;
 use process::{ProcessRead, SurveyedProcess};
@@ -30,8 +31,8 @@ const COUNTERS_LIMIT: Duration = Duration::from_secs(5);
 /// The processes to survey, and how thoroughly.
 #[derive(Debug, Clone, Default)]
 pub struct SurveyScope {
-    /// The PIDs to survey; None for all.
-    pub pids: Option<Vec<u32>>,
+    /// The processes to survey, until they end; None for all.
+    pub processes: Option<Vec<ProcessIdentity>>,
     /// Reads every buffer at every sample, whatever it costs. Otherwise buffer snapshots take a small part of
     /// one CPU, and processes take turns.
     pub thorough: bool,
@@ -77,12 +78,16 @@ impl Surveyor {
         let elapsed_s = now.duration_since(since).as_secs_f64();
         let left_out = |one: &&SurveyedProcess| one.is_shown() && one.streams.is_left_out();
         let left_out = not_read + self.processes.values().filter(left_out).count();
-        Survey { elapsed_s, cost_s: cost_ns as f64 / 1e9, left_out, processes }
+        let hides_others = self.scope.processes.is_none() && hides_others();
+        Survey { elapsed_s, cost_s: cost_ns as f64 / 1e9, left_out, hides_others, processes }
     }
 
     /// Reads the counters until the deadline. Returns the number of processes that are not read, and so not shown.
     fn read(&mut self, deadline: Instant) -> usize {
-        let pids = self.scope.pids.clone().unwrap_or_else(|| numbers("/proc"));
+        let pids = match &self.scope.processes {
+            Some(named) => named.iter().filter(|one| one.is_current()).map(ProcessIdentity::pid).collect(),
+            None => numbers("/proc"),
+        };
         let mut before = std::mem::take(&mut self.processes);
         let mut exited = Vec::new();
         let mut not_read = 0;
@@ -132,8 +137,9 @@ mod tests {
 
     #[test]
     fn after_the_deadline_no_counters_are_read() {
+        let own = ProcessIdentity::of(std::process::id());
         let mut surveyor =
-            Surveyor::new(SurveyScope { pids: Some(vec![std::process::id()]), ..SurveyScope::default() });
+            Surveyor::new(SurveyScope { processes: Some(vec![own]), ..SurveyScope::default() });
         assert_eq!(surveyor.read(Instant::now() + COUNTERS_LIMIT), 0);
         assert_eq!(surveyor.processes.len(), 1);
         assert_eq!(surveyor.read(Instant::now()), 1);

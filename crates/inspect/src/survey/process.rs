@@ -59,6 +59,12 @@ impl SurveyedProcess {
         };
         let io_file = files.open(format!("/proc/{pid}/io"));
         let counters = read_io(&io_file);
+        // The owner and the files were found by the number.
+        let is_same = read_stat(&stat_file).is_some_and(|(again, _)| again.start_ticks == stat.start_ticks);
+        if !is_same {
+            files.release(usize::from(stat_file.is_open()) + usize::from(io_file.is_open()));
+            return None;
+        }
         let foreign = counters.as_ref().is_err_and(is_denied);
         let (counters, at) = (counters.ok(), Instant::now());
         let streams = PendingStreams::new(Some(stat.parent));
@@ -85,12 +91,21 @@ impl SurveyedProcess {
         if !self.is_shown() {
             return;
         }
-        match reader.command(pid) {
+        let reading = reader.command(pid);
+        if !self.has_its_number() {
+            return;
+        }
+        match reading {
             Reading::Answer(command) if !command.is_empty() => self.command = command,
             Reading::Answer(_) => {}
             Reading::NoAnswer => self.streams.set_unanswered(),
             Reading::OutOfTime => self.streams.leave_out(),
         }
+    }
+
+    /// Returns whether the process still has its number: what was read by the number before belongs to it.
+    pub fn has_its_number(&self) -> bool {
+        read_stat(&self.stat_file).is_some_and(|(stat, _)| stat.start_ticks == self.stat.start_ticks)
     }
 
     /// Takes the next sample.
@@ -184,6 +199,7 @@ impl SurveyedProcess {
         };
         ProcessActivity {
             pid,
+            start_ticks: self.stat.start_ticks,
             uid: self.uid,
             comm: self.comm.clone(),
             command: self.command.clone(),

@@ -63,6 +63,9 @@ impl SnapshotSchedule {
             if one.streams.take_snapshot(pid, reader, self.started.elapsed().as_secs_f64()) {
                 self.last_snapshots.insert(pid, self.sample);
             }
+            if !one.has_its_number() {
+                one.streams.forget();
+            }
             self.budget_ns -= (reader.cpu_ns() - before_ns) as i64;
         }
     }

@@ -21,7 +21,10 @@ pub(super) fn target(stream: &PeekStream) -> String {
     };
     let sign = if stream.pending_bytes > 0 { '→' } else { '←' };
     match stream.peers.as_slice() {
-        [] if stream.kind == StreamKind::Pipe && stream.pending_bytes > 0 => format!("{name} → no reader"),
+        [] if stream.kind == StreamKind::Pipe && stream.pending_bytes > 0 => match stream.peers_complete {
+            true => format!("{name} → no reader"),
+            false => format!("{name} → no reader seen"),
+        },
         [] => name,
         [one] => format!("{name} {sign} {} {}", one.comm, one.pid),
         [one, rest @ ..] => format!("{name} {sign} {} {} +{}", one.comm, one.pid, rest.len()),

@@ -192,6 +192,7 @@ mod tests {
             kind: StreamKind::Pipe,
             path: "pipe:[4711]".into(),
             peers: vec![PipePeer { pid: 4712, comm: "tee".into() }],
+            peers_complete: true,
             mode: Some(Mode::Full),
             buffer_bytes: 8192,
             pending_bytes: 41,

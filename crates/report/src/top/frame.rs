@@ -61,7 +61,7 @@ fn top(view: &TopView, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buf
         "" => String::new(),
         filter => format!(" · only \"{filter}\""),
     };
-    let unread = unread(chosen, survey.left_out).map_or(String::new(), |sentence| format!(" · {sentence}"));
+    let unread = unread(chosen, survey).map_or(String::new(), |sentence| format!(" · {sentence}"));
     let text = format!("{state} · by {}{filter} · weir itself {cost} %{unread}", view.selection.sort.name());
     line(
         view,

@@ -2,7 +2,7 @@
 
 use weir_model::Size;
 use weir_model::Untrusted;
-use weir_model::top::{CallRate, PendingStream, ProcessActivity};
+use weir_model::top::{CallRate, PendingStream, ProcessActivity, Survey};
 
 use crate::number::{ABSENT, count, percent};
 
@@ -89,9 +89,9 @@ pub(super) fn pid(one: &ProcessActivity) -> (String, &'static str) {
     (one.pid.to_string(), if one.foreign { FOREIGN } else { "" })
 }
 
-/// Returns a sentence about the processes whose buffers could not be read in time; None if there are none. At most
-/// three are named.
-pub(super) fn unread(processes: &[&ProcessActivity], left_out: usize) -> Option<String> {
+/// Returns a sentence about the processes that are not shown, or whose buffers could not be read in time; None if there are
+/// none. At most three are named.
+pub(super) fn unread(processes: &[&ProcessActivity], survey: &Survey) -> Option<String> {
     let unanswered: Vec<String> = processes
         .iter()
         .filter(|one| one.unanswered)
@@ -106,10 +106,13 @@ pub(super) fn unread(processes: &[&ProcessActivity], left_out: usize) -> Option<
         number => sentences
             .push(format!("{number} processes did not answer, so their buffers are unknown: {names}{more}")),
     }
-    match left_out {
+    match survey.left_out {
         0 => {}
         1 => sentences.push("the buffers of 1 process were not read: no time left".into()),
         number => sentences.push(format!("the buffers of {number} processes were not read: no time left")),
+    }
+    if survey.hides_others {
+        sentences.push("processes of other users are hidden (hidepid of /proc)".into());
     }
     (!sentences.is_empty()).then(|| sentences.join(" · "))
 }

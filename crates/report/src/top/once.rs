@@ -24,7 +24,7 @@ pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block>
     }
     let rest = chosen.len() - shown.len();
     blocks.extend((rest > 0).then(|| Block::Aside(format!("and {rest} more with fewer calls or none"))));
-    blocks.extend(unread(&chosen, survey.left_out).map(Block::Aside));
+    blocks.extend(unread(&chosen, survey).map(Block::Aside));
     blocks.push(Block::Facts(facts(survey, &shown)));
     blocks
 }

@@ -52,7 +52,7 @@ fn survey() -> Survey {
     let copier = activity(300, "cp a b", (100.0, 13_107_200.0), (100.0, 13_107_200.0));
     let bytewise = activity(12345, "./tr2u a w", (250_000.0, 250_000.0), (250_000.0, 250_000.0));
     let processes = vec![foreign, copier, worker, bytewise];
-    Survey { elapsed_s: 1.0, cost_s: 0.004, left_out: 0, processes }
+    Survey { elapsed_s: 1.0, cost_s: 0.004, left_out: 0, hides_others: false, processes }
 }
 
 fn view<'a>(survey: &'a Survey, selection: &'a Selection, selected: u32) -> TopView<'a> {
@@ -254,8 +254,10 @@ fn processes_without_an_answer_are_named() {
     let one = table(&survey);
     assert!(one.contains("1 process did not answer, so its buffers are unknown: python3 4711"), "{one}");
     survey.left_out = 12;
+    survey.hides_others = true;
     let both = table(&survey).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(both.contains("the buffers of 12 processes were not read: no time left"), "{both}");
+    assert!(both.contains("processes of other users are hidden"), "{both}");
     let whole = document(&survey, &selection, Some(1));
     assert_eq!((whole.unanswered, whole.left_out), (1, 12));
     let lines = lines(&view(&survey, &selection, 4711), 120, 24);

@@ -12,7 +12,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,6 +28,7 @@ use answers::Operation;
 use reader::ForeignReader;
 
 use crate::expendable::{self, Limits, Rights};
+use crate::process_identity::ProcessIdentity;
 use crate::served_mounts::ServedMounts;
 use crate::{cached_paths, living_thread, memory, proc, served_mappings};
 
@@ -49,7 +50,7 @@ struct ForeignReads {
     /// The process that started the child: one that weir forks has a copy of this struct.
     owner: u32,
     /// Processes whose memory or files did not answer, each with a sentence from the time when it lived.
-    silent: BTreeMap<u32, String>,
+    silent: Vec<(ProcessIdentity, String)>,
     /// Mount points whose files did not answer, or paths if no mount point is known.
     silent_paths: HashSet<PathBuf>,
 }
@@ -66,6 +67,11 @@ static IS_DENIED: AtomicBool = AtomicBool::new(false);
 struct Silent;
 
 impl ForeignReads {
+    /// Returns whether the process that has this number now did not answer.
+    fn knows_silent(&self, pid: u32) -> bool {
+        self.silent.iter().any(|(process, _)| process.pid() == pid && process.is_current())
+    }
+
     /// Makes a request. Returns None if there can be no child.
     fn ask(
         &mut self,
@@ -214,18 +220,20 @@ fn direct_if_permitted(buffer: &mut [u8], direct: impl FnOnce(&mut [u8]) -> i64)
 
 fn is_silent(tid: u32) -> bool {
     let pid = proc::process_of(tid).unwrap_or(tid);
-    with_reads(|reads| reads.silent.contains_key(&pid))
+    with_reads(|reads| reads.knows_silent(pid))
 }
 
 fn note_silent(pid: u32) {
-    let text = expendable::no_answer_text(pid);
-    with_reads(|reads| drop(reads.silent.insert(pid, text)));
+    let (process, text) = (ProcessIdentity::of(pid), expendable::no_answer_text(pid));
+    with_reads(|reads| reads.silent.push((process, text)));
     HAS_SILENT.store(true, Relaxed);
 }
 
 /// Returns a sentence about each process of which a file or memory did not answer, in order of their PIDs.
 pub(crate) fn silent_processes() -> Vec<String> {
-    with_reads(|reads| reads.silent.values().cloned().collect())
+    let silent = with_reads(|reads| reads.silent.clone()).into_iter();
+    let by_pid: BTreeSet<_> = silent.map(|(process, text)| (process.pid(), text)).collect();
+    by_pid.into_iter().map(|(_, text)| text).collect()
 }
 
 /// Returns a sentence about each mount point, or path if no mount point is known, whose files did not answer.
@@ -305,7 +313,7 @@ fn silent_key(path: &Path) -> PathBuf {
 fn is_silent_path(path: &Path) -> bool {
     let key = silent_key(path);
     with_reads(|reads| {
-        let of_process = process_in(path).is_some_and(|pid| reads.silent.contains_key(&pid));
+        let of_process = process_in(path).is_some_and(|pid| reads.knows_silent(pid));
         of_process || reads.silent_paths.contains(&key) || reads.silent_paths.len() >= SILENT_PATHS_MOST
     })
 }

@@ -34,10 +34,17 @@ enum InputMode {
     },
     /// The user was asked whether to flush this process.
     ConfirmFlush {
-        pid: u32,
+        process: SelectedProcess,
         question: String,
     },
     Help,
+}
+
+/// A process of the list. Its PID alone could be another process's when the user has decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SelectedProcess {
+    pid: u32,
+    start_ticks: u64,
 }
 
 /// The state of the live screen.
@@ -107,8 +114,8 @@ impl App {
         match std::mem::take(&mut self.input_mode) {
             InputMode::List => self.handle_list_key(key.code),
             InputMode::Filter { previous } => self.handle_filter_key(key.code, previous),
-            InputMode::ConfirmFlush { pid, .. } if matches!(key.code, KeyCode::Char('y' | 'Y')) => {
-                run_verb("flush", pid)
+            InputMode::ConfirmFlush { process, .. } if matches!(key.code, KeyCode::Char('y' | 'Y')) => {
+                run_verb("flush", process)
             }
             InputMode::ConfirmFlush { .. } => {
                 self.message = "nothing was flushed".into();
@@ -128,11 +135,14 @@ impl App {
             }
             KeyCode::Char('s' | '>') => self.selection.sort = self.selection.sort.next(1),
             KeyCode::Char('<') => self.selection.sort = self.selection.sort.previous(),
-            KeyCode::Char('p') | KeyCode::Enter => return self.with_selected(|_, pid| run_verb("peek", pid)),
-            KeyCode::Char('t') => return self.with_selected(|_, pid| run_verb("trace", pid)),
+            KeyCode::Char('p') | KeyCode::Enter => {
+                return self.with_selected(|_, process| run_verb("peek", process));
+            }
+            KeyCode::Char('t') => return self.with_selected(|_, process| run_verb("trace", process)),
             KeyCode::Char('f') => {
-                return self.with_selected(|app, pid| {
-                    app.input_mode = InputMode::ConfirmFlush { pid, question: app.flush_question(pid) };
+                return self.with_selected(|app, process| {
+                    let question = app.flush_question(process.pid);
+                    app.input_mode = InputMode::ConfirmFlush { process, question };
                     Action::Continue
                 });
             }
@@ -182,9 +192,10 @@ impl App {
         }
     }
 
-    fn with_selected(&mut self, act: impl Fn(&mut App, u32) -> Action) -> Action {
-        match self.selected_pid {
-            Some(pid) => act(self, pid),
+    fn with_selected(&mut self, act: impl Fn(&mut App, SelectedProcess) -> Action) -> Action {
+        let selected = self.survey.processes.iter().find(|process| self.selected_pid == Some(process.pid));
+        match selected.map(|one| SelectedProcess { pid: one.pid, start_ticks: one.start_ticks }) {
+            Some(process) => act(self, process),
             None => {
                 self.message = "no process is selected".into();
                 Action::Continue
@@ -199,11 +210,11 @@ impl App {
     }
 }
 
-fn run_verb(verb: &str, pid: u32) -> Action {
-    let pid = pid.to_string();
+fn run_verb(verb: &str, process: SelectedProcess) -> Action {
+    let (pid, start) = (process.pid.to_string(), format!("--start-ticks={}", process.start_ticks));
     let arguments = match verb {
-        "trace" => vec!["trace", "-p", &pid, "-t", "5s"],
-        verb => vec![verb, &pid],
+        "trace" => vec!["trace", &start, "-p", &pid, "-t", "5s"],
+        verb => vec![verb, &start, &pid],
     };
     Action::Run(arguments.into_iter().map(String::from).collect())
 }
@@ -224,6 +235,7 @@ mod tests {
     fn survey(processes: &[(u32, &str)]) -> Survey {
         let activity = |&(pid, comm): &(u32, &str)| ProcessActivity {
             pid,
+            start_ticks: u64::from(pid) + 7000,
             comm: comm.into(),
             command: comm.into(),
             ..ProcessActivity::default()
@@ -255,17 +267,21 @@ mod tests {
     #[test]
     fn keys_act_on_the_selected_process() {
         let mut app = app();
-        assert_eq!(arguments(press(&mut app, "p")), "peek 10");
-        assert_eq!(arguments(press(&mut app, "jp")), "peek 20");
-        assert_eq!(arguments(press(&mut app, "jjjt")), "trace -p 30 -t 5s");
-        assert_eq!(arguments(press(&mut app, "kp")), "peek 20");
-        assert_eq!(arguments(press(&mut app, "G\n")), "peek 30");
+        assert_eq!(arguments(press(&mut app, "p")), "peek --start-ticks=7010 10");
+        assert_eq!(arguments(press(&mut app, "jp")), "peek --start-ticks=7020 20");
+        assert_eq!(arguments(press(&mut app, "jjjt")), "trace --start-ticks=7030 -p 30 -t 5s");
+        assert_eq!(arguments(press(&mut app, "kp")), "peek --start-ticks=7020 20");
+        assert_eq!(arguments(press(&mut app, "G\n")), "peek --start-ticks=7030 30");
         app.update(survey(&[(5, "new"), (30, "awk")]));
-        assert_eq!(arguments(press(&mut app, "p")), "peek 30", "the selected process stays selected");
+        assert_eq!(
+            arguments(press(&mut app, "p")),
+            "peek --start-ticks=7030 30",
+            "the selected process stays selected"
+        );
         app.update(survey(&[(5, "new")]));
         assert_eq!(
             arguments(press(&mut app, "p")),
-            "peek 5",
+            "peek --start-ticks=7005 5",
             "the first process, when the selected one has ended"
         );
         app.update(Survey::default());
@@ -283,7 +299,7 @@ mod tests {
         );
         assert_eq!(press(&mut app, "\n"), Action::Continue);
         assert_eq!(press(&mut app, "y"), Action::Continue, "the question is already answered");
-        assert_eq!(arguments(press(&mut app, "fy")), "flush 10");
+        assert_eq!(arguments(press(&mut app, "fy")), "flush --start-ticks=7010 10");
     }
 
     #[test]
@@ -291,7 +307,7 @@ mod tests {
         let mut app = app();
         press(&mut app, "/seq\u{8}");
         assert_eq!(app.view(1.0, Style::default()).foot, Foot::Typing("se"));
-        assert_eq!(arguments(press(&mut app, "\np")), "peek 20");
+        assert_eq!(arguments(press(&mut app, "\np")), "peek --start-ticks=7020 20");
         press(&mut app, "/xyz\u{1b}");
         assert_eq!(app.selection.filter, "se", "Escape restores the previous filter");
         press(&mut app, "/qq\n");

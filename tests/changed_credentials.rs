@@ -1,0 +1,139 @@
+//! A process changes its credentials while `weir flush` stops it and writes: weir writes with no right that the process has lost,
+//! and a set-user-ID program gets its privilege.
+
+mod common;
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ChildStdout, Command, Output, Stdio};
+
+use common::{KillOnDrop, as_nobody, for_nobody, is_root, run, skip, text};
+
+const NOBODY: u32 = 65534;
+
+/// Returns the number of rounds: WEIR_ROUNDS, else enough for a fault that shows in most rounds.
+fn rounds() -> u64 {
+    std::env::var("WEIR_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(12)
+}
+
+/// Returns a directory of the user nobody with weir and the program; None without root.
+fn folder(test: &str) -> Option<tempfile::TempDir> {
+    if !is_root() {
+        skip(test, "it needs root");
+        return None;
+    }
+    let dir = for_nobody();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/credentials.c");
+    let mut compiler = Command::new("gcc");
+    compiler
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(dir.path().join("credentials"))
+        .arg(source);
+    assert!(compiler.status().expect("gcc").success());
+    Some(dir)
+}
+
+/// Makes an empty file that everybody can write.
+fn file(dir: &Path, mode: u32) -> String {
+    let path = dir.join("file");
+    fs::write(&path, "").expect("a file");
+    fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
+    path.display().to_string()
+}
+
+struct Program {
+    process: KillOnDrop,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Program {
+    fn start(dir: &Path, user: u32, arguments: &[&str]) -> Program {
+        let mut command = Command::new("./credentials");
+        command.args(arguments).current_dir(dir).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = KillOnDrop(command.uid(user).gid(user).spawn().expect("it starts"));
+        let lines = BufReader::new(process.0.stdout.take().expect("a pipe"));
+        let mut program = Program { process, lines };
+        assert_eq!(program.next(), "ready");
+        program
+    }
+
+    fn next(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("a line");
+        line.trim_end().to_string()
+    }
+
+    fn pid(&self) -> String {
+        self.process.0.id().to_string()
+    }
+
+    fn end(mut self) {
+        self.process.0.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
+        assert_eq!(self.process.0.wait().expect("its end").code(), Some(0));
+    }
+}
+
+/// Returns a time in µs at which the process changes its credentials, spread over the time that a flush takes.
+fn moment(round: u64) -> String {
+    (round * 7919 % 120_000).to_string()
+}
+
+#[test]
+fn a_right_that_the_process_has_lost_is_not_used() {
+    let Some(dir) = folder("a_right_that_the_process_has_lost_is_not_used") else { return };
+    let (mut late, mut all) = (0, 0);
+    for round in 0..rounds() {
+        let path = file(dir.path(), 0o6777);
+        let mut program = Program::start(dir.path(), 0, &["drop", &moment(round), &path]);
+        let output = run(dir.path(), &["flush", &program.pid()]);
+        let was_unwritten = program.next() == "unwritten";
+        assert!(output.status.success(), "round {round}: {}", text(&output.stderr));
+        let mode = fs::metadata(&path).expect("its metadata").mode() & 0o7777;
+        assert_eq!(fs::read_to_string(&path).expect("text"), "payload", "round {round}");
+        // A write after the change is that of the user nobody, which takes these bits.
+        assert!(!was_unwritten || mode == 0o777, "round {round}: {mode:o}");
+        (late, all) = (late + u64::from(was_unwritten), all + 1);
+        program.end();
+    }
+    assert!(late > 0, "no write came after the change in {all} rounds");
+}
+
+fn assert_told(output: &Output, what: &str) {
+    let said = text(&output.stderr);
+    let is_clear = output.status.success() && said.is_empty()
+        || said.contains("it belongs to user 0")
+        || said.contains("it belongs to another user")
+        || said.contains("executes another program")
+        || said.contains("it has just executed another program")
+        || said.contains("no process");
+    assert!(is_clear, "{what}: {}: {said}", output.status);
+}
+
+#[test]
+fn a_set_user_id_program_gets_its_privilege() {
+    const TEST: &str = "a_set_user_id_program_gets_its_privilege";
+    let Some(dir) = folder(TEST) else { return };
+    let privileged = dir.path().join("privileged");
+    fs::copy(dir.path().join("credentials"), &privileged).expect("a copy");
+    fs::set_permissions(&privileged, Permissions::from_mode(0o4755)).expect("a mode");
+    let path = file(dir.path(), 0o666);
+    let mut alone = Program::start(dir.path(), NOBODY, &["execute", "0", &path]);
+    if alone.next() != "0" {
+        return skip(TEST, "/var/tmp is mounted with nosuid");
+    }
+    alone.end();
+    for round in 0..rounds() {
+        let path = file(dir.path(), 0o666);
+        let mut program = Program::start(dir.path(), NOBODY, &["execute", &moment(round), &path]);
+        let output =
+            as_nobody(dir.path(), &["flush", "--wait", "1s", &program.pid()]).output().expect("weir");
+        assert_eq!(program.next(), "0", "round {round}: its effective user: {}", text(&output.stderr));
+        assert_told(&output, &format!("round {round}"));
+        let written = fs::read_to_string(&path).expect("text");
+        assert!(written == "payload" || written.is_empty(), "round {round}: {written}");
+        program.end();
+    }
+}

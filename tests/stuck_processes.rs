@@ -1,0 +1,138 @@
+//! `weir flush` says soon, and with the reason, that a process cannot run: it does not retry for all of `--wait`.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use common::{KillOnDrop, WEIR, disk_dir, is_root, skip, text, wait_for};
+
+/// Starts the program. The tests' process has to kill it: some kinds end by no other signal.
+fn start(dir: &Path, kind: &str) -> KillOnDrop {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/stuck.c");
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.join("stuck")).arg(source);
+    assert!(compiler.status().expect("gcc").success());
+    let mut command = Command::new("./stuck");
+    command.arg(kind).current_dir(dir).stdout(Stdio::piped());
+    let mut process = KillOnDrop(command.spawn().expect("it starts"));
+    let mut line = String::new();
+    BufReader::new(process.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    process
+}
+
+/// Runs weir flush, which would retry for longer than the test takes.
+fn flush(dir: &Path, process: &KillOnDrop) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "60", WEIR, "flush", "--wait", "10m", &process.0.id().to_string()]);
+    command.current_dir(dir).output().expect("timeout(1)")
+}
+
+fn assert_refused(dir: &Path, output: &Output, reason: &str) {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("7 B") && said.contains(reason), "{said}");
+    assert_eq!(fs::read_to_string(dir.join("out")).expect("its file"), "");
+}
+
+fn wait_for_state(process: &KillOnDrop, state: &str) {
+    wait_for("its state", || {
+        let status = fs::read_to_string(format!("/proc/{}/status", process.0.id())).expect("its status");
+        status.contains(&format!("State:\t{state}"))
+    });
+}
+
+#[test]
+fn a_program_that_was_stopped_in_its_work_is_named_soon() {
+    let dir = disk_dir();
+    let process = start(dir.path(), "spin");
+    let signal = |name: &str| {
+        let pid = process.0.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().expect("kill").success());
+    };
+    signal("-STOP");
+    wait_for_state(&process, "T");
+    assert_refused(dir.path(), &flush(dir.path(), &process), "it was stopped (SIGSTOP, Ctrl-Z)");
+    wait_for_state(&process, "T");
+}
+
+#[test]
+fn a_program_that_no_tracer_can_stop_is_named_soon() {
+    let dir = disk_dir();
+    let process = start(dir.path(), "vfork");
+    wait_for_state(&process, "D");
+    assert_refused(dir.path(), &flush(dir.path(), &process), "cannot be stopped (state D)");
+}
+
+/// A cgroup, removed on drop, with the file that freezes it, the texts for that, and where it says that it is frozen.
+struct Cgroup {
+    folder: PathBuf,
+    freeze: (&'static str, &'static str, &'static str),
+    frozen: (&'static str, &'static str),
+}
+
+impl Cgroup {
+    /// Makes a cgroup of the unified hierarchy, and one of the older freezer, where the system has them.
+    fn make_all() -> Vec<Cgroup> {
+        let name = format!("weir-test-{}", std::process::id());
+        let make = |mount: &str, is_unified: bool| {
+            let folder = Path::new(mount).join(&name);
+            let (freeze, frozen) = match is_unified {
+                true => (("cgroup.freeze", "1", "0"), ("cgroup.events", "frozen 1")),
+                false => (("freezer.state", "FROZEN", "THAWED"), ("freezer.state", "FROZEN")),
+            };
+            fs::create_dir(&folder).ok()?;
+            let cgroup = Cgroup { folder, freeze, frozen };
+            cgroup.folder.join(freeze.0).exists().then_some(cgroup)
+        };
+        let places =
+            [("/sys/fs/cgroup", true), ("/sys/fs/cgroup/unified", true), ("/sys/fs/cgroup/freezer", false)];
+        places.into_iter().filter_map(|(mount, is_unified)| make(mount, is_unified)).collect()
+    }
+
+    fn write(&self, file: &str, text: &str) -> std::io::Result<()> {
+        fs::write(self.folder.join(file), text)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = self.write(self.freeze.0, self.freeze.2);
+        // A process that was killed leaves it a moment later.
+        for _ in 0..500 {
+            if fs::remove_dir(&self.folder).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn a_frozen_program_is_named_soon() {
+    const TEST: &str = "a_frozen_program_is_named_soon";
+    if !is_root() {
+        return skip(TEST, "it needs root");
+    }
+    let cgroups = Cgroup::make_all();
+    if cgroups.is_empty() {
+        return skip(TEST, "no cgroup can be made");
+    }
+    let dir = disk_dir();
+    for cgroup in cgroups {
+        let process = start(dir.path(), "spin");
+        cgroup.write("cgroup.procs", &process.0.id().to_string()).expect("it is moved");
+        cgroup.write(cgroup.freeze.0, cgroup.freeze.1).expect("it freezes");
+        wait_for("the freezer", || {
+            let text = fs::read_to_string(cgroup.folder.join(cgroup.frozen.0)).expect("its state");
+            text.contains(cgroup.frozen.1)
+        });
+        let output = flush(dir.path(), &process);
+        let reason = format!("its cgroup is frozen ({})", cgroup.folder.display());
+        assert_refused(dir.path(), &output, &reason);
+        cgroup.write(cgroup.freeze.0, cgroup.freeze.2).expect("it thaws");
+    }
+}
