@@ -70,6 +70,55 @@ fn bytes_of_the_write_in_which_a_go_program_is_killed_are_not_lost() {
     }
 }
 
+/// Makes `bufio.(*Writer).Flush` of a program wait for ever where the call of the writer's method returns.
+fn stop_flush_after_its_write(program: &Path) {
+    let mut dump = Command::new("go");
+    dump.args(["tool", "objdump", "-s", r"bufio.\(\*Writer\).Flush"]).arg(program);
+    let dump = dump.output().expect("go tool objdump");
+    let listing = text(&dump.stdout);
+    let mut lines = listing.lines().skip_while(|line| {
+        // A call by a register, whose name has two letters.
+        let call = line.split("CALL ").nth(1).unwrap_or("runtime.");
+        call.trim().len() != 2
+    });
+    let next = lines.nth(1).expect("an instruction after the call");
+    let address = next.split_whitespace().find_map(|word| word.strip_prefix("0x")).expect("an address");
+    let address = u64::from_str_radix(address, 16).expect("a number");
+    let mut bytes = fs::read(program).expect("the program");
+    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a word"));
+    let headers = word(&bytes, 32) as usize..;
+    let header = headers.step_by(56).find(|at| {
+        let (start, length) = (word(&bytes, at + 16), word(&bytes, at + 32));
+        bytes[*at] == 1 && (start..start + length).contains(&address)
+    });
+    let header = header.expect("a segment");
+    let at = (address - word(&bytes, header + 16) + word(&bytes, header + 8)) as usize;
+    // jmp to itself
+    bytes[at..at + 2].copy_from_slice(&[0xeb, 0xfe]);
+    fs::write(program, bytes).expect("the program");
+}
+
+/// The scheduler interrupts a goroutine that computes, and forgets its registers when it goes on.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn bytes_that_a_go_flush_has_written_are_not_lost_before_it_notes_them() {
+    let test = "bytes_that_a_go_flush_has_written_are_not_lost_before_it_notes_them";
+    let source = "package main\nimport (\"bufio\"; \"os\")\n\
+        func main() { w := bufio.NewWriterSize(os.Stdout, 8192); w.Write(make([]byte, 6000)); w.Flush() }\n";
+    let dir = disk_dir();
+    if !is_root() || !build_go(dir.path(), "flush", source) {
+        return skip(test, "it needs root and go");
+    }
+    stop_flush_after_its_write(&dir.path().join("flush"));
+    // timeout(1) kills it while it waits in Flush.
+    let (_, document) =
+        trace(dir.path(), "ebpf", &["sh", "-c", "timeout -s KILL 0.5 ./flush > out; test $? = 137"]);
+    assert_eq!(fs::metadata(dir.path().join("out")).expect("the output").len(), 6000);
+    assert_eq!(finding(&document, "lost-at-kill"), None);
+    let verdict = document["verdict"].as_str().expect("a sentence");
+    assert!(!verdict.starts_with("Nothing is wrong"), "{verdict}");
+}
+
 /// The first byte of a file buffer of libc++ is in the C library's stream: both are one loss.
 #[test]
 fn bytes_of_a_file_buffer_of_libcxx_are_lost_once() {

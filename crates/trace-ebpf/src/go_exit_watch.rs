@@ -154,23 +154,25 @@ pub(super) fn await_other_threads(pid: u32, tid: u32) -> bool {
 }
 
 /// Removes from a snapshot at the exit what the threads that ended in a write(2) have written: the memory `written`. Also removes the
-/// buffers of which it is unknown, and returns whether there are any: those in `flushing`, and full ones, because a bufio.Writer is
-/// full only while a thread writes it.
-pub(super) fn remove_written(buffers: &mut Vec<Buffer>, written: &Range<u64>, flushing: &[u64]) -> bool {
-    let all = buffers.len();
-    buffers.retain_mut(|buffer| {
+/// bytes of buffers of which it is unknown, and returns whether there are any: those in `flushing`, and full ones, because a
+/// bufio.Writer is full only while a thread writes it. The buffers stay: an earlier snapshot of them shows less than this one.
+pub(super) fn remove_written(buffers: &mut [Buffer], written: &Range<u64>, flushing: &[u64]) -> bool {
+    let mut is_unknown = false;
+    for buffer in buffers.iter_mut().filter(|buffer| buffer.pending_bytes > 0) {
         let pending = buffer.address..buffer.address + buffer.pending_bytes;
-        if !pending.contains(&written.start) {
-            let is_flushed =
-                buffer.pending_bytes >= buffer.buffer_bytes || flushing.contains(&buffer.address);
-            return pending.is_empty() || !is_flushed;
-        }
-        let bytes = (written.end - buffer.address).min(buffer.pending_bytes);
+        let is_flushed = buffer.pending_bytes >= buffer.buffer_bytes || flushing.contains(&buffer.address);
+        let bytes = match pending.contains(&written.start) {
+            true => (written.end - buffer.address).min(buffer.pending_bytes),
+            false if is_flushed => {
+                is_unknown = true;
+                buffer.pending_bytes
+            }
+            false => 0,
+        };
         buffer.pending_bytes -= bytes;
         buffer.pending.drain(..buffer.pending.len().min(bytes as usize));
-        true
-    });
-    buffers.len() < all
+    }
+    is_unknown
 }
 
 #[cfg(test)]
@@ -222,12 +224,13 @@ mod tests {
         };
         let after = |written| after_flushing(written, &[]);
         let (full, half, empty) = ((1000, 100, 100), (2000, 50, 50), (3000, 0, 0));
-        assert_eq!(after(0..0), (true, vec![half, empty]));
+        let (no_full, no_half) = ((1000, 0, 0), (2000, 0, 0));
+        assert_eq!(after(0..0), (true, vec![no_full, half, empty]));
         assert_eq!(after(1000..1000), (false, vec![full, half, empty]), "a call that wrote nothing");
         assert_eq!(after(1000..1040), (false, vec![(1000, 60, 60), half, empty]));
         assert_eq!(after(1040..1100), (false, vec![(1000, 0, 0), half, empty]), "a second call");
-        assert_eq!(after(2000..2050), (true, vec![(2000, 0, 0), empty]));
-        assert_eq!(after_flushing(1000..1000, &[2000]), (true, vec![full, empty]));
-        assert_eq!(after_flushing(2000..2010, &[2000, 3000]), (true, vec![(2000, 40, 40), empty]));
+        assert_eq!(after(2000..2050), (true, vec![no_full, no_half, empty]));
+        assert_eq!(after_flushing(1000..1000, &[2000]), (true, vec![full, no_half, empty]));
+        assert_eq!(after_flushing(2000..2010, &[2000, 3000]), (true, vec![no_full, (2000, 40, 40), empty]));
     }
 }

@@ -4,6 +4,9 @@
 //! last call, the return address of `bufio.(*Writer).Flush` is above the saved stack pointer. The return address of an earlier
 //! flush can remain there too. But a program that puts bytes into the Writer after a flush calls another function from the same
 //! place, whose return address replaces the old one; or the functions above do not fit any more.
+//!
+//! When the scheduler lets a goroutine go on, for example after it had to wait for a processor at the return of write(2), it
+//! clears the saved stack pointer. Until its next call such a goroutine can be anywhere, so its whole stack is searched.
 
 use std::collections::BTreeSet;
 
@@ -41,12 +44,13 @@ pub(super) fn find(
 
 fn in_flush(search: &FlushSearch<'_>, flush_entries: &[u64], goroutine: &Goroutine) -> BTreeSet<u64> {
     let registers = saved_registers(goroutine);
-    let used = registers.general[STACK_POINTER];
-    if !goroutine.has_on_stack(used) {
+    let saved = registers.general[STACK_POINTER];
+    let goes_on = saved == 0;
+    if !goes_on && !goroutine.has_on_stack(saved) {
         return BTreeSet::new();
     }
     let mut found = BTreeSet::new();
-    let frames = search.unwind(&registers, false, FRAMES_MOST);
+    let frames = if goes_on { Vec::new() } else { search.unwind(&registers, false, FRAMES_MOST) };
     if let Some(index) = frames.iter().position(|frame| frame.name == FLUSH) {
         let (end, called_from) = (frames[index].end, search.memory.u64(frames[index].end));
         // A call by a pointer, for example of a deferred function, cannot be checked.
@@ -54,6 +58,7 @@ fn in_flush(search: &FlushSearch<'_>, flush_entries: &[u64], goroutine: &Gorouti
             found.extend(writers_of(search, end));
         }
     }
+    let used = if goes_on { goroutine.low.max(goroutine.high.saturating_sub(STACK_BYTES as u64)) } else { saved };
     let stack = search.memory.bytes(used, STACK_BYTES.min((goroutine.high - used) as usize));
     for (index, return_address) in stack.as_chunks().0.iter().map(|one| u64::from_le_bytes(*one)).enumerate()
     {
