@@ -71,3 +71,9 @@ fn the_arguments_are_read_up_to_a_limit() {
 fn a_mapping_whose_name_is_no_text_hides_nothing() {
     check("a_mapping_whose_name_is_no_text_hides_nothing", "mapping");
 }
+
+/// The comparison of each descriptor with all others took minutes, in which weir handled no event.
+#[test]
+fn many_descriptors_of_one_inode_are_read_in_part() {
+    check("many_descriptors_of_one_inode_are_read_in_part", "descriptors");
+}

@@ -1,5 +1,6 @@
 /* tricks KIND FILE: has 7 bytes for FILE pending, plays a trick on its inspector, prints "ready" and waits for input.
- * KIND: name (a name that is no UTF-8), arguments (8 GiB of them), mapping (of a file whose name is no UTF-8). */
+ * KIND: name (a name that is no UTF-8), arguments (8 GiB of them), mapping (of a file whose name is no UTF-8), descriptors (as many
+ * as the limit allows, at most 20,000, of open files of one inode). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/prctl.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const size_t ARGUMENTS = (size_t)8 << 30;
@@ -43,6 +45,20 @@ static int map_file(void)
     return ftruncate(fd, 4096) || mmap(0, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED;
 }
 
+/* Opens one file again and again. */
+static int open_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return -1;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        return -1;
+    for (int count = 0; count < 20000 && open("/dev/null", O_RDONLY) >= 0; count++)
+        ;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     FILE *stream = argc > 2 ? fopen(argv[2], "w") : NULL;
@@ -51,7 +67,8 @@ int main(int argc, char **argv)
     int failed = !strcmp(argv[1], "name")        ? prctl(PR_SET_NAME, "\xff\xfe)(\n")
                  : !strcmp(argv[1], "arguments") ? move_arguments()
                  : !strcmp(argv[1], "mapping")   ? map_file()
-                                                 : -1;
+                 : !strcmp(argv[1], "descriptors") ? open_descriptors()
+                                                   : -1;
     if (failed)
         return perror(argv[1]), 77;
     if (write(1, "ready\n", 6) != 6)
