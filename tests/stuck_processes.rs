@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{KillOnDrop, WEIR, disk_dir, is_root, skip, text, wait_for};
+use common::{KillOnDrop, WEIR, disk_dir, has, is_root, run, skip, text, wait_for};
 
 /// Starts the program. The tests' process has to kill it: some kinds end by no other signal.
 fn start(dir: &Path, kind: &str) -> KillOnDrop {
@@ -65,6 +65,34 @@ fn a_program_that_no_tracer_can_stop_is_named_soon() {
     let process = start(dir.path(), "vfork");
     wait_for_state(&process, "D");
     assert_refused(dir.path(), &flush(dir.path(), &process), "cannot be stopped (state D)");
+}
+
+#[test]
+fn a_program_under_a_debugger_is_left_to_it() {
+    if !has("gdb") {
+        return skip("a_program_under_a_debugger_is_left_to_it", "gdb is missing");
+    }
+    let dir = disk_dir();
+    let process = start(dir.path(), "sleep");
+    let pid = process.0.id().to_string();
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-q", "-nx", "-p", &pid]).current_dir(dir.path()).stdin(Stdio::piped());
+    let gdb = KillOnDrop(gdb.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("gdb starts"));
+    wait_for_state(&process, "t");
+    let peek = run(dir.path(), &["peek", &pid]);
+    let expected = format!("by its tracer, gdb {}", gdb.0.id());
+    assert!(text(&peek.stdout).contains(&expected), "{}", text(&peek.stdout));
+    let document = run(dir.path(), &["peek", "--quiet", "--json", "-", &pid]).stdout;
+    let document: serde_json::Value = serde_json::from_slice(&document).expect("JSON");
+    assert_eq!(document["processes"][0]["state"]["tracer"], gdb.0.id());
+    let flush = flush(dir.path(), &process);
+    let said = text(&flush.stderr);
+    assert!(flush.status.code() == Some(1) && said.contains("is traced by process"), "{said}");
+    let trace = run(dir.path(), &["trace", "--engine", "ptrace", "--time", "100ms", "--pid", &pid]);
+    assert!(text(&trace.stderr).contains("(gdb) already traces"), "{}", text(&trace.stderr));
+    wait_for_state(&process, "t");
+    drop(gdb);
+    common::wait_until_let_go(process.0.id());
 }
 
 /// A cgroup, removed on drop, with the file that freezes it, the texts for that, and where it says that it is frozen.

@@ -206,8 +206,13 @@ fn write_calls(pid: u32) -> Option<u64> {
 }
 
 fn state(pid: u32) -> MainThreadState {
-    if proc::status(pid).is_some_and(|status| status.state.starts_with(['T', 't'])) {
-        return MainThreadState::Stopped;
+    match proc::status(pid) {
+        Some(status) if status.state.starts_with('t') && status.tracerpid > 0 => {
+            let tracer = status.tracerpid as u32;
+            return MainThreadState::StoppedByTracer { tracer, comm: proc::comm(tracer) };
+        }
+        Some(status) if status.state.starts_with(['T', 't']) => return MainThreadState::Stopped,
+        _ => {}
     }
     match proc::thread_state(pid) {
         ThreadState::Running => MainThreadState::Running,

@@ -60,8 +60,15 @@ pub enum MainThreadState {
         /// Descriptor among the call's arguments.
         fd: Option<i32>,
     },
-    /// Stopped by job control or by a tracer.
+    /// Stopped by job control.
     Stopped,
+    /// In a stop of ptrace(2), which only its tracer ends.
+    StoppedByTracer {
+        /// PID of the tracer.
+        tracer: u32,
+        /// Name of the tracer.
+        comm: Untrusted,
+    },
 }
 
 /// One stream of a process.

@@ -82,6 +82,9 @@ pub(super) fn state(peek: &Peek) -> String {
     let state = match &peek.state {
         MainThreadState::Running => "running".to_string(),
         MainThreadState::Stopped => format!("stopped{for_time}; continue it with: kill -CONT {}", peek.pid),
+        MainThreadState::StoppedByTracer { tracer, comm } => {
+            format!("stopped{for_time} by its tracer, {comm} {tracer}")
+        }
         MainThreadState::Asleep { call, .. } if call.is_empty() => format!("asleep{for_time}"),
         MainThreadState::Asleep { call, fd: Some(fd) } => {
             format!("asleep in {call} of descriptor {fd}{for_time}")
