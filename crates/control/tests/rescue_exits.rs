@@ -40,6 +40,21 @@ fn pending_bytes_are_written_at_every_kind_of_end() {
     }
 }
 
+/// A main thread that ends just before its process is killed has no exit stop if it has begun to end when the kill comes. Many
+/// at once make that likely: one of a hundred.
+#[test]
+fn a_main_thread_that_ends_with_its_process() {
+    let folder = folder();
+    let Some(program) = compile("rescue_exits", BUILDS[0], "ends.c", folder.path()) else { return };
+    let run = || {
+        for _ in 0..20 {
+            let got = output(&mut supervised(&["--rescue"], &[text(&program), "leader-first"]));
+            assert_same("leader-first", b"pending\n", &got.stdout);
+        }
+    };
+    std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(run))));
+}
+
 /// Returns the expected output. With --fix-fork the parent's bytes come before the child's.
 fn expected_output(wanted: &str, options: &[&str], got: &[u8]) -> String {
     let parent_first = "parent's\nchild's\nend\n";

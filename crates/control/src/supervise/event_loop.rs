@@ -33,12 +33,22 @@ pub(crate) struct DeferredExit {
     pub handler: usize,
 }
 
+/// The exit stop of a thread that waits for the other threads of its process, which are killed.
+pub(crate) struct HeldExit {
+    pub pid: u32,
+    pub tid: u32,
+    pub status: i32,
+    /// The end of the wait on the clock of [`now_ns`].
+    pub until_ns: u64,
+}
+
 pub(crate) struct Supervisor {
     pub tracees: Tracees,
     pub handlers: Vec<Box<dyn LifecycleHandler + Send>>,
     /// The root process, until it has executed the command.
     pub gated: Option<GatedCommand>,
     pub deferred_exits: Vec<DeferredExit>,
+    pub held_exits: Vec<HeldExit>,
     /// The command's exit; None while it runs.
     pub exit: Option<Exit>,
     tick_interval: Option<Duration>,
@@ -76,6 +86,7 @@ impl Supervisor {
             handlers,
             gated: None,
             deferred_exits: Vec::new(),
+            held_exits: Vec::new(),
             exit: None,
             tick_interval,
             next_tick_ns: 0,
@@ -122,6 +133,7 @@ impl Supervisor {
         if !self.deferred_exits.is_empty() {
             self.retry_deferred_exits();
         }
+        self.retry_held_exits();
         self.adopt_orphans();
         if self.exit.is_some() {
             // A descendant is detached once no bytes are written ahead of it.
@@ -136,7 +148,9 @@ impl Supervisor {
 
     /// Returns the time of the next timer; 0 if there is none.
     fn next_timer_ns(&self) -> u64 {
-        let retries = !self.deferred_exits.is_empty() || !self.tracees.early_stops.is_empty();
+        let retries = !self.deferred_exits.is_empty()
+            || !self.held_exits.is_empty()
+            || !self.tracees.early_stops.is_empty();
         let retry = retries.then(|| now_ns() + RETRY_NS);
         let reclaim = self.exit.map(|_| now_ns() + RECLAIM_NS);
         let tick = self.tick_interval.map(|_| self.next_tick_ns);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use weir_sys::launch;
 use weir_sys::ptrace::{self, PtraceStop};
 
-use super::event_loop::Supervisor;
+use super::event_loop::{HeldExit, Supervisor};
 use super::tracee::TraceeState;
 use super::{LifecycleHandler, Tracees};
 
@@ -108,6 +108,47 @@ fn a_thread_that_has_ended_without_an_exit_stop_is_not_waited_for() {
     assert_eq!(exits.load(Relaxed), 1, "its bytes are lost");
     reap(pid);
     ended.wait().expect("its end");
+}
+
+/// A killed thread that had begun to end by itself has no exit stop either, and is not dead yet. The last exit stop is held.
+#[test]
+fn an_exit_stop_is_held_until_the_other_threads_have_ended() {
+    let exits = Arc::new(AtomicU32::new(0));
+    let (mut supervisor, pid) = stopped_command(vec![Box::new(ExitCounter(Arc::clone(&exits)))]);
+    supervisor.tracees.processes.get_mut(&pid).expect("its process").before_exec = false;
+    let mut other = std::process::Command::new("sleep").arg("100").spawn().expect("it starts");
+    supervisor.add_thread(pid, other.id());
+    kill(pid);
+    let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
+    assert!(is_exit_stop(stop), "{stop:?}");
+    supervisor.tracees.threads.entry(pid).and_modify(|thread| thread.exiting = true);
+    supervisor.held_exits.push(HeldExit { pid, tid: pid, status: 9, until_ns: u64::MAX });
+    supervisor.retry_held_exits();
+    assert_eq!((exits.load(Relaxed), supervisor.held_exits.len()), (0, 1), "the other one may still write");
+    other.kill().expect("a signal");
+    other.wait().expect("its end");
+    supervisor.retry_held_exits();
+    assert_eq!((exits.load(Relaxed), supervisor.held_exits.len()), (1, 0), "its bytes are lost");
+    reap(pid);
+}
+
+#[test]
+fn an_exit_stop_is_not_held_for_ever() {
+    let (mut supervisor, pid) = stopped_command(Vec::new());
+    let mut other = std::process::Command::new("sleep").arg("100").spawn().expect("it starts");
+    supervisor.add_thread(pid, other.id());
+    assert!(!supervisor.all_others_are_killed(pid), "both live");
+    kill(pid);
+    let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
+    assert!(is_exit_stop(stop), "{stop:?}");
+    supervisor.tracees.threads.entry(pid).and_modify(|thread| thread.exiting = true);
+    assert!(!supervisor.all_others_are_killed(pid), "the other one lives");
+    supervisor.held_exits.push(HeldExit { pid, tid: pid, status: 9, until_ns: 0 });
+    supervisor.retry_held_exits();
+    assert!(supervisor.held_exits.is_empty());
+    reap(pid);
+    other.kill().expect("a signal");
+    other.wait().expect("its end");
 }
 
 /// The data of a fork stop is the new process, but the exit status once the process was killed. A thread with that number would

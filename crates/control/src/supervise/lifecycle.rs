@@ -8,13 +8,16 @@ use weir_sys::{executable, proc};
 #[cfg(target_arch = "x86_64")]
 use weir_walkers::ThreadRegisters;
 
-use super::event_loop::{DeferredExit, Supervisor};
+use super::event_loop::{DeferredExit, HeldExit, Supervisor};
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 #[cfg(target_arch = "x86_64")]
 use crate::delay::skip::SkippedCall;
 #[cfg(target_arch = "x86_64")]
 use crate::rescue::killed_thread::KilledThread;
 use crate::rescue::last_write;
+
+/// How long an exit stop is held for the other threads of a killed process. One of them may wait for a device for ever.
+const SIBLINGS_NS: u64 = 2_000_000_000;
 
 impl Supervisor {
     /// Handles fork(2), vfork(2) or clone(2): the caller is stopped, and the child has not run.
@@ -152,10 +155,45 @@ impl Supervisor {
         process.final_stacks.extend(registers::stack(tid));
         let reports_exit = process.memory_owner == pid && !process.before_exec && !process.exit_reported;
         if reports_exit && !self.has_living_thread(pid) {
-            self.tracees.processes.entry(pid).and_modify(|process| process.exit_reported = true);
-            self.finish_exit(DeferredExit { pid, tid, status, handler: 0 });
+            self.report_exit(pid, tid, status);
+        } else if reports_exit && self.all_others_are_killed(pid) {
+            self.held_exits.push(HeldExit { pid, tid, status, until_ns: now_ns() + SIBLINGS_NS });
         } else {
             self.tracees.resume(tid, 0);
+        }
+    }
+
+    fn report_exit(&mut self, pid: u32, tid: u32, status: i32) {
+        self.tracees.processes.entry(pid).and_modify(|process| process.exit_reported = true);
+        self.finish_exit(DeferredExit { pid, tid, status, handler: 0 });
+    }
+
+    /// Returns whether each thread that has not reached its exit stop has been killed. Such a thread may have begun to end by
+    /// itself: the kernel then leaves out its exit stop, and this one is the last at which the memory can be read. If one
+    /// executes a program, which kills all others, it is not killed itself.
+    pub(super) fn all_others_are_killed(&self, pid: u32) -> bool {
+        const KILL: u64 = 1 << (libc::SIGKILL - 1);
+        let Some(process) = self.tracees.processes.get(&pid) else { return false };
+        let mut living = process
+            .threads
+            .iter()
+            .filter(|tid| self.tracees.threads.get(tid).is_some_and(|thread| !thread.exiting));
+        living.all(|tid| proc::status(*tid).is_none_or(|status| status.sigpnd & KILL != 0))
+    }
+
+    /// Reports the exits whose other threads have ended meanwhile. Lets a thread go if another one has reported the exit, or if it
+    /// was held too long.
+    pub(super) fn retry_held_exits(&mut self) {
+        for held in std::mem::take(&mut self.held_exits) {
+            let HeldExit { pid, tid, status, until_ns } = held;
+            let is_reported = self.tracees.processes.get(&pid).is_none_or(|process| process.exit_reported);
+            if !is_reported && !self.has_living_thread(pid) {
+                self.report_exit(pid, tid, status);
+            } else if is_reported || now_ns() >= until_ns {
+                self.tracees.resume(tid, 0);
+            } else {
+                self.held_exits.push(held);
+            }
         }
     }
 
@@ -195,6 +233,7 @@ impl Supervisor {
     pub(super) fn on_reaped(&mut self, tid: u32, status: i32) {
         self.tracees.early_stops.remove(&tid);
         self.deferred_exits.retain(|exit| exit.tid != tid);
+        self.held_exits.retain(|exit| exit.tid != tid);
         let Some(thread) = self.tracees.threads.remove(&tid) else { return };
         if let Some(process) = self.tracees.processes.get_mut(&thread.pid) {
             process.threads.remove(&tid);
