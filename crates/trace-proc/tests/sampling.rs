@@ -73,7 +73,8 @@ fn file_progress_and_children_are_recorded() {
 /// Each sample reads two files of /proc for each descriptor: with half a million of them it would take minutes.
 #[test]
 fn a_sample_reads_a_bounded_number_of_descriptors() {
-    let script = "ulimit -n 8192 || exit 9; for n in {1..5000}; do exec {fd}</dev/null; done; sleep 0.3";
+    // It sleeps for so long that a sample of it is taken on a busy machine too.
+    let script = "ulimit -n 8192 || exit 9; for n in {1..5000}; do exec {fd}</dev/null; done; sleep 2";
     let (_, report) = run(command(&["bash", "-c", script]), &TraceOptions::default()).expect("a report");
     assert_eq!(report.exit, Some(Exit::Code(0)));
     let is_named = |spot: &String| spot.contains("the first 4096 descriptors");
