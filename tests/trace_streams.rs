@@ -107,7 +107,8 @@ fn the_first_image_of_the_command_is_the_command() {
     let dir = disk_dir();
     for engine in engines().into_iter().chain(["sample"]) {
         let arguments = ["trace", "-q", "--engine", engine, "--json", "t.json", "--timeline", "time.json"];
-        let command = ["sh", "-c", "sleep 0.2; exec sleep 0.3"];
+        // Each image lasts for so long that a sample of it is taken on a busy machine too.
+        let command = ["sh", "-c", "sleep 0.5; exec sleep 1.5"];
         let output = weir(dir.path(), &[&arguments[..], &["--"], &command].concat()).output().unwrap();
         assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
         let read = |name: &str| -> Value {
