@@ -101,3 +101,22 @@ fn interpreters_without_a_walker() {
         });
     }
 }
+
+/// A program that ends while weir reads its types is not one whose buffers cannot be read.
+#[test]
+fn a_go_program_that_ends_at_once() {
+    let code = "package main\nimport (\"bufio\"; \"os\")\n\
+        func main() { w := bufio.NewWriter(os.Stdout); w.WriteString(\"text\\n\"); w.Flush() }\n";
+    for_each_engine(|engine, dir| {
+        std::fs::write(dir.join("short.go"), code).expect("the source");
+        let mut go = std::process::Command::new("go");
+        go.args(["build", "short.go"]).current_dir(dir).env("GO111MODULE", "off").env("GOTOOLCHAIN", "local");
+        if !go.status().is_ok_and(|status| status.success()) {
+            return skip("a_go_program_that_ends_at_once", "go is not installed");
+        }
+        for _ in 0..8 {
+            let (verdict, buffers) = verdict(engine, dir, &["./short"]);
+            assert!(!buffers.iter().any(|one| one.contains("Go")), "{engine}: {verdict}");
+        }
+    });
+}

@@ -119,7 +119,10 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     };
     match go() {
         Some(go) => found.add(FIRST, Box::new(go)),
-        None => found.add_unreadable(FIRST, "a Go program"),
+        None if process.executable_start().is_some_and(|region| process.is_mapped(region)) => {
+            found.add_unreadable(FIRST, "a Go program")
+        }
+        None => {} // it has ended meanwhile
     }
 }
 
