@@ -124,7 +124,8 @@ impl<'t> StoppedThreads<'t> {
             if self.threads.contains_key(&tid) || has_ended(tid) {
                 continue;
             }
-            match seize(tid).and_then(|()| self.interrupt_own(tid)) {
+            // Nothing comes between the two: a tracee that executes a set-user-ID program before it stops loses its privilege.
+            match seize(tid).and_then(|()| ptrace::interrupt(tid)).and_then(|()| self.check_own(tid)) {
                 Ok(()) => self.threads.insert(tid, StopState::Requested),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) || has_ended(tid) => continue,
                 Err(error) => return Err(StopError::Ptrace(error)),
@@ -134,11 +135,11 @@ impl<'t> StoppedThreads<'t> {
         Ok(found)
     }
 
-    /// Interrupts a tracee. Fails if it is a thread of another process, which has got the number of one that has ended: the end
-    /// of the calling thread detaches from it.
-    fn interrupt_own(&self, tid: u32) -> io::Result<()> {
+    /// Fails if a tracee is a thread of another process, which has got the number of one that has ended: the end of the calling
+    /// thread detaches from it.
+    fn check_own(&self, tid: u32) -> io::Result<()> {
         match proc::process_of(tid) == Some(self.pid) {
-            true => ptrace::interrupt(tid),
+            true => Ok(()),
             false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
         }
     }
