@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use weir_inspect::survey::{SurveyScope, Surveyor};
 use weir_model::top::{ProcessActivity, Survey};
 use weir_sys::proc;
+use weir_sys::process_identity::ProcessIdentity;
 
 use support::{Waiting, compile};
 
 fn of(pids: &[u32]) -> Surveyor {
-    Surveyor::new(SurveyScope { pids: Some(pids.to_vec()), thorough: true })
+    let processes = pids.iter().map(|pid| ProcessIdentity::of(*pid)).collect();
+    Surveyor::new(SurveyScope { processes: Some(processes), thorough: true })
 }
 
 fn find(survey: &Survey, pid: u32) -> &ProcessActivity {
