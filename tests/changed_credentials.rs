@@ -10,6 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdout, Command, Output, Stdio};
 
+use common::programs::compile_c;
 use common::{KillOnDrop, as_nobody, for_nobody, is_root, run, skip, text};
 
 const NOBODY: u32 = 65534;
@@ -26,13 +27,7 @@ fn folder(test: &str) -> Option<tempfile::TempDir> {
         return None;
     }
     let dir = for_nobody();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/credentials.c");
-    let mut compiler = Command::new("gcc");
-    compiler
-        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(dir.path().join("credentials"))
-        .arg(source);
-    assert!(compiler.status().expect("gcc").success());
+    assert!(compile_c("hostile/credentials", &[], dir.path()), "gcc builds its program");
     Some(dir)
 }
 

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use common::programs::compile_c;
 use common::{KillOnDrop, disk_dir, skip, text, weir};
 use serde_json::Value;
 
@@ -14,10 +15,7 @@ const SPACE: &str = "--as=800000000";
 
 /// Starts the program; None without glibc.
 fn start(test: &str, dir: &Path) -> Option<KillOnDrop> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/claims.c");
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.join("claims")).arg(source);
-    if !compiler.status().is_ok_and(|status| status.success()) {
+    if !compile_c("hostile/claims", &[], dir) {
         skip(test, "gcc does not build its program");
         return None;
     }

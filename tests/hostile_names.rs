@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use common::programs::compile_c;
 use common::{KillOnDrop, disk_dir, run, skip, text, weir};
 use serde_json::Value;
 
@@ -15,10 +16,7 @@ const ESCAPED: &str = r"a\x1b[31m\r\x1b]0;\x07";
 
 /// Builds the program; false without a compiler.
 fn build(test: &str, dir: &Path) -> bool {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/names.c");
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.join("names")).arg(source);
-    let is_built = compiler.status().is_ok_and(|status| status.success());
+    let is_built = compile_c("hostile/names", &[], dir);
     if !is_built {
         skip(test, "gcc does not build its program");
     }

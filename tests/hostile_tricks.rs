@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use common::programs::compile_c;
 use common::{KillOnDrop, disk_dir, skip, text, weir};
 
 /// The address space that weir may use, far less than the arguments have.
@@ -14,10 +15,7 @@ const SPACE: &str = "--as=800000000";
 
 /// Starts the program with this trick; None if it cannot play it here.
 fn start(test: &str, dir: &Path, trick: &str) -> Option<KillOnDrop> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/tricks.c");
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.join("tricks")).arg(source);
-    if !compiler.status().is_ok_and(|status| status.success()) {
+    if !compile_c("hostile/tricks", &[], dir) {
         skip(test, "gcc does not build its program");
         return None;
     }

@@ -9,6 +9,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use common::programs::compile_c;
 use common::{KillOnDrop, is_root, run, skip, text, wait_for, wait_until_let_go, weir};
 
 const NOBODY: u32 = 65534;
@@ -20,10 +21,7 @@ fn folder(test: &str) -> Option<tempfile::TempDir> {
         return None;
     }
     let dir = tempfile::tempdir().expect("a directory");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/writes.c");
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.path().join("writes")).arg(source);
-    assert!(compiler.status().expect("gcc").success());
+    assert!(compile_c("hostile/writes", &[], dir.path()), "gcc builds its program");
     for path in [dir.path().to_path_buf(), dir.path().join("writes")] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
     }

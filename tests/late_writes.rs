@@ -4,9 +4,10 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use common::programs::compile_c;
 use common::{disk_dir, has, is_root, skip, text, wait_for, weir};
 
 /// A file system on a loop device whose writes block until it is thawed.
@@ -23,10 +24,7 @@ impl FrozenFileSystem {
             return None;
         }
         let system = FrozenFileSystem { dir: disk_dir(), is_frozen: false };
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush/late.c");
-        let mut compiler = Command::new("gcc");
-        compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]);
-        assert!(compiler.arg(system.path("late")).arg(source).status().expect("gcc").success());
+        assert!(compile_c("peek_flush/late", &[], system.dir.path()), "gcc builds its program");
         std::fs::create_dir(system.path("mount")).expect("a directory");
         let image = std::fs::File::create(system.path("image")).expect("a file");
         image.set_len(16 << 20).expect("its size");

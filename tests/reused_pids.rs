@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 
+use common::programs::compile_c;
 use common::{KillOnDrop, for_nobody, is_root, run, skip, text, wait_for};
 
 /// The number of both processes, in a PID namespace of their own.
@@ -22,6 +23,13 @@ struct Outcome {
     /// The files of the processes.
     first: String,
     second: String,
+}
+
+impl Outcome {
+    /// Asserts that weir succeeded and showed nothing of the second process.
+    fn assert_second_not_shown(&self) {
+        assert!(self.status == 0 && !self.shown.contains("second"), "{}: {}", self.status, self.shown);
+    }
 }
 
 fn next(lines: &mut BufReader<ChildStdout>) -> Option<String> {
@@ -48,10 +56,7 @@ fn swapped_during(test: &str, kind: &str, weir: &[&str], is_due: impl Fn(&Path) 
     let dir = for_nobody();
     let dir = dir.path();
     fs::set_permissions(dir, Permissions::from_mode(0o777)).expect("a mode");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/reused.c");
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-static", "-o", "reused"]).arg(source);
-    assert!(compiler.current_dir(dir).status().expect("gcc").success());
+    assert!(compile_c("hostile/reused", &["-static"], dir), "gcc builds its program");
     let mut command = Command::new("./reused");
     command.args([kind, "timeout", "-s", "KILL", "60", "./weir"]).args(weir).current_dir(dir);
     command.env("XDG_STATE_HOME", dir).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -81,12 +86,7 @@ fn a_repeated_flush_ends_with_its_process() {
         return;
     };
     assert_eq!((outcome.first.as_str(), outcome.second.as_str()), ("first pending", ""), "{}", outcome.shown);
-    assert!(
-        outcome.status == 0 && !outcome.shown.contains("second"),
-        "{}: {}",
-        outcome.status,
-        outcome.shown
-    );
+    outcome.assert_second_not_shown();
 }
 
 #[test]
@@ -107,12 +107,7 @@ fn top_shows_only_the_process_that_was_named() {
     else {
         return;
     };
-    assert!(
-        outcome.status == 0 && !outcome.shown.contains("second"),
-        "{}: {}",
-        outcome.status,
-        outcome.shown
-    );
+    outcome.assert_second_not_shown();
 }
 
 #[test]
@@ -124,12 +119,7 @@ fn a_sampled_trace_ends_with_its_process() {
     else {
         return;
     };
-    assert!(
-        outcome.status == 0 && !outcome.shown.contains("second"),
-        "{}: {}",
-        outcome.status,
-        outcome.shown
-    );
+    outcome.assert_second_not_shown();
 }
 
 #[test]

@@ -7,14 +7,12 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use common::programs::compile_c;
 use common::{KillOnDrop, WEIR, disk_dir, has, is_root, run, skip, text, wait_for};
 
 /// Starts the program. The tests' process has to kill it: some kinds end by no other signal.
 fn start(dir: &Path, kind: &str) -> KillOnDrop {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/stuck.c");
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.join("stuck")).arg(source);
-    assert!(compiler.status().expect("gcc").success());
+    assert!(compile_c("hostile/stuck", &[], dir), "gcc builds its program");
     let mut command = Command::new("./stuck");
     command.arg(kind).current_dir(dir).stdout(Stdio::piped());
     let mut process = KillOnDrop(command.spawn().expect("it starts"));

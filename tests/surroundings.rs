@@ -118,11 +118,8 @@ const MODES: [(&str, [&str; 2]); 7] = [
 ];
 
 fn build(dir: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/surroundings/processes.c");
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
-    let built = compiler.arg(dir.join("processes")).arg(source).status();
-    assert!(built.is_ok_and(|status| status.success()), "gcc builds processes.c");
+    let built = common::programs::compile_c("surroundings/processes", &["-pthread"], dir);
+    assert!(built, "gcc builds processes.c");
     common::programs::copy_program(WEIR, &dir.join("weir"));
     open_to_all(dir);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use super::{disk_dir, skip, text, weir};
+use super::{disk_dir, programs, skip, text, weir};
 
 /// Far more than the limits of weir, in seconds.
 pub const TIMEOUT: &str = "60";
@@ -29,10 +29,7 @@ pub fn assert_no_hang(arguments: &[&str], output: &Output) {
 
 /// Builds the program NAME of tests/peek_flush. Returns false if that fails, as without a compiler.
 pub fn compile(dir: &Path, name: &str) -> bool {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/peek_flush/{name}.c"));
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.join(name)).arg(source);
-    compiler.status().is_ok_and(|status| status.success())
+    programs::compile_c(&format!("peek_flush/{name}"), &[], dir)
 }
 
 /// Builds the program NAME of tests/peek_flush, which mounts a FUSE file system. Returns a directory for it and its mount if

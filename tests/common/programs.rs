@@ -55,6 +55,18 @@ pub fn compile(compiler: &str, words: &[&str], source: &Path, to: &Path) -> io::
     Ok(output)
 }
 
+/// Compiles the C program tests/NAME.c, for example `hostile/names`, to a file with the last part of its name in `dir`. All
+/// warnings are errors. Returns false if that fails, as without a compiler.
+pub fn compile_c(name: &str, options: &[&str], dir: &Path) -> bool {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/{name}.c"));
+    let words = [&["-O1", "-Wall", "-Wextra", "-Werror", "-o", PROGRAM, SOURCE], options].concat();
+    let program = dir.join(source.file_stem().expect("a file"));
+    compile("gcc", &words, &source, &program).is_ok_and(|output| {
+        std::io::Write::write_all(&mut io::stderr(), &output.stderr).expect("standard error");
+        output.status.success()
+    })
+}
+
 /// Compiles a source to `program` in its own directory, unless it is there.
 fn compile_once(compiler: &str, words: &[&str], source: (&OsStr, &[u8]), dir: &Path) -> io::Result<Output> {
     let program = dir.join("program");
