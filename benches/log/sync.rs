@@ -3,16 +3,14 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 use std::time::Instant;
 
 use crate::BoxError;
 use crate::bench_dir::BenchDir;
-use crate::collector::{Server, connect};
+use crate::collector::{Server, connect, weir_log};
 use crate::figure::{paired, ratio, summary};
 use crate::rounds::{pairs, rounds};
 use crate::targets::Target;
-use crate::targets::built::weir;
 
 const SENDERS: usize = 16;
 const RECORDS: usize = 200;
@@ -37,9 +35,8 @@ pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
 fn grouped(bench: &BenchDir, records: usize) -> Result<f64, BoxError> {
     let (socket, out) = (bench.path("s"), bench.path("out"));
     let _ = std::fs::remove_file(&out);
-    let mut command = Command::new(weir());
-    command.args(["log", "--quiet", "--sync", "record", "--ack", "-o"]).arg(&out);
-    command.arg("--listen").arg(format!("unix:{}", socket.display()));
+    let mut command = weir_log(&socket, &out);
+    command.args(["--sync", "record", "--ack"]);
     let _server = Server::start(&mut command, &socket)?;
     let sockets: Vec<UnixStream> = (0..SENDERS).map(|_| connect(&socket)).collect::<Result<_, _>>()?;
     let started = Instant::now();

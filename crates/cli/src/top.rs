@@ -164,12 +164,13 @@ fn survey(args: &Args, live: bool, mut output: OutputFiles) -> Result<u8, String
 
 /// Returns the processes with these numbers; None for all.
 fn named_processes(pids: &[u32]) -> Result<Option<Vec<ProcessIdentity>>, String> {
-    let is_seen = |pid: u32| weir_sys::proc::exists(pid) && !weir_sys::proc::is_hidden(pid);
-    if let Some(pid) = pids.iter().find(|pid| !is_seen(**pid)) {
-        return Err(match weir_sys::proc::is_hidden(*pid) {
-            true => AccessProblem::Hidden(*pid).to_string(),
-            false => format!("no process {pid}"),
-        });
+    for &pid in pids {
+        if weir_sys::proc::is_hidden(pid) {
+            return Err(AccessProblem::Hidden(pid).to_string());
+        }
+        if !weir_sys::proc::exists(pid) {
+            return Err(AccessProblem::Gone(pid).to_string());
+        }
     }
     Ok((!pids.is_empty()).then(|| pids.iter().copied().map(ProcessIdentity::of).collect()))
 }

@@ -188,13 +188,19 @@ pub fn has_ended(pid: u32) -> bool {
     status(pid).is_none_or(|status| status.state.starts_with(['Z', 'X']) && status.threads <= 1)
 }
 
+/// Returns whether SIGKILL is pending for the thread of this status, or for its process.
+fn is_kill_pending(status: &Status) -> bool {
+    (status.sigpnd | status.shdpnd) & 1 << (libc::SIGKILL - 1) != 0
+}
+
+/// Returns whether a thread has ended, or SIGKILL is pending for it.
+pub fn is_killed(tid: u32) -> bool {
+    status(tid).is_none_or(|status| is_kill_pending(&status))
+}
+
 /// Returns whether SIGKILL is pending for a process, or its main thread is in a tracing stop.
 pub fn is_dying(pid: u32) -> bool {
-    const KILL: u64 = 1 << (libc::SIGKILL - 1);
-    status(pid).is_some_and(|status| {
-        let killed = (status.sigpnd | status.shdpnd) & KILL != 0;
-        killed || status.state.starts_with('t')
-    })
+    status(pid).is_some_and(|status| is_kill_pending(&status) || status.state.starts_with('t'))
 }
 
 /// Returns whether a process exists. A zombie exists.

@@ -121,13 +121,13 @@ impl<'t> StoppedThreads<'t> {
     fn interrupt_new_threads(&mut self) -> Result<bool, StopError> {
         let mut found = false;
         for tid in proc::threads(self.pid) {
-            if self.threads.contains_key(&tid) || has_ended(tid) {
+            if self.threads.contains_key(&tid) || proc::is_dead(tid) {
                 continue;
             }
             // Nothing comes between the two: a tracee that executes a set-user-ID program before it stops loses its privilege.
             match seize(tid).and_then(|()| ptrace::interrupt(tid)).and_then(|()| self.check_own(tid)) {
                 Ok(()) => self.threads.insert(tid, StopState::Requested),
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) || has_ended(tid) => continue,
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) || proc::is_dead(tid) => continue,
                 Err(error) => return Err(StopError::Ptrace(error)),
             };
             found = true;
@@ -280,10 +280,6 @@ pub(super) fn is_call_late() -> bool {
 /// Returns whether a thread sleeps so that only what it waits for, or its death, wakes it.
 fn is_uninterruptible(tid: u32) -> bool {
     proc::status(tid).is_some_and(|status| status.state.starts_with('D'))
-}
-
-fn has_ended(tid: u32) -> bool {
-    proc::status(tid).is_none_or(|status| status.state.starts_with(['Z', 'X']))
 }
 
 /// Attaches to a thread without lifecycle events.

@@ -172,13 +172,7 @@ impl Supervisor {
     /// itself: the kernel then leaves out its exit stop, and this one is the last at which the memory can be read. If one
     /// executes a program, which kills all others, it is not killed itself.
     pub(super) fn all_others_are_killed(&self, pid: u32) -> bool {
-        const KILL: u64 = 1 << (libc::SIGKILL - 1);
-        let Some(process) = self.tracees.processes.get(&pid) else { return false };
-        let mut living = process
-            .threads
-            .iter()
-            .filter(|tid| self.tracees.threads.get(tid).is_some_and(|thread| !thread.exiting));
-        living.all(|tid| proc::status(*tid).is_none_or(|status| status.sigpnd & KILL != 0))
+        self.tracees.live_threads(pid).all(proc::is_killed)
     }
 
     /// Reports the exits whose other threads have ended meanwhile. Lets a thread go if another one has reported the exit, or if it

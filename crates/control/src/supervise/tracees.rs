@@ -64,9 +64,20 @@ impl Tracees {
 
     /// Returns a thread of the process that has not reached its exit stop: the leader if possible.
     pub fn live_thread(&self, pid: u32) -> Option<u32> {
-        let live = |tid: &&u32| self.threads.get(tid).is_some_and(|thread| !thread.exiting);
         let process = self.processes.get(&pid)?;
-        process.threads.get(&pid).filter(live).or_else(|| process.threads.iter().find(live)).copied()
+        let leader = process.threads.get(&pid).copied().filter(|tid| self.is_live(*tid));
+        leader.or_else(|| self.live_threads(pid).next())
+    }
+
+    /// Returns the threads of the process that have not reached their exit stop.
+    pub fn live_threads(&self, pid: u32) -> impl Iterator<Item = u32> {
+        let threads =
+            self.processes.get(&pid).into_iter().flat_map(|process| process.threads.iter().copied());
+        threads.filter(|tid| self.is_live(*tid))
+    }
+
+    fn is_live(&self, tid: u32) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| !thread.exiting)
     }
 
     /// Returns the pending bytes of a process's streams, read through its thread `tid`. Bytes that were written

@@ -60,8 +60,7 @@ impl SurveyedProcess {
         let io_file = files.open(format!("/proc/{pid}/io"));
         let counters = read_io(&io_file);
         // The owner and the files were found by the number.
-        let is_same = read_stat(&stat_file).is_some_and(|(again, _)| again.start_ticks == stat.start_ticks);
-        if !is_same {
+        if !is_same_process(&stat_file, &stat) {
             files.release(usize::from(stat_file.is_open()) + usize::from(io_file.is_open()));
             return None;
         }
@@ -105,7 +104,7 @@ impl SurveyedProcess {
 
     /// Returns whether the process still has its number: what was read by the number before belongs to it.
     pub fn has_its_number(&self) -> bool {
-        read_stat(&self.stat_file).is_some_and(|(stat, _)| stat.start_ticks == self.stat.start_ticks)
+        is_same_process(&self.stat_file, &self.stat)
     }
 
     /// Takes the next sample.
@@ -219,6 +218,11 @@ fn read_stat(file: &OpenProcFile) -> Option<(ProcessStat, Untrusted)> {
     let got = file.read(&mut text).ok()?;
     let text = text.get(..got)?;
     Some((process_stat::parse(text)?, (*String::from_utf8_lossy(process_stat::name(text)?)).into()))
+}
+
+/// Returns whether a file of /proc/PID/stat is still that of the process of which `before` was read.
+fn is_same_process(file: &OpenProcFile, before: &ProcessStat) -> bool {
+    read_stat(file).is_some_and(|(stat, _)| stat.start_ticks == before.start_ticks)
 }
 
 fn read_io(file: &OpenProcFile) -> io::Result<IoTotals> {
