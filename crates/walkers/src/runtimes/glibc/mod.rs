@@ -197,7 +197,8 @@ fn with_wide_buffer(
 /// seek between) would seek in its flush, which is impossible from outside, so it gets no stores.
 fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
     let at = stream.buffer.address;
-    let [read_end, write_base, base, end] = [16, WRITE_BASE, BUFFER_START, BUFFER_END].map(|field| word(file, field));
+    let [read_end, write_base, base, end] =
+        [16, WRITE_BASE, BUFFER_START, BUFFER_END].map(|field| word(file, field));
     if read_end != write_base {
         return;
     }

@@ -58,7 +58,8 @@ fn in_flush(search: &FlushSearch<'_>, flush_entries: &[u64], goroutine: &Gorouti
             found.extend(writers_of(search, end));
         }
     }
-    let used = if goes_on { goroutine.low.max(goroutine.high.saturating_sub(STACK_BYTES as u64)) } else { saved };
+    let used =
+        if goes_on { goroutine.low.max(goroutine.high.saturating_sub(STACK_BYTES as u64)) } else { saved };
     let stack = search.memory.bytes(used, STACK_BYTES.min((goroutine.high - used) as usize));
     for (index, return_address) in stack.as_chunks().0.iter().map(|one| u64::from_le_bytes(*one)).enumerate()
     {
