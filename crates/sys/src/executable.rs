@@ -2,8 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::elf::ElfFile;
+use crate::elf::{ElfFile, ElfSections};
 use crate::{file_system, living_thread, proc};
+
+/// The section of Go's table of functions, which also a program without symbols has.
+const GO_FUNCTIONS: &str = ".gopclntab";
+/// More than the table of any program, of which only this many bytes are searched for a name.
+const MOST_GO_FUNCTIONS: u64 = 256 << 20;
+/// The wrapper of ptrace(2) in the package of system calls that debuggers of Go use.
+const GO_UNIX_PTRACE: &[u8] = b"golang.org/x/sys/unix.ptrace";
 
 /// Returns the path of the link to the executable of a process (`/proc/PID/exe`).
 pub fn link(pid: u32) -> PathBuf {
@@ -18,6 +25,25 @@ pub fn is_foreign(pid: u32) -> bool {
 /// Returns whether an executable file is for another architecture than weir's.
 pub fn file_is_foreign(path: &Path) -> bool {
     ElfFile::open(path).is_some_and(|elf| elf.is_foreign() || elf.is_native().is_ok_and(|own| !own))
+}
+
+/// Returns whether the executable of a process imports ptrace(2) or contains its wrapper, as debuggers and strace do. An
+/// executable that only a library of its own makes a tracer is not found.
+pub fn traces_others(pid: u32) -> bool {
+    let Some(elf) = ElfFile::open(&link(pid)) else { return false };
+    let Ok(sections) = elf.sections() else { return false };
+    let is_ptrace = |name: &[u8]| matches!(name, b"ptrace" | b"syscall.ptrace" | GO_UNIX_PTRACE);
+    let dynamic = sections.any_symbol(true, is_ptrace);
+    dynamic.unwrap_or(false)
+        || sections.has(GO_FUNCTIONS) && has_go_ptrace(&sections)
+        || dynamic.is_none() && sections.any_symbol(false, is_ptrace) == Some(true)
+}
+
+/// Returns whether a program of Go contains a wrapper of ptrace(2), also one without symbols. Its table of functions has their names.
+fn has_go_ptrace(sections: &ElfSections<'_>) -> bool {
+    let Some(table) = sections.bytes(GO_FUNCTIONS, MOST_GO_FUNCTIONS) else { return false };
+    memchr::memmem::find(table, GO_UNIX_PTRACE).is_some()
+        || memchr::memmem::find(table, b"\0syscall.ptrace").is_some()
 }
 
 /// Returns whether a process runs without the privilege of its set-user-ID or set-group-ID executable. The kernel denies

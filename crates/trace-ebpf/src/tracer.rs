@@ -221,6 +221,12 @@ impl Tracer<'_> {
         self.exit_writes.forget(pid);
         self.awaiting_library.retain(|(other, _)| *other != pid);
         let is_command = self.stopping_at_exec.take_if(|command| *command == pid).is_some();
+        // A child of a debugger would be traced by weir, as all children of a tracee, and then not by the debugger.
+        if executable::traces_others(pid) {
+            self.tracees.remove(&pid);
+            self.emit(pid, RawEventKind::Unstopped);
+            return false;
+        }
         self.tracees.insert(pid, BreakpointTraps::none());
         if self.go_exit_watches.on_exec(pid, &executable::link(pid)) {
             return true;
@@ -329,7 +335,7 @@ impl Tracer<'_> {
         }
         let link = executable::link(pid);
         let wanted = needs_stops(&link) || (status(&link).is_err() && needs_stops(exe));
-        let seized = wanted && self.seize(pid);
+        let seized = wanted && !executable::traces_others(pid) && self.seize(pid);
         if seized && !self.is_followed(pid) {
             self.tracees.remove(&pid);
             self.strangers.insert(pid);

@@ -9,16 +9,8 @@ impl Tracer<'_, '_> {
     /// Handles the entry of ptrace(2). Returns true if the thread must not be resumed: it is detached, or it stays stopped
     /// until its target is detached.
     pub(super) fn on_ptrace(&mut self, tid: u32, args: [u64; 6]) -> bool {
-        const PTRACE_SEIZE: u64 = 0x4206; // linux/ptrace.h
-        let wanted = match args[0] {
-            // The caller will be traced by its parent. Detaching at the entry of the call is early enough.
-            request if request == libc::PTRACE_TRACEME as u64 => tid,
-            request if request == libc::PTRACE_ATTACH as u64 || request == PTRACE_SEIZE => args[1] as u32,
-            _ => return false,
-        };
-        if !self.threads.contains_key(&wanted) {
-            return false;
-        }
+        let wanted = ptrace::other_tracers::target(tid, &args);
+        let Some(wanted) = wanted.filter(|wanted| self.threads.contains_key(wanted)) else { return false };
         if self.filtered {
             self.note_refused(wanted);
             return false;
@@ -91,6 +83,7 @@ impl Tracer<'_, '_> {
             self.end_gap(pid, now);
             self.add_times(pid, now);
             self.processes.remove(&pid);
+            self.root_detached |= pid == self.root && !self.attached;
         }
     }
 }

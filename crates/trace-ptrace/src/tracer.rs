@@ -1,6 +1,7 @@
 //! The tracer: its tracees and its event loop.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 use weir_model::trace::{Buffer, Exit, IoTotals};
 use weir_sys::Error;
@@ -146,6 +147,9 @@ impl PtracedProcess {
     }
 }
 
+/// The interval at which the tracer looks whether a detached command has ended, if it traces no other process.
+const DETACHED_ROOT_POLL: Duration = Duration::from_millis(10);
+
 /// The state of the tracer thread.
 pub(super) struct Tracer<'h, 'c> {
     pub hooks: TraceHooks<'h, 'c>,
@@ -171,6 +175,8 @@ pub(super) struct Tracer<'h, 'c> {
     pub fd_snapshot_at: u64,
     pub exit: Option<Exit>,
     pub root_gone: bool,
+    /// The command was detached for another tracer: no stop tells its end.
+    pub root_detached: bool,
     pub blind_spots: BTreeSet<String>,
     pub observed_calls: u64,
     pub observed_ns: u64,
@@ -206,6 +212,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             fd_snapshot_at: 0,
             exit: None,
             root_gone: false,
+            root_detached: false,
             blind_spots: BTreeSet::new(),
             observed_calls: 0,
             observed_ns: 0,
@@ -263,7 +270,12 @@ impl<'h, 'c> Tracer<'h, 'c> {
                 }
                 Ok(None) => {}
                 // No tracees: the last filtered process has ended, or the root was detached for another tracer.
-                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
+                    if !self.root_detached || self.root_gone {
+                        return Ok(());
+                    }
+                    std::thread::sleep(DETACHED_ROOT_POLL);
+                }
                 Err(source) => return Err(Error::Process { call: "waitpid", pid: self.root, source }),
             }
         }
@@ -293,8 +305,17 @@ impl<'h, 'c> Tracer<'h, 'c> {
         self.closing_since.is_some_and(|since| settled() || now >= since + MAX_CLOSING_NS)
     }
 
+    /// Reaps a command that was detached for another tracer, if it has ended.
+    fn reap_detached_root(&mut self) {
+        if self.root_detached && !self.root_gone {
+            self.exit = ptrace::try_reap_child(self.root).map(Exit::of_status);
+            self.root_gone = self.exit.is_some();
+        }
+    }
+
     /// Does the work that is due by time: ticks, early stops, the end of gaps, fd snapshots.
     fn on_timer(&mut self, now: u64) {
+        self.reap_detached_root();
         if now >= self.tick_at && !self.closing() {
             self.tick_at = now + TICK_NS;
             self.emit_untraced_threads(now);

@@ -137,6 +137,10 @@ impl LifecycleHandler for DelayHandler {
         self.snapshots.remove(&pid);
     }
 
+    fn on_detached(&mut self, _tracees: &mut Tracees, pid: u32) {
+        self.snapshots.remove(&pid);
+    }
+
     fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {
         self.ticks = self.ticks.wrapping_add(1);
         for pid in tracees.pids() {

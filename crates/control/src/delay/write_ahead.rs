@@ -140,3 +140,17 @@ fn is_joined_in_place(one: &WrittenAhead, known: Option<&PendingBytes>, memory: 
     };
     is_moving || read.starts_with(&one.bytes) || is_rest_in_place()
 }
+
+/// Removes written-ahead bytes from the streams of a process whose only thread is at the entry of a call that does not write.
+pub(crate) fn reclaim_at_call(tracees: &mut Tracees, pid: u32, tid: u32) {
+    let mut sharing = tracees.processes.iter().filter(|(_, process)| process.memory_owner == pid);
+    if tracees.live_threads(pid).any(|other| other != tid) || sharing.any(|(other, _)| *other != pid) {
+        return;
+    }
+    let pending = join_pending(tracees.pending(pid, tid));
+    forget_purged(tracees, pid, tid, &pending);
+    for one in &pending {
+        let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
+        drain_stream(tracees, pid, &TargetThread::new(tid), one, ahead, true);
+    }
+}

@@ -13,6 +13,7 @@ use weir_sys::ptrace;
 
 use super::SuperviseError;
 use super::handler::LifecycleHandler;
+use super::other_tracers::PendingDetach;
 use super::tracee::TracedProcess;
 use super::tracees::Tracees;
 use crate::delay::write_ahead::reclaim_written_ahead;
@@ -23,6 +24,9 @@ const RETRY_NS: u64 = 2_000_000;
 
 /// The interval at which written-ahead bytes are reclaimed after the command's end. Each attempt stops a process.
 const RECLAIM_NS: u64 = 20_000_000;
+
+/// The interval at which weir looks whether a command has ended that another program traces: short for a user.
+const ROOT_NS: u64 = 10_000_000;
 
 /// An exit that a handler has deferred.
 pub(crate) struct DeferredExit {
@@ -49,6 +53,7 @@ pub(crate) struct Supervisor {
     pub gated: Option<GatedCommand>,
     pub deferred_exits: Vec<DeferredExit>,
     pub held_exits: Vec<HeldExit>,
+    pub(super) detaches: Vec<PendingDetach>,
     /// The command's exit; None while it runs.
     pub exit: Option<Exit>,
     tick_interval: Option<Duration>,
@@ -87,6 +92,7 @@ impl Supervisor {
             gated: None,
             deferred_exits: Vec::new(),
             held_exits: Vec::new(),
+            detaches: Vec::new(),
             exit: None,
             tick_interval,
             next_tick_ns: 0,
@@ -118,7 +124,12 @@ impl Supervisor {
             match ptrace::wait() {
                 Ok(Some(stop)) => self.on_stop(stop),
                 Ok(None) => {}
-                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => break,
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
+                    if !self.has_detached_root() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_nanos(ROOT_NS));
+                }
                 Err(source) => {
                     let pid = self.tracees.root;
                     return Err(weir_sys::Error::Process { call: "waitpid", pid, source }.into());
@@ -135,6 +146,12 @@ impl Supervisor {
         }
         self.retry_held_exits();
         self.adopt_orphans();
+        self.advance_detaches();
+        if self.has_detached_root()
+            && let Some(status) = ptrace::try_reap_child(self.tracees.root)
+        {
+            self.exit = Some(Exit::of_status(status));
+        }
         if self.exit.is_some() {
             // A descendant is detached once no bytes are written ahead of it.
             let owners = self.tracees.written_ahead.owners();
@@ -150,11 +167,13 @@ impl Supervisor {
     fn next_timer_ns(&self) -> u64 {
         let retries = !self.deferred_exits.is_empty()
             || !self.held_exits.is_empty()
+            || !self.detaches.is_empty()
             || !self.tracees.early_stops.is_empty();
         let retry = retries.then(|| now_ns() + RETRY_NS);
         let reclaim = self.exit.map(|_| now_ns() + RECLAIM_NS);
+        let root = self.has_detached_root().then(|| now_ns() + ROOT_NS);
         let tick = self.tick_interval.map(|_| self.next_tick_ns);
-        retry.into_iter().chain(reclaim).chain(tick).min().unwrap_or(0)
+        retry.into_iter().chain(reclaim).chain(root).chain(tick).min().unwrap_or(0)
     }
 
     /// Calls a method of every handler, in order.
@@ -165,7 +184,8 @@ impl Supervisor {
     }
 
     fn outcome(self) -> RunOutcome {
-        let silent = silent_processes().into_iter().chain(late_writes::sentences());
+        let detached = self.tracees.detached_sentence();
+        let silent = silent_processes().into_iter().chain(late_writes::sentences()).chain(detached);
         RunOutcome {
             exit: self.exit.unwrap_or(Exit::Code(0)),
             rescued: self.tracees.rescued,

@@ -36,6 +36,11 @@ pub trait LifecycleHandler {
         let _ = (tracees, pid);
     }
 
+    /// Weir has detached from a process, which another program traces now.
+    fn on_detached(&mut self, tracees: &mut Tracees, pid: u32) {
+        let _ = (tracees, pid);
+    }
+
     /// The interval has passed. `now` is [`weir_sys::clock::now_ns`].
     fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {
         let _ = (tracees, now);

@@ -42,8 +42,9 @@ impl Supervisor {
         let parent_process = self.tracees.processes.get(&parent);
         let memory_owner = parent_process.map_or(parent, |process| process.memory_owner);
         let before_exec = parent_process.is_some_and(|process| process.before_exec);
+        let may_trace = parent_process.is_some_and(|process| process.may_trace);
         let mut process = TracedProcess::new(if shares_memory { memory_owner } else { child });
-        process.before_exec = before_exec;
+        (process.before_exec, process.may_trace) = (before_exec, may_trace);
         process.vfork_parent = vforked.then_some(parent);
         self.tracees.processes.insert(child, process);
         self.add_thread(child, child);
@@ -109,6 +110,7 @@ impl Supervisor {
         }
         process.reset_image();
         (process.memory_owner, process.vfork_parent, process.before_exec) = (tid, None, false);
+        process.may_trace = executable::traces_others(tid);
         self.add_thread(tid, tid);
         if let Some(thread) = self.tracees.threads.get_mut(&tid) {
             thread.state = TraceeState::Stopped;

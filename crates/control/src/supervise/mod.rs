@@ -13,6 +13,7 @@ pub(crate) mod interruptible;
 #[cfg(test)]
 mod kill_test;
 mod lifecycle;
+mod other_tracers;
 mod stops;
 pub(crate) mod tracee;
 pub(crate) mod tracees;

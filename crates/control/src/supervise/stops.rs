@@ -35,6 +35,9 @@ impl Supervisor {
             // a stop at which the call can be repeated.
             thread.stop_requested = ptrace::at_syscall_entry(tid) && ptrace::interrupt(tid).is_ok();
         }
+        if self.detach_at_stop(tid, status) {
+            return;
+        }
         match (libc::WSTOPSIG(status), status >> 16) {
             (SYSCALL_STOP, 0) => self.on_syscall_stop(tid),
             (signal, 0) => {
@@ -74,7 +77,9 @@ impl Supervisor {
             }
             None => {}
         }
-        self.tracees.resume(tid, 0);
+        if !self.on_possible_ptrace(tid) {
+            self.tracees.resume(tid, 0);
+        }
     }
 
     /// Handles a stop by job control: weir stops with the command.

@@ -45,6 +45,10 @@ pub(crate) struct TracedProcess {
     pub memory_owner: u32,
     /// The command has not been executed yet. Handlers do not see such a process.
     pub before_exec: bool,
+    /// The program imports ptrace(2): its threads, and those of its children until their execve(2), stop at system calls.
+    pub may_trace: bool,
+    /// Another program wants to trace the process: weir detaches from each thread at its next stop.
+    pub detaching: bool,
     /// The image is its parent's.
     pub(super) forked: bool,
     /// The bytes that were pending in the parent's streams at the fork, by stream address.
@@ -83,6 +87,8 @@ impl TracedProcess {
             threads: BTreeSet::new(),
             memory_owner,
             before_exec: false,
+            may_trace: false,
+            detaching: false,
             forked: false,
             inherited_bytes: Vec::new(),
             exit_reported: false,

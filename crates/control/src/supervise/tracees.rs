@@ -1,6 +1,6 @@
 //! The traced processes and threads, and the pending bytes of their streams.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
 use weir_model::run::RescuedBytes;
@@ -30,6 +30,8 @@ pub struct Tracees {
     pub(crate) written_ahead: AheadTable,
     pub(crate) rescued: Vec<RescuedBytes>,
     pub(crate) limitations: BTreeSet<String>,
+    /// The processes from which weir has detached because another program traces them, with their names.
+    pub(super) detached_for_tracers: BTreeMap<u32, String>,
     pub(crate) save_in: Option<PathBuf>,
     pub(crate) timer: WaitTimer,
 }
@@ -45,6 +47,7 @@ impl Tracees {
             written_ahead: AheadTable::default(),
             rescued: Vec::new(),
             limitations: BTreeSet::new(),
+            detached_for_tracers: BTreeMap::new(),
             save_in,
             timer: WaitTimer::new()?,
         })
@@ -52,8 +55,9 @@ impl Tracees {
 
     /// Returns the processes that own their memory, from their first execve(2) on.
     pub fn pids(&self) -> Vec<u32> {
-        let own =
-            |(pid, process): &(&u32, &TracedProcess)| process.memory_owner == **pid && !process.before_exec;
+        let own = |(pid, process): &(&u32, &TracedProcess)| {
+            process.memory_owner == **pid && !process.before_exec && !process.detaching
+        };
         self.processes.iter().filter(own).map(|(pid, _)| *pid).collect()
     }
 
@@ -240,7 +244,8 @@ impl Tracees {
         }
         thread.state = TraceeState::Running;
         let (pid, in_skipped_call) = (thread.pid, thread.skipped_call.is_some());
-        ptrace::resume(tid, in_skipped_call || self.stops_at_syscalls(pid), signal);
+        let to_syscall = in_skipped_call || self.stops_at_syscalls(pid) || self.may_trace(tid);
+        ptrace::resume(tid, to_syscall, signal);
     }
 
     /// Tells whether a thread of the process is in a partly skipped call.

@@ -7,6 +7,7 @@ pub mod interrupt;
 pub mod last_write;
 #[cfg(target_arch = "x86_64")]
 pub mod late_calls;
+pub mod other_tracers;
 #[cfg(target_arch = "x86_64")]
 pub mod own_calls;
 pub mod registers;
@@ -295,6 +296,14 @@ pub fn has_stop(tid: u32) -> bool {
             libc::WSTOPPED | libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
         libc::waitid(libc::P_PID, tid, &mut info, options) == 0 && info.si_pid() != 0
     }
+}
+
+/// Reaps a child of this process that has ended, also one that another thread has started. Returns its wait status.
+pub fn try_reap_child(pid: u32) -> Option<i32> {
+    let mut status = 0;
+    // SAFETY: waitpid fills an integer.
+    let got = unsafe { libc::waitpid(pid as i32, &mut status, libc::WNOHANG | libc::__WALL) };
+    (got == pid as i32 && !libc::WIFSTOPPED(status)).then_some(status)
 }
 
 /// Writes bytes to the memory of a tracee (process_vm_writev(2)). Returns false if not all bytes were written. That of another

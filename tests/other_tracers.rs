@@ -1,0 +1,103 @@
+//! Programs that trace others, such as debuggers and strace, work under weir as without it. weir says what it does not follow.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use common::limited::{assert_no_hang, limited};
+use common::{disk_dir, has, programs, skip, text};
+
+/// The words that weir says of a process from which it has detached.
+const SENTENCE: &str = "traced by another program";
+
+/// Returns the ways in which weir follows a command here.
+fn ways() -> Vec<Vec<&'static str>> {
+    let runs = ["--max-delay=20ms", "--rescue", "--fix-fork", "--coalesce"].map(|option| vec!["run", option]);
+    let engines: &[&str] =
+        if common::is_root() { &["ptrace", "sample", "ebpf"] } else { &["ptrace", "sample"] };
+    let traces = engines.iter().map(|engine| vec!["trace", "-q", "--engine", engine]);
+    runs.into_iter().chain(traces).collect()
+}
+
+/// Returns the output of a command, which the test itself limits.
+fn alone(dir: &Path, command: &[&str]) -> Output {
+    let mut alone = Command::new(command[0]);
+    alone.args(&command[1..]).current_dir(dir).stdin(Stdio::null());
+    alone.output().expect("the command")
+}
+
+/// Asserts that a command gives the same output and status with each way as alone. Numbers of processes in the output differ.
+fn assert_same(dir: &Path, command: &[&str], ways: &[Vec<&str>]) {
+    let without_pid = |output: &Output| {
+        let lines = text(&output.stdout);
+        let kept = lines.lines().filter(|line| !line.starts_with("[Inferior 1 (process"));
+        kept.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let expected = alone(dir, command);
+    for way in ways {
+        let arguments = [&way[..], &["--"], command].concat();
+        let output = limited(dir, &arguments).stdin(Stdio::null()).output().expect("timeout(1)");
+        assert_no_hang(&arguments, &output);
+        assert_eq!(output.status.code(), expected.status.code(), "{arguments:?}: {output:?}");
+        assert_eq!(without_pid(&output), without_pid(&expected), "{arguments:?}: {}", text(&output.stderr));
+        let said = text(&output.stderr);
+        assert!(way[0] == "trace" || said.matches(SENTENCE).count() == 1, "{arguments:?}: {said}");
+        assert!(!said.contains("may be lost"), "{arguments:?}: {said}");
+    }
+}
+
+/// Builds the program; None if there is no compiler.
+fn tracer(test: &str) -> Option<tempfile::TempDir> {
+    let dir = disk_dir();
+    let built = programs::compile_c("surroundings/tracer", &[], dir.path());
+    if !built {
+        skip(test, "gcc does not build its program");
+    }
+    built.then_some(dir)
+}
+
+#[test]
+fn a_program_traces_its_child() {
+    let Some(dir) = tracer("a_program_traces_its_child") else { return };
+    for way in ["traceme", "seize", "attach"] {
+        assert_eq!(alone(dir.path(), &["./tracer", way]).status.code(), Some(7), "{way}");
+        assert_same(dir.path(), &["./tracer", way], &ways());
+    }
+}
+
+#[test]
+fn a_child_traces_the_command_itself() {
+    let Some(dir) = tracer("a_child_traces_the_command_itself") else { return };
+    let expected = alone(dir.path(), &["./tracer", "parent"]);
+    if expected.status.code() != Some(6) {
+        return skip("a_child_traces_the_command_itself", "this kernel lets no child trace its parent");
+    }
+    assert_same(dir.path(), &["./tracer", "parent"], &ways());
+}
+
+#[test]
+fn a_debugger_works() {
+    if !has("gdb") {
+        return skip("a_debugger_works", "gdb is missing");
+    }
+    let Some(dir) = tracer("a_debugger_works") else { return };
+    let debugger = ["gdb", "-nx", "-batch", "-ex", "run", "--args", "./tracer"];
+    assert_eq!(alone(dir.path(), &debugger).status.code(), Some(0));
+    // A start of gdb takes most of a second. The ways that are left out follow a command as these do.
+    let some = |way: &Vec<&str>| !matches!(way.last(), Some(&"--rescue" | &"--fix-fork" | &"sample"));
+    assert_same(dir.path(), &debugger, &ways().into_iter().filter(some).collect::<Vec<_>>());
+}
+
+#[test]
+fn strace_works() {
+    if !has("strace") {
+        return skip("strace_works", "strace is missing");
+    }
+    let Some(dir) = tracer("strace_works") else { return };
+    let command = ["strace", "-f", "-o", "calls", "sh", "-c", "echo one; (echo two); exit 3"];
+    assert_eq!(alone(dir.path(), &command).status.code(), Some(3));
+    assert_same(dir.path(), &command, &ways());
+    let calls = std::fs::read_to_string(dir.path().join("calls")).expect("the calls");
+    assert!(calls.contains("write(1, \"one"), "{calls}");
+}
