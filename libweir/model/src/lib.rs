@@ -3,7 +3,7 @@
 //! * x86-64's memory model: [`explorer`] visits every state of two writers, the timer and exit, and of fork, close and
 //!   cancellation, without a bound on switches between threads.
 //! * The same search with stores that overtake each other where C11 permits it, and then with loads that return old values
-//!   as well: in the small extent of the scenarios.
+//!   as well: in the small extent of all scenarios.
 //! * C11's memory model: loom executes the model of this module, access by access. Its number of executions grows faster
 //!   than that of states, so most scenarios have a bound on forced switches (preemptions): tests/protocol.rs lists them.
 //!   Only "two threads share a stream" and "exit and a thread that returns from a read" are executed without a bound.

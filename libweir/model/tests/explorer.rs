@@ -39,9 +39,9 @@ fn check(scenario: &Scenario, memory: Memory, extent: Extent) {
     }
     assert!(ends > 0, "{}: no end is reachable", scenario.name);
     let (seconds, name) = (begun.elapsed().as_secs_f64(), scenario.name);
-    let forgot = if machine.forgot.get() { ", oldest values forgotten" } else { "" };
+    let unordered = if machine.unordered.get() { ", oldest values without their order" } else { "" };
     say(&format!(
-        "{memory:?}, {extent:?}: {name}: {states} states, {transitions} transitions{forgot}, {seconds:.1} s\n"
+        "{memory:?}, {extent:?}: {name}: {states} states, {transitions} transitions{unordered}, {seconds:.1} s\n"
     ));
 }
 
@@ -59,13 +59,35 @@ fn every_state_keeps_the_promises_with_stores_out_of_order() {
     scenarios.for_each(|scenario| check(scenario, Memory::Relaxed, Extent::Quick));
 }
 
-/// The same with loads that return old values.
+/// The same with loads that return old values. `make test` leaves out the larger one of the three, with 4 million states.
 #[test]
 fn every_state_keeps_the_promises_with_loads_out_of_order() {
-    let has_order =
-        |scenario: &&Scenario| scenario.rules.iter().any(|rule| Options::memory(*rule) == Memory::Unordered);
-    let scenarios = chosen().filter(|scenario| extent() == Extent::Full || has_order(scenario));
+    let is_small = |scenario: &&Scenario| {
+        [Rule::LockAcquire, Rule::DrainAcquire].iter().any(|rule| scenario.rules.contains(rule))
+    };
+    let scenarios = chosen().filter(|scenario| extent() == Extent::Full || is_small(scenario));
     scenarios.for_each(|scenario| check(scenario, Memory::Unordered, Extent::Quick));
+}
+
+/// Returns the trace to the promise that the scenario breaks without the rule, of which the first line is the promise.
+fn broken(scenario: &Scenario, rule: Rule, memory: Memory) -> Vec<String> {
+    let report = explore(&scenario.machine(Some(rule), memory, Extent::Quick));
+    let violation =
+        report.violation.unwrap_or_else(|| panic!("{}: {memory:?}: not noticed: {rule:?}", scenario.name));
+    assert!(!violation.trace.is_empty(), "no trace");
+    [vec![format!("without {rule:?}: {}", violation.reason)], violation.trace].concat()
+}
+
+/// Old values must not hide a broken rule: the search with loads out of order finds each rule that its scenario checks.
+/// `make test` tries the first of each scenario.
+#[test]
+fn the_search_with_loads_out_of_order_fails_without_each_rule() {
+    let rules = if extent() == Extent::Full { usize::MAX } else { 1 };
+    for scenario in chosen() {
+        for rule in scenario.rules.iter().take(rules) {
+            println!("{}", broken(scenario, *rule, Memory::Unordered).join("\n  "));
+        }
+    }
 }
 
 #[test]
@@ -73,11 +95,7 @@ fn the_search_fails_without_each_rule() {
     let mut covered = Vec::new();
     for scenario in SCENARIOS {
         for rule in scenario.rules {
-            let report = explore(&scenario.machine(Some(*rule), Options::memory(*rule), Extent::Quick));
-            let violation =
-                report.violation.unwrap_or_else(|| panic!("{}: not noticed: {rule:?}", scenario.name));
-            println!("without {rule:?}: {}\n  {}", violation.reason, violation.trace.join("\n  "));
-            assert!(!violation.trace.is_empty(), "no trace");
+            println!("{}", broken(&scenario, *rule, Options::memory(*rule)).join("\n  "));
             covered.push(*rule);
         }
     }

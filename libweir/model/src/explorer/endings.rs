@@ -1,6 +1,6 @@
 //! The threads of the models that flush the streams of others: exit, fork, flush and close.
 
-use super::machine::{Op, Operand, Test};
+use super::machine::{Address, Op, Operand, Test};
 use super::program::{Assembler, Label, Program};
 use super::rules::{Options, Rule};
 use super::steps::*;
@@ -64,7 +64,9 @@ fn enter_for_flush(a: &mut Assembler, options: &Options, me: usize, skipped: Lab
         a.op(Op::Membarrier, "syscall(SYS_membarrier, BARRIER_PRIVATE_EXPEDITED, 0, 0)");
     }
     a.c("ending.c", "enter_unshared");
-    a.load(TEMP, IN_CALL, "!atomic_load(&state->in_call)");
+    let acquire = options.has(Rule::CallAcquire);
+    let load = Op::Load { to: TEMP, at: Address::Fixed(IN_CALL), acquire };
+    a.op(load, "!atomic_load(&state->in_call)");
     a.branch(TEMP, Test::Same, Value(0), done);
     a.jump(again);
     a.bind(done);

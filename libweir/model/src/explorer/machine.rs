@@ -8,10 +8,10 @@ pub const REGISTERS: usize = 7;
 pub const THREADS: usize = 5;
 /// Entries of a store buffer. A program that needs more is an error of the model: the machine panics.
 pub const STORES: usize = 32;
-/// Entries of a thread's history of old values. An older one is forgotten.
-pub const HISTORY: usize = 12;
 /// The most bytes of the file.
 pub const FILE: usize = 14;
+
+use super::history::History;
 
 /// The number of a cell.
 pub type Cell = u8;
@@ -167,8 +167,8 @@ pub struct Thread {
     pub fresh: u8,
     stores: [Stored; STORES],
     stored: u8,
-    history: [Old; HISTORY],
-    entries: u8,
+    /// The old values that its loads may still return.
+    pub history: History,
 }
 
 impl Thread {
@@ -183,55 +183,13 @@ impl Thread {
             fresh: 0,
             stores: [(0, 0, false); STORES],
             stored: 0,
-            history: [Old::default(); HISTORY],
-            entries: 0,
+            history: History::default(),
         }
-    }
-
-    /// Returns the old values that its loads may still return, in the order in which others replaced them.
-    pub fn history(&self) -> &[Old] {
-        &self.history[..usize::from(self.entries)]
-    }
-
-    /// Appends an old value. Returns false if the oldest entry was forgotten for it.
-    pub fn remember(&mut self, cell: Cell, value: u8) -> bool {
-        let has_room = usize::from(self.entries) < HISTORY;
-        if !has_room {
-            self.keep(|number, _| number > 0);
-        }
-        self.history[usize::from(self.entries)] = Old { cell, value, only_time: false };
-        self.entries += 1;
-        has_room
-    }
-
-    /// Keeps those entries for which `keeps` is true of their number and cell. The first needs no time: nothing is older.
-    pub fn keep(&mut self, keeps: impl Fn(usize, Cell) -> bool) {
-        let mut kept = 0;
-        for number in 0..usize::from(self.entries) {
-            let entry = self.history[number];
-            if keeps(number, entry.cell) && (kept > 0 || !entry.only_time) {
-                self.history[kept] = entry;
-                kept += 1;
-            }
-        }
-        self.history[kept..].fill(Old::default());
-        self.entries = kept as u8;
     }
 
     /// Executes a barrier: later loads return what is in memory now, or later.
     pub fn forget(&mut self) {
-        self.keep(|_, _| false);
-    }
-
-    /// A load of the cell returns the value of the entry with this number or, with `None`, the one in memory. Later loads of
-    /// the cell return no older value. After a load with acquire order, later loads of other cells return no value that was
-    /// replaced before this one was stored.
-    pub fn return_value(&mut self, cell: Cell, entry: Option<usize>, acquire: bool) {
-        let end = entry.unwrap_or(usize::from(self.entries));
-        let stored_at = self.history()[..end].iter().rposition(|old| old.cell == cell);
-        let Some(stored_at) = stored_at else { return };
-        self.history[stored_at].only_time = true;
-        self.keep(|number, of| if acquire { number > stored_at } else { of != cell || number >= stored_at });
+        self.history = History::default();
     }
 
     /// Returns the store buffer, the oldest store first.
@@ -284,15 +242,6 @@ impl Thread {
             Address::Indexed(cell, register) => cell + self.registers[usize::from(register)],
         }
     }
-}
-
-/// A value that another thread has replaced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Old {
-    pub cell: Cell,
-    pub value: u8,
-    /// The thread has loaded a newer value: the entry only says when that was stored.
-    pub only_time: bool,
 }
 
 /// A state of the whole machine.
@@ -364,10 +313,7 @@ impl State {
                     .iter()
                     .flat_map(|(at, value, release)| [*at | u8::from(*release) << 7, *value]),
             );
-            code.push(thread.entries);
-            code.extend(
-                thread.history().iter().flat_map(|old| [old.cell | u8::from(old.only_time) << 7, old.value]),
-            );
+            thread.history.encode(code);
         }
     }
 }

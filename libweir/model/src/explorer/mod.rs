@@ -14,8 +14,10 @@
 //! * [`run::Memory::Unordered`] adds the side of loads: a load may return each value that the cell has had since the thread's
 //!   last barrier or the store that its last acquire load has returned, but none that is older than what the thread has loaded
 //!   or stored there before. This is what a processor does that executes loads early and has one memory for all, such as
-//!   aarch64's. Of each thread the newest [`machine::HISTORY`] replaced values are kept; the tests print in which scenarios
-//!   older ones were forgotten, because a thread changes a cell again and again while another one stands between two barriers.
+//!   aarch64's. Of each thread the order of the newest [`history::ORDERED`] replaced values is known; the tests print in which
+//!   scenarios there were more, because a thread changes a cell again and again while another one stands between two
+//!   barriers. A load may return each older value too, at any time: the search then visits states that cannot be, but leaves
+//!   out none. Of equal old values a load returns the oldest, which leaves every choice to later loads.
 //! * Left out on all of them: a store that is executed before an earlier load of the thread (load buffering), which needs a
 //!   guess of the loaded value, and stores that reach one thread before another. C11 permits both; x86-64 neither, aarch64 the
 //!   first. The model for loom has the second.
@@ -24,11 +26,12 @@
 //! * Not modelled: limits of time (every thread ends its call at some time), errors, reads, records, recursive locks,
 //!   file locks, io_uring, a process with one thread.
 //! * "It ends" means: from every reachable state some continuation ends. A lock that is never released and a lost
-//!   wake-up break it, although the C code would go on after a limit of time.
+//!   wake-up break it, although the C code would go on after a limit of time. The continuation loads no old values.
 
 #![allow(missing_docs)] // where a name says all
 
 pub mod endings;
+pub mod history;
 mod loads;
 pub mod machine;
 pub mod program;

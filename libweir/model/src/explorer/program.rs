@@ -198,6 +198,22 @@ fn live_registers(ops: &[Op]) -> Vec<[bool; REGISTERS]> {
     }
 }
 
+/// Returns the steps that can follow a step without a barrier in between. An exchange with acquire order that succeeds is a
+/// barrier for loads: of the branch on its result that follows it, only the way after a failure counts.
+fn successors_without_barrier(ops: &[Op], at: usize) -> Vec<usize> {
+    let exchanged = at.checked_sub(1).map(|before| ops[before]);
+    match (exchanged, ops[at]) {
+        (
+            Some(Op::CompareExchange { ok, acquire: true, .. }),
+            Op::Branch { left, test, right: Operand::Value(result), target },
+        ) if left == ok && test != Test::Less => {
+            let jumps_on_success = (test == Test::Same) == (result == 1);
+            vec![if jumps_on_success { at + 1 } else { usize::from(target) }]
+        }
+        _ => successors(&ops[at], at),
+    }
+}
+
 fn loaded_before_a_barrier(ops: &[Op]) -> Vec<[bool; CELLS]> {
     let mut loaded = vec![[false; CELLS]; ops.len()];
     loop {
@@ -208,7 +224,7 @@ fn loaded_before_a_barrier(ops: &[Op]) -> Vec<[bool; CELLS]> {
                 op,
                 Op::Membarrier | Op::FetchAdd { .. } | Op::FutexWait { .. } | Op::FutexWake { .. }
             ) {
-                for next in successors(op, at) {
+                for next in successors_without_barrier(ops, at) {
                     (0..CELLS).for_each(|cell| now[cell] |= loaded[next][cell]);
                 }
             }

@@ -46,6 +46,10 @@ pub enum Rule {
     ExitBarrier,
     /// A call that does not lock looks again whether it must, after it was counted.
     EnterAgain,
+    /// The end of a call that does not lock is stored with release order.
+    CallRelease,
+    /// A flush loads it with acquire order.
+    CallAcquire,
     /// Before a fork a `WEIR_FORK_FLUSH` stream is flushed.
     ForkFlush,
     /// The child's copy of it is wiped.
@@ -69,7 +73,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    pub const ALL: [Rule; 30] = [
+    pub const ALL: [Rule; 32] = [
         Rule::PublishLast,
         Rule::PublishRelease,
         Rule::LockRelease,
@@ -90,6 +94,8 @@ impl Rule {
         Rule::WaitForCall,
         Rule::ExitBarrier,
         Rule::EnterAgain,
+        Rule::CallRelease,
+        Rule::CallAcquire,
         Rule::ForkFlush,
         Rule::ForkWipe,
         Rule::ForkLock,
@@ -123,8 +129,8 @@ impl Options {
     /// of stores, and that of loads.
     pub fn memory(rule: Rule) -> Memory {
         match rule {
-            Rule::PublishRelease | Rule::LockRelease => Memory::Relaxed,
-            Rule::LockAcquire | Rule::DrainAcquire => Memory::Unordered,
+            Rule::PublishRelease | Rule::LockRelease | Rule::CallRelease => Memory::Relaxed,
+            Rule::LockAcquire | Rule::DrainAcquire | Rule::CallAcquire => Memory::Unordered,
             _ => Memory::Tso,
         }
     }

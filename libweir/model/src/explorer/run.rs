@@ -1,7 +1,7 @@
 //! Executes the steps of a model, one action at a time.
 
 use super::loads::OLD;
-use super::machine::{Address, CELLS, Cell, Op, State, Status, Test};
+use super::machine::{Address, CELLS, Cell, Op, State, Status, Test, Thread};
 use super::program::{Accesses, Program};
 use super::promises::Promises;
 use super::system_calls::sleeping_on;
@@ -28,7 +28,7 @@ impl Memory {
 }
 
 /// From this choice on, a younger store reaches the memory before the oldest.
-const OVERTAKES: u8 = 64;
+pub(super) const OVERTAKES: u8 = 64;
 
 /// Next step of one thread. `choice` 0: its oldest store reaches the memory; others: its next step, by the first,
 /// second, … of the possible ways.
@@ -53,8 +53,8 @@ pub struct Machine {
     pub locked: [bool; CELLS],
     /// The owner of that lock; a thread's number in it is 1 greater.
     pub lock_owner: Cell,
-    /// An old value was forgotten that a load could have returned.
-    pub forgot: std::cell::Cell<bool>,
+    /// An old value has lost its place in the order.
+    pub unordered: std::cell::Cell<bool>,
     quiet: Vec<[bool; CELLS]>,
     private: Vec<[bool; CELLS]>,
 }
@@ -86,8 +86,8 @@ impl Machine {
         let private = (0..programs.len())
             .map(|t| of_others(t, |other, cell| other.stores[cell] || other.loads[cell]))
             .collect();
-        let forgot = std::cell::Cell::new(false);
-        Machine { programs, cells, memory, promises, locked, lock_owner, forgot, quiet, private }
+        let unordered = std::cell::Cell::new(false);
+        Machine { programs, cells, memory, promises, locked, lock_owner, unordered, quiet, private }
     }
 
     /// Returns the first state.
@@ -143,7 +143,11 @@ impl Machine {
             if thread.status != Status::Running || thread.barrier != 0 {
                 continue;
             }
-            self.old_values(state, number).for_each(|entry| add(OLD + entry as u8));
+            let old = self.old_values(state, number);
+            old.iter().for_each(|old| add(OLD + *old as u8));
+            if old.iter().any(|old| self.is_as_current(state, number, *old)) {
+                continue; // it is older than the value in memory
+            }
             match program.ops[usize::from(thread.step)] {
                 Op::Load { .. } | Op::Store { .. } | Op::WriteCell { .. } | Op::WriteValue { .. } => add(1),
                 Op::TestCancel | Op::Cancel { .. } => add(1),
@@ -181,17 +185,26 @@ impl Machine {
         if state.threads[thread].is_passed() { self.end_barriers(state, thread, log) } else { Ok(()) }
     }
 
-    /// Moves the oldest stores to the memory as far as no other thread can notice when that happens.
+    /// Moves stores to the memory as far as no other thread can notice when that happens.
     fn drain_unseen(&self, state: &mut State, thread: usize, log: &mut Log) -> Result<(), String> {
-        let unseen = |cell: Cell| self.locked[usize::from(cell)] || self.private[thread][usize::from(cell)];
         let mut drained = false;
-        while state.threads[thread].stores().first().is_some_and(|(cell, _, _)| unseen(*cell)) {
-            let (cell, value) = state.threads[thread].take(0);
+        while let Some(store) = self.unseen_store(&state.threads[thread], thread) {
+            let (cell, value) = state.threads[thread].take(store);
             state.cells[usize::from(cell)] = value;
             drained = true;
         }
         let passed = drained && state.threads[thread].is_passed();
         if passed { self.end_barriers(state, thread, log) } else { Ok(()) }
+    }
+
+    /// Returns the number of the first store that can reach the memory now without a notice of other threads.
+    fn unseen_store(&self, thread: &Thread, number: usize) -> Option<usize> {
+        let last = if self.memory.reorders_stores() { thread.stores().len() } else { 1 };
+        let unseen = |store: &usize| {
+            let cell = usize::from(thread.stores()[*store].0);
+            (self.locked[cell] || self.private[number][cell]) && (*store == 0 || thread.may_overtake(*store))
+        };
+        (0..last.min(thread.stores().len())).find(unseen)
     }
 
     /// Returns whether the thread holds the lock.
@@ -243,7 +256,7 @@ impl Machine {
                 *register = if live && !ended { *register } else { 0 };
             }
             let loaded = program.loaded[step];
-            state.threads[thread].keep(|_, cell| !ended && loaded[usize::from(cell)]);
+            state.threads[thread].history.keep(|_, cell| !ended && loaded[usize::from(cell)]);
             return self.drain_unseen(state, thread, log);
         }
         panic!("{}: an endless loop of local steps", program.name)

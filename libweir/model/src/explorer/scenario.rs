@@ -55,7 +55,14 @@ pub const SCENARIOS: [Scenario; 11] = [
     },
     Scenario {
         name: "a stream's own thread, weir_flush_all and exit",
-        rules: &[Rule::SetLocking, Rule::WaitForCall, Rule::ExitBarrier, Rule::EnterAgain],
+        rules: &[
+            Rule::SetLocking,
+            Rule::WaitForCall,
+            Rule::ExitBarrier,
+            Rule::EnterAgain,
+            Rule::CallRelease,
+            Rule::CallAcquire,
+        ],
         make: own,
     },
     Scenario {

@@ -77,11 +77,14 @@ impl Fingerprints {
     }
 }
 
+/// In a successor: a load returned an old value and did not do the same as the one in memory.
+const BY_OLD_VALUE: u32 = 1 << 31;
+
 /// The states by their numbers, in the order of their distance from the first.
 #[derive(Default)]
 struct Graph {
     parents: Vec<(u32, Action)>,
-    /// The successors of all states, and for each state the end of its successors.
+    /// The successors of all states, and for each state the end of its successors. Those by [`BY_OLD_VALUE`] have it set.
     successors: Vec<u32>,
     ends_at: Vec<usize>,
     is_end: Vec<bool>,
@@ -99,7 +102,8 @@ impl Graph {
         actions
     }
 
-    /// Returns the nearest state from which the model cannot end.
+    /// Returns the nearest state from which the model cannot end by loads that return what is in memory. Old values lead to more
+    /// states, but the end must not need them.
     fn first_endless(&self) -> Option<u32> {
         let mut can_end = self.is_end.clone();
         let mut changes = true;
@@ -108,7 +112,7 @@ impl Graph {
             for number in (0..can_end.len()).rev() {
                 let begin = if number == 0 { 0 } else { self.ends_at[number - 1] };
                 let mut next = self.successors[begin..self.ends_at[number]].iter();
-                if !can_end[number] && next.any(|next| can_end[*next as usize]) {
+                if !can_end[number] && next.any(|next| next & BY_OLD_VALUE == 0 && can_end[*next as usize]) {
                     can_end[number] = true;
                     changes = true;
                 }
@@ -148,7 +152,10 @@ pub fn explore(machine: &Machine) -> Report {
                 return report(&graph, ends, Some(violation(machine, &trace, reason)));
             }
             let (successor, is_new) = fingerprints.insert(&next, threads);
-            graph.successors.push(successor);
+            assert!(successor < BY_OLD_VALUE, "too many states");
+            graph
+                .successors
+                .push(successor | if machine.differs_by_age(&state, *action) { BY_OLD_VALUE } else { 0 });
             if is_new {
                 graph.parents.push((number, *action));
                 queue.push_back(next);

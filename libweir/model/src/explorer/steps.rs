@@ -212,11 +212,9 @@ pub fn leave(a: &mut Assembler, options: &Options) {
     a.c("private.h", "weir__leave");
     a.load(TEMP, IN_CALL, "atomic_load_explicit(&state->in_call, memory_order_relaxed)");
     a.branch(TEMP, Test::Same, Value(0), locked);
-    a.store(
-        IN_CALL,
-        Value(0),
-        "atomic_store_explicit(&state->in_call, (uint16_t)(calls - 1), memory_order_release)",
-    );
+    let release = options.has(Rule::CallRelease);
+    let text = "atomic_store_explicit(&state->in_call, (uint16_t)(calls - 1), memory_order_release)";
+    a.op(Op::Store { at: Address::Fixed(IN_CALL), value: Value(0), release }, text);
     a.jump(done);
     a.bind(locked);
     unlock(a, options, LOCK);
