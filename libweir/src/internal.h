@@ -180,6 +180,8 @@ struct weir__globals {
 extern struct weir__globals *weir__globals;
 /* Installs the hooks at the first call. */
 int weir__process_init(void);
+/* Lets the shared object with this library, if it is in one, stay loaded until the process ends, also after dlclose(3). */
+void weir__stay_loaded(void);
 /* Waits for a fork(2) of another thread, and then releases the locks that the hook before it took: glibc removes the
  * hooks at exit before it calls destructors, and then does not call the hook after it. */
 void weir__end_fork(void);

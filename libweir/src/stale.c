@@ -191,6 +191,7 @@ static int start_timer(void)
     uint32_t no = 0;
     if (!atomic_compare_exchange_strong(&weir__globals->timer_started, &no, 1))
         return 0;
+    weir__stay_loaded();
     sigfillset(&all);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);

@@ -58,6 +58,7 @@ static FILE *get_file(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (scanner.file)
         return scanner.file;
+    weir__stay_loaded(); /* for close_scanner, when this thread ends */
     pthread_once(&once, make_key);
     scanner.file = open_file(&scanner);
     if (scanner.file && have_key)

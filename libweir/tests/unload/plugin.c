@@ -1,0 +1,51 @@
+/* plugin.c: a shared object that uses libweir. Its functions return 0 or an error. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+#include <weir.h>
+#include <weir/stdio.h>
+
+/* Writes by the timer thread, which remains. */
+int close_delayed(const char *path)
+{
+    weir_stream *s;
+    const struct weir_options options = {.stale_ms = 1};
+    int error = weir_open(&s, path, O_WRONLY | O_CREAT | O_TRUNC, &options);
+    if (error)
+        return error;
+    if (weir_put_str(s, "a line\n") < 0)
+        return -1;
+    return weir_close(s);
+}
+
+/* Leaves the stream to the timer thread, or else to the end of the process. */
+int keep_delayed(const char *path)
+{
+    weir_stream *s;
+    const struct weir_options options = {.stale_ms = 20};
+    int error = weir_open(&s, path, O_WRONLY | O_CREAT | O_TRUNC, &options);
+    return error ? error : weir_put_str(s, "a line\n") < 0;
+}
+
+/* Leaves a stream without a delay: it is flushed when the shared object is unloaded, or at the end. */
+int keep(const char *path)
+{
+    weir_stream *s;
+    int error = weir_open(&s, path, O_WRONLY | O_CREAT | O_TRUNC, NULL);
+    return error ? error : weir_put_str(s, "a line\n") < 0;
+}
+
+/* Has scanned in the calling thread, which ends later. */
+int scan(const char *path)
+{
+    int number = 0;
+    FILE *f = fopen(path, "w+");
+    if (!f || fprintf(f, "12 a line\n") < 0)
+        return -1;
+    rewind(f);
+    if (fscanf(f, "%d", &number) != 1 || number != 12)
+        return -2;
+    rewind(f);
+    return fputs("a line\n", f) < 0 || ftruncate(fileno(f), 7) != 0 || fclose(f) != 0;
+}
