@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 /// Runs the command. The variable SUPERVISE_OUTCOME prints its outcome too.
 fn run(command: &[OsString], options: &SuperviseOptions) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let gated = weir_sys::launch::start(command)?;
-    for sentence in limitations(&gated, options) {
+    for sentence in limitations(&gated) {
         eprintln!("supervise: {sentence}");
     }
     let outcome = supervise(gated, options, Vec::new(), None)?;

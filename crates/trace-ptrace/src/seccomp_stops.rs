@@ -14,8 +14,8 @@ use super::tracer::{PtracedProcess, Tracer};
 const SKIPPED: i64 = -(libc::ENOSYS as i64);
 
 impl Tracer<'_, '_> {
-    /// Handles a seccomp stop. If a filter of the program itself caused it, the call is skipped (on x86-64), as it would be
-    /// without weir, where the program has no tracer.
+    /// Handles a seccomp stop. If a filter of the program itself caused it, the call is skipped, as it would be without weir, where
+    /// the program has no tracer.
     pub(super) fn on_seccomp_stop(&mut self, tid: u32, pid: u32, now: u64) {
         match ptrace::syscall_stop(tid) {
             SyscallStop::Filtered { arch, number, args, mark: MARK } => {
@@ -37,8 +37,7 @@ impl Tracer<'_, '_> {
     }
 }
 
-/// Clears CLONE_UNTRACED of a clone call, because the child inherits the filter. The registers of clone(2) can be changed on
-/// x86-64 only.
+/// Clears CLONE_UNTRACED of a clone call, because the child inherits the filter.
 fn trace_all_children(tid: u32, number: i64, mut args: [u64; 6]) {
     const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
     if number == libc::SYS_clone && args[0] & UNTRACED != 0 {

@@ -163,7 +163,7 @@ fn run(
         fix_fork: supervision.fix_fork,
         save_in: None,
     };
-    before_start(&supervise::limitations(&gated, &options));
+    before_start(&supervise::limitations(&gated));
     Ok(supervise::supervise(gated, &options, handlers, relay)?)
 }
 

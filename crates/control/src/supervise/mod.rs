@@ -25,7 +25,6 @@ use weir_model::run::RunOutcome;
 use weir_sys::companion::Companion;
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::launch::GatedCommand;
-use weir_sys::ptrace::registers;
 use weir_sys::ptrace::wait_until_gone;
 
 use crate::delay::DelayHandler;
@@ -62,13 +61,8 @@ pub enum SuperviseError {
 }
 
 /// Returns a sentence for each task that the supervisor cannot do for a command that has not started.
-pub fn limitations(gated: &GatedCommand, options: &SuperviseOptions) -> Vec<String> {
-    let mut sentences = Vec::new();
-    if !registers::SUPPORTED && (options.max_delay.is_some() || options.fix_fork) {
-        sentences.push("--max-delay and --fix-fork from outside need x86-64".to_string());
-    }
-    sentences.extend(lifecycle::limitation(gated));
-    sentences
+pub fn limitations(gated: &GatedCommand) -> Vec<String> {
+    lifecycle::limitation(gated).into_iter().collect()
 }
 
 /// Supervises the command until it has ended. `handlers` run before the supervisor's own handlers. If a read of a process
@@ -103,11 +97,10 @@ fn with_own_handlers(
     options: &SuperviseOptions,
     mut handlers: Vec<Box<dyn LifecycleHandler + Send>>,
 ) -> Vec<Box<dyn LifecycleHandler + Send>> {
-    let can_drain = registers::SUPPORTED;
-    if let Some(delay) = options.max_delay.filter(|_| can_drain) {
+    if let Some(delay) = options.max_delay {
         handlers.push(Box::new(DelayHandler::new(delay)));
     }
-    if options.fix_fork && can_drain {
+    if options.fix_fork {
         handlers.push(Box::new(ForkHandler));
     }
     if options.rescue {

@@ -1,4 +1,4 @@
-//! Reads and changes the system call of a stopped thread through its registers. Supported on x86-64 only.
+//! Reads and changes the system call of a stopped thread through its registers, on x86-64 and aarch64.
 
 /// The system call from which a stopped thread has not returned to user mode yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +20,6 @@ pub struct AfterSyscall {
     /// The general-purpose registers except rcx, r11 and rsp.
     pub general: [u64; 13],
 }
-
-/// Whether this architecture supports reading and changing calls.
-pub const SUPPORTED: bool = cfg!(target_arch = "x86_64");
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
@@ -100,42 +97,125 @@ pub use x86_64::{
     skip_syscall, stack,
 };
 
-/// Stubs for architectures without support. On aarch64 the kernel rewinds an interrupted call before the tracer sees the
-/// stop, so there is no interrupted call to repair.
-#[cfg(not(target_arch = "x86_64"))]
-#[allow(missing_docs)]
-mod unsupported {
+/// On aarch64 the kernel has rewound an interrupted call before the tracer sees the stop: the thread is about to make it again,
+/// with the same arguments. A call that failed with EINTR looks like any finished one, and its first argument is overwritten.
+#[cfg(target_arch = "aarch64")]
+mod aarch64 {
+    use crate::memory::{Memory, ProcessMemory};
     use crate::ptrace::registers::{AfterSyscall, SyscallRegisters};
+    use crate::ptrace::{SyscallStop, ptrace, syscall_stop};
 
-    pub fn current_syscall(_tid: u32) -> Option<SyscallRegisters> {
-        None
+    const PTRACE_GETREGSET: i64 = 0x4204;
+    const PTRACE_SETREGSET: i64 = 0x4205;
+    /// The kind of the general-purpose registers (linux/elf.h).
+    const NT_PRSTATUS: usize = 1;
+    /// The kind of the number of the current call; -1 for none.
+    const NT_ARM_SYSTEM_CALL: usize = 0x404;
+    /// `svc #0`, the instruction of a system call.
+    const SVC: i32 = 0xd400_0001_u32 as i32;
+    /// The bit of `pstate` that is set in 32-bit programs.
+    const IS_32_BIT: u64 = 0x10;
+    const ERESTARTSYS: i64 = -512;
+
+    /// `struct user_pt_regs`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Registers {
+        x: [u64; 31],
+        sp: u64,
+        pc: u64,
+        pstate: u64,
     }
 
+    /// Calls ptrace(2) with a `struct iovec` for `value`. Returns false if the thread has died.
+    fn transfer<T>(request: i64, tid: u32, kind: usize, value: &mut T) -> bool {
+        let mut vector = [std::ptr::from_mut(value) as usize, size_of::<T>()];
+        ptrace(request, tid, kind, vector.as_mut_ptr() as usize).is_ok()
+    }
+
+    fn registers(tid: u32) -> Option<Registers> {
+        let mut registers = Registers::default();
+        transfer(PTRACE_GETREGSET, tid, NT_PRSTATUS, &mut registers).then_some(registers)
+    }
+
+    fn set_registers(tid: u32, registers: &mut Registers) -> bool {
+        transfer(PTRACE_SETREGSET, tid, NT_PRSTATUS, registers)
+    }
+
+    fn set_number(tid: u32, number: i64) {
+        let _died = transfer(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &mut (number as i32));
+    }
+
+    /// Returns the system call of a stopped thread, or the one that it makes next after an interruption; None if it is in user
+    /// mode elsewhere. Before the call's exit, and without an interruption, the result is -ENOSYS.
+    pub fn current_syscall(tid: u32) -> Option<SyscallRegisters> {
+        let regs = registers(tid).filter(|regs| regs.pstate & IS_32_BIT == 0)?;
+        let mut number: i32 = -1;
+        let is_read = transfer(PTRACE_GETREGSET, tid, NT_ARM_SYSTEM_CALL, &mut number);
+        let args = std::array::from_fn(|at| regs.x[at]);
+        if is_read && number >= 0 {
+            let result = match syscall_stop(tid) {
+                SyscallStop::Exit { result } => result,
+                _ => -i64::from(libc::ENOSYS),
+            };
+            return Some(SyscallRegisters { number: number.into(), args, result });
+        }
+        let is_rewound = ProcessMemory { pid: tid }.i32(regs.pc) == Some(SVC);
+        is_rewound.then_some(SyscallRegisters { number: regs.x[8] as i64, args, result: ERESTARTSYS })
+    }
+
+    /// Returns None: the first argument is overwritten by the result, so nothing shows which descriptor was written.
     pub fn after_syscall(_tid: u32) -> Option<AfterSyscall> {
         None
     }
 
+    /// Returns None: the rescue that executes a program's code needs x86-64.
     pub fn stack(_tid: u32) -> Option<(u64, [u64; 6])> {
         None
     }
 
-    pub fn replace_syscall(_tid: u32, _number: i64, _args: &[u64; 6], _instead: i64) {}
-
-    pub fn set_result(_tid: u32, _args: &[u64; 6], _result: i64) -> bool {
-        false
+    /// Replaces the system call at its entry. With number -1 no call is made, and the thread gets the result `instead`.
+    pub fn replace_syscall(tid: u32, number: i64, args: &[u64; 6], instead: i64) {
+        let Some(mut regs) = registers(tid) else { return };
+        regs.x[..6].copy_from_slice(args);
+        if number < 0 {
+            regs.x[0] = instead as u64;
+        }
+        if set_registers(tid, &mut regs) {
+            set_number(tid, number);
+        }
     }
 
-    pub fn skip_syscall(_tid: u32, _result: i64) {}
+    /// Sets the result of a call at its exit, and restores the other argument registers, which the program expects unchanged.
+    /// The kernel does not restart the call, whatever it returned. Returns false if the thread has died.
+    pub fn set_result(tid: u32, args: &[u64; 6], result: i64) -> bool {
+        let Some(mut regs) = registers(tid) else { return false };
+        regs.x[0] = result as u64;
+        regs.x[1..6].copy_from_slice(&args[1..]);
+        set_number(tid, -1);
+        set_registers(tid, &mut regs)
+    }
 
+    /// Skips the system call at its entry; the thread gets this result.
+    pub fn skip_syscall(tid: u32, result: i64) {
+        let Some(mut regs) = registers(tid) else { return };
+        regs.x[0] = result as u64;
+        if set_registers(tid, &mut regs) {
+            set_number(tid, -1);
+        }
+    }
+
+    /// Returns None: nothing is left of an interrupted call that the tracer must repair.
     pub fn interrupted_syscall(_tid: u32) -> Option<(i64, i64)> {
         None
     }
 
+    /// Does nothing: the kernel has rewound the call.
     pub fn restart_syscall(_tid: u32) {}
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-pub use unsupported::{
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::{
     after_syscall, current_syscall, interrupted_syscall, replace_syscall, restart_syscall, set_result,
     skip_syscall, stack,
 };
