@@ -153,6 +153,41 @@ JUDGES = {"load": load, "exact-counts": exact_counts, "exit-threads": exit_threa
           "kprobe-exec": kprobe_exec, "kprobe-exit": kprobe_exit, "totals-only": totals_only}
 
 
+# Cases of weir run, and the output that each must have.
+RUN_OUTPUTS = {"run-line": "thirteen byte\n", "run-max-delay": "thirteen byte\n",
+               "run-max-delay-computing": "thirteen byte\n", "run-rescue": "thirteen byte\n", "run-fix-fork": "twelve bytes", "run-coalesce": "t" * 3000}
+# Writes of 3,000 bytes with --coalesce, in blocks of 4 KiB or more, and some for other descriptors.
+FEW_WRITES = 20
+
+
+def judge_run(name, files):
+    """Returns whether a case of weir run is right, and why not; None if weir says that this kernel cannot."""
+    errors = " ".join(files.get("errors", "").split())[:400]
+    if name == "run-coalesce" and files.get("status") == 125 and "syscall user dispatch" in errors:
+        return None, errors
+    expected = 137 if name in ("run-line", "run-max-delay", "run-rescue") else 0
+    if files.get("status") != expected:
+        return False, f"status {files.get('status')}, not {expected}: {errors}"
+    if files.get("out") != RUN_OUTPUTS[name]:
+        return False, f"{len(files.get('out', ''))} bytes of output, beginning {files.get('out', '')[:40]!r}: {errors}"
+    if name in ("run-line", "run-max-delay", "run-max-delay-computing") and not files.get("early"):
+        return False, "nothing was written before the end"
+    if name == "run-rescue" and files.get("early"):
+        return False, "the bytes were not pending"
+    if name == "run-coalesce" and not 0 < int(files.get("writes") or 0) <= FEW_WRITES:
+        return False, f"{files.get('writes')} writes of 3,000 bytes"
+    return True, None
+
+
+def judge_runs(found):
+    """Returns all cases of weir run."""
+    judged = []
+    for name in RUN_OUTPUTS:
+        ok, why = judge_run(name, found.get(name, {}))
+        judged.append({"name": name, "ok": ok} | ({"reason": why} if why else {}))
+    return judged
+
+
 def judge_one(engine, name, files):
     """Returns whether the case is right, and why not."""
     if not files or "json" not in files:

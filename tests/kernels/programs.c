@@ -136,6 +136,48 @@ static void busy(int starts)
     fclose(file);
 }
 
+/* 14 pending bytes until the file /tmp/stop exists. Then a kill loses them, unless weir run has written them. */
+static void delayed(void)
+{
+    puts("thirteen byte");
+    while (access("/tmp/stop", F_OK) != 0) {
+        struct timespec pause = {0, 50000000};
+        nanosleep(&pause, NULL);
+    }
+    kill(getpid(), SIGKILL);
+}
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    stopped = 1;
+}
+
+/* 14 pending bytes while the program makes no system call, until SIGUSR1. Then the program writes them itself. */
+static void computing(void)
+{
+    signal(SIGUSR1, on_signal);
+    puts("thirteen byte");
+    while (!stopped)
+        ;
+}
+
+/* 3,000 bytes by as many calls. Then writes the kernel's count of its writes to /tmp/writes. */
+static void tiny(void)
+{
+    char text[1024];
+    int io = open("/proc/self/io", O_RDONLY), out = open("/tmp/writes", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    write_all(1, 3000, "t", 1);
+    ssize_t count = read(io, text, sizeof text - 1);
+    text[count < 0 ? 0 : count] = 0;
+    const char *writes = strstr(text, "syscw: ");
+    if (!writes)
+        _exit(3);
+    write_all(out, 1, writes + 7, strcspn(writes + 7, "\n"));
+}
+
 int main(int count, char **argument)
 {
     const char *name = count > 1 ? argument[1] : "";
@@ -153,6 +195,12 @@ int main(int count, char **argument)
         descriptors();
     else if (!strcmp(name, "busy"))
         busy(count > 2 ? atoi(argument[2]) : 0);
+    else if (!strcmp(name, "delayed"))
+        delayed();
+    else if (!strcmp(name, "computing"))
+        computing();
+    else if (!strcmp(name, "tiny"))
+        tiny();
     else if (strcmp(name, "nothing"))
         return 2;
     return 0;
