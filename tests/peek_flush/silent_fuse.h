@@ -71,7 +71,7 @@ static void answer_read(int fd, const struct fuse_in_header *head, int image)
 static int announced = -1;
 
 /* Answers all requests but reads, and these from `image` if it is a descriptor. The kernel may use the answers for `seconds`. */
-static void serve(int fd, unsigned seconds, int image)
+__attribute__((unused)) static void serve(int fd, unsigned seconds, int image)
 {
     static char request[1 << 17];
     struct stat about = {.st_size = BYTES};

@@ -33,8 +33,10 @@ mod trace;
 mod values;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use weir_sys::worker::WorkerLimits;
 
 /// Measure, explain and fix what buffering does to a program's bytes
 #[derive(Parser)]
@@ -142,6 +144,27 @@ fn unusable_directory() -> Option<String> {
     Some(format!("{name}: its file system does not answer, or another user serves it (FUSE): {advice}"))
 }
 
+/// Returns the limits of a verb that works in a child of weir, because its directories can fall silent.
+fn worker_limits(verb: &Verb) -> Option<WorkerLimits> {
+    /// A copy ends by itself 1.5 s after a signal; then it removes what is not finished.
+    const COPY: Duration = Duration::from_millis(2500);
+    /// The figures until the signal are printed after the current sample, which may wait for a slow disk.
+    const MEASUREMENT: Duration = Duration::from_secs(8);
+    match verb {
+        Verb::Copy(_) => Some(WorkerLimits { after_first: COPY }),
+        Verb::Bench(_) | Verb::Lab(_) | Verb::Advise(_) => Some(WorkerLimits { after_first: MEASUREMENT }),
+        _ => None,
+    }
+}
+
+/// Prints a sentence about the worker of a verb. A progress bar is drawn again below.
+fn report_wait(sentence: &str) {
+    let verb = std::env::args().nth(1).unwrap_or_default();
+    let clear = if weir_sys::file_system::is_terminal(std::io::stderr()) { "\r\x1b[2K" } else { "" };
+    let line = weir_model::escaped_lines(sentence);
+    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{clear}weir {verb}: {line}\n"));
+}
+
 fn main() -> ExitCode {
     // A sample of `weir bench` runs this program again. This comes first so that the sample starts fast.
     if std::env::args_os().nth(1).is_some_and(|verb| verb == weir_bench::sample::CHILD_ARGUMENT) {
@@ -152,6 +175,9 @@ fn main() -> ExitCode {
     }
     weir_sys::hang_guard::allow(|sentence| eprintln_lossy!("weir: {sentence}"));
     let verb = parse_verb();
+    if let Some(limits) = worker_limits(&verb) {
+        weir_sys::worker::start(limits, report_wait);
+    }
     if matches!(verb, Verb::Bench(_) | Verb::Lab(_) | Verb::Advise(_) | Verb::Doctor(_))
         && let Some(problem) = unusable_directory()
     {

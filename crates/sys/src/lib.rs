@@ -44,6 +44,7 @@ mod silence_watch;
 pub mod syscalls;
 pub mod tracefs;
 pub mod unkillable;
+pub mod worker;
 pub mod write_as;
 pub mod writer_identity;
 

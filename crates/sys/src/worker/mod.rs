@@ -1,0 +1,145 @@
+//! A verb's work in a child process, the worker, so that weir can end although a thread of the worker cannot.
+//!
+//! A thread that waits for a file system whose server or device does not answer can sleep so that no signal ends it (state D of
+//! proc_pid_status(5)). Its process then stays, and a shell would wait for it. The first process of weir, the parent, waits for the
+//! worker, touches no file, passes signals on, says what does not answer, and ends as the worker does, or without it.
+
+mod file_calls;
+mod passed_signals;
+mod waits;
+
+use std::time::{Duration, Instant};
+
+use crate::proc;
+use passed_signals::PassedSignals;
+use waits::FileWaits;
+
+/// The interval between two looks at the calls of the worker. A look takes about 0.1 ms.
+const LOOK: Duration = Duration::from_secs(1);
+/// The worker and its descendants are killed this long after the second request to end.
+const AFTER_SECOND: Duration = Duration::from_secs(1);
+/// A killed process that can end has ended within this time.
+const AFTER_KILL: Duration = Duration::from_millis(700);
+
+/// How a worker ends after one SIGINT, SIGTERM or SIGHUP.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkerLimits {
+    /// The worker is killed this long after the first request, if it waits for a file then.
+    pub after_first: Duration,
+}
+
+/// Continues in a worker and returns in it. The first process stays in this function, prints sentences by `report`, and ends with the
+/// worker's status. Returns in the first process if no process can be made.
+///
+/// This process must have one thread.
+pub fn start(limits: WorkerLimits, report: fn(&str)) {
+    let signals = PassedSignals::block();
+    // SAFETY: the call returns a number; this process has one thread, so no lock is held in the child.
+    let parent = unsafe { libc::getpid() };
+    // SAFETY: as above.
+    match unsafe { libc::fork() } {
+        -1 => signals.restore(),
+        0 => {
+            // SAFETY: the calls take and return numbers. Without the first process nobody waits for the work.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                if libc::getppid() != parent {
+                    libc::_exit(1);
+                }
+            }
+            signals.restore();
+        }
+        pid => Parent::new(pid as u32, limits, report).wait(&signals),
+    }
+}
+
+/// The state of the first process.
+struct Parent {
+    worker: u32,
+    limits: WorkerLimits,
+    report: fn(&str),
+    waits: FileWaits,
+    looked: Instant,
+    /// The last signal that asked weir to end, and the times of the first and of the second.
+    signal: i32,
+    asked: Vec<Instant>,
+    killed: Option<Instant>,
+}
+
+impl Parent {
+    fn new(worker: u32, limits: WorkerLimits, report: fn(&str)) -> Parent {
+        let waits = FileWaits::default();
+        Parent {
+            worker,
+            limits,
+            report,
+            waits,
+            looked: Instant::now(),
+            signal: 0,
+            asked: Vec::new(),
+            killed: None,
+        }
+    }
+
+    fn wait(mut self, signals: &PassedSignals) -> ! {
+        loop {
+            // With a request to end, the limits are shorter than the interval of the looks.
+            let interval = if self.asked.is_empty() { LOOK } else { Duration::from_millis(100) };
+            if let Some((signal, by_kernel)) = signals.next(interval) {
+                self.on_signal(signal, by_kernel);
+            }
+            if let Some(status) = crate::ptrace::try_reap_child(self.worker) {
+                if self.asked.is_empty() {
+                    self.waits.end().into_iter().for_each(|sentence| (self.report)(&sentence));
+                }
+                // The shell is to see the signal that asked weir to end.
+                signals.end_as(if self.killed.is_some() { self.signal } else { status });
+            }
+            if self.looked.elapsed() >= LOOK {
+                self.looked = Instant::now();
+                self.waits.look(self.worker).into_iter().for_each(|sentence| (self.report)(&sentence));
+            }
+            self.end_worker();
+        }
+    }
+
+    /// Passes a signal on. The kernel sends those of the terminal to the whole process group.
+    fn on_signal(&mut self, signal: i32, by_kernel: bool) {
+        if signal == libc::SIGCHLD {
+            return;
+        }
+        if passed_signals::asks_to_end(signal) {
+            self.signal = signal;
+            self.asked.push(Instant::now());
+        }
+        if !by_kernel {
+            // SAFETY: the call takes numbers; the worker is a child that has not been reaped.
+            unsafe { libc::kill(self.worker as i32, signal) };
+        }
+    }
+
+    /// Kills the worker if it had its time, and ends this process if the worker sleeps on.
+    fn end_worker(&mut self) {
+        let is_over = |since: Option<&Instant>, limit| since.is_some_and(|since| since.elapsed() >= limit);
+        let is_late = is_over(self.asked.get(1), AFTER_SECOND)
+            || is_over(self.asked.first(), self.limits.after_first) && self.waits.is_silent(self.worker);
+        match self.killed {
+            None if is_late => {
+                for pid in proc::with_descendants(self.worker) {
+                    // SAFETY: the call takes numbers. A descendant cannot get a new number before the worker is reaped, or has
+                    // ended itself at this moment.
+                    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+                }
+                self.killed = Some(Instant::now());
+            }
+            Some(killed) if killed.elapsed() >= AFTER_KILL => {
+                let what = self.waits.longest(self.worker);
+                let what = what.unwrap_or_else(|| "it waits in the kernel".to_string());
+                (self.report)(&format!("process {} stays, because no signal ends it: {what}", self.worker));
+                // SAFETY: ends this process, which has no other thread.
+                unsafe { libc::_exit(128 + self.signal) };
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The calls on files in which threads of the worker wait, seen from outside.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::file_calls::{CallTarget, FileCall};
+use crate::memory::{Memory, ProcessMemory};
+use crate::proc;
+
+/// The duration of a call that is first reported. Each later report comes after twice the time.
+const REPORTED: Duration = Duration::from_secs(10);
+/// A thread that has been in the same call for this long waits for its file.
+const SILENT: Duration = Duration::from_secs(1);
+/// A longer path is not read.
+const PATH_BYTES: usize = 4096;
+
+/// A call of one thread, since it was first seen.
+struct FileWait {
+    /// The line of /proc/TID/syscall, with arguments and stack pointer, and the CPU time of the thread.
+    identity: String,
+    since: Instant,
+    /// The duration at the next report.
+    report_at: Duration,
+    /// The call and its file, for the reports.
+    name: &'static str,
+    path: String,
+}
+
+/// The calls on files of the worker and its descendants.
+#[derive(Default)]
+pub(super) struct FileWaits {
+    waits: HashMap<u32, FileWait>,
+    /// The description of the last call that was long. A thread that is killed in it shows no call while it closes its files.
+    last: Option<String>,
+}
+
+impl FileWaits {
+    /// Looks again. Returns a sentence for each call that has not returned for long, and for each that has returned at last.
+    pub fn look(&mut self, worker: u32) -> Vec<String> {
+        let mut sentences = Vec::new();
+        let mut before = std::mem::take(&mut self.waits);
+        for pid in proc::with_descendants(worker) {
+            for tid in proc::threads(pid) {
+                let Some((identity, call)) = current_call(tid) else { continue };
+                let same = before.remove(&tid).filter(|wait| wait.identity == identity);
+                let mut wait = same.unwrap_or_else(|| FileWait {
+                    identity,
+                    since: Instant::now(),
+                    report_at: REPORTED,
+                    name: call.name,
+                    path: String::new(),
+                });
+                let seconds = wait.since.elapsed();
+                if seconds >= REPORTED && wait.report_at == REPORTED {
+                    wait.path = path_of(tid, &call);
+                }
+                if seconds >= wait.report_at && !wait.path.is_empty() {
+                    sentences.push(wait.sentence());
+                    self.last = Some(description(wait.name, &wait.path));
+                    wait.report_at *= 2;
+                }
+                self.waits.insert(tid, wait);
+            }
+        }
+        sentences.extend(returned(before));
+        sentences
+    }
+
+    /// Returns a sentence for each reported call, all of which have returned: the worker has ended.
+    pub fn end(&mut self) -> Vec<String> {
+        returned(std::mem::take(&mut self.waits)).collect()
+    }
+
+    /// Tells whether a thread of the worker has waited in a call on a file for a second.
+    pub fn is_silent(&self, worker: u32) -> bool {
+        let is_current = |tid: u32, wait: &FileWait| {
+            current_call(tid).is_some_and(|(identity, _)| identity == wait.identity)
+        };
+        let has_ended = proc::threads(worker).is_empty();
+        !has_ended
+            && self.waits.iter().any(|(tid, wait)| wait.since.elapsed() >= SILENT && is_current(*tid, wait))
+    }
+
+    /// Describes the longest of the calls that go on, or the last one that was long; None if there was none.
+    pub fn longest(&mut self, worker: u32) -> Option<String> {
+        self.look(worker);
+        let mut waits: Vec<_> = self.waits.iter().collect();
+        waits.sort_unstable_by_key(|(_, wait)| wait.since);
+        let described = waits.into_iter().find_map(|(tid, wait)| {
+            let path = path_of(*tid, &current_call(*tid)?.1);
+            (!path.is_empty()).then(|| description(wait.name, &path))
+        });
+        described.or_else(|| self.last.clone())
+    }
+}
+
+/// Returns a sentence for each of these calls that was reported: they have returned.
+fn returned(waits: HashMap<u32, FileWait>) -> impl Iterator<Item = String> {
+    waits.into_values().filter(|wait| wait.report_at > REPORTED).map(|wait| {
+        let seconds = wait.since.elapsed().as_secs();
+        format!("{} answers again: {} took {seconds} s", wait.path, wait.name)
+    })
+}
+
+/// Describes a call that has not returned.
+fn description(name: &str, path: &str) -> String {
+    format!("{name} of {path} has not returned")
+}
+
+impl FileWait {
+    fn sentence(&self) -> String {
+        let seconds = self.since.elapsed().as_secs();
+        format!("still waiting for {}: {} has not returned for {seconds} s", self.path, self.name)
+    }
+}
+
+/// Returns the call on a file in which a thread sleeps, with what identifies it.
+fn current_call(tid: u32) -> Option<(String, FileCall)> {
+    let read = |name| std::fs::read_to_string(format!("/proc/{tid}/{name}")).ok();
+    let line = read("syscall")?;
+    let call = FileCall::parse(&line)?;
+    let cpu_ns = read("schedstat")?.split(' ').next()?.to_string();
+    Some((line + &cpu_ns, call))
+}
+
+/// Returns the path of a call's file; an empty text if the call waits for something else, such as a pipe or a terminal.
+fn path_of(tid: u32, call: &FileCall) -> String {
+    let path = match call.target {
+        CallTarget::Descriptor(fd) => descriptor(tid, fd),
+        CallTarget::Path { directory, address } => {
+            let directory = match directory {
+                libc::AT_FDCWD => proc::directory(tid),
+                fd => descriptor(tid, fd),
+            };
+            let name = text_at(tid, address);
+            name.and_then(|name| Some(directory?.join(name)))
+        }
+        CallTarget::Unknown => newest_file(tid),
+    };
+    let path = path.filter(|path| path.is_absolute() && !is_special(path));
+    if path.is_none() && call.target == CallTarget::Unknown && proc::descriptors(tid).is_empty() {
+        return format!("the end of process {tid}, which closes its files");
+    }
+    path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn is_special(path: &Path) -> bool {
+    ["/dev", "/proc", "/sys"].iter().any(|directory| path.starts_with(directory))
+}
+
+fn descriptor(tid: u32, fd: i32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{tid}/fd/{fd}")).ok()
+}
+
+/// Returns the file with the highest descriptor, which is that of the current work: the call does not name its file.
+fn newest_file(tid: u32) -> Option<PathBuf> {
+    let names = std::fs::read_dir(format!("/proc/{tid}/fd")).ok()?;
+    let mut fds: Vec<i32> = names.filter_map(|name| name.ok()?.file_name().to_str()?.parse().ok()).collect();
+    fds.sort_unstable();
+    let mut paths = fds.into_iter().rev().filter_map(|fd| descriptor(tid, fd));
+    paths.find(|path| path.is_absolute() && !is_special(path))
+}
+
+/// Reads a text of the worker. It is in the heap or stack of weir itself.
+fn text_at(tid: u32, address: u64) -> Option<PathBuf> {
+    let memory = ProcessMemory { pid: tid };
+    let mut text = Vec::new();
+    while text.len() < PATH_BYTES {
+        // A read ends at a page that is not mapped.
+        let at = address + text.len() as u64;
+        let bytes = memory.bytes(at, 256 - (at % 256) as usize);
+        let end = bytes.iter().position(|byte| *byte == 0);
+        text.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
+        if end.is_some() {
+            let text = <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(text);
+            return Some(text.into());
+        }
+        if bytes.is_empty() {
+            return None;
+        }
+    }
+    None
+}

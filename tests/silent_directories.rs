@@ -1,0 +1,257 @@
+//! A directory that weir works in falls silent during the work: `copy`, `bench`, `advise` and `lab` say what does not answer and since
+//! when, go on when it answers again, and end at a signal, also if no signal ends a thread that waits.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use common::{disk_dir, programs, skip, text, wait_for, weir};
+
+/// A verb whose directory `mount` is served by a program of the test, from the directory `backing`.
+struct Silenced {
+    dir: tempfile::TempDir,
+    weir: Child,
+    errors: BufReader<ChildStderr>,
+}
+
+impl Silenced {
+    /// Starts the verb; None if this machine does not permit it.
+    fn start(test: &str, arguments: &[&str]) -> Option<Silenced> {
+        let dir = disk_dir();
+        let path = dir.path();
+        if !programs::compile_c("surroundings/silent_directory", &[], path) {
+            skip(test, "gcc does not build its program");
+            return None;
+        }
+        for name in ["mount", "backing", "state"] {
+            fs::create_dir(path.join(name)).expect("a directory");
+        }
+        fs::write(path.join("source"), vec![b'x'; 40 << 20]).expect("the source");
+        fs::write(path.join("backing/source"), vec![b'x'; 40 << 20]).expect("the source");
+        let weir = weir(path, arguments);
+        let mut command = Command::new(path.join("silent_directory"));
+        command.args(["mount", "backing"]).arg(weir.get_program()).args(weir.get_args()).current_dir(path);
+        command.env("XDG_CACHE_HOME", path.join("state")).env("XDG_STATE_HOME", path.join("state"));
+        if arguments[0] == "lab" {
+            command.env("TMPDIR", path.join("mount"));
+        }
+        common::with_signals(&mut command).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut weir = command.spawn().expect("it starts");
+        let errors = BufReader::new(weir.stderr.take().expect("a pipe"));
+        let mut has_ended = false;
+        wait_for("the server starts", || {
+            has_ended = weir.try_wait().expect("a child").is_some();
+            has_ended || server(dir.path()).is_some()
+        });
+        if has_ended {
+            skip(test, "FUSE in a user namespace is not permitted");
+            return None;
+        }
+        Some(Silenced { dir, weir, errors })
+    }
+
+    /// Waits until a file in the directory whose path ends so has bytes, and sends the signal to the server.
+    fn silence_at(&self, name: &str, signal: &str) {
+        let backing = self.dir.path().join("backing");
+        wait_for("the work begins", || has_bytes(&backing, name));
+        self.signal_server(signal);
+    }
+
+    fn signal_server(&self, signal: &str) {
+        let pid = server(self.dir.path()).expect("its number");
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().expect("kill").success());
+    }
+
+    /// Reads the output of errors up to a line with this text.
+    fn wait_for_line(&mut self, expected: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(expected) {
+            line.clear();
+            assert_ne!(self.errors.read_line(&mut line).expect("text"), 0, "weir ended without: {expected}");
+        }
+        line
+    }
+
+    /// Sends signals to the process group of weir, as a terminal does. Returns the status and the rest of the errors.
+    fn end(mut self, signals: &[&str]) -> (Option<i32>, String) {
+        let pid = self.weir.id().to_string();
+        for signal in signals {
+            Command::new("kill").args(["-s", signal, &pid]).status().expect("kill");
+        }
+        let weir = &mut self.weir;
+        wait_for("weir ends", || weir.try_wait().expect("a child").is_some());
+        let status = self.weir.wait().expect("its status");
+        let status = status
+            .code()
+            .or_else(|| std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal));
+        let mut rest = String::new();
+        self.errors.read_to_string(&mut rest).expect("text");
+        (status, rest)
+    }
+}
+
+impl Drop for Silenced {
+    /// Ends the server if the test fails; weir then ends too.
+    fn drop(&mut self) {
+        let _ended = self.weir.kill();
+        let _reaped = self.weir.wait();
+    }
+}
+
+/// Returns the PID of the server when it has written it.
+fn server(dir: &Path) -> Option<String> {
+    let number = fs::read_to_string(dir.join("server")).ok()?;
+    number.ends_with('\n').then(|| number.trim().to_string())
+}
+
+/// Tells whether a file whose path ends so has bytes.
+fn has_bytes(directory: &Path, name: &str) -> bool {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).any(|path| match fs::metadata(&path) {
+        Ok(about) if about.is_dir() => has_bytes(&path, name),
+        Ok(about) => path.to_string_lossy().ends_with(name) && about.len() > 0,
+        Err(_) => false,
+    })
+}
+
+/// Runs cases side by side: each waits for 10 s.
+fn run_together(cases: &[fn()]) {
+    std::thread::scope(|threads| {
+        for case in cases {
+            threads.spawn(case);
+        }
+    });
+}
+
+#[test]
+fn copies_wait_and_can_be_ended() {
+    run_together(&[
+        a_copy_waits_for_its_target_and_goes_on,
+        one_signal_ends_a_copy_whose_target_is_silent,
+        two_signals_end_a_copy_whose_source_is_silent,
+        a_frozen_file_system_does_not_keep_the_terminal,
+    ]);
+}
+
+#[test]
+fn measurements_can_be_ended() {
+    run_together(&[two_signals_end_a_measurement, one_signal_ends_an_advice, two_signals_end_an_experiment]);
+}
+
+fn a_copy_waits_for_its_target_and_goes_on() {
+    let test = "a_copy_waits_for_its_target_and_goes_on";
+    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "20M", "source", "mount/target"]) else {
+        return;
+    };
+    copy.silence_at("target", "STOP");
+    let line = copy.wait_for_line("still waiting for");
+    assert!(line.contains("/mount/target: ") && line.contains(" has not returned for 1"), "{line}");
+    copy.signal_server("CONT");
+    let copied = fs::read(copy.dir.path().join("source")).expect("the source");
+    let line = copy.wait_for_line("answers again");
+    assert!(line.contains("/mount/target answers again: "), "{line}");
+    let target = copy.dir.path().join("backing/target");
+    wait_for("the copy ends", || copy.weir.try_wait().expect("a child").is_some());
+    assert!(fs::read(target).expect("the copy") == copied);
+    let (status, rest) = copy.end(&[]);
+    assert_eq!(status, Some(0), "{rest}");
+}
+
+fn one_signal_ends_a_copy_whose_target_is_silent() {
+    let test = "one_signal_ends_a_copy_whose_target_is_silent";
+    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "4M", "source", "mount/target"]) else {
+        return;
+    };
+    copy.silence_at("target", "USR1");
+    copy.wait_for_line("still waiting for");
+    let (status, rest) = copy.end(&["TERM"]);
+    assert_eq!(status, Some(143), "{rest}");
+    assert!(rest.contains("stays, because no signal ends it: ") && rest.contains("/mount/target"), "{rest}");
+}
+
+fn two_signals_end_a_copy_whose_source_is_silent() {
+    let test = "two_signals_end_a_copy_whose_source_is_silent";
+    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "4M", "mount/source", "target"]) else {
+        return;
+    };
+    wait_for("the copy begins", || has_bytes(copy.dir.path(), "target"));
+    copy.signal_server("USR1");
+    let line = copy.wait_for_line("still waiting for");
+    assert!(line.contains("has not returned for 1"), "{line}");
+    let (status, rest) = copy.end(&["INT", "INT"]);
+    assert_eq!(status, Some(130), "{rest}");
+}
+
+fn two_signals_end_a_measurement() {
+    let test = "two_signals_end_a_measurement";
+    let words =
+        ["bench", "write", "--dir", "mount", "--records", "64,4096", "--size", "1MB", "--budget", "50s"];
+    let Some(mut bench) = Silenced::start(test, &words) else { return };
+    bench.silence_at("out", "USR1");
+    let line = bench.wait_for_line("still waiting for");
+    assert!(line.starts_with("weir bench: still waiting for ") && line.contains("/mount/"), "{line}");
+    let (status, rest) = bench.end(&["INT", "INT"]);
+    assert_eq!(status, Some(130), "{rest}");
+}
+
+fn one_signal_ends_an_advice() {
+    let test = "one_signal_ends_an_advice";
+    let Some(mut advise) = Silenced::start(test, &["advise", "-y", "--dir", "mount", "--recalibrate"]) else {
+        return;
+    };
+    advise.silence_at("out", "STOP");
+    let line = advise.wait_for_line("still waiting for");
+    assert!(line.starts_with("weir advise: still waiting for "), "{line}");
+    let (status, rest) = advise.end(&["TERM"]);
+    assert_eq!(status, Some(143), "{rest}");
+}
+
+fn two_signals_end_an_experiment() {
+    let test = "two_signals_end_an_experiment";
+    let Some(mut lab) = Silenced::start(test, &["lab", "all", "--quick"]) else { return };
+    lab.silence_at(".c", "USR1");
+    lab.wait_for_line("still waiting for");
+    let (status, rest) = lab.end(&["INT", "INT"]);
+    assert_eq!(status, Some(130), "{rest}");
+}
+
+fn a_frozen_file_system_does_not_keep_the_terminal() {
+    let test = "a_frozen_file_system_does_not_keep_the_terminal";
+    if !common::is_root() || !common::has_private_mounts() || !common::has("mkfs.ext4") {
+        return skip(test, "a mounted image needs root, private mounts and mkfs.ext4");
+    }
+    const SCRIPT: &str = r#"
+        truncate -s 64M image && mkfs.ext4 -q image && mkdir mount && mount -o loop image mount || exit 77
+        head -c 20M /dev/zero > source
+        $WEIR copy --limit 2M source mount/target 2> errors & copy=$!
+        until [ -s mount/target ]; do sleep 0.1; done
+        fsfreeze -f mount || exit 77
+        until grep -q 'still waiting for' errors; do sleep 0.1; done
+        kill -TERM $copy
+        wait $copy
+        status=$?
+        fsfreeze -u mount
+        cat errors
+        exit $status"#;
+    let dir = disk_dir();
+    let weir = weir(dir.path(), &[]);
+    let mut command = Command::new("timeout");
+    command
+        .args(["-s", "KILL", common::limited::TIMEOUT, "unshare", "-m", "sh", "-c", SCRIPT])
+        .current_dir(dir.path());
+    let output = command.env("WEIR", weir.get_program()).output().expect("unshare");
+    if output.status.code() == Some(77) {
+        return skip(test, &text(&output.stderr));
+    }
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(143), "{said} {}", text(&output.stderr));
+    assert!(
+        said.contains("stays, because no signal ends it: ") && said.contains("/mount/target has not"),
+        "{said}"
+    );
+}
