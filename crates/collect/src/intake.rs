@@ -8,6 +8,7 @@ use crate::format::Peer;
 use crate::framing::Splitter;
 use crate::multiline::Joiner;
 use crate::options::LogOptions;
+use crate::sink::LastGroup;
 
 /// The most bytes that one read takes, so that sources take turns.
 pub(crate) const CHUNK: usize = 128 << 10;
@@ -53,6 +54,8 @@ pub(crate) struct Intake {
     pub(crate) is_syslog: bool,
     /// The source gets acknowledgements.
     pub(crate) acks: bool,
+    /// For `--ack`: the last group of records that has some of this source.
+    pub(crate) last_group: LastGroup,
     /// For `--ack`: the number of records of this source at a number of records of the log.
     pub(crate) durable: VecDeque<(u64, u64)>,
 }
@@ -75,6 +78,7 @@ impl Intake {
             last_input: Instant::now(),
             is_syslog: false,
             acks: false,
+            last_group: LastGroup::default(),
             durable: VecDeque::new(),
         }
     }
@@ -83,6 +87,15 @@ impl Intake {
     pub(crate) fn of_syslog_stream(name: String, peer: Option<Peer>, options: &LogOptions) -> Self {
         let splitter = Splitter::of_syslog(options.max_record_bytes, options.oversize);
         Self { splitter, is_syslog: true, ..Self::new(name, peer, options) }
+    }
+
+    /// Holds these bytes in place of the others.
+    pub(crate) fn hold(&mut self, bytes: &[u8]) {
+        self.held.clear();
+        self.held.extend_from_slice(bytes);
+        if self.held.capacity() > 2 * CHUNK && self.held.len() < CHUNK / 2 {
+            self.held.shrink_to_fit();
+        }
     }
 
     /// Numbers the records on from those of another intake of the same source.

@@ -77,6 +77,8 @@ unsafe extern "C" {
     pub fn weir_close_lost(s: *mut RawStream, lost_bytes: *mut u64) -> c_int;
     pub fn weir_write_slow(s: *mut RawStream, from: *const c_void, bytes: usize) -> isize;
     pub fn weir_putrec(s: *mut RawStream, from: *const c_void, bytes: usize) -> isize;
+    pub fn weir_reserve(s: *mut RawStream, to: *mut *mut c_char, bytes: usize) -> isize;
+    pub fn weir_commit(s: *mut RawStream, bytes: usize) -> c_int;
     pub fn weir_flush(s: *mut RawStream) -> c_int;
     pub fn weir_sync(s: *mut RawStream, level: c_uint) -> c_int;
     pub fn weir_read_some(s: *mut RawStream, to: *mut c_void, bytes: usize) -> isize;

@@ -114,6 +114,26 @@ impl Stream {
         check(result as i64).map(drop)
     }
 
+    /// Lets `fill` write to the free part of the buffer, which has room for at least `bytes` bytes, and appends the first
+    /// bytes of it, as many as `fill` returns. This saves the copy of [`Write::write`]. The bytes before that have any
+    /// value.
+    ///
+    /// # Errors
+    /// The write error that sticks, or an error of making room (`fill` is not called then); EINVAL if `fill` returns more
+    /// than the room.
+    pub fn append_with(&mut self, bytes: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> io::Result<usize> {
+        let mut room: *mut c_char = ptr::null_mut();
+        // SAFETY: `room` is set when the result is positive.
+        let length = check(unsafe { ffi::weir_reserve(self.raw(), &mut room, bytes) } as i64)?;
+        // SAFETY: the buffer is an anonymous mapping (Options has no memory of the caller's), so all its bytes are
+        // initialised. Until the next call, which needs the stream that is borrowed here, nothing else reads or writes the
+        // reserved bytes: a timer writes only bytes that were appended.
+        let appended = fill(unsafe { slice::from_raw_parts_mut(room.cast(), length as usize) });
+        // SAFETY: the stream is open.
+        check(i64::from(unsafe { ffi::weir_commit(self.raw(), appended) }))?;
+        Ok(appended)
+    }
+
     /// Returns the next line or record with its separator, in place in the buffer; `None` at the end.
     ///
     /// # Errors

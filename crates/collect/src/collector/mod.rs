@@ -1,6 +1,7 @@
 //! The way of bytes into the log: divides them into records, formats these, and hands them to the sink.
 
 mod ending;
+mod in_place;
 mod overflow;
 mod spill;
 
@@ -65,25 +66,21 @@ impl Collector {
         if intake.backlog.is_full() {
             return Received::Nothing;
         }
+        if self.can_receive_in_place(intake) {
+            return self.receive_in_place(intake, read);
+        }
         let mut data = std::mem::take(&mut self.scratch);
         let held = intake.held.len();
         if data.len() < held + CHUNK {
             data.resize(held + CHUNK, 0);
         }
         data[..held].copy_from_slice(&intake.held);
-        let received = match read(&mut data[held..held + CHUNK]) {
-            Ok(0) => Received::End,
-            Ok(count) => {
-                intake.counts.bytes += count as u64;
-                self.accept(intake, &mut data, held + count);
-                if count == CHUNK { Received::Full } else { Received::Bytes }
-            }
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Received::Nothing,
-            Err(errno) => {
-                self.messages.push(format!("read {}: {errno}: the source ends here", intake.name));
-                Received::End
-            }
-        };
+        let result = read(&mut data[held..held + CHUNK]);
+        if let Ok(count @ 1..) = result {
+            intake.counts.bytes += count as u64;
+            self.accept(intake, &mut data, held + count);
+        }
+        let received = self.received(intake, result);
         // One long record must not keep its memory for ever.
         if data.len() > 8 * CHUNK {
             data.truncate(CHUNK);
@@ -91,6 +88,20 @@ impl Collector {
         }
         self.scratch = data;
         received
+    }
+
+    /// Returns what a read of at most [`CHUNK`] bytes means for its source.
+    fn received(&mut self, intake: &Intake, result: rustix::io::Result<usize>) -> Received {
+        match result {
+            Ok(0) => Received::End,
+            Ok(CHUNK) => Received::Full,
+            Ok(_) => Received::Bytes,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Received::Nothing,
+            Err(errno) => {
+                self.messages.push(format!("read {}: {errno}: the source ends here", intake.name));
+                Received::End
+            }
+        }
     }
 
     /// Divides the first `length` bytes of `data`, and holds the rest.
@@ -105,11 +116,7 @@ impl Collector {
             length = self.keep_within_memory(intake, data, length);
         }
         let consumed = self.divide(intake, &data[..length]);
-        intake.held.clear();
-        intake.held.extend_from_slice(&data[consumed..length]);
-        if intake.held.capacity() > 2 * CHUNK && intake.held.len() < CHUNK / 2 {
-            intake.held.shrink_to_fit();
-        }
+        intake.hold(&data[consumed..length]);
     }
 
     /// Appends the held records again, after the sink has stalled. Returns whether none is left.
@@ -232,7 +239,7 @@ impl Collector {
         Ok(())
     }
 
-    fn count(&self, intake: &mut Intake, records: usize, mark: Option<Mark>) {
+    fn count(&mut self, intake: &mut Intake, records: usize, mark: Option<Mark>) {
         intake.counts.records += records as u64;
         match mark {
             None => {}
@@ -241,6 +248,7 @@ impl Collector {
             Some(Mark::Cut) => intake.counts.cut += 1,
         }
         if intake.acks {
+            self.sink.note_sender(&mut intake.last_group);
             let log = self.sink.counts().records;
             match intake.durable.back_mut() {
                 Some(last) if last.0 == log => last.1 = intake.counts.records,

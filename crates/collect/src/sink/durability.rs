@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rustix::fd::OwnedFd;
 
-use super::{LogSink, SyncDone};
+use super::{LastGroup, LogSink, SyncDone};
 use crate::options::{Flush, SyncPolicy};
 
 impl LogSink {
@@ -29,7 +29,7 @@ impl LogSink {
             SyncPolicy::Record => {
                 self.sync_at = None;
                 if self.unsynced > 0 && !self.syncer.is_busy() {
-                    let hold = self.options.ack.then(|| self.group.holds(now, self.counts.records)).flatten();
+                    let hold = self.options.ack.then(|| self.group.holds(now)).flatten();
                     match hold {
                         Some(until) => self.sync_at = Some(until),
                         None => self.request_sync(),
@@ -86,6 +86,11 @@ impl LogSink {
         acknowledges && self.syncer.is_busy() && self.group.is_in_short_sync()
     }
 
+    /// Notes that a sender has records in the group that the next sync covers.
+    pub(crate) fn note_sender(&mut self, sender: &mut LastGroup) {
+        self.group.add(sender);
+    }
+
     /// Takes the result of a sync: how many records of the log it covers.
     pub(crate) fn sync_done(&mut self, now: Instant) -> Option<SyncDone> {
         let done = self.syncer.take_done()?;
@@ -98,7 +103,7 @@ impl LogSink {
         match &done.result {
             Ok(()) => {
                 self.last_sync = Some(now);
-                self.group.end(now, done.records, self.counts.records);
+                self.group.end(now);
                 self.durable_records = done.records;
             }
             Err(error) => {

@@ -146,6 +146,21 @@ impl LogFile {
         (accepted, result)
     }
 
+    /// Lets `fill` append bytes in the buffer, in a room of at least `bytes` bytes.
+    ///
+    /// # Errors
+    /// No room can be had. Nothing was appended then.
+    pub(super) fn append_with(
+        &mut self,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> io::Result<()> {
+        let appended = self.stream.append_with(bytes, fill)?;
+        self.bytes += appended as u64;
+        self.pending = self.stream.stats().pending_bytes as usize;
+        Ok(())
+    }
+
     /// Writes the pending bytes. Tries again after an earlier error.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.stream.clear();

@@ -5,6 +5,7 @@
 
 mod durability;
 mod group_commit;
+mod in_place;
 mod log_file;
 mod log_name;
 mod new_file;
@@ -24,6 +25,7 @@ use rustix::fd::OwnedFd;
 pub use rotation::{Compression, Retention, RotationPolicy};
 pub use tail::TornTail;
 
+pub(crate) use group_commit::LastGroup;
 pub(crate) use syncer::SyncDone;
 
 use crate::error::Error;
