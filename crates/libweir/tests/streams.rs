@@ -107,6 +107,34 @@ fn pending_bytes_are_written_after_eagain() {
 }
 
 #[test]
+fn bytes_that_are_written_in_the_buffer_keep_their_order() {
+    let dir = dir();
+    let path = dir.path().join("file");
+    let mut out = Options::new().mode(StreamMode::Full).buffer_bytes(1000).append(&path).unwrap();
+    let mut expected = Vec::new();
+    for round in 0..1000usize {
+        let (room, length) = (1 + round * 7 % 1500, round * 3 % 1500 % (1 + round * 7 % 1500));
+        let appended = out.append_with(room, |free| {
+            assert!(free.len() >= room);
+            free[..length].fill(b'a' + (round % 26) as u8);
+            length
+        });
+        assert_eq!(appended.unwrap(), length);
+        expected.resize(expected.len() + length, b'a' + (round % 26) as u8);
+        out.write_all(b"\n").unwrap();
+        expected.push(b'\n');
+    }
+    let mut room = 0;
+    let error = out.append_with(1, |free| {
+        room = free.len();
+        room + 1
+    });
+    assert_eq!(error.unwrap_err().raw_os_error(), Some(22), "more than the room of {room}");
+    out.close().unwrap();
+    assert!(fs::read(&path).unwrap() == expected);
+}
+
+#[test]
 fn records_of_threads_stay_whole() {
     let dir = dir();
     let path = dir.path().join("file");

@@ -45,3 +45,7 @@ impl Collector {
         self.received(intake, result)
     }
 }
+
+#[cfg(test)]
+#[path = "in_place_test.rs"]
+mod tests;

@@ -318,7 +318,7 @@ const GATHER: usize = 512 << 10;
 const QUIET: Duration = Duration::from_millis(50);
 
 impl SinkOptions {
-    fn of(options: &LogOptions) -> Self {
+    pub(crate) fn of(options: &LogOptions) -> Self {
         Self {
             path: options.output.clone(),
             flush: options.flush,
