@@ -11,7 +11,7 @@ use crate::framing::{Framing, Oversize};
 use crate::options::{Flush, LogOptions, Overflow, SyncPolicy};
 use crate::sink::{LogSink, RotationPolicy, SinkOptions, TornTail};
 
-/// What a log does with the bytes of its sources.
+/// The treatment of the bytes of the sources.
 #[derive(Clone, Copy, Debug)]
 struct Policy {
     framing: Framing,
@@ -51,7 +51,7 @@ fn options(log: &Path, policy: Policy, flush: Flush) -> LogOptions {
     }
 }
 
-/// What is left of a run: the bytes of all files in their order, the counts of both sources, and what `--ack` would say.
+/// The bytes of all files in their order, the counts of both sources, and the acknowledgements of both.
 type Outcome = (Vec<u8>, Vec<(u64, u64, u64, u64)>, Vec<Option<u64>>);
 
 fn collect(policy: Policy, flush: Flush, reads: &[Read]) -> Outcome {
