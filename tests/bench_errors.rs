@@ -191,6 +191,11 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
+/// Returns the samples of a weir bench, which are the children of its worker.
+fn samples(bench: u32) -> Vec<u32> {
+    children(bench).into_iter().flat_map(children).collect()
+}
+
 fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
     let _ = rustix::process::kill_process(pid, signal);
@@ -216,7 +221,7 @@ fn a_killed_sample_is_named_with_its_signal() {
     let child = weir(dir.path(), &LONG).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // After 2 s the input and the pilot run are done, and the long sample runs.
     std::thread::sleep(Duration::from_secs(2));
-    let sample = children(child.id());
+    let sample = samples(child.id());
     assert!(!sample.is_empty(), "no sample runs");
     sample.iter().for_each(|&pid| signal(pid, rustix::process::Signal::KILL));
     let output = child.wait_with_output().unwrap();
@@ -230,7 +235,7 @@ fn a_stopped_run_ends_its_sample() {
     for how in [rustix::process::Signal::TERM, rustix::process::Signal::KILL] {
         let mut child = weir(dir.path(), &LONG).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_secs(2));
-        let samples = children(child.id());
+        let samples = samples(child.id());
         assert!(!samples.is_empty(), "no sample runs");
         signal(child.id(), how);
         child.wait().unwrap();
