@@ -174,6 +174,7 @@ impl Engine {
             }
         }
         let quiet = events.is_empty();
+        self.collector.sink.set_ready(events.iter().filter(|&&event| event >= SOURCES).count());
         for number in events.drain(..).filter(|&event| event >= SOURCES) {
             self.read((number - SOURCES) as usize)?;
         }

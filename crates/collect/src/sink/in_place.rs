@@ -4,7 +4,16 @@ use super::LogSink;
 use crate::framing::Run;
 use crate::options::Flush;
 
+/// The bytes that a write takes if one source is ready: they are still in the cache, and the writer of a pipe goes on meanwhile.
+/// Lines from a pipe of 256 KiB take 1.4 times as long with 512 KiB at a time.
+const ALONE: usize = 64 << 10;
+
 impl LogSink {
+    /// Says how many sources are ready in this turn: the records of several ones are written together.
+    pub(crate) fn set_ready(&mut self, sources: usize) {
+        self.write_at = if sources > 1 { usize::MAX } else { ALONE };
+    }
+
     /// Makes room for `bytes` bytes in the buffer. Returns false if the log takes bytes only by [`LogSink::append`]: it
     /// stalls, is a terminal, ends in an open record, would be rotated, or writes each record or no record at once.
     pub(crate) fn make_room(&mut self, bytes: usize) -> bool {
@@ -31,8 +40,12 @@ impl LogSink {
         self.unsynced += run.bytes as u64;
         self.counts.records += run.records as u64;
         self.counts.bytes += run.bytes as u64;
-        if let Err(error) = appended {
-            self.set_stall(&error);
+        match appended {
+            Err(error) => self.set_stall(&error),
+            Ok(()) if self.options.flush == Flush::Line && self.file.pending() >= self.write_at => {
+                self.flush()
+            }
+            Ok(()) => {}
         }
     }
 }

@@ -79,6 +79,8 @@ pub(crate) struct SinkCounts {
 pub(crate) struct LogSink {
     options: SinkOptions,
     file: LogFile,
+    /// So many pending bytes are written at once ([`Flush::Line`]), before the end of the batch.
+    write_at: usize,
     /// Bytes that were accepted, and that the stream did not take.
     rest: Vec<u8>,
     /// The last record in the log has no delimiter yet.
@@ -124,6 +126,7 @@ impl LogSink {
         let rotator = Rotator::new(&options, &mut messages)?;
         Ok(Self {
             file,
+            write_at: usize::MAX,
             rest: Vec::new(),
             open_record,
             stall: None,
