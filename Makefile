@@ -46,8 +46,8 @@ check: deps-lint ## formatting, clippy, unit tests, a smoke test of every verb (
 test: deps-test build ## every kind of test once; ends with the counts (13 minutes)
 	@scripts/test quick
 
-test-all: deps-test build ## every test in full, with differential and fuzz (40 minutes)
-	@scripts/test full
+test-all: deps-test build ## every test in full, with differential, fuzz and test-kernels (60 minutes)
+	@status=0; scripts/test full || status=1; $(MAKE) --no-print-directory test-kernels || status=1; exit $$status
 
 test-campaigns: deps-test build ## only the tests of which `make test` runs a subset, in full
 	@scripts/test campaigns
