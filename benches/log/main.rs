@@ -29,7 +29,7 @@ const PARTS: [Part; 6] = [
         "25 clients of socat and a stream socket: beside socat, nc and a sink that discards",
         writers::rows,
     ),
-    ("pipe", "lines from a pipe: beside cat, s6-log and multilog", pipe::add_rows),
+    ("pipe", "lines from a pipe: beside cat, s6-log, multilog and rsyslog", pipe::add_rows),
     ("sync", "16 senders with --sync record: beside one fdatasync per record", sync::rows),
     ("rotation", "rotation every 100 ms under load: the delay of records", rotation::rows),
     ("connections", "10,000 connections with 10 records a second each", connections::rows),

@@ -1,12 +1,13 @@
 //! Lines of 100 bytes from a pipe to a file.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::BoxError;
 use crate::bench_dir::BenchDir;
-use crate::collector::has;
+use crate::collector::{Server, connect, has, wait_until};
 use crate::figure::{paired, ratio};
 use crate::rounds::{pairs, rounds};
 use crate::targets::Target;
@@ -46,7 +47,56 @@ pub fn add_rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError
             reached: speedup.value >= least,
         });
     }
+    add_rsyslog(bench, rows, bytes)
+}
+
+/// Adds the row beside rsyslog, which has no input for pipes: it gets the same lines through a stream socket.
+fn add_rsyslog(bench: &BenchDir, rows: &mut Vec<Target>, bytes: usize) -> Result<(), BoxError> {
+    let name = "lines from a pipe: throughput beside rsyslog with a socket";
+    if !has("rsyslogd") {
+        rows.push(Target::missing(name, "rsyslogd"));
+        return Ok(());
+    }
+    let seconds = rounds(3, 2, |which| match which {
+        0 => run_logger(bench, "weir log -q -o out", bytes),
+        _ => run_rsyslog(bench, bytes),
+    })?;
+    let speedup = paired(pairs(&seconds, 1, 0))?;
+    rows.push(Target {
+        name: name.into(),
+        target: "at least 10".into(),
+        measured: ratio(&speedup),
+        reached: speedup.value >= 10.0,
+    });
     Ok(())
+}
+
+/// Sends the lines to an rsyslogd that writes them unchanged. Returns the seconds until its log has all bytes.
+fn run_rsyslog(bench: &BenchDir, bytes: usize) -> Result<f64, BoxError> {
+    let [socket, out, config, pid] = ["s", "out", "rsyslog.conf", "rsyslog.pid"].map(|name| bench.path(name));
+    let _ = std::fs::remove_file(&out);
+    let text = format!(
+        "module(load=\"imptcp\")\n\
+         template(name=\"raw\" type=\"string\" string=\"%rawmsg%\\n\")\n\
+         input(type=\"imptcp\" path=\"{}\" unlink=\"on\" ruleset=\"file\")\n\
+         ruleset(name=\"file\") {{ action(type=\"omfile\" file=\"{}\" template=\"raw\") }}\n",
+        socket.display(),
+        out.display()
+    );
+    std::fs::write(&config, text)?;
+    let mut command = Command::new("rsyslogd");
+    command.arg("-n").arg("-f").arg(&config).arg("-i").arg(&pid);
+    let _server = Server::start(&mut command, &socket)?;
+    let mut client = connect(&socket)?;
+    let started = Instant::now();
+    std::io::copy(&mut File::open(bench.path("lines"))?, &mut client)?;
+    drop(client);
+    wait_until("all bytes", || Ok(std::fs::metadata(&out).is_ok_and(|out| out.len() >= bytes as u64)))?;
+    let seconds = started.elapsed().as_secs_f64();
+    match file_bytes(&out) {
+        written if written == bytes as u64 => Ok(seconds),
+        written => Err(format!("rsyslogd wrote {written} bytes, expected {bytes}").into()),
+    }
 }
 
 /// The file of weir and of cat, and the directories of s6-log and multilog.
