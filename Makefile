@@ -111,7 +111,7 @@ bench-lib: deps-bench libweir ## libweir compared with glibc, musl, sfio, Rust, 
 bench-trace: deps-bench build ## the cost of weir trace, compared with strace, perf trace and bpftrace (5 to 10 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench trace
 
-bench-log: deps-bench build ## weir log compared with socat, nc, cat, s6-log and multilog (10 minutes)
+bench-log: deps-bench build ## weir log compared with socat, nc, cat, s6-log, multilog and rsyslog (5 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench log
 
 bench-copy: deps-bench build ## weir copy compared with cp, dd, cat, rsync, mbuffer, xcp and cpz on four file systems (10 minutes)
