@@ -1,5 +1,9 @@
 //! The system calls that wait for a file system.
 
+use weir_model::trace::Op;
+
+use crate::syscalls;
+
 /// A call of a thread on a file.
 pub(super) struct FileCall {
     pub name: &'static str,
@@ -18,11 +22,11 @@ pub(super) enum CallTarget {
     Unknown,
 }
 
-/// The numbers of the arguments that name a file.
+/// The numbers of the arguments that name the file of a call that [`syscalls`] does not know.
 #[derive(Clone, Copy)]
 enum Arguments {
-    /// The number of the argument that is a descriptor.
-    Fd(usize),
+    /// The first argument is a descriptor.
+    Fd,
     /// The numbers of the arguments that are a directory and a path.
     At(usize, usize),
     /// The number of the argument that is a path.
@@ -36,38 +40,68 @@ macro_rules! calls {
     ($($number:ident $name:literal $arguments:expr),* $(,)?) => { &[$((libc::$number, $name, $arguments)),*] };
 }
 
+/// The calls that weir does not record.
 const CALLS: &[(libc::c_long, &str, Arguments)] = calls![
-    SYS_read "read" Fd(0), SYS_write "write" Fd(0), SYS_readv "readv" Fd(0), SYS_writev "writev" Fd(0),
-    SYS_pread64 "pread64" Fd(0), SYS_pwrite64 "pwrite64" Fd(0), SYS_preadv "preadv" Fd(0),
-    SYS_pwritev "pwritev" Fd(0), SYS_preadv2 "preadv2" Fd(0), SYS_pwritev2 "pwritev2" Fd(0),
-    SYS_sendfile "sendfile" Fd(0), SYS_splice "splice" Fd(2), SYS_copy_file_range "copy_file_range" Fd(2),
-    SYS_fsync "fsync" Fd(0), SYS_fdatasync "fdatasync" Fd(0), SYS_syncfs "syncfs" Fd(0),
-    SYS_sync_file_range "sync_file_range" Fd(0), SYS_ftruncate "ftruncate" Fd(0),
-    SYS_fallocate "fallocate" Fd(0), SYS_getdents64 "getdents64" Fd(0), SYS_fstat "fstat" Fd(0),
-    SYS_lseek "lseek" Fd(0), SYS_close "close" Fd(0), SYS_ioctl "ioctl" Fd(0), SYS_fchmod "fchmod" Fd(0),
-    SYS_fchown "fchown" Fd(0), SYS_fstatfs "fstatfs" Fd(0), SYS_fadvise64 "fadvise64" Fd(0),
-    SYS_fgetxattr "fgetxattr" Fd(0), SYS_fsetxattr "fsetxattr" Fd(0), SYS_flistxattr "flistxattr" Fd(0),
-    SYS_openat "openat" At(0, 1), SYS_openat2 "openat2" At(0, 1), SYS_newfstatat "newfstatat" At(0, 1),
-    SYS_statx "statx" At(0, 1), SYS_unlinkat "unlinkat" At(0, 1), SYS_mkdirat "mkdirat" At(0, 1),
-    SYS_renameat "renameat" At(0, 1), SYS_renameat2 "renameat2" At(0, 1), SYS_linkat "linkat" At(0, 1),
-    SYS_symlinkat "symlinkat" At(1, 2), SYS_readlinkat "readlinkat" At(0, 1), SYS_mknodat "mknodat" At(0, 1),
-    SYS_fchmodat "fchmodat" At(0, 1), SYS_fchownat "fchownat" At(0, 1), SYS_utimensat "utimensat" At(0, 1),
+    SYS_getdents64 "getdents64" Fd, SYS_fstat "fstat" Fd, SYS_ioctl "ioctl" Fd, SYS_fchmod "fchmod" Fd,
+    SYS_fchown "fchown" Fd, SYS_fstatfs "fstatfs" Fd, SYS_fgetxattr "fgetxattr" Fd,
+    SYS_fsetxattr "fsetxattr" Fd, SYS_flistxattr "flistxattr" Fd, SYS_newfstatat "newfstatat" At(0, 1),
+    SYS_statx "statx" At(0, 1), SYS_mkdirat "mkdirat" At(0, 1), SYS_symlinkat "symlinkat" At(1, 2),
+    SYS_readlinkat "readlinkat" At(0, 1), SYS_mknodat "mknodat" At(0, 1), SYS_fchmodat "fchmodat" At(0, 1),
+    SYS_fchownat "fchownat" At(0, 1), SYS_utimensat "utimensat" At(0, 1),
     SYS_faccessat "faccessat" At(0, 1), SYS_faccessat2 "faccessat2" At(0, 1), SYS_statfs "statfs" Path(0),
-    SYS_truncate "truncate" Path(0), SYS_chdir "chdir" Path(0), SYS_umount2 "umount2" Path(0),
-    SYS_mount "mount" Path(1), SYS_execve "execve" Path(0), SYS_sync "sync" Arguments::None,
-    SYS_io_uring_enter "io_uring_enter" Arguments::None, SYS_msync "msync" Arguments::None,
-    SYS_munmap "munmap" Arguments::None,
+    SYS_chdir "chdir" Path(0), SYS_umount2 "umount2" Path(0), SYS_mount "mount" Path(1),
+    SYS_sync "sync" Arguments::None, SYS_io_uring_enter "io_uring_enter" Arguments::None,
+    SYS_msync "msync" Arguments::None, SYS_munmap "munmap" Arguments::None,
 ];
 
 /// Calls that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const X86_ONLY: &[(libc::c_long, &str, Arguments)] = calls![
-    SYS_open "open" Path(0), SYS_stat "stat" Path(0), SYS_lstat "lstat" Path(0), SYS_unlink "unlink" Path(0),
-    SYS_mkdir "mkdir" Path(0), SYS_rmdir "rmdir" Path(0), SYS_rename "rename" Path(0),
+    SYS_stat "stat" Path(0), SYS_lstat "lstat" Path(0), SYS_mkdir "mkdir" Path(0), SYS_rmdir "rmdir" Path(0),
     SYS_access "access" Path(0), SYS_readlink "readlink" Path(0), SYS_chmod "chmod" Path(0),
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const X86_ONLY: &[(libc::c_long, &str, Arguments)] = &[];
+
+/// Tells whether a recorded call waits for a file system. The others wait for something else, or not.
+fn waits_for_files(op: Op) -> bool {
+    use Op::*;
+    matches!(
+        op,
+        Read | Write
+            | Readv
+            | Writev
+            | Pread
+            | Pwrite
+            | Preadv
+            | Pwritev
+            | Preadv2
+            | Pwritev2
+            | Sendfile
+            | Splice
+            | CopyFileRange
+            | Fsync
+            | Fdatasync
+            | Syncfs
+            | SyncFileRange
+            | Ftruncate
+            | Fallocate
+            | Lseek
+            | Close
+            | Fadvise
+            | Open
+            | Openat
+            | Openat2
+            | Unlink
+            | Unlinkat
+            | Rename
+            | Renameat
+            | Renameat2
+            | Linkat
+            | Truncate
+            | Execve
+    )
+}
 
 impl FileCall {
     /// Parses the line of /proc/TID/syscall (proc(5)). Returns None for a thread that runs or is in another call.
@@ -77,19 +111,41 @@ impl FileCall {
         if number == -1 {
             return Some(FileCall { name: "an access to mapped memory", target: CallTarget::Unknown });
         }
-        let (_, name, arguments) = CALLS.iter().chain(X86_ONLY).find(|(known, ..)| *known == number)?;
-        let values: Vec<u64> =
-            words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()).collect();
-        let value = |number: usize| values.get(number).copied().unwrap_or(0);
-        let target = match *arguments {
-            Fd(fd) => CallTarget::Descriptor(value(fd) as i32),
-            At(directory, path) => {
-                CallTarget::Path { directory: value(directory) as i32, address: value(path) }
-            }
-            Path(path) => CallTarget::Path { directory: libc::AT_FDCWD, address: value(path) },
+        let mut args = [0; 6];
+        for (arg, word) in args.iter_mut().zip(words) {
+            *arg = u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()?;
+        }
+        match syscalls::op(number).filter(|op| waits_for_files(*op)) {
+            Some(op) => FileCall::recorded(op, &args),
+            None => FileCall::unrecorded(number, &args),
+        }
+    }
+
+    fn recorded(op: Op, args: &[u64; 6]) -> Option<FileCall> {
+        let target = match syscalls::paths(op).first() {
+            Some(&(directory, path)) => CallTarget::path(args, directory, path),
+            None => CallTarget::Descriptor(syscalls::descriptor(op, args)?),
+        };
+        Some(FileCall { name: op.name(), target })
+    }
+
+    fn unrecorded(number: libc::c_long, args: &[u64; 6]) -> Option<FileCall> {
+        let &(_, name, arguments) = CALLS.iter().chain(X86_ONLY).find(|(known, ..)| *known == number)?;
+        let target = match arguments {
+            Fd => CallTarget::Descriptor(args[0] as i32),
+            At(directory, path) => CallTarget::path(args, Some(directory), path),
+            Path(path) => CallTarget::path(args, None, path),
             Arguments::None => CallTarget::Unknown,
         };
         Some(FileCall { name, target })
+    }
+}
+
+impl CallTarget {
+    /// Returns the path that these arguments name: a directory, or None for a path from the working directory, and the path.
+    fn path(args: &[u64; 6], directory: Option<usize>, path: usize) -> CallTarget {
+        let directory = directory.map_or(libc::AT_FDCWD, |directory| args[directory] as i32);
+        CallTarget::Path { directory, address: args[path] }
     }
 }
 
