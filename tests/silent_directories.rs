@@ -4,10 +4,12 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use common::{disk_dir, programs, skip, text, wait_for, weir};
 
@@ -15,7 +17,8 @@ use common::{disk_dir, programs, skip, text, wait_for, weir};
 struct Silenced {
     dir: tempfile::TempDir,
     weir: Child,
-    errors: BufReader<ChildStderr>,
+    /// The lines that it writes to the standard error.
+    errors: Receiver<String>,
 }
 
 impl Silenced {
@@ -42,7 +45,9 @@ impl Silenced {
         common::with_signals(&mut command).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut weir = command.spawn().expect("it starts");
-        let errors = BufReader::new(weir.stderr.take().expect("a pipe"));
+        let (sender, errors) = channel();
+        let pipe = BufReader::new(weir.stderr.take().expect("a pipe"));
+        std::thread::spawn(move || pipe.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         let mut has_ended = false;
         wait_for("the server starts", || {
             has_ended = weir.try_wait().expect("a child").is_some();
@@ -67,14 +72,28 @@ impl Silenced {
         assert!(Command::new("kill").args(["-s", signal, &pid]).status().expect("kill").success());
     }
 
-    /// Reads the output of errors up to a line with this text.
+    /// Returns the next line of errors with this text.
     fn wait_for_line(&mut self, expected: &str) -> String {
-        let mut line = String::new();
-        while !line.contains(expected) {
-            line.clear();
-            assert_ne!(self.errors.read_line(&mut line).expect("text"), 0, "weir ended without: {expected}");
+        loop {
+            match self.errors.recv_timeout(Duration::from_secs(90)) {
+                Ok(line) if line.contains(expected) => return line,
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => panic!("90 s without: {expected}\n{}", self.processes()),
+                Err(RecvTimeoutError::Disconnected) => panic!("weir ended without: {expected}"),
+            }
         }
-        line
+    }
+
+    /// Describes what the processes of weir wait for.
+    fn processes(&self) -> String {
+        let group = self.weir.id().to_string();
+        let list = Command::new("timeout")
+            .args(["-s", "KILL", "5", "ps", "-eLo", "pgid,pid,tid,stat,wchan:30,args"])
+            .output()
+            .expect("ps");
+        let list = text(&list.stdout);
+        let lines = list.lines().filter(|line| line.split_whitespace().next() == Some(&group));
+        lines.map(|line| format!("{line}\n")).collect()
     }
 
     /// Sends signals to the process group of weir, as a terminal does. Returns the status and the rest of the errors.
@@ -89,9 +108,7 @@ impl Silenced {
         let status = status
             .code()
             .or_else(|| std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal));
-        let mut rest = String::new();
-        self.errors.read_to_string(&mut rest).expect("text");
-        (status, rest)
+        (status, self.errors.iter().collect::<Vec<_>>().join("\n"))
     }
 }
 
@@ -132,6 +149,7 @@ fn run_together(cases: &[fn()]) {
 fn copies_wait_and_can_be_ended() {
     run_together(&[
         a_copy_waits_for_its_target_and_goes_on,
+        a_copy_waits_for_the_close_of_its_target,
         one_signal_ends_a_copy_whose_target_is_silent,
         two_signals_end_a_copy_whose_source_is_silent,
         a_frozen_file_system_does_not_keep_the_terminal,
@@ -145,7 +163,7 @@ fn measurements_can_be_ended() {
 
 fn a_copy_waits_for_its_target_and_goes_on() {
     let test = "a_copy_waits_for_its_target_and_goes_on";
-    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "20M", "source", "mount/target"]) else {
+    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "8M", "source", "mount/target"]) else {
         return;
     };
     copy.silence_at("target", "STOP");
@@ -162,9 +180,21 @@ fn a_copy_waits_for_its_target_and_goes_on() {
     assert_eq!(status, Some(0), "{rest}");
 }
 
+fn a_copy_waits_for_the_close_of_its_target() {
+    let test = "a_copy_waits_for_the_close_of_its_target";
+    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "20M", "source", "mount/target"]) else {
+        return;
+    };
+    copy.silence_at("target", "USR2");
+    let line = copy.wait_for_line("still waiting for");
+    assert!(line.contains("a file that thread ") && line.contains(" closes: close has not"), "{line}");
+    let (status, rest) = copy.end(&["TERM"]);
+    assert_eq!(status, Some(143), "{rest}");
+}
+
 fn one_signal_ends_a_copy_whose_target_is_silent() {
     let test = "one_signal_ends_a_copy_whose_target_is_silent";
-    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "4M", "source", "mount/target"]) else {
+    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "1M", "source", "mount/target"]) else {
         return;
     };
     copy.silence_at("target", "USR1");
@@ -176,7 +206,7 @@ fn one_signal_ends_a_copy_whose_target_is_silent() {
 
 fn two_signals_end_a_copy_whose_source_is_silent() {
     let test = "two_signals_end_a_copy_whose_source_is_silent";
-    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "4M", "mount/source", "target"]) else {
+    let Some(mut copy) = Silenced::start(test, &["copy", "--limit", "1M", "mount/source", "target"]) else {
         return;
     };
     wait_for("the copy begins", || has_bytes(copy.dir.path(), "target"));
@@ -225,24 +255,26 @@ fn a_frozen_file_system_does_not_keep_the_terminal() {
     if !common::is_root() || !common::has_private_mounts() || !common::has("mkfs.ext4") {
         return skip(test, "a mounted image needs root, private mounts and mkfs.ext4");
     }
+    // If weir hangs, the end of the shell lets the file system go.
     const SCRIPT: &str = r#"
         truncate -s 64M image && mkfs.ext4 -q image && mkdir mount && mount -o loop image mount || exit 77
         head -c 20M /dev/zero > source
-        $WEIR copy --limit 2M source mount/target 2> errors & copy=$!
+        $WEIR copy --limit 500K source mount/target > output 2> errors & copy=$!
+        trap 'fsfreeze -u mount; kill -KILL $copy' EXIT
+        trap 'exit 99' TERM
         until [ -s mount/target ]; do sleep 0.1; done
         fsfreeze -f mount || exit 77
         until grep -q 'still waiting for' errors; do sleep 0.1; done
         kill -TERM $copy
         wait $copy
         status=$?
-        fsfreeze -u mount
         cat errors
         exit $status"#;
     let dir = disk_dir();
     let weir = weir(dir.path(), &[]);
     let mut command = Command::new("timeout");
     command
-        .args(["-s", "KILL", common::limited::TIMEOUT, "unshare", "-m", "sh", "-c", SCRIPT])
+        .args(["-k", "10", common::limited::TIMEOUT, "unshare", "-m", "sh", "-c", SCRIPT])
         .current_dir(dir.path());
     let output = command.env("WEIR", weir.get_program()).output().expect("unshare");
     if output.status.code() == Some(77) {

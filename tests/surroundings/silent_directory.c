@@ -1,8 +1,8 @@
 /* silent_directory MOUNT BACKING COMMAND…: mounts a FUSE file system at MOUNT, whose files are those of BACKING, in own namespaces,
  * writes the number of its server to the file "server", and executes the command. The end of the command ends the server.
  *
- * After SIGUSR1 the server accepts requests and never answers: no signal ends a thread that waits for one. After SIGSTOP it does not
- * even accept them; SIGKILL ends a thread that waits then. */
+ * After SIGUSR1 the server accepts requests and never answers: no signal ends a thread that waits for one. After SIGUSR2 it does so
+ * with those that close(2) makes. After SIGSTOP it does not even accept them; SIGKILL ends a thread that waits then. */
 #define _GNU_SOURCE
 #include "../peek_flush/silent_fuse.h"
 
@@ -13,12 +13,16 @@ enum { NODES = 4096 };
 
 static char *paths[NODES] = {[FUSE_ROOT_ID] = "."};
 static unsigned long used = FUSE_ROOT_ID + 1;
-static volatile sig_atomic_t silent;
+static volatile sig_atomic_t silent; /* the signal that was received */
 
 static void fall_silent(int signal)
 {
-    (void)signal;
-    silent = 1;
+    silent = signal;
+}
+
+static int is_answered(const struct fuse_in_header *head)
+{
+    return silent == 0 || (silent == SIGUSR2 && head->opcode != FUSE_FLUSH);
 }
 
 static const char *path_in(unsigned long node, const char *name)
@@ -188,13 +192,14 @@ static void serve_directory(int fd, const char *backing)
     static char request[1 << 18];
     struct sigaction action = {.sa_handler = fall_silent};
     sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGUSR2, &action, NULL);
     if (chdir(backing))
         _exit(1);
     for (;;) {
         ssize_t got = read(fd, request, sizeof request);
         if (got < 0 && errno != EINTR)
             _exit(0);
-        if (got > 0 && !silent)
+        if (got > 0 && is_answered((void *)request))
             answer_request(fd, (void *)request);
     }
 }

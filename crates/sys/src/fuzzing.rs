@@ -3,7 +3,7 @@
 use procfs::FromBufRead;
 use procfs::process::Status;
 
-use crate::{maps, mount_table, open_files, proc, process_stat};
+use crate::{maps, mount_table, open_files, proc, process_stat, process_status};
 
 /// Parses a text as each file of /proc that weir reads.
 pub fn proc_texts(text: &[u8]) {
@@ -16,6 +16,7 @@ pub fn proc_texts(text: &[u8]) {
     }
     let _ticks = process_stat::parse(text).map(|stat| stat.cpu_ticks());
     let _name = process_stat::name(text);
+    let _status = process_status::parse(text);
     let _totals = proc::parse_io(text);
     assert!(proc::split_nul(text).len() <= text.len() + 1);
     let text = String::from_utf8_lossy(text);

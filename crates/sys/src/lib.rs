@@ -32,6 +32,7 @@ pub mod proc;
 pub mod process_access;
 pub mod process_identity;
 pub mod process_stat;
+pub mod process_status;
 pub mod ptrace;
 mod reading_only;
 pub mod seccomp;

@@ -12,7 +12,7 @@ use procfs::process::{Process, Stat, Status, Syscall};
 use weir_model::Untrusted;
 use weir_model::trace::IoTotals;
 
-use crate::{foreign_reads, living_thread, process_stat, syscalls};
+use crate::{foreign_reads, living_thread, process_stat, process_status, syscalls};
 
 /// The resources that a process has used since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -126,8 +126,12 @@ pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
 
 /// Returns the name of a process; empty if it has ended. Unlike [`names`], this reads no memory of the process.
 pub fn comm(pid: u32) -> Untrusted {
-    let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    String::from_utf8_lossy(&comm).trim_end().into()
+    read_comm(pid).unwrap_or_default()
+}
+
+fn read_comm(pid: u32) -> Option<Untrusted> {
+    let comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some((*String::from_utf8_lossy(comm.strip_suffix(b"\n").unwrap_or(&comm))).into())
 }
 
 /// Splits a list of NUL-terminated strings.
@@ -139,10 +143,11 @@ pub fn split_nul(bytes: &[u8]) -> Vec<Untrusted> {
     strings.map(|string| String::from_utf8_lossy(string).into_owned().into()).collect()
 }
 
-/// Returns "process PID (NAME)" with escapes, or "process PID" if the name cannot be read.
+/// Returns "process PID (NAME)" with escapes, or "process PID" if the name cannot be read. Also a process that does not answer
+/// has a name.
 pub fn label(pid: u32) -> String {
-    match stat(pid) {
-        Some(stat) => format!("process {pid} ({})", Untrusted::from(stat.comm)),
+    match read_comm(pid) {
+        Some(comm) => format!("process {pid} ({comm})"),
         None => format!("process {pid}"),
     }
 }
@@ -210,7 +215,7 @@ pub fn exists(pid: u32) -> bool {
 
 /// Returns whether a process or thread exists and /proc hides it, as with the mount option hidepid (proc(5)).
 pub fn is_hidden(pid: u32) -> bool {
-    if pid == 0 || fs::read(format!("/proc/{pid}/stat")).is_ok() || !is_mounted() {
+    if pid == 0 || fs::read(format!("/proc/{pid}/status")).is_ok() || !is_mounted() {
         return false;
     }
     // A security module can deny the session of a process that exists.
@@ -240,8 +245,9 @@ pub fn children(pid: u32) -> Vec<u32> {
 pub fn with_descendants(pid: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for process in numbers("/proc") {
-        if let Some(stat) = process_stat::read(process) {
-            children.entry(stat.parent).or_default().push(process);
+        // /proc/PID/stat of any user's process can block for ever.
+        if let Some(status) = process_status::read(process) {
+            children.entry(status.parent).or_default().push(process);
         }
     }
     let mut found = vec![pid];

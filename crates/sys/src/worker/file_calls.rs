@@ -19,6 +19,8 @@ pub(super) enum CallTarget {
         directory: i32,
         address: u64,
     },
+    /// A file that a descriptor named until this call.
+    Closed,
     Unknown,
 }
 
@@ -31,27 +33,37 @@ enum Arguments {
     At(usize, usize),
     /// The number of the argument that is a path.
     Path(usize),
+    /// The call closes a file.
+    Closes,
     None,
 }
 
-use Arguments::{At, Fd, Path};
+use Arguments::{At, Closes, Fd, Path};
 
 macro_rules! calls {
     ($($number:ident $name:literal $arguments:expr),* $(,)?) => { &[$((libc::$number, $name, $arguments)),*] };
 }
 
-/// The calls that weir does not record.
+/// The calls that weir does not record, and those that it records for another file.
 const CALLS: &[(libc::c_long, &str, Arguments)] = calls![
     SYS_getdents64 "getdents64" Fd, SYS_fstat "fstat" Fd, SYS_ioctl "ioctl" Fd, SYS_fchmod "fchmod" Fd,
-    SYS_fchown "fchown" Fd, SYS_fstatfs "fstatfs" Fd, SYS_fgetxattr "fgetxattr" Fd,
-    SYS_fsetxattr "fsetxattr" Fd, SYS_flistxattr "flistxattr" Fd, SYS_newfstatat "newfstatat" At(0, 1),
-    SYS_statx "statx" At(0, 1), SYS_mkdirat "mkdirat" At(0, 1), SYS_symlinkat "symlinkat" At(1, 2),
-    SYS_readlinkat "readlinkat" At(0, 1), SYS_mknodat "mknodat" At(0, 1), SYS_fchmodat "fchmodat" At(0, 1),
-    SYS_fchownat "fchownat" At(0, 1), SYS_utimensat "utimensat" At(0, 1),
-    SYS_faccessat "faccessat" At(0, 1), SYS_faccessat2 "faccessat2" At(0, 1), SYS_statfs "statfs" Path(0),
-    SYS_chdir "chdir" Path(0), SYS_umount2 "umount2" Path(0), SYS_mount "mount" Path(1),
-    SYS_sync "sync" Arguments::None, SYS_io_uring_enter "io_uring_enter" Arguments::None,
-    SYS_msync "msync" Arguments::None, SYS_munmap "munmap" Arguments::None,
+    SYS_fchown "fchown" Fd, SYS_fstatfs "fstatfs" Fd, SYS_fgetxattr "fgetxattr" Fd, SYS_fchdir "fchdir" Fd,
+    SYS_fsetxattr "fsetxattr" Fd, SYS_flistxattr "flistxattr" Fd, SYS_fremovexattr "fremovexattr" Fd,
+    SYS_readahead "readahead" Fd, SYS_newfstatat "newfstatat" At(0, 1), SYS_statx "statx" At(0, 1),
+    SYS_mkdirat "mkdirat" At(0, 1), SYS_symlinkat "symlinkat" At(1, 2), SYS_readlinkat "readlinkat" At(0, 1),
+    SYS_mknodat "mknodat" At(0, 1), SYS_fchmodat "fchmodat" At(0, 1), SYS_fchownat "fchownat" At(0, 1),
+    SYS_utimensat "utimensat" At(0, 1), SYS_faccessat "faccessat" At(0, 1),
+    SYS_faccessat2 "faccessat2" At(0, 1), SYS_name_to_handle_at "name_to_handle_at" At(0, 1),
+    SYS_statfs "statfs" Path(0), SYS_chdir "chdir" Path(0), SYS_getxattr "getxattr" Path(0),
+    SYS_lgetxattr "lgetxattr" Path(0), SYS_setxattr "setxattr" Path(0), SYS_lsetxattr "lsetxattr" Path(0),
+    SYS_listxattr "listxattr" Path(0), SYS_llistxattr "llistxattr" Path(0),
+    SYS_removexattr "removexattr" Path(0), SYS_lremovexattr "lremovexattr" Path(0),
+    SYS_umount2 "umount2" Path(0), SYS_mount "mount" Path(1), SYS_exit_group "exit_group" Closes,
+    SYS_exit "exit" Closes, SYS_close "close" Closes, SYS_close_range "close_range" Closes,
+    SYS_dup3 "dup3" Closes, SYS_sync "sync" Arguments::None, SYS_io_uring_enter "io_uring_enter" Arguments::None,
+    SYS_io_submit "io_submit" Arguments::None, SYS_msync "msync" Arguments::None,
+    SYS_munmap "munmap" Arguments::None, SYS_madvise "madvise" Arguments::None,
+    SYS_getcwd "getcwd" Arguments::None,
 ];
 
 /// Calls that newer architectures do not have.
@@ -59,6 +71,9 @@ const CALLS: &[(libc::c_long, &str, Arguments)] = calls![
 const X86_ONLY: &[(libc::c_long, &str, Arguments)] = calls![
     SYS_stat "stat" Path(0), SYS_lstat "lstat" Path(0), SYS_mkdir "mkdir" Path(0), SYS_rmdir "rmdir" Path(0),
     SYS_access "access" Path(0), SYS_readlink "readlink" Path(0), SYS_chmod "chmod" Path(0),
+    SYS_chown "chown" Path(0), SYS_lchown "lchown" Path(0), SYS_symlink "symlink" Path(1),
+    SYS_mknod "mknod" Path(0), SYS_utime "utime" Path(0), SYS_utimes "utimes" Path(0),
+    SYS_futimesat "futimesat" At(0, 1), SYS_dup2 "dup2" Closes,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const X86_ONLY: &[(libc::c_long, &str, Arguments)] = &[];
@@ -87,19 +102,22 @@ fn waits_for_files(op: Op) -> bool {
             | Ftruncate
             | Fallocate
             | Lseek
-            | Close
             | Fadvise
+            | Mmap
             | Open
             | Openat
             | Openat2
+            | Creat
             | Unlink
             | Unlinkat
             | Rename
             | Renameat
             | Renameat2
+            | Link
             | Linkat
             | Truncate
             | Execve
+            | Execveat
     )
 }
 
@@ -135,6 +153,7 @@ impl FileCall {
             Fd => CallTarget::Descriptor(args[0] as i32),
             At(directory, path) => CallTarget::path(args, Some(directory), path),
             Path(path) => CallTarget::path(args, None, path),
+            Closes => CallTarget::Closed,
             Arguments::None => CallTarget::Unknown,
         };
         Some(FileCall { name, target })
@@ -167,6 +186,14 @@ mod tests {
         assert!(target("running\n").is_none());
         let poll = format!("{} 0x1 0x7f 0x40000000 0x0 0x0 0x0 0x7ffe 0x7f1\n", libc::SYS_ppoll);
         assert!(target(&poll).is_none(), "a program may wait there for ever");
+    }
+
+    #[test]
+    fn a_closed_file_has_no_name_any_more() {
+        for number in [libc::SYS_close, libc::SYS_dup3, libc::SYS_exit_group] {
+            let call = format!("{number} 0x5 0x7 0x0 0x0 0x0 0x0 0x7ffe 0x7f1\n");
+            assert_eq!(target(&call).map(|(_, target)| target), Some(CallTarget::Closed), "{number}");
+        }
     }
 
     #[test]

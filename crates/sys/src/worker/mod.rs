@@ -2,19 +2,21 @@
 //!
 //! A thread that waits for a file system whose server or device does not answer can sleep so that no signal ends it (state D of
 //! proc_pid_status(5)). Its process then stays, and a shell would wait for it. The first process of weir, the parent, waits for the
-//! worker, touches no file, passes signals on, says what does not answer, and ends as the worker does, or without it.
+//! worker, touches no file, passes signals on, and ends as the worker does, or without it. When the work lasts, it starts the watcher,
+//! which looks at the worker and says what does not answer.
 
 mod file_calls;
 mod passed_signals;
 mod waits;
+mod watcher;
 
 use std::time::{Duration, Instant};
 
 use crate::proc;
 use passed_signals::PassedSignals;
-use waits::FileWaits;
+use watcher::Watcher;
 
-/// The interval between two looks at the calls of the worker. A look takes about 0.1 ms.
+/// The time after which the watcher starts, and the interval between its looks. A look takes about 0.1 ms.
 const LOOK: Duration = Duration::from_secs(1);
 /// The worker and its descendants are killed this long after the second request to end.
 const AFTER_SECOND: Duration = Duration::from_secs(1);
@@ -58,8 +60,8 @@ struct Parent {
     worker: u32,
     limits: WorkerLimits,
     report: fn(&str),
-    waits: FileWaits,
-    looked: Instant,
+    started: Instant,
+    watcher: Option<Watcher>,
     /// The last signal that asked weir to end, and the times of the first and of the second.
     signal: i32,
     asked: Vec<Instant>,
@@ -68,13 +70,12 @@ struct Parent {
 
 impl Parent {
     fn new(worker: u32, limits: WorkerLimits, report: fn(&str)) -> Parent {
-        let waits = FileWaits::default();
         Parent {
             worker,
             limits,
             report,
-            waits,
-            looked: Instant::now(),
+            started: Instant::now(),
+            watcher: None,
             signal: 0,
             asked: Vec::new(),
             killed: None,
@@ -89,15 +90,21 @@ impl Parent {
                 self.on_signal(signal, by_kernel);
             }
             if let Some(status) = crate::ptrace::try_reap_child(self.worker) {
-                if self.asked.is_empty() {
-                    self.waits.end().into_iter().for_each(|sentence| (self.report)(&sentence));
+                if let Some(watcher) = self.watcher.take() {
+                    watcher.end(self.asked.is_empty());
                 }
                 // The shell is to see the signal that asked weir to end.
                 signals.end_as(if self.killed.is_some() { self.signal } else { status });
             }
-            if self.looked.elapsed() >= LOOK {
-                self.looked = Instant::now();
-                self.waits.look(self.worker).into_iter().for_each(|sentence| (self.report)(&sentence));
+            if self.watcher.is_none() && self.started.elapsed() >= LOOK {
+                // Short work needs no watcher. If there can be none, weir tries again.
+                self.watcher = Watcher::start(self.worker, self.report);
+                if !self.asked.is_empty() {
+                    self.watcher.as_mut().into_iter().for_each(Watcher::hurry);
+                }
+            }
+            if let Some(sentence) = self.watcher.as_mut().and_then(Watcher::sentence) {
+                (self.report)(&sentence);
             }
             self.end_worker();
         }
@@ -111,6 +118,7 @@ impl Parent {
         if passed_signals::asks_to_end(signal) {
             self.signal = signal;
             self.asked.push(Instant::now());
+            self.watcher.as_mut().into_iter().for_each(Watcher::hurry);
         }
         if !by_kernel {
             // SAFETY: the call takes numbers; the worker is a child that has not been reaped.
@@ -122,7 +130,8 @@ impl Parent {
     fn end_worker(&mut self) {
         let is_over = |since: Option<&Instant>, limit| since.is_some_and(|since| since.elapsed() >= limit);
         let is_late = is_over(self.asked.get(1), AFTER_SECOND)
-            || is_over(self.asked.first(), self.limits.after_first) && self.waits.is_silent(self.worker);
+            || is_over(self.asked.first(), self.limits.after_first)
+                && self.watcher.as_mut().is_some_and(Watcher::is_silent);
         match self.killed {
             None if is_late => {
                 for pid in proc::with_descendants(self.worker) {
@@ -133,7 +142,7 @@ impl Parent {
                 self.killed = Some(Instant::now());
             }
             Some(killed) if killed.elapsed() >= AFTER_KILL => {
-                let what = self.waits.longest(self.worker);
+                let what = self.watcher.as_mut().and_then(Watcher::longest);
                 let what = what.unwrap_or_else(|| "it waits in the kernel".to_string());
                 (self.report)(&format!("process {} stays, because no signal ends it: {what}", self.worker));
                 // SAFETY: ends this process, which has no other thread.

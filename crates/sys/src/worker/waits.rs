@@ -9,7 +9,7 @@ use crate::memory::{Memory, ProcessMemory};
 use crate::proc;
 
 /// The duration of a call that is first reported. Each later report comes after twice the time.
-const REPORTED: Duration = Duration::from_secs(10);
+pub(super) const REPORTED: Duration = Duration::from_secs(10);
 /// A thread that has been in the same call for this long waits for its file.
 const SILENT: Duration = Duration::from_secs(1);
 /// A longer path is not read.
@@ -36,11 +36,13 @@ pub(super) struct FileWaits {
 }
 
 impl FileWaits {
-    /// Looks again. Returns a sentence for each call that has not returned for long, and for each that has returned at last.
-    pub fn look(&mut self, worker: u32) -> Vec<String> {
+    /// Looks again, and tells `begins` each process before it looks at it. Returns a sentence for each call that has not returned for
+    /// long, and for each that has returned at last.
+    pub fn look(&mut self, worker: u32, begins: &dyn Fn(u32)) -> Vec<String> {
         let mut sentences = Vec::new();
         let mut before = std::mem::take(&mut self.waits);
         for pid in proc::with_descendants(worker) {
+            begins(pid);
             for tid in proc::threads(pid) {
                 let Some((identity, call)) = current_call(tid) else { continue };
                 let same = before.remove(&tid).filter(|wait| wait.identity == identity);
@@ -83,8 +85,7 @@ impl FileWaits {
     }
 
     /// Describes the longest of the calls that go on, or the last one that was long; None if there was none.
-    pub fn longest(&mut self, worker: u32) -> Option<String> {
-        self.look(worker);
+    pub fn longest(&self) -> Option<String> {
         let mut waits: Vec<_> = self.waits.iter().collect();
         waits.sort_unstable_by_key(|(_, wait)| wait.since);
         let described = waits.into_iter().find_map(|(tid, wait)| {
@@ -136,6 +137,8 @@ fn path_of(tid: u32, call: &FileCall) -> String {
             let name = text_at(tid, address);
             name.and_then(|name| Some(directory?.join(name)))
         }
+        // The kernel removes the descriptor first, and the last close of a file can then wait for its server.
+        CallTarget::Closed => return format!("a file that thread {tid} closes"),
         CallTarget::Unknown => newest_file(tid),
     };
     let path = path.filter(|path| path.is_absolute() && !is_special(path));

@@ -1,0 +1,179 @@
+//! The watcher: a child of the first process that looks at the calls of the worker.
+//!
+//! A look can itself wait for ever. The kernel denies each reader most files of /proc/PID of a process whose execve(2) waits for the last
+//! close of a file (`exec_update_lock`; fs/exec.c, `begin_new_exec`), and the memory of one that waits in a page fault. So the first
+//! process, which must answer signals, only reads what the watcher has written to shared memory.
+
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use super::LOOK;
+use super::waits::{FileWaits, REPORTED};
+use crate::proc;
+use crate::shared_memory::Shared;
+
+/// The interval between two looks when weir was asked to end. The limits are then shorter than [`LOOK`].
+const HURRY: Duration = Duration::from_millis(100);
+/// A look that lasts longer waits for the process that it looks at.
+const STUCK: Duration = Duration::from_secs(3);
+/// The watcher needs less to print its last sentences.
+const AFTER_END: Duration = Duration::from_secs(1);
+/// A longer description is cut.
+const TEXT_BYTES: usize = 1024;
+
+/// The results of the last look of the watcher.
+#[repr(C)]
+struct Seen {
+    looks: AtomicU64,
+    /// The process that it looks at.
+    current: AtomicU32,
+    is_silent: AtomicBool,
+    has_reported: AtomicBool,
+    text: [AtomicU8; TEXT_BYTES],
+    text_bytes: AtomicUsize,
+}
+
+impl Seen {
+    fn set_text(&self, text: &str) {
+        self.text_bytes.store(0, SeqCst);
+        let bytes = text.bytes().take(TEXT_BYTES);
+        let count = self.text.iter().zip(bytes).map(|(to, byte)| to.store(byte, SeqCst)).count();
+        self.text_bytes.store(count, SeqCst);
+    }
+
+    fn text(&self) -> Option<String> {
+        let count = self.text_bytes.load(SeqCst);
+        let bytes: Vec<u8> = self.text.iter().take(count).map(|byte| byte.load(SeqCst)).collect();
+        (count > 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// The side of the first process.
+pub(super) struct Watcher {
+    pid: u32,
+    /// A byte asks for frequent looks, the end for the end.
+    requests: PipeWriter,
+    /// Kept so that a request to a watcher that has ended raises no SIGPIPE.
+    _reader: PipeReader,
+    seen: Shared<Seen>,
+    /// The number of the last look that has ended, and when this was first seen.
+    looks: u64,
+    since: Instant,
+    /// The duration of the present look at the next report.
+    report_at: Duration,
+}
+
+impl Watcher {
+    /// Forks a watcher of the worker. Returns None if there can be none. This process must have one thread.
+    pub fn start(worker: u32, report: fn(&str)) -> Option<Watcher> {
+        // SAFETY: zero bytes are valid, and all fields are atomics.
+        let seen: Shared<Seen> = unsafe { Shared::zeroed() }.ok()?;
+        let (reader, requests) = pipe().ok()?;
+        // SAFETY: the call returns a number; this process has one thread, so no lock is held in the child.
+        let parent = unsafe { libc::getpid() };
+        // SAFETY: as above. The child never returns from this block.
+        match unsafe { libc::fork() } {
+            -1 => None,
+            0 => {
+                drop(requests);
+                // SAFETY: the calls take and return numbers.
+                unsafe {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                    if libc::getppid() == parent {
+                        watch(worker, reader, &seen, report);
+                    }
+                    libc::_exit(0)
+                }
+            }
+            pid => Some(Watcher {
+                pid: pid as u32,
+                requests,
+                _reader: reader,
+                seen,
+                looks: 0,
+                since: Instant::now(),
+                report_at: REPORTED,
+            }),
+        }
+    }
+
+    /// Asks for frequent looks.
+    pub fn hurry(&mut self) {
+        let _gone = self.requests.write(&[1]);
+    }
+
+    /// Tells whether a thread of the worker has waited in a call on a file for a second, or the watcher cannot look.
+    pub fn is_silent(&mut self) -> bool {
+        self.seen.is_silent.load(SeqCst) || self.stuck().is_some()
+    }
+
+    /// Describes the longest of the worker's calls that go on.
+    pub fn longest(&mut self) -> Option<String> {
+        let stuck = self.stuck().map(|_| format!("{} does not answer", self.current()));
+        stuck.or_else(|| self.seen.text())
+    }
+
+    /// Returns a sentence if the watcher cannot look at a process for long.
+    pub fn sentence(&mut self) -> Option<String> {
+        let stuck = self.stuck().filter(|stuck| *stuck >= self.report_at)?;
+        self.report_at *= 2;
+        let (current, seconds) = (self.current(), stuck.as_secs());
+        Some(format!("still waiting for {current}: its /proc files have not answered for {seconds} s"))
+    }
+
+    /// Ends the watcher. After a report it first says which calls have returned, if this is to be said.
+    pub fn end(self, says_returned: bool) {
+        let says_returned = says_returned && self.seen.has_reported.load(SeqCst);
+        if !says_returned {
+            // SAFETY: the call takes numbers; the watcher is a child that has not been reaped.
+            unsafe { libc::kill(self.pid as i32, libc::SIGKILL) };
+        }
+        drop(self.requests);
+        let end = Instant::now() + AFTER_END;
+        while crate::ptrace::try_reap_child(self.pid).is_none() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns how long the present look has lasted, if the watcher waits in the kernel.
+    fn stuck(&mut self) -> Option<Duration> {
+        let looks = self.seen.looks.load(SeqCst);
+        if looks != self.looks {
+            (self.looks, self.since, self.report_at) = (looks, Instant::now(), REPORTED);
+        }
+        let lasted = self.since.elapsed();
+        let waits = || proc::status(self.pid).is_some_and(|status| status.state.starts_with('D'));
+        (lasted >= STUCK && waits()).then_some(lasted)
+    }
+
+    /// Names the process that the watcher looks at. A name is read although its other files do not answer.
+    fn current(&self) -> String {
+        let pid = self.seen.current.load(SeqCst);
+        format!("process {pid} ({})", proc::comm(pid))
+    }
+}
+
+/// Looks at the worker until the first process closes its side of the pipe.
+fn watch(worker: u32, mut requests: PipeReader, seen: &Seen, report: fn(&str)) {
+    let mut waits = FileWaits::default();
+    let mut interval = LOOK;
+    loop {
+        for sentence in waits.look(worker, &|pid| seen.current.store(pid, SeqCst)) {
+            report(&sentence);
+            seen.has_reported.store(true, SeqCst);
+        }
+        seen.is_silent.store(waits.is_silent(worker), SeqCst);
+        seen.set_text(&waits.longest().unwrap_or_default());
+        seen.looks.fetch_add(1, SeqCst);
+        let mut ready = libc::pollfd { fd: requests.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the call fills one pollfd.
+        if unsafe { libc::poll(&mut ready, 1, interval.as_millis() as i32) } > 0 {
+            interval = HURRY;
+            if !matches!(requests.read(&mut [0]), Ok(1)) {
+                return waits.end().iter().for_each(|sentence| report(sentence));
+            }
+        }
+    }
+}
