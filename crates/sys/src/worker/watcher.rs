@@ -1,8 +1,8 @@
 //! The watcher: a child of the first process that looks at the calls of the worker.
 //!
-//! A look can itself wait for ever. The kernel denies each reader most files of /proc/PID of a process whose execve(2) waits for the last
-//! close of a file (`exec_update_lock`; fs/exec.c, `begin_new_exec`), and the memory of one that waits in a page fault. So the first
-//! process, which must answer signals, only reads what the watcher has written to shared memory.
+//! A look can itself wait for ever. While the execve(2) of a process waits for the last close of a file, each reader of its memory and of
+//! most of its files in /proc waits too (`exec_update_lock`; fs/exec.c of the kernel, `begin_new_exec`), as does one of memory in which a
+//! page fault waits. So the first process, which must answer signals, only reads what the watcher has written to shared memory.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::AsRawFd;
