@@ -64,6 +64,7 @@ impl From<AccessProblem> for PeekProblem {
 /// if the process is gone, may not be read, or does not answer.
 pub fn peek(process: ProcessIdentity, full: bool, most: u64) -> Result<Peek, PeekProblem> {
     let pid = process.pid();
+    process_access::check_answers(pid)?;
     let preview_bytes = if full { most } else { PREVIEW_BYTES };
     let read = |_: &AtomicBool| serde_json::to_vec(&read(process, (preview_bytes, most))).unwrap_or_default();
     let answer =
@@ -289,9 +290,16 @@ struct PipeEnds {
 
 impl PipeEnds {
     fn of(pid: u32, previews: &[StreamPreview]) -> PipeEnds {
-        let pipes = previews.iter().filter_map(|one| proc::descriptor(pid, one.buffer.fd));
-        let mut pipe_ends: HashMap<Untrusted, Vec<(u32, bool)>> =
-            pipes.filter(|path| path.exact().starts_with("pipe:")).map(|path| (path, Vec::new())).collect();
+        let mut pipe_ends: HashMap<Untrusted, Vec<(u32, bool)>> = HashMap::new();
+        let mut paths = HashMap::new();
+        for fd in previews.iter().map(|one| one.buffer.fd) {
+            let Some(path) = proc::descriptor(pid, fd).filter(|path| path.exact().starts_with("pipe:"))
+            else {
+                continue;
+            };
+            paths.extend(fdinfo(pid, fd).map(|info| ((info.mount, info.ino), path.clone())));
+            pipe_ends.entry(path).or_default();
+        }
         let others = if pipe_ends.is_empty() { Vec::new() } else { proc::numbers("/proc") };
         let mut left = DESCRIPTORS_MOST;
         let mut is_complete = others.is_empty() || !proc::hides_others();
@@ -302,9 +310,9 @@ impl PipeEnds {
             left -= fds.len();
             is_complete &= fds.len() < most && !(fds.is_empty() && is_denied(&directory));
             for fd in fds {
-                let Some(path) = proc::descriptor(other, fd as i32) else { continue };
-                if let Some(end) = pipe_ends.get_mut(&path) {
-                    end.push((other, writes_to(other, fd)));
+                let Some((path, writes)) = pipe_end(&paths, other, fd as i32) else { continue };
+                if let Some(ends) = pipe_ends.get_mut(&path) {
+                    ends.push((other, writes));
                 }
             }
         }
@@ -326,8 +334,15 @@ fn is_denied(directory: &str) -> bool {
     fs::read_dir(directory).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
-fn writes_to(pid: u32, fd: u32) -> bool {
-    fdinfo(pid, fd as i32).is_some_and(|info| info.flags & libc::O_ACCMODE != libc::O_RDONLY)
+/// Returns the pipe to which a descriptor of any process leads, and whether it is for writing; None for other files. `paths`
+/// has the pipes by mount and inode. The link of a descriptor can block for ever where its fdinfo does not.
+fn pipe_end(paths: &HashMap<(u64, u64), Untrusted>, pid: u32, fd: i32) -> Option<(Untrusted, bool)> {
+    let info = fdinfo(pid, fd)?;
+    let path = match info.ino {
+        0 => proc::descriptor(pid, fd)?,
+        ino => paths.get(&(info.mount, ino))?.clone(),
+    };
+    Some((path, info.flags & libc::O_ACCMODE != libc::O_RDONLY))
 }
 
 #[cfg(test)]

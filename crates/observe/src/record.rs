@@ -12,6 +12,7 @@ use weir_sys::clock::{clock_ns, now_ns};
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::{silent_files, silent_processes};
+use weir_sys::process_access::check_answers;
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, errno_text, launch, proc, signals};
 use weir_trace_api::{
@@ -103,6 +104,7 @@ fn start_target(options: &TraceOptions) -> Result<(TraceRoot, Option<signals::Si
 /// Returns a process that runs. Fails for a zombie too, which not every backend reports.
 fn running(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
     let pid = process.pid();
+    check_answers(pid).map_err(|problem| Error::Hidden(problem.to_string()))?;
     if !proc::has_ended(pid) && process.is_current() {
         return Ok(process);
     }

@@ -14,7 +14,7 @@ pub enum Error {
         pid: u32,
         source: io::Error,
     },
-    /// /proc does not show the process. Holds the reason and a remedy.
+    /// /proc does not show the process, or the process does not answer. Holds the reason and a remedy.
     #[error("{0}")]
     Hidden(String),
     /// A file could not be read or written.

@@ -3,7 +3,7 @@
 //! none although other threads use them, and /proc/TID of another thread does (proc(5); exit_mm and exit_files in
 //! kernel/exit.c).
 
-use crate::{proc, process_stat};
+use crate::{proc, process_status};
 
 /// Returns a thread of the process that has not ended: the main thread, else another one, else `pid`.
 pub fn of(pid: u32) -> u32 {
@@ -12,7 +12,7 @@ pub fn of(pid: u32) -> u32 {
 
 /// Returns a living thread of a process whose main thread has ended; none if it lives, or if the whole process has ended.
 pub fn other(pid: u32) -> Option<u32> {
-    process_stat::read(pid).filter(|stat| stat.lacks_main_thread())?;
+    process_status::read(pid).filter(|status| matches!(status.state, b'Z' | b'X'))?;
     proc::threads(pid).into_iter().find(|&tid| tid != pid && !proc::is_dead(tid))
 }
 

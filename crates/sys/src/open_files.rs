@@ -90,6 +90,8 @@ pub struct FdInfo {
     pub position: u64,
     /// The flags of open(2).
     pub flags: i32,
+    /// The number of the mount; 0 before Linux 3.15.
+    pub mount: u64,
     /// The inode number; 0 before Linux 5.14.
     pub ino: u64,
 }
@@ -102,10 +104,12 @@ pub fn fdinfo(pid: u32, fd: i32) -> Option<FdInfo> {
 
 pub(crate) fn parse(text: &str) -> Option<FdInfo> {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let number = |name: &str| field(name).and_then(|number| number.parse().ok()).unwrap_or(0);
     Some(FdInfo {
         position: field("pos:")?.parse().ok()?,
         flags: i32::from_str_radix(field("flags:")?, 8).ok()?,
-        ino: field("ino:").and_then(|ino| ino.parse().ok()).unwrap_or(0),
+        mount: number("mnt_id:"),
+        ino: number("ino:"),
     })
 }
 
@@ -161,9 +165,9 @@ mod tests {
     #[test]
     fn fields_of_fdinfo() {
         let text = "pos:\t4096\nflags:\t0100001\nmnt_id:\t25\nino:\t77\n";
-        assert_eq!(parse(text), Some(FdInfo { position: 4096, flags: 0o100_001, ino: 77 }));
+        assert_eq!(parse(text), Some(FdInfo { position: 4096, flags: 0o100_001, mount: 25, ino: 77 }));
         let old = parse("pos:\t0\nflags:\t02\nmnt_id:\t1\n");
-        assert_eq!(old, Some(FdInfo { position: 0, flags: libc::O_RDWR, ino: 0 }));
+        assert_eq!(old, Some(FdInfo { position: 0, flags: libc::O_RDWR, mount: 1, ino: 0 }));
         assert_eq!(parse("flags:\t02\n"), None);
     }
 

@@ -1,7 +1,7 @@
 //! Checks whether the memory of a process can be read.
 
 use crate::process_identity::ProcessIdentity;
-use crate::{executable, living_thread, proc, process_stat};
+use crate::{executable, foreign_reads, living_thread, proc, process_stat};
 
 /// The reason why the memory of a process cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +43,13 @@ pub enum AccessProblem {
         /// Its owner, and what to do.
         why: String,
     },
+    /// The process holds the lock that its execve(2) takes. `label` is its name and number.
+    #[error(
+        "{label} does not answer: a read of /proc/{pid}/stat blocks; probably its execve(2) waits until a file system (FUSE, \
+         NFS) has closed a file: end that file system's server, or unmount it with 'umount -f'"
+    )]
+    #[allow(missing_docs)]
+    Unanswered { label: String, pid: u32 },
     /// The process, by name and number, runs a program of another architecture.
     #[error("{0} is a 32-bit program or one of another architecture: weir does not know its streams")]
     Foreign(String),
@@ -52,6 +59,15 @@ impl AccessProblem {
     /// Returns whether the process has ended.
     pub fn has_ended(&self) -> bool {
         matches!(self, AccessProblem::Gone(_) | AccessProblem::Replaced(_) | AccessProblem::Zombie { .. })
+    }
+}
+
+/// Checks whether a process answers at all, which takes 2 s if it does not. A process can stop to answer at any time, so a
+/// caller that then must not wait reads in a child that it can abandon.
+pub fn check_answers(pid: u32) -> Result<(), AccessProblem> {
+    match foreign_reads::answers(pid) {
+        true => Ok(()),
+        false => Err(AccessProblem::Unanswered { label: proc::label(pid), pid }),
     }
 }
 

@@ -1,26 +1,28 @@
 //! The identity of a process. The kernel gives the number of a process that has ended and was waited for to another one.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
 
-use rustix::fs::fstat;
+use rustix::fs::{fstat, fstatfs};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::{proc, process_stat};
+use crate::{foreign_reads, proc, process_stat};
 
 /// A process, known by more than its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessIdentity {
     pid: u32,
-    /// Field starttime of proc_pid_stat(5), in clock ticks since boot; None if there is no such process.
+    /// Field starttime of proc_pid_stat(5), in clock ticks since boot; None if there is no such process, or if the inode
+    /// identifies it and no start time was given.
     start_ticks: Option<u64>,
-    /// The inode of its pidfd, which differs for any two processes since Linux 6.9 (pidfs) and is the same for all before.
+    /// The inode of its pidfd, if it differs for any two processes: since Linux 6.9 (pidfs). None for no process, and before.
     inode: Option<u64>,
 }
 
 impl ProcessIdentity {
     /// Returns the identity of the process that has this number now. Without one the result belongs to no process.
     pub fn of(pid: u32) -> ProcessIdentity {
-        let start_ticks = process_stat::read(pid).map(|stat| stat.start_ticks);
+        let start_ticks = if has_pidfs() { None } else { start_ticks(pid) };
         ProcessIdentity { pid, start_ticks, inode: pidfd_inode(pid) }
     }
 
@@ -49,16 +51,37 @@ impl ProcessIdentity {
     /// Returns whether the process still has its number. A zombie has it. What was read by the number before a call that
     /// returns true belongs to the process.
     pub fn is_current(&self) -> bool {
-        let now = ProcessIdentity::of(self.pid);
-        // A pidfd needs a free descriptor.
-        let same_inode = self.inode.zip(now.inode).is_none_or(|(before, now)| before == now);
-        self.start_ticks.is_some() && self.start_ticks == now.start_ticks && same_inode
+        let same_inode = self.inode.is_none_or(|inode| pidfd_inode(self.pid) == Some(inode));
+        let same_start = self.start_ticks.is_none_or(|ticks| start_ticks(self.pid) == Some(ticks));
+        (self.inode.is_some() || self.start_ticks.is_some()) && same_inode && same_start
     }
 }
 
+/// Returns the start time of a process; None if there is none, or if its /proc/PID/stat does not answer.
+fn start_ticks(pid: u32) -> Option<u64> {
+    foreign_reads::answers(pid).then(|| process_stat::read(pid)).flatten().map(|stat| stat.start_ticks)
+}
+
+/// Opens a pidfd of a process or thread.
+fn open_pidfd(pid: u32) -> Option<OwnedFd> {
+    /// PIDFD_THREAD of linux/pidfd.h, since Linux 6.9.
+    const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
+    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, THREAD).ok()
+}
+
+/// Returns whether the inodes of pidfds identify processes. Reading them needs no file of /proc, which can block for ever.
+fn has_pidfs() -> bool {
+    /// PID_FS_MAGIC of linux/magic.h.
+    const PIDFS: u32 = 0x5049_4446;
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        let own = open_pidfd(std::process::id());
+        own.is_some_and(|own| fstatfs(own).is_ok_and(|about| about.f_type as u32 == PIDFS))
+    })
+}
+
 fn pidfd_inode(pid: u32) -> Option<u64> {
-    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let pidfd = if has_pidfs() { open_pidfd(pid) } else { None }?;
     fstat(pidfd.as_fd()).ok().map(|about| about.st_ino)
 }
 
@@ -81,14 +104,26 @@ mod tests {
     #[test]
     fn another_process_with_the_number_has_another_identity() {
         let own = ProcessIdentity::of(std::process::id());
+        let ticks = start_ticks(own.pid).expect("the start time of this process");
+        let by_start = ProcessIdentity { start_ticks: Some(ticks), inode: None, ..own };
+        assert!(by_start.is_current(), "without pidfs");
         for other in [
-            ProcessIdentity { start_ticks: own.start_ticks.map(|ticks| ticks + 1), ..own },
-            ProcessIdentity { inode: own.inode.map(|inode| inode + 1), ..own },
+            ProcessIdentity { start_ticks: Some(ticks + 1), ..own },
+            ProcessIdentity { inode: Some(own.inode.map_or(1, |inode| inode + 1)), ..own },
+            ProcessIdentity { start_ticks: None, inode: None, ..own },
         ] {
             assert!(!other.is_current(), "{other:?}");
         }
-        assert!(ProcessIdentity { inode: None, ..own }.is_current());
-        assert!(ProcessIdentity::started_at(own.pid, own.start_ticks).is_current());
+        assert!(ProcessIdentity::started_at(own.pid, Some(ticks)).is_current());
         assert!(!ProcessIdentity::started_at(own.pid, Some(0)).is_current());
+    }
+
+    #[test]
+    fn a_thread_has_an_identity_until_it_ends() {
+        // SAFETY: gettid returns a number and has no other effect.
+        let thread = std::thread::spawn(|| ProcessIdentity::of(unsafe { libc::gettid() } as u32));
+        let identity = thread.join().expect("its identity");
+        assert!(identity.inode.is_some() || identity.start_ticks.is_some());
+        assert_ne!(identity, ProcessIdentity::of(std::process::id()));
     }
 }

@@ -40,6 +40,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{BackendKind, Exit, IoTotals};
 use weir_sys::clock::now_ns;
 use weir_sys::launch::{self, GatedCommand};
+use weir_sys::process_access::check_answers;
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, code_pages, inherited, proc, unkillable};
 use weir_trace_api::{
@@ -213,7 +214,8 @@ impl EbpfBackend {
     ) -> Result<Vec<u32>, Error> {
         let mut processes = vec![ProcessIdentity::of(root)];
         if !is_command {
-            processes.extend(processes[0].descendants());
+            let descendants = processes[0].descendants().into_iter();
+            processes.extend(descendants.filter(|one| check_answers(one.pid()).is_ok()));
         }
         let start = now_ns();
         let mut added = Vec::new();

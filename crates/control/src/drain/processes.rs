@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use weir_model::flush::FlushedProcess;
 use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, no_answer_text};
 use weir_sys::proc;
+use weir_sys::process_access::check_answers;
 use weir_sys::process_identity::ProcessIdentity;
 
 use super::{DrainError, DrainResult, ProcessDrain};
@@ -62,6 +63,9 @@ impl DrainedProcess {
         stop: &AtomicBool,
     ) -> DrainedProcess {
         let pid = process.pid();
+        if let Err(problem) = check_answers(pid) {
+            return DrainedProcess::failed((pid, named), problem.to_string());
+        }
         let work = |stop: &AtomicBool| {
             serde_json::to_vec(&drain_directly(process, most, wait, stop)).unwrap_or_default()
         };
@@ -79,11 +83,15 @@ impl DrainedProcess {
             }
             None => {
                 let why = if is_late { late_write_text(pid) } else { no_answer_text(pid) };
-                let (streams, unseen, error) = (Vec::new(), Vec::new(), Some(why));
-                let flushed = FlushedProcess { pid, comm: proc::comm(pid), streams, unseen, error };
-                DrainedProcess { named, flushed, failure: Some(DrainFailure::Other) }
+                DrainedProcess::failed((pid, named), why)
             }
         }
+    }
+
+    fn failed((pid, named): (u32, bool), why: String) -> DrainedProcess {
+        let (streams, unseen, error) = (Vec::new(), Vec::new(), Some(why));
+        let flushed = FlushedProcess { pid, comm: proc::comm(pid), streams, unseen, error };
+        DrainedProcess { named, flushed, failure: Some(DrainFailure::Other) }
     }
 
     /// Returns whether bytes are still pending.

@@ -218,6 +218,26 @@ fn direct_if_permitted(buffer: &mut [u8], direct: impl FnOnce(&mut [u8]) -> i64)
     got
 }
 
+/// Returns whether a process answers. Most of its files in /proc do not while it holds the lock that execve(2) takes, and
+/// execve(2) holds it until every file with the close-on-exec flag is closed. A server can keep it there for ever.
+pub(crate) fn answers(pid: u32) -> bool {
+    if expendable::is_child() || pid == std::process::id() {
+        return true;
+    }
+    if HAS_SILENT.load(Relaxed) && with_reads(|reads| reads.knows_silent(pid)) {
+        return false;
+    }
+    let path = format!("/proc/{pid}/stat");
+    let words = [path.len() as u64, 1, 0, 0];
+    let ask =
+        |reads: &mut ForeignReads| Some(reads.ask(Operation::Beginning, words, path.as_bytes())?.map(|_| ()));
+    let is_silent = with_reads(ask) == Some(Err(Silent));
+    if is_silent {
+        note_silent(pid);
+    }
+    !is_silent
+}
+
 fn is_silent(tid: u32) -> bool {
     let pid = proc::process_of(tid).unwrap_or(tid);
     with_reads(|reads| reads.knows_silent(pid))
@@ -311,18 +331,23 @@ fn silent_key(path: &Path) -> PathBuf {
 }
 
 fn is_silent_path(path: &Path) -> bool {
+    if process_in(path).is_some_and(|pid| with_reads(|reads| reads.knows_silent(pid))) {
+        return true;
+    }
     let key = silent_key(path);
-    with_reads(|reads| {
-        let of_process = process_in(path).is_some_and(|pid| reads.knows_silent(pid));
-        of_process || reads.silent_paths.contains(&key) || reads.silent_paths.len() >= SILENT_PATHS_MOST
-    })
+    with_reads(|reads| reads.silent_paths.contains(&key) || reads.silent_paths.len() >= SILENT_PATHS_MOST)
 }
 
 fn note_silent_path(path: &Path) {
+    let process = process_in(path).filter(|pid| *pid != std::process::id());
+    // The links of a process that does not answer cannot be read either.
+    if process.is_some_and(|pid| !answers(pid)) {
+        return;
+    }
     let key = silent_key(path);
     with_reads(|reads| reads.silent_paths.insert(key));
     HAS_SILENT.store(true, Relaxed);
-    if let Some(pid) = process_in(path).filter(|pid| *pid != std::process::id()) {
+    if let Some(pid) = process {
         note_silent(pid);
     }
 }
