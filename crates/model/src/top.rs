@@ -62,7 +62,8 @@ pub struct TopDocument<'a> {
 #[allow(missing_docs)]
 pub struct ProcessActivity {
     pub pid: u32,
-    /// Start of the process in clock ticks since boot: with the PID it identifies the process. Not in the JSON form.
+    /// Start of the process in clock ticks since boot: with the PID it identifies the process. 0 if it does not
+    /// answer. Not in the JSON form.
     pub start_ticks: u64,
     pub uid: u32,
     pub comm: Untrusted,
@@ -70,8 +71,8 @@ pub struct ProcessActivity {
     pub command: Untrusted,
     /// The process belongs to another user, so its calls and buffers cannot be read.
     pub foreign: bool,
-    /// A read of the process's memory blocks or takes too long, so its buffers, and perhaps its command line, are
-    /// unknown.
+    /// A read of the process's memory or of its files in /proc blocks or takes too long, so its buffers, and perhaps its
+    /// command line and counters, are unknown.
     pub unanswered: bool,
     /// Calls that read, with those of reaped children that no survey has counted.
     pub reads: Option<CallRate>,

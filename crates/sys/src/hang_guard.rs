@@ -43,8 +43,11 @@ pub enum GuardedWork {
     Run,
 }
 
-/// The name of threads whose owner does not wait for them for ever: the replay of `weir run --rescue`.
+/// The names of threads whose owner does not wait for them for ever: the replay of `weir run --rescue`, and the readers of
+/// counters of `weir top`.
 pub const ABANDONED_THREAD: &str = "weir-replay";
+#[allow(missing_docs)]
+pub const SURVEY_THREAD: &str = "weir-survey";
 
 static REPORT: OnceLock<fn(&str)> = OnceLock::new();
 
@@ -106,7 +109,7 @@ impl BlockingCall {
     fn of(tid: u32) -> Option<BlockingCall> {
         let read = |name| fs::read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
         let line = read("syscall").filter(|line| !line.starts_with("running"))?;
-        if read("comm").is_some_and(|name| name.trim_end() == ABANDONED_THREAD) {
+        if read("comm").is_some_and(|name| [ABANDONED_THREAD, SURVEY_THREAD].contains(&name.trim_end())) {
             return None;
         }
         let cpu_ns = read("schedstat")?.split(' ').next()?.to_string();

@@ -2,6 +2,8 @@
 //! bytes of sleeping processes. No process is stopped and no privilege is needed; for other users' processes
 //! less is known.
 
+mod counter_reader;
+mod counters;
 mod proc_files;
 mod process;
 mod process_reader;
@@ -9,15 +11,18 @@ mod snapshot_schedule;
 mod streams;
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use weir_model::top::{ProcessActivity, Survey};
 use weir_sys::clock::thread_cpu_ns;
-use weir_sys::proc::{hides_others, numbers};
+use weir_sys::proc::{comm, hides_others, numbers};
 use weir_sys::process_identity::ProcessIdentity;
 
+use counter_reader::CounterReader;
+use counters::{CounterJob, CounterRead};
 use proc_files::ProcFiles;
-use process::{ProcessRead, SurveyedProcess};
+use process::SurveyedProcess;
 use process_reader::ProcessReader;
 use snapshot_schedule::SnapshotSchedule;
 
@@ -43,6 +48,7 @@ pub struct SurveyScope {
 pub struct Surveyor {
     scope: SurveyScope,
     files: ProcFiles,
+    counters: CounterReader,
     reader: ProcessReader,
     snapshots: SnapshotSchedule,
     processes: HashMap<u32, SurveyedProcess>,
@@ -57,6 +63,7 @@ impl Surveyor {
         Surveyor {
             scope,
             files: ProcFiles::new(),
+            counters: CounterReader::default(),
             reader,
             snapshots,
             processes: HashMap::new(),
@@ -72,7 +79,7 @@ impl Surveyor {
         let not_read = self.read(now + COUNTERS_LIMIT);
         self.snapshots.take_due(&mut self.processes, &mut self.reader, now.duration_since(since));
         let processes = self.activities();
-        let spent_ns = thread_cpu_ns() + self.reader.cpu_ns();
+        let spent_ns = thread_cpu_ns() + self.reader.cpu_ns() + self.counters.cpu_ns();
         let cost_ns = self.previous.map_or(0, |(_, before)| spent_ns - before);
         self.previous = Some((now, spent_ns));
         let elapsed_s = now.duration_since(since).as_secs_f64();
@@ -84,35 +91,43 @@ impl Surveyor {
 
     /// Reads the counters until the deadline. Returns the number of processes that are not read, and so not shown.
     fn read(&mut self, deadline: Instant) -> usize {
-        let pids = match &self.scope.processes {
+        let pids: Vec<u32> = match &self.scope.processes {
             Some(named) => named.iter().filter(|one| one.is_current()).map(ProcessIdentity::pid).collect(),
             None => numbers("/proc"),
         };
         let mut before = std::mem::take(&mut self.processes);
+        let asleep = self.counters.unanswered();
+        let job =
+            |pid: &u32| before.get(pid).map_or(CounterJob { pid: *pid, known: None }, SurveyedProcess::job);
+        let jobs = pids.iter().filter(|pid| asleep.binary_search(pid).is_err()).map(job).collect();
+        let results = self.counters.read(jobs, &self.files, deadline);
+        let unanswered = self.counters.unanswered();
+        let not_read = pids.iter().filter(|pid| !results.contains_key(pid) && !unanswered.contains(pid));
+        let not_read: Vec<u32> = not_read.copied().collect();
+        before.retain(|pid, _| !not_read.contains(pid) && !unanswered.contains(pid));
+        self.reader.avoid(unanswered);
         let mut exited = Vec::new();
-        let mut not_read = 0;
-        for pid in pids {
-            let mut one = before.remove(&pid);
-            if Instant::now() >= deadline {
-                not_read += 1;
-                self.files.release(one.map_or(0, |one| one.open_files()));
-                continue;
+        for (pid, read) in results {
+            let mut known = before.remove(&pid);
+            if known.is_some() && !matches!(read, CounterRead::Same(_)) {
+                exited.extend(known.take());
+                self.reader.forget(pid);
             }
-            match one.as_mut().map(|one| one.read(pid, &mut self.reader)) {
-                Some(ProcessRead::Same) => {}
-                Some(ProcessRead::Gone) => {
-                    exited.extend(one.take());
-                    self.reader.forget(pid);
-                    one = SurveyedProcess::begin(pid, &mut self.files, &mut self.reader);
+            let one = match (known, read) {
+                (Some(mut one), CounterRead::Same(counters)) => {
+                    one.update(counters, &mut self.reader);
+                    Some(one)
                 }
-                None => one = SurveyedProcess::begin(pid, &mut self.files, &mut self.reader),
-            }
+                (_, CounterRead::New(new, counters)) => {
+                    Some(SurveyedProcess::begin(new, counters, &mut self.reader))
+                }
+                _ => None,
+            };
             self.processes.extend(one.map(|one| (pid, one)));
         }
         before.keys().for_each(|pid| self.reader.forget(*pid));
         exited.extend(before.into_values());
         for ended in exited {
-            self.files.release(ended.open_files());
             // wait(2) adds all calls of a child to its parent, of which those already shown as the child's are
             // subtracted. The child's calls since the last sample count as the parent's, as in time(1).
             let parent = self.processes.get_mut(&ended.parent());
@@ -120,15 +135,24 @@ impl Surveyor {
                 parent.subtract(counters);
             }
         }
-        not_read
+        not_read.len()
     }
 
-    fn activities(&self) -> Vec<ProcessActivity> {
+    fn activities(&mut self) -> Vec<ProcessActivity> {
+        let unanswered = self.counters.unanswered().into_iter().filter_map(unanswered);
         let shown = self.processes.iter().filter(|(_, one)| one.is_shown());
-        let mut found: Vec<ProcessActivity> = shown.map(|(pid, one)| one.activity(*pid)).collect();
+        let mut found: Vec<ProcessActivity> =
+            shown.map(|(pid, one)| one.activity(*pid)).chain(unanswered).collect();
         found.sort_by_key(|one| one.pid);
         found
     }
+}
+
+/// Returns what is known of a process whose counters do not answer; None if it has ended.
+fn unanswered(pid: u32) -> Option<ProcessActivity> {
+    let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    let comm = comm(pid);
+    Some(ProcessActivity { pid, uid, command: comm.clone(), comm, unanswered: true, ..Default::default() })
 }
 
 #[cfg(test)]

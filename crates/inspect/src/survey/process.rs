@@ -1,31 +1,23 @@
 //! One surveyed process: its counters, and their growth since the last sample.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use weir_model::Untrusted;
 use weir_model::top::{CallRate, ProcessActivity};
 use weir_model::trace::IoTotals;
-use weir_sys::proc;
-use weir_sys::process_stat::{self, MAX_STAT_BYTES, ProcessStat};
+use weir_sys::process_identity::ProcessIdentity;
+use weir_sys::process_stat::ProcessStat;
 
-use crate::survey::proc_files::{OpenProcFile, ProcFiles};
+use crate::survey::counters::{CounterFiles, CounterJob, Counters, NewProcess};
 use crate::survey::process_reader::{ProcessReader, Reading};
 use crate::survey::streams::PendingStreams;
 
-/// The result of reading a process again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProcessRead {
-    Same,
-    /// The process has exited; another may have its PID.
-    Gone,
-}
-
 /// The state of a process at the last sample.
 pub(super) struct SurveyedProcess {
-    stat_file: OpenProcFile,
-    io_file: OpenProcFile,
+    identity: ProcessIdentity,
+    files: Arc<CounterFiles>,
     stat: ProcessStat,
     uid: u32,
     comm: Untrusted,
@@ -48,40 +40,30 @@ struct IntervalActivity {
 }
 
 impl SurveyedProcess {
-    /// Takes the first sample of a process. Returns none if it has exited.
-    pub fn begin(pid: u32, files: &mut ProcFiles, reader: &mut ProcessReader) -> Option<SurveyedProcess> {
-        let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
-        let stat_file = files.open(format!("/proc/{pid}/stat"));
-        let (stat, comm) = read_stat(&stat_file).unzip();
-        let Some((stat, comm)) = stat.zip(comm) else {
-            files.release(usize::from(stat_file.is_open()));
-            return None;
-        };
-        let io_file = files.open(format!("/proc/{pid}/io"));
-        let counters = read_io(&io_file);
-        // The owner and the files were found by the number.
-        if !is_same_process(&stat_file, &stat) {
-            files.release(usize::from(stat_file.is_open()) + usize::from(io_file.is_open()));
-            return None;
-        }
-        let foreign = counters.as_ref().is_err_and(is_denied);
-        let (counters, at) = (counters.ok(), Instant::now());
-        let streams = PendingStreams::new(Some(stat.parent));
+    /// Takes the first sample of a process.
+    pub fn begin(new: NewProcess, read: Counters, reader: &mut ProcessReader) -> SurveyedProcess {
+        let Counters { stat, comm, totals, at } = read;
         let mut process = SurveyedProcess {
-            stat_file,
-            io_file,
+            identity: new.identity,
+            files: new.files,
             stat,
-            uid,
+            uid: new.uid,
             command: comm.clone(),
             comm,
-            foreign,
+            foreign: totals.as_ref().is_err_and(is_denied),
             at,
-            counters,
+            counters: totals.ok(),
             activity: None,
-            streams,
+            streams: PendingStreams::new(Some(stat.parent)),
         };
-        process.read_command(pid, reader);
-        Some(process)
+        process.read_command(new.identity.pid(), reader);
+        process
+    }
+
+    /// Returns what the next sample reads.
+    pub fn job(&self) -> CounterJob {
+        let known = (Arc::clone(&self.files), self.stat.start_ticks);
+        CounterJob { pid: self.identity.pid(), known: Some(known) }
     }
 
     /// Reads the arguments. Uses the name if there are none, or they cannot be read.
@@ -104,20 +86,15 @@ impl SurveyedProcess {
 
     /// Returns whether the process still has its number: what was read by the number before belongs to it.
     pub fn has_its_number(&self) -> bool {
-        is_same_process(&self.stat_file, &self.stat)
+        self.identity.is_current()
     }
 
     /// Takes the next sample.
-    pub fn read(&mut self, pid: u32, reader: &mut ProcessReader) -> ProcessRead {
-        let Some((stat, comm)) = read_stat(&self.stat_file) else { return ProcessRead::Gone };
-        if stat.start_ticks != self.stat.start_ticks {
-            return ProcessRead::Gone;
-        }
+    pub fn update(&mut self, read: Counters, reader: &mut ProcessReader) {
+        let Counters { stat, comm, totals, at: now } = read;
         let before = std::mem::replace(&mut self.stat, stat);
-        // A zombie's counters are still readable, but wait(2) is about to add them to its parent.
-        let counters = read_io(&self.io_file);
-        self.foreign = counters.as_ref().is_err_and(is_denied);
-        let (now, counters) = (Instant::now(), counters.ok());
+        self.foreign = totals.as_ref().is_err_and(is_denied);
+        let counters = totals.ok();
         self.activity = Some(IntervalActivity {
             seconds: now.duration_since(self.at).as_secs_f64(),
             counters: counters.zip(self.counters).map(|(now, before)| now.since(before)),
@@ -128,10 +105,10 @@ impl SurveyedProcess {
         if stat.code_start != before.code_start || comm != self.comm {
             self.comm = comm;
             self.streams = PendingStreams::new(None);
+            let pid = self.identity.pid();
             reader.forget(pid);
             self.read_command(pid, reader);
         }
-        ProcessRead::Same
     }
 
     /// Subtracts the calls of a child that wait(2) has just added. A child that was not waited for was not
@@ -149,11 +126,6 @@ impl SurveyedProcess {
 
     pub fn counters(&self) -> Option<IoTotals> {
         self.counters
-    }
-
-    /// Returns the number of descriptors that the process's files use.
-    pub fn open_files(&self) -> usize {
-        usize::from(self.stat_file.is_open()) + usize::from(self.io_file.is_open())
     }
 
     /// Returns whether the process is shown: kernel threads and zombies are not. A main thread may end before the others.
@@ -211,24 +183,6 @@ impl SurveyedProcess {
             waiting: self.streams.waiting(),
         }
     }
-}
-
-fn read_stat(file: &OpenProcFile) -> Option<(ProcessStat, Untrusted)> {
-    let mut text = [0; MAX_STAT_BYTES];
-    let got = file.read(&mut text).ok()?;
-    let text = text.get(..got)?;
-    Some((process_stat::parse(text)?, (*String::from_utf8_lossy(process_stat::name(text)?)).into()))
-}
-
-/// Returns whether a file of /proc/PID/stat is still that of the process of which `before` was read.
-fn is_same_process(file: &OpenProcFile, before: &ProcessStat) -> bool {
-    read_stat(file).is_some_and(|(stat, _)| stat.start_ticks == before.start_ticks)
-}
-
-fn read_io(file: &OpenProcFile) -> io::Result<IoTotals> {
-    let mut text = [0; 512];
-    let got = file.read(&mut text)?;
-    proc::parse_io(&text[..got]).ok_or(io::ErrorKind::InvalidData.into())
 }
 
 fn is_denied(error: &io::Error) -> bool {

@@ -10,6 +10,7 @@ use weir_model::trace::Buffer;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::expendable::{ExpendableChild, Limits, Rights};
 use weir_sys::living_thread;
+use weir_sys::proc::descriptor;
 
 use crate::process_buffers::ProcessBuffers;
 
@@ -65,6 +66,8 @@ pub(super) struct ProcessReader {
     /// Processes whose state the child may drop.
     ended: Vec<u32>,
     deadline: Option<Instant>,
+    /// Processes that must not be read.
+    avoided: Vec<u32>,
     /// Processes that did not answer in this sample.
     failures: u32,
     cpu_ns: u64,
@@ -75,6 +78,11 @@ impl ProcessReader {
     pub fn begin_sample(&mut self, deadline: Instant) {
         (self.deadline, self.failures) = (Some(deadline), 0);
         self.unanswered.retain(|_, since| since.elapsed() < ASK_AGAIN);
+    }
+
+    /// Sets the processes that are not read as the parents of others: no file of /proc of them answers.
+    pub fn avoid(&mut self, pids: Vec<u32>) {
+        self.avoided = pids;
     }
 
     /// Returns the CPU time that the children have used for answers.
@@ -93,9 +101,11 @@ impl ProcessReader {
         self.ask(pid, &Request::Command { pid })
     }
 
-    /// Takes a buffer snapshot of a process.
-    pub fn buffers(&mut self, pid: u32, image: ImageState) -> Reading<Vec<Buffer>> {
+    /// Takes a buffer snapshot of a process. Returns the buffers, and the target of the descriptor of each.
+    pub fn buffers(&mut self, pid: u32, image: ImageState) -> Reading<Vec<(Buffer, Untrusted)>> {
         let ended = std::mem::take(&mut self.ended);
+        let parent = image.parent.filter(|parent| !self.avoided.contains(parent));
+        let image = ImageState { parent, ..image };
         self.ask(pid, &Request::Buffers { pid, image, ended })
     }
 
@@ -156,7 +166,11 @@ fn serve(known: &mut HashMap<u32, ProcessBuffers>, request: &[u8]) -> Vec<u8> {
     answer.unwrap_or_default()
 }
 
-fn snapshot(known: &mut HashMap<u32, ProcessBuffers>, pid: u32, image: ImageState) -> Vec<Buffer> {
+fn snapshot(
+    known: &mut HashMap<u32, ProcessBuffers>,
+    pid: u32,
+    image: ImageState,
+) -> Vec<(Buffer, Untrusted)> {
     if image.is_new {
         known.remove(&pid);
     }
@@ -165,7 +179,13 @@ fn snapshot(known: &mut HashMap<u32, ProcessBuffers>, pid: u32, image: ImageStat
     if image.search_again {
         buffers.search_again(now_ns());
     }
-    buffers.snapshot(pid)
+    let path = |buffer: &Buffer| descriptor(pid, buffer.fd).unwrap_or_default();
+    buffers
+        .snapshot(pid)
+        .into_iter()
+        .map(|buffer| (path(&buffer), buffer))
+        .map(|(path, buffer)| (buffer, path))
+        .collect()
 }
 
 /// Returns the arguments separated by spaces, up to 4 KiB; empty if there are none.

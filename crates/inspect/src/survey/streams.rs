@@ -3,7 +3,6 @@
 use weir_model::Untrusted;
 use weir_model::top::PendingStream;
 use weir_model::trace::{Buffer, RuntimeId};
-use weir_sys::proc::descriptor;
 
 use crate::survey::process_reader::{ImageState, ProcessReader, Reading};
 
@@ -51,7 +50,7 @@ impl PendingStreams {
         self.left_out = reading == Reading::OutOfTime;
         self.unanswered = reading == Reading::NoAnswer;
         match reading {
-            Reading::Answer(found) => self.update(found, now_s, |fd| descriptor(pid, fd)),
+            Reading::Answer(found) => self.update(found, now_s),
             Reading::NoAnswer | Reading::OutOfTime => self.known = None,
         }
         !self.left_out
@@ -113,15 +112,15 @@ impl PendingStreams {
         Some(self.known.as_ref()?.iter().map(waiting).collect())
     }
 
-    fn update(&mut self, found: Vec<Buffer>, now_s: f64, path: impl Fn(i32) -> Option<Untrusted>) {
+    fn update(&mut self, found: Vec<(Buffer, Untrusted)>, now_s: f64) {
         let (first, before) = (self.snapshots == 0, self.known.take().unwrap_or_default());
-        let with = found.into_iter().filter(|one| one.pending_bytes > 0 && one.fd >= 0);
-        let known = with.map(|one| {
+        let with = found.into_iter().filter(|(one, _)| one.pending_bytes > 0 && one.fd >= 0);
+        let known = with.map(|(one, path)| {
             let known = before.iter().find(|known| known.matches(&one));
             KnownStream {
                 since_s: known.map_or(now_s, |known| known.since_s),
                 from_before: known.map_or(first, |known| known.from_before),
-                path: path(one.fd).unwrap_or_default(),
+                path,
                 walker: one.walker,
                 address: one.address,
                 fd: one.fd,
@@ -168,8 +167,8 @@ mod tests {
     fn after(snapshots: &[(f64, &[&str])]) -> Vec<(u64, f64, bool)> {
         let mut streams = PendingStreams::new(None);
         for (now_s, texts) in snapshots {
-            let found = texts.iter().map(|text| buffer(1, text)).collect();
-            streams.update(found, *now_s, |fd| Some(format!("/{fd}").into()));
+            let found = texts.iter().map(|text| (buffer(1, text), "/1".into())).collect();
+            streams.update(found, *now_s);
         }
         let waiting = streams.waiting().unwrap();
         assert!(waiting.iter().all(|one| (one.fd, one.path.exact()) == (1, "/1")));
@@ -190,7 +189,8 @@ mod tests {
     fn streams_without_a_descriptor_or_with_nothing_are_left_out() {
         let mut streams = PendingStreams::new(None);
         assert_eq!(streams.waiting(), None);
-        streams.update(vec![buffer(-1, "memory"), buffer(2, "")], 1.0, |_| None);
+        let found = [buffer(-1, "memory"), buffer(2, "")].map(|one| (one, Untrusted::default()));
+        streams.update(found.into(), 1.0);
         assert_eq!(streams.waiting(), Some(Vec::new()));
     }
 }

@@ -89,7 +89,7 @@ fn detail(view: &TopView, one: &ProcessActivity, area: Rect, buffer: &mut Buffer
     let below = Rect { y: area.y + 1, height: 1, ..area };
     let Some(stream) = one.oldest() else {
         let text = match (&one.waiting, one.foreign) {
-            _ if one.unanswered => "it did not answer: a read of its memory blocks or takes too long",
+            _ if one.unanswered => "it did not answer: a read of its memory or files in /proc blocks",
             (Some(_), _) => "no pending bytes in its buffers",
             (None, true) => "its buffers cannot be read",
             (None, false) => "its buffers are not read yet, or it is running",

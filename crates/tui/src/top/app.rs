@@ -211,12 +211,12 @@ impl App {
 }
 
 fn run_verb(verb: &str, process: SelectedProcess) -> Action {
-    let (pid, start) = (process.pid.to_string(), format!("--start-ticks={}", process.start_ticks));
-    let arguments = match verb {
-        "trace" => vec!["trace", &start, "-p", &pid, "-t", "5s"],
-        verb => vec![verb, &start, &pid],
-    };
-    Action::Run(arguments.into_iter().map(String::from).collect())
+    let pid = process.pid.to_string();
+    let rest = if verb == "trace" { vec!["-p", &pid, "-t", "5s"] } else { vec![&*pid] };
+    // A process that does not answer has no known start.
+    let start = Some(format!("--start-ticks={}", process.start_ticks)).filter(|_| process.start_ticks > 0);
+    let words = std::iter::once(verb.to_string()).chain(start);
+    Action::Run(words.chain(rest.into_iter().map(String::from)).collect())
 }
 
 #[cfg(test)]

@@ -1,0 +1,165 @@
+//! A process hangs in execve(2), which holds a lock while the kernel closes a file whose server never answers. Reads of most of its
+//! files in /proc wait for that lock for ever. weir says so, ends, and shows other processes.
+
+mod common;
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use common::limited::limited;
+use common::{disk_dir, is_root, programs, skip, text, wait_for};
+
+/// Opens a file of the mount with the close-on-exec flag, lets the server fall silent about closes, and executes sleep(1).
+/// The other process shares its pipe.
+const STUCK: &str = "import os, signal, time\n\
+    os.open('mount/file', os.O_RDWR | os.O_CREAT)\n\
+    while not os.path.exists('go'): time.sleep(0.01)\n\
+    os.kill(int(open('server').read()), signal.SIGUSR2)\n\
+    time.sleep(0.3)\n\
+    os.execvp('sleep', ['sleep', '1000'])\n";
+
+/// Has pending bytes for the pipe that the stuck process reads.
+const OTHER: &str = "import sys, time\n\
+    sys.stdout.buffer.write(b'pending bytes')\n\
+    print('ready', file=sys.stderr, flush=True)\n\
+    time.sleep(1000)\n";
+
+/// The stuck process and its server, and another process of the test.
+struct Stuck {
+    dir: tempfile::TempDir,
+    process: Child,
+    other: Child,
+}
+
+impl Stuck {
+    /// Starts the processes; None if this machine does not permit it.
+    fn start(test: &str) -> Option<Stuck> {
+        let dir = disk_dir();
+        let path = dir.path();
+        if !programs::compile_c("surroundings/silent_directory", &[], path) {
+            skip(test, "gcc does not build its program");
+            return None;
+        }
+        for name in ["mount", "backing"] {
+            fs::create_dir(path.join(name)).expect("a directory");
+        }
+        let mut command = Command::new(path.join("silent_directory"));
+        command.args(["mount", "backing", "python3", "-c", STUCK]).current_dir(path).process_group(0);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+        let pipe = process.stdin.take().expect("a pipe");
+        let mut other = Command::new("python3");
+        other
+            .env_remove("PYTHONUNBUFFERED")
+            .args(["-c", OTHER])
+            .stdout(pipe)
+            .stderr(Stdio::piped())
+            .current_dir(path);
+        let mut stuck = Stuck { process, other: other.spawn().expect("python3 starts"), dir };
+        let mut ready = [0; 6];
+        let errors = stuck.other.stderr.as_mut().expect("a pipe");
+        errors.read_exact(&mut ready).expect("a line");
+        let mut has_ended = false;
+        wait_for("the file is open", || {
+            has_ended = stuck.process.try_wait().expect("a child").is_some();
+            has_ended || stuck.dir.path().join("backing/file").exists()
+        });
+        if has_ended {
+            skip(test, "FUSE in a user namespace is not permitted");
+            return None;
+        }
+        fs::write(stuck.dir.path().join("go"), "").expect("a file");
+        // The exec has begun when the kernel has given up the old memory, with the arguments in it.
+        let arguments = format!("/proc/{}/cmdline", stuck.process.id());
+        wait_for("it executes", || !fs::read_to_string(&arguments).expect("a file").contains("python3"));
+        if Stuck::answers(stuck.process.id()) {
+            skip(test, "this kernel reads /proc/PID/stat without the lock of execve(2)");
+            return None;
+        }
+        Some(stuck)
+    }
+
+    /// Returns whether another process can read its file.
+    fn answers(pid: u32) -> bool {
+        let stat = format!("/proc/{pid}/stat");
+        let status =
+            Command::new("timeout").args(["-s", "KILL", "2", "cat", &stat]).stdout(Stdio::null()).status();
+        status.expect("timeout(1)").success()
+    }
+
+    /// Runs weir until it ends. Returns its status and all that it said, in one line.
+    fn weir(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = limited(self.dir.path(), arguments).output().expect("timeout(1)");
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.code().is_some_and(|code| code < 126), "{arguments:?} hangs: {said}");
+        (output.status.code(), said.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl Drop for Stuck {
+    /// The end of the server lets the process go on.
+    fn drop(&mut self) {
+        let server = server(self.dir.path()).unwrap_or_default();
+        let _ended = Command::new("kill").args(["-s", "KILL", &server]).status();
+        for process in [&mut self.process, &mut self.other] {
+            let _killed = process.kill();
+            let _reaped = process.wait();
+        }
+    }
+}
+
+/// Returns the PID of the server when it has written it.
+fn server(dir: &Path) -> Option<String> {
+    let number = fs::read_to_string(dir.join("server")).ok()?;
+    number.ends_with('\n').then(|| number.trim().to_string())
+}
+
+#[test]
+fn a_process_that_hangs_in_execve_is_reported() {
+    let Some(stuck) = Stuck::start("a_process_that_hangs_in_execve_is_reported") else { return };
+    let [pid, other] = [stuck.process.id(), stuck.other.id()].map(|pid| pid.to_string());
+    let sentence = format!("process {pid} (python3) does not answer: a read of /proc/{pid}/stat blocks");
+    for (verb, shown) in [("peek", "13 B"), ("flush", "13 B")] {
+        let (status, said) = stuck.weir(&[verb, &pid, &other]);
+        assert_eq!(status, Some(1), "{verb}: {said}");
+        assert!(said.contains(&sentence) && said.contains(shown), "{verb}: {said}");
+        assert!(said.contains(&format!("({other})")), "{verb} shows the other process: {said}");
+    }
+    let engines: &[&str] = if is_root() { &["ptrace", "ebpf", "sample"] } else { &["ptrace", "sample"] };
+    let trace =
+        |engine: &str, pid: &str| stuck.weir(&["trace", "--engine", engine, "--time", "200ms", "--pid", pid]);
+    let is_refused = &|engine: &str| {
+        let (status, said) = trace(engine, &pid);
+        assert!(status == Some(125) && said.contains(&sentence), "{engine}: {status:?} {said}");
+    };
+    std::thread::scope(|threads| {
+        for engine in engines {
+            threads.spawn(move || is_refused(engine));
+        }
+        threads.spawn(|| top_shows_both(&stuck, &pid, &other));
+    });
+    for engine in engines {
+        let (status, said) = trace(engine, &other);
+        assert_eq!(status, Some(0), "{engine}: {said}");
+    }
+    let (status, said) = stuck.weir(&["run", "--", "true"]);
+    assert_eq!(status, Some(0), "{said}");
+}
+
+fn top_shows_both(stuck: &Stuck, pid: &str, other: &str) {
+    let (status, said) = stuck.weir(&["top", "--once", "-i", "200ms", "--filter", "python3"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains(&format!("python3 {pid}")) && said.contains("did not answer"), "{said}");
+    let processes = format!("{pid},{other}");
+    let (status, said) =
+        stuck.weir(&["top", "--once", "-i", "200ms", "-q", "--json", "-", "--pid", &processes]);
+    assert_eq!(status, Some(0), "{said}");
+    let document: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let unanswered = |id: &str| {
+        let mut all = document["processes"].as_array().expect("a list").iter();
+        all.find(|one| one["pid"].as_u64() == id.parse().ok()).expect("the process")["unanswered"].clone()
+    };
+    assert_eq!((unanswered(pid), unanswered(other)), (true.into(), false.into()), "{said}");
+}
