@@ -20,7 +20,7 @@ pub(super) struct CounterFiles {
     io: OpenProcFile,
 }
 
-/// A process whose counters are to be read.
+/// A read of the counters of one process.
 #[derive(Debug, Clone)]
 pub(super) struct CounterJob {
     pub pid: u32,
@@ -49,7 +49,7 @@ pub(super) struct NewProcess {
 /// The result of a [`CounterJob`].
 #[derive(Debug)]
 pub(super) enum CounterRead {
-    /// The known process.
+    /// The process of the last sample.
     Same(Counters),
     /// A process that was not known.
     New(NewProcess, Counters),
