@@ -45,6 +45,29 @@ fn judge_ordinary(run: &OrdinaryRun) -> CaseResult {
     result
 }
 
+/// More cases with problems are not judged again: then it is not the machine.
+const MOST_UNSTABLE: usize = 3;
+
+/// With $WEIR_AGAIN, judges each case with a problem so often again, alone, as scripts/test-binaries does with tests. If it has none
+/// then, its last result counts, and the case is listed as unstable.
+fn judge_again(results: Vec<(String, &mut CaseResult)>, judge: impl Fn(usize) -> CaseResult) {
+    let times: usize = std::env::var("WEIR_AGAIN").ok().and_then(|times| times.parse().ok()).unwrap_or(0);
+    let with_problems: Vec<_> =
+        results.into_iter().enumerate().filter(|(_, (_, result))| !result.is_clean()).collect();
+    if times == 0 || with_problems.len() > MOST_UNSTABLE {
+        return;
+    }
+    for (at, (name, result)) in with_problems {
+        let again: Vec<_> = (0..times).map(|_| judge(at)).take_while(CaseResult::is_clean).collect();
+        let before = result.lines(&name);
+        let is_unstable = again.len() == times;
+        say(&format!("diagnosis: {} of {times} runs alone without this problem:\n{before}", again.len()));
+        if let Some(last) = again.into_iter().last().filter(|_| is_unstable) {
+            *result = last;
+        }
+    }
+}
+
 /// Returns whether a case or run is selected and can run here. Reports it as skipped if it cannot.
 fn runs_here(name: &str, needs: &[String], root: bool) -> bool {
     if std::env::var("WEIR_DIAGNOSIS").is_ok_and(|parts| !parts.split(',').any(|part| name.contains(part))) {
@@ -125,7 +148,14 @@ fn trace_finds_what_is_there_and_nothing_else() {
     let (timed, quick): (Vec<_>, Vec<_>) = asked.into_iter().partition(|case| case.gain);
     let judged = concurrent::for_each(3, &quick, |case| judge_case(case, None));
     let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
-    let ordinary = concurrent::for_each(3, &runs, |run| judge_ordinary(run));
+    let mut ordinary = concurrent::for_each(3, &runs, |run| judge_ordinary(run));
+    let again: Vec<_> = judged.iter_mut().map(|(case, result)| (*case, result)).collect();
+    let cases: Vec<_> = again.iter().map(|(case, _)| *case).collect();
+    judge_again(again.into_iter().map(|(case, result)| (case.name(), result)).collect(), |at| {
+        judge_case(cases[at], None)
+    });
+    let names = runs.iter().map(|run| format!("ordinary: {}", run.name));
+    judge_again(names.zip(&mut ordinary).collect(), |at| judge_ordinary(runs[at]));
     // Fresh prices: what calls cost while the pairs are timed.
     let prices = tempfile::tempdir().expect("a directory");
     user().into_iter().for_each(|user| chown_all(prices.path(), user).expect("chown"));

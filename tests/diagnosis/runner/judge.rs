@@ -30,6 +30,11 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
+    /// Returns whether no finding is untrue and nothing went wrong.
+    pub fn is_clean(&self) -> bool {
+        self.false_findings.is_empty() && self.wrong.is_empty()
+    }
+
     /// Returns one line for each problem.
     pub fn lines(&self, name: &str) -> String {
         let mut text = String::new();
