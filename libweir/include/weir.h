@@ -275,8 +275,8 @@ ssize_t weir_peek(weir_stream *s, char **from, size_t bytes);
 /* Discards up to `bytes` bytes. Returns the count. */
 ssize_t weir_skip(weir_stream *s, size_t bytes);
 
-/* Puts a byte back in front of the unread bytes, any number of times. The file does not change. Returns the
- * byte. */
+/* Puts a byte back in front of the unread bytes, until WEIR_BUFFER_MAX bytes are unread (-EMSGSIZE). The file
+ * does not change. Returns the byte. */
 int weir_ungetc(weir_stream *s, int c);
 
 /* ---- position -------------------------------------------------------------------------------------- */

@@ -169,9 +169,11 @@ static int make_pushback_room(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     bool is_mapped = config->read_mapped != 0;
+    uint64_t unread = weir__unread(s);
+    if (unread >= WEIR_BUFFER_MAX) /* a program that puts bytes back until this fails does not take all memory */
+        return -EMSGSIZE;
     if (is_mapped && weir__next(s) > config->read_buffer)
         return 0;
-    uint64_t unread = weir__unread(s);
     size_t capacity = config->read_capacity > unread ? config->read_capacity : unread;
     return weir__grow_read(s, unread + 1, capacity ? capacity : 1);
 }

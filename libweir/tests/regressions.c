@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../src/private.h"
@@ -280,6 +281,17 @@ static void failed_sync_of_a_record(void)
     fake_file_free(&f);
 }
 
+static void put_back_without_end(void)
+{
+    size_t bytes = WEIR_BUFFER_MAX + 1;
+    void *memory = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    check(memory != MAP_FAILED, "mmap: %m");
+    weir_stream *s = NULL;
+    check(weir_open_memory(&s, memory, bytes, NULL) == 0, "weir_open_memory");
+    check(weir_ungetc(s, 'x') == -EMSGSIZE && weir_getc(s) == 0, "put back in front of 1 GiB");
+    check(weir_close(s) == 0 && munmap(memory, bytes) == 0, "weir_close");
+}
+
 static void durability_that_the_sink_cannot_have(void)
 {
     int ends[2];
@@ -343,6 +355,7 @@ static const struct {
     TEST(fileno_with_failing_lseek),
     TEST(close_gives_read_ahead_bytes_back),
     TEST(failed_sync_of_a_record),
+    TEST(put_back_without_end),
     TEST(durability_that_the_sink_cannot_have),
     TEST(sync_with_unreadable_directory),
     TEST(sync_after_write_to_the_descriptor),
