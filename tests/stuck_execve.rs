@@ -37,15 +37,8 @@ struct Stuck {
 impl Stuck {
     /// Starts the processes; None if this machine does not permit it.
     fn start(test: &str) -> Option<Stuck> {
-        let dir = disk_dir();
+        let dir = directory(test)?;
         let path = dir.path();
-        if !programs::compile_c("surroundings/silent_directory", &[], path) {
-            skip(test, "gcc does not build its program");
-            return None;
-        }
-        for name in ["mount", "backing"] {
-            fs::create_dir(path.join(name)).expect("a directory");
-        }
         let mut command = Command::new(path.join("silent_directory"));
         command.args(["mount", "backing", "python3", "-c", STUCK]).current_dir(path).process_group(0);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
@@ -110,6 +103,19 @@ impl Drop for Stuck {
     }
 }
 
+/// Returns a directory for the mount, with the program of the server.
+fn directory(test: &str) -> Option<tempfile::TempDir> {
+    let dir = disk_dir();
+    if !programs::compile_c("surroundings/silent_directory", &[], dir.path()) {
+        skip(test, "gcc does not build its program");
+        return None;
+    }
+    for name in ["mount", "backing"] {
+        fs::create_dir(dir.path().join(name)).expect("a directory");
+    }
+    Some(dir)
+}
+
 /// Returns the PID of the server when it has written it.
 fn server(dir: &Path) -> Option<String> {
     let number = fs::read_to_string(dir.join("server")).ok()?;
@@ -162,4 +168,57 @@ fn top_shows_both(stuck: &Stuck, pid: &str, other: &str) {
         all.find(|one| one["pid"].as_u64() == id.parse().ok()).expect("the process")["unanswered"].clone()
     };
     assert_eq!((unanswered(pid), unanswered(other)), (true.into(), false.into()), "{said}");
+}
+
+/// Ends a weir that is still there, and the server.
+struct Supervised(tempfile::TempDir, Child);
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let server = server(self.0.path()).unwrap_or_default();
+        let _ended = Command::new("kill").args(["-s", "KILL", &server]).status();
+        let _killed = self.1.kill();
+        let _reaped = self.1.wait();
+    }
+}
+
+#[test]
+fn a_command_that_hangs_in_execve_does_not_keep_weir() {
+    let test = "a_command_that_hangs_in_execve_does_not_keep_weir";
+    let Some(dir) = directory(test) else { return };
+    let path = dir.path().to_path_buf();
+    let words =
+        ["run", "--max-delay", "20ms", "--", "./silent_directory", "mount", "backing", "python3", "-c"];
+    let mut weir = common::weir(&path, &words);
+    common::with_signals(&mut weir).arg(STUCK).stdin(Stdio::null());
+    // A pipe would have no end while the command hangs.
+    weir.stderr(fs::File::create(path.join("errors")).expect("a file"));
+    let mut weir = Supervised(dir, weir.spawn().expect("weir starts"));
+    let mut has_ended = false;
+    wait_for("the file is open", || {
+        has_ended = weir.1.try_wait().expect("a child").is_some();
+        has_ended || path.join("backing/file").exists()
+    });
+    if has_ended {
+        return skip(test, "FUSE in a user namespace is not permitted");
+    }
+    let number = |text: String, name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line").trim().to_string();
+        u64::from_str_radix(&value, if name == "PPid:" { 10 } else { 16 }).expect("a number")
+    };
+    let status = |pid: &str| fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let command = number(status(&server(&path).expect("its server")), "PPid:").to_string();
+    fs::write(path.join("go"), "").expect("a file");
+    let arguments = format!("/proc/{command}/cmdline");
+    wait_for("it executes", || !fs::read_to_string(&arguments).expect("a file").contains("python3"));
+    let pid = weir.1.id().to_string();
+    let end = || assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().expect("kill").success());
+    end();
+    let pending = || ["SigPnd:", "ShdPnd:"].map(|name| number(status(&command), name)) != [0, 0];
+    wait_for("the signal is passed on", pending);
+    end();
+    wait_for("weir ends", || weir.1.try_wait().expect("a child").is_some());
+    let said = fs::read_to_string(path.join("errors")).expect("text");
+    assert!(said.contains(&format!("process {command} (python3) sleeps in the kernel")), "{said}");
+    assert_eq!(weir.1.wait().expect("its status").code(), Some(143), "{said}");
 }

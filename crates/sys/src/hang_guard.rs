@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::companion::{self, Companion};
 use crate::expendable::no_answer_text;
 use crate::unkillable::{Unkillable, UnkillableSearch};
-use crate::{proc, signals};
+use crate::{foreign_reads, proc, signals};
 
 /// The first argument of a weir that only waits: [`waiter_main`].
 const WAITER_ARGUMENT: &str = "--weir-wait-for";
@@ -194,7 +194,9 @@ fn wait_for_hang(has_ended: &AtomicBool, mut unkillable: impl FnMut() -> Option<
 
 /// Reports the thread, and ends this process. A trace ends by itself before that.
 fn leave(thread: Unkillable, work: GuardedWork, has_ended: &AtomicBool, report: fn(&str)) {
-    let (label, call) = (proc::label(thread.pid), proc::current_syscall(thread.tid));
+    let label = proc::label(thread.pid);
+    let call =
+        if foreign_reads::answers(thread.pid) { proc::current_syscall(thread.tid) } else { String::new() };
     let call = if call.is_empty() { "the kernel" } else { &call };
     report(&format!(
         "{label} sleeps in {call}, and no signal ends that; weir detaches from all processes and ends"
