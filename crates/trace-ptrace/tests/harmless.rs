@@ -4,7 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_sys::proc;
 use weir_trace_api::{TraceOptions, TraceRoot};
@@ -146,8 +146,9 @@ fn rounds() -> usize {
 fn repeated_attach_and_detach_changes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut program = StrictProgram::start(dir.path(), false);
-    let mut calls = 0;
-    for round in 0..rounds() {
+    let (mut calls, mut round, began) = (0, 0, Instant::now());
+    // Beside other load the program hardly runs while it is attached: then more rounds are needed.
+    while round < rounds() || calls <= rounds() as u64 && began.elapsed() < Duration::from_secs(60) {
         let limit = Some(Duration::from_millis(3 + (round % 7) as u64));
         let options = TraceOptions { exact: round % 2 == 0, limit, ..TraceOptions::default() };
         let run = trace(
@@ -158,6 +159,7 @@ fn repeated_attach_and_detach_changes_nothing() {
         let run = run.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!(run.report.exit, None);
         calls += run.report.observed_calls;
+        round += 1;
         program.assert_running();
     }
     assert!(calls > rounds() as u64, "{calls} observed calls");
