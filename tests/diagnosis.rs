@@ -49,7 +49,7 @@ fn judge_ordinary(run: &OrdinaryRun) -> CaseResult {
 const MOST_UNSTABLE: usize = 3;
 
 /// With $WEIR_AGAIN, judges each case with a problem so often again, alone, as scripts/test-binaries does with tests. If it has none
-/// then, its last result counts, and the case is listed as unstable.
+/// then, its last result counts. The summary of scripts/test shows a line for each such case.
 fn judge_again(results: Vec<(String, &mut CaseResult)>, judge: impl Fn(usize) -> CaseResult) {
     let times: usize = std::env::var("WEIR_AGAIN").ok().and_then(|times| times.parse().ok()).unwrap_or(0);
     let with_problems: Vec<_> =
@@ -61,7 +61,7 @@ fn judge_again(results: Vec<(String, &mut CaseResult)>, judge: impl Fn(usize) ->
         let again: Vec<_> = (0..times).map(|_| judge(at)).take_while(CaseResult::is_clean).collect();
         let before = result.lines(&name);
         let is_unstable = again.len() == times;
-        say(&format!("diagnosis: {} of {times} runs alone without this problem:\n{before}", again.len()));
+        say(&format!("diagnosis: {name}: {} of {times} runs alone without a problem\n{before}", again.len()));
         if let Some(last) = again.into_iter().last().filter(|_| is_unstable) {
             *result = last;
         }
@@ -149,17 +149,16 @@ fn trace_finds_what_is_there_and_nothing_else() {
     let judged = concurrent::for_each(3, &quick, |case| judge_case(case, None));
     let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
     let mut ordinary = concurrent::for_each(3, &runs, |run| judge_ordinary(run));
-    let again: Vec<_> = judged.iter_mut().map(|(case, result)| (*case, result)).collect();
-    let cases: Vec<_> = again.iter().map(|(case, _)| *case).collect();
-    judge_again(again.into_iter().map(|(case, result)| (case.name(), result)).collect(), |at| {
-        judge_case(cases[at], None)
-    });
-    let names = runs.iter().map(|run| format!("ordinary: {}", run.name));
-    judge_again(names.zip(&mut ordinary).collect(), |at| judge_ordinary(runs[at]));
     // Fresh prices: what calls cost while the pairs are timed.
     let prices = tempfile::tempdir().expect("a directory");
     user().into_iter().for_each(|user| chown_all(prices.path(), user).expect("chown"));
-    judged.extend(timed.into_iter().map(|case| (case, judge_case(case, Some(&prices)))));
+    let with_prices = |case: &LabelledCase| judge_case(case, case.gain.then_some(&prices));
+    judged.extend(timed.into_iter().map(|case| (case, with_prices(case))));
+    let cases: Vec<_> = judged.iter().map(|(case, _)| *case).collect();
+    let results = judged.iter_mut().map(|(case, result)| (case.name(), result)).collect();
+    judge_again(results, |at| with_prices(cases[at]));
+    let names = runs.iter().map(|run| format!("ordinary: {}", run.name));
+    judge_again(names.zip(&mut ordinary).collect(), |at| judge_ordinary(runs[at]));
     let score = Score { cases: judged, ordinary: runs.into_iter().zip(ordinary).collect() };
 
     say(&score.report());
