@@ -36,22 +36,27 @@ pub struct WorkerLimits {
 /// This process must have one thread.
 pub fn start(limits: WorkerLimits, report: fn(&str)) {
     let signals = PassedSignals::block();
-    // SAFETY: the call returns a number; this process has one thread, so no lock is held in the child.
-    let parent = unsafe { libc::getpid() };
-    // SAFETY: as above.
-    match unsafe { libc::fork() } {
-        -1 => signals.restore(),
-        0 => {
-            // SAFETY: the calls take and return numbers. Without the first process nobody waits for the work.
-            unsafe {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                if libc::getppid() != parent {
-                    libc::_exit(1);
-                }
-            }
-            signals.restore();
-        }
+    match fork_bound_child() {
+        -1 | 0 => signals.restore(),
         pid => Parent::new(pid as u32, limits, report).wait(&signals),
+    }
+}
+
+/// Forks a child that is killed when this process ends. Returns its PID, 0 in the child, and -1 if there can be none. This process must
+/// have one thread.
+fn fork_bound_child() -> i32 {
+    // SAFETY: the calls take and return numbers; this process has one thread, so no lock is held in the child. Without this process
+    // the work of the child has no use.
+    unsafe {
+        let parent = libc::getpid();
+        let pid = libc::fork();
+        if pid == 0 {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != parent {
+                libc::_exit(1);
+            }
+        }
+        pid
     }
 }
 

@@ -71,21 +71,13 @@ impl Watcher {
         // SAFETY: zero bytes are valid, and all fields are atomics.
         let seen: Shared<Seen> = unsafe { Shared::zeroed() }.ok()?;
         let (reader, requests) = pipe().ok()?;
-        // SAFETY: the call returns a number; this process has one thread, so no lock is held in the child.
-        let parent = unsafe { libc::getpid() };
-        // SAFETY: as above. The child never returns from this block.
-        match unsafe { libc::fork() } {
+        match super::fork_bound_child() {
             -1 => None,
             0 => {
                 drop(requests);
-                // SAFETY: the calls take and return numbers.
-                unsafe {
-                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                    if libc::getppid() == parent {
-                        watch(worker, reader, &seen, report);
-                    }
-                    libc::_exit(0)
-                }
+                watch(worker, reader, &seen, report);
+                // SAFETY: ends this process, which has no other thread, and never returns to the code of the first one.
+                unsafe { libc::_exit(0) }
             }
             pid => Some(Watcher {
                 pid: pid as u32,
