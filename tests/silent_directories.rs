@@ -11,7 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use common::{disk_dir, programs, skip, text, wait_for, weir};
+use common::silent_directory::{prepared, server};
+use common::{disk_dir, skip, text, wait_for, weir};
 
 /// A verb whose directory `mount` is served by a program of the test, from the directory `backing`.
 struct Silenced {
@@ -24,15 +25,9 @@ struct Silenced {
 impl Silenced {
     /// Starts the verb; None if this machine does not permit it.
     fn start(test: &str, arguments: &[&str]) -> Option<Silenced> {
-        let dir = disk_dir();
+        let dir = prepared(test)?;
         let path = dir.path();
-        if !programs::compile_c("surroundings/silent_directory", &[], path) {
-            skip(test, "gcc does not build its program");
-            return None;
-        }
-        for name in ["mount", "backing", "state"] {
-            fs::create_dir(path.join(name)).expect("a directory");
-        }
+        fs::create_dir(path.join("state")).expect("a directory");
         fs::write(path.join("source"), vec![b'x'; 40 << 20]).expect("the source");
         fs::write(path.join("backing/source"), vec![b'x'; 40 << 20]).expect("the source");
         let weir = weir(path, arguments);
@@ -118,12 +113,6 @@ impl Drop for Silenced {
         let _ended = self.weir.kill();
         let _reaped = self.weir.wait();
     }
-}
-
-/// Returns the PID of the server when it has written it.
-fn server(dir: &Path) -> Option<String> {
-    let number = fs::read_to_string(dir.join("server")).ok()?;
-    number.ends_with('\n').then(|| number.trim().to_string())
 }
 
 /// Tells whether a file whose path ends so has bytes.

@@ -6,11 +6,11 @@ mod common;
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use common::limited::limited;
-use common::{disk_dir, is_root, programs, skip, text, wait_for};
+use common::silent_directory::{prepared, server};
+use common::{is_root, skip, text, wait_for};
 
 /// Opens a file of the mount with the close-on-exec flag, lets the server fall silent about closes, and executes sleep(1).
 /// The other process shares its pipe.
@@ -37,7 +37,7 @@ struct Stuck {
 impl Stuck {
     /// Starts the processes; None if this machine does not permit it.
     fn start(test: &str) -> Option<Stuck> {
-        let dir = directory(test)?;
+        let dir = prepared(test)?;
         let path = dir.path();
         let mut command = Command::new(path.join("silent_directory"));
         command.args(["mount", "backing", "python3", "-c", STUCK]).current_dir(path).process_group(0);
@@ -103,25 +103,6 @@ impl Drop for Stuck {
     }
 }
 
-/// Returns a directory for the mount, with the program of the server.
-fn directory(test: &str) -> Option<tempfile::TempDir> {
-    let dir = disk_dir();
-    if !programs::compile_c("surroundings/silent_directory", &[], dir.path()) {
-        skip(test, "gcc does not build its program");
-        return None;
-    }
-    for name in ["mount", "backing"] {
-        fs::create_dir(dir.path().join(name)).expect("a directory");
-    }
-    Some(dir)
-}
-
-/// Returns the PID of the server when it has written it.
-fn server(dir: &Path) -> Option<String> {
-    let number = fs::read_to_string(dir.join("server")).ok()?;
-    number.ends_with('\n').then(|| number.trim().to_string())
-}
-
 #[test]
 fn a_process_that_hangs_in_execve_is_reported() {
     let Some(stuck) = Stuck::start("a_process_that_hangs_in_execve_is_reported") else { return };
@@ -185,7 +166,7 @@ impl Drop for Supervised {
 #[test]
 fn a_command_that_hangs_in_execve_does_not_keep_weir() {
     let test = "a_command_that_hangs_in_execve_does_not_keep_weir";
-    let Some(dir) = directory(test) else { return };
+    let Some(dir) = prepared(test) else { return };
     let path = dir.path().to_path_buf();
     let words =
         ["run", "--max-delay", "20ms", "--", "./silent_directory", "mount", "backing", "python3", "-c"];
