@@ -43,10 +43,9 @@ pub enum GuardedWork {
     Run,
 }
 
-/// The names of threads whose owner does not wait for them for ever: the replay of `weir run --rescue`, and the readers of
-/// counters of `weir top`.
+/// The name of threads whose owner does not wait for them for ever: the replay of `weir run --rescue`.
 pub const ABANDONED_THREAD: &str = "weir-replay";
-#[allow(missing_docs)]
+/// As [`ABANDONED_THREAD`]: the threads of `weir top` that read counters.
 pub const SURVEY_THREAD: &str = "weir-survey";
 
 static REPORT: OnceLock<fn(&str)> = OnceLock::new();

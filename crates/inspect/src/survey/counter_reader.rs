@@ -109,6 +109,7 @@ impl CounterReader {
         self.asleep.extend(threads.into_iter().map(|one| (one.pid, one.thread)));
         std::mem::take(&mut *batch.results.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
     /// Returns whether a thread has ended, and counts its CPU time then.
     fn has_ended(&mut self, one: &WatchedThread) -> bool {
         let has_ended = one.thread.has_ended.load(Acquire);

@@ -10,7 +10,7 @@ mod process_reader;
 mod snapshot_schedule;
 mod streams;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
@@ -103,7 +103,7 @@ impl Surveyor {
         let results = self.counters.read(jobs, &self.files, deadline);
         let unanswered = self.counters.unanswered();
         let not_read = pids.iter().filter(|pid| !results.contains_key(pid) && !unanswered.contains(pid));
-        let not_read: Vec<u32> = not_read.copied().collect();
+        let not_read: BTreeSet<u32> = not_read.copied().collect();
         before.retain(|pid, _| !not_read.contains(pid) && !unanswered.contains(pid));
         self.reader.avoid(unanswered);
         let mut exited = Vec::new();

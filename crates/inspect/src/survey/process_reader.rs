@@ -179,13 +179,11 @@ fn snapshot(
     if image.search_again {
         buffers.search_again(now_ns());
     }
-    let path = |buffer: &Buffer| descriptor(pid, buffer.fd).unwrap_or_default();
-    buffers
-        .snapshot(pid)
-        .into_iter()
-        .map(|buffer| (path(&buffer), buffer))
-        .map(|(path, buffer)| (buffer, path))
-        .collect()
+    let with_path = |buffer: Buffer| {
+        let path = descriptor(pid, buffer.fd).unwrap_or_default();
+        (buffer, path)
+    };
+    buffers.snapshot(pid).into_iter().map(with_path).collect()
 }
 
 /// Returns the arguments separated by spaces, up to 4 KiB; empty if there are none.
