@@ -7,13 +7,22 @@ use crate::stats::{median, resamples};
 /// Record sizes within this share of the best time are equally good: a smaller difference is noise on most machines.
 pub const TOLERANCE: f64 = 0.05;
 
-/// The smallest record size within [`TOLERANCE`] of the best time, with its 95 % interval.
+/// The smallest measured record size within [`TOLERANCE`] of the best time, with its 95 % interval. If it is the largest
+/// size measured, gains go on beyond it, see [`Knee::within`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knee {
     /// Bytes of a record.
     pub bytes: u64,
     /// Ends of the interval in bytes; both are measured sizes.
     pub ci95: [u64; 2],
+}
+
+impl Knee {
+    /// Returns the knee if it is below `largest`, the largest record measured in bytes. Otherwise it is only the least that
+    /// the knee can be: larger records may gain more.
+    pub fn within(self, largest: u64) -> Option<Self> {
+        (self.bytes < largest).then_some(self)
+    }
 }
 
 /// A record size and its seconds in each round; `None` for a round without a sample.
@@ -37,15 +46,13 @@ fn knee_of(curves: &[Curve], rounds: impl Iterator<Item = usize> + Clone) -> Opt
     points.iter().find(|&&(_, seconds)| seconds <= best * (1.0 + TOLERANCE)).map(|&(bytes, _)| bytes)
 }
 
-/// Returns the knee of `curves` with an interval bootstrapped over rounds. Returns `None` with fewer than two sizes, and if
-/// only the largest size is within [`TOLERANCE`] of the best: gains then go on beyond the measured sizes.
+/// Returns the knee of `curves` with an interval bootstrapped over rounds. Returns `None` with fewer than two sizes.
 pub fn knee(curves: &[Curve]) -> Option<Knee> {
     if curves.len() < 2 {
         return None;
     }
     let rounds = curves.iter().map(|(_, values)| values.len()).max()?;
-    let largest = curves.iter().map(|(bytes, _)| *bytes).max()?;
-    let bytes = knee_of(curves, 0..rounds).filter(|&bytes| bytes < largest)?;
+    let bytes = knee_of(curves, 0..rounds)?;
     let mut found: Vec<u64> =
         resamples(rounds).filter_map(|drawn| knee_of(curves, drawn.into_iter())).collect();
     found.sort_unstable();
@@ -80,8 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn one_size_has_no_knee_nor_has_a_curve_that_falls_to_its_end() {
-        assert_eq!(knee(&[curve(1, &[9.0; 4]), curve(64, &[2.0; 4]), curve(4096, &[1.0; 4])]), None);
+    fn the_knee_of_a_curve_that_falls_to_its_end_is_its_largest_size_and_not_within_it() {
+        let knee = knee(&[curve(1, &[9.0; 4]), curve(64, &[2.0; 4]), curve(4096, &[1.0; 4])]).unwrap();
+        assert_eq!(knee, Knee { bytes: 4096, ci95: [4096, 4096] });
+        assert_eq!((knee.within(4096), knee.within(8192)), (None, Some(knee)));
+    }
+
+    #[test]
+    fn one_size_has_no_knee() {
         assert_eq!(knee(&[curve(1, &[1.0])]), None);
         assert_eq!(knee(&[]), None);
     }

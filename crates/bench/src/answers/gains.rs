@@ -11,9 +11,9 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     const QUESTION: &str = "Where do gains stop?";
     let method = view.group.model_method.as_deref()?;
     let curve = curve(view, method)?;
-    let Some(knee) = view.group.knee else { return go_on(view, QUESTION, &curve) };
-    let row = *curve.iter().find(|(_, row)| row.record_bytes == knee.bytes)?;
     let largest = curve.last()?.1.record_bytes;
+    let Some(knee) = view.group.knee?.within(largest) else { return go_on(view, QUESTION, &curve) };
+    let row = *curve.iter().find(|(_, row)| row.record_bytes == knee.bytes)?;
     let share = call_share(view, row.1);
     let calls = share
         .map(|share| format!(" There the calls themselves are about {:.0} % of the time.", share * 100.0));

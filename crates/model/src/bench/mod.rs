@@ -111,7 +111,7 @@ pub struct RowGroup {
     pub model_method: Option<String>,
     /// Nanoseconds in user space for each record that the model does not explain, by method.
     pub pass_ns: BTreeMap<String, f64>,
-    /// Smallest record size that is as good as the best.
+    /// Smallest measured record size within 5 % of the best; gains may go on if it is the largest.
     pub knee: Option<Knee>,
     /// Mount options of the file system.
     pub mount_options: String,

@@ -127,7 +127,7 @@ impl<'a> Section<'a> {
     pub fn knee(&self) -> Option<Knee> {
         let (knee, method) = (self.group.knee?, self.group.model_method.as_ref()?);
         let own = self.measured().filter(|(row, _)| row.method == *method);
-        own.map(|(row, _)| row.record_bytes).max().is_some_and(|largest| knee.bytes < largest).then_some(knee)
+        own.map(|(row, _)| row.record_bytes).max().and_then(|largest| knee.within(largest))
     }
 
     /// Returns the row of the knee.
