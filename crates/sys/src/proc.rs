@@ -264,6 +264,13 @@ pub fn descendants(pid: u32) -> Vec<u32> {
     with_descendants(pid).split_off(1)
 }
 
+/// Returns the process group of a process, by getpgid(2): 0 for one of the kernel or of an outer PID namespace. None if there is no
+/// such process.
+pub fn group(pid: u32) -> Option<u32> {
+    // SAFETY: takes a number and reads no memory of this process.
+    u32::try_from(unsafe { libc::getpgid(i32::try_from(pid).ok()?) }).ok()
+}
+
 /// Returns the names of a directory that are numbers.
 pub fn numbers(path: &str) -> Vec<u32> {
     some_numbers(path, usize::MAX)

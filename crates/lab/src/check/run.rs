@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use weir_sys::{proc, process_status};
 
 use super::check_directory::CheckDirectory;
 use super::{CheckFailure, wrong};
@@ -19,8 +20,8 @@ use crate::Error;
 const LIMIT: Duration = Duration::from_secs(10);
 /// The time limit under a tracer that stops the solution at every call.
 const TRACED_LIMIT: Duration = Duration::from_secs(40);
-/// The time that the children of a solution have to end after it. One that was killed is there until it has been reaped.
-const LAST_CHILD_LIMIT: Duration = Duration::from_secs(1);
+/// The time that the children of a solution have to end after it. A killed one needs a processor to end.
+const LAST_CHILD_LIMIT: Duration = Duration::from_secs(5);
 /// The pause between two pieces of input, so that the solution reads one before the next is written.
 const PAUSE: Duration = Duration::from_millis(30);
 
@@ -216,7 +217,7 @@ impl RunningSolution<'_> {
         let Some(status) = status else { return wrong(format!("it still runs after {limit:?}")) };
         // The leader has been waited for, so the process group that is killed on drop no longer contains it.
         let group = Pid::from_child(&self.child);
-        if !self.until(LAST_CHILD_LIMIT, || test_kill_process_group(group).is_err()) {
+        if !self.until(LAST_CHILD_LIMIT, || !has_living_member(group)) {
             return wrong("it ended, but a process that it started still runs");
         }
         let read = |name| fs::read(self.dir.beside(name)).unwrap_or_default();
@@ -228,6 +229,16 @@ impl RunningSolution<'_> {
     pub fn kill(self) {
         drop(self);
     }
+}
+
+/// Returns whether a process of the group has not ended. An ended one stays in its group until its parent has waited for it; the first
+/// process of a container may never do that.
+fn has_living_member(group: Pid) -> bool {
+    let is_member = |pid: &u32| proc::group(*pid) == Some(group.as_raw_nonzero().get() as u32);
+    let is_living =
+        |pid| process_status::read(pid).is_some_and(|status| !matches!(status.state, b'Z' | b'X'));
+    test_kill_process_group(group).is_ok()
+        && proc::numbers("/proc").into_iter().filter(is_member).any(is_living)
 }
 
 impl Drop for RunningSolution<'_> {
@@ -278,5 +289,25 @@ fn ending(status: ExitStatus) -> String {
             format!("signal {signal}{}", name.unwrap_or_default().replace("Signal::", ""))
         }
         None => format!("status {}", status.code().unwrap_or(-1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ended_process_that_was_not_waited_for_is_no_living_member() {
+        let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+        let group = Pid::from_child(&child);
+        assert!(has_living_member(group));
+        kill_process_group(group, Signal::KILL).unwrap();
+        let started = Instant::now();
+        while has_living_member(group) && started.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!has_living_member(group));
+        assert_eq!(test_kill_process_group(group), Ok(()), "the kernel still lists it");
+        child.wait().unwrap();
     }
 }
