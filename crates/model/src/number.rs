@@ -13,6 +13,11 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// Returns a number with its noun, whose plural ends with s: `1 write`, `2,000 writes`.
+pub fn counted(number: u64, one: &str) -> String {
+    format!("{} {one}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
 /// Returns an estimated number with three significant digits: `about 4,120,000`. More digits would look measured.
 pub fn about(number: u64) -> String {
     let digits = number.checked_ilog10().unwrap_or(0) + 1;
@@ -38,6 +43,14 @@ pub fn about_bytes(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        assert_eq!(
+            [0, 1, 2, 1200].map(|number| counted(number, "call")),
+            ["0 calls", "1 call", "2 calls", "1,200 calls"]
+        );
+    }
 
     #[test]
     fn digits_are_grouped_by_three() {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::ClockId;
+use weir_model::number::counted;
 use weir_model::trace::{BackendKind, Buffer, Overhead, Recording, SnapshotMoment, StreamCounts};
 use weir_model::{Size, Untrusted};
 use weir_recorder::{Recorder, RecorderOutput};
@@ -349,20 +350,21 @@ fn unknown_streams(
     if calls == 0 {
         return None;
     }
+    let calls = counted(calls, "call");
     let processes = match unknown().map(|counts| counts.pid).collect::<BTreeSet<_>>().len() {
         1 => "a process".to_string(),
         many => format!("{many} processes"),
     };
     if backend == BackendKind::Sample {
         return Some(format!(
-            "through which streams {processes} moved about {bytes} in about {calls} calls: other engines see it"
+            "through which streams {processes} moved about {bytes} in about {calls}: other engines see it"
         ));
     }
     let snapshots = snapshot_directory
         .map(|directory| format!(" (the files open in a snapshot lie below {directory})"))
         .unwrap_or_default();
     Some(format!(
-        "through which streams {processes} moved {bytes} in {calls} calls between samples: no file position shows \
+        "through which streams {processes} moved {bytes} in {calls} between samples: no file position shows \
          it{snapshots}; --exact sees it"
     ))
 }

@@ -3,7 +3,7 @@
 use weir_model::Size;
 use weir_model::advise::{AdviceDocument, AdviceHost, Choice, OtherWay, TracedProgram, WriteMethod};
 use weir_model::duration::{format_seconds, three_digits};
-use weir_model::number::{about_bytes, thousands};
+use weir_model::number::{about_bytes, counted, thousands};
 
 use crate::block::Block;
 use crate::style::{Emphasis, Style};
@@ -188,13 +188,13 @@ fn traced_text(traced: &TracedProgram) -> String {
         false => format!(" Findings: {}.", traced.findings.join(", ")),
     };
     format!(
-        "{} wrote {} to {} (descriptor {}) in {} calls and {} syncs in {}; its buffering is {mode}.{findings}",
+        "{} wrote {} to {} (descriptor {}) in {} and {} in {}; its buffering is {mode}.{findings}",
         traced.comm,
         about_bytes(traced.bytes as f64),
         traced.path,
         traced.fd,
-        thousands(traced.calls),
-        thousands(traced.syncs),
+        counted(traced.calls, "call"),
+        counted(traced.syncs, "sync"),
         format_seconds(traced.elapsed_s),
     )
 }

@@ -5,7 +5,7 @@ mod page;
 use weir_model::Size;
 use weir_model::copy::CopyDocument;
 use weir_model::duration::format_seconds;
-use weir_model::number::thousands;
+use weir_model::number::{counted, thousands};
 
 pub use page::{page, page_title};
 
@@ -21,7 +21,7 @@ pub fn amounts(document: &CopyDocument) -> String {
     let rate = (bytes as f64 / document.elapsed_s.max(1e-6)) as u64;
     let mut parts = vec![format!(
         "{}, {} in {} ({}/s), CPU time {}",
-        plural(document.files, "file"),
+        counted(document.files, "file"),
         Size(bytes),
         format_seconds(document.elapsed_s),
         Size(rate),
@@ -64,7 +64,7 @@ pub fn amounts(document: &CopyDocument) -> String {
 
 fn methods(document: &CopyDocument) -> String {
     let of = |(name, count): (&String, &weir_model::copy::MethodCount)| {
-        format!("{name} {} ({})", plural(count.files, "file"), Size(count.bytes))
+        format!("{name} {} ({})", counted(count.files, "file"), Size(count.bytes))
     };
     match document.methods.is_empty() {
         true => String::new(),
@@ -78,8 +78,4 @@ fn calls(document: &CopyDocument) -> String {
         true => String::new(),
         false => format!("data calls: {}", document.calls.iter().map(of).collect::<Vec<_>>().join(", ")),
     }
-}
-
-fn plural(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
 }

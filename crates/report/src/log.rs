@@ -5,7 +5,7 @@ mod page;
 use weir_model::Size;
 use weir_model::duration::format_seconds;
 use weir_model::log::{BadRecord, LogCheckDocument, LogCounts, LogDocument, LogSource, LogWriter};
-use weir_model::number::thousands;
+use weir_model::number::{counted, thousands};
 
 pub use page::{page, page_title};
 
@@ -19,14 +19,14 @@ const ROWS: usize = 40;
 /// Returns what a run has collected, as a sentence.
 pub fn summary_line(document: &LogDocument) -> String {
     let totals = &document.totals;
-    let records = plural(totals.records, "record");
+    let records = counted(totals.records, "record");
     let mut parts =
         vec![format!("{records}, {} in {}", Size(document.log_bytes), format_seconds(document.elapsed_s))];
     if document.rotations > 0 {
-        parts.push(plural(document.rotations, "finished file"));
+        parts.push(counted(document.rotations, "finished file"));
     }
     if document.syncs > 0 {
-        parts.push(plural(document.syncs, "sync"));
+        parts.push(counted(document.syncs, "sync"));
     }
     parts.extend(exceptions(totals));
     parts.join("; ")
@@ -46,10 +46,6 @@ fn exceptions(counts: &LogCounts) -> Vec<String> {
         .filter(|(count, _)| *count > 0)
         .map(|(count, kind)| format!("{} {kind}", thousands(count)))
         .collect()
-}
-
-fn plural(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// Returns the status of a collector as text for a terminal.
@@ -81,7 +77,7 @@ pub fn status_screen(document: &LogDocument, style: &Style) -> String {
     }
     let more = document.sources.len().saturating_sub(ROWS);
     if more > 0 {
-        lines.push(format!("  and {}; all are in --json", plural(more as u64, "more source")));
+        lines.push(format!("  and {}; all are in --json", counted(more as u64, "more source")));
     }
     joined(&lines)
 }
@@ -114,13 +110,13 @@ fn sources_table(sources: &[LogSource]) -> Table {
 /// Returns the check of a log as text for a terminal. The verdict comes last.
 pub fn check_screen(document: &LogCheckDocument, style: &Style) -> String {
     let title =
-        format!("{} · {} · {}", document.log, Size(document.bytes), plural(document.records, "record"));
+        format!("{} · {} · {}", document.log, Size(document.bytes), counted(document.records, "record"));
     let mut lines = vec![style.paint(Emphasis::Strong, &clean(&title, style)), String::new()];
     if document.writers.iter().any(|writer| !writer.name.is_empty()) {
         lines.extend(writers_table(&document.writers).lines(2, style));
         let more = document.writers.len().saturating_sub(ROWS);
         if more > 0 {
-            lines.push(format!("  and {}; all are in --json", plural(more as u64, "more writer")));
+            lines.push(format!("  and {}; all are in --json", counted(more as u64, "more writer")));
         }
         lines.push(String::new());
     }
@@ -156,14 +152,14 @@ fn verdict(document: &LogCheckDocument) -> (Emphasis, String) {
         faults.push(format!("{} NUL bytes at the end", thousands(document.nul_bytes)));
     }
     match faults.is_empty() {
-        true => (Emphasis::Good, format!("All {} are whole.", plural(document.records, "record"))),
+        true => (Emphasis::Good, format!("All {} are whole.", counted(document.records, "record"))),
         false => {
             let whole = thousands(document.whole);
             (
                 Emphasis::Bad,
                 format!(
                     "{whole} of {} are whole; {}.",
-                    plural(document.records, "record"),
+                    counted(document.records, "record"),
                     faults.join(", ")
                 ),
             )

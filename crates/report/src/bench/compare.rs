@@ -3,8 +3,8 @@
 use weir_model::Size;
 use weir_model::bench::GroupKey;
 use weir_model::bench::compare::{BenchComparison, ComparedRow, ComparisonVerdict};
+use weir_model::number::counted;
 
-use super::header::plural;
 use super::labels;
 use crate::block::Block;
 use crate::number::{TimeUnit, percent, ratio};
@@ -47,7 +47,7 @@ fn counts(comparison: &BenchComparison) -> String {
     match comparison.rows.len() {
         0 => "The two runs have no row in common.".into(),
         all => {
-            let rows = plural(all, "row");
+            let rows = counted(all as u64, "row");
             format!("B against A, {rows}: {faster} faster, {slower} slower, {ties} tied.")
         }
     }

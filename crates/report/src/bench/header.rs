@@ -2,6 +2,7 @@
 
 use weir_model::bench::{BenchDocument, Machine, Noise};
 use weir_model::duration::format_seconds;
+use weir_model::number::counted;
 
 use crate::block::Block;
 use crate::number::{bytes_like, percent};
@@ -24,7 +25,7 @@ pub(super) fn command(document: &BenchDocument) -> String {
 
 fn machine(machine: &Machine) -> Vec<String> {
     let memory = (machine.memory_bytes > 0).then(|| format!("{} of memory", memory(machine.memory_bytes)));
-    let cpus = (machine.cpus > 0).then(|| plural(machine.cpus, "processor"));
+    let cpus = (machine.cpus > 0).then(|| counted(machine.cpus as u64, "processor"));
     let linux = (!machine.kernel.is_empty()).then(|| format!("Linux {}", machine.kernel));
     let governor = machine.governor.as_ref().map(|governor| format!("governor {governor}"));
     let known = |text: &str| (!text.is_empty()).then(|| text.to_string());
@@ -41,14 +42,14 @@ fn memory(bytes: u64) -> String {
 fn run(document: &BenchDocument) -> Vec<String> {
     let repeated = document.rounds.iter().filter(|round| round.repeated).count();
     let used = document.rounds.len() - repeated;
-    let mut facts = vec![format!("{} in {}", plural(used, "round"), format_seconds(document.took_s))];
+    let mut facts = vec![format!("{} in {}", counted(used as u64, "round"), format_seconds(document.took_s))];
     if repeated > 0 {
         facts.push(format!("{repeated} more disturbed and repeated"));
     }
     facts.push(noise(&document.noise));
     let outliers: usize = document.rows.iter().map(|row| row.outliers).sum();
     if outliers > 0 {
-        facts.push(format!("{} kept", plural(outliers, "outlier")));
+        facts.push(format!("{} kept", counted(outliers as u64, "outlier")));
     }
     facts
 }
@@ -60,19 +61,5 @@ fn noise(noise: &Noise) -> String {
     match known.as_slice() {
         [] => "A/A noise: too few pairs to say".into(),
         known => format!("A/A noise: {}", known.join(", ")),
-    }
-}
-
-pub(super) fn plural(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_thing_has_no_plural() {
-        assert_eq!([plural(1, "row"), plural(0, "row"), plural(2, "row")], ["1 row", "0 rows", "2 rows"]);
     }
 }

@@ -3,9 +3,9 @@
 use weir_model::bench::GroupKey;
 use weir_model::bench::trend::{BenchTrend, TrendRow};
 use weir_model::duration::format_seconds;
+use weir_model::number::counted;
 
 use super::compare::verdict;
-use super::header::plural;
 use super::labels;
 use crate::block::Block;
 use crate::number::{percent, ratio};
@@ -95,11 +95,11 @@ fn head(trend: &BenchTrend) -> Vec<Block> {
         0 => "The last run has no row in common with the others.".into(),
         all => format!(
             "{name} against the level before it, {}: {} faster, {} slower, {} tied. {} changed their level at some run.",
-            plural(all, "row"),
+            counted(all as u64, "row"),
             count(Faster),
             count(Slower),
             count(Tie),
-            plural(changed, "row")
+            counted(changed as u64, "row")
         ),
     };
     let aside = format!(

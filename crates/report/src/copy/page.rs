@@ -3,9 +3,9 @@
 use weir_model::Size;
 use weir_model::copy::CopyDocument;
 use weir_model::duration::format_seconds;
-use weir_model::number::thousands;
+use weir_model::number::{counted, thousands};
 
-use super::{amounts, plural};
+use super::amounts;
 use crate::block::Block;
 use crate::page::Body;
 use crate::scale::{Axis, Spacing, Unit};
@@ -14,7 +14,7 @@ use crate::svg::{BarRow, BarsText, Picture, bars};
 /// Returns the title of the page of a copy.
 pub fn page_title(document: &CopyDocument) -> String {
     let bytes = document.copied_bytes + document.shared_bytes;
-    format!("weir copy: {}, {}", plural(document.files, "file"), Size(bytes))
+    format!("weir copy: {}, {}", counted(document.files, "file"), Size(bytes))
 }
 
 /// Adds a copy to a page: what was copied and what a power cut costs, then bytes, methods, calls and time.
@@ -22,7 +22,7 @@ pub fn page(document: &CopyDocument, body: &mut Body, prefix: &str) {
     let power_cut = sentence(&document.power_cut);
     body.blocks(&[Block::Verdict(vec![sentence(&amounts(document)), power_cut])]);
     if document.errors > 0 {
-        let errors = plural(document.errors, "error");
+        let errors = counted(document.errors, "error");
         body.blocks(&[Block::Warning(format!(
             "{errors}: not everything was copied; standard error named them"
         ))]);
@@ -82,11 +82,11 @@ fn contents(document: &CopyDocument, prefix: &str) -> Option<Picture> {
 /// Returns the bytes of each method.
 fn methods(document: &CopyDocument, prefix: &str) -> Option<Picture> {
     let row = |(name, count): (&String, &weir_model::copy::MethodCount)| {
-        let tip = format!("{name}: {} in {}", Size(count.bytes), plural(count.files, "file"));
+        let tip = format!("{name}: {} in {}", Size(count.bytes), counted(count.files, "file"));
         BarRow {
             label: name.clone(),
             parts: vec![(count.bytes as f64, "s0".into(), tip)],
-            figure: plural(count.files, "file"),
+            figure: counted(count.files, "file"),
         }
     };
     let text = BarsText {

@@ -2,9 +2,9 @@
 
 use weir_model::Size;
 use weir_model::log::{LogCheckDocument, LogWriter};
-use weir_model::number::thousands;
+use weir_model::number::{counted, thousands};
 
-use super::{bad_table, plural, verdict, writers_table};
+use super::{bad_table, verdict, writers_table};
 use crate::block::Block;
 use crate::page::Body;
 use crate::scale::{Axis, Spacing, Unit};
@@ -26,7 +26,7 @@ pub fn page(document: &LogCheckDocument, body: &mut Body, prefix: &str) {
         Emphasis::Bad => Block::Verdict(vec![text]),
         _ => Block::Lead(text),
     }]);
-    let facts = vec![Size(document.bytes).to_string(), plural(document.records, "record")];
+    let facts = vec![Size(document.bytes).to_string(), counted(document.records, "record")];
     body.blocks(&[Block::Facts(facts)]);
     body.heading(&format!("{prefix}records"), "Records");
     for picture in [kinds(document, prefix), damage(document, prefix)].into_iter().flatten() {
@@ -58,7 +58,7 @@ fn kinds(document: &LogCheckDocument, prefix: &str) -> Option<Picture> {
     ];
     let row = |(name, count, class): (&str, u64, &str)| BarRow {
         label: name.into(),
-        parts: vec![(count as f64, class.into(), format!("{name}: {}", plural(count, "record")))],
+        parts: vec![(count as f64, class.into(), format!("{name}: {}", counted(count, "record")))],
         figure: thousands(count),
     };
     let text = BarsText {

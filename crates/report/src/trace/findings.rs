@@ -4,7 +4,7 @@ use weir_model::duration::format_seconds;
 use weir_model::trace::{TraceResult, TraceStream};
 use weir_model::{Finding, Gain};
 
-use super::labels::{evidence, plural, stream_label};
+use super::labels::{counted, evidence, stream_label};
 use super::table::is_of;
 use crate::block::{self, Block};
 
@@ -75,7 +75,7 @@ pub(super) fn gains(finding: &Finding) -> Option<String> {
 
 fn gain(gain: Gain) -> Option<String> {
     let seconds = (gain.elapsed_s > 0.0).then(|| format!("about {}", format_seconds(gain.elapsed_s)));
-    let calls = (gain.calls > 0).then(|| plural(gain.calls, "call"));
+    let calls = (gain.calls > 0).then(|| counted(gain.calls, "call"));
     let parts: Vec<String> = seconds.into_iter().chain(calls).collect();
     (!parts.is_empty()).then(|| parts.join(" and "))
 }

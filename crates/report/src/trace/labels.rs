@@ -1,16 +1,11 @@
 //! Labels of processes, streams, counts and evidence.
 
 use weir_model::duration::format_seconds;
-pub(super) use weir_model::number::{about, thousands};
+pub(super) use weir_model::number::{about, counted, thousands};
 use weir_model::trace::{ObservedMode, Recording};
 use weir_model::{Direction, Mode, Size, StreamKind, Untrusted};
 
 use crate::number::{bytes_like, count, percent};
-
-/// Returns a number with its noun: `1 write`, `2 writes`.
-pub(super) fn plural(number: u64, one: &str) -> String {
-    format!("{} {one}{}", thousands(number), if number == 1 { "" } else { "s" })
-}
 
 /// Stands in a label for a process whose name is unknown.
 pub(super) static NAMELESS: Untrusted = Untrusted::placeholder("process");
@@ -157,11 +152,6 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn plurals_and_grouped_thousands() {
-        assert_eq!([plural(1, "call"), plural(1200, "call")], ["1 call", "1,200 calls"]);
-    }
 
     #[test]
     fn evidence_has_the_unit_of_its_name() {

@@ -4,9 +4,9 @@ use weir_model::StreamKind;
 use weir_model::duration::format_seconds;
 use weir_model::trace::{BackendKind, Exit, Recording, StreamSum, TraceResult, TraceStream};
 
-use super::labels::{bytes, plural};
+use super::labels::{bytes, counted};
 use crate::block::Block;
-use crate::number::{count, percent};
+use crate::number::percent;
 
 /// Smallest share of tracing cost that is reported as a number; less is within the noise.
 const LITTLE: f64 = 0.001;
@@ -27,12 +27,12 @@ fn summary(trace: &TraceResult, streams: &[TraceStream]) -> String {
     let sum = |of: fn(&TraceStream) -> u64| streams.iter().map(of).sum::<u64>();
     let what = match trace.findings.len() {
         0 => "no problems found".into(),
-        number => plural(number as u64, "finding"),
+        number => counted(number as u64, "finding"),
     };
     format!(
         "{what} in {}: {}, {} in {}.",
-        plural(streams.len() as u64, "stream"),
-        plural(sum(|stream| stream.counts.calls), "call"),
+        counted(streams.len() as u64, "stream"),
+        counted(sum(|stream| stream.counts.calls), "call"),
         bytes(sum(|stream| stream.counts.bytes)),
         format_seconds(trace.recording.elapsed_s)
     )
@@ -51,7 +51,7 @@ fn ending(recording: &Recording) -> Option<String> {
 /// Returns a warning for each gap of the recording.
 pub(super) fn gaps(recording: &Recording) -> Vec<Block> {
     let lost = recording.overhead.lost_events;
-    let dropped = (lost > 0).then(|| format!("{} dropped: buffer full", plural(lost, "event")));
+    let dropped = (lost > 0).then(|| format!("{} dropped: buffer full", counted(lost, "event")));
     let sentences = recording.blind.iter().cloned().chain(dropped);
     sentences.map(|why| Block::Warning(format!("not seen: {why}"))).collect()
 }
@@ -98,7 +98,7 @@ pub(super) fn backend(recording: &Recording) -> Block {
     // Without lost events, only submitted operations and mapped files can be missing.
     let may_lack_submissions = !recording.exact && overhead.lost_events == 0;
     facts.push(if whole && overhead.uncounted_calls > 0 {
-        format!("at most {} not counted", plural(overhead.uncounted_calls, "call"))
+        format!("at most {} not counted", counted(overhead.uncounted_calls, "call"))
     } else if whole && (may_lack_submissions || recording.other_calls.iter().any(|one| one.submitted > 0)) {
         "calls counted, except operations submitted to the kernel".into()
     } else if whole {
@@ -106,9 +106,9 @@ pub(super) fn backend(recording: &Recording) -> Block {
     } else if overhead.watched_s > 0.0 {
         // The share over all processes; each has its own sampling windows.
         format!(
-            "calls sampled, {:.0} % of the time ({} calls)",
+            "calls sampled, {:.0} % of the time ({})",
             overhead.watched_s / traced_s * 100.0,
-            count(overhead.seen_calls as f64)
+            counted(overhead.seen_calls, "call")
         )
     } else {
         "totals only".into()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_model::errno;
 use weir_model::trace::{Op, OtherCalls, Recording};
 
-use super::labels::{plural, thousands};
+use super::labels::{counted, thousands};
 use crate::block::Block;
 
 /// Kinds that are named if not all are requested: they fit on two lines.
@@ -54,7 +54,7 @@ fn submissions(calls: &[&OtherCalls]) -> Vec<Block> {
     let head = format!(
         "{}{} submitted to the kernel; their bytes are in no row",
         least(calls),
-        plural(submitted, "operation")
+        counted(submitted, "operation")
     );
     let parts = kinds
         .iter()
@@ -76,10 +76,10 @@ fn without_bytes(calls: &[&OtherCalls], all: bool) -> Vec<Block> {
     let mut parts: Vec<String> = kinds.iter().map(|(op, kind)| words(*op, kind)).collect();
     if !rest.is_empty() {
         let calls = rest.iter().map(|(_, kind)| kind.calls).sum();
-        parts.push(format!("{} calls of {} other kinds", thousands(calls), rest.len()));
+        parts.push(format!("{} of {} other kinds", counted(calls, "call"), rest.len()));
     }
     let least = least(calls);
-    let calls = plural(sum, "call");
+    let calls = counted(sum, "call");
     let head = format!("{least}{calls} that move no bytes (stat, ioctl, poll … are not traced)");
     vec![Block::Text(head), Block::Facts(parts)]
 }

@@ -6,7 +6,7 @@ use weir_model::trace::{BackendKind, Exit, TraceDocument};
 use weir_model::{Finding, Size, Untrusted};
 
 use super::labels::{
-    NAMELESS, bytes, direction_sign, evidence, kind, mode, plural, process_label, thousands,
+    NAMELESS, bytes, counted, direction_sign, evidence, kind, mode, process_label, thousands,
 };
 use super::{findings, pictures, pipeline_picture, pipelines};
 use crate::block::{Block, FindingBlock};
@@ -115,9 +115,9 @@ fn summary(document: &TraceDocument) -> Vec<String> {
     let exact = match document.overhead.uncounted_calls {
         _ if document.exact => "every call was counted".into(),
         0 => "sampled, totals from the kernel".into(),
-        number => format!("at most {} not counted", plural(number, "call")),
+        number => format!("at most {} not counted", counted(number, "call")),
     };
-    vec![format_seconds(document.elapsed_s), plural(calls, "call"), exact, ended]
+    vec![format_seconds(document.elapsed_s), counted(calls, "call"), exact, ended]
 }
 
 /// Returns the index of the stream of a finding.

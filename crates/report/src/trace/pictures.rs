@@ -2,7 +2,7 @@
 
 use weir_model::Direction;
 use weir_model::duration::format_seconds;
-use weir_model::number::thousands;
+use weir_model::number::counted;
 use weir_model::trace::document::StreamRow;
 use weir_model::trace::{Histogram, StreamTimeline, TimelineBin, TraceDocument};
 
@@ -101,9 +101,9 @@ fn lane(chart: &mut RowChart, row: usize, stream: &StreamRow, timeline: &StreamT
     chart.svg.rect("lane", [whole[0], top], [whole[1] - whole[0], height], None);
     let (from, to) = (chart.x(timeline.first_s), chart.x(timeline.last_s));
     let tip = format!(
-        "{}: {} calls, {}, from {} to {}",
+        "{}: {}, {}, from {} to {}",
         label(stream),
-        thousands(stream.calls),
+        counted(stream.calls, "call"),
         bytes(stream.bytes),
         format_seconds(timeline.first_s),
         format_seconds(timeline.last_s)
@@ -197,7 +197,7 @@ fn histogram(stream: &StreamRow, at: usize, prefix: &str) -> Option<Picture> {
     let bar = |(size, calls): (&u64, &u64)| {
         let range = range(Histogram::slot(*size));
         let share = percent(*calls as f64 / total);
-        let tip = format!("{range}: {} calls, {share} %{about}", thousands(*calls));
+        let tip = format!("{range}: {}, {share} %{about}", counted(*calls, "call"));
         BarRow {
             label: range,
             parts: vec![(*calls as f64, series_class(series(stream)), tip)],

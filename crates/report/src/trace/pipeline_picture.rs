@@ -1,6 +1,6 @@
 //! The picture of a pipeline.
 
-use weir_model::number::thousands;
+use weir_model::number::counted;
 use weir_model::trace::{Hop, PipeEnd, Pipeline};
 
 use super::labels::{bytes, mode, process_label};
@@ -66,7 +66,7 @@ fn arrow(svg: &mut Svg, top: f64, hop: &Hop, held: bool) {
     svg.line(if held { "arrow held" } else { "arrow" }, [x, top], [x, end - 7.0]);
     svg.polyline("head", &[[x - 5.0, end - 9.0], [x + 5.0, end - 9.0], [x, end]], true);
     let writer = &hop.writer;
-    let moved = format!("{} in {} calls", bytes(writer.bytes), thousands(writer.calls));
+    let moved = format!("{} in {}", bytes(writer.bytes), counted(writer.calls, "call"));
     svg.text("label", [x + 16.0, top + 22.0], "start", &moved);
     let (class, text) = match (held, writer.waiting_bytes) {
         (true, 0) => ("alarm", "lines are delayed here".into()),

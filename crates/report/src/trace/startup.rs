@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use weir_model::trace::{Process, Recording, TraceResult, TraceStream};
 use weir_model::{Direction, StreamKind, Untrusted};
 
-use super::labels::{bytes, plural};
+use super::labels::{bytes, counted};
 use super::table::{MATTERS, is_found};
 use crate::block::Block;
 use crate::number::percent;
@@ -78,9 +78,9 @@ pub(super) fn line(folded: &[&TraceStream]) -> Option<Block> {
     let share: f64 = folded.iter().map(|stream| stream.share).sum();
     Some(Block::Aside(format!(
         "start-up: {} of {}: {}, {}, {} % of the time (--all shows {})",
-        plural(folded.len() as u64, "stream"),
+        counted(folded.len() as u64, "stream"),
         list(&kinds),
-        plural(sum(|stream| stream.counts.calls), "call"),
+        counted(sum(|stream| stream.counts.calls), "call"),
         bytes(sum(|stream| stream.counts.bytes)),
         percent(share.min(1.0)),
         if folded.len() == 1 { "it" } else { "them" },

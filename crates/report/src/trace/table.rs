@@ -5,7 +5,7 @@ use weir_model::Untrusted;
 use weir_model::trace::{Pipeline, StreamCounts, TraceStream};
 
 use super::labels::{
-    UNKNOWN_STREAM, bytes, direction_sign, kind, mode_with_mark, plural, process_label, thousands,
+    UNKNOWN_STREAM, bytes, counted, direction_sign, kind, mode_with_mark, process_label, thousands,
 };
 use super::startup::{self, StartupStreams};
 use super::{TraceResult, locations};
@@ -186,7 +186,7 @@ fn marks<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>> + Clone) -> Vec<
     let mut facts = vec!["time: cost of the calls, as a share of the run".to_string()];
     let syncs = streams.clone().map(|stream| stream.counts.syncs).sum();
     if syncs > 0 {
-        facts.push(format!("including {} that waited for the device", plural(syncs, "sync")));
+        facts.push(format!("including {} that waited for the device", counted(syncs, "sync")));
     }
     let marks = [
         (any(deduced), "~ deduced from the calls"),
@@ -236,11 +236,11 @@ fn rest(rest: &[&TraceStream], more: bool) -> Vec<Block> {
     let sum = |of: fn(&TraceStream) -> u64| rest.iter().map(|stream| of(stream)).sum::<u64>();
     let share: f64 = rest.iter().map(|stream| stream.share).sum();
     let known = rest.iter().filter(|stream| stream.counts.is_known()).count() as u64;
-    let streams = plural(known, if more { "more stream" } else { "stream" });
+    let streams = counted(known, if more { "more stream" } else { "stream" });
     vec![Block::Aside(format!(
         "{}{streams}: {}, {}, {} % of the time (--all shows {})",
         if more { "and " } else { "" },
-        plural(sum(|stream| stream.counts.calls), "call"),
+        counted(sum(|stream| stream.counts.calls), "call"),
         bytes(sum(|stream| stream.counts.bytes)),
         percent(share.min(1.0)),
         if rest.len() == 1 { "it" } else { "them" },
