@@ -76,6 +76,7 @@ fn choice(at: usize, one: &Judged, first: &Judged, question: &AdviceQuestion) ->
         cpu_percent: 0.0,
         busy_percent: 0.0,
         record_ns: 0.0,
+        record_ns_range: None,
         max_rate: 0.0,
         latency_s: 0.0,
         at_risk_kill_bytes: 0,

@@ -12,6 +12,8 @@ use crate::rank::Judged;
 pub const MEDIUM_DIFFERS: &str = "The prices are those of";
 /// For a log that grows faster a note recommends rotation: in a year it would fill a card of 8 GB.
 const ROTATE_BYTES_PER_DAY: f64 = 20e6;
+/// Ratio of the longest and the shortest sync from which on the screen says that they vary: the error that a predicted time may have.
+const SYNC_VARIES: f64 = 1.5;
 const DAY_S: f64 = 86_400.0;
 
 /// Returns the assumptions behind the figures and their limits.
@@ -39,6 +41,7 @@ pub fn assumptions(question: &AdviceQuestion, host: &AdviceHost, prices: &Advice
         };
         all.push(format!("{sync}{page}. Copies that the medium makes internally are not included."));
     }
+    all.extend(sync_range(prices));
     if !question.lang.has_libweir() {
         all.push(format!(
             "The calls were timed in C. In {} the interpreter's or runtime's own time is not included.",
@@ -53,6 +56,21 @@ pub fn assumptions(question: &AdviceQuestion, host: &AdviceHost, prices: &Advice
     }
     all.push("Assumed: the rate is constant. A burst can fill a buffer faster than the figures say.".into());
     all
+}
+
+/// Returns the sentence about syncs whose time varies: by more than a half above the price.
+fn sync_range(prices: &AdvicePrices) -> Option<String> {
+    let ([low, high], now) = (prices.fdatasync_range_ns?, prices.fdatasync?.elapsed_ns);
+    let seconds = |ns: f64| format_seconds(ns / 1e9);
+    (high > low * SYNC_VARIES).then(|| {
+        format!(
+            "A short fdatasync(2) took {} to {} here, now {}: it depends on what other programs do. The times of ways with syncs \
+             vary as much.",
+            seconds(low),
+            seconds(high),
+            seconds(now)
+        )
+    })
 }
 
 /// Returns what the program must do if it uses the first choice.
@@ -123,6 +141,21 @@ mod tests {
         assert!(
             assumptions(&question(), &host(), &prices()).iter().all(|text| !text.starts_with(MEDIUM_DIFFERS))
         );
+    }
+
+    #[test]
+    fn syncs_that_vary_are_named_as_such() {
+        let text = |range| {
+            let prices = AdvicePrices { fdatasync_range_ns: range, ..prices() };
+            assumptions(&question(), &host(), &prices)
+                .into_iter()
+                .find(|text| text.contains("fdatasync(2) took"))
+        };
+        assert!(
+            text(Some([250_000.0, 3_000_000.0])).unwrap().contains("took 250 µs to 3.00 ms here, now 600 µs")
+        );
+        assert_eq!(text(Some([590_000.0, 610_000.0])), None);
+        assert_eq!(text(None), None);
     }
 
     #[test]

@@ -5,11 +5,13 @@ use weir_model::advise::{AdvicePrices, AdviceQuestion, CallPrice, SizedPrice, Sy
 use crate::sized;
 use crate::way::Way;
 
-/// Returns the syncs per record and the price of one, which writes the bytes since the last.
+/// Returns the syncs per record and the price of one, which writes the bytes since the last. `write_bytes`: of a call of write(2)
+/// of this way.
 pub fn syncs(
     way: &Way,
     question: &AdviceQuestion,
     prices: &AdvicePrices,
+    write_bytes: f64,
 ) -> Option<(f64, Option<CallPrice>)> {
     let of = |short, block, bytes| sync_of(prices, short?, block, bytes);
     let fdatasync = |bytes: f64| of(prices.fdatasync, prices.fdatasync_block, bytes);
@@ -22,13 +24,18 @@ pub fn syncs(
         SyncPoint::Period => {
             let records = (question.rate * way.sync_period_s?).max(1.0);
             // At less than one record an interval, an interval without a record makes no sync.
-            (1.0 / records, Some(fdatasync(records * bytes)?))
+            (
+                1.0 / records,
+                Some(
+                    batch_sync(prices, records * bytes, write_bytes)
+                        .or_else(|| fdatasync(records * bytes))?,
+                ),
+            )
         }
     })
 }
 
-/// Returns the price of a sync of `bytes` without the write(2) before it. It was measured for a short record and for a block;
-/// more bytes cost what each byte of a large sync costs.
+/// Returns the price of a sync of one call of write(2), without that call. It was measured for a short record and for a block.
 fn sync_of(
     prices: &AdvicePrices,
     short: CallPrice,
@@ -44,8 +51,21 @@ fn sync_of(
     }
     let most = table.last().map_or(0.0, |largest| largest.bytes as f64);
     let sync = sized::at(&table, bytes.min(most))?;
-    let more_ns = (bytes - most).max(0.0) * prices.sync_byte_ns.unwrap_or(0.0);
-    Some(CallPrice { elapsed_ns: sync.elapsed_ns + more_ns, ..sync })
+    if bytes <= most {
+        return Some(sync);
+    }
+    let longer = |bytes| batch_sync(prices, bytes, bytes);
+    Some(longer(bytes).zip(longer(most)).map_or(sync, |(all, measured)| sync.plus(all.minus(measured))))
+}
+
+/// Returns the price of a sync of `bytes` that calls of `write_bytes` each have written. The kernel takes larger folios for longer
+/// calls, and a sync of fewer folios costs less. Between the two measured lengths the price follows the logarithm.
+fn batch_sync(prices: &AdvicePrices, bytes: f64, write_bytes: f64) -> Option<CallPrice> {
+    let (short, long) = (prices.short_write_bytes.max(1) as f64, prices.long_write_bytes as f64);
+    let after_short = sized::at(&prices.sync_after_short, bytes)?;
+    let after_long = sized::at(&prices.sync_after_long, bytes).filter(|_| long > short && bytes >= long);
+    let share = ((write_bytes / short).ln() / (long / short).ln()).clamp(0.0, 1.0);
+    Some(after_long.map_or(after_short, |other| after_short.times(1.0 - share).plus(other.times(share))))
 }
 
 /// Returns how many records one sync covers if all threads wait: half of them, because a record that comes during a sync
@@ -54,12 +74,13 @@ pub fn largest_group(question: &AdviceQuestion) -> f64 {
     (f64::from(question.sharers.max(1)) + 1.0) / 2.0
 }
 
-/// Returns the price of a record of a group commit: that of as many threads as the question has, which includes the wake-ups of the
-/// threads that wait. `None` for other ways, and if it was not measured.
-pub fn in_group(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Option<CallPrice> {
+/// Returns the price of a record that several threads sync at once, in a group commit or each by itself: that of as many threads as the
+/// question has, which includes the wake-ups of the threads that wait. `None` for other ways, and if it was not measured.
+pub fn shared(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Option<CallPrice> {
     let measured = match (way.sync, way.method) {
         (SyncPoint::Group, WriteMethod::Libweir) => &prices.libweir_group,
         (SyncPoint::Group, _) => &prices.group,
+        (SyncPoint::Record, _) if question.sharers > 1 => &prices.shared_sync,
         _ => return None,
     };
     let table: Vec<SizedPrice> =

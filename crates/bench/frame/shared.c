@@ -84,6 +84,14 @@ static int put_grouped(struct shared *shared)
     return result;
 }
 
+static int put_synced(struct shared *shared)
+{
+    const int result = put_written(shared);
+    if (result != 0)
+        return result;
+    return fdatasync(shared->fd) == 0 ? 0 : -errno;
+}
+
 static int put_libweir(struct shared *shared)
 {
     const ssize_t put = weir_putrec(shared->stream, shared->record, shared->job->record_bytes);
@@ -113,6 +121,7 @@ static int open_output(struct shared *shared)
         return open_libweir(shared);
     shared->put = job->kind == WB_SHARED_BUFFER ? put_buffered :
                   job->kind == WB_SHARED_WRITE  ? put_written :
+                  job->kind == WB_SHARED_EACH   ? put_synced :
                                                   put_grouped;
     shared->fd = open(job->path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (shared->fd < 0)

@@ -15,6 +15,7 @@ enum wb_sharing {
     WB_SHARED_LIBWEIR_WRITE,  /* weir_putrec(3) that writes at once */
     WB_SHARED_GROUP,          /* write(2), then one fdatasync(2) for all threads that wait */
     WB_SHARED_LIBWEIR_GROUP,  /* weir_putrec(3) and weir_sync(3) */
+    WB_SHARED_EACH,           /* write(2) behind a mutex, then an fdatasync(2) of each thread's own */
     WB_SHARINGS
 };
 

@@ -45,6 +45,8 @@ pub enum Sharing {
     Group,
     /// weir_putrec(3) and weir_sync(3).
     LibweirGroup,
+    /// write(2) behind a mutex, then an fdatasync(2) of each thread's own.
+    Each,
 }
 
 /// One sample; see `struct wb_shared_job`.
@@ -85,13 +87,14 @@ pub fn measure(job: &SharedJob, path: &Path) -> io::Result<CallPrice> {
 mod tests {
     use super::*;
 
-    const ALL: [Sharing; 6] = [
+    const ALL: [Sharing; 7] = [
         Sharing::Buffer,
         Sharing::Write,
         Sharing::Libweir,
         Sharing::LibweirWrite,
         Sharing::Group,
         Sharing::LibweirGroup,
+        Sharing::Each,
     ];
 
     #[test]

@@ -230,6 +230,7 @@ mod tests {
                 cpu_percent: 0.331,
                 busy_percent: 0.906,
                 record_ns: 181_000.0,
+                record_ns_range: None,
                 max_rate: 5520.0,
                 latency_s: 181e-6,
                 at_risk_kill_bytes: 0,

@@ -91,7 +91,7 @@ fn ranked(samples: &[CallPrice], rank: usize) -> CallPrice {
 fn sample(directory: &Path, sharing: Sharing, writers: u32, records: u64) -> io::Result<CallPrice> {
     let file = tempfile::NamedTempFile::new_in(directory)?;
     let record_bytes = match sharing {
-        Sharing::Group | Sharing::LibweirGroup => cells::SYNC_RECORD_BYTES,
+        Sharing::Group | Sharing::LibweirGroup | Sharing::Each => cells::SYNC_RECORD_BYTES,
         _ => RECORD_BYTES,
     };
     let job = SharedJob { sharing, writers, records, record_bytes, buffer_bytes: cells::BUFFER_BYTES };
@@ -110,7 +110,7 @@ mod tests {
             let price = price.expect("a price");
             assert!(price.elapsed_ns >= 0.0 && price.elapsed_ns < 1e8 && price.cpu_ns >= 0.0, "{price:?}");
         }
-        for sharing in [Sharing::Group, Sharing::LibweirGroup] {
+        for sharing in [Sharing::Group, Sharing::LibweirGroup, Sharing::Each] {
             let prices = group_commit(directory.path(), sharing);
             assert_eq!(prices.iter().map(|one| one.writers).collect::<Vec<_>>(), COMMITTERS);
             assert!(prices.iter().all(|one| one.price.elapsed_ns > 0.0), "{prices:?}");

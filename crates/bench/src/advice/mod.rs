@@ -1,6 +1,7 @@
 //! Prices of ways to write in a directory, from which `weir advise` predicts: measured by the engine of `weir bench` in
 //! interleaved rounds, in less than ten seconds, and kept in the user's cache.
 
+mod batch_sync;
 mod cells;
 mod contention;
 mod cpu_wait;
@@ -32,9 +33,14 @@ pub use host::host;
 const FILE: &str = "advise.json";
 /// Time for the cells that sync, and for the others. With the pilots the whole takes six to eight seconds.
 const SYNC_BUDGET: Duration = Duration::from_millis(1500);
-const BUDGET: Duration = Duration::from_millis(4500);
+const BUDGET: Duration = Duration::from_millis(4000);
+/// Time until the cells must be done, so that the rest, threads that share a file, ends within ten seconds on a busy machine, too.
+const CELLS_DONE: Duration = Duration::from_millis(7000);
 /// Time for the cells that sync if the other prices are known: a user waits for it at each question.
 const NEW_SYNC_BUDGET: Duration = Duration::from_millis(900);
+/// Time for the syncs of many bytes, likewise.
+const BATCH_BUDGET: Duration = Duration::from_millis(800);
+const NEW_BATCH_BUDGET: Duration = Duration::from_millis(400);
 /// Price of a record of libweir if it cannot be measured: so high that libweir is not chosen.
 const UNKNOWN_NS: f64 = 1e6;
 /// Repetitions of the short loops; the price is the lowest of them, because other processes can only slow a loop down.
@@ -67,7 +73,12 @@ pub fn prices(
     let known = known.filter(|prices| prices.busy_share().is_none() || !is_quiet_now());
     match known {
         Some(prices) if cache_use == CacheUse::All => return Ok(prices),
-        Some(prices) => return with_new_syncs(prices, directory, stop, progress),
+        Some(prices) => {
+            let prices = with_new_syncs(prices, directory, stop, progress)?;
+            // The range of the syncs' prices grows with each measurement.
+            let _ = key.map(|key| cache::update(FILE, &key, prices.clone()));
+            return Ok(prices);
+        }
         None => {}
     }
     let prices = measure_all(directory, stop, progress)?;
@@ -85,17 +96,22 @@ fn with_new_syncs(
 ) -> Result<AdvicePrices> {
     let syncs = run_cells(cells::syncs(directory)?, directory, NEW_SYNC_BUDGET, stop, progress)?;
     let of = |kind, bytes, known: Option<CallPrice>| sync_price(&syncs, kind, bytes).or(known);
+    let batches = batch_sync::batch_syncs(directory, NEW_BATCH_BUDGET);
     let groups = |sharing, known: Vec<SharedPrice>| match contention::group_commit(directory, sharing) {
         new if new.is_empty() => known,
         new => new,
     };
     Ok(AdvicePrices {
+        fdatasync_range_ns: range_ns(&syncs, prices.fdatasync_range_ns),
+        sync_after_short: newer(batches.after_short, &prices.sync_after_short),
+        sync_after_long: newer(batches.after_long, &prices.sync_after_long),
         fdatasync: of("fdatasync", cells::SYNC_RECORD_BYTES, prices.fdatasync),
         o_dsync: of("o_dsync", cells::SYNC_RECORD_BYTES, prices.o_dsync),
         fdatasync_block: of("fdatasync", cells::SYNC_BLOCK_BYTES, prices.fdatasync_block),
         o_dsync_block: of("o_dsync", cells::SYNC_BLOCK_BYTES, prices.o_dsync_block),
         group: groups(Sharing::Group, prices.group),
         libweir_group: groups(Sharing::LibweirGroup, prices.libweir_group),
+        shared_sync: groups(Sharing::Each, prices.shared_sync),
         ..prices
     })
 }
@@ -105,13 +121,42 @@ fn sync_price(measurement: &Measurement, kind: &str, bytes: u64) -> Option<CallP
     table(measurement, chosen).first().map(|one| one.price)
 }
 
+/// Returns the range of the samples of a short fdatasync(2), widened by that of earlier measurements.
+fn range_ns(syncs: &Measurement, known: Option<[f64; 2]>) -> Option<[f64; 2]> {
+    let is_short =
+        |cell: &Cell| cell.sync.kind.name() == "fdatasync" && cell.record_bytes == cells::SYNC_RECORD_BYTES;
+    let track = syncs.tracks.iter().find(|track| is_short(&track.cell))?;
+    let records = (track.cell.bytes as f64 / track.cell.record_bytes as f64).max(1.0);
+    let prices = track.samples.iter().map(|sample| sample.figures.elapsed_s / records * 1e9);
+    let all = prices.filter(|ns| *ns > 0.0).chain(known.into_iter().flatten());
+    all.fold(None, |range, ns| {
+        let [low, high] = range.unwrap_or([ns, ns]);
+        Some([f64::min(low, ns), f64::max(high, ns)])
+    })
+}
+
+/// Returns the new prices, and the known ones of larger sizes, for which a slow device had no time.
+fn newer(mut new: Vec<SizedPrice>, known: &[SizedPrice]) -> Vec<SizedPrice> {
+    let most = new.last().map_or(0, |one| one.bytes);
+    new.extend(known.iter().filter(|one| one.bytes > most));
+    new
+}
+
 /// Returns whether cached prices are finite, positive and sorted: the user may have edited the file.
 fn is_valid(prices: &AdvicePrices) -> bool {
     let more =
         |price: &CallPrice| [price.elapsed_ns, price.cpu_ns].iter().all(|ns| ns.is_finite() && *ns >= 0.0);
     let positive = |price: &CallPrice| more(price) && price.elapsed_ns > 0.0;
-    let tables =
-        [&prices.write, &prices.stdio, &prices.libweir, &prices.mmap, &prices.direct, &prices.io_uring];
+    let tables = [
+        &prices.write,
+        &prices.stdio,
+        &prices.libweir,
+        &prices.mmap,
+        &prices.direct,
+        &prices.io_uring,
+        &prices.sync_after_short,
+        &prices.sync_after_long,
+    ];
     let sorted = |table: &[SizedPrice]| table.is_sorted_by(|one, other| one.bytes < other.bytes);
     tables.iter().all(|table| table.iter().all(|one| positive(&one.price)) && sorted(table))
         && [&prices.write, &prices.stdio, &prices.libweir].iter().all(|table| !table.is_empty())
@@ -121,15 +166,17 @@ fn is_valid(prices: &AdvicePrices) -> bool {
             .all(positive)
         // Prices of an older weir have none.
         && prices.shared_libweir_write.is_some()
+        && prices.short_write_bytes > 0
+        && prices.long_write_bytes > prices.short_write_bytes
         && [prices.shared_buffer, prices.shared_write, prices.shared_libweir, prices.shared_libweir_write]
             .iter()
             .flatten()
             .all(more)
-        && [&prices.group, &prices.libweir_group].iter().all(|table| {
+        && [&prices.group, &prices.libweir_group, &prices.shared_sync].iter().all(|table| {
             table.iter().all(|one| positive(&one.price))
                 && table.is_sorted_by(|one, other| one.writers < other.writers)
         })
-        && prices.sync_byte_ns.is_none_or(|ns| ns.is_finite() && ns >= 0.0)
+        && prices.fdatasync_range_ns.is_none_or(|[low, high]| 0.0 < low && low <= high && high.is_finite())
         && [prices.libweir_record_ns, prices.lock_ns, prices.wake_ns]
             .iter()
             .all(|ns| ns.is_finite() && *ns > 0.0)
@@ -138,10 +185,12 @@ fn is_valid(prices: &AdvicePrices) -> bool {
 }
 
 fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<AdvicePrices> {
-    let wait = cpu_wait::CpuWait::start();
+    let (wait, started) = (cpu_wait::CpuWait::start(), Instant::now());
     // The syncs come first: a sync may also write the dirty pages of the other cells' files.
     let syncs = run_cells(cells::syncs(directory)?, directory, SYNC_BUDGET, stop, progress)?;
-    let others = run_cells(cells::others(directory)?, directory, BUDGET, stop, progress)?;
+    let batches = batch_sync::batch_syncs(directory, BATCH_BUDGET);
+    let budget = CELLS_DONE.saturating_sub(started.elapsed()).min(BUDGET);
+    let others = run_cells(cells::others(directory)?, directory, budget, stop, progress)?;
     let table =
         |method: &str| table(&others, |cell| cell.method == method && cell.sync.kind.name() == "none");
     let write = table("syscall");
@@ -153,10 +202,6 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
     }
     let shared = contention::contention(directory);
     let at_end = self::table(&others, |cell| cell.sync.kind.name() == "end");
-    let sync_byte_ns = at_end.first().zip(write.last()).map(|(synced, written)| {
-        let per_byte = |one: &SizedPrice| one.price.elapsed_ns / one.bytes as f64;
-        (per_byte(synced) - per_byte(written)).max(0.0)
-    });
     Ok(AdvicePrices {
         write,
         buffer_bytes: cells::BUFFER_BYTES,
@@ -171,7 +216,11 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
         fdatasync_block: sync_price(&syncs, "fdatasync", cells::SYNC_BLOCK_BYTES),
         o_dsync_block: sync_price(&syncs, "o_dsync", cells::SYNC_BLOCK_BYTES),
         sync_block_bytes: cells::SYNC_BLOCK_BYTES,
-        sync_byte_ns,
+        fdatasync_range_ns: range_ns(&syncs, None),
+        short_write_bytes: batch_sync::SHORT_WRITE_BYTES,
+        sync_after_short: batches.after_short,
+        long_write_bytes: batch_sync::LONG_WRITE_BYTES,
+        sync_after_long: batches.after_long,
         sync_device_bytes: device::bytes_of_sync(directory),
         device_bytes_per_s: at_end.first().map(|one| one.bytes as f64 / one.price.elapsed_ns * 1e9),
         libweir_record_ns: lowest(|| libweir_record_ns().unwrap_or(UNKNOWN_NS)),
@@ -182,6 +231,7 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
         shared_libweir_write: shared.libweir_write,
         group: contention::group_commit(directory, Sharing::Group),
         libweir_group: contention::group_commit(directory, Sharing::LibweirGroup),
+        shared_sync: contention::group_commit(directory, Sharing::Each),
         wake_ns: lowest(wake_ns),
         cpu_wait_share: wait.share(),
     })
@@ -277,6 +327,14 @@ mod tests {
     }
 
     #[test]
+    fn larger_syncs_keep_their_price_if_there_was_no_time() {
+        let one = |bytes, elapsed_ns| SizedPrice { bytes, price: CallPrice { elapsed_ns, cpu_ns: 1.0 } };
+        let known = [one(1, 5.0), one(2, 6.0), one(4, 8.0)];
+        assert_eq!(newer(vec![one(1, 3.0), one(2, 4.0)], &known), [one(1, 3.0), one(2, 4.0), one(4, 8.0)]);
+        assert_eq!(newer(Vec::new(), &known), known);
+    }
+
+    #[test]
     fn cached_prices_must_be_sane() {
         let one = |bytes, elapsed_ns| SizedPrice { bytes, price: CallPrice { elapsed_ns, cpu_ns: 1.0 } };
         let good = AdvicePrices {
@@ -284,6 +342,8 @@ mod tests {
             stdio: vec![one(1, 2.0)],
             libweir: vec![one(1, 2.0)],
             buffer_bytes: 1,
+            short_write_bytes: 1,
+            long_write_bytes: 2,
             libweir_record_ns: 1.0,
             lock_ns: 1.0,
             wake_ns: 1.0,
@@ -297,7 +357,10 @@ mod tests {
             AdvicePrices { write: Vec::new(), ..good.clone() },
             AdvicePrices { lock_ns: f64::NAN, ..good.clone() },
             AdvicePrices { shared_libweir_write: None, ..good.clone() },
-            AdvicePrices { sync_byte_ns: Some(f64::NAN), ..good.clone() },
+            AdvicePrices { fdatasync_range_ns: Some([2.0, 1.0]), ..good.clone() },
+            AdvicePrices { fdatasync_range_ns: Some([f64::NAN, 1.0]), ..good.clone() },
+            AdvicePrices { sync_after_short: vec![one(1, -2.0)], ..good.clone() },
+            AdvicePrices { long_write_bytes: 1, ..good.clone() },
             AdvicePrices {
                 group: vec![SharedPrice { writers: 2, price: CallPrice { elapsed_ns: 0.0, cpu_ns: 1.0 } }],
                 ..good.clone()

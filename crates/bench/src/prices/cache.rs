@@ -72,6 +72,16 @@ pub(crate) fn store<T: Serialize + DeserializeOwned>(
     store_to(&path, key, prices, now_s())
 }
 
+/// Replaces the prices of `key` in a cache file without making them younger. Without an entry of `key` it does nothing. Fails if
+/// the file cannot be written.
+pub(crate) fn update<T: Serialize + DeserializeOwned>(
+    file: &str,
+    key: &PriceKey,
+    prices: T,
+) -> io::Result<()> {
+    update_in(&path(file).ok_or(io::ErrorKind::NotFound)?, key, prices)
+}
+
 fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -107,10 +117,23 @@ fn store_to<T: Serialize + DeserializeOwned>(
     known.retain(|known| known.key != *key && is_fresh(known, now_s));
     known.insert(0, PriceEntry { key: key.clone(), at_s: now_s, prices });
     known.truncate(MAX_ENTRIES);
+    replace(path, &known)
+}
+
+fn update_in<T: Serialize + DeserializeOwned>(path: &Path, key: &PriceKey, prices: T) -> io::Result<()> {
+    let mut known = entries::<T>(path);
+    match known.iter_mut().find(|known| known.key == *key) {
+        Some(entry) => entry.prices = prices,
+        None => return Ok(()),
+    }
+    replace(path, &known)
+}
+
+fn replace<T: Serialize>(path: &Path, known: &[PriceEntry<T>]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
     fs::create_dir_all(directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(serde_json::to_string_pretty(&known)?.as_bytes())?;
+    file.write_all(serde_json::to_string_pretty(known)?.as_bytes())?;
     file.persist(path)?;
     Ok(())
 }
@@ -152,6 +175,19 @@ mod tests {
         }
         assert_eq!(entries::<Prices>(&path).len(), 1);
         assert_eq!(load_from(&path, &key("8:1"), 1000, is_sane), Some(priced(2.0)));
+    }
+
+    #[test]
+    fn updated_prices_keep_their_age() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("prices.json");
+        update_in(&path, &key("8:1"), priced(1.0)).unwrap();
+        assert!(!path.exists(), "nothing to update");
+        store_to(&path, &key("8:1"), priced(1.0), 1000).unwrap();
+        update_in(&path, &key("8:1"), priced(2.0)).unwrap();
+        update_in(&path, &key("8:2"), priced(3.0)).unwrap();
+        let all = entries::<Prices>(&path);
+        assert_eq!(all, [PriceEntry { key: key("8:1"), at_s: 1000, prices: priced(2.0) }]);
     }
 
     #[test]

@@ -129,6 +129,10 @@ pub struct PredictedCost {
     /// Nanoseconds of a record if records follow without a pause, with its share of flushes and syncs, while the page cache
     /// has room.
     pub record_ns: f64,
+    /// `record_ns` if each sync takes the shortest and the longest time that was measured in the directory; `None` for ways without
+    /// syncs, and if it was not measured.
+    #[serde(default)]
+    pub record_ns_range: Option<[f64; 2]>,
     /// The most records per second that this way can do for a long time: as many as the writers make and the device takes.
     pub max_rate: f64,
     /// The longest time from the call until another process can read the record; with a sync in the call, until the call

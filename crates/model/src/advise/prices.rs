@@ -79,9 +79,21 @@ pub struct AdvicePrices {
     /// Size of these blocks.
     #[serde(default)]
     pub sync_block_bytes: u64,
-    /// Nanoseconds that each byte adds to a sync of much data, without the write(2) before it; `None` if not measured.
+    /// Lowest and highest price of `fdatasync` in this and in earlier measurements, elapsed nanoseconds; `None` if not measured.
     #[serde(default)]
-    pub sync_byte_ns: Option<f64>,
+    pub fdatasync_range_ns: Option<[f64; 2]>,
+    /// Size of the short calls of write(2) before the syncs of `sync_after_short`; each makes pages of its own in the page cache.
+    #[serde(default)]
+    pub short_write_bytes: u64,
+    /// fdatasync(2) of so many new bytes, without the short calls of write(2) before it.
+    #[serde(default)]
+    pub sync_after_short: Vec<SizedPrice>,
+    /// Size of the long calls of write(2) before the syncs of `sync_after_long`.
+    #[serde(default)]
+    pub long_write_bytes: u64,
+    /// fdatasync(2) of so many new bytes, without the long calls of write(2) before it.
+    #[serde(default)]
+    pub sync_after_long: Vec<SizedPrice>,
     /// Bytes that the device got for one fdatasync(2) of a small record, with the file system's journal; `None` if the
     /// kernel does not count them.
     pub sync_device_bytes: Option<f64>,
@@ -111,6 +123,10 @@ pub struct AdvicePrices {
     /// The same through weir_putrec(3) and weir_sync(3).
     #[serde(default)]
     pub libweir_group: Vec<SharedPrice>,
+    /// A record of `sync_record_bytes` with an fdatasync(2) of its own, while other threads do the same: the file system answers
+    /// some of them together.
+    #[serde(default)]
+    pub shared_sync: Vec<SharedPrice>,
     /// CPU time of a timer that wakes a thread.
     pub wake_ns: f64,
     /// Share of the time of the measurement that it waited for a processor, 0 to 1; `None` if the kernel does not count it.
