@@ -120,8 +120,10 @@ bench-copy: deps-bench build ## weir copy compared with cp, dd, cat, rsync, mbuf
 bench-run: deps-bench build ## gain and cost of weir run, compared with stdbuf (5 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench run
 
-bench-advise: deps-bench build libweir ## the choices of weir advise beside each other, and the predicted times (3 minutes)
-	@cargo bench --quiet --locked -p weir-benches --bench advise
+# With real-time priority, where it is allowed: otherwise each sync and each time slice waits for other processes.
+bench-advise: deps-bench build libweir ## the choices of weir advise beside each other, and the predicted times (8 minutes)
+	@cargo bench --quiet --locked --no-run -p weir-benches --bench advise
+	@$$(chrt -r 1 true 2>/dev/null && echo chrt -r 1) cargo bench --quiet --locked -p weir-benches --bench advise
 
 clean: ## remove the build
 	@$(MAKE) --no-print-directory -C libweir clean

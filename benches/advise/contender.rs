@@ -6,9 +6,9 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::BoxError;
+use crate::advice::Advice;
 use crate::bench_dir::BenchDir;
 use crate::questions::Question;
-use crate::targets::built::weir;
 
 /// Predicted duration of a sample.
 const SAMPLE_NS: f64 = 0.2e9;
@@ -18,41 +18,22 @@ const MOST_BYTES: u64 = 200 << 20;
 /// One of the three choices, compiled with the driver.
 pub struct Contender {
     pub name: String,
-    pub predicted_ns: f64,
+    /// Whether a record or a timer waits for the device.
+    pub syncs: bool,
+    /// The prediction from which the number of records follows.
+    predicted_ns: f64,
     program: PathBuf,
     /// Records in an interval of the timer; 0 without one.
     tick_every: u64,
 }
 
-/// Asks the question, and compiles the programs of the answer. Returns none if no way holds the limits on this machine.
+/// Compiles the programs of the choices that keep all limits.
 pub fn contenders(
     bench: &BenchDir,
     question: &Question,
-    recalibrate: bool,
+    advice: &Advice,
 ) -> Result<Vec<Contender>, BoxError> {
-    let mut command = Command::new(weir());
-    command.args(["advise", "-y", "--json", "-", "--loss", question.loss, "--latency", question.latency]);
-    command.args(["--medium", question.medium, "--sharers", &question.sharers.to_string()]);
-    command.args([
-        "--record-bytes",
-        &question.record_bytes.to_string(),
-        "--rate",
-        &question.rate.to_string(),
-    ]);
-    command.arg("--dir").arg(bench.path("")).env("XDG_CACHE_HOME", bench.path("cache"));
-    if recalibrate {
-        command.arg("--recalibrate");
-    }
-    let output = command.output()?;
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    // With status 1 and a document, no way holds all limits on this machine.
-    let document: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|_| format!("{}: weir advise: {}: {message}", question.name, output.status))?;
-    if document["choices"][0]["holds"] != true {
-        return Ok(Vec::new());
-    }
-    let choices = document["choices"].as_array().ok_or("no choices")?;
-    let holding = choices.iter().filter(|choice| choice["holds"] == true).enumerate();
+    let holding = advice.holding().into_iter().enumerate();
     holding.map(|(number, choice)| contender(bench, question, number, choice)).collect()
 }
 
@@ -85,6 +66,7 @@ fn contender(
     let period = ["sync_period_s", "flush_period_s"].iter().find_map(|name| choice[name].as_f64());
     Ok(Contender {
         name: choice["name"].as_str().ok_or("no name")?.into(),
+        syncs: choice["sync"] != "none",
         predicted_ns: choice["predicted"]["record_ns"].as_f64().ok_or("no price")?,
         program,
         tick_every: period.map_or(0, |period| (question.rate * period).round().max(1.0) as u64),
