@@ -101,11 +101,12 @@ impl Scale {
         if candidates.len() >= 2 {
             return candidates;
         }
-        let finer = one_two_five(self.low, self.high);
-        match finer.len() {
-            n if n >= 2 && n <= most => finer,
-            _ => linear(10f64.powf(self.low), 10f64.powf(self.high), most),
-        }
+        // Even steps of the value would crowd at the high end: they are the last resort.
+        [&[1.0, 2.0, 5.0][..], &[1.0, 3.0]]
+            .into_iter()
+            .map(|digits| with_digits(digits, self.low, self.high))
+            .find(|finer| (2..=most).contains(&finer.len()))
+            .unwrap_or_else(|| linear(10f64.powf(self.low), 10f64.powf(self.high), most))
     }
 }
 
@@ -134,13 +135,13 @@ fn powers(base: f64, low: f64, high: f64, most: usize) -> Vec<f64> {
     (0..most).map(|n| first + n as f64).take_while(|&n| n <= last).map(|n| base.powf(n * step)).collect()
 }
 
-/// Returns 1, 2 and 5 times the powers of ten between 10^low and 10^high.
-fn one_two_five(low: f64, high: f64) -> Vec<f64> {
+/// Returns the multiples of the powers of ten by `digits` between 10^low and 10^high.
+fn with_digits(digits: &[f64], low: f64, high: f64) -> Vec<f64> {
     let of_digit = |digit: f64| {
         let shift = digit.log10();
         powers(10.0, low - shift, high - shift, 3).into_iter().map(move |power| power * digit)
     };
-    let mut values: Vec<f64> = [1.0, 2.0, 5.0].into_iter().flat_map(of_digit).collect();
+    let mut values: Vec<f64> = digits.iter().copied().flat_map(of_digit).collect();
     values.sort_by(f64::total_cmp);
     values
 }
@@ -216,6 +217,8 @@ mod tests {
         assert_eq!(labels(Linear, Unit::Number, [0.0, 10.0], 6), ["0", "2", "4", "6", "8", "10"]);
         assert!(labels(Log, Unit::Bytes, [3000.0, 4000.0], 6).len() >= 2);
         assert!(!labels(Log, Unit::Seconds, [0.03, 0.03], 6).is_empty());
+        assert_eq!(labels(Log, Unit::Number, [0.14, 6.3], 7), ["0.2", "0.5", "1", "2", "5"]);
+        assert_eq!(labels(Log, Unit::Number, [0.14, 6.3], 4), ["0.3", "1", "3"], "a phone has room for four");
     }
 
     #[test]
