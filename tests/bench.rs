@@ -264,6 +264,8 @@ fn two_results_are_compared() {
         serde_json::from_str(&std::fs::read_to_string(dir.path().join("c.json")).unwrap()).unwrap();
     check_schema("weir-bench-compare-1.schema.json", &comparison);
     assert_eq!(comparison["rows"].as_array().unwrap().len(), 2);
+    let seeds = comparison["runs"].as_array().unwrap().iter().map(|run| run["seed"].as_u64());
+    assert_eq!(seeds.flatten().count(), 2, "a run names its seed, also a new one");
     assert_eq!(std::fs::read_to_string(dir.path().join("c.csv")).unwrap().lines().count(), 3);
     assert!(std::fs::read_to_string(dir.path().join("c.md")).unwrap().contains("syscall"));
     let screen = text(&output.stdout);

@@ -40,6 +40,7 @@ pub fn document(
     let mut document = BenchDocument {
         schema: SCHEMA.into(),
         command: started.command,
+        seed: Some(measurement.seed),
         started: humantime::format_rfc3339_seconds(started.at).to_string(),
         took_s: started.at.elapsed().map_or(0.0, |took| took.as_secs_f64()),
         complete: measurement.complete,

@@ -87,7 +87,7 @@ pub fn measurement(axes: &[Axes], rounds: usize) -> Measurement {
             }
         }
     }
-    Measurement { tracks, rounds: vec![Round::default(); rounds], complete: true, error: None }
+    Measurement { tracks, rounds: vec![Round::default(); rounds], complete: true, error: None, seed: 1 }
 }
 
 /// Returns the document of such a run.

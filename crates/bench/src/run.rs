@@ -5,9 +5,9 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
 
 use crate::axes::{CacheState, SyncKind, Workload};
 use crate::cache;
@@ -91,6 +91,8 @@ pub struct Measurement {
     pub complete: bool,
     /// The error that ended the run early.
     pub error: Option<Error>,
+    /// Seed of the order of the rounds, given or new.
+    pub seed: u64,
 }
 
 /// Rounds per cell for which samples are sized.
@@ -115,7 +117,7 @@ pub fn run(
         Err(Halt::Stopped) => (false, None),
         Err(Halt::Failed(error)) => (false, Some(error)),
     };
-    Measurement { tracks: runner.tracks, rounds: runner.rounds, complete, error }
+    Measurement { tracks: runner.tracks, rounds: runner.rounds, complete, error, seed: runner.seed }
 }
 
 /// One sample with the parent's measurements.
@@ -147,6 +149,7 @@ struct Runner<'a> {
     stop: &'a AtomicBool,
     progress: &'a mut dyn Progress,
     started: Instant,
+    seed: u64,
 }
 
 impl<'a> Runner<'a> {
@@ -171,7 +174,10 @@ impl<'a> Runner<'a> {
             cell,
         };
         let tracks = cells.into_iter().map(track).collect();
-        Self { tracks, rounds: Vec::new(), directories, settings, stop, progress, started: Instant::now() }
+        // 32 bits: other tools read the number from JSON as a double.
+        let seed = settings.seed.unwrap_or_else(|| rand::make_rng::<StdRng>().next_u32().into());
+        let started = Instant::now();
+        Self { tracks, rounds: Vec::new(), directories, settings, stop, progress, started, seed }
     }
 
     fn left(&self) -> Duration {
@@ -333,17 +339,12 @@ impl<'a> Runner<'a> {
     }
 
     fn rounds(&mut self) -> std::result::Result<(), Halt> {
-        let mut order = match self.settings.seed {
-            Some(seed) => StdRng::seed_from_u64(seed),
-            None => rand::make_rng(),
-        };
+        let mut order = StdRng::seed_from_u64(self.seed);
         loop {
+            let left_s = self.left().as_secs_f64();
             let mut requests = match self.settings.rounds {
                 Some(wanted) => rounds::all_until(&self.tracks, &self.rounds, wanted),
-                None => {
-                    let left_s = self.left().as_secs_f64();
-                    rounds::choose(&self.tracks, &self.rounds, left_s, self.settings.precision)
-                }
+                None => rounds::choose(&self.tracks, &self.rounds, left_s, self.settings.precision),
             };
             if requests.is_empty() {
                 return Ok(());

@@ -1,9 +1,11 @@
 //! Comparison of two runs of `weir bench` (schema weir-bench-compare/1).
 
+use std::collections::BTreeMap;
+
 use crate::Ratio;
 use serde::{Deserialize, Serialize};
 
-use super::{BenchDocument, BenchRow, GroupKey, UNKNOWN_NOISE};
+use super::{BenchDocument, BenchRow, GroupKey, Machine, UNKNOWN_NOISE};
 
 /// Value of [`BenchComparison::schema`].
 pub const SCHEMA: &str = "weir-bench-compare/1";
@@ -27,6 +29,36 @@ pub struct BenchComparison {
     pub only_b: Vec<String>,
     /// Reasons to doubt the comparison, in sentences.
     pub warnings: Vec<String>,
+    /// The circumstances of both runs; empty in documents of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<ComparedRun>,
+}
+
+/// The circumstances of one of the runs; the fields are those of [`BenchDocument`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ComparedRun {
+    pub command: Vec<String>,
+    pub started: String,
+    pub seed: Option<u64>,
+    pub machine: Machine,
+    pub settings: BTreeMap<String, String>,
+    /// Directories with file system and mount options.
+    pub places: Vec<String>,
+}
+
+impl ComparedRun {
+    /// Returns the circumstances of a run.
+    pub(super) fn of(run: &BenchDocument) -> Self {
+        Self {
+            command: run.command.clone(),
+            started: run.started.clone(),
+            seed: run.seed,
+            machine: run.machine.clone(),
+            settings: run.settings.clone(),
+            places: run.places(),
+        }
+    }
 }
 
 /// One row of both runs.
@@ -139,6 +171,7 @@ pub fn compare(names: [&str; 2], a: &BenchDocument, b: &BenchDocument) -> BenchC
         only_a,
         only_b,
         warnings: warnings(a, b),
+        runs: [a, b].map(ComparedRun::of).into(),
     }
 }
 

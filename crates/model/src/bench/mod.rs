@@ -21,6 +21,9 @@ pub struct BenchDocument {
     pub schema: String,
     /// Command line, program name first.
     pub command: Vec<String>,
+    /// Seed of the order of the rounds, for `--seed`; `None` in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Start of the run in UTC, as in RFC 3339.
     pub started: String,
     /// Duration of the run.
@@ -50,6 +53,21 @@ pub struct BenchDocument {
     pub rounds: Vec<Round>,
     /// Reasons to doubt the figures, in sentences.
     pub warnings: Vec<String>,
+}
+
+impl BenchDocument {
+    /// Returns the directories of the run, each once, with file system and mount options.
+    pub fn places(&self) -> Vec<String> {
+        let mut places: Vec<String> = Vec::new();
+        for group in &self.groups {
+            let options = group.mount_options.replace(',', ", ");
+            let place = format!("{} on {} ({options})", group.key.dir, group.key.fs);
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
+    }
 }
 
 /// Hardware and system of a run.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::{ComparisonVerdict, label, same_cell};
+use super::compare::{ComparedRun, ComparisonVerdict, label, same_cell};
 use super::{BenchDocument, BenchRow, GroupKey};
 use crate::Ratio;
 
@@ -25,6 +25,9 @@ pub struct BenchTrend {
     pub rows: Vec<TrendRow>,
     /// Reasons to doubt the comparison, in sentences.
     pub warnings: Vec<String>,
+    /// The circumstances of the last run; `None` in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<ComparedRun>,
 }
 
 /// A run and when it was.
@@ -87,12 +90,14 @@ pub fn trend(mut runs: Vec<(String, BenchDocument)>) -> BenchTrend {
     let last = runs.last().map(|(_, run)| run.rows.clone()).unwrap_or_default();
     let rows = last.iter().filter_map(|row| trend_row(row, &runs, noise)).collect();
     let warnings = warnings(&runs);
+    let circumstances = runs.last().map(|(_, run)| ComparedRun::of(run));
     let run = |(name, run): (String, BenchDocument)| TrendRun {
         name,
         started: run.started,
         kernel: run.machine.kernel,
     };
-    BenchTrend { schema: SCHEMA.into(), runs: runs.into_iter().map(run).collect(), noise, rows, warnings }
+    let runs = runs.into_iter().map(run).collect();
+    BenchTrend { schema: SCHEMA.into(), runs, noise, rows, warnings, last: circumstances }
 }
 
 fn trend_row(row: &BenchRow, runs: &[(String, BenchDocument)], noise: f64) -> Option<TrendRow> {

@@ -18,8 +18,13 @@ pub(super) fn blocks(document: &BenchDocument) -> Vec<Block> {
 
 /// Returns the command line with the program's file name only.
 pub(super) fn command(document: &BenchDocument) -> String {
+    words(&document.command)
+}
+
+/// Returns a command line with the program's file name only.
+pub(super) fn words(command: &[String]) -> String {
     let name = |path: &String| path.rsplit('/').next().unwrap_or(path).to_string();
-    let words = document.command.iter().enumerate();
+    let words = command.iter().enumerate();
     words.map(|(at, word)| if at == 0 { name(word) } else { word.clone() }).collect::<Vec<_>>().join(" ")
 }
 

@@ -1,8 +1,10 @@
 //! The pages of `weir bench` and `weir bench compare`.
 
+use std::collections::BTreeMap;
+
 use weir_model::Size;
-use weir_model::bench::compare::{BenchComparison, ComparedRow};
-use weir_model::bench::{BenchDocument, GroupKey};
+use weir_model::bench::compare::{BenchComparison, ComparedRow, ComparedRun};
+use weir_model::bench::{BenchDocument, GroupKey, Machine};
 use weir_model::duration::format_seconds;
 
 use super::section::Section;
@@ -121,15 +123,24 @@ fn rounds(document: &BenchDocument) -> crate::table::Table {
 
 /// Returns the circumstances of the run: machine, file systems, time.
 fn environment(document: &BenchDocument) -> Vec<(&'static str, String)> {
-    let machine = &document.machine;
-    let mut places: Vec<String> = Vec::new();
-    for group in &document.groups {
-        let place =
-            format!("{} on {} ({})", group.key.dir, group.key.fs, group.mount_options.replace(',', ", "));
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
+    let mut facts = circumstances(
+        &document.machine,
+        &document.places(),
+        &document.settings,
+        document.seed,
+        &document.started,
+    );
+    facts.push(("Took", format_seconds(document.took_s)));
+    facts
+}
+
+fn circumstances(
+    machine: &Machine,
+    places: &[String],
+    settings: &BTreeMap<String, String>,
+    seed: Option<u64>,
+    started: &str,
+) -> Vec<(&'static str, String)> {
     let memory = (machine.memory_bytes > 0).then(|| crate::number::bytes_like(machine.memory_bytes, 1 << 30));
     vec![
         ("Processor", machine.cpu.clone()),
@@ -140,9 +151,9 @@ fn environment(document: &BenchDocument) -> Vec<(&'static str, String)> {
         ("Virtualisation", machine.virtualization.clone().unwrap_or_default()),
         ("Frequency governor", machine.governor.clone().unwrap_or_default()),
         ("Directory, file system, mount options", places.join("; ")),
-        ("Settings", crate::page::environment::settings(&document.settings)),
-        ("Started", document.started.clone()),
-        ("Took", format_seconds(document.took_s)),
+        ("Settings", crate::page::environment::settings(settings)),
+        ("Seed", seed.map_or(String::new(), |seed| seed.to_string())),
+        ("Started", started.into()),
     ]
 }
 
@@ -170,5 +181,18 @@ pub fn page_compare(comparison: &BenchComparison, body: &mut Body, prefix: &str)
     }
     let is_rest = |block: &&Block| matches!(block, Block::Missing { .. } | Block::Warning(_));
     body.blocks(&blocks.iter().filter(is_rest).cloned().collect::<Vec<_>>());
-    body.facts(&[("A", comparison.a.clone()), ("B", comparison.b.clone())]);
+    let names = [("A", &comparison.a), ("B", &comparison.b)];
+    if comparison.runs.is_empty() {
+        body.facts(&names.map(|(name, file)| (name, file.clone())));
+    }
+    for (run, (name, file)) in comparison.runs.iter().zip(names) {
+        body.heading(&format!("{prefix}run-{}", name.to_lowercase()), &format!("Run {name}: {file}"));
+        run_of_several(run, body);
+    }
+}
+
+/// Adds the circumstances of one of several runs.
+pub(super) fn run_of_several(run: &ComparedRun, body: &mut Body) {
+    body.command(&header::words(&run.command));
+    body.facts(&circumstances(&run.machine, &run.places, &run.settings, run.seed, &run.started));
 }

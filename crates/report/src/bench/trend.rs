@@ -84,6 +84,10 @@ pub fn page_trend(trend: &BenchTrend, body: &mut Body, prefix: &str) {
     body.blocks(&trend.warnings.iter().cloned().map(Block::Warning).collect::<Vec<_>>());
     body.heading(&format!("{prefix}runs"), "The runs");
     body.blocks(&[Block::Table(runs(trend))]);
+    if let Some(last) = &trend.last {
+        body.heading(&format!("{prefix}last"), "The last run");
+        super::page::run_of_several(last, body);
+    }
 }
 
 fn head(trend: &BenchTrend) -> Vec<Block> {
@@ -205,6 +209,7 @@ fn picture(trend: &BenchTrend, key: &GroupKey, id: &str) -> Option<Picture> {
     draw(NARROW)?;
     let more = match all.saturating_sub(ROWS_MOST) {
         0 => String::new(),
+        1 => " One row that changed less is in the table only.".into(),
         more => format!(" {more} rows that changed less are in the table only."),
     };
     let description = format!(

@@ -109,6 +109,24 @@ fn a_bench_page_has_the_conclusions_and_a_mark_for_each_row() {
 }
 
 #[test]
+fn pages_of_bench_and_compare_name_command_seed_and_machine() {
+    let run = fixture::textbook();
+    let alone = shown(Document::Bench(Box::new(run.clone())));
+    assert!(alone.contains("Seed") && alone.contains("20260"), "{alone}");
+    let other = weir_model::bench::BenchDocument { seed: Some(77_123), ..run.clone() };
+    let compared = weir_model::bench::compare::compare(["a.json", "b.json"], &run, &other);
+    let page = shown(Document::Compare(Box::new(compared.clone())));
+    for text in ["Run A: a.json", "Run B: b.json", "weir bench copy", "20260", "77123", "Example CPU 3000"] {
+        assert!(page.contains(text), "{text}");
+    }
+    let runs = [("a.json".to_string(), run.clone()), ("b.json".into(), run), ("c.json".into(), other)];
+    let trend = shown(Document::Trend(Box::new(weir_model::bench::trend::trend(runs.into()))));
+    assert!(trend.contains("The last run") && trend.contains("77123"), "{trend}");
+    let older = weir_model::bench::compare::BenchComparison { runs: Vec::new(), ..compared };
+    assert!(shown(Document::Compare(Box::new(older))).contains("a.json"));
+}
+
+#[test]
 fn the_textbook_has_every_picture() {
     let (_, body) = body(&[Document::Bench(Box::new(fixture::textbook()))]);
     let ids: Vec<&str> = body.pictures().iter().map(|picture| picture.id.as_str()).collect();
