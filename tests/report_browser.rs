@@ -146,3 +146,37 @@ fn the_frames_of_a_run_are_shown_one_at_a_time() {
     browser.call("Emulation.setEmulatedMedia", serde_json::json!({"media": "print"}));
     assert_eq!(browser.evaluate(shown).as_u64(), Some(all), "all are printed");
 }
+
+#[test]
+fn a_picture_can_be_enlarged_and_moved() {
+    let Some(program) = browser::installed() else {
+        return skip("report_browser zoom", "chromium is not installed");
+    };
+    let dir = disk_dir();
+    succeed(dir.path(), &["trace", "--quiet", "--json", "trace.json", "--", "sh", "-c", "seq 2000 | wc -l"]);
+    succeed(dir.path(), &["report", "trace.json", "-o", "trace.html"]);
+    let mut browser = Browser::start(program, &dir.path().join("profile"));
+    browser.open(&dir.path().join("trace.html"), 1280, false);
+    let part = "document.querySelector('#timeline .wide svg').getAttribute('viewBox').split(' ').map(Number)";
+    let shown = |browser: &mut Browser| -> Vec<f64> {
+        let numbers = browser.evaluate(part);
+        numbers.as_array().expect("a list").iter().map(|one| one.as_f64().expect("a number")).collect()
+    };
+    let whole = shown(&mut browser);
+    browser.evaluate("document.querySelector('#timeline .zoom button').click()");
+    let half = shown(&mut browser);
+    assert_eq!([half[2], half[3]], [whole[2] / 2.0, whole[3] / 2.0], "twice as large");
+    assert_eq!(half[0], whole[0] + whole[2] / 4.0, "its middle");
+    let press = |key: &str| {
+        format!(
+            "document.querySelector('#timeline .zoom').dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}))"
+        )
+    };
+    browser.evaluate(&press("ArrowRight"));
+    assert!(shown(&mut browser)[0] > half[0], "moved to the right");
+    (0..9).for_each(|_| drop(browser.evaluate(&press("ArrowRight"))));
+    let end = shown(&mut browser);
+    assert!((end[0] + end[2] - whole[0] - whole[2]).abs() < 1e-6, "not beyond the end: {end:?}");
+    browser.evaluate(&press("0"));
+    assert_eq!(shown(&mut browser), whole);
+}

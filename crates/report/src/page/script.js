@@ -31,6 +31,62 @@
         if (group.getAttribute("data-series") === series) group.classList.toggle("off", !shown);
     });
   }
+  // Zoom: buttons or the keys + - 0, then arrow keys or a drag move the part that is shown.
+  for (const figure of document.querySelectorAll("figure")) {
+    const drawings = [...figure.querySelectorAll("svg[viewBox]")].filter((drawing) => !drawing.closest(".legend"));
+    if (!drawings.length || figure.closest(".frames")) continue;
+    const whole = drawings.map((drawing) => drawing.getAttribute("viewBox").split(" ").map(Number));
+    let [factor, x, y] = [1, 0.5, 0.5];
+    const show = (more) => {
+      factor = Math.max(1, Math.min(16, factor * more));
+      const half = 0.5 / factor;
+      [x, y] = [x, y].map((middle) => Math.max(half, Math.min(1 - half, middle)));
+      drawings.forEach((drawing, number) => {
+        const [left, top, width, height] = whole[number];
+        const box = [left + (x - half) * width, top + (y - half) * height, width / factor, height / factor];
+        drawing.setAttribute("viewBox", box.join(" "));
+      });
+      figure.classList.toggle("zoomed", factor > 1);
+      out.disabled = all.disabled = factor === 1;
+      into.disabled = factor === 16;
+    };
+    const nav = document.createElement("nav");
+    const button = (text, name, more) => {
+      const made = document.createElement("button");
+      made.type = "button";
+      made.textContent = text;
+      made.setAttribute("aria-label", name);
+      made.title = name;
+      made.addEventListener("click", () => show(more));
+      nav.append(made);
+      return made;
+    };
+    const into = button("+", "Zoom in", 2);
+    const out = button("\u2212", "Zoom out", 0.5);
+    const all = button("whole", "Show the whole picture", 0);
+    const move = (right, down) => {
+      [x, y] = [x + right / factor, y + down / factor];
+      show(1);
+    };
+    nav.className = "zoom";
+    nav.setAttribute("aria-label", `Zoom: ${figure.querySelector("h3").textContent} (${figure.id})`);
+    nav.addEventListener("keydown", (event) => {
+      const more = { "+": 2, "-": 0.5, 0: 0 }[event.key];
+      const step = { ArrowRight: [0.25, 0], ArrowLeft: [-0.25, 0], ArrowDown: [0, 0.25], ArrowUp: [0, -0.25] }[event.key];
+      if (more === undefined && (!step || factor === 1)) return;
+      if (step) move(...step);
+      else show(more);
+      event.preventDefault();
+    });
+    for (const drawing of drawings)
+      drawing.addEventListener("pointermove", (event) => {
+        if (event.buttons !== 1 || factor === 1) return;
+        const frame = drawing.getBoundingClientRect();
+        move(-event.movementX / frame.width, -event.movementY / frame.height);
+      });
+    drawings[drawings.length - 1].parentNode.after(nav);
+    show(1);
+  }
   // A recorded run: one frame at a time, by buttons or arrow keys.
   for (const part of document.querySelectorAll(".frames")) {
     const frames = [...part.querySelectorAll("figure")];
