@@ -91,3 +91,35 @@ pub fn shared(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Op
     let longer = write(question.record_bytes)?.minus(write(prices.sync_record_bytes)?);
     Some(group.plus(longer))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::prices;
+
+    #[test]
+    fn a_sync_after_long_calls_costs_less() {
+        let prices = prices();
+        let ns = |bytes: f64, write: f64| batch_sync(&prices, bytes, write).unwrap().elapsed_ns;
+        let mib = f64::from(1 << 20);
+        assert_eq!([ns(mib, 100.0), ns(mib, 4000.0)], [2_700_000.0; 2]);
+        assert_eq!([ns(mib, 65_500.0), ns(mib, 262_144.0)], [1_700_000.0; 2]);
+        let between = ns(mib, 16_384.0);
+        assert!(between < 2_400_000.0 && between > 2_000_000.0, "{between}");
+        assert!(ns(16.0 * mib, 65_500.0) > 15e6, "beyond the largest, as the largest two");
+        let short = AdvicePrices { sync_after_long: Vec::new(), ..prices.clone() };
+        assert_eq!(batch_sync(&short, mib, 65_500.0).unwrap().elapsed_ns, 2_700_000.0);
+        let none = AdvicePrices { sync_after_short: Vec::new(), ..prices };
+        assert_eq!(batch_sync(&none, mib, 100.0), None);
+    }
+
+    #[test]
+    fn a_record_beyond_a_block_costs_what_its_bytes_add() {
+        let prices = prices();
+        let of = |bytes| sync_of(&prices, prices.fdatasync.unwrap(), prices.fdatasync_block, bytes).unwrap();
+        let block = of(16_384.0).elapsed_ns;
+        let more = of(f64::from(1 << 20)).elapsed_ns - block;
+        // Both after one call: 1.7 ms less the sync of a block.
+        assert!(more > 900_000.0 && more < 1_100_000.0, "{more}");
+    }
+}
