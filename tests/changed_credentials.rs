@@ -134,10 +134,44 @@ fn a_set_user_id_program_gets_its_privilege() {
         assert!(written == "payload" || written.is_empty(), "round {round}: {written}");
         program.end();
     }
-    // A thread can call execve(2) between the attach and its stop; on a busy machine one of a hundred did.
+    // A thread can call execve(2) between the attach and its stop; on a busy machine one of a hundred did. Its owner can do the same
+    // with strace(1), and root's weir does not take the privilege: see the next test.
     assert!(
         lost.len() as u64 * 6 <= rounds(),
         "it ran without its privilege in rounds {lost:?} of {}",
         rounds()
     );
+}
+
+#[test]
+fn a_set_user_id_program_lends_no_right_to_the_bytes_of_its_caller() {
+    const TEST: &str = "a_set_user_id_program_lends_no_right_to_the_bytes_of_its_caller";
+    let Some(dir) = folder(TEST) else { return };
+    let privileged = dir.path().join("privileged");
+    fs::copy(dir.path().join("credentials"), &privileged).expect("a copy");
+    fs::set_permissions(&privileged, Permissions::from_mode(0o4755)).expect("a mode");
+    let (mut written, mut executed) = (0, 0);
+    for round in 0..rounds() {
+        // A write with the rights of the program keeps these bits, and one of its caller takes them.
+        let path = file(dir.path(), 0o6777);
+        let mut program = Program::start(dir.path(), NOBODY, &["execute", &moment(round), &path]);
+        let output = run(dir.path(), &["flush", "--wait", "1s", &program.pid()]);
+        let user = program.next();
+        if round == 0 && user != "0" && fs::metadata(&privileged).expect("its metadata").mode() & 0o4000 != 0 {
+            return skip(TEST, "/var/tmp is mounted with nosuid");
+        }
+        assert_eq!(user, "0", "round {round}: root's weir takes no privilege: {}", text(&output.stderr));
+        let content = fs::read_to_string(&path).expect("text");
+        let mode = fs::metadata(&path).expect("its metadata").mode() & 0o7777;
+        match content.as_str() {
+            "" => executed += 1,
+            "payload" => {
+                assert_eq!(mode, 0o777, "round {round}: {mode:o}: {}", text(&output.stderr));
+                written += 1;
+            }
+            other => panic!("round {round}: {other:?}"),
+        }
+        program.end();
+    }
+    assert!(written > 0 && executed > 0, "{written} writes came before the execve(2), {executed} after it");
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use common::limited::limited;
 use common::silent_directory::{prepared, server};
@@ -152,54 +153,135 @@ fn top_shows_both(stuck: &Stuck, pid: &str, other: &str) {
 }
 
 /// Ends a weir that is still there, and the server.
-struct Supervised(tempfile::TempDir, Child);
+struct Supervised {
+    dir: tempfile::TempDir,
+    weir: Child,
+    /// The process that hangs in execve(2).
+    command: String,
+}
 
 impl Drop for Supervised {
     fn drop(&mut self) {
-        let server = server(self.0.path()).unwrap_or_default();
+        let server = server(self.dir.path()).unwrap_or_default();
         let _ended = Command::new("kill").args(["-s", "KILL", &server]).status();
-        let _killed = self.1.kill();
-        let _reaped = self.1.wait();
+        let _killed = self.weir.kill();
+        let _reaped = self.weir.wait();
     }
+}
+
+impl Supervised {
+    /// Starts weir with these words and a command that hangs in execve(2); None if this machine does not permit it.
+    fn start(test: &str, words: &[&str]) -> Option<Supervised> {
+        let dir = prepared(test)?;
+        let path = dir.path().to_path_buf();
+        let mut weir = common::weir(&path, words);
+        weir.args(["--", "./silent_directory", "mount", "backing", "python3", "-c", STUCK]);
+        common::with_signals(&mut weir).stdin(Stdio::null());
+        // A pipe would have no end while the command hangs.
+        weir.stderr(fs::File::create(path.join("errors")).expect("a file"));
+        let weir = weir.spawn().expect("weir starts");
+        let mut one = Supervised { dir, weir, command: String::new() };
+        let mut has_ended = false;
+        wait_for("the file is open", || {
+            has_ended = one.weir.try_wait().expect("a child").is_some();
+            has_ended || path.join("backing/file").exists()
+        });
+        if has_ended {
+            skip(test, "FUSE in a user namespace is not permitted");
+            return None;
+        }
+        one.command = number(&server(&path).expect("its server"), "PPid:").to_string();
+        fs::write(path.join("go"), "").expect("a file");
+        let arguments = format!("/proc/{}/cmdline", one.command);
+        wait_for("it executes", || !fs::read_to_string(&arguments).expect("a file").contains("python3"));
+        Some(one)
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.dir.path().join("errors")).expect("text")
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.weir.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().expect("kill").success());
+    }
+
+    /// Returns whether a signal is pending for the command.
+    fn is_signalled(&self) -> bool {
+        ["SigPnd:", "ShdPnd:"].map(|name| number(&self.command, name)) != [0, 0]
+    }
+
+    /// Asserts that weir passes on a signal, and ends at the second one in time and with its number.
+    fn ends_at_the_second(mut self, words: &[&str], name: &str, number: i32) {
+        self.signal(name);
+        let limit = Instant::now() + Duration::from_secs(10);
+        while !self.is_signalled() {
+            assert!(Instant::now() < limit, "{words:?}: {name} is not passed on: {}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.signal(name);
+        let began = Instant::now();
+        let mut status = None;
+        while status.is_none() && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(10));
+            status = self.weir.try_wait().expect("a child");
+        }
+        let took = began.elapsed();
+        let said = self.said();
+        assert_eq!(status.and_then(|status| status.code()), Some(128 + number), "{words:?} {took:?}: {said}");
+        // 2 s, and as much for a machine that does other work.
+        assert!(took < Duration::from_secs(4), "{words:?} took {took:?}: {said}");
+        let sentence = format!("process {} (python3) sleeps in the kernel", self.command);
+        assert!(said.contains(&sentence), "{words:?}: {said}");
+    }
+}
+
+/// Returns the number in a line of /proc/PID/status: the masks of signals are hexadecimal.
+fn number(pid: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let value = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line").trim();
+    u64::from_str_radix(value, if name == "PPid:" { 10 } else { 16 }).expect("a number")
+}
+
+/// The options of verbs that have a command.
+fn verbs() -> Vec<Vec<&'static str>> {
+    let engines: &[&str] = if is_root() { &["ptrace", "ebpf", "sample"] } else { &["ptrace", "sample"] };
+    let traces = engines.iter().map(|engine| vec!["trace", "--engine", engine]);
+    let runs = ["--max-delay=20ms", "--rescue", "--coalesce", "--fix-fork", "--pty"];
+    let runs = runs.iter().map(|option| vec!["run", option]);
+    traces.chain(runs).chain([vec!["run", "-oL", "--json", "run.json"]]).collect()
 }
 
 #[test]
 fn a_command_that_hangs_in_execve_does_not_keep_weir() {
     let test = "a_command_that_hangs_in_execve_does_not_keep_weir";
-    let Some(dir) = prepared(test) else { return };
-    let path = dir.path().to_path_buf();
-    let words =
-        ["run", "--max-delay", "20ms", "--", "./silent_directory", "mount", "backing", "python3", "-c"];
-    let mut weir = common::weir(&path, &words);
-    common::with_signals(&mut weir).arg(STUCK).stdin(Stdio::null());
-    // A pipe would have no end while the command hangs.
-    weir.stderr(fs::File::create(path.join("errors")).expect("a file"));
-    let mut weir = Supervised(dir, weir.spawn().expect("weir starts"));
-    let mut has_ended = false;
-    wait_for("the file is open", || {
-        has_ended = weir.1.try_wait().expect("a child").is_some();
-        has_ended || path.join("backing/file").exists()
+    std::thread::scope(|threads| {
+        for (words, (name, number)) in verbs().into_iter().zip([("TERM", 15), ("INT", 2)].iter().cycle()) {
+            threads.spawn(move || {
+                if let Some(one) = Supervised::start(test, &words) {
+                    one.ends_at_the_second(&words, name, *number);
+                }
+            });
+        }
     });
-    if has_ended {
-        return skip(test, "FUSE in a user namespace is not permitted");
-    }
-    let number = |text: String, name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line").trim().to_string();
-        u64::from_str_radix(&value, if name == "PPid:" { 10 } else { 16 }).expect("a number")
+}
+
+#[test]
+fn a_trace_of_a_command_that_hangs_in_execve_goes_on() {
+    let test = "a_trace_of_a_command_that_hangs_in_execve_goes_on";
+    let engines: &[&str] = if is_root() { &["ptrace", "ebpf", "sample"] } else { &["ptrace", "sample"] };
+    let trace = |engine: &str| {
+        let Some(mut one) = Supervised::start(test, &["trace", "--time", "4s", "--engine", engine]) else {
+            return;
+        };
+        let path = one.dir.path().join("errors");
+        let said = || fs::read_to_string(&path).expect("text").split_whitespace().collect::<Vec<_>>().join(" ");
+        wait_for("a report", || said().contains("weir detached"));
+        let sentence = format!("process {} (python3) does not answer", one.command);
+        assert!(said().contains(&sentence), "{engine}: {}", said());
+        one.weir.kill().expect("it lives or is a zombie");
     };
-    let status = |pid: &str| fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
-    let command = number(status(&server(&path).expect("its server")), "PPid:").to_string();
-    fs::write(path.join("go"), "").expect("a file");
-    let arguments = format!("/proc/{command}/cmdline");
-    wait_for("it executes", || !fs::read_to_string(&arguments).expect("a file").contains("python3"));
-    let pid = weir.1.id().to_string();
-    let end = || assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().expect("kill").success());
-    end();
-    let pending = || ["SigPnd:", "ShdPnd:"].map(|name| number(status(&command), name)) != [0, 0];
-    wait_for("the signal is passed on", pending);
-    end();
-    wait_for("weir ends", || weir.1.try_wait().expect("a child").is_some());
-    let said = fs::read_to_string(path.join("errors")).expect("text");
-    assert!(said.contains(&format!("process {command} (python3) sleeps in the kernel")), "{said}");
-    assert_eq!(weir.1.wait().expect("its status").code(), Some(143), "{said}");
+    std::thread::scope(|threads| {
+        engines.iter().for_each(|engine| _ = threads.spawn(|| trace(engine)));
+    });
 }

@@ -170,10 +170,10 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == weir_bench::sample::CHILD_ARGUMENT) {
         return ExitCode::from(weir_bench::sample::child_main() as u8);
     }
+    weir_sys::hang_guard::allow(|sentence| eprintln_lossy!("weir: {sentence}"));
     if let Some(status) = weir_sys::hang_guard::waiter_main() {
         return ExitCode::from(status);
     }
-    weir_sys::hang_guard::allow(|sentence| eprintln_lossy!("weir: {sentence}"));
     let verb = parse_verb();
     if let Some(limits) = worker_limits(&verb) {
         weir_sys::worker::start(limits, report_wait);

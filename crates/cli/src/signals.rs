@@ -30,6 +30,9 @@ pub fn stop_flag_then_exit() -> Result<Arc<AtomicBool>, String> {
 /// too. With a command weir ignores these two: the terminal also sends them to the command, whose end ends the trace.
 pub fn tracer_stop_flag(has_command: bool) -> Result<Arc<AtomicBool>, String> {
     let (stop, ignored) = (Arc::default(), Arc::default());
+    if !has_command {
+        weir_sys::signals::count_end_requests();
+    }
     set_on_signals(&[SIGTERM, SIGHUP], &stop)?;
     set_on_signals(&[SIGINT, SIGQUIT], if has_command { &ignored } else { &stop })?;
     Ok(stop)

@@ -21,8 +21,10 @@ pub struct Survey {
     pub elapsed_s: f64,
     /// CPU time of weir in the interval, in seconds.
     pub cost_s: f64,
-    /// Number of processes whose buffers were not read, because the survey had no more time.
+    /// Number of processes whose buffers were not read, because the survey had no more time or, with `lacks_threads`, no thread.
     pub left_out: usize,
+    /// No thread could be started that reads the counters of the left-out processes.
+    pub lacks_threads: bool,
     /// /proc hides processes of other users: see hidepid in proc(5).
     pub hides_others: bool,
     /// Running processes by PID, without kernel threads.
@@ -48,6 +50,8 @@ pub struct TopDocument<'a> {
     pub unanswered: usize,
     /// As in [`Survey::left_out`].
     pub left_out: usize,
+    /// As in [`Survey::lacks_threads`].
+    pub lacks_threads: bool,
     /// As in [`Survey::hides_others`].
     pub hides_others: bool,
     /// The first processes in sort order.

@@ -46,9 +46,10 @@ pub fn obeyed_by_terminals(letter: char) -> bool {
     letter.is_control() || is_invisible(letter)
 }
 
-/// Returns whether a character is invisible and changes how its neighbours are shown.
+/// Returns whether a character is invisible and changes how its neighbours are shown, as those that turn the direction of text and
+/// those that break lines.
 pub(crate) fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Writes text on one line with escapes for control characters and invisible characters. A backslash stays, so the text
@@ -174,6 +175,9 @@ mod tests {
         assert_eq!(format!("{:>3}|{:<3}", Untrusted::from("a"), Untrusted::from("b")), "  a|b  ");
         assert!(!format!("{name:?}").contains('\u{1b}'));
         assert_eq!(escaped_lines("a\u{7}\nb"), "a\\x07\nb");
+        for letter in ['\u{61c}', '\u{2028}', '\u{2029}', '\u{2066}'] {
+            assert!(!Untrusted::from(letter.to_string()).to_string().contains(letter), "{letter:?}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use weir_sys::process_stat::{self, ProcessStat};
 use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 
 use crate::cpu_credit::CpuCredit;
+use crate::executing_processes::ExecutingProcesses;
 
 const MILLISECOND: u64 = 1_000_000;
 /// The interval of snapshots of a process with bytes in its buffers.
@@ -36,7 +37,6 @@ const SNAPSHOT_SHARE: u64 = 200;
 const SNAPSHOT_CAP_NS: i64 = 2 * MILLISECOND as i64;
 /// The advance for the first snapshots, which search for the streams. A short run does not earn enough for them.
 const SNAPSHOT_ADVANCE_NS: i64 = 30 * MILLISECOND as i64;
-
 /// The share of time for searches of the memory by these snapshots. A search of a large heap takes as long as hundreds of
 /// snapshots; if it used up their credit, streams that are known would not be read for many seconds.
 const SAMPLE_SEARCH_SHARE: u64 = 250;
@@ -69,6 +69,7 @@ pub struct BufferWatch {
     skipped_searches: u64,
     /// The largest number of threads of each process that had several.
     threads: HashMap<u32, u32>,
+    pub(crate) executing: ExecutingProcesses,
 }
 
 #[derive(Default)]
@@ -274,6 +275,11 @@ impl BufferWatch {
         let may_search = self.sample_search_credit.left_ns > 0;
         let Some(one) = self.processes.get_mut(&pid) else { return 0 };
         let mut interval_ns = INTERVAL_NS;
+        if self.executing.check(pid, now_ns) {
+            one.due_ns = now_ns + interval_ns;
+            self.schedule.push(Reverse((one.due_ns, pid)));
+            return 0;
+        }
         let stat = process_stat::read(pid).filter(|stat| one.is_same(stat));
         let activity = one.activity(stat);
         if let Some(threads) = stat.map(|stat| stat.threads).filter(|&threads| threads > 1) {

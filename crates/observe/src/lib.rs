@@ -2,6 +2,7 @@
 
 mod buffer_watch;
 mod cpu_credit;
+mod executing_processes;
 pub mod doctor;
 mod program_languages;
 mod record;

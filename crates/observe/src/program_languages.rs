@@ -10,6 +10,7 @@ use weir_model::trace::{Event, EventKind, Image, Process};
 use weir_model::{SourceLanguage, Untrusted};
 use weir_sys::elf::ElfFile;
 use weir_sys::file_system::{canonicalize, open_regular};
+use weir_sys::process_status;
 use weir_walkers::{compiled_runtime, runtime_of, runtimes};
 
 /// Programs that are read per tick. The others wait for the next tick, or for the end of the recording.
@@ -44,7 +45,8 @@ impl ProgramLanguages {
         for (pid, exe, comm) in self.unread.split_off(first) {
             let file = PathBuf::from(format!("/proc/{pid}/exe"));
             // The process may have executed another program meanwhile.
-            let path = fs::read_link(&file).map(|path| path.to_string_lossy().into_owned()).ok();
+            let link = if process_status::is_executing(pid) { None } else { fs::read_link(&file).ok() };
+            let path = link.map(|path| path.to_string_lossy().into_owned());
             if let Some(path) = path.filter(|path| exe == *path.as_str() || !exe.exact().starts_with('/')) {
                 self.read(&file, path.into(), comm);
             }

@@ -242,6 +242,7 @@ impl Observation {
         let write_sites = lock(&self.watch).take_write_sites(zero_ns);
         let sampled_calls = lock(&self.watch).take_sampled_calls(zero_ns);
         let skipped_searches = lock(&self.watch).blind_spot();
+        let unanswered: Vec<String> = lock(&self.watch).executing.sentences().collect();
         let unreadable = into_inner(self.unreadable).finish();
         let mut output = into_inner(self.recorder).finish();
         let watch = into_inner(self.watch);
@@ -257,7 +258,7 @@ impl Observation {
         let sentences =
             unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
         let silent = silent_processes().into_iter().chain(silent_files());
-        let unobserved = sentences.chain(skipped_searches).chain(silent).collect();
+        let unobserved = sentences.chain(skipped_searches).chain(silent).chain(unanswered).collect();
         Recording {
             environment: Default::default(),
             command: command_words(&options.target),

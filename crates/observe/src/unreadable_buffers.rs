@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::Path;
 
 use weir_model::trace::{SnapshotMoment, UnreadableBuffers};
-use weir_sys::proc;
 use weir_sys::process_access::{self, AccessProblem};
+use weir_sys::{proc, process_status};
 use weir_walkers::{needs_stops, unreadable, unreadable_of_file};
 
 /// Checks per tick. Most processes of a build end before their turn.
@@ -145,8 +145,12 @@ impl UnreadableSearch {
     }
 }
 
-/// Returns the buffers of a process that cannot be read, for want of a walker or of the right to read its memory.
+/// Returns the buffers of a process that cannot be read, for want of a walker or of the right to read its memory. Returns None for a
+/// process in execve(2), which gets another image.
 fn buffers_of(pid: u32) -> Option<Vec<String>> {
+    if process_status::is_executing(pid) {
+        return None;
+    }
     unreadable(pid).or_else(|| match process_access::check(pid) {
         Err(AccessProblem::Denied { .. }) => {
             Some(vec![format!("the buffers of {}, which weir may not read,", proc::names(pid).1)])

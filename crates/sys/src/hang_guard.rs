@@ -19,20 +19,27 @@ use std::time::Duration;
 use crate::companion::{self, Companion};
 use crate::expendable::no_answer_text;
 use crate::unkillable::{Unkillable, UnkillableSearch};
-use crate::{foreign_reads, proc, signals};
+use crate::{proc, signals};
 
 /// The first argument of a weir that only waits: [`waiter_main`].
 const WAITER_ARGUMENT: &str = "--weir-wait-for";
 /// The interval between two looks at the guarded thread.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// The looks in an interval at signals that the main thread cannot handle because it hangs: a user waits longer between two Ctrl-C.
+const SIGNAL_LOOKS: u32 = 5;
 /// The number of intervals after which a read of memory hangs. It takes microseconds.
 const MEMORY_INTERVALS: u32 = 5;
 /// The number of intervals after which another call on a foreign file hangs. A slow disk needs less.
 const FILE_INTERVALS: u32 = 20;
 
-/// The number of intervals in which a tracer that [`GuardedWork::Trace`] asks to end must do so: several times the limits
-/// of its own waits.
-const LEAVING_INTERVALS: u32 = 30;
+/// The number of intervals after which each of these calls hangs, once two signals have asked weir to end.
+const LEAVING_INTERVALS: u32 = 2;
+/// The interval between two looks at a tracer that [`GuardedWork::Trace`] asks to end.
+const LEAVING_LOOK: Duration = Duration::from_millis(100);
+/// The number of looks within which it must end: several times the limits of its own waits.
+const LEAVING_LOOKS: u32 = 100;
+/// The number of looks at which a thread of it blocks in the same call, after which it does not end.
+const BLOCKED_LOOKS: u32 = 3;
 
 /// The work of a guarded process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +149,10 @@ impl BlockingCall {
             | libc::SYS_faccessat
             | libc::SYS_faccessat2
             | libc::SYS_getdents64
-            | libc::SYS_readlinkat => Some(FILE_INTERVALS),
+            | libc::SYS_readlinkat
+            | libc::SYS_kcmp
+            | libc::SYS_pidfd_getfd
+            | libc::SYS_perf_event_open => Some(FILE_INTERVALS),
             libc::SYS_read | libc::SYS_pread64 => {
                 self.first_argument().filter(|fd| is_file(*fd)).map(|_| FILE_INTERVALS)
             }
@@ -159,6 +169,28 @@ impl BlockingCall {
     }
 }
 
+/// The calls in which the threads of this process block, each with the number of looks since the first that saw it.
+#[derive(Default)]
+struct BlockedThreads(HashMap<u32, (BlockingCall, u32)>);
+
+impl BlockedThreads {
+    /// Looks again. Returns a call that can hang, with the number of looks at which a thread was in it, for which `hangs` is true.
+    fn look(&mut self, hangs: impl Fn(&BlockingCall, u32) -> bool) -> Option<BlockingCall> {
+        let mut now = HashMap::new();
+        for tid in proc::threads(std::process::id()) {
+            let Some(call) = BlockingCall::of(tid) else { continue };
+            let same = self.0.get(&tid).filter(|(before, _)| *before == call);
+            let looks = same.map_or(0, |(_, looks)| looks + 1);
+            if hangs(&call, looks) {
+                return Some(call);
+            }
+            now.insert(tid, (call, looks));
+        }
+        self.0 = now;
+        None
+    }
+}
+
 /// A thread that does not come back.
 enum Hang {
     Call(BlockingCall),
@@ -168,23 +200,20 @@ enum Hang {
 /// Returns the call in which a thread of weir hangs, or the thread of the command that keeps weir from its end; None if the
 /// guard has ended.
 fn wait_for_hang(has_ended: &AtomicBool, mut unkillable: impl FnMut() -> Option<Unkillable>) -> Option<Hang> {
-    let mut before: HashMap<u32, (BlockingCall, u32)> = HashMap::new();
+    let mut blocked = BlockedThreads::default();
     loop {
-        std::thread::park_timeout(INTERVAL);
-        if has_ended.load(Relaxed) {
-            return None;
-        }
-        let mut now = HashMap::new();
-        for tid in crate::proc::threads(std::process::id()) {
-            let Some(call) = BlockingCall::of(tid) else { continue };
-            let same = before.get(&tid).filter(|(before, _)| *before == call);
-            let intervals = same.map_or(0, |(_, intervals)| intervals + 1);
-            if call.intervals().is_some_and(|most| intervals >= most) {
-                return Some(Hang::Call(call));
+        for _ in 0..SIGNAL_LOOKS {
+            std::thread::park_timeout(INTERVAL / SIGNAL_LOOKS);
+            if has_ended.load(Relaxed) {
+                return None;
             }
-            now.insert(tid, (call, intervals));
+            signals::handle_pending();
         }
-        before = now;
+        let most = if signals::end_requests().0 >= 2 { LEAVING_INTERVALS } else { u32::MAX };
+        let hangs = |call: &BlockingCall, looks: u32| call.intervals().is_some_and(|own| looks >= own.min(most));
+        if let Some(call) = blocked.look(hangs) {
+            return Some(Hang::Call(call));
+        }
         if let Some(thread) = unkillable() {
             return Some(Hang::Command(thread));
         }
@@ -194,17 +223,21 @@ fn wait_for_hang(has_ended: &AtomicBool, mut unkillable: impl FnMut() -> Option<
 /// Reports the thread, and ends this process. A trace ends by itself before that.
 fn leave(thread: Unkillable, work: GuardedWork, has_ended: &AtomicBool, report: fn(&str)) {
     let label = proc::label(thread.pid);
-    let call =
-        if foreign_reads::answers(thread.pid) { proc::current_syscall(thread.tid) } else { String::new() };
+    let call = proc::current_syscall(thread.tid);
     let call = if call.is_empty() { "the kernel" } else { &call };
     report(&format!(
         "{label} sleeps in {call}, and no signal ends that; weir detaches from all processes and ends"
     ));
-    let intervals = if work == GuardedWork::Trace { LEAVING_INTERVALS } else { 0 };
-    for _ in 0..intervals {
-        std::thread::park_timeout(INTERVAL);
+    let mut blocked = BlockedThreads::default();
+    let looks = if work == GuardedWork::Trace { LEAVING_LOOKS } else { 0 };
+    for _ in 0..looks {
+        std::thread::park_timeout(LEAVING_LOOK);
         if has_ended.load(Relaxed) {
             return;
+        }
+        let hangs = |call: &BlockingCall, looks: u32| call.intervals().is_some() && looks >= BLOCKED_LOOKS;
+        if blocked.look(hangs).is_some() {
+            break;
         }
     }
     // SAFETY: ends all threads. Exit handlers could wait for the command.
@@ -217,12 +250,14 @@ fn abandon(call: &BlockingCall, command: Option<u32>, companion: Option<RawFd>, 
     const WEIR_FAILED: i32 = 125;
     let detaches = "weir detaches from all processes and gives no further result";
     report(&format!("{}; {detaches}", call.sentence()));
-    let Some(command) = command else {
-        // SAFETY: ends all threads. Exit handlers could wait for the thread that hangs.
-        unsafe { libc::_exit(WEIR_FAILED) };
-    };
     signals::block_forwarded(libc::SIG_BLOCK);
-    let numbers = [command.to_string(), signals::interrupts().to_string()];
+    let (requests, last) = signals::end_requests();
+    let Some(command) = command.filter(|_| requests < 2) else {
+        let status = if requests < 2 { WEIR_FAILED } else { 128 + last };
+        // SAFETY: ends all threads. Exit handlers could wait for the thread that hangs.
+        unsafe { libc::_exit(status) };
+    };
+    let numbers = [command.to_string(), requests.to_string(), last.to_string()];
     let socket = companion.map(|fd| fd.to_string());
     let words = ["weir", WAITER_ARGUMENT].into_iter().chain(numbers.iter().map(String::as_str));
     let words: Vec<_> =
@@ -241,18 +276,20 @@ fn abandon(call: &BlockingCall, command: Option<u32>, companion: Option<RawFd>, 
 }
 
 /// Waits for the command if this process is a waiter. Returns the command's status, and None in other processes. The
-/// second SIGINT ends the waiter: the command may ignore it.
+/// second signal that asks weir to end ends the waiter: the command may ignore it.
 pub fn waiter_main() -> Option<u8> {
     let mut arguments = std::env::args().skip(1);
     let is_waiter = arguments.next().is_some_and(|argument| argument == WAITER_ARGUMENT);
     let mut number = || arguments.next().filter(|_| is_waiter)?.parse::<RawFd>().ok();
     let command = u32::try_from(number()?).ok()?;
-    signals::end_at_second_interrupt(u32::try_from(number()?).ok()?);
+    signals::end_at_second_request((u32::try_from(number()?).ok()?, number()?));
     // SAFETY: `abandon` passes the number of a descriptor that no other object of this program owns.
     let companion = number().map(|fd| unsafe { UnixStream::from_raw_fd(fd) });
     let forwarding = signals::forward(command, &signals::FORWARDED);
     signals::block_forwarded(libc::SIG_UNBLOCK);
+    let guard = HangGuard::start(GuardedWork::Run, Some(command), None);
     let status = crate::launch::reap(command) as i32;
+    drop(guard);
     drop(forwarding);
     if let Some(companion) = companion {
         companion::finish(companion);

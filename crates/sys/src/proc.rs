@@ -54,8 +54,11 @@ fn stat(pid: u32) -> Option<Stat> {
     process_stat::parse_all(&text(pid, "stat")?)
 }
 
-/// Reads the counters of /proc/PID/io. They include those of reaped children.
+/// Reads the counters of /proc/PID/io. They include those of reaped children. Returns None also in execve(2).
 pub fn io(pid: u32) -> Option<IoTotals> {
+    if process_status::is_executing(pid) {
+        return None;
+    }
     parse_io(&fs::read(format!("/proc/{pid}/io")).ok()?)
 }
 
@@ -68,9 +71,10 @@ pub fn parse_io(text: &[u8]) -> Option<IoTotals> {
     Some(IoTotals { read_calls: next()?, write_calls: next()?, read_bytes, written_bytes })
 }
 
-/// Returns the sum of the counters of the living threads. Unlike [`io`], it excludes reaped children.
+/// Returns the sum of the counters of the living threads. Unlike [`io`], it excludes reaped children. Returns None also in
+/// execve(2).
 pub fn own_io(pid: u32) -> Option<IoTotals> {
-    let threads = threads(pid);
+    let threads = if process_status::is_executing(pid) { Vec::new() } else { threads(pid) };
     let of_thread = |tid| parse_io(&fs::read(format!("/proc/{pid}/task/{tid}/io")).ok()?);
     (!threads.is_empty())
         .then(|| threads.into_iter().filter_map(of_thread).fold(IoTotals::default(), IoTotals::plus))
@@ -290,12 +294,15 @@ pub enum ThreadState {
     Running,
     /// The thread blocks in this system call.
     Waiting { number: i64, args: [u64; 6] },
-    /// The thread blocks outside of a system call, or its state may not be read.
+    /// The thread blocks outside of a system call or in execve(2), or its state may not be read.
     Unknown,
 }
 
 /// Returns the current state of a thread.
 pub fn thread_state(tid: u32) -> ThreadState {
+    if process_status::is_executing(tid) {
+        return ThreadState::Unknown;
+    }
     match process(tid).and_then(|process| process.syscall().ok()) {
         Some(Syscall::Running) => ThreadState::Running,
         Some(Syscall::Blocked { syscall_number, argument_registers, .. }) if syscall_number >= 0 => {

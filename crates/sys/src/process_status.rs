@@ -34,6 +34,20 @@ pub(crate) fn parse(text: &[u8]) -> Option<ProcessStatus> {
     Some(ProcessStatus { state, parent })
 }
 
+/// Returns whether a process is in the part of execve(2) in which most of its files in /proc do not answer: it has its new memory,
+/// and no code there yet. That part takes microseconds, unless a server (FUSE, NFS) does not answer the close of a file.
+pub fn is_executing(pid: u32) -> bool {
+    let mut text = [0; MAX_BYTES];
+    let got = File::open(format!("/proc/{pid}/statm")).and_then(|mut file| file.read(&mut text));
+    got.is_ok_and(|got| has_no_code(&text[..got]))
+}
+
+/// Returns whether a text of /proc/PID/statm has a size, and a size 0 of the code.
+fn has_no_code(text: &[u8]) -> bool {
+    let mut numbers = text.split(|byte| *byte == b' ');
+    numbers.next().is_some_and(|size| size != b"0") && numbers.nth(2) == Some(b"0")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +62,14 @@ mod tests {
         let own = read(std::process::id()).expect("this process");
         assert_eq!(own.parent, std::os::unix::process::parent_id());
         assert_eq!(read(u32::MAX / 2), None);
+    }
+
+    #[test]
+    fn a_process_with_code_is_not_executing() {
+        assert!(has_no_code(b"33 1 0 0 0 33 0\n"));
+        for other in [&b"33 1 0 1 0 33 0\n"[..], b"0 0 0 0 0 0 0\n", b"", b"33 1"] {
+            assert!(!has_no_code(other));
+        }
+        assert!(!is_executing(std::process::id()) && !is_executing(u32::MAX / 2) && !is_executing(2));
     }
 }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 
 /// The PID of the command; 0: none.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
-/// The number of SIGINTs that [`forward_signal`] has handled.
-static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 /// The number of signals that ask weir to end, of those that [`forward_signal`] has handled, and the last of them.
 static END_REQUESTS: AtomicU32 = AtomicU32::new(0);
 static LAST_END_REQUEST: AtomicI32 = AtomicI32::new(0);
-/// The second SIGINT ends weir.
+/// The second signal that asks weir to end ends it at once.
 static ENDS_AT_SECOND: AtomicBool = AtomicBool::new(false);
+/// The signals that ask weir to end.
+const END_SIGNALS: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
 /// The signals that users and supervisors send to a program, as opposed to faults and timers.
 pub const FORWARDED: [i32; 6] =
@@ -27,16 +27,17 @@ extern "C" fn forward_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _c
     unsafe {
         let errno = *libc::__errno_location();
         let command = COMMAND.load(Relaxed);
-        if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) {
+        let mut requests = 0;
+        if END_SIGNALS.contains(&signal) {
             LAST_END_REQUEST.store(signal, Relaxed);
-            END_REQUESTS.fetch_add(1, Relaxed);
-        }
-        if signal == libc::SIGINT && INTERRUPTS.fetch_add(1, Relaxed) >= 1 && ENDS_AT_SECOND.load(Relaxed) {
-            libc::_exit(128 + libc::SIGINT);
+            requests = END_REQUESTS.fetch_add(1, Relaxed) + 1;
         }
         // si_code > 0: sent by the kernel, for example for a terminal, to the whole process group.
         if (*info).si_code <= 0 && command > 0 {
             libc::kill(command, signal);
+        }
+        if requests >= 2 && ENDS_AT_SECOND.load(Relaxed) {
+            libc::_exit(128 + signal);
         }
         *libc::__errno_location() = errno;
     }
@@ -165,19 +166,48 @@ pub(crate) fn block_all() {
     }
 }
 
-/// Returns the number of SIGINTs that were handled while signals were forwarded.
-pub(crate) fn interrupts() -> u32 {
-    INTERRUPTS.load(Relaxed)
+/// Counts the signals that ask weir to end, without a command to which they are forwarded. A handler that is installed later must
+/// call this one, as those of the crate signal-hook do.
+pub fn count_end_requests() {
+    std::mem::forget(forward(0, &END_SIGNALS));
 }
 
-/// Returns the number of signals that asked weir to end while signals were forwarded, and the last of them.
+/// Calls the handlers of pending signals that ask weir to end. The kernel gives a signal of the process to the main thread, which
+/// does not handle it while it hangs in a system call.
+pub(crate) fn handle_pending() {
+    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: zeroed is a valid set, siginfo and action, which the calls fill. A pending signal has a handler: the kernel discards one
+    // that is ignored, and ends the process for one with the default action.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        END_SIGNALS.iter().for_each(|signal| _ = libc::sigaddset(&mut set, *signal));
+        loop {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let signal = libc::sigtimedwait(&set, &mut info, &no_time);
+            let mut action: libc::sigaction = std::mem::zeroed();
+            if signal <= 0 || libc::sigaction(signal, std::ptr::null(), &mut action) != 0 {
+                return;
+            }
+            let has_handler = ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction);
+            if has_handler && action.sa_flags & libc::SA_SIGINFO != 0 {
+                let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+                    std::mem::transmute(action.sa_sigaction);
+                handler(signal, &mut info, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// Returns the number of signals that asked weir to end while signals were forwarded or counted, and the last of them.
 pub(crate) fn end_requests() -> (u32, i32) {
     (END_REQUESTS.load(Relaxed), LAST_END_REQUEST.load(Relaxed))
 }
 
-/// Lets the second SIGINT end weir while signals are forwarded; `before` of them came already.
-pub(crate) fn end_at_second_interrupt(before: u32) {
-    INTERRUPTS.store(before, Relaxed);
+/// Lets the second signal that asks weir to end do so at once while signals are forwarded; `before` of them came already.
+pub(crate) fn end_at_second_request(before: (u32, i32)) {
+    END_REQUESTS.store(before.0, Relaxed);
+    LAST_END_REQUEST.store(before.1, Relaxed);
     ENDS_AT_SECOND.store(true, Relaxed);
 }
 

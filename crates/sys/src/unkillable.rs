@@ -11,8 +11,8 @@ use crate::{proc, signals};
 static LEAVING: AtomicI32 = AtomicI32::new(0);
 
 /// The number of intervals of 0.5 s for which a process must sleep in the same call after the second signal that asks weir to
-/// end. No user waits longer for a slow disk after that.
-const INTERVALS_AFTER_SECOND: u32 = 4;
+/// end, so that weir ends within 2 s. The intervals since the first SIGTERM count.
+const INTERVALS_AFTER_SECOND: u32 = 2;
 /// As above, after one SIGTERM or SIGHUP: the time that supervisors give a process before SIGKILL (10 s in containers), less the
 /// time that weir needs to end.
 const INTERVALS_AFTER_FIRST: u32 = 16;

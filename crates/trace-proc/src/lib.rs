@@ -12,6 +12,7 @@ use weir_sys::clock::now_ns;
 use weir_sys::launch::reap;
 use weir_sys::open_files::{FdInfo, direction_of, fdinfo};
 use weir_sys::proc::{self, ResourceUsage};
+use weir_sys::process_status::is_executing;
 use weir_sys::unkillable;
 use weir_trace_api::{
     BackendReport, BufferSnapshots, DeferredCleanup, EventSink, RawCounts, RawEvent, RawEventKind,
@@ -212,9 +213,13 @@ impl Sampler<'_, '_> {
             if !visited.insert(pid) || !is_alive(pid) {
                 continue;
             }
-            self.sample_process(pid, now);
+            // Reads of a process that never leaves execve(2) block for ever. It can execute between two reads of its sample.
+            if !is_executing(pid) {
+                self.sample_process(pid, now);
+            }
             for child in proc::children(pid) {
-                if !self.processes.contains_key(&child) && is_alive(child) {
+                let is_new = !self.processes.contains_key(&child) && is_alive(child);
+                if is_new && !is_executing(child) {
                     self.add_process(child, Some(pid), now, true);
                 }
                 next.push(child);

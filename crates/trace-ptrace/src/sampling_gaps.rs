@@ -5,10 +5,9 @@
 
 use weir_model::trace::Op;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
-use weir_sys::proc;
 use weir_sys::ptrace::interrupt::{PIPE_BUF, may_be_cut_short, may_interrupt};
 use weir_sys::ptrace::{self, registers};
-use weir_sys::syscalls;
+use weir_sys::{proc, process_status, syscalls};
 use weir_trace_api::RawEventKind;
 
 use super::tracer::{PtracedProcess, Tracer};
@@ -142,7 +141,7 @@ impl Tracer<'_, '_> {
         let is_due = |process: &PtracedProcess| process.opens_many && self.catch_due_at(process).is_some();
         let pids: Vec<u32> =
             self.processes.iter().filter(|entry| is_due(entry.1)).map(|entry| *entry.0).collect();
-        for pid in pids {
+        for pid in pids.into_iter().filter(|pid| !process_status::is_executing(*pid)) {
             self.emit(now, pid, pid, RawEventKind::FdSnapshot);
         }
         let took = now_ns().saturating_sub(now);

@@ -32,6 +32,9 @@ const EARLY_STOP_NS: u64 = 20_000_000;
 /// The longest wait for requested stops at the end. On a busy machine, threads wait for a processor before they stop.
 const MAX_CLOSING_NS: u64 = 3_000_000_000;
 
+/// As [`MAX_CLOSING_NS`], if weir ends before a command that no signal ends: such a thread does not stop.
+const MAX_LEAVING_NS: u64 = 200_000_000;
+
 /// A thread of a traced process.
 #[derive(Debug, Default)]
 pub(super) struct PtracedThread {
@@ -302,7 +305,8 @@ impl<'h, 'c> Tracer<'h, 'c> {
     /// at the entry of some calls that causes EINTR. So no thread may be about to stop there.
     fn closed(&self, now: u64) -> bool {
         let settled = || !self.threads.values().any(|thread| thread.interrupted || may_enter_call(thread));
-        self.closing_since.is_some_and(|since| settled() || now >= since + MAX_CLOSING_NS)
+        let most_ns = if unkillable::leaving().is_some() { MAX_LEAVING_NS } else { MAX_CLOSING_NS };
+        self.closing_since.is_some_and(|since| settled() || now >= since + most_ns)
     }
 
     /// Reaps a command that was detached for another tracer, if it has ended.

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::fdinfo;
-use weir_sys::proc;
 use weir_sys::ptrace::registers::SyscallRegisters;
+use weir_sys::{proc, process_status};
 use weir_walkers::{JoinedStreams, PendingBytes, join_pending};
 
 use crate::foreign_file::TargetThread;
@@ -79,6 +79,9 @@ impl DelayHandler {
 
     fn check_process(&mut self, tracees: &mut Tracees, pid: u32, now: u64) {
         let Some(tid) = tracees.live_thread(pid) else { return };
+        if process_status::is_executing(tid) {
+            return;
+        }
         let write_count = tracees.write_count(pid);
         let pending = join_pending(tracees.pending(pid, tid));
         let snapshots = self.snapshots.entry(pid).or_default();

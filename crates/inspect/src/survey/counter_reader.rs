@@ -36,6 +36,8 @@ const STACK_BYTES: usize = 256 << 10;
 pub(super) struct CounterReader {
     asleep: BTreeMap<u32, Arc<ReaderThread>>,
     cpu_ns: u64,
+    /// The last attempt to start a thread failed.
+    lacks_threads: bool,
 }
 
 /// A thread that reads the counters of one process after another.
@@ -79,6 +81,11 @@ impl CounterReader {
         self.cpu_ns
     }
 
+    /// Returns whether the last read lacked a thread, because the machine or a limit permits no other one.
+    pub fn lacks_threads(&self) -> bool {
+        self.lacks_threads
+    }
+
     /// Makes the jobs until the deadline. Returns the results by PID; there are none for processes that do not answer, and for
     /// those that were not reached.
     pub fn read(
@@ -95,10 +102,10 @@ impl CounterReader {
             threads.retain_mut(|one: &mut WatchedThread| !self.has_ended(one));
             let all_sleep = threads.iter().all(|one| one.looks > 0);
             let is_over = !batch.has_jobs() || self.asleep.len() + threads.len() >= THREADS_MOST;
-            if all_sleep
-                && !is_over
-                && let Some(thread) = ReaderThread::start(&batch)
-            {
+            let needs_thread = all_sleep && !is_over;
+            let started = if needs_thread { ReaderThread::start(&batch) } else { None };
+            self.lacks_threads = needs_thread && started.is_none();
+            if let Some(thread) = started {
                 threads.push(WatchedThread { thread, pid: 0, looks: 0 });
             } else if threads.iter().all(|one| one.looks >= LOOKS_MOST) {
                 break;
@@ -189,7 +196,7 @@ mod tests {
     fn a_process_that_answers_again_is_read_again() {
         let thread = Arc::new(ReaderThread::default());
         thread.pid.store(7, Relaxed);
-        let mut reader = CounterReader { asleep: [(7, Arc::clone(&thread))].into(), cpu_ns: 0 };
+        let mut reader = CounterReader { asleep: [(7, Arc::clone(&thread))].into(), ..Default::default() };
         assert_eq!(reader.unanswered(), [7]);
         thread.pid.store(0, Relaxed);
         assert!(reader.unanswered().is_empty());

@@ -86,7 +86,9 @@ impl Surveyor {
         let left_out = |one: &&SurveyedProcess| one.is_shown() && one.streams.is_left_out();
         let left_out = not_read + self.processes.values().filter(left_out).count();
         let hides_others = self.scope.processes.is_none() && hides_others();
-        Survey { elapsed_s, cost_s: cost_ns as f64 / 1e9, left_out, hides_others, processes }
+        let lacks_threads = not_read > 0 && self.counters.lacks_threads();
+        let cost_s = cost_ns as f64 / 1e9;
+        Survey { elapsed_s, cost_s, left_out, lacks_threads, hides_others, processes }
     }
 
     /// Reads the counters until the deadline. Returns the number of processes that are not read, and so not shown.

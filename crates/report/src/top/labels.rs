@@ -108,6 +108,9 @@ pub(super) fn unread(processes: &[&ProcessActivity], survey: &Survey) -> Option<
     }
     match survey.left_out {
         0 => {}
+        number if survey.lacks_threads => sentences.push(format!(
+            "{number} processes were not read: no thread could be started; end other processes, or raise 'ulimit -u'"
+        )),
         1 => sentences.push("the buffers of 1 process were not read: no time left".into()),
         number => sentences.push(format!("the buffers of {number} processes were not read: no time left")),
     }

@@ -63,6 +63,7 @@ pub fn document<'a>(survey: &'a Survey, selection: &'a Selection, rows: Option<u
         found,
         unanswered,
         left_out: survey.left_out,
+        lacks_threads: survey.lacks_threads,
         hides_others: survey.hides_others,
         processes,
     }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::Thread;
+use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -25,6 +26,9 @@ use crate::memory::{piece, read_into, write_process};
 use crate::shared_memory::Shared;
 use crate::signals;
 use crate::silence_watch::SilenceWatch;
+
+/// The limit of a blocked read once two signals have asked weir to end, which then takes at most 2 s.
+const LEAVING_BLOCKED: Duration = Duration::from_millis(100);
 
 /// A child that reads. Dropping it kills it.
 #[derive(Debug)]
@@ -64,8 +68,11 @@ impl ForeignReader {
             return Some(-i64::from(libc::ENAMETOOLONG));
         }
         let mut watch = None;
-        let is_silent =
-            || watch.get_or_insert_with(|| SilenceWatch::new(self.child.pid())).check(limits).is_some();
+        let is_silent = || {
+            let is_leaving = signals::end_requests().0 >= 2;
+            let limits = if is_leaving { Limits { blocked: LEAVING_BLOCKED, ..limits } } else { limits };
+            watch.get_or_insert_with(|| SilenceWatch::new(self.child.pid())).check(limits).is_some()
+        };
         self.channel.ask(operation.number(), words, bytes, is_silent)
     }
 

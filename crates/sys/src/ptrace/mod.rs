@@ -17,7 +17,7 @@ pub mod timer;
 
 use std::io;
 
-use crate::{foreign_reads, served_mappings};
+use crate::{foreign_reads, process_status, served_mappings};
 
 /// The options of [`seize`]. PTRACE_O_EXITKILL is not among them: a program outlives weir.
 const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
@@ -328,16 +328,21 @@ pub fn poke(tid: u32, address: u64, word: u64) {
 /// Returns whether two processes share their descriptor table (CLONE_FILES; kcmp(2)).
 pub fn share_fd_table(one: u32, other: u32) -> bool {
     const KCMP_FILES: libc::c_int = 2;
-    // SAFETY: the call takes and returns numbers.
-    unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_FILES, 0, 0) == 0 }
+    is_same(one, other, KCMP_FILES)
 }
 
 /// Returns whether two processes share their memory (CLONE_VM), as the child of a vfork(2) does until its execve(2).
 /// Returns false if the kernel does not tell (kcmp(2)) or one of them has ended.
 pub fn share_memory(one: u32, other: u32) -> bool {
     const KCMP_VM: libc::c_int = 1;
+    is_same(one, other, KCMP_VM)
+}
+
+/// Returns the answer of kcmp(2). A process in execve(2) shares nothing, and the call could block for ever.
+fn is_same(one: u32, other: u32, kind: libc::c_int) -> bool {
+    let executes = process_status::is_executing(one) || process_status::is_executing(other);
     // SAFETY: the call takes and returns numbers.
-    unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_VM, 0, 0) == 0 }
+    !executes && unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, kind, 0, 0) == 0 }
 }
 
 /// Returns whether a descriptor of one process and one of another refer to the same open file (kcmp(2)).
