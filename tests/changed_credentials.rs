@@ -154,10 +154,11 @@ fn a_set_user_id_program_lends_no_right_to_the_bytes_of_its_caller() {
     for round in 0..rounds() {
         // A write with the rights of the program keeps these bits, and one of its caller takes them.
         let path = file(dir.path(), 0o6777);
-        let mut program = Program::start(dir.path(), NOBODY, &["execute", &moment(round), &path]);
+        let mut program = Program::start(dir.path(), NOBODY, &["sleep", &moment(round), &path]);
         let output = run(dir.path(), &["flush", "--wait", "1s", &program.pid()]);
         let user = program.next();
-        if round == 0 && user != "0" && fs::metadata(&privileged).expect("its metadata").mode() & 0o4000 != 0 {
+        if round == 0 && user != "0" && fs::metadata(&privileged).expect("its metadata").mode() & 0o4000 != 0
+        {
             return skip(TEST, "/var/tmp is mounted with nosuid");
         }
         assert_eq!(user, "0", "round {round}: root's weir takes no privilege: {}", text(&output.stderr));

@@ -67,6 +67,23 @@ fn a_program_traces_its_child() {
 }
 
 #[test]
+fn a_library_traces_a_child() {
+    let test = "a_library_traces_a_child";
+    let dir = disk_dir();
+    let library = dir.path().join("tracer").display().to_string();
+    let is_built =
+        programs::compile_c("surroundings/tracer", &["-shared", "-fPIC", "-Dmain=tracer_main"], dir.path())
+            && programs::compile_c("surroundings/library_tracer", &[&library], dir.path());
+    if !is_built {
+        return skip(test, "gcc does not build its program");
+    }
+    for way in ["traceme", "seize", "attach"] {
+        assert_eq!(alone(dir.path(), &["./library_tracer", way]).status.code(), Some(7), "{way}");
+        assert_same(dir.path(), &["./library_tracer", way], &ways());
+    }
+}
+
+#[test]
 fn a_child_traces_the_command_itself() {
     let Some(dir) = tracer("a_child_traces_the_command_itself") else { return };
     let expected = alone(dir.path(), &["./tracer", "parent"]);

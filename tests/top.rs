@@ -7,7 +7,7 @@ mod programs;
 mod session;
 
 use std::io::{Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -67,6 +67,26 @@ fn check_schema(document: &Value) {
 fn process(document: &Value, pid: u32) -> Value {
     let processes = document["processes"].as_array().expect("processes");
     processes.iter().find(|one| one["pid"] == pid).unwrap_or_else(|| panic!("{pid}: {document:#}")).clone()
+}
+
+/// Without the right to start a thread no counters are read, which is no lack of time.
+#[test]
+fn a_limit_of_threads_is_reported() {
+    let dir = if is_root() { common::for_nobody() } else { disk_dir() };
+    let weir = match is_root() {
+        true => common::as_nobody(dir.path(), &["top", "--once", "-i", "100ms"]),
+        false => weir(dir.path(), &["top", "--once", "-i", "100ms"]),
+    };
+    let mut command = Command::new("prlimit");
+    command.arg("--nproc=0:0").arg(weir.get_program()).args(weir.get_args()).current_dir(dir.path());
+    if is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.output().expect("prlimit(1)");
+    let said = text(&output.stdout) + &text(&output.stderr);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("processes were not read: no thread could be started"), "{said}");
+    assert!(!said.contains("no time left"), "{said}");
 }
 
 #[test]

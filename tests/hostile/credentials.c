@@ -1,7 +1,7 @@
 /* credentials KIND MICROSECONDS PATH: leaves "payload" pending in a stream over the file PATH, prints "ready", and computes for a
- * time. Its first system call then changes its credentials:
+ * time, or mostly sleeps if KIND is "sleep". Its next system call then changes its credentials:
  * KIND drop: setuid(2) to the user nobody. Then prints "unwritten" if the file is empty, else "written".
- * KIND execute: executes ./privileged, a set-user-ID copy of this program, which prints its effective user ID.
+ * KIND execute or sleep: executes ./privileged, a set-user-ID copy of this program, which prints its effective user ID.
  * A line of input ends it, without a flush. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -44,9 +44,11 @@ int main(int argc, char **argv)
     fputs("payload", stream);
     if (write(1, "ready\n", 6) != 6)
         return 1;
+    int sleeps = !strcmp(argv[1], "sleep");
     for (long long end = now_us() + atoll(argv[2]); now_us() < end;)
-        ;
-    if (!strcmp(argv[1], "execute")) {
+        if (sleeps)
+            usleep(200);
+    if (sleeps || !strcmp(argv[1], "execute")) {
         execl("./privileged", "privileged", (char *)NULL);
         return 3;
     }

@@ -201,6 +201,9 @@ impl BufferWatch {
     /// Reads the buffers of a process now, at a stop before a fork, an execve(2) or an exit.
     pub fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
         let now_ns = now_ns();
+        if moment == SnapshotMoment::Sample && self.executing.check(pid, now_ns) {
+            return Vec::new();
+        }
         self.search_credit.earn(now_ns, SEARCH_SHARE, SEARCH_CREDIT_NS);
         let affordable = self.exact || self.search_credit.left_ns > 0;
         let mut unknown = WatchedProcess::default();
@@ -275,12 +278,8 @@ impl BufferWatch {
         let may_search = self.sample_search_credit.left_ns > 0;
         let Some(one) = self.processes.get_mut(&pid) else { return 0 };
         let mut interval_ns = INTERVAL_NS;
-        if self.executing.check(pid, now_ns) {
-            one.due_ns = now_ns + interval_ns;
-            self.schedule.push(Reverse((one.due_ns, pid)));
-            return 0;
-        }
-        let stat = process_stat::read(pid).filter(|stat| one.is_same(stat));
+        let stat = if self.executing.check(pid, now_ns) { None } else { process_stat::read(pid) };
+        let stat = stat.filter(|stat| one.is_same(stat));
         let activity = one.activity(stat);
         if let Some(threads) = stat.map(|stat| stat.threads).filter(|&threads| threads > 1) {
             let most = self.threads.entry(pid).or_default();

@@ -2,8 +2,8 @@
 
 mod buffer_watch;
 mod cpu_credit;
-mod executing_processes;
 pub mod doctor;
+mod executing_processes;
 mod program_languages;
 mod record;
 mod unreadable_buffers;

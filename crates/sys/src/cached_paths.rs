@@ -18,6 +18,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, o
 
 use crate::foreign_reads::FileStatus;
 use crate::mount_table::{self, Mount};
+use crate::process_status;
 
 /// The time for which the table of mounts is used again. The number of a mount can be given to another one only after root
 /// has unmounted it.
@@ -29,11 +30,13 @@ const LOCAL: [&str; 16] = [
     "bcachefs", "zfs", "overlay", "devtmpfs",
 ];
 
-/// Returns a descriptor (O_PATH) of a local file; None if weir cannot be sure, or there is no such file. Never blocks.
+/// Returns a descriptor (O_PATH) of a local file; None if weir cannot be sure, or there is no such file. Blocks only for a process
+/// that begins execve(2) meanwhile.
 pub(crate) fn find(path: &Path, follows: bool) -> Option<OwnedFd> {
     let last = if follows { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | last;
     let found = match link_of_process(path) {
+        Some((link, _)) if is_of_executing(&link) => return None,
         Some((link, rest)) => {
             // The link leads to a file, without a look at a directory.
             let base = openat(CWD, &link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
@@ -75,6 +78,12 @@ fn link_of_process(path: &Path) -> Option<(PathBuf, Option<&Path>)> {
 pub(crate) fn status_of_link(link: &Path) -> io::Result<FileStatus> {
     let about = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS)?;
     Ok(FileStatus::of_statx(&about))
+}
+
+/// Returns whether a link of /proc is one of a process in execve(2), which may not answer.
+fn is_of_executing(link: &Path) -> bool {
+    let pid = link.strip_prefix("/proc").ok().and_then(|path| path.iter().next()?.to_str()?.parse().ok());
+    pid.is_some_and(process_status::is_executing)
 }
 
 /// Returns the status of a file as the kernel knows it; None if it does not know the path. Never blocks.

@@ -1,8 +1,11 @@
 //! The executable of a process, or the file of a future one: its architecture and its privilege.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::elf::{ElfFile, ElfSections};
+use crate::maps::{self, MappingKind};
 use crate::{file_system, living_thread, proc};
 
 /// The section of Go's table of functions, which also a program without symbols has.
@@ -27,8 +30,8 @@ pub fn file_is_foreign(path: &Path) -> bool {
     ElfFile::open(path).is_some_and(|elf| elf.is_foreign() || elf.is_native().is_ok_and(|own| !own))
 }
 
-/// Returns whether the executable of a process imports ptrace(2) or contains its wrapper, as debuggers and strace do. An
-/// executable that only a library of its own makes a tracer is not found.
+/// Returns whether the executable of a process imports ptrace(2) or contains its wrapper, as debuggers and strace do. See also
+/// [`libraries_trace_others`].
 pub fn traces_others(pid: u32) -> bool {
     let Some(elf) = ElfFile::open(&link(pid)) else { return false };
     let Ok(sections) = elf.sections() else { return false };
@@ -37,6 +40,33 @@ pub fn traces_others(pid: u32) -> bool {
     dynamic.unwrap_or(false)
         || sections.has(GO_FUNCTIONS) && has_go_ptrace(&sections)
         || dynamic.is_none() && sections.any_symbol(false, is_ptrace) == Some(true)
+}
+
+/// Returns whether a library that a process has mapped imports ptrace(2). A program that calls it by an address that it looks up
+/// itself, as Python's ctypes does, is not found.
+pub fn libraries_trace_others(pid: u32) -> bool {
+    /// The answers, by path and inode: a program that forks often has the same libraries as before.
+    static KNOWN: Mutex<BTreeMap<(PathBuf, u64), bool>> = Mutex::new(BTreeMap::new());
+    /// More than the libraries of all programs of a build.
+    const KNOWN_MOST: usize = 4096;
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= KNOWN_MOST {
+        known.clear();
+    }
+    let imports = |path: &Path| {
+        let inside = Path::new("/proc")
+            .join(pid.to_string())
+            .join("root")
+            .join(path.strip_prefix("/").unwrap_or(path));
+        let elf = ElfFile::open(&inside);
+        elf.is_some_and(|elf| elf.sections().is_ok_and(|sections| sections.imports(b"ptrace")))
+    };
+    maps::regions(pid).into_iter().filter(|region| region.executable).any(|region| match region.kind {
+        MappingKind::File(path) => {
+            *known.entry((path.clone(), region.inode)).or_insert_with(|| imports(&path))
+        }
+        _ => false,
+    })
 }
 
 /// Returns whether a program of Go contains a wrapper of ptrace(2), also one without symbols. Its table of functions has their names.

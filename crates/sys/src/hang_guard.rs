@@ -36,8 +36,8 @@ const FILE_INTERVALS: u32 = 20;
 const LEAVING_INTERVALS: u32 = 2;
 /// The interval between two looks at a tracer that [`GuardedWork::Trace`] asks to end.
 const LEAVING_LOOK: Duration = Duration::from_millis(100);
-/// The number of looks within which it must end: several times the limits of its own waits.
-const LEAVING_LOOKS: u32 = 100;
+/// The number of looks within which it must end: several times the limits of its own waits, and no more than a user waits.
+const LEAVING_LOOKS: u32 = 15;
 /// The number of looks at which a thread of it blocks in the same call, after which it does not end.
 const BLOCKED_LOOKS: u32 = 3;
 
@@ -210,7 +210,8 @@ fn wait_for_hang(has_ended: &AtomicBool, mut unkillable: impl FnMut() -> Option<
             signals::handle_pending();
         }
         let most = if signals::end_requests().0 >= 2 { LEAVING_INTERVALS } else { u32::MAX };
-        let hangs = |call: &BlockingCall, looks: u32| call.intervals().is_some_and(|own| looks >= own.min(most));
+        let hangs =
+            |call: &BlockingCall, looks: u32| call.intervals().is_some_and(|own| looks >= own.min(most));
         if let Some(call) = blocked.look(hangs) {
             return Some(Hang::Call(call));
         }

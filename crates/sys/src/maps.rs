@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use crate::living_thread;
+use crate::{living_thread, process_status};
 
 /// The initial buffer size: the maps of a program with ten libraries fit.
 const USUAL_BYTES: usize = 8 << 10;
@@ -57,10 +57,13 @@ pub fn regions(pid: u32) -> Vec<MappedRegion> {
     parse_regions(&text(pid))
 }
 
-/// Returns the text of /proc/PID/maps; empty if it cannot be read. Parsing it takes twice as long as reading it, so
+/// Returns the text of /proc/PID/maps; empty if it cannot be read, also in execve(2). Parsing it takes twice as long as reading it, so
 /// callers can defer [`parse_regions`].
 pub fn text(pid: u32) -> Vec<u8> {
     let of_thread = |tid: u32| {
+        if process_status::is_executing(tid) {
+            return None;
+        }
         let mut text = Vec::with_capacity(USUAL_BYTES);
         // If the process ends meanwhile, the part that was read is still correct.
         let _ = File::open(format!("/proc/{tid}/maps")).and_then(|mut maps| maps.read_to_end(&mut text));

@@ -122,7 +122,11 @@ pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
         let text = foreign_reads::beginning(Path::new(&path), ARGUMENT_BYTES_MOST).ok();
         text.filter(|text| !text.is_empty())
     };
-    let exe = living_thread::or_by_other(pid, |tid| fs::read_link(format!("/proc/{tid}/exe")).ok());
+    let link = |tid: u32| {
+        let path = format!("/proc/{tid}/exe");
+        if process_status::is_executing(tid) { None } else { fs::read_link(path).ok() }
+    };
+    let exe = living_thread::or_by_other(pid, link);
     let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let arguments = living_thread::or_by_other(pid, arguments).unwrap_or_default();
     (exe.into(), comm(pid), split_nul(&arguments))

@@ -39,12 +39,18 @@ impl Supervisor {
 
     fn add_process(&mut self, parent: u32, tid: u32, child: u32, vforked: bool) {
         let shares_memory = vforked || ptrace::share_memory(tid, child);
+        if let Some(process) = self.tracees.processes.get_mut(&parent).filter(|process| !process.before_exec)
+        {
+            process.may_trace |= !process.knows_libraries && executable::libraries_trace_others(tid);
+            process.knows_libraries = true;
+        }
         let parent_process = self.tracees.processes.get(&parent);
         let memory_owner = parent_process.map_or(parent, |process| process.memory_owner);
         let before_exec = parent_process.is_some_and(|process| process.before_exec);
         let may_trace = parent_process.is_some_and(|process| process.may_trace);
         let mut process = TracedProcess::new(if shares_memory { memory_owner } else { child });
         (process.before_exec, process.may_trace) = (before_exec, may_trace);
+        process.knows_libraries = true;
         process.vfork_parent = vforked.then_some(parent);
         self.tracees.processes.insert(child, process);
         self.add_thread(child, child);
@@ -110,7 +116,7 @@ impl Supervisor {
         }
         process.reset_image();
         (process.memory_owner, process.vfork_parent, process.before_exec) = (tid, None, false);
-        process.may_trace = executable::traces_others(tid);
+        (process.may_trace, process.knows_libraries) = (executable::traces_others(tid), false);
         self.add_thread(tid, tid);
         if let Some(thread) = self.tracees.threads.get_mut(&tid) {
             thread.state = TraceeState::Stopped;

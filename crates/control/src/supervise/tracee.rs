@@ -45,8 +45,10 @@ pub(crate) struct TracedProcess {
     pub memory_owner: u32,
     /// The command has not been executed yet. Handlers do not see such a process.
     pub before_exec: bool,
-    /// The program imports ptrace(2): its threads, and those of its children until their execve(2), stop at system calls.
+    /// The program or a library of it imports ptrace(2): its threads, and those of its children until their execve(2), stop at system calls.
     pub may_trace: bool,
+    /// The libraries were searched for ptrace(2), at the first fork of the image.
+    pub knows_libraries: bool,
     /// Another program wants to trace the process: weir detaches from each thread at its next stop.
     pub detaching: bool,
     /// The image is its parent's.
@@ -88,6 +90,7 @@ impl TracedProcess {
             memory_owner,
             before_exec: false,
             may_trace: false,
+            knows_libraries: false,
             detaching: false,
             forked: false,
             inherited_bytes: Vec::new(),

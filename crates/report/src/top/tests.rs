@@ -52,7 +52,14 @@ fn survey() -> Survey {
     let copier = activity(300, "cp a b", (100.0, 13_107_200.0), (100.0, 13_107_200.0));
     let bytewise = activity(12345, "./tr2u a w", (250_000.0, 250_000.0), (250_000.0, 250_000.0));
     let processes = vec![foreign, copier, worker, bytewise];
-    Survey { elapsed_s: 1.0, cost_s: 0.004, left_out: 0, lacks_threads: false, hides_others: false, processes }
+    Survey {
+        elapsed_s: 1.0,
+        cost_s: 0.004,
+        left_out: 0,
+        lacks_threads: false,
+        hides_others: false,
+        processes,
+    }
 }
 
 fn view<'a>(survey: &'a Survey, selection: &'a Selection, selected: u32) -> TopView<'a> {

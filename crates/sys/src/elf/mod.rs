@@ -201,6 +201,14 @@ impl<'data> ElfSections<'data> {
         Some(symbols.iter().filter_map(|symbol| name_of(symbol, names)).any(&mut is))
     }
 
+    /// Tells whether the file imports a symbol: .dynsym has it without a definition.
+    pub fn imports(&self, name: &[u8]) -> bool {
+        let Some(section) = self.first(elf::SHT_DYNSYM) else { return false };
+        let Ok((symbols, names)) = self.symbol_table(section) else { return false };
+        let is_import = |symbol: &&Symbol| symbol.st_shndx(LittleEndian) == elf::SHN_UNDEF;
+        symbols.iter().filter(is_import).any(|symbol| name_of(symbol, names) == Some(name))
+    }
+
     /// Looks up names among the exported symbols by the hash table (DT_GNU_HASH), and calls `on_symbol` with name, address
     /// and size of each that exists. This reads a few pages of the file, however many symbols it has.
     ///

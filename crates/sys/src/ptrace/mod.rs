@@ -342,7 +342,8 @@ pub fn share_memory(one: u32, other: u32) -> bool {
 fn is_same(one: u32, other: u32, kind: libc::c_int) -> bool {
     let executes = process_status::is_executing(one) || process_status::is_executing(other);
     // SAFETY: the call takes and returns numbers.
-    !executes && unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, kind, 0, 0) == 0 }
+    !executes
+        && unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, kind, 0, 0) == 0 }
 }
 
 /// Returns whether a descriptor of one process and one of another refer to the same open file (kcmp(2)).
