@@ -18,7 +18,9 @@ use weir_sys::ptrace::wait_until_gone;
 use weir_walkers::{MemoryStore, PendingBytes};
 
 use super::blocked_call::BlockedCall;
-use super::stopped_threads::{StopError, StoppedThreads, await_late_calls, is_call_late};
+use super::stopped_threads::{
+    StopError, StoppedThreads, await_late_calls, is_call_late, is_stopped, stopped_text,
+};
 use super::{DrainError, DrainResult, Obstacle, PendingStream, ProcessDrain};
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 
@@ -41,8 +43,10 @@ pub(super) fn attempt(
     let pid = drain.pid;
     let targets = target_files(pid, streams);
     if let Some(why) = obstacle_before_stop(pid, &drain.pending().streams, &targets) {
-        note_obstacle(result, pid, streams, &why);
-        return Ok(AttemptEnd::Noted);
+        // A stopped process does not end its call.
+        let is_stopped = is_stopped(pid);
+        note_obstacle(result, pid, streams, &if is_stopped { stopped_text(pid) } else { why });
+        return Ok(if is_stopped { AttemptEnd::Stuck } else { AttemptEnd::Noted });
     }
     match write_with_threads_stopped(drain, streams, &targets, result)? {
         Ok(()) => Ok(AttemptEnd::Noted),

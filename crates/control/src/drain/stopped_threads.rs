@@ -192,10 +192,7 @@ impl<'t> StoppedThreads<'t> {
                 return Err(StopError::NotNow(format!("thread {tid} executes another program")));
             }
             if group_stop {
-                return Err(StopError::Stuck(format!(
-                    "it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; resume it: kill -CONT {}",
-                    self.pid
-                )));
+                return Err(StopError::Stuck(stopped_text(self.pid)));
             }
             ptrace::resume(*tid, true, signal);
             *state = StopState::RunningToCall;
@@ -275,6 +272,16 @@ pub(super) fn await_late_calls() {}
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn is_call_late() -> bool {
     false
+}
+
+/// Returns whether job control has stopped a process.
+pub(super) fn is_stopped(pid: u32) -> bool {
+    proc::status(pid).is_some_and(|status| status.state.starts_with('T'))
+}
+
+/// Says that job control has stopped a process outside of a safe call.
+pub(super) fn stopped_text(pid: u32) -> String {
+    format!("it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; resume it: kill -CONT {pid}")
 }
 
 /// Returns whether a thread sleeps so that only what it waits for, or its death, wakes it.
