@@ -43,16 +43,33 @@ fn wait_for_state(process: &KillOnDrop, state: &str) {
     });
 }
 
+/// Stops the program as Ctrl-Z does.
+fn stop(process: &KillOnDrop) {
+    let pid = process.0.id().to_string();
+    assert!(Command::new("kill").args(["-STOP", &pid]).status().expect("kill").success());
+    wait_for_state(process, "T");
+}
+
+#[test]
+fn a_program_that_was_stopped_in_a_write_is_named_soon() {
+    let dir = disk_dir();
+    let process = start(dir.path(), "full");
+    let call = format!("/proc/{}/syscall", process.0.id());
+    let write = format!("{} ", libc::SYS_write);
+    wait_for("its write", || fs::read_to_string(&call).is_ok_and(|text| text.starts_with(&write)));
+    stop(&process);
+    let output = flush(dir.path(), &process);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("it was stopped (SIGSTOP, Ctrl-Z)"), "{said}");
+    assert_eq!(fs::read_to_string(dir.path().join("out")).expect("its file"), "");
+}
+
 #[test]
 fn a_program_that_was_stopped_in_its_work_is_named_soon() {
     let dir = disk_dir();
     let process = start(dir.path(), "spin");
-    let signal = |name: &str| {
-        let pid = process.0.id().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().expect("kill").success());
-    };
-    signal("-STOP");
-    wait_for_state(&process, "T");
+    stop(&process);
     assert_refused(dir.path(), &flush(dir.path(), &process), "it was stopped (SIGSTOP, Ctrl-Z)");
     wait_for_state(&process, "T");
 }

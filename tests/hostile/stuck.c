@@ -1,6 +1,8 @@
 /* stuck KIND: leaves "pending" in a stream over the file "out", prints "ready", and then
- * spins (KIND spin), sleeps in pause(2) (KIND sleep), or waits in vfork(2) for a child that sleeps (KIND vfork). */
+ * spins (KIND spin), sleeps in pause(2) (KIND sleep), waits in vfork(2) for a child that sleeps (KIND vfork), or flushes a second stream
+ * to a full pipe (KIND full). */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +28,18 @@ int main(int argc, char **argv)
                 pause();
             _exit(0);
         }
+    }
+    if (!strcmp(argv[1], "full")) {
+        int ends[2];
+        FILE *full = pipe(ends) == 0 ? fdopen(ends[1], "w") : NULL;
+        char block[4096] = {0};
+        if (!full || fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0)
+            return 1;
+        while (write(ends[1], block, sizeof block) > 0)
+            ;
+        fcntl(ends[1], F_SETFL, 0);
+        fputs("more", full);
+        fflush(full);
     }
     pause();
     return 0;
