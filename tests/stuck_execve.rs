@@ -140,6 +140,10 @@ fn a_process_that_hangs_in_execve_is_reported() {
         let (status, said) = trace(engine, &other);
         assert_eq!(status, Some(0), "{engine}: {said}");
     }
+    // The test itself is the parent of the process.
+    let parent = std::process::id().to_string();
+    let (status, said) = stuck.weir(&["trace", "--engine", "sample", "--time", "4s", "--pid", &parent]);
+    assert!(status == Some(0) && said.contains(&sentence), "a child of the process: {status:?} {said}");
     let (status, said) = stuck.weir(&["run", "--", "true"]);
     assert_eq!(status, Some(0), "{said}");
 }

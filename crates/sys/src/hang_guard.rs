@@ -32,6 +32,12 @@ const MEMORY_INTERVALS: u32 = 5;
 /// The number of intervals after which another call on a foreign file hangs. A slow disk needs less.
 const FILE_INTERVALS: u32 = 20;
 
+/// The call that glibc makes for readlink(3); other architectures have only readlinkat(2).
+#[cfg(target_arch = "x86_64")]
+const SYS_READLINK: i64 = libc::SYS_readlink;
+#[cfg(not(target_arch = "x86_64"))]
+const SYS_READLINK: i64 = i64::MIN;
+
 /// The number of intervals after which each of these calls hangs, once two signals have asked weir to end.
 const LEAVING_INTERVALS: u32 = 2;
 /// The interval between two looks at a tracer that [`GuardedWork::Trace`] asks to end.
@@ -150,6 +156,7 @@ impl BlockingCall {
             | libc::SYS_faccessat2
             | libc::SYS_getdents64
             | libc::SYS_readlinkat
+            | SYS_READLINK
             | libc::SYS_kcmp
             | libc::SYS_pidfd_getfd
             | libc::SYS_perf_event_open => Some(FILE_INTERVALS),

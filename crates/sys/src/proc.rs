@@ -338,7 +338,11 @@ pub fn descriptor(pid: u32, fd: i32) -> Option<Untrusted> {
 
 /// Returns the working directory of a process.
 pub fn directory(pid: u32) -> Option<PathBuf> {
-    living_thread::or_by_other(pid, |tid| fs::read_link(format!("/proc/{tid}/cwd")).ok())
+    let link = |tid: u32| {
+        let path = format!("/proc/{tid}/cwd");
+        if process_status::is_executing(tid) { None } else { fs::read_link(path).ok() }
+    };
+    living_thread::or_by_other(pid, link)
 }
 
 /// The most descriptors of a process that are listed, which takes about 30 ms.

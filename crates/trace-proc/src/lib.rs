@@ -12,6 +12,7 @@ use weir_sys::clock::now_ns;
 use weir_sys::launch::reap;
 use weir_sys::open_files::{FdInfo, direction_of, fdinfo};
 use weir_sys::proc::{self, ResourceUsage};
+use weir_sys::process_access::AccessProblem;
 use weir_sys::process_status::is_executing;
 use weir_sys::unkillable;
 use weir_trace_api::{
@@ -23,6 +24,9 @@ use weir_trace_api::{
 const INTERVAL: Duration = Duration::from_millis(50);
 /// The most descriptors of a process that a sample reads, at about 20 µs each: servers have fewer, and a sample stays short.
 const DESCRIPTORS_MOST: usize = 4096;
+
+/// The time in execve(2) after which a process is reported, as that of other reads.
+const UNANSWERED_NS: u64 = 2_000_000_000;
 
 /// One process at its last sample.
 struct SampledProcess {
@@ -53,6 +57,8 @@ struct Sampler<'s, 'c> {
     processes: HashMap<u32, SampledProcess>,
     report: BackendReport,
     blind_spots: BTreeSet<String>,
+    /// When a process that was never sampled was first found in execve(2), CLOCK_MONOTONIC.
+    executing_since_ns: HashMap<u32, u64>,
 }
 
 /// The /proc backend. Its option is `--engine sample`.
@@ -109,6 +115,7 @@ fn sample(
         processes: HashMap::new(),
         report: BackendReport::default(),
         blind_spots: blind_spots(),
+        executing_since_ns: HashMap::new(),
     };
     sampler.add_process(root_pid, None, now_ns(), is_command);
     loop {
@@ -216,6 +223,10 @@ impl Sampler<'_, '_> {
             // Reads of a process that never leaves execve(2) block for ever. It can execute between two reads of its sample.
             if !is_executing(pid) {
                 self.sample_process(pid, now);
+            } else if !self.processes.contains_key(&pid) {
+                self.note_executing(pid, now);
+                // The recording of a child begins with a read of its parent.
+                continue;
             }
             for child in proc::children(pid) {
                 let is_new = !self.processes.contains_key(&child) && is_alive(child);
@@ -230,6 +241,14 @@ impl Sampler<'_, '_> {
             self.processes.keys().copied().filter(|pid| *pid != root && !is_alive(*pid)).collect();
         for pid in ended {
             self.remove_process(pid, None, now);
+        }
+    }
+
+    /// Reports a process that was never sampled, because it stays in execve(2).
+    fn note_executing(&mut self, pid: u32, now: u64) {
+        if now - *self.executing_since_ns.entry(pid).or_insert(now) >= UNANSWERED_NS {
+            let problem = AccessProblem::Unanswered { label: proc::label(pid), pid };
+            self.blind_spots.insert(problem.to_string());
         }
     }
 
