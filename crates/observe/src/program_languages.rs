@@ -41,12 +41,20 @@ impl ProgramLanguages {
 
     /// Reads some of the programs that still run.
     pub fn check(&mut self) {
+        self.check_unless(process_status::is_executing);
+    }
+
+    /// As [`ProgramLanguages::check`]; a program whose process is in execve(2) is read later, because its files may not answer.
+    fn check_unless(&mut self, is_executing: impl Fn(u32) -> bool) {
         let first = self.unread.len().saturating_sub(READ_PER_TICK);
         for (pid, exe, comm) in self.unread.split_off(first) {
+            if is_executing(pid) {
+                self.unread.insert(0, (pid, exe, comm));
+                continue;
+            }
             let file = PathBuf::from(format!("/proc/{pid}/exe"));
             // The process may have executed another program meanwhile.
-            let link = if process_status::is_executing(pid) { None } else { fs::read_link(&file).ok() };
-            let path = link.map(|path| path.to_string_lossy().into_owned());
+            let path = fs::read_link(&file).map(|path| path.to_string_lossy().into_owned()).ok();
             if let Some(path) = path.filter(|path| exe == *path.as_str() || !exe.exact().starts_with('/')) {
                 self.read(&file, path.into(), comm);
             }
@@ -177,7 +185,9 @@ mod tests {
         while fs::read_link(format!("/proc/{}/exe", child.id())).is_ok_and(|path| path != Path::new(&exe)) {
             std::thread::yield_now(); // the child has not called execve(2) yet
         }
-        languages.check();
+        languages.check_unless(|_| true);
+        assert!(languages.known.is_empty());
+        languages.check_unless(|_| false);
         fs::remove_file(&exe).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
