@@ -164,7 +164,7 @@ tar cf out.tar --mtime=@0 --owner=0 --group=0 tree; tar tf out.tar
 tar cf - --mtime=@0 --owner=0 --group=0 --sort=name tree | cksum
 tar czf out.tgz tree; tar tzf out.tgz | sort
 tar cf - tree | (mkdir t2; cd t2; tar xf -; find . | sort)
-tar cf out.tar in words; tar xOf out.tar words
+tar cf out.tar --mtime=@0 in words; tar xOf out.tar words
 tar xf nothing.tar
 gzip -nk in; gzip -l in.gz | tail -n 1 | tr -s ' ' | cut -d' ' -f2,3
 gzip -c words | gzip -d
