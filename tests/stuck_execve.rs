@@ -242,8 +242,8 @@ impl Supervised {
         let took = began.elapsed();
         let said = self.said();
         assert_eq!(status.and_then(|status| status.code()), Some(128 + number), "{words:?} {took:?}: {said}");
-        // 2 s, and as much for a machine that does other work.
-        assert!(took < Duration::from_secs(4), "{words:?} took {took:?}: {said}");
+        // weir needs less than 2 s on a machine that does nothing else; without its limits it needs 18 s.
+        assert!(took < Duration::from_secs(10), "{words:?} took {took:?}: {said}");
         let name = format!("process {} (python3)", self.command);
         // On a busy machine execve(2) can begin between a look and a read, which blocks then.
         let blocks = said.contains(&format!("{name} does not answer"))
@@ -272,10 +272,19 @@ fn verbs() -> Vec<Vec<&'static str>> {
 fn a_command_that_hangs_in_execve_does_not_keep_weir() {
     let _alone = alone();
     let test = "a_command_that_hangs_in_execve_does_not_keep_weir";
-    for (words, (name, number)) in verbs().into_iter().zip([("TERM", 15), ("INT", 2)].iter().cycle()) {
-        let Some(one) = Supervised::start(test, &words) else { return };
-        one.ends_at_the_second(&words, name, *number);
-    }
+    let signals = [("TERM", 15), ("INT", 2)];
+    let cases: Vec<_> = verbs().into_iter().zip(signals.into_iter().cycle()).collect();
+    let check = |(words, (name, number)): &(Vec<&str>, (&str, i32))| {
+        if let Some(one) = Supervised::start(test, words) {
+            one.ends_at_the_second(words, name, *number);
+        }
+    };
+    let check = &check;
+    std::thread::scope(|threads| {
+        for some in cases.chunks(3) {
+            threads.spawn(move || some.iter().for_each(check));
+        }
+    });
 }
 
 #[test]
@@ -283,7 +292,7 @@ fn a_trace_of_a_command_that_hangs_in_execve_goes_on() {
     let _alone = alone();
     let test = "a_trace_of_a_command_that_hangs_in_execve_goes_on";
     let engines: &[&str] = if is_root() { &["ptrace", "ebpf"] } else { &["ptrace"] };
-    for engine in engines {
+    let goes_on = |engine: &str| {
         // On a busy machine execve(2) can begin between a look and a read.
         let mut said = String::new();
         let has_report = (0..4).any(|_| {
@@ -303,5 +312,11 @@ fn a_trace_of_a_command_that_hangs_in_execve_goes_on() {
                 && said.contains("weir detached.")
         });
         assert!(has_report, "{engine}: {said}");
-    }
+    };
+    let goes_on = &goes_on;
+    std::thread::scope(|threads| {
+        for engine in engines {
+            threads.spawn(move || goes_on(engine));
+        }
+    });
 }
