@@ -14,11 +14,11 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, SampledCall, SnapshotMoment, WriteSite};
 use weir_sys::blocking_calls;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
+use weir_sys::executing_processes::ExecutingProcesses;
 use weir_sys::process_stat::{self, ProcessStat};
 use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 
 use crate::cpu_credit::CpuCredit;
-use crate::executing_processes::ExecutingProcesses;
 
 const MILLISECOND: u64 = 1_000_000;
 /// The interval of snapshots of a process with bytes in its buffers.

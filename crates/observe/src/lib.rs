@@ -3,7 +3,6 @@
 mod buffer_watch;
 mod cpu_credit;
 pub mod doctor;
-mod executing_processes;
 mod program_languages;
 mod record;
 mod unreadable_buffers;

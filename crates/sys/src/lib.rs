@@ -11,6 +11,7 @@ pub mod datagram;
 pub mod elf;
 pub mod error;
 pub mod executable;
+pub mod executing_processes;
 pub mod expendable;
 pub mod file_system;
 mod foreign_reads;

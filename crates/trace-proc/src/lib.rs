@@ -9,10 +9,10 @@ use weir_model::Untrusted;
 use weir_model::trace::{BackendKind, Exit, IoTotals, SnapshotMoment, StreamCounts};
 use weir_sys::Error;
 use weir_sys::clock::now_ns;
+use weir_sys::executing_processes::ExecutingProcesses;
 use weir_sys::launch::reap;
 use weir_sys::open_files::{FdInfo, direction_of, fdinfo};
 use weir_sys::proc::{self, ResourceUsage};
-use weir_sys::process_access::AccessProblem;
 use weir_sys::process_status::is_executing;
 use weir_sys::unkillable;
 use weir_trace_api::{
@@ -24,9 +24,6 @@ use weir_trace_api::{
 const INTERVAL: Duration = Duration::from_millis(50);
 /// The most descriptors of a process that a sample reads, at about 20 µs each: servers have fewer, and a sample stays short.
 const DESCRIPTORS_MOST: usize = 4096;
-
-/// The time in execve(2) after which a process is reported, as that of other reads.
-const UNANSWERED_NS: u64 = 2_000_000_000;
 
 /// One process at its last sample.
 struct SampledProcess {
@@ -57,8 +54,8 @@ struct Sampler<'s, 'c> {
     processes: HashMap<u32, SampledProcess>,
     report: BackendReport,
     blind_spots: BTreeSet<String>,
-    /// When a process that was never sampled was first found in execve(2), CLOCK_MONOTONIC.
-    executing_since_ns: HashMap<u32, u64>,
+    /// Processes that were never sampled, because they stay in execve(2).
+    executing: ExecutingProcesses,
 }
 
 /// The /proc backend. Its option is `--engine sample`.
@@ -115,7 +112,7 @@ fn sample(
         processes: HashMap::new(),
         report: BackendReport::default(),
         blind_spots: blind_spots(),
-        executing_since_ns: HashMap::new(),
+        executing: ExecutingProcesses::default(),
     };
     sampler.add_process(root_pid, None, now_ns(), is_command);
     loop {
@@ -224,7 +221,7 @@ impl Sampler<'_, '_> {
             if !is_executing(pid) {
                 self.sample_process(pid, now);
             } else if !self.processes.contains_key(&pid) {
-                self.note_executing(pid, now);
+                self.executing.note(pid, now);
                 // The recording of a child begins with a read of its parent.
                 continue;
             }
@@ -241,14 +238,6 @@ impl Sampler<'_, '_> {
             self.processes.keys().copied().filter(|pid| *pid != root && !is_alive(*pid)).collect();
         for pid in ended {
             self.remove_process(pid, None, now);
-        }
-    }
-
-    /// Reports a process that was never sampled, because it stays in execve(2).
-    fn note_executing(&mut self, pid: u32, now: u64) {
-        if now - *self.executing_since_ns.entry(pid).or_insert(now) >= UNANSWERED_NS {
-            let problem = AccessProblem::Unanswered { label: proc::label(pid), pid };
-            self.blind_spots.insert(problem.to_string());
         }
     }
 
@@ -336,6 +325,7 @@ impl Sampler<'_, '_> {
         for (pid, process) in std::mem::take(&mut self.processes) {
             self.emit_gap(pid, &process, now);
         }
+        self.blind_spots.extend(self.executing.sentences());
         self.report.blind_spots = self.blind_spots.into_iter().collect();
         self.report
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use weir_sys::process_access::AccessProblem;
-use weir_sys::{proc, process_status};
+use crate::process_access::AccessProblem;
+use crate::{proc, process_status};
 
 /// The time in execve(2) after which a process is reported: its files are to be closed, and a server does not answer. It is the
 /// limit of other reads.
@@ -11,7 +11,7 @@ const UNANSWERED_NS: u64 = 2_000_000_000;
 
 /// The processes that were found in execve(2).
 #[derive(Debug, Default)]
-pub(crate) struct ExecutingProcesses {
+pub struct ExecutingProcesses {
     /// The first of the looks in a row that found a process there, CLOCK_MONOTONIC.
     since_ns: HashMap<u32, u64>,
     sentences: BTreeMap<u32, String>,
@@ -20,16 +20,21 @@ pub(crate) struct ExecutingProcesses {
 impl ExecutingProcesses {
     /// Returns whether a process is in execve(2) now, so that reads of it can block for ever.
     pub fn check(&mut self, pid: u32, now_ns: u64) -> bool {
-        if !process_status::is_executing(pid) {
-            self.since_ns.remove(&pid);
-            return false;
+        let is_executing = process_status::is_executing(pid);
+        match is_executing {
+            true => self.note(pid, now_ns),
+            false => _ = self.since_ns.remove(&pid),
         }
+        is_executing
+    }
+
+    /// Notes that a process was found in execve(2) now.
+    pub fn note(&mut self, pid: u32, now_ns: u64) {
         let since_ns = *self.since_ns.entry(pid).or_insert(now_ns);
         if now_ns.saturating_sub(since_ns) >= UNANSWERED_NS {
             let sentence = || AccessProblem::Unanswered { label: proc::label(pid), pid }.to_string();
             self.sentences.entry(pid).or_insert_with(sentence);
         }
-        true
     }
 
     /// Returns a sentence about each process that stayed there, in order of their PIDs.
