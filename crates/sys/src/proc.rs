@@ -122,12 +122,7 @@ pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
         let text = foreign_reads::beginning(Path::new(&path), ARGUMENT_BYTES_MOST).ok();
         text.filter(|text| !text.is_empty())
     };
-    let link = |tid: u32| {
-        let path = format!("/proc/{tid}/exe");
-        if process_status::is_executing(tid) { None } else { fs::read_link(path).ok() }
-    };
-    let exe = living_thread::or_by_other(pid, link);
-    let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    let exe = link(pid, "exe").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let arguments = living_thread::or_by_other(pid, arguments).unwrap_or_default();
     (exe.into(), comm(pid), split_nul(&arguments))
 }
@@ -338,11 +333,16 @@ pub fn descriptor(pid: u32, fd: i32) -> Option<Untrusted> {
 
 /// Returns the working directory of a process.
 pub fn directory(pid: u32) -> Option<PathBuf> {
-    let link = |tid: u32| {
-        let path = format!("/proc/{tid}/cwd");
+    link(pid, "cwd")
+}
+
+/// Returns where a link in /proc/PID leads. Returns None also in execve(2), in which the link may not answer.
+fn link(pid: u32, name: &str) -> Option<PathBuf> {
+    let of_thread = |tid: u32| {
+        let path = format!("/proc/{tid}/{name}");
         if process_status::is_executing(tid) { None } else { fs::read_link(path).ok() }
     };
-    living_thread::or_by_other(pid, link)
+    living_thread::or_by_other(pid, of_thread)
 }
 
 /// The most descriptors of a process that are listed, which takes about 30 ms.
