@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use weir_sys::{proc, process_status};
+use weir_sys::proc;
 
 use super::check_directory::CheckDirectory;
 use super::{CheckFailure, wrong};
@@ -235,10 +235,8 @@ impl RunningSolution<'_> {
 /// process of a container may never do that.
 fn has_living_member(group: Pid) -> bool {
     let is_member = |pid: &u32| proc::group(*pid) == Some(group.as_raw_nonzero().get() as u32);
-    let is_living =
-        |pid| process_status::read(pid).is_some_and(|status| !matches!(status.state, b'Z' | b'X'));
     test_kill_process_group(group).is_ok()
-        && proc::numbers("/proc").into_iter().filter(is_member).any(is_living)
+        && proc::numbers("/proc").into_iter().filter(is_member).any(|pid| !proc::has_ended(pid))
 }
 
 impl Drop for RunningSolution<'_> {
