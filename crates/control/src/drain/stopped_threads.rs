@@ -276,7 +276,7 @@ pub(super) fn is_call_late() -> bool {
 
 /// Returns whether job control has stopped a process.
 pub(super) fn is_stopped(pid: u32) -> bool {
-    proc::status(pid).is_some_and(|status| status.state.starts_with('T'))
+    has_state(pid, 'T')
 }
 
 /// Says that job control has stopped a process outside of a safe call.
@@ -286,7 +286,12 @@ pub(super) fn stopped_text(pid: u32) -> String {
 
 /// Returns whether a thread sleeps so that only what it waits for, or its death, wakes it.
 fn is_uninterruptible(tid: u32) -> bool {
-    proc::status(tid).is_some_and(|status| status.state.starts_with('D'))
+    has_state(tid, 'D')
+}
+
+/// Returns whether a thread has a state of proc_pid_status(5).
+fn has_state(tid: u32, state: char) -> bool {
+    proc::status(tid).is_some_and(|status| status.state.starts_with(state))
 }
 
 /// Attaches to a thread without lifecycle events.
