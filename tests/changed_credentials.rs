@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Output, Stdio};
 
 use common::programs::compile_c;
@@ -107,13 +107,19 @@ fn assert_told(output: &Output, what: &str) {
     assert!(is_clear, "{what}: {}: {said}", output.status);
 }
 
+/// Makes the set-user-ID program of root that `credentials` executes. Returns its path.
+fn set_user_id_program(dir: &Path) -> PathBuf {
+    let privileged = dir.join("privileged");
+    fs::copy(dir.join("credentials"), &privileged).expect("a copy");
+    fs::set_permissions(&privileged, Permissions::from_mode(0o4755)).expect("a mode");
+    privileged
+}
+
 #[test]
 fn a_set_user_id_program_gets_its_privilege() {
     const TEST: &str = "a_set_user_id_program_gets_its_privilege";
     let Some(dir) = folder(TEST) else { return };
-    let privileged = dir.path().join("privileged");
-    fs::copy(dir.path().join("credentials"), &privileged).expect("a copy");
-    fs::set_permissions(&privileged, Permissions::from_mode(0o4755)).expect("a mode");
+    set_user_id_program(dir.path());
     let path = file(dir.path(), 0o666);
     let mut alone = Program::start(dir.path(), NOBODY, &["execute", "0", &path]);
     if alone.next() != "0" {
@@ -147,9 +153,7 @@ fn a_set_user_id_program_gets_its_privilege() {
 fn a_set_user_id_program_lends_no_right_to_the_bytes_of_its_caller() {
     const TEST: &str = "a_set_user_id_program_lends_no_right_to_the_bytes_of_its_caller";
     let Some(dir) = folder(TEST) else { return };
-    let privileged = dir.path().join("privileged");
-    fs::copy(dir.path().join("credentials"), &privileged).expect("a copy");
-    fs::set_permissions(&privileged, Permissions::from_mode(0o4755)).expect("a mode");
+    let privileged = set_user_id_program(dir.path());
     let (mut written, mut executed) = (0, 0);
     for round in 0..rounds() {
         // A write with the rights of the program keeps these bits, and one of its caller takes them.
