@@ -13,6 +13,8 @@
  * EXEC. The streams are flushed and their locks kept; if the exec fails, the locks are released. Streams stay
  * buffered, and the registry is not locked.
  *
+ * CANCELLATION is off in these functions: they hold locks and references while they wait.
+ *
  * A STREAM OF ONE THREAD has no lock; it gets one when another thread flushes it (enter_unshared). Its own
  * thread may still be in an inline call, which does not lock: the stream is flushed without a reset of its
  * offsets, and read-ahead bytes that another thread may be reading are not given back. */
@@ -158,7 +160,7 @@ void weir__opened_at_exit(weir_stream *s)
 void weir__at_exit(void)
 {
     weir_stream *s;
-    int pid = (int)getpid();
+    int pid = (int)getpid(), cancel = weir__cancel_off();
     if (weir__globals->pid == pid) /* not in a child of vfork(2) */
         atomic_store(&weir__globals->exiting, true);
     struct weir__patience patience;
@@ -175,6 +177,7 @@ void weir__at_exit(void)
             weir__flush_in_place(s); /* bytes that inline calls appended before they saw the new limit */
         weir__leave_after_flush(s);
     }
+    weir__cancel_restore(cancel);
 }
 
 /* Runs as the last destructor of this library, after the program's exit handlers. Also flushes: a stream that
@@ -187,6 +190,7 @@ __attribute__((destructor(101))) static void hold_streams(void)
         return;
     weir_stream *s;
     struct weir__patience patience;
+    weir__cancel_off(); /* until the end of the process */
     weir__end_fork();
     weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
@@ -213,6 +217,7 @@ static bool is_flushed_at_exec(const weir_stream *s)
 void weir__before_exec(void)
 {
     weir_stream *s;
+    int cancel = weir__cancel_off();
     struct weir__patience patience;
     weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
@@ -222,6 +227,7 @@ void weir__before_exec(void)
         if (weir__config(s)->spill)
             weir__spill_exec(s);
     }
+    weir__cancel_restore(cancel);
 }
 
 /* Keeps errno: it is the error of the exec. */

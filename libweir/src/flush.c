@@ -61,10 +61,11 @@ static int flush_unshared(weir_stream *s)
     return result;
 }
 
+/* A thread that is cancelled in the wait for another's call would leave a reference to the stream. */
 int weir_flush_all(void)
 {
     weir_stream *s;
-    int first = 0;
+    int first = 0, cancel = weir__cancel_off();
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         const struct weir__config *config = weir__config(s);
         if (!config->can_write && !config->share)
@@ -74,5 +75,6 @@ int weir_flush_all(void)
         if (first == 0)
             first = result;
     }
+    weir__cancel_restore(cancel);
     return first;
 }

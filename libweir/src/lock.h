@@ -24,7 +24,8 @@ struct weir__lock {
 
 /* Data of a thread. Its address identifies the thread. */
 struct weir__thread {
-    int tid; /* 0 until weir__note_thread */
+    _Atomic int tid;             /* 0 until weir__note_thread */
+    _Atomic uintptr_t waits_for; /* the owner of the lock that the thread waits for, or 0 */
 };
 
 #if defined(__GNUC__)
@@ -54,11 +55,11 @@ void weir__note_thread_slow(void);
 /* Stores the ID of this thread, before a call that may sleep: see patience.c. */
 static inline void weir__note_thread(void)
 {
-    if (!WEIR_LIKELY(weir__thread_mark.tid))
+    if (!WEIR_LIKELY(atomic_load_explicit(&weir__thread_mark.tid, memory_order_relaxed)))
         weir__note_thread_slow();
 }
 
-/* Stores the owner of the lock that this thread waits for; 0: it does not wait. After weir__note_thread. */
+/* Stores the owner of the lock that this thread waits for; 0: it does not wait. */
 void weir__note_wait(uintptr_t owner);
 
 static inline uintptr_t weir__this_thread(void) { return (uintptr_t)&weir__thread_mark; }

@@ -17,52 +17,35 @@ enum {
      * computes without end in a callback, or that a slow reader wakes again and again. */
     MOST_MS = 30000,
     STATUS_BYTES = 4096,
-    SLOTS = 512,
     WAITS_MOST = 64, /* more threads in a row, each waiting for the next: they wait in a circle */
 };
 
-/* The IDs of threads, found by their addresses: the memory of a thread that has ended may be unmapped. A later thread
- * takes the slot of an earlier one. */
-static struct {
-    _Atomic uintptr_t thread;
-    _Atomic int tid;
-    _Atomic uintptr_t waits_for; /* the owner of the lock that the thread waits for, or 0 */
-} slots[SLOTS];
-
-static size_t slot_of(uintptr_t thread) { return (size_t)((uint64_t)thread * 0x9e3779b97f4a7c15u >> 55); }
-
 WEIR_COLD void weir__note_thread_slow(void)
 {
-    size_t slot = slot_of(weir__this_thread());
-    weir__thread_mark.tid = (int)syscall(SYS_gettid);
-    atomic_store(&slots[slot].tid, 0);
-    atomic_store(&slots[slot].waits_for, 0);
-    atomic_store(&slots[slot].thread, weir__this_thread());
-    atomic_store(&slots[slot].tid, weir__thread_mark.tid);
+    atomic_store(&weir__thread_mark.tid, (int)syscall(SYS_gettid));
 }
 
-/* The slot may be another thread's since weir__note_thread. */
-void weir__note_wait(uintptr_t owner)
+void weir__note_wait(uintptr_t owner) { atomic_store(&weir__thread_mark.waits_for, owner); }
+
+/* Reads the mark of a thread. The memory of a thread that has ended may be unmapped, and a later thread may have it: then
+ * the kernel, which copies the mark through a pipe, fails, or the mark is that thread's. Returns false if it cannot. */
+static bool read_mark(uintptr_t thread, struct weir__thread *mark)
 {
-    size_t slot = slot_of(weir__this_thread());
-    if (atomic_load(&slots[slot].thread) == weir__this_thread())
-        atomic_store(&slots[slot].waits_for, owner);
+    int ends[2];
+    if (!thread || pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    bool copied = syscall(SYS_write, ends[1], thread, sizeof *mark) == sizeof *mark &&
+                  read(ends[0], mark, sizeof *mark) == sizeof *mark;
+    close(ends[0]);
+    close(ends[1]);
+    return copied;
 }
 
 /* Returns the owner that the thread has noted, or 0. */
 static uintptr_t waits_for(uintptr_t thread)
 {
-    size_t slot = slot_of(thread);
-    uintptr_t owner = atomic_load(&slots[slot].waits_for);
-    return atomic_load(&slots[slot].thread) == thread ? owner : 0;
-}
-
-/* Returns 0 if the thread has never called weir__note_thread, or has lost its slot. */
-static int tid_of(uintptr_t thread)
-{
-    size_t slot = slot_of(thread);
-    int tid = atomic_load(&slots[slot].tid);
-    return atomic_load(&slots[slot].thread) == thread ? tid : 0;
+    struct weir__thread mark;
+    return read_mark(thread, &mark) ? mark.waits_for : 0;
 }
 
 void weir__patience_begin(struct weir__patience *p)
@@ -99,10 +82,12 @@ static unsigned long sleeps_of(const char *status)
 bool weir__thread_runs(uintptr_t thread, unsigned long *sleeps)
 {
     char status[STATUS_BYTES];
-    int tid = tid_of(thread);
-    if (tid == 0) /* in a call that does not sleep */
+    struct weir__thread mark = {0};
+    if (thread && !read_mark(thread, &mark))
+        return false; /* it has ended */
+    if (!mark.tid) /* in a call that does not sleep, or there is no thread */
         return true;
-    if (!read_status(tid, status, sizeof status))
+    if (!read_status(mark.tid, status, sizeof status))
         return false;
     const char *state = strstr(status, "\nState:\t");
     *sleeps = sleeps_of(status);

@@ -64,7 +64,7 @@ static void after_fork_in_parent(void);
 static void before_fork(void)
 {
     weir_stream *s;
-    int pid = (int)getpid();
+    int pid = (int)getpid(), cancel = weir__cancel_off();
     struct weir__patience patience;
     weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
@@ -79,6 +79,7 @@ static void before_fork(void)
         if (is_kept(s))
             lock_kept(s);
     lock_registry();
+    weir__cancel_restore(cancel);
     atomic_store(&weir__globals->forking, weir__this_thread());
     if (atomic_load(&weir__globals->hooks_end))
         after_fork_in_parent(); /* nobody may call it any more: see weir__end_fork */

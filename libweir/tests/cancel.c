@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../src/private.h"
@@ -101,6 +102,7 @@ static void cancel_writer(const char *name, void *(*work)(void *), enum weir_mod
 /* ---- reads: the cancellation takes effect inside the call, which may block without end ---- */
 
 static char some[100], *text, *line;
+static wchar_t wide[100];
 static int number;
 static ssize_t length;
 static size_t room;
@@ -114,6 +116,9 @@ static void by_fgets(void) { text = fgets(some, sizeof some, shared); }
 static void by_fread(void) { length = (ssize_t)fread(some, 1, sizeof some, shared); }
 static void by_getline(void) { length = getline(&line, &room, shared); }
 static void by_fscanf(void) { length = fscanf(shared, "%d", &number); }
+static void by_fgetwc(void) { length = (ssize_t)fgetwc(shared); }
+static void by_fgetws(void) { fgetws(wide, sizeof wide / sizeof *wide, shared); }
+static void by_fwscanf(void) { length = fwscanf(shared, L"%d", &number); }
 
 static void unlock(void *s) { weir_unlock(s); }
 
@@ -155,6 +160,80 @@ static void cancel_reader(const char *name, void (*call)(void))
     close(ends[1]);
 }
 
+/* ---- waits for another thread's stream: the cancellation takes effect after the call ---- */
+
+static void flush_all(void) { weir_flush_all(); }
+
+static void fork_once(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    waitpid(child, NULL, 0);
+}
+
+static void fail_to_exec(void)
+{
+    char *const arguments[] = {"none", NULL};
+    execv("/no/such/program", arguments);
+}
+
+/* Fills the pipe with a stream that only this thread uses. */
+static void *fill_pipe(void *unused)
+{
+    static char much[200000];
+    weir_write(shared, much, sizeof much);
+    return unused;
+}
+
+static void *wait_once(void *unused)
+{
+    in_call = 1;
+    read_call();
+    for (;;)
+        sleep_seconds(1);
+    return unused;
+}
+
+static void *drain_pipe(void *end)
+{
+    static char page[4096];
+    static size_t total;
+    total = 0;
+    for (ssize_t got; (got = read(*(int *)end, page, sizeof page)) > 0; total += (size_t)got)
+        continue;
+    return &total;
+}
+
+static void cancel_waiter(const char *name, void (*call)(void))
+{
+    check_begin("a thread is cancelled while %s waits for another thread's write", name);
+    int ends[2];
+    struct weir_options options = {.mode = WEIR_FULL, .on_fork = WEIR_FORK_FLUSH};
+    check(pipe(ends) == 0 && weir_fdopen(&shared, ends[1], &options) == 0, "fdopen");
+    void *result = NULL, *total = NULL;
+    pthread_t reader, writer = start(fill_pipe);
+    while (!atomic_load(&weir__state(shared)->writer))
+        sleep_seconds(0.001);
+    read_call = call;
+    pthread_t waiter = start(wait_once);
+    wait_for_call();
+    pthread_cancel(waiter);
+    pthread_join(waiter, &result);
+    check(result == PTHREAD_CANCELED, "the thread was not cancelled after the call");
+    check(atomic_load(&weir__state(shared)->refs) == 0, "a reference is left, for which weir_close waits");
+    pthread_create(&reader, NULL, drain_pipe, &ends[0]);
+    pthread_join(writer, NULL);
+    check(is_unlocked(), "the stream is still locked");
+    if (check_wrong() == 0)
+        check(weir_close(shared) == 0, "close");
+    else
+        close(ends[1]);
+    pthread_join(reader, &total);
+    check(*(size_t *)total == 200000, "%zu bytes", *(size_t *)total);
+    close(ends[0]);
+}
+
 int main(void)
 {
     real = weir__kernel;
@@ -171,5 +250,11 @@ int main(void)
     cancel_reader("fread", by_fread);
     cancel_reader("getline", by_getline);
     cancel_reader("fscanf", by_fscanf);
+    cancel_reader("fgetwc", by_fgetwc);
+    cancel_reader("fgetws", by_fgetws);
+    cancel_reader("fwscanf", by_fwscanf);
+    cancel_waiter("weir_flush_all", flush_all);
+    cancel_waiter("fork", fork_once);
+    cancel_waiter("execv", fail_to_exec);
     return check_finish("cancel");
 }

@@ -20,6 +20,7 @@ static weir_stream *shared;
 static struct weir__kernel real;
 static _Atomic int begun, ended;
 static bool computes_at_exit;
+static _Thread_local bool loses_processor;
 
 /* Uses the processor for `ms` milliseconds of time. */
 static void compute(int ms)
@@ -63,6 +64,29 @@ static void *write_lines(void *unused)
     return unused;
 }
 
+/* The Makefile links this program with this wrapper. */
+int __real_weir__drain_async(weir_stream *s);
+int __wrap_weir__drain_async(weir_stream *s);
+
+/* The thread loses its processor in the middle of a call, before it has slept in any. */
+int __wrap_weir__drain_async(weir_stream *s)
+{
+    if (loses_processor) {
+        begun = 1;
+        compute(LONGER_MS);
+    }
+    return __real_weir__drain_async(s);
+}
+
+static void *write_two(void *unused)
+{
+    loses_processor = unused != NULL;
+    weir_printf(shared, "%s", line);
+    weir_printf(shared, "%s", line);
+    weir_flush(shared);
+    return unused;
+}
+
 /* Runs `process` in a child with a file or a pipe, and returns the status. */
 static int run(void (*process)(int fd), int fd)
 {
@@ -93,15 +117,20 @@ static void open_shared(int fd, struct weir_options options)
         _exit(101);
 }
 
+static void exit_when_begun(void)
+{
+    while (!begun)
+        sleep_seconds(0.001);
+    exit(0);
+}
+
 static void exit_during_a_late_write(int fd)
 {
     pthread_t thread;
     weir__kernel.write = write_late;
     open_shared(fd, (struct weir_options){.mode = WEIR_LINE, .flags = WEIR_THREADS});
     pthread_create(&thread, NULL, write_one, NULL);
-    while (!begun)
-        sleep_seconds(0.001);
-    exit(0);
+    exit_when_begun();
 }
 
 static void *own_stream(void *fd)
@@ -115,10 +144,28 @@ static void exit_during_a_late_write_of_an_own_stream(int fd)
     pthread_t thread;
     weir__kernel.write = write_late;
     pthread_create(&thread, NULL, own_stream, (void *)(intptr_t)fd);
-    while (!begun)
-        sleep_seconds(0.001);
-    exit(0);
+    exit_when_begun();
 }
+
+/* The second thread has the memory of the first one, which has ended: its ID is no longer that of a thread. */
+static void start_one_after_another(int fd, bool in_a_child)
+{
+    pthread_t thread;
+    int status = -1;
+    open_shared(fd, (struct weir_options){.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 64});
+    pthread_create(&thread, NULL, write_two, NULL);
+    pthread_join(thread, NULL);
+    if (in_a_child && fork() != 0) {
+        wait(&status);
+        exit(status != 0);
+    }
+    pthread_create(&thread, NULL, write_two, shared);
+    exit_when_begun();
+}
+
+static void exit_during_the_first_call_of_a_thread(int fd) { start_one_after_another(fd, false); }
+
+static void exit_during_the_first_call_after_fork(int fd) { start_one_after_another(fd, true); }
 
 /* Runs after the library's destructor: destructors of equal priority run in the order of linking. The exiting thread gets no
  * processor before it ends the process. */
@@ -136,9 +183,7 @@ static void exit_late(int fd)
     open_shared(fd, (struct weir_options){.mode = WEIR_LINE, .flags = WEIR_THREADS});
     for (int i = 0; i < 3; i++)
         pthread_create(&thread, NULL, write_lines, NULL);
-    while (!begun)
-        sleep_seconds(0.001);
-    exit(0);
+    exit_when_begun();
 }
 
 /* ---- pipes ---- */
@@ -319,16 +364,20 @@ int main(void)
     static const struct {
         const char *name;
         void (*process)(int fd);
-    } cases[] = {{"exit while a thread that writes gets no processor", exit_during_a_late_write},
-                 {"exit while a thread gets no processor in a write to its own stream", exit_during_a_late_write_of_an_own_stream},
-                 {"exit whose thread gets no processor before the end", exit_late}};
+        int lines;
+    } cases[] = {
+        {"exit while a thread that writes gets no processor", exit_during_a_late_write, 1},
+        {"exit while a thread gets no processor in a write to its own stream", exit_during_a_late_write_of_an_own_stream, 1},
+        {"exit while a thread gets no processor in its first call", exit_during_the_first_call_of_a_thread, 4},
+        {"exit of a child while a thread gets no processor in its first call", exit_during_the_first_call_after_fork, 4},
+        {"exit whose thread gets no processor before the end", exit_late, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_begin("%s", cases[i].name);
         int fd = nameless_file();
         fcntl(fd, F_SETFL, O_APPEND);
         int status = run(cases[i].process, fd);
         check(status == 0, "the child ended with %x", (unsigned)status);
-        check_whole_lines(fd, 1);
+        check_whole_lines(fd, cases[i].lines);
         close(fd);
     }
     with_a_slow_reader("exit during a write to a pipe whose reader is slow", exit_during_a_write_to_a_pipe, PIPE_LINE);
