@@ -188,8 +188,10 @@ static uint64_t run(const struct scenario *c, const struct fake_fault *fault, un
     }
     close_and_check(&t, fault);
     uint64_t calls = fake_count();
-    for (uint64_t i = 1; kinds && i <= calls && i < CALLS_MAX; i++)
-        kinds[i] = (unsigned char)fake_note_at(i)->call;
+    for (uint64_t i = 1; kinds && i <= calls && i < CALLS_MAX; i++) {
+        const struct fake_note *note = fake_note_at(i);
+        kinds[i] = (unsigned char)(note ? note->call : FAKE_CALLS);
+    }
     if (t.failures && fault)
         printf("  %s, mode %d, %zu bytes, durability %d, separator %d: call %llu: error %d, %llu times\n",
                c->profile->name, (int)c->options.mode, c->options.buffer_bytes, (int)c->options.durability,

@@ -11,7 +11,7 @@
 #include "../../src/kernel.h"
 #include "fake_files.h"
 
-enum { NOTES = 4096 };
+enum { NOTES = 65536 }; /* a scenario that reads a file of some KiB byte by byte makes thousands of calls */
 
 static struct weir__kernel real;
 static bool installed;
