@@ -1,6 +1,7 @@
 #!/bin/bash
 # unload.sh BUILD: shared objects that use libweir, the static or the shared one, and that dlclose(3) unloads: the timer's
-# thread, a stream that is still open, and a thread that ends later.
+# thread, a stream that is still open, and a thread that ends later. A shared object that was written for <stdio.h> and is built
+# with weir/compat is loaded and unloaded again and again.
 set -uo pipefail
 build=$(readlink -f "$1")
 cd "$(dirname "$(readlink -f "$0")")/unload" || exit
@@ -37,5 +38,24 @@ for object in static shared; do
             fi
         done
     done
+done
+
+# Each time the object has streams of its own: standard output is flushed and standard input given back when it is unloaded.
+gcc -Wall -Wextra -Werror again.c -o "$work/again" -ldl || exit
+flags=(-Wall -Wextra -Werror -O1 -shared -fPIC -isystem ../../include/weir/compat drop_in.c -D_GNU_SOURCE -pthread -lm)
+gcc "${flags[@]}" "$build/libweir.a" -o "$work/static.so" || exit
+gcc "${flags[@]}" "-L$build" -lweir "-Wl,-rpath,$build" -o "$work/shared.so" || exit
+seq 1000 1099 >"$work/in"
+for object in static shared; do
+    rm -f "$work/file"
+    output=$("$work/again" "$work/$object.so" drop_in "$work/file" 20 <"$work/in" 2>&1)
+    status=$?
+    if [ "$status" = 0 ] && [ "$output" = "$(seq -f 'copied: %g' 1000 1019)" ] &&
+        [ "$(sort "$work/file" | uniq -c | tr -s ' ')" = ' 20 a line' ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "unload: FAILED: $object, again and again: status $status: $output, file: $(cat "$work/file")"
+    fi
 done
 finish

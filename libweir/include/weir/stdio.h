@@ -29,7 +29,7 @@
  *  9. setvbuf and setbuf use the size and ignore the memory: the buffer is the stream's own, so a buffer on
  *     the stack of main does no harm. They may be called at any time. The default buffer of a file has
  *     128 KiB, more than BUFSIZ, so more bytes can be pending.
- * 10. ungetc accepts any number of bytes. If more were put back than precede the position, ftell returns 0.
+ * 10. ungetc accepts bytes until 1 GiB is unread. If more were put back than precede the position, ftell returns 0.
  * 11. printf writes all of its text or, if it cannot be formatted, nothing. Conversions are those of C11 and
  *     of the C library, including %n.
  * 12. scanf is the C library's (as in C99: %a is a number), fed a few bytes at a time: the results are the
