@@ -143,4 +143,5 @@ counts! {
     splice: "splice";
     copy_file_range: "copy_file_range";
     dontcache: "dontcache";
+    nowait: "nowait";
 }
