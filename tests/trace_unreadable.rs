@@ -88,6 +88,7 @@ fn interpreters_without_a_walker() {
         ("node", &["node", "-e", "setTimeout(() => console.log('a line'), 500)"][..], "Node's own buffers"),
         ("java", &["java", "-version"], "Java's own buffers"),
         ("php", &["php", "-r", "echo \"a line\\n\"; usleep(200000);"], "PHP's own buffers"),
+        ("guile", &["guile", "-c", "(display \"a line\\n\") (usleep 200000)"], "Guile's own buffers"),
     ] {
         if !has(name) {
             skip("interpreters_without_a_walker", &format!("there is no {name}"));
