@@ -53,7 +53,6 @@ enum syscall_class {
     CLASS_SYNC,     /* (fd): fsync, fdatasync …; args[5] is the time since which it blocked, in ns */
     CLASS_PROTECT,  /* (address, bytes, protection): mprotect */
     CLASS_RING,     /* (entries, parameters): io_uring_setup, returns a descriptor; args[2] is the ring's flags */
-    CLASS_IOCTL,    /* (fd, request …): ioctl; emitted if the request shares the blocks of another file */
 };
 
 /* The class of each system call, as CALL_NAME = CLASS_…. weir finds the number by the name. The kernel reports execve(2)
@@ -79,7 +78,6 @@ enum classified_call {
     CALL_dup = CLASS_NEW_FD, CALL_socket = CLASS_NEW_FD, CALL_accept = CLASS_NEW_FD, CALL_accept4 = CLASS_NEW_FD,
     CALL_eventfd2 = CLASS_NEW_FD, CALL_memfd_create = CLASS_NEW_FD,
     CALL_io_uring_setup = CLASS_RING,
-    CALL_ioctl = CLASS_IOCTL,
     CALL_openat = CLASS_OPENAT, CALL_openat2 = CLASS_OPENAT,
     CALL_open = CLASS_OPEN, CALL_creat = CLASS_OPEN,
     CALL_fcntl = CLASS_FCNTL,

@@ -13,8 +13,6 @@
 #define MAP_ANONYMOUS_ 0x20
 #define PROT_READ_ 1
 #define SIGURG_ 23
-#define FICLONE_ 0x40049409
-#define FICLONERANGE_ 0x4020940d
 
 struct arguments {
     u64 at[6];
@@ -248,10 +246,6 @@ static __always_inline void on_fd_call(struct process_state *process, u32 pid, s
         break;
     case CLASS_SYNC:
         set_blocked_since(pid, args, fd);
-        break;
-    case CLASS_IOCTL:
-        if ((u32)args->at[1] != FICLONE_ && (u32)args->at[1] != FICLONERANGE_)
-            return;
         break;
     case CLASS_RING:
         set_ring_flags(args);

@@ -60,7 +60,7 @@ ops! {
     Unlink = "unlink": 87, none; Unlinkat = "unlinkat": 263, 35; Link = "link": 86, none; Linkat = "linkat": 265, 37;
     Mmap = "mmap": 9, 222; IoUringSetup = "io_uring_setup": 425, 425; IoUringEnter = "io_uring_enter": 426, 426;
     IoSubmit = "io_submit": 209, 2; Kill = "kill": 62, 129; Tgkill = "tgkill": 234, 131; Execve = "execve": 59, 221;
-    Execveat = "execveat": 322, 281; Ioctl = "ioctl": 16, 29;
+    Execveat = "execveat": 322, 281;
 }
 
 impl Op {
