@@ -90,7 +90,6 @@ fn every_method_runs_every_workload_or_reports_why_not() {
         "splice",
         "copy_file_range",
         "dontcache",
-        "nowait",
     ] {
         for workload in ["copy", "write", "read", "translate", "log"] {
             let found: Vec<_> = rows(&document)

@@ -143,5 +143,4 @@ counts! {
     splice: "splice";
     copy_file_range: "copy_file_range";
     dontcache: "dontcache";
-    nowait: "nowait";
 }
