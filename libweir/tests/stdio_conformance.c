@@ -1,5 +1,7 @@
 /* stdio_conformance.c: cases in which weir/stdio.h once differed from glibc; the expected values are glibc's. */
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <weir/stdio.h>
 
@@ -131,6 +133,28 @@ static void test_memstream_variables(void)
     expect_text(text, "");
     expect_equal(bytes, 0);
     free(text);
+}
+
+/* A stream that a function has left open: its variables are on the stack of a frame or thread that has ended. */
+static void test_memstream_without_variables(void)
+{
+    begin("exit and fflush(NULL) with an open_memstream whose variables are gone");
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        struct variables {
+            char *text;
+            size_t bytes;
+        } *gone = mmap(NULL, sizeof *gone, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        FILE *f = open_memstream(&gone->text, &gone->bytes);
+        fputs("pending", f);
+        munmap(gone, sizeof *gone);
+        fflush(NULL);
+        fputs("pending again", f);
+        exit(0);
+    }
+    expect(child > 0 && waitpid(child, &status, 0) == child);
+    expect_equal(status, 0);
 }
 
 static void test_no_memory_bytes(void)
@@ -290,6 +314,7 @@ int main(void)
     if (LIMITS_MEMORY)
         test_no_memory();
     test_memstream_variables();
+    test_memstream_without_variables();
     test_no_memory_bytes();
     test_popen_modes();
     test_careless_cookie();

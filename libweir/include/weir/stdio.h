@@ -30,6 +30,7 @@
  *     the stack of main does no harm. They may be called at any time. The default buffer of a file has
  *     128 KiB, more than BUFSIZ, so more bytes can be pending.
  * 10. ungetc accepts bytes until 1 GiB is unread. If more were put back than precede the position, ftell returns 0.
+ *     With nothing buffered ftell returns the descriptor's position, also if the program has moved it.
  * 11. printf writes all of its text or, if it cannot be formatted, nothing. Conversions are those of C11 and
  *     of the C library, including %n.
  * 12. scanf is the C library's (as in C99: %a is a number), fed a few bytes at a time: the results are the
@@ -41,8 +42,9 @@
  *     descriptor was closed at its first use stays closed until freopen.
  * 16. fopen knows the modes r w a + b x e; other letters and `,ccs=` are ignored.
  * 17. freopen with a NULL path reopens the file through /proc/self/fd; a mode of w truncates it.
- * 18. fmemopen and open_memstream update the memory, and open_memstream its length, at fflush, fclose, a seek
- *     or a full buffer, as POSIX says. The memory of open_memstream is larger than its length.
+ * 18. fmemopen and open_memstream update the memory, and open_memstream its address and length, at fflush, fclose or a
+ *     seek, as POSIX says; fflush(NULL) and the exit do not store the address and length. The memory of open_memstream
+ *     is larger than its length.
  * 19. After a failed freopen every call fails with EBADF, and fclose returns EOF, also for a stream in memory.
  * 20. Each call locks the stream while the process has several threads, including those named *_unlocked,
  *     except for single bytes. With musl the lock is taken in every process.

@@ -28,7 +28,8 @@ static int make_room(struct memstream *memory, size_t bytes)
     return 0;
 }
 
-/* Fills a gap left by a seek with zeros. */
+/* Fills a gap left by a seek with zeros. Does not store the address in the caller's variables: they may be gone, if the
+ * stream was left open and is flushed at exit or with all others. */
 static ssize_t memstream_write(void *context, const void *from, size_t bytes)
 {
     struct memstream *memory = context;
@@ -43,7 +44,6 @@ static ssize_t memstream_write(void *context, const void *from, size_t bytes)
         memory->end = memory->position;
         memset(memory->data + memory->end, 0, memory->unit);
     }
-    publish(memory);
     return (ssize_t)bytes;
 }
 
