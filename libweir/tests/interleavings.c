@@ -2,7 +2,7 @@
  * exits, executes another program or forks, the thread is cancelled or gets a signal, another thread makes a call, or the
  * timer's time has come. Each accepted line is then in the file or pipe once, whole and in order. A replaced file has the
  * old content or all lines, and no temporary file stays.
- * --every=N: only every Nth system call (1). */
+ * --every=N: only every Nth system call (1). --scenario=N: only the Nth, from 1. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,6 +17,7 @@
 #include "../src/private.h"
 #include "support/check.h"
 #include "support/scenarios.h"
+#include "support/stop_counts.h"
 #include "support/stopping_kernel.h"
 #include "support/target.h"
 #include "support/test_dirs.h"
@@ -26,6 +27,7 @@ static const char *const event_names[] = {"exit", "exec", "fork", "cancel", "sig
 enum { LINES = 20, LINE = 8, LONG_LINE = 1000, GRACE_MS = 10 };
 
 static const struct scenario *scenario;
+static const char *stop_name; /* only calls of this name are stopped; NULL: all */
 static enum event event;
 static weir_stream *stream;
 static int file_fd, stream_fd;
@@ -50,10 +52,38 @@ static const char *make_line(char *line, char letter, int number)
     return line;
 }
 
+static _Thread_local bool is_worker;
+static struct weir__kernel real;
+
+/* Of three writes of the thread, the second takes a half, and the third finds the disk full. */
+static ssize_t write_scarce(int fd, const void *from, size_t bytes)
+{
+    static _Thread_local unsigned turn;
+    unsigned third = scenario->fails && is_worker ? turn++ % 3 : 0;
+    errno = ENOSPC;
+    return third == 2 ? -1 : real.write(fd, from, third ? bytes / 2 : bytes);
+}
+
+/* Makes space and repeats the call, until the line is accepted. */
+static void write_until_accepted(const char *line)
+{
+    ssize_t result;
+    do {
+        result = line[LINE - 2] & 1 ? weir_printf(stream, "%s", line) : weir_write(stream, line, line_bytes);
+        if (weir_error(stream) < 0)
+            weir_clear(stream);
+    } while (result < 0);
+    shared->accepted++;
+}
+
 static void write_line(int number)
 {
     char line[LONG_LINE + 1], *to;
     make_line(line, 'w', number);
+    if (scenario->fails) {
+        write_until_accepted(line);
+        return;
+    }
     struct iovec parts[2] = {{line, 3}, {line + 3, line_bytes - 3}};
     ssize_t result = -1;
     switch (scenario->by_putc ? 4 : number % 5) {
@@ -97,6 +127,7 @@ static int open_stream(void)
 static void *run_worker(void *unused)
 {
     char *record;
+    is_worker = true;
     if (scenario->opens && open_stream() < 0)
         _exit(101);
     opened = true;
@@ -112,6 +143,8 @@ static void *run_worker(void *unused)
         if (i % 8 == 3 && scenario->options.stale_ms)
             sleep_seconds(0.003); /* for the timer's own calls */
     }
+    for (double end = seconds_now() + 5; stop_name && !shared->stopped && seconds_now() < end;)
+        sleep_seconds(0.001);
     if (scenario->closes) {
         int result = scenario->kind == REPLACED ? weir_replace(stream) : weir_close(stream);
         closed = true;
@@ -148,7 +181,8 @@ static void call_from_elsewhere(void)
     } else if (scenario->closes || !(scenario->options.flags & WEIR_THREADS)) {
         weir_flush_all();
     } else {
-        weir_putrec(stream, make_line(line, 'm', 0), line_bytes - 1);
+        while (weir_putrec(stream, make_line(line, 'm', 0), line_bytes - 1) < 0 && scenario->fails)
+            sleep_seconds(0.0001); /* until the thread has cleared the error */
         shared->others++;
         weir_flush(stream);
     }
@@ -226,6 +260,8 @@ static void set_up(void)
     for (int i = 0; i < 2 * LINES; i++)
         snprintf(lines + i * LINE, LINE + 1, "w%06d\n", i);
     file_fd = scenario->reads ? target_open_filled(scenario->kind, lines, sizeof lines - 1) : target_open(scenario->kind);
+    if (scenario->reads_on)
+        shared->accepted = (int)lseek(file_fd, LINE, SEEK_SET) / LINE;
     fcntl(file_fd, F_SETFL, scenario->options.durability ? O_APPEND : 0);
 }
 
@@ -275,17 +311,9 @@ static void check_read(const char *where)
           least);
 }
 
-static unsigned stops_of[STOPPING_CALLS][2][EVENTS]; /* of a call, before and after it */
-
-static void note_stop(bool after)
-{
-    for (int i = 0; i < STOPPING_CALLS && shared->stopped; i++)
-        stops_of[i][after][event] += strcmp(stopping_calls[i], shared->stopped) == 0;
-}
-
 static void run(uint64_t at, bool after)
 {
-    struct stop stop = {at, after, at_stop};
+    struct stop stop = {at, after, stop_name, at_stop};
     char where[100];
     set_up();
     if (ends_process() && at) {
@@ -304,7 +332,7 @@ static void run(uint64_t at, bool after)
         const char *name = stopping_name();
         snprintf(where, sizeof where, "%s call %d (%s)", after ? "after" : "before", (int)at, name ? name : "not made");
     }
-    note_stop(after);
+    stop_counts_note(shared->stopped, after, event);
     if (scenario->reads) {
         check_read(where);
         return;
@@ -315,7 +343,22 @@ static void run(uint64_t at, bool after)
     close(file_fd);
 }
 
-static uint64_t stops;
+/* The timer makes these calls only if it comes in time: the thread waits for each. */
+static void timer_calls(void)
+{
+    static const char *const calls_of[][2] = {
+        [A_PIPE] = {"poll", "pwritev2"}, [A_SOCKET] = {"poll", "sendmsg"}, [A_TERMINAL] = {"poll", "ioctl"}};
+    if (scenario->kind < A_PIPE || scenario->kind > A_TERMINAL || !scenario->options.stale_ms)
+        return;
+    for (int i = 0; i < 4; i++) {
+        stop_name = calls_of[scenario->kind][i / 2];
+        if (strcmp(stop_name, "pwritev2") == 0 && scenario->options.flags & WEIR_URING)
+            continue;
+        run(1, i % 2);
+        check(shared->stopped != NULL, "the timer makes no call of %s", stop_name);
+    }
+    stop_name = NULL;
+}
 
 static void every_call(uint64_t every)
 {
@@ -331,62 +374,26 @@ static void every_call(uint64_t every)
     run(0, false);
     uint64_t calls = ended_calls;
     for (uint64_t at = 1; at <= calls && check_wrong() < 5; at += every)
-        for (int after = 0; after < 2; after++, stops++)
+        for (int after = 0; after < 2; after++)
             run(at, after);
-}
-
-/* Calls that no scenario makes, or not in each run, and why. */
-static const char *const left_out[][2] = {
-    {"pwrite", "replays a spill file: kill_step. Allocates one where fallocate(2) fails"},
-    {"pread", "reads at odd positions with WEIR_DIRECT: direct, direct_faults"},
-    {"ftruncate", "takes back a part of a line after a failed write: file_lock"},
-    {"ioctl", "made by the timer for a terminal, when it comes in time"},
-    {"sendmsg", "made by the timer for a socket, when it comes in time"},
-    {"pwritev2", "made by the timer for a pipe, when it comes in time"},
-    {"poll", "made by the timer, when it comes in time"},
-};
-
-static const char *why_left_out(const char *call)
-{
-    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
-        if (strcmp(left_out[i][0], call) == 0)
-            return left_out[i][1];
-    return NULL;
-}
-
-/* Every call had a stop before it and after it for each event. */
-static void check_combinations(bool all_events)
-{
-    check_begin("combinations of calls, before and after, and events");
-    int made = 0;
-    for (int i = 0; i < STOPPING_CALLS; i++) {
-        const char *why = why_left_out(stopping_calls[i]);
-        unsigned least = UINT32_MAX, all = 0;
-        for (int k = 0; k < 2 * EVENTS; k++) {
-            unsigned of = stops_of[i][k % 2][k / 2];
-            least = of < least ? of : least;
-            all += of;
-            made += of > 0;
-        }
-        check(why || !all_events || least > 0, "%s: %u stops, %u for some event", stopping_calls[i], all, least);
-        printf("%-12s %6u stops, %u or more for each event%s%s\n", stopping_calls[i], all, least, why ? ": " : "", why ? why : "");
-    }
-    printf("%d of %d combinations, in %llu stops\n", made, STOPPING_CALLS * 2 * EVENTS, (unsigned long long)stops);
+    timer_calls();
 }
 
 int main(int count, char **arguments)
 {
-    uint64_t every = check_option(count, arguments, "every", 1);
+    uint64_t every = check_option(count, arguments, "every", 1), only = check_option(count, arguments, "scenario", 0);
     signal(SIGUSR1, on_signal);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     target_prepare();
+    real = weir__kernel;
+    weir__kernel.write = write_scarce;
     stopping_install();
     for (scenario = scenarios; scenario->name; scenario++)
-        for (int e = 0; e < EVENTS; e++) {
+        for (int e = 0; e < EVENTS && (!only || scenario == &scenarios[only - 1]); e++) {
             event = (enum event)e;
             alarm(300); /* ends the test if a call hangs */
             every_call(every);
         }
-    check_combinations(every == 1 && !CHECK_SANITIZED && supports_direct_io(target_directory()));
+    stop_counts_check(EVENTS, every == 1 && !only && !CHECK_SANITIZED && supports_direct_io(target_directory()));
     return check_finish("interleavings");
 }

@@ -14,6 +14,8 @@ struct scenario {
     bool closes;   /* the thread closes the stream */
     bool opens;    /* the thread also opens it */
     bool reads;
+    bool fails;    /* of its writes, some are cut in the middle of a line, and the disk is full */
+    bool reads_on; /* the thread begins with the second line */
     enum target_kind kind;
 };
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "../../src/kernel.h"
 
@@ -36,7 +37,8 @@ static bool act(const char *name, enum kind kind)
 /* Counts a call. Returns true if it is to fail with EINTR. */
 static bool begin(const char *name, enum kind kind, uint64_t *number)
 {
-    *number = is_first ? 0 : atomic_fetch_add(&calls, 1) + 1;
+    bool counts = !is_first && (!stop.name || strcmp(stop.name, name) == 0);
+    *number = counts ? atomic_fetch_add(&calls, 1) + 1 : 0;
     return *number && *number == stop.at && !stop.after && act(name, kind) && kind == CANCELLABLE;
 }
 

@@ -10,6 +10,7 @@
 struct stop {
     uint64_t at; /* 0: none */
     bool after;
+    const char *name; /* counts only the calls of this name; NULL: all */
     /* Runs in the stopped thread, inside the system call. Returns true if the call is to fail with EINTR; only for a stop
      * before a call that a signal can interrupt. */
     bool (*action)(void);
