@@ -50,12 +50,24 @@ const fn place(name: &'static str, tool: &'static str, script: &'static str) -> 
 /// The engine that was asked for needs root's capabilities.
 const NO_EBPF: &[Refusal] = &[("ebpf", "it needs root, or CAP_BPF and CAP_PERFMON")];
 
-const PLACES: [Surroundings; 16] = [
+const PLACES: [Surroundings; 20] = [
     Surroundings {
         may_refuse: &[("ebpf", "Too many open files")],
         ..place("20-descriptors", "prlimit", r#"exec prlimit --nofile=20:20 "$@""#)
     },
     place("memory", "prlimit", r#"exec prlimit --as=1073741824 "$@""#),
+    place("little-memory", "prlimit", r#"exec prlimit --as=314572800 --rss=1000000 "$@""#),
+    place("little-stack", "prlimit", r#"exec prlimit --stack=1048576 "$@""#),
+    Surroundings {
+        may_refuse: &[
+            ("ptrace", NO_SIGNALS),
+            ("exact", NO_SIGNALS),
+            ("max-delay", NO_SIGNALS),
+            ("rescue", NO_SIGNALS),
+            ("coalesce", NO_SIGNALS),
+        ],
+        ..place("no-pending-signals", "prlimit", r#"exec prlimit --sigpending=0:0 "$@""#)
+    },
     place("file-size", "prlimit", r#"exec prlimit --fsize=4096: "$@""#),
     Surroundings {
         may_refuse: &[("coalesce", "raise the limit of the file size (ulimit -f)")],
@@ -94,6 +106,15 @@ const PLACES: [Surroundings; 16] = [
         "unshare",
         r#"exec unshare -m sh -c 'mount -o remount,bind,ro / && exec "$@"' sh "$@""#,
     ),
+    Surroundings {
+        may_refuse: &[("modes", NO_FOLDER), ("max-delay", NO_FOLDER), ("coalesce", NO_FOLDER)],
+        ..place(
+            "nothing-writable",
+            "unshare",
+            r#"exec unshare -m sh -c 'for dir in $(findmnt -rno TARGET); do mount -o remount,bind,ro "$dir"; done 2>/dev/null
+                exec env TMPDIR=/proc HOME=/proc "$@"' sh "$@""#,
+        )
+    },
     place("closed-input-and-errors", "sh", r#"exec "$@" <&- 2>&-"#),
     Surroundings {
         may_refuse: &[("ptrace", TRACED), ("exact", TRACED), ("max-delay", TRACED), ("rescue", TRACED)],
@@ -103,11 +124,15 @@ const PLACES: [Surroundings; 16] = [
 
 /// The kernel's PIDs are not those of the namespace.
 const OTHER_PIDS: &[Refusal] = &[("ebpf", "a PID namespace of its own")];
+/// A timer takes one pending signal.
+const NO_SIGNALS: &str = "raise the limit of pending signals (ulimit -i)";
+/// The library is not there yet.
+const NO_FOLDER: &str = "no directory for the files that are loaded into programs";
 /// A process has one tracer.
 const TRACED: &str = "(strace)";
 
 /// Modes of processes.c, and the counts of the short and of the long form.
-const MODES: [(&str, [&str; 2]); 7] = [
+const MODES: [(&str, [&str; 2]); 8] = [
     ("short", ["300", "10000"]),
     ("concurrent", ["60", "2000"]),
     ("thread-exec", ["8", "100"]),
@@ -115,6 +140,7 @@ const MODES: [(&str, [&str; 2]); 7] = [
     ("clones", ["1", "1"]),
     ("lines", ["2000", "100000"]),
     ("reused", ["8", "100"]),
+    ("namespaces", ["1", "30"]),
 ];
 
 fn build(dir: &Path) {
@@ -227,42 +253,66 @@ fn unusual_processes_end_as_alone() {
     check(&wrong.into_iter().flatten().collect::<Vec<_>>());
 }
 
-#[test]
-fn a_program_runs_in_every_place_as_alone() {
-    let dir = shared_dir();
-    build(dir.path());
+/// A cell: a place and a verb.
+type PlaceCell = (&'static Surroundings, (&'static str, &'static [&'static str]));
+
+/// Returns the cells that this machine can run; notes the others as skipped.
+fn place_cells(test: &str) -> Vec<PlaceCell> {
     let mut cells = Vec::new();
     for one in &PLACES {
         let needs_root = ["setpriv", "unshare", "bwrap"].contains(&one.tool);
         if !has(one.tool) || needs_root && !has_private_mounts() {
-            skip(
-                &format!("a_program_runs_in_every_place_as_alone: {}", one.name),
-                &format!("needs {}{}", one.tool, if needs_root { " and root" } else { "" }),
-            );
+            let root = if needs_root { " and root" } else { "" };
+            skip(&format!("{test}: {}", one.name), &format!("needs {}{root}", one.tool));
             continue;
         }
         cells.extend(verbs().map(|verb| (one, verb)));
     }
-    let wrong = concurrent::for_each(2, &cells, |(one, (verb, words))| {
-        let cell = format!("{verb} {}", one.name);
+    cells
+}
+
+/// Runs the program alone in each place, and with weir outside or inside of it.
+fn check_places(cells: &[PlaceCell], enters: bool) {
+    let dir = shared_dir();
+    build(dir.path());
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (program, weir) = (path("processes"), path("weir"));
+    let program = [program.as_str(), "lines", "100"];
+    let wrong = concurrent::for_each(2, cells, |(one, (verb, words))| {
+        let cell = format!("{verb} {}{}", one.name, if enters { " entered" } else { "" });
         if !is_wished(&cell) {
             return None;
         }
-        let place = |words: &[&str]| {
-            let mut command = Command::new("sh");
-            command.args(["-c", one.script, "sh"]).args(words);
+        let command = |words: &[&str]| {
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]);
             command
         };
-        let program = dir.path().join("processes").display().to_string();
-        let program = [program.as_str(), "lines", "100"];
-        let weir = dir.path().join("weir").display().to_string();
-        let wanted = output(place(&program), dir.path(), &format!("{cell} alone")).expect("the program ends");
+        let shell = ["sh", "-c", one.script, "sh"];
+        let alone = command(&[&shell[..], &program].concat());
+        let wanted = output(alone, dir.path(), &format!("{cell} alone")).expect("the program ends");
         assert_eq!(wanted.status.code(), Some(STATUS), "{cell}: alone: {}", text(&wanted.stderr));
-        let got = output(place(&[&[weir.as_str()], *words, &program].concat()), dir.path(), &cell);
-        let refusal = one.may_refuse.iter().find(|(name, _)| name == verb).map(|(_, why)| *why);
-        difference(&cell, &wanted, got, refusal)
+        let weir = [&[weir.as_str()], *words].concat();
+        let words = if enters { [&weir, &shell[..], &program] } else { [&shell[..], &weir, &program] };
+        let refusal = one.may_refuse.iter().find(|(name, _)| !enters && name == verb).map(|(_, why)| *why);
+        difference(&cell, &wanted, output(command(&words.concat()), dir.path(), &cell), refusal)
     });
     check(&wrong.into_iter().flatten().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_program_runs_in_every_place_as_alone() {
+    check_places(&place_cells("a_program_runs_in_every_place_as_alone"), false);
+}
+
+/// The command sets the limit or makes the sandbox itself, under weir.
+#[test]
+fn a_program_enters_every_place_as_alone() {
+    let mut cells = place_cells("a_program_enters_every_place_as_alone");
+    // Under weir a tracer has the tests of other_tracers.
+    cells.retain(|(one, _)| one.tool != "strace");
+    campaign::choose("places entered", &mut cells, |(one, (verb, _))| vec![one.name.into(), (*verb).into()]);
+    check_places(&cells, true);
 }
 
 /// A report calls nothing good that it cannot know.

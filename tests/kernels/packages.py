@@ -35,12 +35,14 @@ class Kernel:
     required: bool = True
     # The labelled set runs there too (labelled.toml).
     labelled: bool = False
+    # The cases of Yama run there too. Level 3 stays until the machine ends.
+    yama: bool = False
 
 
 KERNELS = [
     Kernel("5.10", "x86_64", "bullseye", "linux-image-cloud-amd64"),
     Kernel("6.1", "x86_64", "bookworm", "linux-image-cloud-amd64", labelled=True),
-    Kernel("6.12", "x86_64", "bookworm-backports", "linux-image-cloud-amd64", labelled=True),
+    Kernel("6.12", "x86_64", "bookworm-backports", "linux-image-cloud-amd64", labelled=True, yama=True),
     Kernel("newest", "x86_64", "sid", "linux-image-cloud-amd64", required=False),
     Kernel("6.1-arm64", "aarch64", "bookworm", "linux-image-cloud-arm64"),
     Kernel("6.12-arm64", "aarch64", "bookworm-backports", "linux-image-cloud-arm64", required=False),

@@ -1,10 +1,13 @@
 /* The programs that tests/kernels traces inside virtual machines. programs NAME runs one of them; each has known counts. */
+#define _DEFAULT_SOURCE
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -178,6 +181,29 @@ static void tiny(void)
     write_all(out, 1, writes + 7, strcspn(writes + 7, "\n"));
 }
 
+/* 14 pending bytes until the file /tmp/stop exists, or an end at once. */
+static void held(int waits)
+{
+    puts("thirteen byte");
+    while (waits && access("/tmp/stop", F_OK) != 0) {
+        struct timespec pause = {0, 50000000};
+        nanosleep(&pause, NULL);
+    }
+    exit(7);
+}
+
+/* Executes a command as root or as another user, whose files are below /tmp. */
+static void as_user(char **words)
+{
+    if (!strcmp(words[0], "user") &&
+        (mkdir("/tmp/home", 0777), chown("/tmp/home", 1000, 1000) || setgroups(0, NULL) || setgid(1000) || setuid(1000)))
+        _exit(4);
+    setenv("HOME", "/tmp/home", 1);
+    unsetenv("XDG_CACHE_HOME");
+    execvp(words[1], words + 1);
+    _exit(5);
+}
+
 int main(int count, char **argument)
 {
     const char *name = count > 1 ? argument[1] : "";
@@ -201,6 +227,10 @@ int main(int count, char **argument)
         computing();
     else if (!strcmp(name, "tiny"))
         tiny();
+    else if (!strcmp(name, "held") || !strcmp(name, "pending"))
+        held(!strcmp(name, "held"));
+    else if (!strcmp(name, "as") && count > 3)
+        as_user(argument + 2);
     else if (strcmp(name, "nothing"))
         return 2;
     return 0;

@@ -3,6 +3,7 @@
 
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -145,6 +147,77 @@ static void reused_pid(int count) {
     printf("%s\n", reused ? "a PID was used again" : "no PID was used again");
 }
 
+/* Enters a new namespace, starts a child there, and ends with bytes in its buffer. A program that has got a second thread can
+ * enter no user namespace. */
+static void enters_new(int flags) {
+    if (unshare(flags) != 0) {
+        printf("unshare %x: %s\n", (unsigned)flags, strerror(errno));
+        exit(2);
+    }
+    printf("in a new namespace %x\n", (unsigned)flags);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (flags & CLONE_NEWPID) printf("as process %d\n", (int)getpid());
+        if (flags & CLONE_NEWUTS && sethostname("inside", 6) == 0) printf("with a host name of its own\n");
+        exit(3);
+    }
+    expect(child, 3);
+    /* Without /proc the program has no path to its own descriptors. */
+    if (flags & CLONE_NEWNS && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+        printf("/proc is %s\n", umount2("/proc", MNT_DETACH) == 0 ? "gone" : "there");
+    printf("the end there\n");
+    exit(1);
+}
+
+static void enters_that_of(pid_t process, const char *name, int flags) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)process, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    pid_t child = fork();
+    if (child == 0) {
+        int entered = setns(fd, flags);
+        printf("%s: %s\n", name, entered == 0 ? "entered" : strerror(errno));
+        fflush(stdout);
+        execl("/proc/self/exe", self, "last", (char *)NULL);
+        execl(self, self, "last", (char *)NULL);
+        exit(8);
+    }
+    expect(child, 7);
+    close(fd);
+}
+
+/* Children that enter new namespaces by unshare(2) and those of another process by setns(2). */
+static void namespaces(int count) {
+    static const int kinds[] = {CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER,
+                                CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWIPC};
+    int status, gate[2];
+    for (size_t kind = 0; kind < (size_t)count * (sizeof kinds / sizeof *kinds); kind++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) enters_new(kinds[kind % (sizeof kinds / sizeof *kinds)]);
+        if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) _exit(87);
+        printf("it ended with %d\n", WEXITSTATUS(status));
+    }
+    fflush(stdout);
+    char byte = 0;
+    if (pipe(gate)) _exit(86);
+    pid_t other = fork();
+    if (other == 0) {
+        byte = (char)unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWIPC);
+        if (write(gate[1], &byte, 1) != 1) _exit(85);
+        for (;;) pause();
+    }
+    if (read(gate[0], &byte, 1) != 1) _exit(84);
+    enters_that_of(other, "uts", CLONE_NEWUTS);
+    enters_that_of(other, "ipc", CLONE_NEWIPC);
+    enters_that_of(other, "net", CLONE_NEWNET);
+    enters_that_of(other, "mnt", CLONE_NEWNS);
+    kill(other, SIGKILL);
+    if (waitpid(other, &status, 0) != other || !WIFSIGNALED(status)) _exit(83);
+    printf("%d kinds of namespaces\n", (int)(sizeof kinds / sizeof *kinds));
+}
+
 int main(int words, char **word) {
     static char path[4096];
     const char *mode = words > 1 ? word[1] : "last";
@@ -159,6 +232,7 @@ int main(int words, char **word) {
     else if (!strcmp(mode, "vfork")) vfork_and_exec(count);
     else if (!strcmp(mode, "clones")) sharing_clones();
     else if (!strcmp(mode, "reused")) reused_pid(count);
+    else if (!strcmp(mode, "namespaces")) namespaces(count);
     else if (!strcmp(mode, "lines")) for (int line = 0; line < count; line++) printf("line %d\n", line);
     else return 88;
     return 7;

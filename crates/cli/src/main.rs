@@ -174,6 +174,18 @@ fn main() -> ExitCode {
     if let Some(status) = weir_sys::hang_guard::waiter_main() {
         return ExitCode::from(status);
     }
+    if let Some(problem) = weir_sys::limits::too_low() {
+        eprintln_lossy!("weir: {problem}");
+        let runs_command = std::env::args_os().nth(1).is_some_and(|verb| verb == "run" || verb == "trace");
+        return ExitCode::from(if runs_command { exit_status::WEIR_FAILED } else { exit_status::FAILED });
+    }
+    weir_sys::signals::catch_file_size_limit();
+    run_verb()
+}
+
+/// Does the work of weir. It is not part of `main`, because with all verbs its frame is too large for a low limit of the stack.
+#[inline(never)]
+fn run_verb() -> ExitCode {
     let verb = parse_verb();
     if let Some(limits) = worker_limits(&verb) {
         weir_sys::worker::start(limits, report_wait);

@@ -11,7 +11,7 @@ use weir_model::duration;
 use weir_model::top::Survey;
 use weir_report::top::{Selection, Sort};
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
-use weir_sys::process_access::AccessProblem;
+use weir_sys::process_access;
 use weir_sys::process_identity::ProcessIdentity;
 use weir_tui::style::stdout_style;
 
@@ -165,11 +165,8 @@ fn survey(args: &Args, live: bool, mut output: OutputFiles) -> Result<u8, String
 /// Returns the processes with these numbers; None for all.
 fn named_processes(pids: &[u32]) -> Result<Option<Vec<ProcessIdentity>>, String> {
     for &pid in pids {
-        if weir_sys::proc::is_hidden(pid) {
-            return Err(AccessProblem::Hidden(pid).to_string());
-        }
-        if !weir_sys::proc::exists(pid) {
-            return Err(AccessProblem::Gone(pid).to_string());
+        if weir_sys::proc::is_hidden(pid) || !weir_sys::proc::exists(pid) {
+            return Err(process_access::absent(pid).to_string());
         }
     }
     Ok((!pids.is_empty()).then(|| pids.iter().copied().map(ProcessIdentity::of).collect()))

@@ -79,12 +79,13 @@ pub(crate) fn copy_tree(context: &Context, worker: &mut Worker, root: Arc<DirPai
     queue.push(TreeTask::Directory(root));
     std::thread::scope(|scope| {
         let helpers: Vec<_> = (1..threads)
-            .map(|_| {
-                scope.spawn(|| {
+            .map_while(|_| {
+                let help = || {
                     let mut worker = Worker::new();
                     work(context, &mut worker, &queue);
                     worker.tally
-                })
+                };
+                std::thread::Builder::new().spawn_scoped(scope, help).ok()
             })
             .collect();
         work(context, worker, &queue);

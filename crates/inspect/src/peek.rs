@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
 use weir_model::trace::Buffer;
 use weir_model::{StreamKind, Untrusted};
-use weir_sys::expendable::{Limits, Rights, answer_of, no_answer_text};
+use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, failure_text};
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::open_files::{fdinfo, kind_at};
@@ -42,8 +42,8 @@ pub struct PeekProblem {
 }
 
 impl PeekProblem {
-    fn no_answer(pid: u32) -> PeekProblem {
-        PeekProblem { message: no_answer_text(pid), has_ended: false }
+    fn no_answer(pid: u32, failure: NoAnswer) -> PeekProblem {
+        PeekProblem { message: failure_text(pid, failure), has_ended: false }
     }
 }
 
@@ -68,8 +68,8 @@ pub fn peek(process: ProcessIdentity, full: bool, most: u64) -> Result<Peek, Pee
     let preview_bytes = if full { most } else { PREVIEW_BYTES };
     let read = |_: &AtomicBool| serde_json::to_vec(&read(process, (preview_bytes, most))).unwrap_or_default();
     let answer =
-        answer_of(Rights::ReadingOnly, read, LIMITS, None).map_err(|_| PeekProblem::no_answer(pid))?;
-    serde_json::from_slice(&answer).map_err(|_| PeekProblem::no_answer(pid))?
+        answer_of(Rights::ReadingOnly, read, LIMITS, None).map_err(|why| PeekProblem::no_answer(pid, why))?;
+    serde_json::from_slice(&answer).map_err(|_| PeekProblem::no_answer(pid, NoAnswer::Ended))?
 }
 
 /// The most reads of a process that executes another program during each, a number that no ordinary process needs.

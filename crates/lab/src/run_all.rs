@@ -39,7 +39,11 @@ pub fn run_all(
         Ok(())
     };
     thread::scope(|scope| -> Result<(), Error> {
-        let workers: Vec<_> = (0..PARALLEL_EXPERIMENTS).map(|_| scope.spawn(worker)).collect();
+        let start = |_| thread::Builder::new().spawn_scoped(scope, worker).ok();
+        let workers: Vec<_> = (0..PARALLEL_EXPERIMENTS).map_while(start).collect();
+        if workers.is_empty() {
+            worker()?;
+        }
         let mut ended = workers.into_iter().map(|worker| worker.join());
         ended.try_for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;

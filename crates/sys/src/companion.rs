@@ -11,6 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::signals::FORWARDED;
 
+/// The byte that a companion can send when its work has begun.
+pub const BEGUN: u8 = 1;
+
 /// A companion process. Dropping it asks for the end of the work, and does not wait.
 #[derive(Debug)]
 pub struct Companion(UnixStream);
@@ -42,6 +45,12 @@ impl Companion {
                 if status == 0 { Ok(Companion(own)) } else { Err(io::Error::from_raw_os_error(libc::EAGAIN)) }
             }
         }
+    }
+
+    /// Waits until the companion sends [`BEGUN`], and returns true; false if it ends before that.
+    pub fn has_begun(&self) -> bool {
+        let mut byte = [0];
+        (&self.0).read_exact(&mut byte).is_ok() && byte == [BEGUN]
     }
 
     /// Tells the companion that weir needs no more work, and waits until the present work is done.

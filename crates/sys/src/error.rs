@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::limits;
+
 /// An error of observing a process. Its message names the operation, the object, the reason and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -28,6 +30,9 @@ pub enum Error {
         /// ENOENT if PATH has no such file.
         source: io::Error,
     },
+    /// No process or pipe could be made for a command.
+    #[error("no process can be started: {}{}", errno_text(.0), limits::advice(.0))]
+    NoProcess(io::Error),
     /// A backend does not work on this system.
     #[error("the {backend} engine cannot work here: {reason}")]
     Backend {
@@ -63,7 +68,7 @@ fn advice(error: &io::Error) -> &'static str {
         }
         Some(libc::ESRCH) if !crate::proc::is_mounted() => " – /proc is not mounted here, and weir reads it",
         Some(libc::ESRCH) => " – it has ended",
-        _ => "",
+        _ => limits::advice(error),
     }
 }
 

@@ -25,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::messages::{receive, receive_part, send};
 use crate::shared_memory::Shared;
 use crate::silence_watch::SilenceWatch;
-use crate::{proc, reading_only};
+use crate::{errno_text, limits, proc, reading_only};
 
 /// The interval at which a silent child is examined: short for a user.
 pub(crate) const CHECK: Duration = Duration::from_millis(10);
@@ -72,6 +72,8 @@ pub enum NoAnswer {
     Late,
     /// The child has ended.
     Ended,
+    /// No child could be started. Holds the errno.
+    NotStarted(i32),
     /// As `Blocked`, and the child goes on, because a process needs it: see [`outlive_parent`].
     Outlives,
 }
@@ -180,6 +182,18 @@ pub fn no_answer_text(pid: u32) -> String {
     )
 }
 
+/// Returns a sentence about a process for which a child was to do work, and did not.
+pub fn failure_text(pid: u32, failure: NoAnswer) -> String {
+    match failure {
+        NoAnswer::NotStarted(errno) => {
+            let error = io::Error::from_raw_os_error(errno);
+            let (errno, advice) = (errno_text(&error), limits::advice(&error));
+            format!("no process can be started that reads {}: {errno}{advice}", proc::label(pid))
+        }
+        _ => no_answer_text(pid),
+    }
+}
+
 /// Does one piece of work in a child and returns its answer.
 ///
 /// `work` gets a flag that is set when the caller's `stop` is set. See [`ExpendableChild::start`] for what it may do.
@@ -191,7 +205,8 @@ pub fn answer_of(
 ) -> Result<Vec<u8>, NoAnswer> {
     let mut work = Some(work);
     let serve = |_: &[u8], stop: &AtomicBool| work.take().map(|work| work(stop)).unwrap_or_default();
-    let mut child = ExpendableChild::start(rights, serve).map_err(|_| NoAnswer::Ended)?;
+    let mut child = ExpendableChild::start(rights, serve)
+        .map_err(|error| NoAnswer::NotStarted(error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
     child.ask(&[], limits, stop)
 }
 

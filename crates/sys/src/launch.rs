@@ -32,7 +32,7 @@ pub struct GatedCommand {
 
 /// Forks a child that will execute `command`, searched in PATH. It inherits weir's standard descriptors, terminal and
 /// process group, and the signal mask and dispositions with which weir was started. Fails with [`Error::Command`] if
-/// `command` is empty or fork(2) fails; a missing file is reported by [`GatedCommand::release`].
+/// `command` is empty, with [`Error::NoProcess`] if fork(2) fails; a missing file is reported by [`GatedCommand::release`].
 pub fn start(command: &[OsString]) -> Result<GatedCommand, Error> {
     fork_gated(command, None)
 }
@@ -49,12 +49,12 @@ fn fork_gated(command: &[OsString], filter: Option<&SeccompFilter>) -> Result<Ga
     let arguments = arguments(command).map_err(failed)?;
     let mut pointers: Vec<_> = arguments.iter().map(|argument| argument.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    let (gate, open_gate) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
-    let (exec_status, report_status) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::NoProcess(errno.into()));
+    let ((gate, open_gate), (exec_status, report_status)) = (pipe()?, pipe()?);
     // SAFETY: the child makes only async-signal-safe calls (see `run_child`), as required after fork(2) in a process
     // with threads, and never returns.
     match unsafe { libc::fork() } {
-        -1 => Err(failed(io::Error::last_os_error())),
+        -1 => Err(Error::NoProcess(io::Error::last_os_error())),
         0 => run_child(&pointers, [&gate, &open_gate, &exec_status, &report_status], filter),
         pid => Ok(GatedCommand {
             pid: pid as u32,

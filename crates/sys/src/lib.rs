@@ -22,6 +22,7 @@ pub mod hang_guard;
 pub mod inherited;
 pub mod io_priority;
 pub mod launch;
+pub mod limits;
 pub mod living_thread;
 pub mod maps;
 pub mod memory;

@@ -9,6 +9,11 @@ pub enum AccessProblem {
     /// There is no process with this number.
     #[error("no process {0}")]
     Gone(u32),
+    /// /proc is not mounted.
+    #[error(
+        "process {0} cannot be examined: /proc is not mounted here, and weir reads it: mount -t proc proc /proc"
+    )]
+    NoProc(u32),
     /// The process exists, but /proc does not show it.
     #[error(
         "process {0} is hidden: /proc is mounted with hidepid, so only root and its own user see it: run weir as root"
@@ -84,11 +89,19 @@ pub fn check_same(process: ProcessIdentity) -> Result<(), AccessProblem> {
     }
 }
 
+/// Returns why /proc does not show a process.
+pub fn absent(pid: u32) -> AccessProblem {
+    match proc::is_hidden(pid) {
+        _ if !proc::is_mounted() => AccessProblem::NoProc(pid),
+        true => AccessProblem::Hidden(pid),
+        false => AccessProblem::Gone(pid),
+    }
+}
+
 /// Checks whether this process can read the memory of process `pid`.
 pub fn check(pid: u32) -> Result<(), AccessProblem> {
     let Some(status) = proc::status(pid) else {
-        let is_hidden = proc::is_hidden(pid);
-        return Err(if is_hidden { AccessProblem::Hidden(pid) } else { AccessProblem::Gone(pid) });
+        return Err(absent(pid));
     };
     if status.tgid as u32 != pid {
         return Err(AccessProblem::Thread { tid: pid, pid: status.tgid as u32 });

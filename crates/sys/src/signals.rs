@@ -116,10 +116,18 @@ pub fn is_ignored(signal: i32) -> bool {
 }
 
 /// Makes writes of this process beyond RLIMIT_FSIZE fail with EFBIG: SIGXFSZ would end weir with the bytes that it holds. Programs
-/// that are started later inherit this, so the command must have been forked before.
-pub fn ignore_file_size_limit() {
-    // SAFETY: the call takes numbers.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+/// that are started later get the signal as without weir, because execve(2) removes handlers.
+pub fn catch_file_size_limit() {
+    if is_ignored(libc::SIGXFSZ) {
+        return;
+    }
+    // SAFETY: zeroed is a valid sigaction; the handler does nothing and is static.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = do_nothing as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut());
+    }
 }
 
 /// Does work during which a write of the calling thread beyond RLIMIT_FSIZE fails with EFBIG and sends no SIGXFSZ. A program that

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use weir_sys::Error;
+use weir_sys::{Error, limits};
 
 use super::hooks::{ABILITIES, Ability, HookKind, KernelHook, PREEMPTION, ProgramSettings};
 use super::kernel_types::KernelTypes;
@@ -88,7 +88,9 @@ impl ProgramLoader<'_> {
             let loaded = self.load(hook).and_then(|program| {
                 let copy = program.try_clone();
                 let finished = copy.and_then(|copy| Ok((copy, finish(hook, program)?)));
-                finished.map_err(|error| unusable(format!("cannot be attached: {error}")))
+                finished.map_err(|error| {
+                    unusable(format!("cannot be attached: {error}{}", limits::advice(&error)))
+                })
             });
             match loaded {
                 Ok((program, fd)) => {

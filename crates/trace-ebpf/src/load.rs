@@ -4,11 +4,13 @@ use std::collections::{HashMap as Names, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 
 use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray};
 use aya_obj::btf::BtfFeatures;
 use aya_obj::{EbpfSectionKind, Object};
-use weir_sys::Error;
+use weir_sys::{Error, limits};
 
 use super::attach::{HookChoice, ProgramLoader, attach_all};
 use super::hooks::{self, ProgramSettings};
@@ -104,10 +106,10 @@ fn cause(error: &(dyn std::error::Error + 'static)) -> Error {
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    let errno = innermost.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-    unusable(match errno {
+    let system = innermost.downcast_ref::<io::Error>();
+    unusable(match system.and_then(io::Error::raw_os_error) {
         Some(libc::EPERM | libc::EACCES) => NO_PERMISSION.into(),
-        _ => format!("{error}: {innermost}"),
+        _ => format!("{error}: {innermost}{}", system.map_or("", limits::advice)),
     })
 }
 
@@ -151,13 +153,19 @@ pub(super) fn load(exact: bool, btf: Option<&Path>) -> Result<Loaded, Error> {
     })
 }
 
-/// Runs `one` on a new thread and `other` on this one.
+/// Runs `one` on a new thread and `other` on this one; both on this one if no thread can be started.
 pub(super) fn in_parallel<T: Send, U>(one: impl FnOnce() -> T + Send, other: impl FnOnce() -> U) -> (T, U) {
-    std::thread::scope(|scope| {
-        let one = scope.spawn(one);
+    let one = &Mutex::new(Some(one));
+    let run_one = || one.lock().unwrap_or_else(PoisonError::into_inner).take().map(|one| one());
+    let (first, other) = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, run_one).ok();
         let other = other();
-        (one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), other)
-    })
+        let join = |thread: ScopedJoinHandle<'_, Option<T>>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (thread.map_or_else(run_one, join), other)
+    });
+    (first.expect("it runs once"), other)
 }
 
 fn kernel_types(btf: Option<&Path>) -> Result<KernelTypes, Error> {

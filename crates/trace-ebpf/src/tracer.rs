@@ -10,6 +10,7 @@
 mod go_stops;
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
@@ -41,12 +42,12 @@ const IDLE: Duration = Duration::from_millis(200);
 const MAX_THREADS: usize = 8;
 
 /// Runs `body` beside the tracer thread. When `body` returns, the thread detaches from all tracees and ends.
-/// `processes` is the kernel's map.
+/// `processes` is the kernel's map. Fails without calling `body` if no thread can be started.
 pub(super) fn run_beside<T>(
     snapshots: &mut dyn BufferSnapshots,
     processes: Option<ProcessMap>,
     body: impl FnOnce(&TracerHandle) -> T,
-) -> T {
+) -> io::Result<T> {
     let wakeup = &TracerWakeup::new();
     thread::scope(|scope| {
         let (requests, received) = channel();
@@ -65,9 +66,9 @@ pub(super) fn run_beside<T>(
             exit_writes: ExitWrites::default(),
             strangers: HashSet::new(),
         };
-        scope.spawn(move || tracer.run(&received, wakeup));
+        thread::Builder::new().spawn_scoped(scope, move || tracer.run(&received, wakeup))?;
         let _blocked = SigchldBlocked::block();
-        body(&TracerHandle::new(requests, wakeup, events))
+        Ok(body(&TracerHandle::new(requests, wakeup, events)))
     })
 }
 

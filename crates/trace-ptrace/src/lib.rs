@@ -26,8 +26,8 @@ mod syscalls;
 mod tracer;
 
 use weir_model::trace::BackendKind;
-use weir_sys::Error;
 use weir_sys::launch::GatedCommand;
+use weir_sys::{Error, limits};
 use weir_trace_api::{BackendReport, DeferredCleanup, TraceBackend, TraceHooks, TraceOptions, TraceRoot};
 
 use tracer::Tracer;
@@ -63,7 +63,7 @@ impl TraceBackend for PtraceBackend {
         };
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("weir-ptrace".into()).spawn_scoped(scope, traced);
-            let thread = thread.map_err(|error| unusable(&format!("a thread cannot be started: {error}")))?;
+            let thread = thread.map_err(|error| unusable(&limits::no_thread(&error)))?;
             let (task, report) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             weir_sys::ptrace::wait_until_gone(task);
             report

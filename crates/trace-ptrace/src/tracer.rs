@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use weir_model::trace::{Buffer, Exit, IoTotals};
-use weir_sys::Error;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::proc::{self, ResourceUsage, ThreadState};
@@ -12,7 +11,7 @@ use weir_sys::ptrace::last_write::LastWrite;
 use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, PtraceStop};
-use weir_sys::unkillable;
+use weir_sys::{Error, limits, unkillable};
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_trace_api::{BackendReport, RawEvent, RawEventKind, TraceHooks, TraceOptions, TraceRoot};
 
@@ -196,7 +195,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
         options: &'h TraceOptions,
         hooks: TraceHooks<'h, 'c>,
     ) -> Result<Self, Error> {
-        let timer = WaitTimer::new().map_err(|error| unusable(&format!("timer_create: {error}")))?;
+        let timer = WaitTimer::new().map_err(|error| unusable(&limits::no_timer(&error)))?;
         Ok(Self {
             hooks,
             options,

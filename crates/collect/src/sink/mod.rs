@@ -390,10 +390,14 @@ pub(crate) struct ClosedSink {
     pub(crate) result: Result<(), Error>,
 }
 
-fn advice_for(error: &io::Error) -> &'static str {
+fn advice_for(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space on the file system",
-        io::ErrorKind::ReadOnlyFilesystem => "mount the file system writable",
-        _ => "check the device (dmesg)",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space on the file system".into(),
+        io::ErrorKind::ReadOnlyFilesystem => "mount the file system writable".into(),
+        io::ErrorKind::FileTooLarge => format!(
+            "raise the limit of the file size: prlimit --pid {} --fsize=unlimited",
+            std::process::id()
+        ),
+        _ => "check the device (dmesg)".into(),
     }
 }

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use rustix::fd::BorrowedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
+use weir_sys::limits;
+
 use super::reader::Reader;
 use super::{Source, SourceProgress};
 use crate::collector::Collector;
@@ -41,7 +43,11 @@ pub(super) fn spawn(
     sets_status: bool,
 ) -> Result<Vec<Box<dyn Source>>, Error> {
     let failed = |error: &std::io::Error| {
-        Error::call("exec", name, error, "check the name and the permissions of the command")
+        let advice = match limits::advice(error).trim_start_matches(" – ") {
+            "" => "check the name and the permissions of the command",
+            limit => limit,
+        };
+        Error::call("exec", name, error, advice)
     };
     let mut child = command
         .stdin(Stdio::null())

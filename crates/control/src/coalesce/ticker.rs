@@ -1,5 +1,6 @@
 //! Drains the arena of processes that weir does not trace, from a thread: another tracer follows them.
 
+use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,11 +16,11 @@ pub(crate) struct ArenaTicker {
 }
 
 impl ArenaTicker {
-    /// Starts the thread for an arena with this delay.
-    pub fn start(mut arena: Arena, delay: Duration) -> ArenaTicker {
+    /// Starts the thread for an arena with this delay. Fails if no thread can be started.
+    pub fn start(mut arena: Arena, delay: Duration) -> io::Result<ArenaTicker> {
         let interval = (delay / 4).max(Duration::from_millis(1));
         let (stop, stopped) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
+        let work = move || {
             let mut losses = Vec::new();
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 arena.tick(now_ns() / 1000);
@@ -27,8 +28,9 @@ impl ArenaTicker {
             }
             losses.extend(arena.free_ended());
             losses
-        });
-        ArenaTicker { stop, thread }
+        };
+        let thread = std::thread::Builder::new().name("weir-ticker".into()).spawn(work)?;
+        Ok(ArenaTicker { stop, thread })
     }
 
     /// Stops the thread. Returns a sentence for each process that died with gathered bytes, which are lost.

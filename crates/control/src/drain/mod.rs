@@ -169,7 +169,7 @@ impl ProcessDrain {
     /// Writes the pending bytes. Repeats the attempt until `wait` is over or `stop` is set. A process without pending
     /// bytes is not stopped. The result names the bytes that are still pending, and why.
     pub fn flush(&mut self, wait: Duration, stop: &AtomicBool) -> Result<DrainResult, DrainError> {
-        weir_sys::signals::ignore_file_size_limit();
+        weir_sys::signals::catch_file_size_limit();
         let (deadline, mut pause) = (Instant::now() + wait, PAUSE);
         let mut result = DrainResult { unseen: self.missing.clone(), ..DrainResult::default() };
         let mut stuck_since = None;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_model::flush::FlushedProcess;
-use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, no_answer_text};
+use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, failure_text};
 use weir_sys::proc;
 use weir_sys::process_access::check_answers;
 use weir_sys::process_identity::ProcessIdentity;
@@ -70,10 +70,10 @@ impl DrainedProcess {
             serde_json::to_vec(&drain_directly(process, most, wait, stop)).unwrap_or_default()
         };
         let answer = answer_of(Rights::All, work, LIMITS, Some(stop));
-        let is_late = answer == Err(NoAnswer::Outlives);
-        let answer = answer.ok().and_then(|answer| serde_json::from_slice::<DrainAnswer>(&answer).ok());
+        let answer =
+            answer.and_then(|answer| serde_json::from_slice::<DrainAnswer>(&answer).or(Err(NoAnswer::Ended)));
         match answer {
-            Some((flushed, has_ended, is_unknown)) => {
+            Ok((flushed, has_ended, is_unknown)) => {
                 let failure = flushed.error.as_ref().map(|_| match (has_ended, is_unknown) {
                     (true, _) => DrainFailure::Ended,
                     (_, true) => DrainFailure::Unknown,
@@ -81,10 +81,8 @@ impl DrainedProcess {
                 });
                 DrainedProcess { named, flushed, failure }
             }
-            None => {
-                let why = if is_late { late_write_text(pid) } else { no_answer_text(pid) };
-                DrainedProcess::failed((pid, named), why)
-            }
+            Err(NoAnswer::Outlives) => DrainedProcess::failed((pid, named), late_write_text(pid)),
+            Err(failure) => DrainedProcess::failed((pid, named), failure_text(pid, failure)),
         }
     }
 

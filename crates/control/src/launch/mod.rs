@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use weir_model::run::RunOutcome;
 use weir_sys::companion::Companion;
 use weir_sys::inherited::{self, InheritedFds};
-use weir_sys::launch;
+use weir_sys::{errno_text, launch, limits};
 
 use crate::coalesce::Arena;
 use crate::coalesce::handler::CoalesceHandler;
@@ -32,16 +32,20 @@ pub enum LaunchError {
     #[error(transparent)]
     Install(#[from] install::InstallError),
     /// No memory for the arena of gathered calls.
-    #[error("memory for the calls that --coalesce gathers: {0}; {advice}", advice = arena_advice(.0))]
+    #[error("memory for the calls that --coalesce gathers: {}; {}", errno_text(.0), arena_advice(.0))]
     Arena(std::io::Error),
-    #[error("a terminal for the command: {0}; leave out --pty")]
+    #[error("a terminal for the command: {}; leave out --pty{}", errno_text(.0), limits::advice(.0))]
     #[allow(missing_docs)]
     Terminal(std::io::Error),
+    #[error("{}", limits::no_thread(.0))]
+    #[allow(missing_docs)]
+    Thread(std::io::Error),
 }
 
 fn arena_advice(error: &std::io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EFBIG) => "raise the limit of the file size (ulimit -f), which counts for it too",
+        Some(libc::ENOMEM) => "raise the limit of virtual memory (ulimit -v), or leave out --coalesce",
         _ => "leave out --coalesce",
     }
 }
@@ -148,10 +152,8 @@ fn run(
     });
     let Some(supervision) = plan.supervision else {
         before_start(&[]);
-        return Ok(wait::until_ended(
-            gated,
-            arena.map(|arena| ArenaTicker::start(arena, plan.gathered_delay)),
-        )?);
+        let ticker = arena.map(|arena| ArenaTicker::start(arena, plan.gathered_delay)).transpose();
+        return Ok(wait::until_ended(gated, ticker.map_err(LaunchError::Thread)?)?);
     };
     let handlers: Vec<Box<dyn LifecycleHandler + Send>> = match arena {
         Some(arena) => vec![Box::new(CoalesceHandler::new(arena, plan.gathered_delay))],

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use weir_sys::companion::Companion;
+use weir_sys::companion::{BEGUN, Companion};
 
 use super::size;
 
@@ -35,6 +36,8 @@ struct RelayLane {
     own: Arc<[File; 2]>,
     /// Weir needs no more output: the command has ended, or weir has.
     ended: Arc<AtomicBool>,
+    /// Dropped when the ended command's output is copied, or with the lane.
+    drained: Option<Sender<()>>,
     /// The process that gets SIGPIPE when weir's own output has no reader. None: it had ended before the start.
     writer: Arc<Option<OwnedFd>>,
 }
@@ -47,6 +50,7 @@ impl TerminalOutput {
     /// Starts a process that copies the output of command `pid`, which is a child of this process. The process has done
     /// its work when all output of the ended command is copied, and goes on while a background process holds a terminal,
     /// as a pipe would stay open for it. It outlives a weir that is killed or detaches. This process must have one thread.
+    /// Fails if the process or its threads cannot be started.
     pub fn relay(self, pid: u32) -> io::Result<Companion> {
         let writer = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let TerminalOutput { masters, own } = self;
@@ -56,72 +60,75 @@ impl TerminalOutput {
             .chain(own.iter().map(AsRawFd::as_raw_fd))
             .chain(writer.as_ref().map(AsRawFd::as_raw_fd))
             .collect();
-        Companion::start(&kept, move |socket| copy_all(masters, own, writer, socket))
+        let relay = Companion::start(&kept, move |socket| copy_all(masters, own, writer, socket))?;
+        if relay.has_begun() { Ok(relay) } else { Err(io::Error::from_raw_os_error(libc::EAGAIN)) }
     }
 }
 
-/// Copies until the terminals close. Closes `weir` when its peer has ended or needs no more work, and all output before
-/// that is copied.
+/// Copies until the terminals close. Notes in `weir` that it has begun; copies nothing if a thread cannot be started. Closes `weir`
+/// when its peer has ended or needs no more work, and all output before that is copied.
 fn copy_all(masters: [OwnedFd; 2], own: [File; 2], writer: Option<OwnedFd>, mut weir: UnixStream) {
     let (ended, own, writer) = (Arc::new(AtomicBool::new(false)), Arc::new(own), Arc::new(writer));
+    let (drained, all_drained) = channel();
     let lane = |(number, from): (usize, OwnedFd)| {
-        Some(RelayLane {
+        let lane = RelayLane {
             from: File::from(from),
-            to: own[number].try_clone().ok()?,
+            to: own[number].try_clone()?,
             own: Arc::clone(&own),
             ended: Arc::clone(&ended),
+            drained: Some(drained.clone()),
             writer: Arc::clone(&writer),
-        })
+        };
+        thread::Builder::new().spawn(move || lane.run())
     };
-    let lanes: Vec<RelayLane> = masters.into_iter().enumerate().filter_map(lane).collect();
+    let lanes = masters.into_iter().enumerate().map(lane).collect::<io::Result<Vec<_>>>();
     // The lanes are the only owners: the reader of weir's output sees its end when they have ended.
-    drop((own, writer));
-    let start =
-        |lanes: Vec<RelayLane>| lanes.into_iter().map(|lane| thread::spawn(move || lane.run())).collect();
-    let join = |threads: Vec<JoinHandle<Option<RelayLane>>>| {
-        threads.into_iter().filter_map(|one| one.join().ok()?).collect::<Vec<_>>()
-    };
-    let threads: Vec<_> = start(lanes);
+    drop((own, writer, drained));
+    let Ok(lanes) = lanes else { return };
+    if weir.write_all(&[BEGUN]).is_err() {
+        return;
+    }
     let _end = weir.read(&mut [0]);
     ended.store(true, SeqCst);
-    let open = join(threads);
+    let _all = all_drained.recv();
     drop(weir);
-    ended.store(false, SeqCst);
-    join(start(open));
+    lanes.into_iter().for_each(|lane| drop(lane.join()));
 }
 
 impl RelayLane {
-    /// Copies until the terminal closes. Returns itself if the command has ended and another process has the
-    /// terminal open.
-    fn run(mut self) -> Option<RelayLane> {
+    /// Copies until the terminal closes.
+    fn run(mut self) {
         let mut chunk = vec![0; CHUNK];
         loop {
             // Read before the poll: everything that the command wrote before its end is then readable.
-            let last = self.ended.load(SeqCst);
-            match self.ready() {
+            let is_last = self.drained.is_some() && self.ended.load(SeqCst);
+            match self.ready(if is_last { Duration::ZERO } else { CHECK_INTERVAL }) {
                 Ok(true) => {}
-                Ok(false) if last => return Some(self),
+                // Another process can have the terminal open.
+                Ok(false) if is_last => {
+                    self.drained = None;
+                    continue;
+                }
                 Ok(false) => {
                     size::copy_window_size(&self.own, self.from.as_fd());
                     continue;
                 }
-                Err(_) => return None,
+                Err(_) => return,
             }
             match self.from.read(&mut chunk) {
                 // EIO: no process has the terminal open, and all output is read.
-                Ok(0) | Err(_) => return None,
+                Ok(0) | Err(_) => return,
                 Ok(read) => {
                     if self.write(&chunk[..read]).is_err() {
-                        return None;
+                        return;
                     }
                 }
             }
         }
     }
 
-    fn ready(&self) -> io::Result<bool> {
+    fn ready(&self, wait: Duration) -> io::Result<bool> {
         let mut polled = [PollFd::new(&self.from, PollFlags::IN)];
-        let wait = if self.ended.load(SeqCst) { Duration::ZERO } else { CHECK_INTERVAL };
         let wait = Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as _ };
         match poll(&mut polled, Some(&wait)) {
             Ok(number) => Ok(number > 0),

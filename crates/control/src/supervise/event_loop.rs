@@ -7,6 +7,7 @@ use weir_model::run::RunOutcome;
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
+use weir_sys::limits;
 use weir_sys::memory::silent_processes;
 use weir_sys::proc;
 use weir_sys::ptrace;
@@ -82,9 +83,8 @@ impl Supervisor {
         handlers: Vec<Box<dyn LifecycleHandler + Send>>,
         save_in: Option<PathBuf>,
     ) -> Result<Supervisor, SuperviseError> {
-        let tracees = Tracees::new(root, save_in).map_err(|error| {
-            SuperviseError::Refused(format!("timer_create: {error}: fewer timers may help"))
-        })?;
+        let tracees =
+            Tracees::new(root, save_in).map_err(|error| SuperviseError::Refused(limits::no_timer(&error)))?;
         let tick_interval = handlers.iter().filter_map(|handler| handler.tick_interval()).min();
         Ok(Supervisor {
             tracees,

@@ -25,6 +25,7 @@ use weir_model::run::RunOutcome;
 use weir_sys::companion::Companion;
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::launch::GatedCommand;
+use weir_sys::limits;
 use weir_sys::ptrace::wait_until_gone;
 
 use crate::delay::DelayHandler;
@@ -73,7 +74,7 @@ pub fn supervise(
     handlers: Vec<Box<dyn LifecycleHandler + Send>>,
     companion: Option<&Companion>,
 ) -> Result<RunOutcome, SuperviseError> {
-    weir_sys::signals::ignore_file_size_limit();
+    weir_sys::signals::catch_file_size_limit();
     let forwarding = signals::forward(gated.pid);
     let handlers = with_own_handlers(options, handlers);
     let save_in = options.save_in.clone();
@@ -85,8 +86,7 @@ pub fn supervise(
     };
     // The end of a tracer thread detaches all its tracees without stopping them, so the supervisor is a thread.
     let thread = std::thread::Builder::new().name("weir-supervise".into()).spawn(supervise);
-    let thread =
-        thread.map_err(|error| SuperviseError::Refused(format!("a thread cannot be started: {error}")))?;
+    let thread = thread.map_err(|error| SuperviseError::Refused(limits::no_thread(&error)))?;
     let (task, outcome) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     wait_until_gone(task);
     drop(forwarding);

@@ -29,7 +29,7 @@ pub(super) enum Reading<T> {
     Answer(T),
     /// A read blocks, or takes too long.
     NoAnswer,
-    /// The time of this sample is over.
+    /// The time of this sample is over, or no child can be started.
     OutOfTime,
 }
 
@@ -117,6 +117,9 @@ impl ProcessReader {
         if left == Some(Duration::ZERO) {
             return Reading::OutOfTime;
         }
+        if !self.has_child() {
+            return Reading::OutOfTime;
+        }
         let blocked = (BLOCKED / (1 + self.failures)).max(BLOCKED_LEAST);
         let total = left.map_or(TOTAL, |left| left.min(TOTAL));
         let answer = self.answer(request, Limits { blocked, total: Some(total) });
@@ -135,14 +138,18 @@ impl ProcessReader {
         }
     }
 
-    fn answer(&mut self, request: &Request, limits: Limits) -> Option<Vec<u8>> {
-        let request = serde_json::to_vec(request).ok()?;
+    /// Starts the child if there is none. Returns false if none can be started.
+    fn has_child(&mut self) -> bool {
         if self.child.is_none() {
             let mut known = HashMap::new();
-            self.child =
-                ExpendableChild::start(Rights::ReadingOnly, move |request, _| serve(&mut known, request))
-                    .ok();
+            let serve = move |request: &[u8], _: &_| serve(&mut known, request);
+            self.child = ExpendableChild::start(Rights::ReadingOnly, serve).ok();
         }
+        self.child.is_some()
+    }
+
+    fn answer(&mut self, request: &Request, limits: Limits) -> Option<Vec<u8>> {
+        let request = serde_json::to_vec(request).ok()?;
         self.child.as_mut()?.ask(&request, limits, None).ok()
     }
 }

@@ -1,0 +1,126 @@
+//! The limits of weir's own process (getrlimit(2)): which are too low for weir, and what to do about one that was reached.
+
+use std::io;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::process::{Resource, getrlimit};
+
+use crate::errno_text;
+
+/// A limit of bytes.
+struct BytesLimit {
+    resource: Resource,
+    name: &'static str,
+    least_kib: u64,
+    /// The command of a shell that raises it.
+    command: &'static str,
+}
+
+/// What the verbs use on a small program, and some more: a thread that cannot get its memory, or an allocation that fails, would
+/// end weir in the middle of its work.
+const BYTES: [BytesLimit; 3] = [
+    BytesLimit {
+        resource: Resource::Stack,
+        name: "the stack",
+        least_kib: if cfg!(debug_assertions) { 768 } else { 256 },
+        command: "ulimit -s 8192",
+    },
+    BytesLimit {
+        resource: Resource::Data,
+        name: "data",
+        least_kib: 12 << 10,
+        command: "ulimit -d unlimited",
+    },
+    BytesLimit {
+        resource: Resource::As,
+        name: "virtual memory",
+        least_kib: 40 << 10,
+        command: "ulimit -v unlimited",
+    },
+];
+/// The least number of descriptors that can still be opened. `weir peek` and `weir run` use 5 at a time; with less, a failed open
+/// looks like a process that has ended.
+const DESCRIPTORS_LEAST: usize = 8;
+
+/// Returns a sentence if a limit is too low for each verb of weir. The caller must not have used much of its stack.
+pub fn too_low() -> Option<String> {
+    bytes_too_low().or_else(descriptors_too_low)
+}
+
+fn bytes_too_low() -> Option<String> {
+    BYTES.iter().find_map(|BytesLimit { resource, name, least_kib, command }| {
+        let kib = getrlimit(*resource).current? >> 10;
+        (kib < *least_kib).then(|| {
+            format!("the limit of {name} is {kib} KiB, and weir needs {least_kib}: raise it ({command})")
+        })
+    })
+}
+
+fn descriptors_too_low() -> Option<String> {
+    let free = descriptors_left();
+    (free < DESCRIPTORS_LEAST).then(|| {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(0);
+        format!(
+            "the limit of open files is {limit}, of which {free} are free, and weir needs {DESCRIPTORS_LEAST}: raise it \
+             (ulimit -n 1024)"
+        )
+    })
+}
+
+/// Returns how many descriptors this process can still open, at most [`DESCRIPTORS_LEAST`].
+fn descriptors_left() -> usize {
+    let Ok(first) = eventfd(0, EventfdFlags::CLOEXEC) else { return 0 };
+    let copies: Vec<_> =
+        (1..DESCRIPTORS_LEAST).map_while(|_| rustix::io::fcntl_dupfd_cloexec(&first, 0).ok()).collect();
+    1 + copies.len()
+}
+
+/// Returns the limit that an error of a system call or of a new thread comes from, and what to do, after a dash; empty for other
+/// errors.
+pub fn advice(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => " – raise the limit of open files (ulimit -n)",
+        Some(libc::EAGAIN) => {
+            " – raise the limits of processes (ulimit -u) and of memory (ulimit -d, -v), or pids.max of the cgroup"
+        }
+        Some(libc::ENOMEM) => {
+            " – raise the limits of memory (ulimit -d, -v), or memory.max of the cgroup, or end other processes"
+        }
+        _ => "",
+    }
+}
+
+/// Returns a sentence about a thread that cannot be started.
+pub fn no_thread(error: &io::Error) -> String {
+    format!("a thread cannot be started: {}{}", errno_text(error), advice(error))
+}
+
+/// Returns a sentence about a timer that cannot be made. The kernel reserves a pending signal for each.
+pub fn no_timer(error: &io::Error) -> String {
+    let advice = match error.raw_os_error() {
+        Some(libc::EAGAIN) => " – raise the limit of pending signals (ulimit -i)",
+        _ => advice(error),
+    };
+    format!("timer_create: {}{advice}", errno_text(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limits_of_a_test_suffice() {
+        assert_eq!(too_low(), None);
+        assert_eq!(descriptors_left(), DESCRIPTORS_LEAST);
+    }
+
+    #[test]
+    fn an_error_of_a_limit_names_it() {
+        for (errno, limit) in
+            [(libc::EMFILE, "-n"), (libc::EAGAIN, "-u"), (libc::ENOMEM, "-v"), (libc::ENOENT, "")]
+        {
+            let text = advice(&io::Error::from_raw_os_error(errno));
+            assert!(text.contains(limit) && text.is_empty() == limit.is_empty(), "{errno}: {text}");
+        }
+    }
+}
