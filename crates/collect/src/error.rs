@@ -27,6 +27,17 @@ impl Error {
     }
 }
 
+/// Returns what to do about a write that failed.
+pub(crate) fn write_advice(error: &io::Error) -> String {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded => "free space on the file system".into(),
+        ReadOnlyFilesystem => "mount the file system writable".into(),
+        FileTooLarge => format!("raise its limit: prlimit --pid {} --fsize=unlimited", std::process::id()),
+        _ => "check the device (dmesg)".into(),
+    }
+}
+
 /// Returns an errno as the standard library's error.
 pub(crate) fn io_error(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.raw_os_error())

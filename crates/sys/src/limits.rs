@@ -16,8 +16,8 @@ struct BytesLimit {
     command: &'static str,
 }
 
-/// What the verbs use on a small program, and some more: a thread that cannot get its memory, or an allocation that fails, would
-/// end weir in the middle of its work.
+/// The limits that suffice for each verb on a small program. With less, a thread gets no stack, or an allocation fails and ends weir
+/// in the middle of its work.
 const BYTES: [BytesLimit; 3] = [
     BytesLimit {
         resource: Resource::Stack,

@@ -42,7 +42,7 @@ use weir_sys::clock::now_ns;
 use weir_sys::launch::{self, GatedCommand};
 use weir_sys::process_access::check_answers;
 use weir_sys::process_identity::ProcessIdentity;
-use weir_sys::{Error, code_pages, inherited, limits, proc, unkillable};
+use weir_sys::{Error, code_pages, inherited, proc, unkillable};
 use weir_trace_api::{
     BackendReport, DeferredCleanup, EventSink, RawEvent, RawEventKind, TickHook, TraceBackend, TraceHooks,
     TraceOptions, TraceRoot, breakpoint_traps,
@@ -130,8 +130,7 @@ impl TraceBackend for EbpfBackend {
         let root = self.root.take().ok_or_else(|| unusable("there is nothing to trace"))?;
         let TraceHooks { sink, snapshots, tick } = hooks;
         let processes = self.loaded.take_processes_copy();
-        let run = |tracer: &TracerHandle<'_>| self.run_with(root, options, sink, tracer, tick);
-        tracer::run_beside(snapshots, processes, run).map_err(|error| unusable(&limits::no_thread(&error)))?
+        tracer::run_beside(snapshots, processes, |tracer| self.run_with(root, options, sink, tracer, tick))?
     }
 
     fn detach(self: Box<Self>) -> DeferredCleanup {

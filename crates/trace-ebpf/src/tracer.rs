@@ -10,7 +10,6 @@
 mod go_stops;
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
@@ -19,7 +18,7 @@ use std::time::{Duration, Instant};
 use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace::{self, PtraceStop, new_tid};
-use weir_sys::{executable, file_system::status, proc};
+use weir_sys::{Error, executable, file_system::status, limits, proc};
 use weir_trace_api::breakpoint_traps::{self, BreakpointTraps, TrapKind};
 use weir_trace_api::{BufferSnapshots, RawEvent, RawEventKind};
 use weir_walkers::needs_stops;
@@ -27,7 +26,7 @@ use weir_walkers::needs_stops;
 use crate::command_start::{self, CommandStart};
 use crate::exit_writes::ExitWrites;
 use crate::go_exit_watch::GoExitWatches;
-use crate::load::ProcessMap;
+use crate::load::{ProcessMap, unusable};
 use crate::tracer_requests::{FirstStop, TracerHandle, TracerRequest};
 use crate::tracer_wakeup::{self, SigchldBlocked, TracerWakeup};
 
@@ -47,11 +46,10 @@ pub(super) fn run_beside<T>(
     snapshots: &mut dyn BufferSnapshots,
     processes: Option<ProcessMap>,
     body: impl FnOnce(&TracerHandle) -> T,
-) -> io::Result<T> {
+) -> Result<T, Error> {
     let wakeup = &TracerWakeup::new();
     thread::scope(|scope| {
-        let (requests, received) = channel();
-        let (sender, events) = channel();
+        let ((requests, received), (sender, events)) = (channel(), channel());
         let tracer = Tracer {
             events: sender,
             snapshots,
@@ -66,7 +64,9 @@ pub(super) fn run_beside<T>(
             exit_writes: ExitWrites::default(),
             strangers: HashSet::new(),
         };
-        thread::Builder::new().spawn_scoped(scope, move || tracer.run(&received, wakeup))?;
+        thread::Builder::new()
+            .spawn_scoped(scope, move || tracer.run(&received, wakeup))
+            .map_err(|error| unusable(&limits::no_thread(&error)))?;
         let _blocked = SigchldBlocked::block();
         Ok(body(&TracerHandle::new(requests, wakeup, events)))
     })

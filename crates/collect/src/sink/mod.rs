@@ -28,7 +28,7 @@ pub use tail::TornTail;
 pub(crate) use group_commit::LastGroup;
 pub(crate) use syncer::SyncDone;
 
-use crate::error::Error;
+use crate::error::{Error, write_advice};
 use crate::framing::Framing;
 use crate::options::{Flush, SyncPolicy};
 use group_commit::GroupCommit;
@@ -318,7 +318,7 @@ impl LogSink {
             None if self.is_closed => RETRY.0,
             None => {
                 self.counts.stalls += 1;
-                let advice = advice_for(error);
+                let advice = write_advice(error);
                 self.messages.push(format!(
                     "write {}: {}: {} bytes are kept in memory, and weir tries again; {advice}",
                     self.file.name(),
@@ -388,16 +388,4 @@ pub(crate) struct ClosedSink {
     pub(crate) sync_error: Option<String>,
     pub(crate) messages: Vec<String>,
     pub(crate) result: Result<(), Error>,
-}
-
-fn advice_for(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space on the file system".into(),
-        io::ErrorKind::ReadOnlyFilesystem => "mount the file system writable".into(),
-        io::ErrorKind::FileTooLarge => format!(
-            "raise the limit of the file size: prlimit --pid {} --fsize=unlimited",
-            std::process::id()
-        ),
-        _ => "check the device (dmesg)".into(),
-    }
 }
