@@ -13,7 +13,7 @@ use weir_sys::clock::{clock_ns, now_ns};
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::{silent_files, silent_processes};
-use weir_sys::process_access::check_answers;
+use weir_sys::process_access::{check_answers, yama_forbids};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, errno_text, launch, proc, signals};
 use weir_trace_api::{
@@ -129,11 +129,19 @@ fn choose(options: &TraceOptions) -> Result<(Box<dyn TraceBackend>, String), Err
         BackendChoice::Ebpf => (Box::new(EbpfBackend::probe(options)?), String::new()),
         BackendChoice::Auto => match EbpfBackend::probe(options) {
             Ok(backend) => (Box::new(backend), String::new()),
-            Err(Error::Backend { reason, .. }) => {
-                (Box::new(PtraceBackend::probe(options)?), format!("eBPF: {reason}"))
-            }
-            Err(error) => (Box::new(PtraceBackend::probe(options)?), format!("eBPF: {error}")),
+            Err(Error::Backend { reason, .. }) => without_ebpf(options, &reason)?,
+            Err(error) => without_ebpf(options, &error.to_string())?,
         },
+    })
+}
+
+/// Returns the ptrace backend, or the one of /proc if Yama lets weir trace no process. `reason` is that of eBPF.
+fn without_ebpf(options: &TraceOptions, reason: &str) -> Result<(Box<dyn TraceBackend>, String), Error> {
+    let is_command = matches!(options.target, TraceTarget::Command(_));
+    let can_sample = !options.exact && (is_command || options.limit.is_some());
+    Ok(match yama_forbids().filter(|_| can_sample) {
+        Some(yama) => (Box::new(ProcBackend::probe(options)?), format!("eBPF: {reason}; ptrace: {yama}")),
+        None => (Box::new(PtraceBackend::probe(options)?), format!("eBPF: {reason}")),
     })
 }
 

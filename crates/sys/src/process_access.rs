@@ -142,8 +142,22 @@ fn without_memory(pid: u32) -> AccessProblem {
     }
 }
 
+/// Returns a sentence if Yama lets weir trace not even its own command. At levels 0 and 1 a parent may trace its child.
+pub fn yama_forbids() -> Option<&'static str> {
+    let level = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
+    let is_root = rustix::process::geteuid().is_root();
+    match level.trim() {
+        "2" if !is_root => Some("kernel.yama.ptrace_scope is 2: only root may trace"),
+        "3" => Some("kernel.yama.ptrace_scope is 3: nobody may trace until the next boot"),
+        _ => None,
+    }
+}
+
 /// Returns the likely reason of a denied access and a remedy.
 fn denied(owner: u32) -> String {
+    if let Some(why) = yama_forbids() {
+        return why.into();
+    }
     match rustix::process::geteuid().is_root() {
         true => {
             "it has privileges that weir lacks: run weir outside of this container or user namespace".into()

@@ -66,7 +66,7 @@ pub(super) fn run_beside<T>(
         };
         thread::Builder::new()
             .spawn_scoped(scope, move || tracer.run(&received, wakeup))
-            .map_err(|error| unusable(&limits::no_thread(&error)))?;
+            .map_err(|error| unusable(limits::no_thread(&error)))?;
         let _blocked = SigchldBlocked::block();
         Ok(body(&TracerHandle::new(requests, wakeup, events)))
     })

@@ -1,9 +1,9 @@
 //! The abilities of the kernel and of weir's own descriptors that a plan can use.
 
-use std::fs;
 use std::io::{stdin, stdout};
 
 use weir_sys::file_system::{self, FileStatus};
+use weir_sys::process_access::yama_forbids;
 use weir_sys::{launch, proc};
 
 /// The facts that a plan depends on besides the program.
@@ -28,7 +28,7 @@ impl HostCapabilities {
     pub fn read() -> HostCapabilities {
         let stdin = file_system::status_of(stdin()).ok();
         HostCapabilities {
-            not_traceable: not_traceable(),
+            not_traceable: yama_forbids().map(str::to_string),
             tracer: tracer_of_children(),
             no_syscall_dispatch: no_syscall_dispatch(),
             stdout_is_terminal: file_system::is_terminal(stdout()),
@@ -45,17 +45,6 @@ fn tracer_of_children() -> Option<String> {
     let child = launch::start(&["true".into()]).ok()?;
     let tracer = proc::status(child.pid).map(|status| status.tracerpid).filter(|pid| *pid > 0)?;
     Some(proc::label(tracer as u32))
-}
-
-/// Reads Yama's level. At levels 0 and 1 a parent may trace its child.
-fn not_traceable() -> Option<String> {
-    let level = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
-    let root = rustix::process::geteuid().is_root();
-    match level.trim() {
-        "2" if !root => Some("kernel.yama.ptrace_scope is 2: only root may trace".into()),
-        "3" => Some("kernel.yama.ptrace_scope is 3: nobody may trace".into()),
-        _ => None,
-    }
 }
 
 /// Returns the reason why prctl(2) has no PR_SET_SYSCALL_USER_DISPATCH here; None if it has.
