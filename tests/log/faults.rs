@@ -198,10 +198,13 @@ fn a_closed_standard_output_ends_the_collector() {
         .spawn()
         .expect("weir starts");
     drop(child.stdout.take());
-    wait_for("the socket", || dir.path().join("s").exists());
-    UnixStream::connect(dir.path().join("s"))
-        .and_then(|mut socket| socket.write_all(b"lost\n"))
-        .expect("sent");
+    let mut socket = None;
+    // Its file is there a moment before connections are accepted.
+    wait_for("the socket", || {
+        socket = UnixStream::connect(dir.path().join("s")).ok();
+        socket.is_some()
+    });
+    socket.expect("a connection").write_all(b"lost\n").expect("sent");
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
     let output = child.wait_with_output().expect("output");
     assert!(text(&output.stderr).contains("EPIPE"), "{}", text(&output.stderr));
