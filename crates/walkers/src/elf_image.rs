@@ -16,7 +16,7 @@ use weir_sys::file_system::{open_regular, open_with_status};
 use crate::runtime_entry::section_contains;
 use crate::runtimes::FILES;
 use crate::runtimes::cpp::FileBufferFacts;
-use crate::runtimes::go::GoSections;
+use crate::runtimes::go::{GoSections, ItabSection};
 use crate::runtimes::rust::layouts::{self, RustLayouts};
 use crate::{RuntimeEntry, WalkerEntry};
 
@@ -325,7 +325,9 @@ fn go_parts(sections: &ElfSections) -> Option<GoSections> {
     // The settings of the build, as text.
     let is_profiled = section_contains(sections, ".go.buildinfo", b"\tbuild\t-pgo=")
         || section_contains(sections, ".go.buildinfo", b"\nbuild\t-pgo=");
-    Some(GoSections { functions: named(".gopclntab")?.0, links: named(".itablink")?, data, is_profiled })
+    let links = named(".itablink").map(|(at, bytes)| ItabSection::Links(at, bytes));
+    let types = || named(".go.type").map(|(at, bytes)| ItabSection::Types(at, bytes));
+    Some(GoSections { functions: named(".gopclntab")?.0, itabs: links.or_else(types)?, data, is_profiled })
 }
 
 /// Recognises both mangling schemes of Rust: _RNvNtNtCs…_3std2io5stdio6STDOUT and _ZN3std2io5stdio6STDOUT17h…E. In old

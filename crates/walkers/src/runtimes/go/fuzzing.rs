@@ -3,19 +3,20 @@
 use weir_sys::memory::Memory;
 
 use super::bufio::BufioValidator;
-use super::{GoItabs, GoSections, GoStreams, candidate, stacks};
+use super::{GoItabs, GoSections, GoStreams, ItabSection, candidate, stacks};
 use crate::candidates;
 use crate::copied_memory::PENDING_KEPT;
 use crate::fuzzing::{BASE, NO_PROCESS};
 
 /// Reads the itabs from the beginning of the memory, then the objects with these or with two known itabs, and the stacks.
 pub(crate) fn walk(memory: &dyn Memory, itab: u64) {
-    let sections =
-        GoSections { functions: itab, links: (BASE, 512), data: vec![(BASE, 4096)], is_profiled: false };
-    let found = GoItabs::of(memory, &sections, 0);
+    let found = [ItabSection::Links(BASE, 512), ItabSection::Types(BASE, 4096)].map(|itabs| {
+        let sections = GoSections { functions: itab, itabs, data: vec![(BASE, 4096)], is_profiled: false };
+        GoItabs::of(memory, &sections, 0)
+    });
     let made_up =
         GoItabs { writers: vec![itab], readers: vec![itab.wrapping_add(256)], file_writer: Some(itab) };
-    for tables in found.into_iter().chain([made_up]) {
+    for tables in found.into_iter().flatten().chain([made_up]) {
         let validator =
             BufioValidator { memory, tables: &tables, open_for: &|_, _| true, kept: PENDING_KEPT };
         let go = GoStreams::new(NO_PROCESS, tables.clone(), Some(BASE + 8));

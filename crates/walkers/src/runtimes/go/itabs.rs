@@ -1,7 +1,8 @@
 //! The itabs (tables of an interface and a type) of `io.Writer` and `io.Reader` over a descriptor.
 //!
-//! A Go program has a list of its itabs (`.itablink`), also when it is stripped. Each itab points to an interface and
-//! a type, whose names are at offsets from a base address. The base is a word of the structure `moduledata`. Its
+//! A Go program has a list of its itabs (`.itablink`), also when it is stripped. Since Go 1.27 there is no list: the itabs
+//! follow the types (`.go.type`) without gaps, and the structure `moduledata` has the distance and the size. Each itab points
+//! to an interface and a type, whose names are at offsets from a base address. The base is a word of `moduledata`. Its
 //! position depends on the version, so the walker takes the word from which the known names are found.
 
 use weir_sys::memory::Memory;
@@ -13,12 +14,26 @@ use crate::copied_memory::{int, structure, word};
 pub(crate) struct GoSections {
     /// Address of the table of functions. `moduledata` begins with a pointer to it.
     pub functions: u64,
-    /// The list of pointers to itabs: address and size.
-    pub links: (u64, u64),
+    pub itabs: ItabSection,
     /// The sections that can contain `moduledata`: address and size.
     pub data: Vec<(u64, u64)>,
     /// A profile decided which functions the compiler made a part of others.
     pub is_profiled: bool,
+}
+
+/// The section that leads to the itabs: its address and size in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ItabSection {
+    /// `.itablink`, a list of pointers to itabs, up to Go 1.26.
+    Links(u64, u64),
+    /// `.go.type`, which contains the itabs, since Go 1.27.
+    Types(u64, u64),
+}
+
+impl Default for ItabSection {
+    fn default() -> ItabSection {
+        ItabSection::Links(0, 0)
+    }
 }
 
 /// Addresses of the itabs of a process.
@@ -40,6 +55,17 @@ const MODULE_WORDS: usize = 96;
 const TABLES_MOST: u64 = 1 << 16;
 const DATA_MOST: u64 = 16 << 20;
 
+/// The fields of `moduledata` in Go 1.27: `types`, `etypes`, and the distance from `types` to the itabs with their size.
+const TYPES_WORD: usize = 37;
+const TYPES_END_WORD: usize = 39;
+const ITABS_WORD: usize = 40;
+const ITABS_SIZE_WORD: usize = 41;
+/// The number of methods in `abi.InterfaceType`. An itab has room for one method, and a word for each further one.
+const METHODS: u64 = 64;
+const METHODS_MOST: u64 = 1 << 10;
+const ITAB_BYTES: usize = 32;
+const FIRST_METHOD: usize = 24;
+
 /// Offset of the name in `abi.Type`.
 const TYPE_NAME: u64 = 40;
 /// Size of `abi.Name`: flags, the length, the text. Since Go 1.17 the length of a short name has one byte, before that two, of
@@ -50,11 +76,15 @@ impl GoItabs {
     /// Finds the itabs of a process whose executable has this load bias; None if the program has none of the known
     /// ones.
     pub fn of(memory: &dyn Memory, parts: &GoSections, bias: u64) -> Option<GoItabs> {
-        let links =
-            memory.bytes(parts.links.0.wrapping_add(bias), parts.links.1.min(8 * TABLES_MOST) as usize);
-        let tables: Vec<(u64, [u8; 16])> =
-            words(&links).filter_map(|at| Some((at, structure(memory, at)?))).collect();
         let module = module(memory, parts, bias)?;
+        let addresses = match parts.itabs {
+            ItabSection::Links(at, bytes) => {
+                words(&memory.bytes(at.wrapping_add(bias), bytes.min(8 * TABLES_MOST) as usize)).collect()
+            }
+            ItabSection::Types(at, bytes) => itabs_behind_types(memory, &module, at.wrapping_add(bias), bytes)?,
+        };
+        let tables: Vec<(u64, [u8; 16])> =
+            addresses.into_iter().filter_map(|at| Some((at, structure(memory, at)?))).collect();
         module
             .into_iter()
             .filter(|base| *base != 0)
@@ -67,6 +97,24 @@ impl GoItabs {
         let all = || self.writers.iter().chain(&self.readers).copied();
         all().min().unwrap_or(u64::MAX)..=all().max().unwrap_or(0)
     }
+}
+
+/// Returns the addresses of the itabs in a section of types; None if `moduledata` does not describe this section.
+fn itabs_behind_types(memory: &dyn Memory, module: &[u64], start: u64, bytes: u64) -> Option<Vec<u64>> {
+    let of = |index: usize| module.get(index).copied();
+    let end = of(TYPES_END_WORD).filter(|end| *end <= start.saturating_add(bytes))?;
+    (of(TYPES_WORD)? == start).then_some(())?;
+    let mut at = start.checked_add(of(ITABS_WORD)?)?;
+    let end = at.checked_add(of(ITABS_SIZE_WORD)?).filter(|itabs_end| *itabs_end <= end)?;
+    let mut found = Vec::new();
+    while at < end && (found.len() as u64) < TABLES_MOST {
+        found.push(at);
+        let itab = structure::<ITAB_BYTES>(memory, at)?;
+        let methods = memory.u64(word(&itab, 0).checked_add(METHODS)?)?;
+        let further = if word(&itab, FIRST_METHOD) == 0 { 0 } else { methods.checked_sub(1)? };
+        at += ITAB_BYTES as u64 + 8 * Some(further).filter(|further| *further < METHODS_MOST)?;
+    }
+    Some(found)
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {

@@ -46,7 +46,7 @@ use crate::{
 use bufio::{BufioType, BufioValidator, PENDING_COUNT};
 use functions::GoFunctions;
 use idle_writers::WriterUse;
-pub(crate) use itabs::{GoItabs, GoSections};
+pub(crate) use itabs::{GoItabs, GoSections, ItabSection};
 use live_objects::{LiveObjects, Use};
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;

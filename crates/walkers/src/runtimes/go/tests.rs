@@ -5,7 +5,7 @@ use weir_sys::memory::Memory;
 
 use super::bufio::{BufioType, BufioValidator};
 use super::functions::GoFunctions;
-use super::itabs::{GoItabs, GoSections};
+use super::itabs::{GoItabs, GoSections, ItabSection};
 use super::live_objects::{LiveObjects, Use};
 use super::{stacks, suspended};
 use crate::ThreadRegisters;
@@ -90,9 +90,11 @@ proptest! {
         });
         let found = suspended::find(&memory, functions.as_ref(), &live, &threads.collect::<Vec<_>>(), &addresses);
         prop_assert!(found.flushes.len() <= live.goroutines.len());
-        let parts = GoSections { functions: words[0], links: (BASE, 8 * 300), data: vec![(BASE, 8 * 400)], is_profiled: false };
-        if let Some(found) = GoItabs::of(&memory, &parts, 0) {
-            prop_assert!(found.writers.len() + found.readers.len() <= 600);
+        for itabs in [ItabSection::Links(BASE, 8 * 300), ItabSection::Types(BASE, 8 * 400)] {
+            let parts = GoSections { functions: words[0], itabs, data: vec![(BASE, 8 * 400)], is_profiled: false };
+            if let Some(found) = GoItabs::of(&memory, &parts, 0) {
+                prop_assert!(found.writers.len() + found.readers.len() <= 600);
+            }
         }
     }
 }
@@ -102,9 +104,59 @@ fn a_list_of_tables_out_of_bounds_is_none() {
     let nothing: &dyn Memory = &TestMemory(Vec::new());
     let parts = GoSections {
         functions: 8,
-        links: (u64::MAX - 7, u64::MAX),
+        itabs: ItabSection::Links(u64::MAX - 7, u64::MAX),
         data: vec![(u64::MAX, u64::MAX), (0, 64)],
         is_profiled: false,
     };
     assert_eq!(GoItabs::of(nothing, &parts, u64::MAX / 2), None);
+}
+
+/// The memory of a program of Go 1.27: a word for each of `moduledata`'s fields, and a section of types with three itabs behind
+/// them. The second one has two methods, the third one none.
+fn types_with_itabs() -> (TestMemory, GoSections) {
+    let at = |word: u64| BASE + 8 * word;
+    let (types, itabs) = (50, 100);
+    let mut words = vec![0; 256];
+    (words[0], words[37], words[38], words[39]) = (0x4000, at(types), 8 * 40, at(150));
+    (words[40], words[41]) = (8 * (itabs - types), 8 * (4 + 5 + 4));
+    // Names: flags, length, text.
+    let mut name = |word: usize, text: &str| {
+        let bytes: Vec<u8> = [0, text.len() as u8].into_iter().chain(text.bytes()).chain([0; 8]).collect();
+        for (index, part) in bytes.as_chunks().0.iter().enumerate() {
+            words[word + index] = u64::from_le_bytes(*part);
+        }
+    };
+    ["*io.Writer", "*io.Reader", "*os.File"]
+        .into_iter()
+        .enumerate()
+        .for_each(|(index, text)| name(51 + 4 * index, text));
+    // Two interfaces, with one and two methods, and a type, with the offsets of their names.
+    for (word, name, methods) in [(160, 51, 1), (170, 55, 2), (180, 59, 0)] {
+        words[word + 5] = 8 * (name - types);
+        words[word + 8] = methods;
+    }
+    for (itab, interface, method) in [(100, 160, 1), (104, 170, 1), (109, 160, 0)] {
+        (words[itab], words[itab + 1], words[itab + 3]) = (at(interface), at(180), method);
+    }
+    let itabs = ItabSection::Types(at(types), 8 * 100);
+    (TestMemory::of(&words), GoSections { functions: 0x4000, itabs, data: vec![(BASE, 8 * 256)], is_profiled: false })
+}
+
+#[test]
+fn itabs_behind_the_types_are_found() {
+    let (memory, parts) = types_with_itabs();
+    let found = GoItabs::of(&memory, &parts, 0).expect("itabs");
+    let at = |word: u64| BASE + 8 * word;
+    assert_eq!((found.writers, found.readers), (vec![at(100), at(109)], vec![at(104)]));
+    assert_eq!(found.file_writer, Some(at(100)));
+}
+
+#[test]
+fn itabs_outside_of_the_types_are_none() {
+    for (word, value) in [(37, BASE), (39, BASE + 8 * 151), (40, 8 * 95), (41, u64::MAX)] {
+        let (memory, parts) = types_with_itabs();
+        let mut words: Vec<u64> = memory.0.as_chunks().0.iter().map(|one| u64::from_le_bytes(*one)).collect();
+        words[word] = value;
+        assert_eq!(GoItabs::of(&TestMemory::of(&words), &parts, 0), None, "{word}");
+    }
 }
