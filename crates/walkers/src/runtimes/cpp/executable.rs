@@ -135,7 +135,8 @@ fn has_buffers_of_libcxx(sections: &ElfSections) -> bool {
     let needed = sections.needed();
     let is_loaded = needed.is_some_and(|names| names.iter().any(|name| name.starts_with(b"libc++.")));
     match is_loaded {
-        true => has_name(".dynstr"),
+        // A std::fstream is a type of the program, a std::ofstream one of the library.
+        true => has_name(".dynstr") || has_name(".rodata"),
         false => contains_libcxx(sections) && has_name(".rodata"),
     }
 }
