@@ -38,7 +38,7 @@ pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_h
 pub use heap_search::take_search_ns;
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use joined_streams::{JoinedStreams, join_pending};
-pub use pending_bytes::{CountWord, InnerStream, MemoryStore, PendingBytes};
+pub use pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PendingBytes};
 pub use process_images::{functions, unreadable, unreadable_of_file, walkers, walkers_missing};
 pub use process_streams::{
     PENDING_MOST, PendingRead, StreamPreview, buffers, pending, pending_of_stopped, previews,

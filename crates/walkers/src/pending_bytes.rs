@@ -34,6 +34,8 @@ pub struct PendingBytes {
     pub note: Option<CountWord>,
     /// Where the runtime takes the file's position to be, if it sets the position back without a flush.
     pub position: Option<u64>,
+    /// Where a flush writes the bytes if it moves the file's offset first; None: at the offset that the file has.
+    pub flush_position: Option<FlushPosition>,
     /// The stream to which a flush hands the bytes, which come after its own; None: a flush writes them.
     pub inner: Option<InnerStream>,
     /// The two streams that hold the bytes, see [`crate::join_pending`]; None: one stream holds them.
@@ -89,6 +91,31 @@ impl PendingBytes {
     /// Tells whether any number of the bytes can be written while the others remain.
     pub fn can_drain_partially(&self) -> bool {
         !self.partial_stores.is_empty() && self.remainder_most >= self.bytes.len() as u64
+    }
+}
+
+/// Where a flush writes the bytes of a stream that has read ahead in a file for reading and writing: before it writes, it moves
+/// the file's offset back from the end of what it has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlushPosition {
+    /// The file's offset before the flush moves it; None: unknown.
+    pub before: Option<u64>,
+    /// The offset of the first pending byte; None: unknown.
+    pub at: Option<u64>,
+}
+
+impl FlushPosition {
+    /// Returns the position of a flush that moves the offset by `distance` bytes. None if it does not move it.
+    pub(crate) fn moved(before: Option<u64>, distance: i64) -> Option<FlushPosition> {
+        let at = before.and_then(|before| before.checked_add_signed(distance));
+        (distance != 0).then_some(FlushPosition { before, at })
+    }
+
+    /// Returns the position of the last `left` of `all` bytes.
+    #[must_use]
+    pub fn of_rest(self, all: usize, left: usize) -> FlushPosition {
+        let written = all as i64 - left as i64;
+        FlushPosition { at: self.at.and_then(|at| at.checked_add_signed(written)), ..self }
     }
 }
 
@@ -174,6 +201,7 @@ mod tests {
             data_address: None,
             note: None,
             position: None,
+            flush_position: None,
             inner: None,
             joined: None,
             remainder_most,

@@ -3,7 +3,7 @@
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
-use crate::pending_bytes::{CountWord, InnerStream, MemoryStore, PartialStore, PendingBytes};
+use crate::pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PartialStore, PendingBytes};
 
 /// A stream, and what is needed to drain it. The fields are those of [`PendingBytes`].
 #[derive(Debug, Clone)]
@@ -17,6 +17,7 @@ pub struct StreamBuffer {
     pub(crate) data_address: Option<u64>,
     pub(crate) note: Option<CountWord>,
     pub(crate) position: Option<u64>,
+    pub(crate) flush_position: Option<FlushPosition>,
     pub(crate) inner: Option<InnerStream>,
     pub(crate) by_lines: bool,
     pub(crate) unwritten: bool,
@@ -39,6 +40,7 @@ impl StreamBuffer {
             data_address: None,
             note: None,
             position: None,
+            flush_position: None,
             inner: None,
             by_lines: false,
             unwritten: false,
@@ -82,6 +84,7 @@ impl StreamBuffer {
             data_address: self.data_address,
             note: self.note,
             position: self.position,
+            flush_position: self.flush_position,
             inner: self.inner,
             joined: None,
             by_lines: self.by_lines,

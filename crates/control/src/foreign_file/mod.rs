@@ -16,13 +16,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 use weir_sys::errno_text;
 use weir_sys::ptrace::{PtraceStop, same_file};
 use weir_sys::seccomp_copy::SeccompCopy;
 use weir_sys::write_as::{ChildCredentials, WriteProgress};
 use weir_sys::writer_identity::{WriterIdentity, has_seccomp_filter};
+use weir_walkers::FlushPosition;
 
 use self::sink::Sink;
 
@@ -109,6 +110,24 @@ impl ForeignFile {
     /// so (os.Create).
     pub fn allows_writing_ahead(&self, only_writes: bool) -> bool {
         !self.sink.read_write || only_writes && self.is_at_end()
+    }
+
+    /// Moves the offset of a regular file as the flush of a stream would. Fails if the offset is not where the stream has left
+    /// it: other bytes would be overwritten.
+    pub fn move_to(&self, position: &FlushPosition) -> Result<(), ForeignFileError> {
+        let appends = rustix::fs::fcntl_getfl(&self.file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+        if self.sink.kind() != FileType::RegularFile || appends {
+            return Ok(());
+        }
+        let offset = rustix::fs::tell(&self.file).map_err(io::Error::from)?;
+        match position.at {
+            Some(at) if at == offset => Ok(()),
+            Some(at) if position.before == Some(offset) => {
+                rustix::fs::seek(&self.file, SeekFrom::Start(at)).map_err(io::Error::from)?;
+                Ok(())
+            }
+            _ => Err(ForeignFileError::Refused("it is unknown at which offset they belong".into())),
+        }
     }
 
     /// Tells whether the position of a regular file is its end.

@@ -41,7 +41,8 @@ pub(super) fn unwritten_objects(tracees: &Tracees, pid: u32, tid: u32) -> Vec<Un
                 unwritten_part(&memory, writer, address, bytes, &process.last_writes)
             })
             .max_by_key(Vec::len)?;
-        Some(UnwrittenStream { stream: writer.address, fd: writer.fd, bytes, is_unsure: false })
+        let (stream, fd) = (writer.address, writer.fd);
+        Some(UnwrittenStream { stream, fd, bytes, is_unsure: false, position: None })
     };
     texts.iter().filter_map(unwritten).collect()
 }

@@ -29,7 +29,7 @@ use weir_sys::clock::now_ns;
 #[cfg(target_arch = "x86_64")]
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc;
-use weir_walkers::PendingBytes;
+use weir_walkers::{FlushPosition, PendingBytes};
 
 #[cfg(target_arch = "x86_64")]
 use self::killed_thread::KilledThread;
@@ -71,12 +71,31 @@ pub(crate) struct UnwrittenStream {
     pub bytes: Vec<u8>,
     /// The process may have written the bytes.
     pub is_unsure: bool,
+    /// As [`PendingBytes::flush_position`], of the unwritten bytes.
+    pub position: Option<FlushPosition>,
 }
 
 impl UnwrittenStream {
     /// Makes the unwritten bytes of a stream that is known.
     fn of(pending: &PendingBytes, bytes: Vec<u8>) -> UnwrittenStream {
-        UnwrittenStream { stream: pending.stream, fd: pending.fd, bytes, is_unsure: false }
+        let position = pending.flush_position.map(|one| one.of_rest(pending.bytes.len(), bytes.len()));
+        UnwrittenStream { stream: pending.stream, fd: pending.fd, bytes, is_unsure: false, position }
+    }
+
+    /// Sets the position of the bytes that a replay has left of a stream. It is unknown if they are other bytes than those that
+    /// the stream and its inner one had before.
+    #[cfg(target_arch = "x86_64")]
+    fn placed(mut self, before: &PendingBytes) -> UnwrittenStream {
+        let Some(position) = before.flush_position else { return self };
+        let first = before.inner.map_or(0, |inner| inner.pending_bytes as usize);
+        let has_all = self.bytes.get(first..).is_some_and(|rest| rest.starts_with(&before.bytes));
+        let (all, left) = (before.bytes.len(), self.bytes.len());
+        self.position = match has_all {
+            true => Some(position.of_rest(0, first)),
+            false => before.bytes.ends_with(&self.bytes).then(|| position.of_rest(all, left)),
+        };
+        self.is_unsure |= self.position.is_none();
+        self
     }
 }
 
@@ -84,6 +103,8 @@ impl UnwrittenStream {
 struct RescueJob {
     rescued: RescuedBytes,
     file: Result<ForeignFile, ForeignFileError>,
+    /// Where the first byte goes, until it is written.
+    position: Option<FlushPosition>,
     /// The owner of the bytes if the file does not take them.
     owner: Option<save::Owner>,
     bytes: Vec<u8>,
@@ -142,7 +163,7 @@ impl Rescue {
                     ReplayState::Ended(replayed) => replayed,
                 };
                 let unwritten = match replayed {
-                    Some(replayed) => replayed_streams(tracees, pid, &replayed),
+                    Some(replayed) => replayed_streams(tracees, pid, &pending, &replayed),
                     None => unwritten_streams(tracees, pid, tid, pending),
                 };
                 jobs(pid, tid, status, unwritten)
@@ -251,17 +272,21 @@ pub(crate) fn start_replay(tracees: &Tracees, pid: u32, tid: u32) -> Option<Repl
 pub(crate) fn replayed_streams(
     tracees: &mut Tracees,
     pid: u32,
+    before: &[PendingBytes],
     replayed: &ReplayedMemory,
 ) -> Vec<UnwrittenStream> {
     let pending = tracees.pending_in_memory(pid, replayed).into_iter();
-    let mut unwritten: Vec<UnwrittenStream> = pending
-        .map(|one| UnwrittenStream { stream: one.stream, fd: one.fd, bytes: one.bytes, is_unsure: false })
-        .collect();
+    let of = |one: PendingBytes| UnwrittenStream {
+        position: None,
+        ..UnwrittenStream::of(&one, one.bytes.clone())
+    };
+    let mut unwritten: Vec<UnwrittenStream> = pending.map(of).collect();
     for ReplayedWrite { fd, bytes, .. } in replayed.writes.iter().rev() {
         match unwritten.iter_mut().find(|one| one.fd == *fd) {
             Some(one) => drop(one.bytes.splice(0..0, bytes.iter().copied())),
             None => {
-                unwritten.push(UnwrittenStream { stream: 0, fd: *fd, bytes: bytes.clone(), is_unsure: false })
+                let (fd, bytes) = (*fd, bytes.clone());
+                unwritten.push(UnwrittenStream { stream: 0, fd, bytes, is_unsure: false, position: None })
             }
         }
     }
@@ -269,13 +294,17 @@ pub(crate) fn replayed_streams(
         let settled = tracees.settled_len(pid, one.stream, one.fd, &one.bytes);
         one.bytes.drain(..settled);
     }
-    unwritten
+    let place = |one: UnwrittenStream| match before.iter().find(|known| known.fd == one.fd) {
+        Some(known) => one.placed(known),
+        None => one,
+    };
+    unwritten.into_iter().map(place).collect()
 }
 
 impl RescueJob {
     /// Makes a job; None if there are no bytes, or the program has closed the descriptor.
     fn new(pid: u32, thread: &TargetThread, status: i32, unwritten: UnwrittenStream) -> Option<RescueJob> {
-        let UnwrittenStream { fd, bytes, is_unsure, .. } = unwritten;
+        let UnwrittenStream { fd, bytes, is_unsure, position, .. } = unwritten;
         let tid = thread.tid;
         let target = proc::descriptor(tid, fd).filter(|_| !bytes.is_empty())?;
         let rescued = RescuedBytes {
@@ -293,11 +322,16 @@ impl RescueJob {
             false => ForeignFile::open(thread, fd, &[]),
         };
         let owner = save::owner_of(tid);
-        Some(RescueJob { rescued, file, owner, bytes, written: 0, last_progress_ns: now_ns() })
+        Some(RescueJob { rescued, file, position, owner, bytes, written: 0, last_progress_ns: now_ns() })
     }
 
     /// Writes or saves bytes. Returns whether the job is finished.
     fn advance(&mut self, tracees: &mut Tracees) -> bool {
+        if let (Some(position), Ok(file)) = (self.position.take(), &self.file)
+            && let Err(error) = file.move_to(&position)
+        {
+            self.file = Err(error);
+        }
         let why = match &self.file {
             Ok(file) => {
                 let WriteOutcome { written, error, .. } = file.write_available(&self.bytes[self.written..]);

@@ -136,7 +136,7 @@ impl SteppedProgram {
             process.final_stacks = registers::stack(pid).into_iter().collect();
         }
         let streams = match super::start_replay(tracees, pid, pid).and_then(replay_end) {
-            Some(replayed) => super::replayed_streams(tracees, pid, &replayed),
+            Some(replayed) => super::replayed_streams(tracees, pid, &pending, &replayed),
             None => match StreamReplays::start(tracees, pid, pid, &pending) {
                 Some(mut replays) => {
                     while !replays.poll(pid) {

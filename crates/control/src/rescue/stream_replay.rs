@@ -177,7 +177,7 @@ impl StreamReplays {
         let address = stream.inner.map_or(stream.stream, |inner| inner.address);
         let settled = tracees.settled_len(pid, address, stream.fd, &bytes);
         bytes.drain(..settled);
-        Some(UnwrittenStream::of(stream, bytes))
+        Some(UnwrittenStream::of(stream, bytes).placed(stream))
     }
 
     fn unwritten_of_goroutine(
@@ -200,7 +200,7 @@ impl StreamReplays {
         let mut bytes = of.bytes[written..].to_vec();
         let settled = tracees.settled_len(pid, of.stream, of.fd, &bytes);
         bytes.drain(..settled);
-        UnwrittenStream { stream: of.stream, fd: of.fd, bytes, is_unsure: self.unknown.contains(&note) }
+        UnwrittenStream { is_unsure: self.unknown.contains(&note), ..UnwrittenStream::of(of, bytes) }
     }
 }
 

@@ -150,5 +150,7 @@ fn inner_file(memory: &dyn Memory, at: u64, files: &Files) -> Option<InnerFile> 
     let pending = word(file, glibc::WRITE_PTR).checked_sub(word(file, glibc::WRITE_BASE));
     let pending_bytes = if is_putting { pending? } else { 0 };
     let fd = Some(int(file, glibc::FILENO)).filter(|fd| *fd >= 0)?;
-    Some(InnerFile { fd, pending_bytes, area, lock, locked, lock_owner })
+    let flush_position =
+        glibc::flush_position(file).map(|position| position.of_rest(pending_bytes as usize, 0));
+    Some(InnerFile { fd, pending_bytes, area, lock, locked, lock_owner, flush_position })
 }

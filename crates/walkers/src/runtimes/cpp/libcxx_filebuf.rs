@@ -24,7 +24,7 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, word};
-use crate::pending_bytes::{CountWord, InnerStream, MemoryStore, PartialStore, StoredValue};
+use crate::pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::StreamBuffer;
 
 /// Offsets in `basic_streambuf`, after the locale: the get area and the put area.
@@ -101,6 +101,8 @@ pub(super) struct InnerFile {
     pub lock: u64,
     pub locked: Option<bool>,
     pub lock_owner: u64,
+    /// Where the bytes of the file buffer come, if a flush moves the file's offset first.
+    pub flush_position: Option<FlushPosition>,
 }
 
 /// Reads an open file buffer. Returns None if the fields contradict each other, as during a change. If its facet converts
@@ -152,6 +154,7 @@ pub(super) fn stream(
         areas: [file.area, (area, area.saturating_add(size))],
     });
     (stream.locked, stream.lock_owner) = (file.locked, file.lock_owner);
+    stream.flush_position = file.flush_position;
     if stream.buffer.pending_bytes > 0 && is_plain {
         stream.buffer.pending = read_content(memory, pbase, stream.buffer.pending_bytes, kept)?;
         add_drain(at, pbase, &mut stream);

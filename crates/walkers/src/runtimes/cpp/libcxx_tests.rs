@@ -21,6 +21,7 @@ const INNER: InnerFile = InnerFile {
     lock: BASE + 400,
     locked: Some(false),
     lock_owner: 0,
+    flush_position: None,
 };
 
 /// Returns an open file buffer for writing with this many pending bytes.

@@ -10,6 +10,7 @@ use super::drain::add_drain;
 use super::layout::PythonLayout;
 use super::objects::{TYPE, pending_bytes, text_from, type_name};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::pending_bytes::FlushPosition;
 use crate::stream_buffer::StreamBuffer;
 
 /// Size of the used part of `buffered` in bufferedio.c and `textio` in textio.c.
@@ -189,7 +190,20 @@ fn buffered(
     if pending > 0 {
         add_drain(memory, Some(at), None, &mut stream);
     }
+    let next = if pending > 0 { write_pos } else { position };
+    if pending > 0 || readable && read_end != u64::MAX {
+        stream.flush_position = flush_position(object, next);
+    }
     Some(stream)
+}
+
+/// Returns where `_bufferedwriter_flush_unlocked` writes the byte at `next` in the buffer, if it moves the file's offset first.
+fn flush_position(object: &[u8; OBJECT_BYTES], next: u64) -> Option<FlushPosition> {
+    let [offset, position, raw_position] = [48, 64, 72].map(|field| word(object, field));
+    // The position in the buffer that belongs to the file's offset; -1 if that is the present position.
+    let of_offset = if raw_position.cast_signed() >= 0 { raw_position } else { position };
+    let distance = next.wrapping_sub(of_offset).cast_signed();
+    FlushPosition::moved((offset.cast_signed() >= 0).then_some(offset), distance)
 }
 
 /// Returns the stream of a text layer that is directly above a file (`python -u`).

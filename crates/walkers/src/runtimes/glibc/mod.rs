@@ -14,7 +14,7 @@ use crate::c_library;
 use crate::copied_memory::{
     BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word,
 };
-use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
+use crate::pending_bytes::{FlushPosition, MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry};
 
@@ -184,6 +184,7 @@ fn with_wide_buffer(
     if stream.buffer.pending_bytes > 0 {
         add_drain(file, &mut stream);
     }
+    stream.flush_position = flush_position(file);
     if int(file, ORIENTATION) > 0 {
         wide::add(memory, file, kept, &mut stream)?;
     }
@@ -221,6 +222,17 @@ fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
             if appends { StoredValue::Constant(u64::MAX) } else { StoredValue::WrittenPlus(offset) },
         ));
     }
+}
+
+/// Returns where `_IO_new_do_write` writes the next bytes, if it moves the file's offset first, because bytes were read ahead.
+pub(crate) fn flush_position(file: &[u8; FILE_BYTES]) -> Option<FlushPosition> {
+    let [read_ptr, read_end, write_base] = [8, 16, WRITE_BASE].map(|field| word(file, field));
+    let first = if word(file, 0) & PUTTING != 0 { write_base } else { read_ptr };
+    // With O_APPEND the kernel knows the position.
+    let distance =
+        if word(file, 0) & APPENDING != 0 { 0 } else { first.wrapping_sub(read_end).cast_signed() };
+    let offset = word(file, OFFSET);
+    FlushPosition::moved((offset.cast_signed() >= 0).then_some(offset), distance)
 }
 
 /// Reads `_IO_lock_t`: the lock word, the recursion count and the owner.
