@@ -1,0 +1,5 @@
+log = File.open('worker.log', 'a')
+1000.times do |job|
+  log.puts "job #{job} finished"
+  sleep 0.02
+end

@@ -1,0 +1,5 @@
+set data [open data.csv w]
+for {set n 1} {1} {incr n} {
+    puts $data "$n;[expr {$n * 7 % 5}]"
+    after 20
+}

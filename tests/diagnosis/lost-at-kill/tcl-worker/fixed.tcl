@@ -1,0 +1,6 @@
+set log [open worker.log a]
+fconfigure $log -buffering line
+for {set job 1} {$job < 1000} {incr job} {
+    puts $log "job $job finished"
+    after 20
+}

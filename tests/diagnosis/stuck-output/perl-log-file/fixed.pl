@@ -1,0 +1,11 @@
+use strict;
+use warnings;
+use IO::Handle;
+
+open my $log, '>>', 'poller.log' or die "poller.log: $!";
+for my $round (1 .. 8) {
+    print {$log} "round $round: queue has ", $round * 7 % 5, " jobs\n";
+    $log->flush();
+    select undef, undef, undef, 0.2;
+}
+close $log or die "poller.log: $!";

@@ -1,0 +1,7 @@
+set log [open poller.log a]
+for {set round 0} {$round < 8} {incr round} {
+    puts $log "round $round: queue has [expr {$round * 7 % 5}] jobs"
+    flush $log
+    after 200
+}
+close $log

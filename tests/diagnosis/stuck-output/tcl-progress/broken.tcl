@@ -1,0 +1,3 @@
+puts -nonewline "building "
+exec sleep 1.4 ;# in place of a compiler
+puts "done"

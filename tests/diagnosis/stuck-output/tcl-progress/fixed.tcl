@@ -1,0 +1,4 @@
+puts -nonewline "building "
+flush stdout
+exec sleep 1.4 ;# in place of a compiler
+puts "done"
