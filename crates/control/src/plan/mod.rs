@@ -99,7 +99,8 @@ pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities)
 /// Joins the names of buffers; None if there are none.
 fn joined_names<'a>(buffers: impl Iterator<Item = &'a &'static UnreachedBuffers>) -> Option<String> {
     let names: Vec<&str> = buffers.map(|one| one.name).collect();
-    (!names.is_empty()).then(|| names.join(" or "))
+    // A name can end with a clause, which a comma closes.
+    (!names.is_empty()).then(|| names.join(" or ").trim_end_matches(',').to_string())
 }
 
 impl Plan {
