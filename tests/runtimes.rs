@@ -1,12 +1,17 @@
 //! The abilities of weir for the runtimes of Debian 11, 12, 13 and sid, each in a root directory of its own. Prints a table
 //! and writes target/runtimes.json. Part of `make test-all`. Needs root, mmdebstrap(1), patchelf(1) and Debian's packages.
-//! WEIR_RUNTIMES=bookworm tries one release, and replaces in the file what is known of it.
+//! WEIR_RUNTIMES=bookworm tries one release, and replaces in the file what is known of it. WEIR_GENERATE=1 writes the table into
+//! docs/runtimes.md.
 
 #[path = "runtimes/abilities.rs"]
 mod abilities;
 mod common;
+#[path = "runtimes/documented.rs"]
+mod documented;
 #[path = "runtimes/roots.rs"]
 mod roots;
+#[path = "runtimes/table.rs"]
+mod table;
 
 use std::fs;
 use std::io::Write;
@@ -17,121 +22,7 @@ use serde_json::{Value, json};
 
 use abilities::{ABILITIES, Case, below, inside};
 use roots::{RELEASES, Release};
-
-/// A runtime of a release, and what weir is to do with it.
-struct Runtime {
-    name: &'static str,
-    /// Its interpreter or compiler in /usr/bin, or its path. A release without it has no row.
-    program: &'static str,
-    /// A shell command that prints its version, perhaps among other words.
-    version: &'static str,
-    /// The file of tests/runtimes that it runs or compiles.
-    source: &'static str,
-    /// The options of a compiler; None for an interpreter.
-    compiles: Option<&'static [&'static str]>,
-    /// The abilities that weir must have, in the order of [`ABILITIES`].
-    expected: [bool; 5],
-}
-
-const ALL: [bool; 5] = [true; 5];
-/// weir does not read the buffers, and says so.
-const NONE: [bool; 5] = [false; 5];
-/// The program has no buffers, so nothing is lost that could be found.
-const UNBUFFERED: [bool; 5] = [true, true, true, true, false];
-/// `weir flush` cannot empty the buffers.
-const NO_FLUSH: [bool; 5] = [true, true, true, false, true];
-/// Go before 1.16 has other tables of functions, by which weir unwinds the goroutines. Without them it is unknown whether a killed
-/// goroutine had written its bytes, so nothing is claimed.
-const OLD_GO: [bool; 5] = [true, true, false, false, false];
-
-const fn interpreter(
-    name: &'static str,
-    program: &'static str,
-    version: &'static str,
-    source: &'static str,
-) -> Runtime {
-    Runtime { name, program, version, source, compiles: None, expected: ALL }
-}
-
-const fn compiler(
-    name: &'static str,
-    program: &'static str,
-    version: &'static str,
-    source: &'static str,
-    options: &'static [&'static str],
-) -> Runtime {
-    Runtime { name, program, version, source, compiles: Some(options), expected: ALL }
-}
-
-const GLIBC: &str = "/lib/$(uname -m)-linux-gnu/libc.so.6";
-const MUSL: &str = "/lib/ld-musl-$(uname -m).so.1 2>&1";
-/// The folder of libc.so in releases whose /lib is not /usr/lib. Without it libc.a is linked.
-const MUSL_DYNAMIC: &[&str] = &["-O2", "-L/lib/x86_64-linux-musl", "-L/lib/aarch64-linux-musl"];
-const JAVA: &str = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java";
-const TCL: &str = "echo 'puts [info patchlevel]' | ";
-
-const RUNTIMES: &[Runtime] = &[
-    compiler("glibc", "gcc", GLIBC, "program.c", &["-O2"]),
-    compiler("glibc, static", "gcc", GLIBC, "program.c", &["-O2", "-static"]),
-    compiler("musl", "musl-gcc", MUSL, "program.c", MUSL_DYNAMIC),
-    compiler("musl, static", "musl-gcc", MUSL, "program.c", &["-O2", "-static"]),
-    compiler("libstdc++", "g++", "g++ -dumpfullversion", "program.cc", &["-O2"]),
-    compiler("libstdc++, static", "g++", "g++ -dumpfullversion", "program.cc", &["-O2", "-static"]),
-    interpreter("CPython", "python3", "python3 --version", "program.py"),
-    interpreter("CPython", "python3.13", "python3.13 --version", "program.py"),
-    interpreter("CPython", "python3.15", "python3.15 --version", "program.py"),
-    Runtime { expected: NONE, ..interpreter("PyPy", "pypy3", "pypy3 --version | tail -n 1", "program.py") },
-    interpreter("Ruby", "ruby", "ruby --version", "program.rb"),
-    interpreter("Ruby", "ruby3.4", "ruby3.4 --version", "program.rb"),
-    interpreter("Perl", "perl", "perl -e 'printf \"%vd\", $^V'", "program.pl"),
-    interpreter("Lua", "lua5.3", "lua5.3 -v", "program.lua"),
-    interpreter("Lua", "lua5.4", "lua5.4 -v", "program.lua"),
-    interpreter("LuaJIT", "luajit", "luajit -v | cut -d. -f1,2", "program.lua"),
-    compiler("Go", "go", "go version | cut -d' ' -f3 | tr o ' '", "program.go", &[]),
-    compiler(
-        "Go, stripped",
-        "go",
-        "go version | cut -d' ' -f3 | tr o ' '",
-        "program.go",
-        &["-ldflags=-s -w"],
-    ),
-    Runtime {
-        expected: NO_FLUSH,
-        ..compiler("Rust", "rustc", "rustc --version", "program.rs", &["-g", "-O"])
-    },
-    compiler("OCaml", "ocamlopt", "ocamlopt -version", "program.ml", &["-I", "+unix", "unix.cmxa"]),
-    compiler("OCaml, bytecode", "ocamlc", "ocamlc -version", "program.ml", &["-I", "+unix", "unix.cma"]),
-    interpreter("R", "Rscript", "grep ^Version: /usr/lib/R/library/base/DESCRIPTION", "program.R"),
-    Runtime { expected: UNBUFFERED, ..interpreter("PHP", "php8.2", "php8.2 -v", "program.php") },
-    Runtime {
-        expected: NONE,
-        ..interpreter("Node", "node", "node -e 'console.log(process.versions.node)'", "program.js")
-    },
-    Runtime {
-        expected: NONE,
-        ..interpreter(
-            "Java",
-            JAVA,
-            "cat /usr/lib/jvm/java-17-openjdk-amd64/release | tr '\"' ' '",
-            "program.java",
-        )
-    },
-    Runtime { expected: NONE, ..compiler("Haskell", "ghc", "ghc --numeric-version", "program.hs", &[]) },
-    interpreter("Tcl", "tclsh8.6", TCL, "program.tcl"),
-    interpreter("Tcl", "tclsh9.0", TCL, "program.tcl"),
-    interpreter("Tcl", "tclsh9.1", TCL, "program.tcl"),
-];
-
-/// Versions that no release of Debian has, with the reason why they have no row.
-const NOT_TRIED: &[(&str, &str)] = &[
-    (
-        "CPython 3.10, 3.12",
-        "in no release of Debian; tests/python.rs of weir-walkers tries the python3 of this machine",
-    ),
-    ("CPython, free-threaded", "in no release of Debian; weir does not read it and says so"),
-    ("Ruby 3.0, 3.2", "in no release of Debian; laid out as Ruby 3.1 and 3.3"),
-    ("libc++", "not installed in the roots; tests/libcxx.rs of weir-walkers tries that of this machine"),
-];
+use table::{Expected, NOT_TRIED, RUNTIMES, Runtime, TCL};
 
 /// One row of the table.
 struct Row {
@@ -139,7 +30,7 @@ struct Row {
     runtime: &'static str,
     version: String,
     abilities: [bool; 5],
-    expected: [bool; 5],
+    expected: Expected,
 }
 
 /// Returns the first word with a digit and a dot, the version in the output of a command.
@@ -233,18 +124,17 @@ fn rows(release: &'static Release, root: &Path, weir: &Path) -> Vec<Row> {
         if fs::symlink_metadata(below(root, &path)).is_err() {
             continue;
         }
+        let version = version(root, runtime);
+        // Debian's python3 is one of those with a version in their name.
+        if rows.iter().any(|row: &Row| (row.runtime, &row.version) == (runtime.name, &version)) {
+            continue;
+        }
         let dir = format!("/tmp/runtime-{index}");
         let _ = fs::remove_dir_all(below(root, &dir));
         fs::create_dir_all(below(root, &dir)).expect("mkdir");
         let command = command(root, runtime, &dir);
         let abilities = Case { weir, root, dir, command }.abilities();
-        let version = version(root, runtime);
-        let expected = match (runtime.program, version.rsplit_once('.')) {
-            ("go", Some(("1.15", _))) => OLD_GO,
-            // It has no list of itabs, by which weir finds the types.
-            ("go", Some(("1.27", _))) => NONE,
-            _ => runtime.expected,
-        };
+        let expected = runtime.expected(&version);
         rows.push(Row { release: release.suite, runtime: runtime.name, version, abilities, expected });
         print_row(rows.last().expect("a row"));
     }
@@ -271,6 +161,9 @@ fn write(target: &Path, rows: &[Row], skipped: &[(String, String)], only: Option
     let today = Command::new("date").args(["-u", "+%F"]).output().expect("date(1)");
     let document = document(&former, rows, skipped, only, common::text(&today.stdout).trim());
     fs::write(path, serde_json::to_string_pretty(&document).expect("JSON")).expect("target/runtimes.json");
+    if std::env::var_os("WEIR_GENERATE").is_some() {
+        documented::generate(&document);
+    }
 }
 
 /// Returns the name in the list of skipped things of a release that could not be had.
@@ -278,8 +171,8 @@ fn skipped_release(suite: &str) -> String {
     format!("Debian {suite}")
 }
 
-/// Returns the table, in which each new row has the date `today`. A release that was not tried now keeps its rows, or the reason why it was skipped, of the former table; one
-/// that is in neither is listed as not tried.
+/// Returns the table, in which each new row has the date `today`. A release that was not tried now keeps its rows of the former
+/// table, or the reason why it was skipped; one that is in neither is listed as not tried.
 fn document(
     former: &Value,
     rows: &[Row],
@@ -296,6 +189,7 @@ fn document(
             ("runtime", row.runtime),
             ("version", &row.version),
             ("measured", today),
+            ("why", row.expected.why),
         ];
         let names = names.map(|(name, value)| (name.to_string(), json!(value)));
         Value::Object(names.into_iter().chain(abilities).collect())
@@ -315,8 +209,13 @@ fn document(
 /// A run of one release must not claim for the others that they were had, or forget why they were not.
 #[test]
 fn a_run_of_one_release_keeps_what_is_known_of_the_others() {
-    let row =
-        |release| Row { release, runtime: "glibc", version: "2.36".into(), abilities: ALL, expected: ALL };
+    let row = |release| Row {
+        release,
+        runtime: "glibc",
+        version: "2.36".into(),
+        abilities: [true; 5],
+        expected: RUNTIMES[0].expected("2.36"),
+    };
     let skip = |suite| (skipped_release(suite), "no network".to_string());
     let releases = |table: &Value| -> Vec<String> {
         let rows = table["rows"].as_array().expect("rows").iter();
@@ -374,7 +273,7 @@ fn abilities_by_version() {
     if all.is_empty() {
         return common::skip(test, "no release of Debian could be had");
     }
-    let wrong = all.iter().filter(|row| row.abilities != row.expected);
+    let wrong = all.iter().filter(|row| row.abilities != row.expected.abilities);
     let wrong: Vec<String> = wrong
         .map(|row| format!("{} {} {}: {:?}", row.release, row.runtime, row.version, row.abilities))
         .collect();
