@@ -152,7 +152,7 @@ fn a_limit_of_two_options_is_said_once() {
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 
-const BUF_WRITER: &str = "use std::io::Write;
+const LOG_WRITER: &str = "use std::io::Write;
 fn main() {
     let mut log = std::io::BufWriter::new(std::fs::File::create(\"log\").unwrap());
     writeln!(log, \"hi\").unwrap();
@@ -174,11 +174,13 @@ fn a_stripped_rust_program_is_commented_once() {
         ("debug", &["-O", "-g"], ""),
     ] {
         let compiler = [&["rustc"], flags].concat();
-        let Some(program) = build(dir.path(), name, "buf_writer.rs", BUF_WRITER, &compiler) else { return };
+        let Some(program) = build(dir.path(), name, "log_writer.rs", LOG_WRITER, &compiler) else { return };
         let output = run(dir.path(), &["run", "--rescue", "--max-delay", "50ms", "--", &program]);
         let said = match buffers {
             "" => String::new(),
-            _ => format!("weir: --max-delay 50.0ms, --rescue: out of reach in this Rust program: {buffers}\n"),
+            _ => {
+                format!("weir: --max-delay 50.0ms, --rescue: out of reach in this Rust program: {buffers}\n")
+            }
         };
         assert_eq!((errors(&output), output.status.code()), (said, Some(0)), "{name}");
     }

@@ -102,7 +102,12 @@ fn has_buf_writer(sections: &ElfSections) -> bool {
         let is_generic = |of: &[u8]| of.starts_with(b"$LT$W$GT$") || of.starts_with(b"pE");
         of.is_some_and(|of| !is_generic(of) && memchr::memmem::find(of, b"StdoutRaw").is_none())
     };
-    sections.any_symbol(false, own).unwrap_or(true)
+    // In optimized code nothing else may be left of the type. The standard library contains no call of this function.
+    let is_flush = |name: &[u8]| {
+        let of = memchr::memmem::find(name, b"BufGuard").map(|at| &name[at..]);
+        of.is_some_and(|of| memchr::memmem::find(of, b"remaining").is_some())
+    };
+    sections.any_symbol(false, |name| own(name) || is_flush(name)).unwrap_or(true)
 }
 
 /// Tells whether the program has the debug information that describes its writers. Without `-g` it has only that of the
