@@ -171,10 +171,11 @@ impl AheadTable {
         own.filter(|own| pending.starts_with(own)).map_or(0, <[u8]>::len)
     }
 
-    /// Tells whether written-ahead bytes are in the outer of two joined streams, of which only the inner one was read.
-    pub fn has_unread_outer(&self, owner: u32, pending: &PendingBytes) -> bool {
-        let mut same = self.streams(owner).filter(|one| one.stream == pending.stream);
-        pending.joined.is_none() && same.any(|one| one.joined.is_some())
+    /// Tells whether bytes of two joined streams are written ahead that were not read now: the outer one was not found, or an
+    /// object with fewer bytes, while the program moves the stream from one object to another.
+    pub fn has_unread_outer(&self, owner: u32, stream: u64, pending: &[u8], is_joined: bool) -> bool {
+        let mut same = self.streams(owner).filter(|one| one.stream == stream && one.joined.is_some());
+        same.any(|one| !is_joined || one.bytes.len() > pending.len() && one.bytes.starts_with(pending))
     }
 
     /// Sets the written first bytes of a stream. Empty bytes remove the stream.
@@ -255,6 +256,11 @@ mod tests {
         assert_eq!(table.prefix_len(1, 0x100, b"abcdefg"), 5);
         assert_eq!(table.prefix_len(1, 0x100, b"ab"), 2, "the outer one was not found");
         assert_eq!(table.prefix_len(1, 0x100, b"abx"), 0);
+        assert!(table.has_unread_outer(1, 0x100, b"abcdefg", false), "the inner one alone");
+        assert!(table.has_unread_outer(1, 0x100, b"abc", true), "an object with fewer bytes");
+        let others = [&b"abcde"[..], b"abcdefg", b"abx"];
+        assert!(others.iter().all(|pending| !table.has_unread_outer(1, 0x100, pending, true)));
+        assert!(!table.has_unread_outer(1, 0x200, b"abc", false), "another stream");
         let inner =
             |pending_bytes| InnerStream { address: 0x100, pending_bytes, lock: 0, areas: [(0, 0); 2] };
         assert_eq!(table.outer_prefix_len(1, &inner(2), b"cdefg"), 3);

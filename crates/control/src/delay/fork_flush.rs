@@ -36,7 +36,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
         let new = one.bytes.get(before..one.early_len()).unwrap_or_default();
         let is_moving = one.locked == Some(true)
             || is_handing_over(tracees, parent, &one)
-            || tracees.written_ahead.has_unread_outer(parent, &one);
+            || tracees.written_ahead.has_unread_outer(parent, one.stream, &one.bytes, one.joined.is_some());
         if !common || is_moving || (before == 0 && new.is_empty()) {
             continue;
         }

@@ -58,7 +58,8 @@ pub(crate) fn drain_stream(
     most: usize,
     empty: bool,
 ) {
-    if tracees.written_ahead.has_unread_outer(pid, pending) {
+    let (stream, is_joined) = (pending.stream, pending.joined.is_some());
+    if tracees.written_ahead.has_unread_outer(pid, stream, &pending.bytes, is_joined) {
         return;
     }
     let before = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
