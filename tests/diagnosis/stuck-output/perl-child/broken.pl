@@ -7,4 +7,3 @@ if ($child == 0) {
 }
 print 'building ';
 waitpid $child, 0;
-print "done\n";

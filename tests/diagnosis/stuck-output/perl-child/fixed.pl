@@ -9,4 +9,3 @@ if ($child == 0) {
 print 'building ';
 STDOUT->flush();
 waitpid $child, 0;
-print "done\n";

@@ -1,3 +1,2 @@
 puts -nonewline "building "
 exec sleep 1.4 ;# in place of a compiler
-puts "done"

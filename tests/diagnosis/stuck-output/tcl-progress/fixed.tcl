@@ -1,4 +1,3 @@
 puts -nonewline "building "
 flush stdout
 exec sleep 1.4 ;# in place of a compiler
-puts "done"
