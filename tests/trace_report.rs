@@ -35,7 +35,7 @@ fn recording() -> Value {
         "blind": [],
         "prices": {
             "file_read_ns": 200.0, "file_write_ns": 350.0, "page_write_ns": 2500.0, "pipe_ns": 300.0,
-            "call_ns": 100.0, "byte_ns": 0.2, "again_byte_ns": 0.02, "sync_ns": 600_000.0, "buffered_byte_ns": 2.0,
+            "call_ns": 100.0, "byte_ns": 0.2, "again_byte_ns": 0.02, "piped_byte_ns": 0.6, "sync_ns": 600_000.0, "buffered_byte_ns": 2.0,
             "gathered_call_ns": 4.0, "copied_byte_ns": 0.05, "signal_ns": 500.0
         },
         "processes": [{

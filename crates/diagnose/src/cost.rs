@@ -102,7 +102,7 @@ impl RuleContext<'_> {
     fn entering_share(&self, stream: &StreamCounts) -> f64 {
         let (kind, writes) = (self.kind(stream.file), stream.direction != Direction::In);
         let entering_ns = self.recording.prices.small_call_ns(kind, writes) * stream.calls as f64;
-        let bytes_ns = self.recording.prices.byte_ns * stream.bytes as f64;
+        let bytes_ns = self.recording.prices.large_byte_ns(kind) * stream.bytes as f64;
         if entering_ns > 0.0 { entering_ns / (entering_ns + bytes_ns) } else { 1.0 }
     }
 

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, fdatasync, open};
@@ -61,7 +62,7 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     while rounds.len() < MIN_ROUNDS || (rounds.len() < ROUNDS && start.elapsed() < TIME) {
         rounds.push(bench.round()?);
     }
-    Ok(Prices { sync_ns: sync_ns(directory)?, ..Prices::of(&rounds, low) })
+    Ok(Prices { sync_ns: sync_ns(directory)?, piped_byte_ns: piped_byte_ns()?, ..Prices::of(&rounds, low) })
 }
 
 /// Returns the value at the lowest eighth: the lowest of up to seven values, the second lowest of 8 to 15. The result
@@ -95,7 +96,8 @@ fn timed(times: u32, mut work: impl FnMut(u32) -> io::Result<()>) -> io::Result<
 }
 
 impl Bench {
-    /// Measures each price once, but leaves `sync_ns` 0: a sync of this file would also write the loops' dirty pages.
+    /// Measures each price once, but leaves `sync_ns` 0, because a sync of this file would also write the loops' dirty pages, and
+    /// `piped_byte_ns`.
     fn round(&mut self) -> io::Result<Prices> {
         let Self { file, null, reader, writer, block, end } = self;
         let (file, null) = (file.as_fd(), null.as_fd());
@@ -129,6 +131,7 @@ impl Bench {
             call_ns: called,
             byte_ns,
             again_byte_ns,
+            piped_byte_ns: 0.0,
             sync_ns: 0.0,
             buffered_byte_ns: buffered_byte_ns(block),
             signal_ns: signal_ns()?,
@@ -148,6 +151,29 @@ pub(super) fn sync_ns(directory: &Path) -> io::Result<f64> {
         let before = Instant::now();
         fdatasync(&file)?;
         times.push(before.elapsed().as_nanos() as f64);
+    }
+    Ok(median(times))
+}
+
+/// Returns the median CPU time of a byte that goes through a pipe in large pieces, of both threads together. It is not a low value:
+/// whether both run on one processor decides, and in a pipeline that is left to chance as well.
+fn piped_byte_ns() -> io::Result<f64> {
+    const TIMES: usize = 7;
+    const PIECES: u32 = 48;
+    let mut times = Vec::new();
+    while times.len() < TIMES {
+        let (reader, writer) = pipe()?;
+        let reads = thread::spawn(move || {
+            let mut block = vec![0; BLOCK];
+            let start_ns = processor_ns();
+            while read(&reader, &mut block)? > 0 {}
+            io::Result::Ok(processor_ns() - start_ns)
+        });
+        let block = vec![b'w'; BLOCK];
+        let written_ns = timed(PIECES, |_| done(write(&writer, &block)?, BLOCK));
+        drop(writer);
+        let read_ns = reads.join().map_err(|_| io::Error::other("the reader of a pipe failed"))??;
+        times.push((written_ns? + read_ns / f64::from(PIECES)) / BLOCK as f64);
     }
     Ok(median(times))
 }
@@ -233,6 +259,7 @@ mod tests {
         assert!(prices.byte_ns > 0.0 && prices.buffered_byte_ns > 0.0, "{prices:?}");
         assert!(prices.page_write_ns > prices.file_write_ns, "{prices:?}");
         assert!(prices.again_byte_ns > 0.0 && prices.again_byte_ns < prices.call_ns, "{prices:?}");
+        assert!(prices.piped_byte_ns > 0.0 && prices.piped_byte_ns < prices.call_ns, "{prices:?}");
         assert!(prices.gathered_call_ns < prices.call_ns, "{prices:?}");
         assert!(prices.signal_ns > prices.gathered_call_ns && prices.signal_ns < 1e6, "{prices:?}");
         assert!(prices.copied_byte_ns > 0.0 && prices.copied_byte_ns < prices.gathered_call_ns, "{prices:?}");

@@ -27,12 +27,6 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// The default capacity of a pipe. After this many bytes one side sleeps and the other wakes.
-const PIPE: f64 = 65_536.0;
-
-/// The cost of such a switch, measured as 2 to 3 µs.
-const SWITCH_NS: f64 = 2000.0;
-
 fn judge(context: &RuleContext) -> Vec<Finding> {
     let from_file =
         context.pass_throughs(StreamKind::File, StreamKind::Pipe).into_iter().filter_map(|copy| {
@@ -41,7 +35,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
                 return None;
             }
             let calls_s = |stream| copy.whole(stream, context.calls_s(stream));
-            let cost_s = calls_s(copy.input) + calls_s(copy.output) + switches_s(&copy);
+            let cost_s = calls_s(copy.input) + calls_s(copy.output) + peer_saves_s(context, &copy);
             let (name, path) = (context.name(peer.pid), path(context, copy.input.file));
             let fix = format!("let {name} read the file itself: COMMAND < {path}.");
             finding(context, copy, peer.pid, cost_s, fix)
@@ -70,9 +64,11 @@ fn only_peer<'a>(
     if let [one] = ends[..] { Some(one) } else { None }
 }
 
-/// Returns the seconds in which the two sides of the pipe sleep and wake.
-fn switches_s(copy: &PassThrough) -> f64 {
-    2.0 * SWITCH_NS / 1e9 * copy.bytes as f64 / PIPE
+/// Returns the seconds that the process at the other end saves if it reads the bytes from the file.
+fn peer_saves_s(context: &RuleContext, copy: &PassThrough) -> f64 {
+    let prices = &context.recording.prices;
+    let byte_ns = prices.large_byte_ns(StreamKind::Pipe) - prices.large_byte_ns(StreamKind::File);
+    byte_ns.max(0.0) * copy.bytes as f64 / 1e9
 }
 
 /// Returns the seconds of the pipe's two sides and of the copier's writes, less those of the writer's own calls on the file.
@@ -81,7 +77,7 @@ fn to_file_s(context: &RuleContext, copy: &PassThrough, writer: &StreamCounts) -
     let pipe_s = prices.transfer_s(StreamKind::Pipe, true, writer.calls, writer.bytes)
         + prices.transfer_s(StreamKind::Pipe, false, copy.input.calls, copy.input.bytes);
     let file_s = |stream: &StreamCounts| stream.calls as f64 * prices.append_ns(stream.mean_bytes()) / 1e9;
-    pipe_s + switches_s(copy) + file_s(copy.output) - file_s(writer)
+    pipe_s + file_s(copy.output) - file_s(writer)
 }
 
 fn path(context: &RuleContext, file: u32) -> String {

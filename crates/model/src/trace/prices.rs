@@ -49,6 +49,10 @@ prices! {
     /// One byte that is read again: it is in the CPU's cache, and no page is allocated. 0 in recordings of older versions.
     #[serde(default)]
     again_byte_ns: 0.05,
+    /// One byte of a large transfer through a pipe from one thread to another: on both sides, with their sleeps and wakes. 0 in
+    /// recordings of older versions.
+    #[serde(default)]
+    piped_byte_ns: 0.6,
     /// fdatasync(2) after a small write.
     sync_ns: 600_000.0,
     /// One byte through a user-space buffer (unlocked stdio).
@@ -99,7 +103,15 @@ impl Prices {
 
     /// Returns the seconds of `calls` that move `bytes` in total.
     pub fn transfer_s(&self, kind: StreamKind, writes: bool, calls: u64, bytes: u64) -> f64 {
-        (self.small_call_ns(kind, writes) * calls as f64 + self.byte_ns * bytes as f64) / 1e9
+        (self.small_call_ns(kind, writes) * calls as f64 + self.large_byte_ns(kind) * bytes as f64) / 1e9
+    }
+
+    /// Returns the price of one byte of a large call on a kind of file.
+    pub fn large_byte_ns(&self, kind: StreamKind) -> f64 {
+        match kind {
+            StreamKind::Pipe if self.piped_byte_ns > 0.0 => self.piped_byte_ns / 2.0,
+            _ => self.byte_ns,
+        }
     }
 
     /// Returns the knee of a kind of file: the smallest power of two bytes at which the call costs less than 5 % of what its
