@@ -52,9 +52,9 @@ fn judge_stream(context: &RuleContext, stream: &StreamCounts) -> Option<Finding>
 
 /// Returns the time of the last sync of an open file.
 fn last_sync(calls: &[TimedCall]) -> Option<f64> {
-    let syncs = calls.iter().filter(|timed| {
-        matches!(timed.call.op, Op::Fsync | Op::Fdatasync) && timed.call.result == 0
-    });
+    let syncs = calls
+        .iter()
+        .filter(|timed| matches!(timed.call.op, Op::Fsync | Op::Fdatasync) && timed.call.result == 0);
     syncs.map(|timed| timed.at_s).reduce(f64::max)
 }
 
@@ -70,7 +70,8 @@ fn is_synced_after(context: &RuleContext, file: u32, at_s: f64) -> bool {
 /// Returns whether the file was closed, or its process ended, soon after the last write.
 fn ends_soon(context: &RuleContext, stream: &StreamCounts) -> bool {
     let soon = |at_s: f64| at_s >= stream.last_s && at_s - stream.last_s < SOON_S;
-    let closes = |timed: &TimedCall| timed.call.op == Op::Close && timed.call.fd == stream.fd && soon(timed.at_s);
+    let closes =
+        |timed: &TimedCall| timed.call.op == Op::Close && timed.call.fd == stream.fd && soon(timed.at_s);
     context.calls(stream.pid).iter().any(closes) || soon(context.ended_at(stream.pid))
 }
 
