@@ -44,6 +44,13 @@ pub(crate) struct SyncCall {
     pub file: Option<u32>,
 }
 
+impl SyncCall {
+    /// Returns whether the call syncs all files, or all of a file system.
+    pub fn is_of_all_files(&self) -> bool {
+        matches!(self.op, Op::Sync | Op::Syncfs)
+    }
+}
+
 /// A signal that one process of the run sent to another with kill(2) or tgkill(2).
 pub(crate) struct SentSignal {
     pub at_s: f64,
@@ -278,6 +285,15 @@ impl<'a> RuleContext<'a> {
             Some(file) => file.path.exact().to_string(),
             None => format!("#{file}"),
         }
+    }
+
+    /// Returns the sync calls of any process that sync a file, by whichever of its open files.
+    pub fn syncs_of(&self, file: u32) -> impl Iterator<Item = &SyncCall> {
+        let key = self.target_key(file);
+        self.syncs.iter().filter(move |sync| {
+            let is_same = |other: u32| other == file || self.target_key(other) == key;
+            sync.is_of_all_files() || sync.file.is_some_and(is_same)
+        })
     }
 
     /// Returns whether a pipe or socket has recorded readers and all of them had ended at a time.

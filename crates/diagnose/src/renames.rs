@@ -96,18 +96,10 @@ impl RuleContext<'_> {
 
     /// Returns whether a file's data was synced before a time.
     fn data_synced(&self, id: u32, before_s: f64) -> bool {
-        let key = self.target_key(id);
-        let same = |other: u32| other == id || self.target_key(other) == key;
         let by_flag = self.file(id).is_some_and(|file| file.flags & O_DSYNC != 0);
         let by_count =
             self.streams_on(id).iter().any(|stream| stream.syncs > 0 && stream.first_s <= before_s);
-        let by_call = || {
-            self.syncs.iter().any(|sync| {
-                let all = matches!(sync.op, Op::Sync | Op::Syncfs);
-                sync.at_s <= before_s && (all || sync.file.is_some_and(same))
-            })
-        };
-        by_flag || by_count || by_call()
+        by_flag || by_count || self.syncs_of(id).any(|sync| sync.at_s <= before_s)
     }
 
     /// Returns whether the directory that has the new name, or its whole file system, was synced after the rename.
@@ -122,8 +114,7 @@ impl RuleContext<'_> {
             })
         };
         let by_call = self.syncs.iter().any(|sync| {
-            let all = matches!(sync.op, Op::Sync | Op::Syncfs);
-            sync.at_s >= renamed.at_s && (all || sync.file.is_some_and(is_directory))
+            sync.at_s >= renamed.at_s && (sync.is_of_all_files() || sync.file.is_some_and(is_directory))
         });
         let mut counted = self.directory_syncs.iter();
         by_call || counted.any(|&(last_s, file)| last_s >= renamed.at_s && is_directory(file))

@@ -45,7 +45,7 @@ fn judge_stream(context: &RuleContext, stream: &StreamCounts) -> Option<Finding>
     let is_mistake = synced_s < written_s
         && written_s - synced_s < SOON_S
         && !calls.iter().any(resized)
-        && !is_synced_after(context, stream.file, written_s)
+        && !context.syncs_of(stream.file).any(|sync| sync.at_s >= written_s)
         && ends_soon(context, stream);
     is_mistake.then(|| finding(context, stream, synced_s))
 }
@@ -56,15 +56,6 @@ fn last_sync(calls: &[TimedCall]) -> Option<f64> {
         .iter()
         .filter(|timed| matches!(timed.call.op, Op::Fsync | Op::Fdatasync) && timed.call.result == 0);
     syncs.map(|timed| timed.at_s).reduce(f64::max)
-}
-
-/// Returns whether any process synced the file, by whichever descriptor, or everything, after a time.
-fn is_synced_after(context: &RuleContext, file: u32, at_s: f64) -> bool {
-    let key = context.target_key(file);
-    context.syncs.iter().any(|sync| {
-        let all = matches!(sync.op, Op::Sync | Op::Syncfs);
-        sync.at_s >= at_s && (all || sync.file.is_some_and(|other| context.target_key(other) == key))
-    })
 }
 
 /// Returns whether the file was closed, or its process ended, soon after the last write.
