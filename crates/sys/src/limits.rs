@@ -90,6 +90,11 @@ pub fn advice(error: &io::Error) -> &'static str {
     }
 }
 
+/// As [`advice`], without the dash; None for other errors.
+pub fn advice_alone(error: &io::Error) -> Option<&'static str> {
+    advice(error).strip_prefix(" – ")
+}
+
 /// Returns a sentence about a thread that cannot be started.
 pub fn no_thread(error: &io::Error) -> String {
     format!("a thread cannot be started: {}{}", errno_text(error), advice(error))

@@ -43,11 +43,8 @@ pub(super) fn spawn(
     sets_status: bool,
 ) -> Result<Vec<Box<dyn Source>>, Error> {
     let failed = |error: &std::io::Error| {
-        let advice = match limits::advice(error).trim_start_matches(" – ") {
-            "" => "check the name and the permissions of the command",
-            limit => limit,
-        };
-        Error::call("exec", name, error, advice)
+        let limit = limits::advice_alone(error);
+        Error::call("exec", name, error, limit.unwrap_or("check the name and the permissions of the command"))
     };
     let mut child = command
         .stdin(Stdio::null())
