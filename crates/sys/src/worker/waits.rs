@@ -45,7 +45,9 @@ impl FileWaits {
             begins(pid);
             for tid in proc::threads(pid) {
                 let Some((identity, call)) = current_call(tid) else { continue };
-                let same = before.remove(&tid).filter(|wait| wait.identity == identity);
+                // A wait that stays behind has returned, also if the thread is in its next call already.
+                let is_same = before.get(&tid).is_some_and(|wait| wait.identity == identity);
+                let same = is_same.then(|| before.remove(&tid)).flatten();
                 let mut wait = same.unwrap_or_else(|| FileWait {
                     identity,
                     since: Instant::now(),
@@ -184,4 +186,58 @@ fn text_at(tid: u32, address: u64) -> Option<PathBuf> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::process::Command;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn wait_until_it_opens(tid: u32, path: &Path) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while current_call(tid).is_none_or(|(_, call)| Path::new(&path_of(tid, &call)) != path) {
+            assert!(Instant::now() < end, "the thread does not open {}", path.display());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Looks, and returns the sentences that name the file.
+    fn look_for(waits: &mut FileWaits, path: &Path) -> Vec<String> {
+        let sentences = waits.look(std::process::id(), &|_| {});
+        sentences.into_iter().filter(|sentence| sentence.contains(path.to_str().expect("a text"))).collect()
+    }
+
+    #[test]
+    fn a_call_that_another_one_follows_has_returned() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+        assert!(Command::new("mkfifo").args([&first, &second]).status().expect("mkfifo").success());
+        let fifos = [first.clone(), second.clone()];
+        let (sender, tid) = channel();
+        let opener = std::thread::spawn(move || {
+            sender.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("the test waits");
+            fifos.map(|fifo| File::open(fifo).expect("a FIFO"))
+        });
+        let tid = tid.recv().expect("its ID");
+        let let_go = |fifo: &Path| File::options().write(true).open(fifo).expect("a FIFO");
+
+        wait_until_it_opens(tid, &first);
+        let mut waits = FileWaits::default();
+        assert!(look_for(&mut waits, &first).is_empty());
+        waits.waits.get_mut(&tid).expect("its wait").since -= REPORTED;
+        let reported = look_for(&mut waits, &first);
+        assert_eq!(
+            reported,
+            [format!("still waiting for {}: openat has not returned for 10 s", first.display())]
+        );
+        let _writer = let_go(&first);
+        wait_until_it_opens(tid, &second);
+        let returned = look_for(&mut waits, &first);
+        assert_eq!(returned, [format!("{} answers again: openat took 10 s", first.display())]);
+        let _writer = let_go(&second);
+        opener.join().expect("it has opened both");
+    }
 }
