@@ -11,6 +11,8 @@
 
 pub(crate) mod ahead_table;
 pub(crate) mod fork_flush;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod move_step_test;
 pub(crate) mod skip;
 pub(crate) mod write_ahead;
 

@@ -131,9 +131,10 @@ pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: 
 }
 
 /// Tells whether two joined streams still hold their written-ahead bytes. `known` is the stream that was read; None if it has
-/// no pending bytes. The search can miss the outer one.
+/// no pending bytes. The search can miss the outer one, as after a move: the inner one is then read alone. While its lock is held,
+/// a thread may be between the write of its bytes and the note of it, so that it seems to hold other bytes than those ahead.
 fn is_joined_in_place(one: &WrittenAhead, known: Option<&PendingBytes>, memory: &ProcessMemory) -> bool {
-    let is_moving = known.is_some_and(|known| known.joined.is_some() && known.locked != Some(false));
+    let is_moving = known.is_some_and(|known| known.locked != Some(false));
     let read = known.map_or(&[][..], |known| &known.bytes);
     let is_rest_in_place = || {
         let rest = one.bytes.starts_with(read).then(|| one.outer_bytes(read.len())).flatten();

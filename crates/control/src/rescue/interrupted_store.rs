@@ -1,4 +1,5 @@
-//! Completes the store of putc(3) and of OCaml's output_char: a stream counts a byte one instruction before it stores the byte.
+//! Completes the store of putc(3), of OCaml's output_char and of libc++'s sputc: a stream counts a byte one instruction before it
+//! stores the byte.
 
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};
@@ -14,7 +15,7 @@ pub(super) fn complete(tid: u32, threads: &[KilledThread], pending: &mut Pending
     let memory = ProcessMemory { pid: tid };
     let write_pointer = match (pending.walker, pending.note) {
         (RuntimeId::GLIBC | RuntimeId::MUSL, _) => memory.u64(pending.stream + WRITE_POINTER),
-        (RuntimeId::OCAML, Some(note)) => memory.u64(note.address),
+        (RuntimeId::OCAML | RuntimeId::CPP, Some(note)) => memory.u64(note.address),
         _ => return,
     };
     for (address, byte) in threads.iter().filter_map(|thread| decode_store(&memory, thread)) {

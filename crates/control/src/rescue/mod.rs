@@ -17,7 +17,7 @@ pub(crate) mod save;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod single_step_c_test;
 #[cfg(all(test, target_arch = "x86_64"))]
-mod single_step_test;
+pub(crate) mod single_step_test;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod stream_replay;
 
@@ -160,7 +160,7 @@ impl Rescue {
             Rescue::Replaying(replay, pending) => {
                 let replayed = match replay.poll() {
                     ReplayState::Running(replay) => return Some(Rescue::Replaying(replay, pending)),
-                    ReplayState::Ended(replayed) => replayed,
+                    ReplayState::Ended(replayed) => replayed.ok(),
                 };
                 let unwritten = match replayed {
                     Some(replayed) => replayed_streams(tracees, pid, &pending, &replayed),
@@ -239,10 +239,10 @@ pub(crate) fn unwritten_after(
         match replays.unwritten(tracees, pid, &one) {
             Some(replayed) => unwritten.push(replayed),
             None => {
-                let is_unwritten = replays.is_unwritten(&one);
+                let (is_unwritten, is_unknown) = (replays.is_unwritten(&one), replays.is_unknown(&one));
                 let found = unwritten_streams(tracees, pid, tid, vec![one]).into_iter();
                 unwritten.extend(found.map(|mut one| {
-                    one.is_unsure &= !is_unwritten;
+                    one.is_unsure = (one.is_unsure || is_unknown) && !is_unwritten;
                     one
                 }));
             }

@@ -8,10 +8,12 @@
 //! call is made: writes are recorded, a few harmless calls are simulated, and any other call ends the replay.
 //!
 //! A thread that was not in a flush may compute for ever. The replay has a budget of CPU time, and it runs in a thread
-//! of its own, so that the supervisor serves other tracees meanwhile.
+//! of its own, so that the supervisor serves other tracees meanwhile. A replay that exceeds its budget shows nothing: it is
+//! unknown then which bytes are written.
 
+use std::cell::Cell;
 use std::ops::Range;
-#[cfg(test)]
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
@@ -26,15 +28,20 @@ use weir_walkers::CountWord;
 use super::killed_thread::KilledThread;
 use super::replay_process::{ReplayEnd, ReplayProcess, ReplayStop, ReplayedMemory, ReplayedWrite, SYSCALL};
 
-/// The CPU time of a replay, with the thread that serves it. A replay of a flush takes 7 ms at most.
+/// The CPU time of a replay to the interpreter, with the thread that serves it. A replay of a flush takes 7 ms at most.
 pub(super) const BUDGET_NS: u64 = 40_000_000;
+/// The CPU time of a replay step by step: 200 µs for each of [`STEPS_MOST`]. A step takes 7 µs, and 30 µs to 60 µs while other
+/// programs want the processors too.
+pub(super) const STEPS_BUDGET_NS: u64 = STEPS_MOST as u64 * 200_000;
 /// The interval at which the CPU time is checked.
 const CHECK_NS: u64 = 2_000_000;
-/// The time after which a replay is abandoned: it blocks in a read of the dead process's memory, or gets no processor.
+/// The time without a step after which a replay is abandoned: it blocks in a read of the dead process's memory.
 const ABANDON_NS: u64 = 1_000_000_000;
 
 /// The most instructions from a write(2) to the one that notes it, several times what libstdc++ or Go need.
 const STEPS_MOST: u32 = 2000;
+/// The number of steps after which the CPU time is checked too.
+const CHECK_STEPS: u32 = 64;
 
 /// The number of a vector's parts that are examined; a file buffer writes two.
 const PARTS_MOST: usize = 64;
@@ -99,15 +106,29 @@ fn note_replay(cpu_ns: u64) {
 
 /// A replay in a thread of its own.
 pub(crate) struct Replay {
-    thread: JoinHandle<Option<ReplayedMemory>>,
-    started_ns: u64,
+    thread: JoinHandle<ReplayResult>,
+    /// The number of steps and stops, which the thread counts.
+    steps: Arc<AtomicU64>,
+    /// The number of them at the last poll, and when it changed.
+    polled: (u64, u64),
+}
+
+/// The memory that a replay leaves.
+type ReplayResult = Result<ReplayedMemory, ReplayFailure>;
+
+/// The reason why a replay has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReplayFailure {
+    /// The thread does not reach the goal by itself.
+    NotReached,
+    /// The replay could not begin, or its time was too short to find that out.
+    Undecided,
 }
 
 /// The state of a replay.
 pub(crate) enum ReplayState {
     Running(Replay),
-    /// None if the thread does not reach the interpreter by itself within the budget.
-    Ended(Option<ReplayedMemory>),
+    Ended(ReplayResult),
 }
 
 impl Replay {
@@ -117,14 +138,19 @@ impl Replay {
         if interpreter_code.is_empty() || interpreter_code.contains(&next) {
             return None;
         }
-        Replay::start_to(tid, thread, ReplayGoal::Code(interpreter_code.clone()))
+        Replay::start_to(tid, thread, ReplayGoal::Code(interpreter_code.clone()), BUDGET_NS)
     }
 
     /// Starts the replay of a thread that may have written bytes of these streams without noting it. The replay fails
     /// if it has not: the thread puts more bytes, or does not note it soon. It ends where the thread begins to write them. None
     /// if the thread is about to make a call that a flush does not make.
-    pub fn start_in_flush(tid: u32, thread: &KilledThread, streams: Vec<StreamInFlush>) -> Option<Replay> {
-        Replay::start_to(tid, thread, ReplayGoal::Written(streams))
+    pub fn start_in_flush(
+        tid: u32,
+        thread: &KilledThread,
+        streams: Vec<StreamInFlush>,
+        budget_ns: u64,
+    ) -> Option<Replay> {
+        Replay::start_to(tid, thread, ReplayGoal::Written(streams), budget_ns)
     }
 
     /// Starts the replay of a thread of a runtime's own scheduler that is in a flush.
@@ -133,37 +159,77 @@ impl Replay {
         thread: &KilledThread,
         streams: Vec<StreamInFlush>,
         own: OwnThread,
+        budget_ns: u64,
     ) -> Option<Replay> {
-        Replay::start_to(tid, thread, ReplayGoal::OwnThread(streams, own))
+        Replay::start_to(tid, thread, ReplayGoal::OwnThread(streams, own), budget_ns)
     }
 
-    fn start_to(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<Replay> {
+    fn start_to(tid: u32, thread: &KilledThread, goal: ReplayGoal, budget_ns: u64) -> Option<Replay> {
         let mut instruction = [0; 2];
         let next = thread.instruction_pointer();
         let is_read = ProcessMemory { pid: tid }.read(next, &mut instruction) == instruction.len();
         if is_read && instruction == SYSCALL && !is_simulated(thread.register(0) as i64, thread.register(6)) {
             return None;
         }
-        let thread = thread.clone();
-        let run = move || run(tid, &thread, goal);
+        let (thread, steps) = (thread.clone(), Arc::new(AtomicU64::new(0)));
+        let counted = Arc::clone(&steps);
+        let run = move || {
+            let budget = ReplayBudget { cpu_ns: budget_ns, is_undecided: Cell::new(true), steps: &counted };
+            run(tid, &thread, goal, &budget).ok_or_else(|| budget.failure())
+        };
         let thread = std::thread::Builder::new().name(ABANDONED_THREAD.into()).spawn(run).ok()?;
-        Some(Replay { thread, started_ns: now_ns() })
+        Some(Replay { thread, steps, polled: (0, now_ns()) })
     }
 
     /// Returns the result if the replay has ended or blocks.
-    pub fn poll(self) -> ReplayState {
+    pub fn poll(mut self) -> ReplayState {
         if self.thread.is_finished() {
-            return ReplayState::Ended(self.thread.join().unwrap_or_default());
+            return ReplayState::Ended(self.thread.join().unwrap_or(Err(ReplayFailure::Undecided)));
         }
-        match now_ns() > self.started_ns + ABANDON_NS {
-            true => ReplayState::Ended(None),
+        let (steps, now) = (self.steps.load(Relaxed), now_ns());
+        if steps != self.polled.0 {
+            self.polled = (steps, now);
+        }
+        match now > self.polled.1 + ABANDON_NS {
+            true => ReplayState::Ended(Err(ReplayFailure::Undecided)),
             false => ReplayState::Running(self),
         }
     }
 }
 
+/// The CPU time of a replay.
+struct ReplayBudget<'s> {
+    cpu_ns: u64,
+    /// The replay has not begun, or has exceeded the time.
+    is_undecided: Cell<bool>,
+    steps: &'s AtomicU64,
+}
+
+impl ReplayBudget<'_> {
+    /// Tells whether the process of the replay has time left.
+    fn goes_on(&self, pid: u32) -> bool {
+        let is_left = thread_cpu_ns() + process_cpu_ns(pid) < self.cpu_ns;
+        self.is_undecided.set(!is_left);
+        is_left
+    }
+
+    /// Tells whether the process may execute one more instruction after so many.
+    fn allows_step(&self, steps: u32, pid: u32) -> bool {
+        steps < STEPS_MOST && (!steps.is_multiple_of(CHECK_STEPS) || self.goes_on(pid))
+    }
+
+    fn failure(&self) -> ReplayFailure {
+        if self.is_undecided.get() { ReplayFailure::Undecided } else { ReplayFailure::NotReached }
+    }
+}
+
 /// Runs the thread to its goal, and returns the memory that it leaves.
-fn run(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<ReplayedMemory> {
+fn run(
+    tid: u32,
+    thread: &KilledThread,
+    goal: ReplayGoal,
+    budget: &ReplayBudget<'_>,
+) -> Option<ReplayedMemory> {
     let mut timer = WaitTimer::new().ok()?;
     timer.set(now_ns() + CHECK_NS);
     let (code, streams, own) = match goal {
@@ -175,13 +241,15 @@ fn run(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<ReplayedMemo
         streams.iter().map(|one| ProcessMemory { pid: tid }.u64(one.note.address)).collect();
     let mut process = ReplayProcess::start(tid, code)?;
     thread.store_in(process.pid()).then_some(())?;
+    budget.is_undecided.set(false);
     if let Some((address, value)) = own.as_ref().map(|own| own.yield_word) {
         process.load_block(address)?;
         ptrace::poke(process.pid(), address, value);
     }
     let (mut writes, mut steps) = (Vec::new(), 0);
     loop {
-        let goes_on = |pid| thread_cpu_ns() + process_cpu_ns(pid) < BUDGET_NS;
+        budget.steps.fetch_add(1, Relaxed);
+        let goes_on = |pid| budget.goes_on(pid);
         let stop = if streams.is_empty() { process.run_to_stop(goes_on)? } else { process.step(goes_on)? };
         match stop {
             ReplayStop::Interpreter => {
@@ -206,8 +274,8 @@ fn run(tid: u32, thread: &KilledThread, goal: ReplayGoal) -> Option<ReplayedMemo
                 writes.extend(write);
             }
             ReplayStop::Step => {
+                budget.allows_step(steps, process.pid()).then_some(())?;
                 steps += 1;
-                (steps < STEPS_MOST).then_some(())?;
                 for (stream, before) in streams.iter().zip(&counts) {
                     let now = process.word_of_thread(stream.note.address, *before);
                     if now != *before {

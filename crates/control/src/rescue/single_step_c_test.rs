@@ -3,28 +3,38 @@
 use std::ffi::OsString;
 use std::process::Command;
 
+use super::replay::STEPS_BUDGET_NS;
 use super::single_step_test::{check_flushes, expected_output, program, skip};
 
 /// The check interval for C++ and Rust, where each check is a replay.
 const REPLAY_CHECK_INTERVAL: u64 = 31;
 
+const CPP: [&str; 2] = ["g++", "-O2"];
+const LIBCXX: [&str; 4] = ["clang++", "-std=gnu++17", "-stdlib=libc++", "-O2"];
+
 fn cpp_program(flags: &[&str], same: bool, to_pipe: bool) {
-    replayed_program(&["g++", "-O2"], "flushes.cc", 100, flags, same, to_pipe);
+    replayed_program(&CPP, "flushes.cc", [100, STEPS_BUDGET_NS], flags, same, to_pipe);
+}
+
+fn libcxx_program(flags: &[&str], same: bool, to_pipe: bool) {
+    replayed_program(&LIBCXX, "flushes.cc", [100, STEPS_BUDGET_NS], flags, same, to_pipe);
 }
 
 fn rust_program(flags: &[&str], same: bool, to_pipe: bool) {
-    replayed_program(&["rustc", "--edition=2024", "-g"], "flushes.rs", 256, flags, same, to_pipe);
+    let compiler = ["rustc", "--edition=2024", "-g"];
+    replayed_program(&compiler, "flushes.rs", [256, STEPS_BUDGET_NS], flags, same, to_pipe);
 }
 
+/// Checks a program with a buffer of this size. Each replay has this CPU time.
 fn replayed_program(
     compiler: &[&str],
     source: &str,
-    buffer: usize,
+    [buffer, replay_budget_ns]: [u64; 2],
     flags: &[&str],
     same: bool,
     to_pipe: bool,
 ) {
-    let folder = tempfile::tempdir().expect("a directory");
+    let (folder, longer) = (tempfile::tempdir().expect("a directory"), 3 * buffer as usize);
     let built = folder.path().join("flushes");
     let mut command = Command::new(compiler[0]);
     command.args(&compiler[1..]).arg("-o").arg(&built).arg(program(source)).args(flags);
@@ -39,14 +49,14 @@ fn replayed_program(
         buffer.to_string(),
     ];
     let mut lines = vec![(114, 0)];
-    lines.extend((0..8).map(|each| (1, 3 * buffer + each)));
+    lines.extend((0..8).map(|each| (1, longer + each)));
     lines.push((2, 0));
     let expected = expected_output(same, &lines);
     check_flushes(
         words.map(OsString::from).to_vec(),
         folder.path(),
         to_pipe,
-        REPLAY_CHECK_INTERVAL,
+        [REPLAY_CHECK_INTERVAL, replay_budget_ns],
         expected,
     );
 }
@@ -64,6 +74,29 @@ fn cpp_same() {
 #[test]
 fn cpp_static() {
     cpp_program(&["-static", "-s"], false, true);
+}
+
+#[test]
+fn libcxx_counted() {
+    libcxx_program(&[], false, true);
+}
+
+#[test]
+fn libcxx_same() {
+    libcxx_program(&[], true, false);
+}
+
+#[test]
+fn libcxx_static() {
+    libcxx_program(&["-static", "-s"], false, true);
+}
+
+/// A replay without a result, as on a machine that gives it too little time, doubles no byte.
+#[test]
+fn too_little_time() {
+    replayed_program(&LIBCXX, "flushes.cc", [100, 0], &[], false, true);
+    replayed_program(&CPP, "flushes.cc", [100, 0], &[], false, true);
+    replayed_program(&["rustc", "--edition=2024", "-g", "-O"], "flushes.rs", [256, 0], &[], false, true);
 }
 
 #[test]
@@ -100,7 +133,7 @@ fn c_program(compiler: &[&str], same: bool, to_pipe: bool, mode: &str) {
         words.map(OsString::from).to_vec(),
         folder.path(),
         to_pipe,
-        1,
+        [1, STEPS_BUDGET_NS],
         expected_output(same, &lines),
     );
 }

@@ -3,7 +3,7 @@
 
 #[path = "../../../../tests/common/campaign.rs"]
 #[allow(dead_code)] // no cases are chosen here
-mod campaign;
+pub(crate) mod campaign;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,16 +19,16 @@ use weir_sys::ptrace::{self, registers};
 
 use super::killed_thread::KilledThread;
 use super::last_write;
-use super::replay::{REPLAYS, Replay, ReplayState};
+use super::replay::{REPLAYS, Replay, ReplayState, STEPS_BUDGET_NS};
 use super::replay_process::ReplayedMemory;
 use super::stream_replay::StreamReplays;
 use crate::supervise::event_loop::Supervisor;
 use crate::supervise::tracee::TraceeState;
 
 /// A program that prints numbered lines, under the supervisor.
-struct SteppedProgram {
-    supervisor: Supervisor,
-    pid: u32,
+pub(crate) struct SteppedProgram {
+    pub supervisor: Supervisor,
+    pub pid: u32,
     output: File,
     /// A file in which the program stores the number of its complete lines.
     counter: File,
@@ -40,9 +40,13 @@ struct SteppedProgram {
     /// Failures, by kind and instruction.
     failures: BTreeMap<String, u64>,
     first_failures: Vec<String>,
-    steps: u64,
+    pub steps: u64,
     /// The number of steps from one check to the next.
     check_interval: u64,
+    /// The CPU time of each replay; 0: no replay has a result.
+    replay_budget_ns: u64,
+    /// The checks in which a rescue would have saved bytes that the program may have written.
+    unsure: u64,
 }
 
 /// Returns the output of a program and the ends of its lines. `lines` holds counts and additional lengths.
@@ -62,7 +66,7 @@ pub(super) fn expected_output(same: bool, lines: &[(usize, usize)]) -> (Vec<u8>,
 
 impl SteppedProgram {
     /// Starts `command` with its output in a file or named pipe.
-    fn start(
+    pub fn start(
         command: Vec<OsString>,
         folder: &Path,
         to_pipe: bool,
@@ -96,11 +100,13 @@ impl SteppedProgram {
             first_failures: Vec::new(),
             steps: 0,
             check_interval: 1,
+            replay_budget_ns: STEPS_BUDGET_NS,
+            unsure: 0,
         }
     }
 
     /// Runs to the next mark (SIGWINCH), and leaves the program stopped there.
-    fn run_to_mark(&mut self) {
+    pub fn run_to_mark(&mut self) {
         loop {
             let stop = ptrace::wait().expect("a stop").expect("no signal");
             assert!(libc::WIFSTOPPED(stop.status), "it ended: {:?}", stop);
@@ -115,7 +121,7 @@ impl SteppedProgram {
     }
 
     /// Executes one instruction or system call. Returns false at a mark.
-    fn step(&mut self) -> bool {
+    pub fn step(&mut self) -> bool {
         // SAFETY: PTRACE_SINGLESTEP resumes a stopped tracee and takes numbers.
         unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid as libc::pid_t, 0, 0) };
         let stop = ptrace::wait_for(self.pid).expect("a stop").expect("no signal");
@@ -137,7 +143,7 @@ impl SteppedProgram {
         }
         let streams = match super::start_replay(tracees, pid, pid).and_then(replay_end) {
             Some(replayed) => super::replayed_streams(tracees, pid, &pending, &replayed),
-            None => match StreamReplays::start(tracees, pid, pid, &pending) {
+            None => match StreamReplays::start_within(self.replay_budget_ns, tracees, pid, pid, &pending) {
                 Some(mut replays) => {
                     while !replays.poll(pid) {
                         std::thread::sleep(Duration::from_micros(100));
@@ -148,13 +154,20 @@ impl SteppedProgram {
             },
         };
         let mut rescued = self.written[..self.written.len() - unwritten].to_vec();
-        rescued.extend(streams.into_iter().filter(|one| one.fd != 2).flat_map(|one| one.bytes));
+        let (unsure, sure): (Vec<_>, Vec<_>) =
+            streams.into_iter().filter(|one| one.fd != 2).partition(|one| one.is_unsure);
+        rescued.extend(sure.into_iter().flat_map(|one| one.bytes));
+        let is_unsure = self.replay_budget_ns == 0 && !unsure.is_empty();
+        self.unsure += u64::from(is_unsure);
         let mut complete = [0; 8];
         self.counter.read_exact_at(&mut complete, 0).expect("the counter");
         let complete = u64::from_le_bytes(complete) as usize;
         let in_order = self.expected.starts_with(&rescued);
-        let [least, most] =
+        let [mut least, most] =
             [complete, complete + 1].map(|line| self.line_ends[line.min(self.line_ends.len() - 1)]);
+        if is_unsure {
+            least = 0;
+        }
         if in_order && (least..=most).contains(&rescued.len()) {
             return;
         }
@@ -188,6 +201,7 @@ impl SteppedProgram {
 
     /// Steps to the next mark, kills the program, and fails if a check failed.
     fn check_to_next_mark(mut self) {
+        let has_no_time = self.replay_budget_ns == 0;
         self.run_to_mark();
         let _empty = self.output.read_to_end(&mut self.written);
         self.check("at the mark", 0);
@@ -215,7 +229,6 @@ impl SteppedProgram {
             }
             ptrace::resume(self.pid, false, 0);
         }
-        assert!(self.steps > 1000);
         let lines: Vec<String> =
             self.failures.iter().map(|(what, times)| format!("{times:6} {what}")).collect();
         assert!(
@@ -224,6 +237,7 @@ impl SteppedProgram {
             self.first_failures.join("\n"),
             lines.join("\n")
         );
+        assert!(self.steps > 1000 && (self.unsure > 0) == has_no_time, "{} unsure", self.unsure);
     }
 }
 
@@ -232,7 +246,7 @@ fn replay_end(mut replay: Replay) -> Option<ReplayedMemory> {
     loop {
         replay = match replay.poll() {
             ReplayState::Running(replay) => replay,
-            ReplayState::Ended(replayed) => return replayed,
+            ReplayState::Ended(replayed) => return replayed.ok(),
         };
         std::thread::sleep(Duration::from_micros(100));
     }
@@ -254,7 +268,7 @@ fn set_result(pid: u32, result: i64) {
 }
 
 /// Returns the file and offset of the next instruction.
-fn code_location(pid: u32) -> String {
+pub(crate) fn code_location(pid: u32) -> String {
     let address = all_registers(pid).rip;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let number = |text: &str| u64::from_str_radix(text, 16).unwrap_or(0);
@@ -279,11 +293,12 @@ pub(super) fn check_flushes(
     command: Vec<OsString>,
     folder: &Path,
     to_pipe: bool,
-    check_interval: u64,
+    [check_interval, replay_budget_ns]: [u64; 2],
     expected: (Vec<u8>, Vec<usize>),
 ) {
     let mut program = SteppedProgram::start(command, folder, to_pipe, expected);
     program.check_interval = check_interval * interval_factor();
+    program.replay_budget_ns = replay_budget_ns;
     program.check_to_next_mark();
 }
 
@@ -301,7 +316,7 @@ fn interval_factor() -> u64 {
     }
 }
 
-pub(super) fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
@@ -325,7 +340,7 @@ fn cpython(same: bool, to_pipe: bool, [buffered, chunk, before, between]: [usize
         words.map(OsString::from).to_vec(),
         folder.path(),
         to_pipe,
-        CPYTHON_CHECK_INTERVAL,
+        [CPYTHON_CHECK_INTERVAL, STEPS_BUDGET_NS],
         expected,
     );
     // On a machine that is shared, CPU time can include that of others, so a few replays may seem long.
@@ -358,7 +373,7 @@ fn cpython_same() {
 }
 
 /// Notes a test that this machine cannot run.
-pub(super) fn skip(why: &str) {
+pub(crate) fn skip(why: &str) {
     let Some(path) = std::env::var_os("WEIR_SKIPS") else { return };
     let mut file = File::options().create(true).append(true).open(path).expect("the list of skips");
     writeln!(file, "single_step: {why}").expect("a line");

@@ -22,7 +22,7 @@ use weir_walkers::PendingBytes;
 
 use super::UnwrittenStream;
 use super::killed_thread::KilledThread;
-use super::replay::{OwnThread, Replay, ReplayState, StreamInFlush};
+use super::replay::{OwnThread, Replay, ReplayFailure, ReplayState, STEPS_BUDGET_NS, StreamInFlush};
 use super::replay_process::{ReplayEnd, ReplayedMemory};
 use crate::supervise::Tracees;
 
@@ -34,10 +34,13 @@ const OBJECT_BYTES: u64 = 64;
 /// The replays of a process's killed threads, one after the other.
 #[derive(Default)]
 pub(crate) struct StreamReplays {
-    running: Option<(Replay, Vec<StreamInFlush>)>,
+    running: Option<(Replay, RunningThread)>,
     waiting: VecDeque<ThreadToReplay>,
     replayed: Vec<ReplayedMemory>,
-    /// Streams of goroutines, by the addresses of their notes, of which it is unknown what is written.
+    /// The CPU time of each replay.
+    budget_ns: u64,
+    /// Streams, by the addresses of their notes, of which it is unknown what is written: the replay of a thread that may have been
+    /// flushing them has no result.
     unknown: BTreeSet<u64>,
     /// As `unknown`, streams whose memory is not in use any more.
     freed: BTreeSet<u64>,
@@ -52,9 +55,23 @@ struct ThreadToReplay {
     own: Option<OwnThread>,
 }
 
+/// The streams of a thread that is being replayed, and whether it is a goroutine.
+type RunningThread = (Vec<StreamInFlush>, bool);
+
 impl StreamReplays {
     /// Starts the replays; None if no killed thread can be inside a stream.
     pub fn start(tracees: &Tracees, pid: u32, tid: u32, pending: &[PendingBytes]) -> Option<StreamReplays> {
+        StreamReplays::start_within(STEPS_BUDGET_NS, tracees, pid, tid, pending)
+    }
+
+    /// As [`StreamReplays::start`], with this CPU time for each replay.
+    pub fn start_within(
+        budget_ns: u64,
+        tracees: &Tracees,
+        pid: u32,
+        tid: u32,
+        pending: &[PendingBytes],
+    ) -> Option<StreamReplays> {
         let stream = |one: &PendingBytes| {
             Some(StreamInFlush { fd: one.fd, note: one.note?, data_address: one.data_address? })
         };
@@ -63,7 +80,7 @@ impl StreamReplays {
             own.filter_map(stream).collect()
         };
         let inner = pending.iter().filter_map(|one| Some((one.inner?.address, one.note?.address)));
-        let mut replays = StreamReplays { inner: inner.collect(), ..StreamReplays::default() };
+        let mut replays = StreamReplays { inner: inner.collect(), budget_ns, ..StreamReplays::default() };
         replays.add_threads(tracees, pid, tid, &streams(false));
         let has_own_threads = !streams(true).is_empty();
         if has_own_threads {
@@ -114,34 +131,45 @@ impl StreamReplays {
         while self.running.is_none()
             && let Some(ThreadToReplay { thread, streams, own }) = self.waiting.pop_front()
         {
-            let of_own_thread = if own.is_some() { streams.clone() } else { Vec::new() };
+            let (is_own_thread, replayed) = (own.is_some(), streams.clone());
             let replay = match own {
-                Some(own) => Replay::start_own_thread(tid, &thread, streams, own),
-                None => Replay::start_in_flush(tid, &thread, streams),
+                Some(own) => Replay::start_own_thread(tid, &thread, streams, own, self.budget_ns),
+                None => Replay::start_in_flush(tid, &thread, streams, self.budget_ns),
             };
             match replay {
-                Some(replay) => self.running = Some((replay, of_own_thread)),
-                None => self.unknown.extend(of_own_thread.iter().map(|one| one.note.address)),
+                Some(replay) => self.running = Some((replay, (replayed, is_own_thread))),
+                None if is_own_thread => self.add_unknown(&replayed),
+                None => {}
             }
         }
     }
 
+    fn add_unknown(&mut self, streams: &[StreamInFlush]) {
+        self.unknown.extend(streams.iter().map(|one| one.note.address));
+    }
+
     /// Goes on as far as possible without waiting. Returns whether all replays have ended.
     pub fn poll(&mut self, tid: u32) -> bool {
-        while let Some((replay, of_own_thread)) = self.running.take() {
+        while let Some((replay, (streams, is_own_thread))) = self.running.take() {
             match replay.poll() {
                 ReplayState::Running(replay) => {
-                    self.running = Some((replay, of_own_thread));
+                    self.running = Some((replay, (streams, is_own_thread)));
                     return false;
                 }
-                ReplayState::Ended(None) => {
-                    self.unknown.extend(of_own_thread.iter().map(|one| one.note.address))
-                }
-                ReplayState::Ended(replayed) => self.replayed.extend(replayed),
+                ReplayState::Ended(Ok(replayed)) => self.replayed.push(replayed),
+                // A thread that does not note a write soon was not flushing. A goroutine is replayed only if it was.
+                ReplayState::Ended(Err(ReplayFailure::NotReached)) if !is_own_thread => {}
+                ReplayState::Ended(Err(_)) => self.add_unknown(&streams),
             }
             self.start_next(tid);
         }
         true
+    }
+
+    /// Tells whether it is unknown which bytes of a stream are written, or of the stream that hands it bytes.
+    pub fn is_unknown(&self, stream: &PendingBytes) -> bool {
+        let outer = self.inner.iter().filter(|(inner, _)| *inner == stream.stream).map(|(_, note)| *note);
+        stream.note.map(|note| note.address).into_iter().chain(outer).any(|note| self.unknown.contains(&note))
     }
 
     /// Tells whether a replayed thread was about to write the first byte of a stream, so that none is written.

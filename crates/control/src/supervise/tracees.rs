@@ -104,6 +104,12 @@ impl Tracees {
         self.pending_in_memory(pid, &ProcessMemory { pid: tid })
     }
 
+    /// Makes the next snapshot of a process search all memory.
+    #[cfg(test)]
+    pub(crate) fn search_again(&self, pid: u32) {
+        self.processes[&pid].walkers.iter().for_each(|walker| walker.search_again());
+    }
+
     /// Returns the pending bytes of a process's streams in `memory`, by the walkers that are known.
     pub(crate) fn pending_in_memory(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };

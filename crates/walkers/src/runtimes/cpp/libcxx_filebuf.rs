@@ -5,7 +5,8 @@
 //!
 //! Why no byte is written twice, lost or reordered:
 //!
-//! 1. A put stores its bytes first and moves `pptr` then. Only `overflow` hands bytes over: it calls fwrite(3) with
+//! 1. A put of several bytes stores them first and moves `pptr` then; a put of one byte (`sputc`) moves `pptr` one instruction
+//!    before it stores the byte, which the rescue completes. Only `overflow` hands bytes over: it calls fwrite(3) with
 //!    `[pbase, pptr)` and sets `pptr` to `pbase` afterwards. `sync`, seeks and `close` call `overflow`.
 //! 2. fwrite(3) of glibc holds the FILE's lock. While the lock is held, the bytes may be in both buffers: flush leaves them,
 //!    and the rescue replays the thread up to the change of `pptr`, or saves the bytes beside the file.

@@ -1,0 +1,150 @@
+//! Single-steps a program that moves a file buffer of libc++ from object to object. Its bytes are written ahead at each instruction
+//! of a move, and looked for at each instruction of a flush by an object that is not known. The output must stay the same.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::ptrace;
+use weir_walkers::{PendingBytes, join_pending};
+
+use super::skip;
+use super::write_ahead::{drain_stream, forget_purged, is_handing_over};
+use crate::foreign_file::TargetThread;
+use crate::rescue::single_step_test::{SteppedProgram, campaign, code_location, program, skip as skip_test};
+
+/// The lines between the first two marks, and between the next two.
+const LINES: [usize; 2] = [9, 12];
+
+/// How the objects are found at each instruction of the moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Search {
+    /// All objects are known.
+    Always,
+    /// As weir searches: objects at new addresses are found late.
+    WhenDue,
+}
+
+fn build(folder: &Path, flags: &[&str]) -> Option<OsString> {
+    let built = folder.join("moves");
+    let mut command = Command::new("clang++");
+    command.args(["-std=gnu++17", "-stdlib=libc++", "-O2", "-o"]).arg(&built).arg(program("moves.cc"));
+    match command.args(flags).status() {
+        Ok(status) => assert!(status.success(), "{command:?}"),
+        Err(why) => {
+            skip_test(&format!("clang++: {why}"));
+            return None;
+        }
+    }
+    Some(built.into())
+}
+
+/// Reads the pending bytes, and forgets those that seem to be discarded.
+fn read(stepped: &mut SteppedProgram) -> Vec<PendingBytes> {
+    let (pid, tracees) = (stepped.pid, &mut stepped.supervisor.tracees);
+    let pending = join_pending(tracees.pending(pid, pid));
+    forget_purged(tracees, pid, pid, &pending);
+    pending
+}
+
+/// Writes all pending bytes ahead. A thread inside a move has handed none over.
+fn write_ahead(stepped: &mut SteppedProgram, search: Search) {
+    let pid = stepped.pid;
+    if search == Search::Always {
+        stepped.supervisor.tracees.search_again(pid);
+    }
+    for one in read(stepped) {
+        let tracees = &mut stepped.supervisor.tracees;
+        if !is_handing_over(tracees, pid, &one) {
+            drain_stream(tracees, pid, &TargetThread::new(pid), &one, one.early_len(), false);
+        }
+    }
+}
+
+/// Executes one instruction; of a system call also its entry and exit, at which bytes are skipped. Returns false at a mark.
+fn step(stepped: &mut SteppedProgram) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let pid = stepped.pid;
+    let next = ptrace::registers(pid).expect("a stopped tracee").rip;
+    let instruction = ProcessMemory { pid }.bytes(next, SYSCALL.len());
+    if instruction != SYSCALL {
+        return stepped.step();
+    }
+    for is_entry in [true, false] {
+        ptrace::resume(pid, true, 0);
+        let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
+        if libc::WSTOPSIG(stop.status) != libc::SIGTRAP | 0x80 {
+            return false;
+        }
+        read(stepped);
+        let tracees = &mut stepped.supervisor.tracees;
+        let call = match is_entry {
+            true => skip::at_entry(tracees, pid),
+            false => tracees.threads.get_mut(&pid).expect("a thread").skipped_call.take(),
+        };
+        match call {
+            Some(call) if is_entry => {
+                tracees.threads.get_mut(&pid).expect("a thread").skipped_call = Some(call)
+            }
+            Some(call) => assert!(skip::at_exit(pid, &call)),
+            None => {}
+        }
+    }
+    true
+}
+
+/// Runs a program with so many lines before its first move.
+fn check(built: &OsString, before: usize, search: Search) {
+    let folder = tempfile::tempdir().expect("a directory");
+    let [moving, after] = LINES;
+    let line = |line: usize| format!("{line} is the number of this line\n");
+    let expected: String = (0..before + moving + after).map(line).collect();
+    let words = [built.clone(), before.to_string().into(), after.to_string().into()];
+    let mut stepped = SteppedProgram::start(words.to_vec(), folder.path(), false, (Vec::new(), Vec::new()));
+    stepped.run_to_mark();
+    let output = || std::fs::read(folder.path().join("output")).expect("the output");
+    while stepped.step() {
+        write_ahead(&mut stepped, search);
+        let so_far = output();
+        let is_right = expected.as_bytes().starts_with(&so_far);
+        assert!(is_right, "{before} {search:?}: {} bytes at {}", so_far.len(), code_location(stepped.pid));
+    }
+    write_ahead(&mut stepped, Search::Always);
+    let all_before: String = (0..before + moving).map(line).collect();
+    assert_eq!(output(), all_before.as_bytes(), "all is written ahead");
+    while step(&mut stepped) {
+        read(&mut stepped);
+    }
+    stepped.supervisor.tracees.resume(stepped.pid, 0);
+    while stepped.supervisor.exit.is_none() {
+        if let Some(stop) = ptrace::wait().expect("a stop") {
+            stepped.supervisor.on_stop(stop);
+        }
+    }
+    let output = output();
+    let is_right = output == expected.as_bytes();
+    assert!(is_right, "{before} {search:?}: {} bytes instead of {}", output.len(), expected.len());
+}
+
+/// The lines before the first move: the stream has bytes in the file buffer only, but for the first; as many as both buffers hold; and
+/// both buffers are full soon after the moves.
+const BEFORE: [usize; 3] = [20, 170, 250];
+
+fn check_moves(flags: &[&str]) {
+    let folder = tempfile::tempdir().expect("a directory");
+    let Some(built) = build(folder.path(), flags) else { return };
+    let all = BEFORE.map(|before| [(before, Search::Always), (before, Search::WhenDue)]).concat();
+    let most = if campaign::is_quick() { 1 } else { all.len() };
+    all.into_iter().rev().take(most).for_each(|(before, search)| check(&built, before, search));
+}
+
+#[test]
+fn libcxx_moves() {
+    check_moves(&[]);
+}
+
+#[test]
+fn libcxx_moves_static() {
+    check_moves(&["-static", "-s"]);
+}
