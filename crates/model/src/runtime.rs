@@ -142,6 +142,8 @@ pub enum RuntimeFix {
     /// Options after the command's name.
     #[allow(missing_docs)]
     Options { options: &'static [&'static str], effect: &'static str },
+    /// Nothing reaches the runtime's buffers, for this reason, but it writes to a terminal line by line.
+    Terminal(&'static str),
     /// The runtime does it already.
     NotNeeded(&'static str),
     /// No fix exists, for this reason.
@@ -181,6 +183,32 @@ impl RuntimeFixes {
         order: RuntimeFix::Library,
         other_streams: RuntimeFix::Library,
     };
+
+    /// Returns the fixes of a runtime whose buffers nothing reaches, for the reason `why`, and that writes to a terminal line by line.
+    pub const fn by_terminal(why: &'static str) -> RuntimeFixes {
+        RuntimeFixes {
+            unbuffered: RuntimeFix::Terminal(why),
+            line_buffered: RuntimeFix::Terminal(why),
+            fully_buffered: RuntimeFix::NotNeeded("its buffer is full, unless standard output is a terminal"),
+            max_delay: RuntimeFix::Terminal(why),
+            rescue: RuntimeFix::Terminal(why),
+            ..RuntimeFixes::all(RuntimeFix::Impossible(why))
+        }
+    }
+
+    /// Returns the same fix for each option.
+    pub const fn all(fix: RuntimeFix) -> RuntimeFixes {
+        RuntimeFixes {
+            unbuffered: fix,
+            line_buffered: fix,
+            fully_buffered: fix,
+            max_delay: fix,
+            rescue: fix,
+            fork: fix,
+            order: fix,
+            other_streams: fix,
+        }
+    }
 }
 
 /// Options of `weir run` that a runtime rules out.

@@ -67,6 +67,14 @@ pub struct UnreachedBuffers {
     pub is_drained: bool,
 }
 
+/// The files of a program whose runtime has its own buffers, of which only that of standard output has another mode.
+pub(crate) static OPENED_FILES: [UnreachedBuffers; 1] = [UnreachedBuffers {
+    name: "a file that the program opens",
+    options: &["--max-delay", "--rescue", "--fix-fork"],
+    possible: always_possible,
+    is_drained: false,
+}];
+
 impl UnreachedBuffers {
     /// Tells whether an option, with its value, does not reach these buffers.
     pub fn concerns(&self, option: &str) -> bool {
@@ -154,15 +162,27 @@ impl RuntimeEntry {
         }
     }
 
-    /// Returns the entry of a runtime that `weir run` does not tell from C, and whose own buffers no walker reads.
+    /// Returns the entry of a runtime whose own buffers no walker reads.
     pub(crate) const fn unreadable(
         id: &'static str,
         name: &'static str,
         order: u32,
+        detection: ProgramDetection,
+        fixes: RuntimeFixes,
         entry: UnreadableEntry,
     ) -> Self {
-        let buffers = BufferAccess::Unreadable(entry);
-        Self { buffers, ..Self::stdio(id, name, order, ProgramDetection::Never) }
+        let stdio = Self::stdio(id, name, order, detection);
+        Self {
+            facts: Runtime { language: SourceLanguage::Other, fixes, ..stdio.facts },
+            buffers: BufferAccess::Unreadable(entry),
+            ..stdio
+        }
+    }
+
+    /// Returns the entry with buffers that some options do not reach.
+    pub(crate) const fn with_unreached(mut self, unreached: &'static [UnreachedBuffers]) -> Self {
+        self.unreached = unreached;
+        self
     }
 
     fn matches(&self, program_names: &[String], compiled: Option<RuntimeId>) -> bool {

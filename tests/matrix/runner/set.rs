@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde::Deserialize;
 
+use crate::common::programs::has_libcxx;
+
 /// A `[[program]]` of programs.toml.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,8 +119,12 @@ pub fn cells(dir: &Path, mut missing: impl FnMut(&str, &str)) -> Vec<Cell> {
     cells
 }
 
+/// `libc++` stands for the library and its headers.
 fn is_installed(tool: &str) -> bool {
-    weir_sys::command::find(tool).is_some()
+    match tool {
+        "libc++" => has_libcxx(),
+        _ => weir_sys::command::find(tool).is_some(),
+    }
 }
 
 fn make(dir: &Path, command: &str) {

@@ -22,6 +22,14 @@ impl PlanBuilder<'_> {
             RuntimeFix::Hook(text) => self.add_hook(option, text, Effect::Whole),
             RuntimeFix::HookSubstitute(text) => self.add_hook(option, text, Effect::StandIn),
             RuntimeFix::Options { options, effect } => self.add_options(option, options, effect),
+            RuntimeFix::Terminal(why) if self.request.is_empty() && !self.host.stdout_is_terminal => {
+                let advice = "`weir run --pty` gives it a terminal, to which it writes line by line";
+                self.row_without_effect(option, format!("{why}; {advice}"));
+            }
+            RuntimeFix::Impossible(why) if self.request.is_empty() => {
+                self.row_without_effect(option, why.into());
+            }
+            RuntimeFix::Terminal(why) => self.terminal_substitute(option, why),
             RuntimeFix::NotNeeded(text) => {
                 self.row(PlanRow::honoured(option, Technique::Nothing, text).with_effect(Effect::Already));
             }
@@ -30,6 +38,11 @@ impl PlanBuilder<'_> {
                 unreachable!("the callers handle the library and the supervisor")
             }
         }
+    }
+
+    /// Adds a row for a command without options, which runs unchanged. It gets no terminal, to which some programs write other bytes.
+    fn row_without_effect(&mut self, option: &str, why: String) {
+        self.plan.rows.push(PlanRow::honoured(option, Technique::Nothing, why).with_effect(Effect::Part));
     }
 
     fn add_hook(&mut self, option: &str, text: &str, effect: Effect) {

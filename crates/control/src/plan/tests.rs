@@ -78,6 +78,21 @@ fn without_tracing_a_terminal_is_the_substitute() {
 }
 
 #[test]
+fn an_unreachable_runtime_gets_a_terminal_only_on_request() {
+    let plan = plan_for("guile x.scm", RunRequest::default());
+    assert!(!plan.terminal && plan.refusals().is_empty() && plan.remarks()[0].contains("`weir run --pty`"));
+    let plan = plan_for("julia x.jl", RunRequest::default());
+    assert!(plan.refusals().is_empty() && plan.remarks()[0].contains("Julia's own buffers"));
+    for request in [lines(), RunRequest { rescue: true, ..RunRequest::default() }] {
+        let plan = plan_for("guile x.scm", request);
+        assert!(plan.terminal && plan.refusals().is_empty() && plan.remarks()[0].contains("line by line"));
+    }
+    let host = HostCapabilities { stdout_is_terminal: true, ..HostCapabilities::default() };
+    let plan = plan_on(host, "guile x.scm", RunRequest::default());
+    assert!(!plan.terminal && plan.refusals().is_empty());
+}
+
+#[test]
 fn mawk_gets_its_option_once_and_only_for_a_pipe() {
     let options = words("mawk -W interactive 1");
     if ResolvedProgram::of(&options).path.is_none() {

@@ -1,16 +1,40 @@
-//! Fortran: libgfortran has a buffer for each unit. No walker reads them.
+//! Fortran: libgfortran has a buffer for each unit. No walker reads them; its variables turn them off.
 
-use crate::runtime_entry::has_c_string;
-use crate::{RuntimeEntry, UnreadableEntry};
+use weir_model::{RuntimeFix, RuntimeFixes};
+use weir_sys::elf::ElfSections;
+
+use crate::runtime_entry::{OPENED_FILES, has_c_string, section_contains};
+use crate::{ProgramDetection, RuntimeEntry, UnreadableEntry};
+
+const UNBUFFERED: RuntimeFix = RuntimeFix::Environment {
+    variables: &[("GFORTRAN_UNBUFFERED_PRECONNECTED", "1")],
+    effect: "GFORTRAN_UNBUFFERED_PRECONNECTED=1: each record of standard output is written at once",
+};
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "fortran",
     "Fortran",
-    320,
+    // A program of C++ can use a library of Fortran.
+    225,
+    ProgramDetection::Executable(|sections| {
+        section_contains(sections, ".dynstr", b"libgfortran.so") || has_library(sections)
+    }),
+    RuntimeFixes {
+        fully_buffered: RuntimeFix::Impossible("libgfortran buffers standard output only if it is a file"),
+        other_streams: RuntimeFix::Impossible(
+            "libgfortran's files have its own buffers; GFORTRAN_UNBUFFERED_ALL=1 turns all of them off",
+        ),
+        ..RuntimeFixes::all(UNBUFFERED)
+    },
     UnreadableEntry {
         buffers: "Fortran's own buffers",
         files: &["libgfortran.so"],
-        // The name of the variable with the runtime's options.
-        is_linked_into: |sections| has_c_string(sections, "GFORTRAN_UNBUFFERED_ALL"),
+        is_linked_into: has_library,
     },
-);
+)
+.with_unreached(&OPENED_FILES);
+
+/// Looks for the name of the variable with the runtime's options.
+fn has_library(sections: &ElfSections) -> bool {
+    has_c_string(sections, "GFORTRAN_UNBUFFERED_ALL")
+}

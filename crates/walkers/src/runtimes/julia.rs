@@ -1,11 +1,15 @@
 //! Julia: its streams have buffers. No walker reads them.
 
+use weir_model::{RuntimeFix, RuntimeFixes};
+
 use crate::runtime_entry::never_linked;
-use crate::{RuntimeEntry, UnreadableEntry};
+use crate::{ProgramDetection, RuntimeEntry, UnreadableEntry};
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "julia",
     "Julia",
-    360,
+    98,
+    ProgramDetection::ProgramNames(&["julia"]),
+    RuntimeFixes::all(RuntimeFix::Impossible("Julia's own buffers cannot be reached")),
     UnreadableEntry { buffers: "Julia's own buffers", files: &["libjulia.so"], is_linked_into: never_linked },
 );

@@ -2,9 +2,9 @@
 
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
-use crate::runtime_entry::{always_possible, never_linked};
+use crate::runtime_entry::{OPENED_FILES, never_linked};
 use crate::runtimes::cpython::{HOOK, IGNORES_ENVIRONMENT, LINE_BUFFERED, UNBUFFERED};
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreadableEntry};
 
 const BY_LINES: RuntimeFix = RuntimeFix::HookSubstitute(
     "a sitecustomize makes sys.stdout line-buffered: PyPy's buffers cannot be read",
@@ -37,12 +37,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         files: &["pypy", "libpypy"],
         is_linked_into: never_linked,
     }),
-    unreached: &[UnreachedBuffers {
-        name: "a file that the program opens",
-        options: &["--max-delay", "--rescue", "--fix-fork"],
-        possible: always_possible,
-        is_drained: false,
-    }],
+    unreached: &OPENED_FILES,
     hook: Some(&HOOK),
     ignores_environment: IGNORES_ENVIRONMENT,
 };
