@@ -2,6 +2,9 @@
 //!
 //! It records the start and end of processes, their totals and the progress of file offsets, but no single call.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -13,6 +16,7 @@ use weir_sys::executing_processes::ExecutingProcesses;
 use weir_sys::launch::reap;
 use weir_sys::open_files::{FdInfo, direction_of, fdinfo};
 use weir_sys::proc::{self, ResourceUsage};
+use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::process_status::is_executing;
 use weir_sys::unkillable;
 use weir_trace_api::{
@@ -27,6 +31,7 @@ const DESCRIPTORS_MOST: usize = 4096;
 
 /// One process at its last sample.
 struct SampledProcess {
+    identity: ProcessIdentity,
     exe: Untrusted,
     began_ns: u64,
     /// The I/O counters when sampling began.
@@ -199,6 +204,7 @@ impl Sampler<'_, '_> {
             self.emit(now, pid, RawEventKind::Exec { exe: exe.clone(), comm, argv });
         }
         let process = SampledProcess {
+            identity: ProcessIdentity::of(pid),
             exe,
             began_ns: now,
             before,
@@ -244,33 +250,42 @@ impl Sampler<'_, '_> {
     /// Emits the progress of a process since its last sample.
     fn sample_process(&mut self, pid: u32, now: u64) {
         let (exe, comm, argv) = proc::names(pid);
-        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let (io, times) = (proc::io(pid), proc::cpu_times_ns(pid));
+        let (positions, is_complete) = positions(pid);
+        let Some(process) = self.current(pid) else { return };
         // /proc/PID/io includes reaped children, which this backend cannot tell apart.
-        process.totals = proc::io(pid).map_or(process.totals, |io| io.since(process.before));
-        process.times = proc::cpu_times_ns(pid).unwrap_or(process.times);
+        process.totals = io.map_or(process.totals, |io| io.since(process.before));
+        process.times = times.unwrap_or(process.times);
         let (totals, changed) = (process.totals, !exe.is_empty() && process.exe != exe);
         if changed {
             process.exe = exe.clone();
             self.emit(now, pid, RawEventKind::Exec { exe, comm, argv });
         }
         self.emit(now, pid, RawEventKind::Totals(totals));
-        self.emit_progress(pid, now);
-        let buffers = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
-        if !buffers.is_empty() {
-            let blocked_in = proc::current_syscall(pid);
-            self.emit(now, pid, RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocked_in));
-        }
-    }
-
-    /// Emits the progress of each file offset since the last sample.
-    fn emit_progress(&mut self, pid: u32, now: u64) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        let before = std::mem::take(&mut process.positions);
-        let (after, is_complete) = positions(pid);
         if !is_complete {
             let text = format!("files beyond the first {DESCRIPTORS_MOST} descriptors of a process");
             self.blind_spots.insert(text);
         }
+        self.emit_progress(pid, now, positions);
+        let buffers = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
+        if !buffers.is_empty() {
+            let blocked_in = proc::current_syscall(pid);
+            let buffers = RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocked_in);
+            if self.current(pid).is_some() {
+                self.emit(now, pid, buffers);
+            }
+        }
+    }
+
+    /// Returns a process that still has its number. If not, what was just read by the number can be of another process.
+    fn current(&mut self, pid: u32) -> Option<&mut SampledProcess> {
+        self.processes.get_mut(&pid).filter(|process| process.identity.is_current())
+    }
+
+    /// Emits the progress of each file offset since the last sample.
+    fn emit_progress(&mut self, pid: u32, now: u64, after: HashMap<i32, FdPosition>) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let before = std::mem::take(&mut process.positions);
         let since = now.saturating_sub(INTERVAL.as_nanos() as u64);
         let counts: Vec<RawCounts> = after
             .iter()

@@ -1,0 +1,57 @@
+//! Tests of samples.
+
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+
+use weir_model::RuntimeId;
+use weir_model::trace::Buffer;
+
+use super::*;
+
+/// Snapshots of a child that ends, and loses its number, in each.
+struct LastSnapshot(Child);
+
+impl BufferSnapshots for LastSnapshot {
+    fn snapshot(&mut self, pid: u32, _moment: SnapshotMoment) -> Vec<Buffer> {
+        assert_eq!(pid, self.0.id());
+        self.0.kill().expect("a child");
+        self.0.wait().expect("its end");
+        vec![Buffer {
+            walker: RuntimeId::GLIBC,
+            address: 0x1000,
+            fd: 1,
+            mode: None,
+            buffer_bytes: 4096,
+            pending_bytes: 5,
+            pending: b"lost\n".to_vec(),
+            unread_bytes: 0,
+            unread: Vec::new(),
+            found_by_search: false,
+        }]
+    }
+}
+
+#[test]
+fn a_number_that_changes_during_a_sample_gives_no_buffers() {
+    let child = Command::new("sleep").arg("100").spawn().expect("sleep");
+    let pid = child.id();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let sink_events = Arc::clone(&events);
+    let mut sink = move |event: RawEvent| sink_events.lock().expect("one thread").push(event.kind);
+    let mut sampler = Sampler {
+        sink: &mut sink,
+        snapshots: &mut LastSnapshot(child),
+        processes: HashMap::new(),
+        report: BackendReport::default(),
+        blind_spots: blind_spots(),
+        executing: ExecutingProcesses::default(),
+    };
+    sampler.add_process(pid, None, now_ns(), false);
+    let begun = events.lock().expect("one thread").len();
+    sampler.sample_process(pid, now_ns());
+    let first = events.lock().expect("one thread").split_off(begun);
+    assert!(matches!(first[..], [RawEventKind::Totals(_)]), "{first:?}");
+    // The child has ended: a process that has its number now is another one.
+    sampler.sample_process(pid, now_ns());
+    assert_eq!(events.lock().expect("one thread").len(), begun);
+}
