@@ -1,4 +1,4 @@
-//! Single-steps a program that moves a file buffer of libc++ from object to object. Its bytes are written ahead at each instruction
+//! Single-steps a program that moves a file buffer of C++ from object to object. Its bytes are written ahead at each instruction
 //! of a move, and looked for at each instruction of a flush by an object that is not known. The output must stay the same.
 
 use std::ffi::OsString;
@@ -26,14 +26,14 @@ enum Search {
     WhenDue,
 }
 
-fn build(folder: &Path, flags: &[&str]) -> Option<OsString> {
+fn build(folder: &Path, compiler: &str, flags: &[&str]) -> Option<OsString> {
     let built = folder.join("moves");
-    let mut command = Command::new("clang++");
-    command.args(["-std=gnu++17", "-stdlib=libc++", "-O2", "-o"]).arg(&built).arg(program("moves.cc"));
+    let mut command = Command::new(compiler);
+    command.args(["-std=gnu++17", "-O2", "-o"]).arg(&built).arg(program("moves.cc"));
     match command.args(flags).status() {
         Ok(status) => assert!(status.success(), "{command:?}"),
         Err(why) => {
-            skip_test(&format!("clang++: {why}"));
+            skip_test(&format!("{compiler}: {why}"));
             return None;
         }
     }
@@ -131,20 +131,30 @@ fn check(built: &OsString, before: usize, search: Search) {
 /// both buffers are full soon after the moves.
 const BEFORE: [usize; 3] = [20, 170, 250];
 
-fn check_moves(flags: &[&str]) {
+fn check_moves(compiler: &str, flags: &[&str]) {
     let folder = tempfile::tempdir().expect("a directory");
-    let Some(built) = build(folder.path(), flags) else { return };
-    let all = BEFORE.map(|before| [(before, Search::Always), (before, Search::WhenDue)]).concat();
+    let Some(built) = build(folder.path(), compiler, flags) else { return };
+    let all = BEFORE.map(|before| [(before, Search::WhenDue), (before, Search::Always)]).concat();
     let most = if campaign::is_quick() { 1 } else { all.len() };
     all.into_iter().rev().take(most).for_each(|(before, search)| check(&built, before, search));
 }
 
 #[test]
 fn libcxx_moves() {
-    check_moves(&[]);
+    check_moves("clang++", &["-stdlib=libc++"]);
 }
 
 #[test]
 fn libcxx_moves_static() {
-    check_moves(&["-static", "-s"]);
+    check_moves("clang++", &["-stdlib=libc++", "-static", "-s"]);
+}
+
+#[test]
+fn libstdcxx_moves() {
+    check_moves("g++", &[]);
+}
+
+#[test]
+fn libstdcxx_moves_static() {
+    check_moves("g++", &["-static", "-s"]);
 }

@@ -18,6 +18,8 @@
 //! 5. A drain moves `pbase` while all threads block in calls other than writes, so none is between the steps of 2.
 //! 6. After a drain `pbase` is not the beginning of the buffer. Since `pptr` is set first, the state between the two
 //!    stores of 2 has `pptr` before `pbase`, which counts as no pending bytes.
+//! 7. A swap exchanges the put areas first and the buffers later. An object between the two has a buffer in use for writing and no put
+//!    area: it is being changed, and not empty.
 //!
 //! One case cannot be seen from outside, as with stdio: a signal handler that interrupts a thread in 4 and then blocks.
 
@@ -123,7 +125,8 @@ pub(super) fn stream(
             return None;
         }
         found.pending_bytes = pptr - pbase;
-    } else if pptr != 0 {
+    } else if pptr != 0 || object[WRITING] == 1 && size > 1 {
+        // In the middle of a swap, the put area is in the other object already.
         return None;
     }
     let mut stream = StreamBuffer::of(found);
