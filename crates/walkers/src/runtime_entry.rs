@@ -185,14 +185,17 @@ impl RuntimeEntry {
         self
     }
 
-    fn matches(&self, program_names: &[String], compiled: Option<RuntimeId>) -> bool {
+    fn has_name(&self, program_names: &[String]) -> bool {
+        let ProgramDetection::ProgramNames(known) = self.detection else { return false };
+        program_names.iter().any(|name| known.contains(&without_version(name)))
+    }
+
+    /// Tells whether the entry is that of programs whose executable shows this runtime, or none.
+    fn is_for_compiled(&self, compiled: Option<RuntimeId>) -> bool {
         match self.detection {
-            ProgramDetection::ProgramNames(known) => {
-                program_names.iter().any(|name| known.contains(&without_version(name)))
-            }
             ProgramDetection::Executable(_) => compiled == Some(self.facts.id),
             ProgramDetection::AnyProgram => true,
-            ProgramDetection::Never => false,
+            ProgramDetection::ProgramNames(_) | ProgramDetection::Never => false,
         }
     }
 }
@@ -211,11 +214,18 @@ pub fn runtimes() -> &'static [&'static RuntimeEntry] {
     &ORDERED
 }
 
-/// Returns the runtime of a program. `program_names` are its own name and those of its interpreters; `compiled` is
-/// the runtime of its executable, from [`compiled_runtime`].
-pub fn detect_runtime(program_names: &[String], compiled: Option<RuntimeId>) -> &'static RuntimeEntry {
-    let found = runtimes().iter().find(|entry| entry.matches(program_names, compiled));
-    found.copied().unwrap_or(&crate::runtimes::glibc::RUNTIME)
+/// Returns the runtime of a program. `program_names` are its own name and those of its interpreters; `compiled` returns the runtime
+/// of its executable, from [`compiled_runtime`], and is not called if a name tells: it reads all constants, which takes milliseconds.
+pub fn detect_runtime(
+    program_names: &[String],
+    compiled: impl FnOnce() -> Option<RuntimeId>,
+) -> &'static RuntimeEntry {
+    let by_name = runtimes().iter().find(|entry| entry.has_name(program_names));
+    let or_by_id = || {
+        let id = compiled();
+        runtimes().iter().find(|entry| entry.is_for_compiled(id))
+    };
+    by_name.or_else(or_by_id).copied().unwrap_or(&crate::runtimes::glibc::RUNTIME)
 }
 
 /// Returns the runtime that an executable's sections show; None for C, and if they do not tell.
@@ -229,9 +239,9 @@ pub fn compiled_runtime(sections: &ElfSections) -> Option<RuntimeId> {
 /// name under which it was called, as of a shell that is part of busybox.
 pub fn runtime_of(executable: &str, called: &str, compiled: Option<RuntimeId>) -> &'static RuntimeEntry {
     let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let by_executable = detect_runtime(&[base(executable)], compiled);
+    let by_executable = detect_runtime(&[base(executable)], || compiled);
     match by_executable.detection {
-        ProgramDetection::AnyProgram => detect_runtime(&[base(called)], None),
+        ProgramDetection::AnyProgram => detect_runtime(&[base(called)], || None),
         _ => by_executable,
     }
 }
@@ -286,7 +296,7 @@ mod tests {
 
     fn detected(names: &[&str], compiled: Option<RuntimeId>) -> &'static str {
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-        detect_runtime(&names, compiled).facts.name
+        detect_runtime(&names, || compiled).facts.name
     }
 
     #[test]

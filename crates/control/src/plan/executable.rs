@@ -15,8 +15,6 @@ pub struct ExecutableFacts {
     pub is_static: bool,
     /// Its interpreter is musl's loader.
     pub musl: bool,
-    /// None for C, and if the file does not tell.
-    pub compiled_runtime: Option<RuntimeId>,
 }
 
 /// Reads the facts of a file; None if it is not an ELF file or cannot be read.
@@ -30,8 +28,13 @@ pub fn read(path: &Path) -> Option<ExecutableFacts> {
         native: file.is_native().ok()?,
         is_static: loader.is_none(),
         musl: loader.is_some_and(|path| path.windows(7).any(|part| part == b"ld-musl")),
-        compiled_runtime: compiled_runtime(&file.sections().ok()?),
     })
+}
+
+/// Returns the runtime that an executable shows; None for C, and if the file does not tell.
+pub fn runtime(path: &Path) -> Option<RuntimeId> {
+    let file = elf::ElfFile::open(path).filter(|file| !file.is_foreign())?;
+    compiled_runtime(&file.sections().ok()?)
 }
 
 /// Returns the buffers of a runtime that a program with this executable can have and that options do not reach.
@@ -49,8 +52,9 @@ mod tests {
 
     #[test]
     fn this_test_is_a_native_rust_program() {
-        let own = read(&std::env::current_exe().unwrap()).unwrap();
-        assert_eq!((own.native, own.is_static, own.compiled_runtime), (true, false, Some(RuntimeId::RUST)));
+        let path = std::env::current_exe().unwrap();
+        let own = read(&path).unwrap();
+        assert_eq!((own.native, own.is_static, runtime(&path)), (true, false, Some(RuntimeId::RUST)));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct Plan {
 /// Makes the plan for a command.
 pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities) -> Plan {
     let program = ResolvedProgram::of(command);
-    let compiled = program.executable.as_ref().and_then(|executable| executable.compiled_runtime);
+    let compiled = || program.executable_path.as_deref().and_then(executable::runtime);
     let runtime = detect_runtime(&program.names, compiled);
     let mut builder = PlanBuilder {
         unreached: executable::unreached(program.executable_path.as_deref(), runtime),

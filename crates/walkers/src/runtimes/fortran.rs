@@ -3,7 +3,7 @@
 use weir_model::{RuntimeFix, RuntimeFixes};
 use weir_sys::elf::ElfSections;
 
-use crate::runtime_entry::{OPENED_FILES, has_c_string, section_contains};
+use crate::runtime_entry::{OPENED_FILES, has_c_string};
 use crate::{ProgramDetection, RuntimeEntry, UnreadableEntry};
 
 const UNBUFFERED: RuntimeFix = RuntimeFix::Environment {
@@ -17,7 +17,8 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     // A program of C++ can use a library of Fortran.
     225,
     ProgramDetection::Executable(|sections| {
-        section_contains(sections, ".dynstr", b"libgfortran.so") || has_library(sections)
+        let needs = |names: Vec<&[u8]>| names.iter().any(|name| name.starts_with(b"libgfortran.so"));
+        sections.needed().is_some_and(needs) || has_library(sections)
     }),
     RuntimeFixes {
         fully_buffered: RuntimeFix::Impossible("libgfortran buffers standard output only if it is a file"),
