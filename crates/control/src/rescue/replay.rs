@@ -218,6 +218,15 @@ impl ReplayBudget<'_> {
         steps < STEPS_MOST && (!steps.is_multiple_of(CHECK_STEPS) || self.goes_on(pid))
     }
 
+    /// Counts an instruction in eighths. A repeated one (`rep movsb` of a copy) stops after each byte, which counts as one eighth: a
+    /// flush copies a few thousand bytes.
+    fn count_step(&self, eighths: &mut (u32, u64), pid: u32) -> Option<()> {
+        self.allows_step(eighths.0 / 8, pid).then_some(())?;
+        let at = ptrace::registers(pid)?.rip;
+        *eighths = (eighths.0 + if at == eighths.1 { 1 } else { 8 }, at);
+        Some(())
+    }
+
     fn failure(&self) -> ReplayFailure {
         if self.is_undecided.get() { ReplayFailure::Undecided } else { ReplayFailure::NotReached }
     }
@@ -246,7 +255,7 @@ fn run(
         process.load_block(address)?;
         ptrace::poke(process.pid(), address, value);
     }
-    let (mut writes, mut steps) = (Vec::new(), 0);
+    let (mut writes, mut steps) = (Vec::new(), (0, 0));
     loop {
         budget.steps.fetch_add(1, Relaxed);
         let goes_on = |pid| budget.goes_on(pid);
@@ -274,8 +283,7 @@ fn run(
                 writes.extend(write);
             }
             ReplayStop::Step => {
-                budget.allows_step(steps, process.pid()).then_some(())?;
-                steps += 1;
+                budget.count_step(&mut steps, process.pid())?;
                 for (stream, before) in streams.iter().zip(&counts) {
                     let now = process.word_of_thread(stream.note.address, *before);
                     if now != *before {
