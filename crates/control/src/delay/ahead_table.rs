@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use weir_model::trace::RuntimeId;
-use weir_walkers::{InnerStream, PendingBytes};
+use weir_walkers::PendingBytes;
 
 /// The bytes of one stream that are written although the stream still holds them.
 #[derive(Debug, Clone)]
@@ -164,10 +164,11 @@ impl AheadTable {
         }
     }
 
-    /// Returns how many of the first pending bytes of a stream are written that come after those of its inner stream.
-    pub fn outer_prefix_len(&self, owner: u32, inner: &InnerStream, pending: &[u8]) -> usize {
-        let ahead = self.streams(owner).find(|one| one.stream == inner.address);
-        let own = ahead.and_then(|one| one.bytes.get(inner.pending_bytes as usize..));
+    /// Returns how many of the first pending bytes of a stream are written ahead. They come after those of its inner stream, of which
+    /// the program has not written `before` bytes yet.
+    pub fn outer_prefix_len(&self, owner: u32, inner: u64, before: u64, pending: &[u8]) -> usize {
+        let ahead = self.streams(owner).find(|one| one.stream == inner);
+        let own = ahead.and_then(|one| one.bytes.get(before as usize..));
         own.filter(|own| pending.starts_with(own)).map_or(0, <[u8]>::len)
     }
 
@@ -261,10 +262,8 @@ mod tests {
         let others = [&b"abcde"[..], b"abcdefg", b"abx"];
         assert!(others.iter().all(|pending| !table.has_unread_outer(1, 0x100, pending, true)));
         assert!(!table.has_unread_outer(1, 0x200, b"abc", false), "another stream");
-        let inner =
-            |pending_bytes| InnerStream { address: 0x100, pending_bytes, lock: 0, areas: [(0, 0); 2] };
-        assert_eq!(table.outer_prefix_len(1, &inner(2), b"cdefg"), 3);
-        assert_eq!(table.outer_prefix_len(1, &inner(2), b"xdefg"), 0);
-        assert_eq!(table.outer_prefix_len(1, &inner(6), b"g"), 0, "all of them are in the inner one");
+        assert_eq!(table.outer_prefix_len(1, 0x100, 2, b"cdefg"), 3);
+        assert_eq!(table.outer_prefix_len(1, 0x100, 2, b"xdefg"), 0);
+        assert_eq!(table.outer_prefix_len(1, 0x100, 6, b"g"), 0, "all of them are in the inner one");
     }
 }

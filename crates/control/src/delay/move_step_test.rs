@@ -94,13 +94,16 @@ fn step(stepped: &mut SteppedProgram) -> bool {
     true
 }
 
+fn line(number: usize) -> String {
+    format!("{number} is the number of this line\n")
+}
+
 /// Runs a program with so many lines before its first move.
 fn check(built: &OsString, before: usize, search: Search) {
     let folder = tempfile::tempdir().expect("a directory");
     let [moving, after] = LINES;
-    let line = |line: usize| format!("{line} is the number of this line\n");
     let expected: String = (0..before + moving + after).map(line).collect();
-    let words = [built.clone(), before.to_string().into(), after.to_string().into()];
+    let words = [built.clone(), before.to_string().into(), after.to_string().into(), "hidden".into()];
     let mut stepped = SteppedProgram::start(words.to_vec(), folder.path(), false, (Vec::new(), Vec::new()));
     stepped.run_to_mark();
     let output = || std::fs::read(folder.path().join("output")).expect("the output");
@@ -157,4 +160,52 @@ fn libstdcxx_moves() {
 #[test]
 fn libstdcxx_moves_static() {
     check_moves("g++", &["-static", "-s"]);
+}
+
+/// The number of instructions after a system call at which the program is as if killed.
+const AFTER_CALL: u32 = 200;
+/// Each check is a replay.
+const CHECK_INTERVAL: u32 = 10;
+
+/// At a kill soon after a write of the FILE, some of whose bytes were written ahead with those of the file buffer, all are there once.
+fn check_kill_after_write(flags: &[&str]) {
+    let folder = tempfile::tempdir().expect("a directory");
+    let Some(built) = build(folder.path(), "clang++", flags) else { return };
+    let (before, [moving, after]) = (250, LINES);
+    let expected: String = (0..before + moving + after).map(line).collect();
+    let words = [built, before.to_string().into(), after.to_string().into(), "visible".into()];
+    let ends = vec![0, expected.len()];
+    let mut stepped =
+        SteppedProgram::start(words.to_vec(), folder.path(), false, (expected.into_bytes(), ends));
+    stepped.run_to_mark();
+    stepped.supervisor.tracees.resume(stepped.pid, 0);
+    stepped.run_to_mark();
+    write_ahead(&mut stepped, Search::Always);
+    let (mut writes, mut left) = (0, 0);
+    loop {
+        let steps = stepped.steps;
+        if !step(&mut stepped) {
+            break;
+        }
+        if stepped.steps == steps {
+            (writes, left) = (writes + 1, AFTER_CALL);
+        } else if left > 0 {
+            left -= 1;
+            if left.is_multiple_of(CHECK_INTERVAL) {
+                stepped.check("a kill after a call", 0);
+            }
+        }
+    }
+    stepped.assert_no_failure();
+    assert!(writes > 0, "the FILE is written");
+}
+
+#[test]
+fn libcxx_kill_after_write() {
+    check_kill_after_write(&["-stdlib=libc++"]);
+}
+
+#[test]
+fn libcxx_kill_after_write_static() {
+    check_kill_after_write(&["-stdlib=libc++", "-static", "-s"]);
 }

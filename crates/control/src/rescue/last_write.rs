@@ -1,9 +1,10 @@
 //! Finds out how many of a dying process's pending bytes are already written, by the last write of each of its threads and
 //! by what weir has written ahead.
 
+use weir_sys::memory::{Memory, ProcessMemory};
 pub(crate) use weir_sys::ptrace::last_write::LastWrite;
 use weir_sys::ptrace::registers;
-use weir_walkers::PendingBytes;
+use weir_walkers::{InnerStream, PendingBytes};
 
 use crate::delay::skip::SkippedCall;
 use crate::supervise::Tracees;
@@ -19,7 +20,6 @@ pub(crate) fn read(tid: u32, skipped_call: Option<&SkippedCall>) -> Option<LastW
 /// Returns how many of a stream's first pending bytes are written.
 pub(crate) fn written_len(tracees: &Tracees, pid: u32, tid: u32, pending: &PendingBytes) -> usize {
     let length = pending.bytes.len() as u64;
-    let last_writes = tracees.processes.get(&pid).into_iter().flat_map(|process| &process.last_writes);
     let written = |last_write: &LastWrite| match (last_write, pending.data_address) {
         (LastWrite::InCall { fd, .. }, Some(address)) if *fd == pending.fd => {
             last_write.written_at(address, length).unwrap_or(0)
@@ -27,8 +27,25 @@ pub(crate) fn written_len(tracees: &Tracees, pid: u32, tid: u32, pending: &Pendi
         _ => last_write.written_of(tid, pending.fd, &pending.bytes, length),
     };
     let ahead = match &pending.inner {
-        Some(inner) => tracees.written_ahead.outer_prefix_len(pid, inner, &pending.bytes),
+        Some(inner) => {
+            let before = unwritten_inner(tracees, pid, tid, pending.fd, inner);
+            tracees.written_ahead.outer_prefix_len(pid, inner.address, before, &pending.bytes)
+        }
         None => tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes),
     };
-    last_writes.map(written).max().map_or(0, |bytes| bytes as usize).max(ahead)
+    last_writes(tracees, pid).map(written).max().map_or(0, |bytes| bytes as usize).max(ahead)
+}
+
+fn last_writes(tracees: &Tracees, pid: u32) -> impl Iterator<Item = &LastWrite> {
+    tracees.processes.get(&pid).into_iter().flat_map(|process| &process.last_writes)
+}
+
+/// Returns how many bytes of an inner stream the last writes have not written. What a write has written is no longer among the
+/// bytes that are written ahead, although the stream may not have noted it.
+fn unwritten_inner(tracees: &Tracees, pid: u32, tid: u32, fd: i32, inner: &InnerStream) -> u64 {
+    let [(start, end), _] = inner.areas;
+    let length = inner.pending_bytes.min(end.saturating_sub(start));
+    let begin = ProcessMemory { pid: tid }.bytes(start, length as usize);
+    let written = last_writes(tracees, pid).map(|one| one.written_of(tid, fd, &begin, length)).max();
+    inner.pending_bytes - written.unwrap_or(0)
 }

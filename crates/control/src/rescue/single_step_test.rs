@@ -133,7 +133,7 @@ impl SteppedProgram {
 
     /// Checks what a rescue would write if the program were killed now. The last `unwritten` bytes of the output count
     /// as not written.
-    fn check(&mut self, moment: &str, unwritten: usize) {
+    pub fn check(&mut self, moment: &str, unwritten: usize) {
         let (pid, tracees) = (self.pid, &mut self.supervisor.tracees);
         let pending = tracees.pending(pid, pid);
         if let Some(process) = tracees.processes.get_mut(&pid) {
@@ -199,6 +199,18 @@ impl SteppedProgram {
         }
     }
 
+    /// Fails if a check failed.
+    pub fn assert_no_failure(&self) {
+        let lines: Vec<String> =
+            self.failures.iter().map(|(what, times)| format!("{times:6} {what}")).collect();
+        assert!(
+            self.failures.is_empty(),
+            "first:\n{}\nall:\n{}",
+            self.first_failures.join("\n"),
+            lines.join("\n")
+        );
+    }
+
     /// Steps to the next mark, kills the program, and fails if a check failed.
     fn check_to_next_mark(mut self) {
         let has_no_time = self.replay_budget_ns == 0;
@@ -229,14 +241,7 @@ impl SteppedProgram {
             }
             ptrace::resume(self.pid, false, 0);
         }
-        let lines: Vec<String> =
-            self.failures.iter().map(|(what, times)| format!("{times:6} {what}")).collect();
-        assert!(
-            self.failures.is_empty(),
-            "first:\n{}\nall:\n{}",
-            self.first_failures.join("\n"),
-            lines.join("\n")
-        );
+        self.assert_no_failure();
         assert!(self.steps > 1000 && (self.unsure > 0) == has_no_time, "{} unsure", self.unsure);
     }
 }

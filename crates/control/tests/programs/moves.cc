@@ -1,6 +1,6 @@
 // Moves a stream from object to object while it has pending bytes. SIGWINCH, which is ignored, marks the parts that the test steps
-// through: moves, and a move to shared memory, in which no search finds the stream, with more lines. argv[1] and argv[2] are the
-// numbers of lines before the first mark and after the second one.
+// through: moves, and more lines; with argv[3] "hidden" after a move to shared memory, in which no search finds the stream. argv[1] and
+// argv[2] are the numbers of lines before the first mark and after the second one.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ static std::ofstream on_the_heap(std::ofstream out) {
 }
 
 int main(int count, char **words) {
-    if (count < 3) return 2;
+    if (count < 4) return 2;
     void *shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return 3;
     std::ofstream out("/dev/stdout", std::ios::app);
@@ -58,9 +58,10 @@ int main(int count, char **words) {
     out = in_vectors(std::move(out));
     out = on_the_heap(std::move(out));
     mark();
-    auto *hidden = new (shared) std::ofstream(std::move(out));
-    for (int each = atoi(words[2]); each > 0; each--) line(*hidden);
+    bool hides = std::string(words[3]) == "hidden";
+    std::ofstream &last = hides ? *new (shared) std::ofstream(std::move(out)) : out;
+    for (int each = atoi(words[2]); each > 0; each--) line(last);
     mark();
-    hidden->~basic_ofstream();
+    if (hides) last.~basic_ofstream();
     return 0;
 }
