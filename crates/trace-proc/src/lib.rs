@@ -6,7 +6,7 @@
 mod tests;
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_model::Untrusted;
 use weir_model::trace::{BackendKind, Exit, IoTotals, SnapshotMoment, StreamCounts};
@@ -28,6 +28,10 @@ use weir_trace_api::{
 const INTERVAL: Duration = Duration::from_millis(50);
 /// The most descriptors of a process that a sample reads, at about 20 µs each: servers have fewer, and a sample stays short.
 const DESCRIPTORS_MOST: usize = 4096;
+/// The time for which the first read of a process waits for the end of an execve(2), and how often it is tried at least: the process
+/// can be executing between two looks.
+const EXECVE_MOST: Duration = Duration::from_millis(500);
+const TRIES_LEAST: u32 = 3;
 
 /// One process at its last sample.
 struct SampledProcess {
@@ -145,10 +149,17 @@ fn sample(
     Ok(sampler.finish(now_ns()))
 }
 
-/// Fails with [`Error::Process`] if /proc/PID/io of a process cannot be read.
+/// Fails with [`Error::Process`] if /proc/PID/io of a process cannot be read. In execve(2) it has no answer, so a process that
+/// executes a program at this moment gets [`EXECVE_MOST`].
 fn check_access(pid: u32) -> Result<(), Error> {
-    if proc::io(pid).is_some() {
-        return Ok(());
+    let end = Instant::now() + EXECVE_MOST;
+    let mut tries = 0;
+    while tries < TRIES_LEAST || is_executing(pid) && Instant::now() < end {
+        if proc::io(pid).is_some() {
+            return Ok(());
+        }
+        tries += 1;
+        std::thread::sleep(Duration::from_millis(1));
     }
     let errno = if proc::exists(pid) { libc::EACCES } else { libc::ESRCH };
     let source = std::io::Error::from_raw_os_error(errno);

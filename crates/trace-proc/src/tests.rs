@@ -35,6 +35,9 @@ impl BufferSnapshots for LastSnapshot {
 fn a_number_that_changes_during_a_sample_gives_no_buffers() {
     let child = Command::new("sleep").arg("100").spawn().expect("sleep");
     let pid = child.id();
+    while proc::names(pid).1.exact() != "sleep" {
+        std::thread::sleep(Duration::from_millis(1)); // it executes the program
+    }
     let events = Arc::new(Mutex::new(Vec::new()));
     let sink_events = Arc::clone(&events);
     let mut sink = move |event: RawEvent| sink_events.lock().expect("one thread").push(event.kind);
@@ -54,4 +57,16 @@ fn a_number_that_changes_during_a_sample_gives_no_buffers() {
     // The child has ended: a process that has its number now is another one.
     sampler.sample_process(pid, now_ns());
     assert_eq!(events.lock().expect("one thread").len(), begun);
+}
+
+#[test]
+fn a_process_that_executes_a_program_can_be_read() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let script = dir.path().join("again");
+    std::fs::write(&script, "exec sh \"$0\"\n").expect("the script");
+    let mut child = Command::new("sh").arg(script).spawn().expect("sh");
+    let failed = (0..500).filter_map(|_| check_access(child.id()).err()).next();
+    child.kill().expect("a child");
+    child.wait().expect("its end");
+    assert!(failed.is_none(), "{failed:?}");
 }
