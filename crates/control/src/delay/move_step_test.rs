@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
 
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
@@ -12,7 +11,7 @@ use weir_walkers::{PendingBytes, join_pending};
 use super::skip;
 use super::write_ahead::{drain_stream, forget_purged, is_handing_over};
 use crate::foreign_file::TargetThread;
-use crate::rescue::single_step_test::{SteppedProgram, campaign, code_location, program, skip as skip_test};
+use crate::rescue::single_step_test::{SteppedProgram, campaign, code_location, compile};
 
 /// The lines between the first two marks, and between the next two.
 const LINES: [usize; 2] = [9, 12];
@@ -28,16 +27,7 @@ enum Search {
 
 fn build(folder: &Path, compiler: &str, flags: &[&str]) -> Option<OsString> {
     let built = folder.join("moves");
-    let mut command = Command::new(compiler);
-    command.args(["-std=gnu++17", "-O2", "-o"]).arg(&built).arg(program("moves.cc"));
-    match command.args(flags).status() {
-        Ok(status) => assert!(status.success(), "{command:?}"),
-        Err(why) => {
-            skip_test(&format!("{compiler}: {why}"));
-            return None;
-        }
-    }
-    Some(built.into())
+    compile(&[compiler, "-std=gnu++17", "-O2"], "moves.cc", flags, &built).then(|| built.into())
 }
 
 /// Reads the pending bytes, and forgets those that seem to be discarded.

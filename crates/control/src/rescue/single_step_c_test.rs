@@ -1,10 +1,9 @@
 //! As `single_step_test`, of programs in C, C++ and Rust.
 
 use std::ffi::OsString;
-use std::process::Command;
 
 use super::replay::STEPS_BUDGET_NS;
-use super::single_step_test::{check_flushes, expected_output, program, skip};
+use super::single_step_test::{check_flushes, compile, expected_output};
 
 /// The check interval for C++ and Rust, where each check is a replay.
 const REPLAY_CHECK_INTERVAL: u64 = 31;
@@ -36,11 +35,8 @@ fn replayed_program(
 ) {
     let (folder, longer) = (tempfile::tempdir().expect("a directory"), 3 * buffer as usize);
     let built = folder.path().join("flushes");
-    let mut command = Command::new(compiler[0]);
-    command.args(&compiler[1..]).arg("-o").arg(&built).arg(program(source)).args(flags);
-    match command.status() {
-        Ok(status) => assert!(status.success(), "{command:?}"),
-        Err(why) => return skip(&format!("{}: {why}", compiler[0])),
+    if !compile(compiler, source, flags, &built) {
+        return;
     }
     let words = [
         built.display().to_string(),
@@ -113,11 +109,8 @@ fn c_program(compiler: &[&str], same: bool, to_pipe: bool, mode: &str) {
     const BUFFER: usize = 100;
     let folder = tempfile::tempdir().expect("a directory");
     let built = folder.path().join("flushes");
-    let mut command = Command::new(compiler[0]);
-    command.args(["-std=gnu11", "-O2", "-o"]).arg(&built).arg(program("flushes.c")).args(&compiler[1..]);
-    match command.status() {
-        Ok(status) => assert!(status.success(), "{command:?}"),
-        Err(why) => return skip(&format!("{}: {why}", compiler[0])),
+    if !compile(&[compiler[0], "-std=gnu11", "-O2"], "flushes.c", &compiler[1..], &built) {
+        return;
     }
     let words = [
         built.display().to_string(),

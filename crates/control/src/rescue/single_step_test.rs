@@ -321,7 +321,7 @@ fn interval_factor() -> u64 {
     }
 }
 
-pub(crate) fn program(name: &str) -> PathBuf {
+fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
@@ -377,8 +377,23 @@ fn cpython_same() {
     cpython(true, true, [42, 42, 50, 14]);
 }
 
+/// Compiles a program by a compiler with its options, and with the flags after the source. Returns false, and notes a test that this
+/// machine cannot run, without the compiler.
+pub(crate) fn compile(compiler: &[&str], source: &str, flags: &[&str], built: &Path) -> bool {
+    let mut command = Command::new(compiler[0]);
+    command.args(&compiler[1..]).arg("-o").arg(built).arg(program(source)).args(flags);
+    match command.status() {
+        Ok(status) => assert!(status.success(), "{command:?}"),
+        Err(why) => {
+            skip(&format!("{}: {why}", compiler[0]));
+            return false;
+        }
+    }
+    true
+}
+
 /// Notes a test that this machine cannot run.
-pub(crate) fn skip(why: &str) {
+fn skip(why: &str) {
     let Some(path) = std::env::var_os("WEIR_SKIPS") else { return };
     let mut file = File::options().create(true).append(true).open(path).expect("the list of skips");
     writeln!(file, "single_step: {why}").expect("a line");

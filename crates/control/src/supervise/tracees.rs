@@ -100,12 +100,11 @@ impl Tracees {
         if !(process.forked && process.has_final_walkers()) {
             process.search_walkers(tid);
         }
-        process.walkers.iter().for_each(|walker| walker.search_again());
+        self.search_again(pid);
         self.pending_in_memory(pid, &ProcessMemory { pid: tid })
     }
 
     /// Makes the next snapshot of a process search all memory.
-    #[cfg(test)]
     pub(crate) fn search_again(&self, pid: u32) {
         self.processes[&pid].walkers.iter().for_each(|walker| walker.search_again());
     }
