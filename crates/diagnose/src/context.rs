@@ -174,7 +174,7 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Returns the CPU seconds that the kernel used for a process, without the cost of tracing.
-    fn system_s(&self, pid: u32) -> f64 {
+    pub fn system_s(&self, pid: u32) -> f64 {
         let tracing_s = self.recording.overhead.cost_s.max(0.0);
         self.process(pid).map_or(0.0, |process| process.system_s - tracing_s)
     }

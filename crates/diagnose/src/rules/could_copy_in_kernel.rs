@@ -4,8 +4,9 @@
 //! recorded beginnings. System calls do not show whether the program also uses the bytes (for a checksum), so the severity is
 //! at most warn.
 //!
-//! On a file system without shared blocks the kernel copies too, in pieces of 64 KiB. Only the cost of smaller calls is a
-//! gain. A copy in such pieces is a hint, because other file systems share the blocks.
+//! On a file system without shared blocks the kernel copies too, once and in pieces of 64 KiB. The cost of smaller calls and of
+//! the second copy is the gain. The severity is that of the calls: a copy in large pieces is a hint, because other file systems
+//! share the blocks.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 }
 
 /// Returns the seconds of a copy's calls, and of the program around them, less those of a copy in the kernel.
-fn saved_s(context: &RuleContext, copy: &PassThrough) -> f64 {
+fn saved_calls_s(context: &RuleContext, copy: &PassThrough) -> f64 {
     let prices = &context.recording.prices;
     let (input, output) = (copy.input, copy.output);
     if context.kind(output.file) == StreamKind::Socket {
@@ -58,6 +59,15 @@ fn saved_s(context: &RuleContext, copy: &PassThrough) -> f64 {
     let calls_s = ((calls_ns - kernel_ns) / 1e9).max(0.0);
     let around_s = context.around_part_s(input, calls_s) + context.around_part_s(output, calls_s);
     calls_s + around_s.min(calls_s)
+}
+
+/// Returns the seconds of the copy into the program's memory. The kernel does without it: it writes from the pages of the page
+/// cache (splice_copy_file_range in fs/splice.c).
+fn read_copy_s(context: &RuleContext, copy: &PassThrough) -> f64 {
+    match context.kind(copy.output.file) {
+        StreamKind::Socket => 0.0,
+        _ => copy.input.bytes as f64 * context.recording.prices.byte_ns / 1e9,
+    }
 }
 
 /// Returns the seconds that decide whether a copy is worth a hint: those of its calls and of one of its two copies.
@@ -76,10 +86,12 @@ fn finding(context: &RuleContext, copies: &[PassThrough]) -> Option<Finding> {
     let pid = first.input.pid;
     let bytes: u64 = copies.iter().map(|copy| copy.input.bytes).sum();
     let calls: u64 = copies.iter().map(|copy| copy.input.calls + copy.output.calls).sum();
-    let saved_s = context.cap_to_cpu(pid, copies.iter().map(|copy| saved_s(context, copy)).sum());
+    let calls_s: f64 = copies.iter().map(|copy| saved_calls_s(context, copy)).sum();
+    let read_copy_s: f64 = copies.iter().map(|copy| read_copy_s(context, copy)).sum();
+    let saved_s = context.cap_to_cpu(pid, calls_s + read_copy_s);
     let hint_s = context.cap_to_cpu(pid, copies.iter().map(|copy| hint_s(context, copy)).sum());
     let hint = context.severity(pid, hint_s).map(|_| Severity::Info);
-    let severity = RULE.severity_of(context, pid, saved_s).max(hint)?;
+    let severity = RULE.severity_of(context, pid, context.cap_to_cpu(pid, calls_s)).max(hint)?;
     let exact = copies.iter().all(|copy| !copy.input.estimated && !copy.output.estimated);
     let why = format!(
         "{} read {} bytes and wrote them unchanged, with {} calls.",

@@ -3,7 +3,7 @@
 //! Evidence: at least ten sync calls of one file, one for every two writes or more, or one for every few writes if the waits
 //! are most of the run. Their cost is what the timed ones took, else their price, and never more than the time in which they
 //! happened. Files that the program syncs as often beside it belong to the same step and add to the cost: a journal that is
-//! made anew each time, or the directory. A program that syncs whole blocks may have to (a database's transactions): at most
+//! made anew each time, or the directory. The gain includes the kernel's work of opening a file anew each time. A program that syncs whole blocks may have to (a database's transactions): at most
 //! warn.
 
 use std::borrow::Cow;
@@ -141,7 +141,8 @@ fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> 
     let beside_syncs: u64 = beside.iter().map(|other| other.syncs).sum();
     let all_s = file.cost_s + beside.iter().map(|other| other.cost_s).sum::<f64>();
     let cost_s = all_s.min(file.span_s());
-    let saved_s = cost_s * (1.0 - 1.0 / file.syncs as f64);
+    let reopening_s = reopening_s(context, file, beside).min(file.span_s() - cost_s);
+    let saved_s = (cost_s + reopening_s) * (1.0 - 1.0 / file.syncs as f64);
     let stream = file.streams.iter().max_by_key(|stream| stream.bytes)?;
     let mut severity = RULE.severity_of(context, stream.pid, saved_s)?;
     let mean_bytes = file.bytes as f64 / file.writes.max(1) as f64;
@@ -166,6 +167,18 @@ fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> 
     let finding = finding.count("writes", file.writes).figure("mean_bytes", mean_bytes);
     let finding = finding.figure("cost_s", cost_s).figure("share", context.share(cost_s));
     Some(finding.build(why, fix))
+}
+
+/// Returns the kernel's CPU seconds of a step that opens one of its files anew each time, as a database makes and removes its
+/// journal: one batch does so once. The price list has no price of this, so it is the process's CPU time in the kernel.
+fn reopening_s(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> f64 {
+    let files = || beside.iter().copied().chain([file]);
+    if !files().any(|other| other.streams.len() as u64 * 2 >= file.syncs) {
+        return 0.0;
+    }
+    let calls: u64 = files().flat_map(|other| &other.streams).map(|stream| stream.calls).sum();
+    let pid = file.streams[0].pid;
+    context.system_s(pid).max(0.0) * (calls as f64 / context.call_count(pid).max(1) as f64).min(1.0)
 }
 
 /// Returns the clause about the files that are synced beside the finding's own.

@@ -104,6 +104,30 @@ fn a_journal_and_its_directory_are_synced_for_the_same_writes() {
 }
 
 #[test]
+fn a_journal_that_is_made_anew_costs_more_than_its_syncs() {
+    let gain_s = |builder: &mut RecordingBuilder| builder.finding("sync-every-write").gain.unwrap().elapsed_s;
+    let mut builder = autocommits(0.64);
+    let syncs_s = gain_s(&mut builder);
+    builder.root().system_s = 0.08;
+    assert!((gain_s(&mut builder) - syncs_s - 0.08).abs() < 0.001);
+    // Never more than the time from the first call to the last.
+    builder.root().system_s = 0.5;
+    assert!(gain_s(&mut builder) <= 0.64);
+    // Half of the calls are on other files.
+    builder.root().system_s = 0.08;
+    let other = builder.file("/d/other", File);
+    builder.stream(1, 6, other, Out, 604 + 301 * 8, 4096);
+    assert!((gain_s(&mut builder) - syncs_s - 0.04).abs() < 0.001);
+    // A log that stays open costs its syncs.
+    let mut log = recording(0.64);
+    let file = log.file("/d/log", File);
+    log.stream(1, 3, file, Out, 400, 110).syncs = 400;
+    let syncs_s = gain_s(&mut log);
+    log.root().system_s = 0.08;
+    assert!((gain_s(&mut log) - syncs_s).abs() < 0.001);
+}
+
+#[test]
 fn a_file_that_is_opened_anew_for_each_record_is_one_file() {
     let mut builder = recording(0.5);
     for _record in 0..400 {
