@@ -68,6 +68,7 @@ struct weir__kernel weir__kernel = {
     .fsync = fsync,
     .fdatasync = fdatasync,
     .ftruncate = ftruncate,
+    .fallocate = fallocate,
     .fadvise = posix_fadvise,
     .rename = rename,
     .unlink = unlink,

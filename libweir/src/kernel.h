@@ -35,6 +35,7 @@ struct weir__kernel {
     int (*fsync)(int fd);
     int (*fdatasync)(int fd);
     int (*ftruncate)(int fd, off_t bytes);
+    int (*fallocate)(int fd, int mode, off_t offset, off_t bytes);
     int (*fadvise)(int fd, off_t offset, off_t bytes,
                    int advice); /* posix_fadvise(3): returns the error number */
     int (*rename)(const char *from, const char *to);

@@ -123,7 +123,7 @@ int weir__spill_allocate_blocks(int fd, uint64_t bytes)
 {
     int result;
     do
-        result = fallocate(fd, 0, 0, (off_t)bytes) == 0 ? 0 : -errno;
+        result = (int)WEIR_CALL(weir__kernel.fallocate(fd, 0, 0, (off_t)bytes));
     while (result == -EINTR);
     return result == -EOPNOTSUPP || result == -ENOSYS ? write_zeros(fd, bytes) : result;
 }

@@ -313,7 +313,7 @@ static void check_read(const char *where)
 
 static void run(uint64_t at, bool after)
 {
-    struct stop stop = {at, after, stop_name, at_stop};
+    struct stop stop = {at, after, stop_name, at_stop, scenario->zeroes};
     char where[100];
     set_up();
     if (ends_process() && at) {

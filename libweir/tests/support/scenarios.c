@@ -59,6 +59,8 @@ const struct scenario scenarios[] = {
      .options = {.mode = WEIR_FULL, .flags = WEIR_URING, .buffer_bytes = 30}},
     {.name = "an opening with a shared mapping", .opens = true, .closes = true,
      .options = {.mode = WEIR_FULL, .durability = WEIR_KILL, .buffer_bytes = 30}},
+    {.name = "an opening with a shared mapping, without fallocate(2)", .opens = true, .closes = true, .zeroes = true,
+     .options = {.mode = WEIR_FULL, .durability = WEIR_KILL, .buffer_bytes = 30}},
     {.name = "an opening of a replaced file", .opens = true, .closes = true, .kind = REPLACED,
      .options = {.mode = WEIR_FULL, .flags = WEIR_THREADS, .buffer_bytes = 30}},
     {.name = "a replaced file",

@@ -15,6 +15,7 @@ struct scenario {
     bool opens;    /* the thread also opens it */
     bool reads;
     bool fails;    /* of its writes, some are cut in the middle of a line, and the disk is full */
+    bool zeroes;   /* the file system has no fallocate(2): zeros allocate the blocks of a shared mapping */
     bool reads_on; /* the thread begins with the second line */
     enum target_kind kind;
 };

@@ -84,6 +84,7 @@ WRAP(int, fcntl, command == F_OFD_SETLKW ? CANCELLABLE : PLAIN, (int fd, int com
 WRAP(int, fsync, CANCELLABLE, (int fd), (fd))
 WRAP(int, fdatasync, CANCELLABLE, (int fd), (fd))
 WRAP(int, ftruncate, PLAIN, (int fd, off_t bytes), (fd, bytes))
+WRAP(int, fallocate, CANCELLABLE, (int fd, int mode, off_t offset, off_t bytes), (fd, mode, offset, bytes))
 WRAP(int, fadvise, PLAIN, (int fd, off_t offset, off_t bytes, int advice), (fd, offset, bytes, advice))
 WRAP(int, rename, PLAIN, (const char *from, const char *to), (from, to))
 WRAP(int, unlink, PLAIN, (const char *path), (path))
@@ -99,7 +100,7 @@ WRAP(int, uring_enter, CANCELLABLE, (int fd, unsigned submit, unsigned complete,
 #define CALL_NAMES(X) \
     X(open) X(close) X(read) X(pread) X(write) X(writev) X(pwrite) X(pwritev2) X(pipe2) X(tee) X(recv) \
     X(sendmsg) X(lseek) X(fstat) X(statx) X(ioctl) X(fcntl) X(fsync) X(fdatasync) X(ftruncate) \
-    X(fadvise) X(rename) X(unlink) X(poll) X(mmap) X(munmap) X(uring_setup) X(uring_enter)
+    X(fallocate) X(fadvise) X(rename) X(unlink) X(poll) X(mmap) X(munmap) X(uring_setup) X(uring_enter)
 
 #define NAME_OF(name) #name,
 const char *const stopping_calls[] = {CALL_NAMES(NAME_OF) NULL};
@@ -114,8 +115,16 @@ void stopping_install(void)
     CALL_NAMES(INSTALL)
 }
 
+static int refuse_fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    (void)fd, (void)mode, (void)offset, (void)bytes;
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
 void stopping_begin(const struct stop *next)
 {
+    real.fallocate = next->refuses_fallocate ? refuse_fallocate : fallocate;
     is_first = true;
     calls = 0;
     stopped = NULL;

@@ -14,9 +14,10 @@ struct stop {
     /* Runs in the stopped thread, inside the system call. Returns true if the call is to fail with EINTR; only for a stop
      * before a call that a signal can interrupt. */
     bool (*action)(void);
+    bool refuses_fallocate; /* fallocate(2) fails with EOPNOTSUPP, as on a file system that lacks it */
 };
 
-enum { STOPPING_CALLS = 28 };
+enum { STOPPING_CALLS = 29 };
 /* The names of all system calls of libweir; NULL is the last. */
 extern const char *const stopping_calls[];
 
