@@ -99,6 +99,8 @@ pub struct Recorder {
     in_global_gap: bool,
     /// Spans (start, end) without recorded calls, in seconds, by PID. PID 0 stands for all processes.
     unobserved_spans: HashMap<u32, Vec<(f64, f64)>>,
+    /// The part of a process's calls on sockets that the kernel's totals contain (0 to 1).
+    counted_parts: HashMap<(u32, weir_model::Direction), f64>,
 }
 
 impl Recorder {
@@ -126,6 +128,7 @@ impl Recorder {
             latest_snapshot_s: 0.0,
             in_global_gap: false,
             unobserved_spans: HashMap::new(),
+            counted_parts: HashMap::new(),
         }
     }
 

@@ -80,6 +80,23 @@ pub(super) fn missing_by_stream<K: Copy>(
     each.map(|(one, (calls, bytes))| (one.0, KernelTotal { calls, bytes })).collect()
 }
 
+/// Returns the part (0 to 1) of the `perhaps` calls that the kernel's total contains. `in_gaps` is the number of calls
+/// in the total that were made in gaps. write(2) to a socket is in the total, send(2) is not.
+pub(super) fn counted_part(total: u64, observed: ObservedPart, in_gaps: f64) -> f64 {
+    let in_windows = total as f64 - in_gaps - observed.counted.calls as f64;
+    (in_windows / observed.perhaps.calls.max(1) as f64).clamp(0.0, 1.0)
+}
+
+/// Removes calls of a stream that are attributed to another one.
+pub(super) fn remove_calls(stream: &mut StreamCounts, removed: KernelTotal) {
+    let rest = stream.calls.saturating_sub(removed.calls);
+    let part = rest as f64 / stream.calls.max(1) as f64;
+    let scaled = |of: &Histogram| Histogram(of.0.iter().map(|&n| (n as f64 * part).round() as u64).collect());
+    (stream.sizes, stream.asked) = (scaled(&stream.sizes), scaled(&stream.asked));
+    (stream.calls, stream.bytes) = (rest, stream.bytes.saturating_sub(removed.bytes));
+    stream.estimated = true;
+}
+
 /// Splits `whole` by these weights into whole numbers. If all weights are 0, the last part gets all.
 fn whole_numbers(whole: u64, weights: &[f64]) -> Vec<u64> {
     let sum: f64 = weights.iter().sum();
@@ -111,23 +128,43 @@ pub(super) fn estimated_last_s(stream: &StreamCounts, gaps: &[(f64, f64)], ended
     gap.map_or(stream.last_s, |&(_, to_s)| to_s.min(ended_s).max(stream.last_s))
 }
 
-/// Extrapolates a socket's calls over the gaps (`gaps`, sorted by time) at the observed rate, because the
-/// kernel's totals do not contain them. `ended_s` is the time of the process's exit. For `waits` see [`add_unobserved`].
-pub(super) fn extrapolate(stream: &mut StreamCounts, gaps: &[(f64, f64)], ended_s: f64, waits: WaitsInGaps) {
+/// The calls of a socket in gaps at the rate that was observed, and the estimated time of its last call in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Extrapolation {
+    pub calls: f64,
+    pub bytes: f64,
+    pub last_s: f64,
+}
+
+/// Returns a socket's calls in the gaps (`gaps`, sorted by time): the kernel's totals contain only some of them, and do
+/// not tell which. Returns none if its rate is unknown. `ended_s` is the time of the process's exit.
+pub(super) fn extrapolation(
+    stream: &StreamCounts,
+    gaps: &[(f64, f64)],
+    ended_s: f64,
+) -> Option<Extrapolation> {
     if stream.calls < LEAST_CALLS {
-        return;
+        return None;
     }
     let (first_s, last_s) = (stream.first_s, estimated_last_s(stream, gaps, ended_s));
     let overlap = |&(from_s, to_s): &(f64, f64)| (to_s.min(last_s) - from_s.max(first_s)).max(0.0);
     let missed_s: f64 = gaps.iter().map(overlap).sum();
     let seen_s = last_s - first_s - missed_s;
-    if missed_s <= 0.0 || seen_s <= 0.0 {
-        return;
-    }
-    let more = |count: u64| (count as f64 * missed_s / seen_s).round() as u64;
-    add_unobserved(stream, more(stream.calls), more(stream.bytes), waits);
+    let more = |count: u64| count as f64 * missed_s / seen_s;
+    let all = Extrapolation { calls: more(stream.calls), bytes: more(stream.bytes), last_s };
+    (missed_s > 0.0 && seen_s > 0.0).then_some(all)
+}
+
+/// Adds a part (0 to 1) of the extrapolated calls and bytes. For `waits` see [`add_unobserved`].
+pub(super) fn extrapolate(
+    stream: &mut StreamCounts,
+    all: Extrapolation,
+    (calls, bytes): (f64, f64),
+    waits: WaitsInGaps,
+) {
+    add_unobserved(stream, (all.calls * calls).round() as u64, (all.bytes * bytes).round() as u64, waits);
     stream.estimated |= !stream.exact;
-    stream.last_s = last_s;
+    stream.last_s = all.last_s;
 }
 
 /// Whether a backend measures in gaps too for how long calls block.
@@ -208,6 +245,16 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_counts_the_calls_that_it_counts_in_windows() {
+        let sum = |calls| KernelTotal { calls, bytes: calls };
+        let observed = ObservedPart { counted: sum(100), perhaps: sum(1000) };
+        // write(2), send(2), and half of each, beside 5000 calls in gaps.
+        assert_eq!(counted_part(6100, observed, 5000.0), 1.0);
+        assert_eq!(counted_part(5100, observed, 5000.0), 0.0);
+        assert_eq!(counted_part(5600, observed, 5000.0), 0.5);
+    }
+
+    #[test]
     fn calls_that_the_kernel_does_not_count_are_not_missing() {
         let observed = ObservedPart {
             counted: KernelTotal { calls: 10, bytes: 10 },
@@ -249,15 +296,20 @@ mod tests {
             ..StreamCounts::new(1, 0, 3, 0, Direction::Out)
         };
         // Observed for 0.1 s: from 0 to 0.05 and from 0.15 to 0.2.
+        let extrapolate = |stream: &mut StreamCounts, gaps: &[(f64, f64)], ended_s: f64| {
+            if let Some(all) = extrapolation(stream, gaps, ended_s) {
+                super::extrapolate(stream, all, (1.0, 1.0), WaitsInGaps::Measured);
+            }
+        };
         let mut within = stream();
-        extrapolate(&mut within, &[(0.05, 0.15), (0.5, 0.9)], 1.0, WaitsInGaps::Measured);
+        extrapolate(&mut within, &[(0.05, 0.15), (0.5, 0.9)], 1.0);
         assert_eq!((within.calls, within.bytes, within.exact), (2000, 4000, false));
         assert!(within.estimated, "no total contains them");
         let mut to_the_end = stream();
-        extrapolate(&mut to_the_end, &[(0.2, 0.9)], 0.4, WaitsInGaps::Measured);
+        extrapolate(&mut to_the_end, &[(0.2, 0.9)], 0.4);
         assert_eq!((to_the_end.calls, to_the_end.last_s), (2000, 0.4));
         let mut observed = stream();
-        extrapolate(&mut observed, &[(0.5, 0.9)], 1.0, WaitsInGaps::Measured);
+        extrapolate(&mut observed, &[(0.5, 0.9)], 1.0);
         assert_eq!((observed.calls, observed.exact), (1000, true));
     }
 

@@ -12,7 +12,7 @@ use crate::Recorder;
 use crate::fd_revalidation::mark_stale;
 use crate::gap_attribution::CallsAndBytes;
 use crate::sampling_gaps::GapStream;
-use crate::scaling::{self, KernelTotal, ObservedPart, WaitsInGaps};
+use crate::scaling::{self, Extrapolation, KernelTotal, ObservedPart, WaitsInGaps};
 
 impl Recorder {
     /// Closes a process: adds the calls that were not observed to its streams, by the kernel's totals.
@@ -54,7 +54,10 @@ impl Recorder {
             .map(|(stream, share)| (stream.1.map(|_| *stream), share.0))
             .collect();
         shares.sort_by_key(|share| share.0.map(|(image, fd_file, _)| (image, fd_file)));
-        let mut missing = scaling::missing_by_stream(total, self.observed_part(pid, direction), &shares);
+        let observed = self.observed_part(pid, direction);
+        let in_gaps = shares.iter().map(|share| share.1.calls).sum();
+        self.counted_parts.insert((pid, direction), scaling::counted_part(total.calls, observed, in_gaps));
+        let mut missing = scaling::missing_by_stream(total, observed, &shares);
         missing.retain(|(_, sum)| *sum != KernelTotal::default());
         // The total of one stream is exact; of several only the sum is.
         let several = missing.len() > 1;
@@ -121,26 +124,75 @@ impl Recorder {
         if self.files.kernel_reports_files { WaitsInGaps::Measured } else { WaitsInGaps::NotMeasured }
     }
 
-    /// Extrapolates what the kernel's totals do not contain: calls on sockets, and the times of the last calls.
+    /// Extrapolates what the kernel's totals do not tell: calls on sockets, and the times of the last calls.
     pub(super) fn settle_unobserved_spans(&mut self) {
+        let mut extrapolated = Vec::new();
         let ended = self.processes.iter().filter_map(|process| Some((process.pid, process.ended_s?)));
         let ended: HashMap<u32, f64> = ended.collect();
         let none = Vec::new();
-        let waits = self.waits_in_gaps();
         let of_all = self.unobserved_spans.get(&0).unwrap_or(&none).as_slice();
         let mut own: HashMap<u32, Cow<[(f64, f64)]>> = HashMap::new();
-        for stream in self.streams.all.iter_mut().filter(|stream| stream.is_known()) {
+        for (index, stream) in self.streams.all.iter_mut().enumerate().filter(|(_, one)| one.is_known()) {
             let ended_s = ended.get(&stream.pid).copied().unwrap_or(f64::INFINITY);
             let own = own.entry(stream.pid).or_insert_with(|| match self.unobserved_spans.get(&stream.pid) {
                 None => Cow::Borrowed(of_all),
                 Some(own) => Cow::Owned(without_overlaps(of_all.iter().chain(own).copied().collect())),
             });
             if self.files.is_socket(stream.file) {
-                scaling::extrapolate(stream, own, ended_s, waits);
+                extrapolated.extend(scaling::extrapolation(stream, own, ended_s).map(|one| (index, one)));
             } else if !stream.exact {
                 stream.last_s = scaling::estimated_last_s(stream, own, ended_s);
             }
         }
+        self.add_extrapolated(&extrapolated);
+    }
+
+    /// Adds the extrapolated calls of sockets. Those that the kernel's totals contain are in the unknown streams by now:
+    /// they are moved from there, and there are no more of them.
+    fn add_extrapolated(&mut self, extrapolated: &[(usize, Extrapolation)]) {
+        let mut sums: HashMap<(u32, Direction), (f64, f64)> = HashMap::new();
+        for &(index, one) in extrapolated {
+            let stream = &self.streams.all[index];
+            let sum = sums.entry((stream.pid, stream.direction)).or_default();
+            (sum.0, sum.1) = (sum.0 + one.calls, sum.1 + one.bytes);
+        }
+        let mut parts = HashMap::new();
+        for (key, sum) in sums {
+            let counted = self.counted_parts.get(&key).copied().unwrap_or(0.0);
+            let found = self.take_from_unknown(key, (sum.0 * counted, sum.1 * counted));
+            let part =
+                |found: u64, sum: f64| 1.0 - counted + if sum > 0.0 { found as f64 / sum } else { 0.0 };
+            parts.insert(key, (part(found.calls, sum.0), part(found.bytes, sum.1)));
+        }
+        let waits = self.waits_in_gaps();
+        for &(index, one) in extrapolated {
+            let stream = &mut self.streams.all[index];
+            let part = parts.get(&(stream.pid, stream.direction)).copied().unwrap_or((1.0, 1.0));
+            scaling::extrapolate(stream, one, part, waits);
+        }
+        self.streams.all.retain(|stream| stream.is_known() || stream.calls > 0);
+    }
+
+    /// Removes at most so many calls and bytes from a process's unknown streams. Returns how many.
+    fn take_from_unknown(&mut self, key: (u32, Direction), (calls, bytes): (f64, f64)) -> KernelTotal {
+        let (mut found, wanted) = (
+            KernelTotal::default(),
+            KernelTotal { calls: calls.round() as u64, bytes: bytes.round() as u64 },
+        );
+        let all = self.streams.all.iter_mut();
+        for stream in all.filter(|one| !one.is_known() && (one.pid, one.direction) == key) {
+            let taken = KernelTotal {
+                calls: (wanted.calls - found.calls).min(stream.calls),
+                bytes: wanted.bytes.saturating_sub(found.bytes).min(stream.bytes),
+            };
+            if taken != KernelTotal::default() {
+                // Without calls there are no bytes.
+                let bytes = if taken.calls == stream.calls { stream.bytes } else { taken.bytes };
+                scaling::remove_calls(stream, KernelTotal { bytes, ..taken });
+                (found.calls, found.bytes) = (found.calls + taken.calls, found.bytes + bytes);
+            }
+        }
+        found
     }
 
     /// Returns the PIDs of processes that were not observed for some of their time.
