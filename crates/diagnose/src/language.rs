@@ -1,12 +1,12 @@
 //! The source language of a process, and the object in its code that a stream belongs to. They select the code of a fix and are
 //! never evidence of a finding.
 
-use weir_model::trace::RuntimeId;
+use weir_model::trace::{Image, RuntimeId};
 use weir_model::{SourceLanguage, StreamKind};
 
 use crate::code_fix::{CodeFix, CodeText, StreamObject, code_fix};
 use crate::context::RuleContext;
-use crate::tool_options::tool_option;
+use crate::tool_options::{stdbuf_option, tool_option};
 
 impl RuleContext<'_> {
     /// Returns the language of the image that a process ran at a time, which the recording has from the table of runtimes.
@@ -20,7 +20,8 @@ impl RuleContext<'_> {
     /// An installed tool whose option does the same gets that option.
     pub fn code_fix(&self, pid: u32, at_s: f64, (fd, file): (i32, Option<u32>), fix: CodeFix) -> CodeText {
         let image = self.image_at(pid, at_s).map(|(_, image)| image);
-        if let Some(option) = image.and_then(|image| tool_option(image, fix)) {
+        let stdbuf = || stdbuf_option(self.previous_image(pid, at_s)?, fd, fix);
+        if let Some(option) = image.and_then(|image| tool_option(image, fix)).or_else(stdbuf) {
             return CodeText { code: "", note: option };
         }
         let object = self.stream_object(fd, file);
@@ -32,6 +33,12 @@ impl RuleContext<'_> {
             language => language,
         };
         code_fix(language, fix, object)
+    }
+
+    /// Returns the image that executed the image that a process ran at a time.
+    fn previous_image(&self, pid: u32, at_s: f64) -> Option<&Image> {
+        let (number, _) = self.image_at(pid, at_s)?;
+        self.process(pid)?.images.get(number.checked_sub(1)?)
     }
 
     fn stream_object(&self, fd: i32, file: Option<u32>) -> StreamObject {

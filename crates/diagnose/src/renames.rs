@@ -135,12 +135,23 @@ fn renamed_paths(call: &Call) -> Option<(&str, &str)> {
 /// Directories of installed programs, which a user does not change because of a finding.
 const INSTALLED: &[&str] = &["/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/libexec/", "/bin/", "/sbin/"];
 
+/// A program, its option that makes it sync files, and whether the option does so for a path.
+type SyncOption = (&'static str, &'static str, fn(&str) -> bool);
+
 /// Options of installed programs that make them sync their files.
-const SYNC_OPTIONS: &[(&str, &str)] = &[
-    ("git", "git config core.fsync all"),
-    ("rsync", "rsync --fsync"),
-    ("dpkg", "leave out --force-unsafe-io"),
+const SYNC_OPTIONS: &[SyncOption] = &[
+    ("git", "git config core.fsync all", git_can_sync),
+    ("rsync", "rsync --fsync", |_| true),
+    ("dpkg", "leave out --force-unsafe-io", |_| true),
 ];
+
+/// Returns whether `core.fsync=all` makes git sync a file: its objects, references and index, but no reflog, no config and
+/// nothing that it can make again (git-config(1)).
+fn git_can_sync(path: &str) -> bool {
+    let has_own_copy = || path.contains("/logs/") || path.ends_with("/objects/info/packs");
+    let is_reference = || path.contains("/refs/") || matches!(file_name(path), "HEAD" | "packed-refs");
+    (path.contains("/objects/") || is_reference() || file_name(path) == "index") && !has_own_copy()
+}
 
 impl RuleContext<'_> {
     /// Returns whether one installed program both wrote and renamed the file, so that its authors chose not to sync. A sync can
@@ -174,21 +185,40 @@ impl RuleContext<'_> {
                 false => code,
             };
         }
-        let image = self.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
+        let path = renamed.to.exact();
+        let command = format!("sync {} {}", shell_quoted(path), shell_quoted(directory(path)));
+        outside_fix(self.sync_option(renamed), &command, &code)
+    }
+
+    /// Returns the fix for several files of installed programs. sync -f writes the whole file system.
+    pub fn sync_fix_of_all<'r>(
+        &self,
+        first: &RenamedFile,
+        all: impl Iterator<Item = &'r RenamedFile>,
+    ) -> String {
+        let object = (first.fd, Some(first.file));
+        let code = self.code_fix(first.writer, first.at_s, object, CodeFix::SyncRename).to_string();
+        let command = format!("sync -f {}", shell_quoted(directory(first.to.exact())));
+        let option = self.sync_option(first);
+        let same = all.map(|renamed| self.sync_option(renamed)).all(|other| other == option);
+        outside_fix(option.filter(|_| same), &command, &code)
+    }
+
+    /// Returns the option that makes an installed program sync this file.
+    fn sync_option(&self, renamed: &RenamedFile) -> Option<&'static str> {
+        let (_, image) = self.image_at(renamed.writer, renamed.at_s)?;
         // The options sync file data only, so they do not help a file whose data was synced.
-        let option = SYNC_OPTIONS
-            .iter()
-            .filter(|_| !renamed.synced)
-            .find(|(name, _)| image.is_some_and(|image| image.comm == *name));
-        let command = format!(
-            "sync {} {}",
-            shell_quoted(renamed.to.exact()),
-            shell_quoted(directory(renamed.to.exact()))
-        );
-        match option {
-            Some((_, option)) => format!("{option}; or afterwards {command}"),
-            None => format!("{command} afterwards; in its code: {code}"),
-        }
+        let helps = |&&(name, _, syncs): &&SyncOption| {
+            !renamed.synced && image.comm == name && syncs(renamed.to.exact())
+        };
+        SYNC_OPTIONS.iter().find(helps).map(|(_, option, _)| *option)
+    }
+}
+
+fn outside_fix(option: Option<&str>, command: &str, code: &str) -> String {
+    match option {
+        Some(option) => format!("{option}; or afterwards {command}"),
+        None => format!("{command} afterwards; in its code: {code}"),
     }
 }
 

@@ -21,17 +21,22 @@ const TOOL_OPTIONS: &[ToolOption] = &[
         text: "leave out --line-buffered",
     },
     ToolOption { tool: "grep", fix: CodeFix::Flush, given: &[], text: "grep --line-buffered" },
-    ToolOption {
-        tool: "sed",
-        fix: CodeFix::BufferOutput,
-        given: &["-u", "--unbuffered"],
-        text: "leave out -u",
-    },
+    ToolOption { tool: "sed", fix: CodeFix::BufferOutput, given: SED_UNBUFFERED, text: "leave out -u" },
+    ToolOption { tool: "sed", fix: CodeFix::BufferInput, given: SED_UNBUFFERED, text: "leave out -u" },
     ToolOption { tool: "sed", fix: CodeFix::Flush, given: &[], text: "sed -u" },
+    ToolOption {
+        tool: "jq",
+        fix: CodeFix::BufferOutput,
+        given: &["--unbuffered"],
+        text: "leave out --unbuffered",
+    },
+    ToolOption { tool: "jq", fix: CodeFix::Flush, given: &[], text: "jq --unbuffered" },
     ToolOption { tool: "tcpdump", fix: CodeFix::Flush, given: &[], text: "tcpdump -l" },
     ToolOption { tool: "dd", fix: CodeFix::BufferOutput, given: &[], text: "a larger block, such as bs=64K" },
     ToolOption { tool: "dd", fix: CodeFix::BufferInput, given: &[], text: "a larger block, such as bs=64K" },
 ];
+
+const SED_UNBUFFERED: &[&str] = &["-u", "--unbuffered"];
 
 /// Returns the option of an installed tool that does what a fix asks for, as words of a fix.
 pub(crate) fn tool_option(image: &Image, fix: CodeFix) -> Option<&'static str> {
@@ -41,6 +46,30 @@ pub(crate) fn tool_option(image: &Image, fix: CodeFix) -> Option<&'static str> {
     };
     let mut options = TOOL_OPTIONS.iter().filter(|option| option.tool == tool && option.fix == fix);
     options.find(|option| given(option)).map(|option| option.text)
+}
+
+/// Returns how to undo a small buffer that stdbuf(1) set. `previous` is the image that executed the program.
+pub(crate) fn stdbuf_option(previous: &Image, fd: i32, fix: CodeFix) -> Option<&'static str> {
+    let is_stdbuf = previous.exe.exact().rsplit('/').next() == Some("stdbuf");
+    let (short, long, text) = match (fd, fix) {
+        (0, CodeFix::BufferInput) => ('i', "--input", "leave out stdbuf -i"),
+        (1, CodeFix::BufferOutput) => ('o', "--output", "leave out stdbuf -o"),
+        (2, CodeFix::BufferOutput) => ('e', "--error", "leave out stdbuf -e"),
+        _ => return None,
+    };
+    // The options of stdbuf precede the command, and each takes a value.
+    let sets = |word: &str| {
+        word.starts_with(long) || word.starts_with('-') && word.chars().nth(1).is_some_and(|c| c == short)
+    };
+    let mut words = previous.argv.iter().skip(1).map(|word| word.exact());
+    let mut is_set = false;
+    while let Some(word) = words.next().filter(|word| word.starts_with('-') && *word != "--") {
+        is_set |= sets(word);
+        if word.len() == 2 || word.starts_with("--") && !word.contains('=') {
+            words.next();
+        }
+    }
+    (is_stdbuf && is_set).then_some(text)
 }
 
 #[cfg(test)]
@@ -59,5 +88,29 @@ mod tests {
         assert_eq!(tool_option(&grep(&["grep", "x"]), CodeFix::BufferOutput), None);
         assert_eq!(tool_option(&grep(&["grep", "x"]), CodeFix::Flush), Some("grep --line-buffered"));
         assert_eq!(tool_option(&Image::default(), CodeFix::Flush), None);
+        let jq = Image {
+            exe: "/usr/bin/jq".into(),
+            argv: vec!["jq".into(), "--unbuffered".into()],
+            ..Image::default()
+        };
+        assert_eq!(tool_option(&jq, CodeFix::BufferOutput), Some("leave out --unbuffered"));
+    }
+
+    #[test]
+    fn stdbuf_is_left_out_for_the_stream_that_it_changed() {
+        let option = |words: &[&str], fd: i32, fix: CodeFix| {
+            let argv = words.iter().map(|word| (*word).into()).collect();
+            let exe = format!("/usr/bin/{}", words[0]);
+            stdbuf_option(&Image { exe: exe.into(), argv, ..Image::default() }, fd, fix)
+        };
+        let output = |words: &[&str]| option(words, 1, CodeFix::BufferOutput);
+        assert_eq!(output(&["stdbuf", "-o0", "sed", "s/1/2/"]), Some("leave out stdbuf -o"));
+        assert_eq!(output(&["stdbuf", "-i", "0", "--output=L", "x"]), Some("leave out stdbuf -o"));
+        assert_eq!(output(&["stdbuf", "-i0", "grep", "-o", "x"]), None, "an option of the command");
+        assert_eq!(output(&["stdbuf", "--input", "-o", "x"]), None, "a value");
+        assert_eq!(output(&["env", "-o0", "sed"]), None);
+        let input = option(&["stdbuf", "-i0", "x"], 0, CodeFix::BufferInput);
+        assert_eq!(input, Some("leave out stdbuf -i"));
+        assert_eq!(option(&["stdbuf", "-o0", "x"], 1, CodeFix::Flush), None);
     }
 }

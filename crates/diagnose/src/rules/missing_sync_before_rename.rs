@@ -99,7 +99,7 @@ fn summary(context: &RuleContext, files: &[(&RenamedFile, PowerCutLoss)]) -> Opt
             shell_quoted(directory(first.to.exact())),
             context.code_fix(first.writer, first.at_s, (first.fd, Some(first.file)), CodeFix::SyncRename)
         ),
-        _ => format!("{}.", context.sync_fix(first)),
+        _ => format!("{}.", context.sync_fix_of_all(first, files.iter().map(|(renamed, _)| *renamed))),
     };
     let finding = context.finding(&RULE, Severity::Info, first.writer, first.fd, Some(first.file));
     let finding = finding.count("unsynced_bytes", bytes).count("files", files.len() as u64);

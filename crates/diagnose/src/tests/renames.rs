@@ -153,8 +153,6 @@ fn installed_programs_get_a_fix_from_outside() {
     let finding = builder.finding("missing-sync-before-rename");
     assert!(finding.fix.starts_with("sync /d/settings /d afterwards; in its code"), "{finding:#?}");
     assert_eq!(finding.severity, Info, "its makers decided");
-    builder.root().images[0].comm = "git".into();
-    assert!(builder.finding("missing-sync-before-rename").fix.starts_with("git config core.fsync all"));
     // sort writes and mv renames: their script can sync in between.
     builder.process(2, None, "sort").images[0].exe = "/usr/bin/sort".into();
     builder.0.counts[0].pid = 2;
@@ -179,6 +177,27 @@ fn files_of_installed_programs_are_one_hint() {
     let finding = builder.finding("missing-sync-before-rename");
     assert_eq!((finding.severity, finding.path.exact(), finding.evidence["files"]), (Info, "/d/index", 2.0));
     assert!(finding.why.contains("For 1 of them an older file is lost"), "{}", finding.why);
+}
+
+/// core.fsync makes git sync its objects, references and index only.
+#[test]
+fn gits_option_is_named_for_the_files_that_it_syncs() {
+    let fix = |paths: &[&str]| {
+        let mut builder = recording(1.0);
+        (builder.root().images[0].exe, builder.root().images[0].comm) = ("/usr/bin/git".into(), "git".into());
+        for (number, path) in paths.iter().enumerate() {
+            saved(&mut builder, 0.3 + 0.1 * number as f64, path, Some(true));
+        }
+        builder.finding("missing-sync-before-rename").fix
+    };
+    let index = fix(&["/d/.git/index"]);
+    assert_eq!(index, "git config core.fsync all; or afterwards sync /d/.git/index /d/.git.");
+    let two = fix(&["/d/.git/packed-refs", "/d/.git/objects/info/commit-graph"]);
+    assert_eq!(two, "git config core.fsync all; or afterwards sync -f /d/.git.");
+    let config = fix(&["/d/.git/config"]);
+    assert!(config.starts_with("sync /d/.git/config /d/.git afterwards; in its code:"), "{config}");
+    let mixed = fix(&["/d/.git/index", "/d/.git/logs/refs/heads/main"]);
+    assert!(mixed.starts_with("sync -f /d/.git afterwards; in its code:"), "{mixed}");
 }
 
 #[test]
