@@ -58,7 +58,7 @@ otelcol: ## an OpenTelemetry collector for a test of weir log, as target/otel/ot
 campaign: deps-test ## fuzz every parser, kill weir 300 times in each verb, cut the power 300 times (25 minutes)
 	@scripts/campaign
 
-test-copy-long: deps-test build ## power cuts at 300 points of weir copy --atomic (2 minutes, as root)
+test-copy-long: deps-test build ## power cuts at 300 points of weir copy --atomic, and of --resume (7 minutes, as root)
 	@tests/copy/power-cuts
 
 # ROUNDS: each test repeats so often what it does once or a few times in make test.
