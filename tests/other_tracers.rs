@@ -67,6 +67,19 @@ fn a_program_traces_its_child() {
 }
 
 #[test]
+fn a_static_program_traces_its_child() {
+    for flags in [&["-static-pie"][..], &["-static", "-s"], &["-static-pie", "-s"]] {
+        let dir = disk_dir();
+        if !programs::compile_c("surroundings/tracer", flags, dir.path()) {
+            return skip("a_static_program_traces_its_child", "gcc does not build its program");
+        }
+        // No library can be loaded into a static program.
+        let some = ways().into_iter().filter(|way| !way.contains(&"--coalesce"));
+        assert_same(dir.path(), &["./tracer", "traceme"], &some.collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn a_library_traces_a_child() {
     let test = "a_library_traces_a_child";
     let dir = disk_dir();
