@@ -219,6 +219,22 @@ fn the_readers_pace_tells_its_work_from_its_waiting() {
     paced(0.000_001).no_finding("small-pipe");
 }
 
+/// zstd -d | pigz: the reader works all the time, and its reads come in bursts.
+#[test]
+fn a_reader_that_hardly_waits_would_not_finish_earlier() {
+    let waiting = |writer_s: f64, reader_s: f64| {
+        let mut builder = produced(1 << 20, [0.01, 0.01]);
+        for read in 0..8 {
+            builder.read(0.02 + 0.0004 * f64::from(read), 2, 0, 0, b"frame");
+        }
+        (builder.0.counts[0].wait_s, builder.0.counts[1].wait_s) = (Some(writer_s), Some(reader_s));
+        builder.findings("small-pipe").first().map_or(0.0, |one| one.gain.unwrap().elapsed_s)
+    };
+    assert!((waiting(0.6, 0.6) - 0.36).abs() < 0.005);
+    assert!(waiting(0.9, 0.03) <= 0.03);
+    assert!(waiting(0.03, 0.9) <= 0.03, "the writer is the bottleneck");
+}
+
 #[test]
 fn delays_of_the_first_reads_do_not_count_as_work() {
     let mut builder = produced(1 << 20, [0.01, 0.01]);
