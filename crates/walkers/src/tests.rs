@@ -247,3 +247,14 @@ fn many_heads_of_long_lists_cost_no_more_than_one() {
     assert_eq!(glibc.files(&counted).len(), COUNT as usize);
     assert!(counted.reads.get() <= STREAMS_MOST + COUNT as usize, "{}", counted.reads.get());
 }
+
+/// Every entry for crafted memory is the subject of a fuzz target.
+#[test]
+fn every_walker_has_a_fuzz_target() {
+    let targets = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/src/bin");
+    let entries = include_str!("fuzzing.rs").lines();
+    let names = entries.filter_map(|line| line.strip_prefix("pub fn ")?.strip_suffix("(memory: &CraftedMemory) {"));
+    let without: Vec<&str> =
+        names.clone().filter(|name| !targets.join(format!("walker_{name}.rs")).exists()).collect();
+    assert!(names.count() >= 12 && without.is_empty(), "no fuzz target: {without:?}");
+}
