@@ -16,6 +16,8 @@ pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_model::{Mode, Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
@@ -144,15 +146,16 @@ impl ChannelLayout {
 
     /// Returns the channels with a buffer in a list.
     fn channels(&self, memory: &dyn Memory, first: u64) -> Vec<ChannelCopy> {
-        let (mut at, mut found, mut count) = (first, Vec::new(), 0);
+        let (mut at, mut found, mut visited) = (first, Vec::new(), HashSet::new());
         while at != 0
-            && count < STREAMS_MOST
+            && visited.len() < STREAMS_MOST
+            && visited.insert(at)
             && let Some(copy) = structure::<HEAD_BYTES>(memory, at)
         {
             if self.buffer(at, &copy).is_some() {
                 found.push((at, copy));
             }
-            (at, count) = (word(&copy, self.next), count + 1);
+            at = word(&copy, self.next);
         }
         found
     }
