@@ -25,6 +25,16 @@ pub fn has_libcxx() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
+/// Returns a free-threaded Python: one in the search path, or the one that scripts/free-threaded-python has built; None without.
+pub fn free_threaded_python() -> Option<PathBuf> {
+    let built = profile().join("../free-threaded-python/bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain([built]).collect();
+    let names = ["python3.13t", "python3.14t"];
+    let found = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    found.into_iter().find(|path| path.is_file())
+}
+
 /// The words of a compiler's command that stand for the source and the program.
 pub const SOURCE: &str = "SOURCE";
 pub const PROGRAM: &str = "PROGRAM";
@@ -119,8 +129,13 @@ pub fn go_cache() -> PathBuf {
 
 /// Returns the directory of the programs that all tests share: target/PROFILE/test-programs.
 fn shared_programs() -> PathBuf {
+    profile().join("test-programs")
+}
+
+/// Returns target/PROFILE, by the path of this test, which is in its folder `deps`.
+fn profile() -> PathBuf {
     let test = std::env::current_exe().expect("this program's path");
-    test.parent().and_then(Path::parent).expect("target/PROFILE/deps").join("test-programs")
+    test.parent().and_then(Path::parent).expect("target/PROFILE/deps").to_path_buf()
 }
 
 /// Returns what a compiler prints about its version. Fails if it does not start.

@@ -103,6 +103,12 @@ pub trait Walker: Send {
         Vec::new()
     }
 
+    /// Returns the number of bytes of CPython's objects before their count of references and their type, which only a
+    /// free-threaded interpreter has. All fields come so much later.
+    fn bytes_before_counts(&self) -> u64 {
+        0
+    }
+
     /// Returns the code range of the interpreter. A thread that executes it is not inside a change of a stream, and
     /// each change returns to it. Empty if the runtime has no such code.
     fn interpreter_code(&self) -> Range<u64> {

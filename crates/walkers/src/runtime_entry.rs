@@ -200,8 +200,11 @@ impl RuntimeEntry {
     }
 }
 
+/// Returns a name without the version at its end. A `t` after the version is that of a free-threaded CPython.
 fn without_version(name: &str) -> &str {
-    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-')
+    let is_of_version = |letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-';
+    let numbered = name.strip_suffix('t').filter(|rest| rest.ends_with(|last: char| last.is_ascii_digit()));
+    numbered.unwrap_or(name).trim_end_matches(is_of_version)
 }
 
 /// Returns all runtimes in the order of detection.
@@ -304,6 +307,7 @@ mod tests {
         for (names, runtime) in [
             (&["python3", "bash"][..], "Python"),
             (&["tool.py", "python3.11"], "Python"),
+            (&["tool.py", "python3.13t"], "Python"),
             (&["pypy3.9"], "PyPy"),
             (&["ruby3.1"], "Ruby"),
             (&["prove", "perl"], "Perl"),

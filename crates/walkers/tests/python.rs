@@ -9,12 +9,13 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_walkers::walkers_missing;
 
-use support::{Waiting, skip};
+use support::{Waiting, programs, skip};
 
-/// Debian's Python, and those that pyenv has built, of the supported versions.
+/// Debian's Python, those that pyenv has built, of the supported versions, and free-threaded ones.
 fn pythons() -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("/usr/bin/python3")];
     found.extend((9..=14).flat_map(of_pyenv));
+    found.extend(programs::free_threaded_python());
     found.retain(|path| path.exists());
     found
 }

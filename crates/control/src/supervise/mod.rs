@@ -35,6 +35,7 @@ use crate::rescue::RescueHandler;
 
 pub use handler::LifecycleHandler;
 pub(crate) use tracee::TracedProcess;
+pub(crate) use tracees::PythonText;
 pub use tracees::Tracees;
 
 /// The tasks of a supervisor.

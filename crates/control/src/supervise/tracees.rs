@@ -36,6 +36,15 @@ pub struct Tracees {
     pub(crate) timer: WaitTimer,
 }
 
+/// A buffered writer of CPython that has a text layer.
+pub(crate) struct PythonText {
+    pub writer: Buffer,
+    /// The address of the text layer.
+    pub text: u64,
+    /// As [`Walker::bytes_before_counts`].
+    pub before_counts: u64,
+}
+
 impl Tracees {
     pub(crate) fn new(root: u32, save_in: Option<PathBuf>) -> std::io::Result<Tracees> {
         Ok(Tracees {
@@ -151,14 +160,15 @@ impl Tracees {
         buffers.filter(|buffer| buffer.pending_bytes == 0).map(|buffer| buffer.address).collect()
     }
 
-    /// Returns CPython's buffered writers that have a text layer, each with the text layer's address.
-    pub(crate) fn python_text_streams(&self, pid: u32, tid: u32) -> Vec<(Buffer, u64)> {
+    /// Returns CPython's buffered writers that have a text layer.
+    pub(crate) fn python_text_streams(&self, pid: u32, tid: u32) -> Vec<PythonText> {
         let memory = ProcessMemory { pid: tid };
         let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
         let text_streams = |walker: &dyn Walker| {
             let buffers = walker.buffers(&memory);
             let with_writer = |(text, writer): (u64, u64)| {
-                Some((buffers.iter().find(|buffer| buffer.address == writer)?.clone(), text))
+                let writer = buffers.iter().find(|buffer| buffer.address == writer)?.clone();
+                Some(PythonText { writer, text, before_counts: walker.bytes_before_counts() })
             };
             walker.text_layers(&memory).into_iter().filter_map(with_writer).collect::<Vec<_>>()
         };

@@ -2,11 +2,12 @@
 
 use weir_sys::memory::Memory;
 
+use super::layout::PythonLayout;
 use crate::copied_memory::{int, structure, word};
 use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::StreamBuffer;
 
-/// Size of `buffered` in bufferedio.c, and offsets in it.
+/// Size of `buffered` in bufferedio.c, and offsets in it after [`PythonLayout::counts_at`].
 const BUFFERED_BYTES: usize = 128;
 const READABLE: usize = 32;
 const FILE_POSITION: usize = 48;
@@ -16,6 +17,7 @@ const RAW_POSITION: usize = 72;
 const READ_END: usize = 80;
 const WRITE_POSITION: usize = 88;
 const WRITE_END: usize = 96;
+const LOCK: usize = 104;
 const OWNER: usize = 112;
 const SIZE: usize = 120;
 /// Offsets in `textio` of textio.c.
@@ -29,15 +31,20 @@ const NONE: u64 = u64::MAX;
 /// if the flush would seek, in a file that is open for both and was read before.
 pub(super) fn add_drain(
     memory: &dyn Memory,
+    layout: &PythonLayout,
     buffered: Option<u64>,
     text: Option<u64>,
     stream: &mut StreamBuffer,
 ) {
     (stream.drain_stores, stream.partial_stores, stream.locked) = Default::default();
+    let in_section =
+        buffered.iter().chain(&text).any(|object| layout.in_critical_section(memory, *object));
+    stream.locked = in_section.then_some(true);
+    let [buffered, text] = [buffered, text].map(|object| object.and_then(|at| layout.counts_at(at)));
     if let Some(at) = buffered {
         let Some(copy) = structure::<BUFFERED_BYTES>(memory, at) else { return };
         stream.lock_owner = word(&copy, OWNER);
-        stream.locked = Some(stream.lock_owner != 0);
+        stream.locked = Some(in_section || stream.lock_owner != 0 || !is_free(memory, word(&copy, LOCK)));
         if !can_drain(&copy, text.is_some()) {
             return;
         }
@@ -50,6 +57,14 @@ pub(super) fn add_drain(
             stream.partial_stores.push(PartialStore::new(field, StoredValue::Constant(0)));
         }
     }
+}
+
+/// Tells whether no thread holds the lock of a writer or waits for it, a semaphore. A thread that has waited for it has handed
+/// over bytes of the text layer, which are in neither of the two, and holds it a moment before it notes that.
+fn is_free(memory: &dyn Memory, lock: u64) -> bool {
+    /// The value 1 of `sem_t`, and no waiters, in glibc and musl.
+    const FREE: u64 = 1;
+    memory.u64(lock) == Some(FREE)
 }
 
 /// Tells whether the file position is that of the first pending byte, and whether text would follow the last one.

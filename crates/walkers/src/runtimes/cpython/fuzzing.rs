@@ -17,7 +17,7 @@ pub(crate) fn objects(memory: &dyn Memory, layout: &PythonLayout, kind: u64) {
     assert!(found.iter().all(|one| one.buffer.pending.len() as u64 <= PENDING_KEPT));
     for at in objects {
         dict_get(memory, layout, at, &["_io"]);
-        module_dict(memory, at);
+        module_dict(memory, layout, at);
         text_from(memory, layout, at, kind);
         pending_bytes(memory, layout, at, PENDING_KEPT);
     }

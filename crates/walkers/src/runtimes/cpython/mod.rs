@@ -31,6 +31,7 @@ use crate::{
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 
 pub(crate) use layout::PythonLayout;
+use layout::is_free_threaded;
 use objects::{dict_get, module_dict};
 use streams::{IoType, IoTypes};
 
@@ -119,8 +120,10 @@ pub(super) fn version(
         None => named_version(region.name()),
     };
     let runtime = image.symbol_at("_PyRuntime", region.start).unwrap_or(0);
-    let name =
-        || minor.map_or("python of an unknown version".to_string(), |minor| format!("python 3.{minor}"));
+    let suffix = if is_free_threaded(memory, runtime) == Some(true) { "t" } else { "" };
+    let name = || {
+        minor.map_or("python of an unknown version".to_string(), |minor| format!("python 3.{minor}{suffix}"))
+    };
     minor.and_then(|minor| PythonLayout::of(memory, minor, runtime)).ok_or_else(name)
 }
 
@@ -160,7 +163,7 @@ impl PythonStreams {
         let modules = memory.u64(interpreter.checked_add(self.layout.modules)?)?;
         let module = dict_get(memory, &self.layout, modules, &["_io"])[0]?;
         let names = IoType::ALL.map(IoType::name);
-        let found = dict_get(memory, &self.layout, module_dict(memory, module)?, &names);
+        let found = dict_get(memory, &self.layout, module_dict(memory, &self.layout, module)?, &names);
         IoTypes::of(memory, &self.layout, &found)
     }
 }
@@ -172,14 +175,15 @@ impl Walker for PythonStreams {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let mut known = self.known.borrow_mut();
-        if !known.types.are_valid(memory) {
+        if !known.types.are_valid(memory, &self.layout) {
             *known = IoObjects { types: self.types(memory).unwrap_or_default(), objects: None };
         }
         if known.types.is_empty() {
             return Vec::new();
         }
         let types = &known.types.clone();
-        let objects = known.objects.get_or_insert_with(|| object_search::objects(self.pid, memory, types));
+        let search = || object_search::objects(self.pid, memory, &self.layout, types);
+        let objects = known.objects.get_or_insert_with(search);
         streams::streams(memory, &self.layout, types, objects, kept)
     }
 
@@ -192,7 +196,11 @@ impl Walker for PythonStreams {
 
     fn text_layers(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
         let known = self.known.borrow();
-        streams::text_layers(memory, &known.types, known.objects.iter().flatten())
+        streams::text_layers(memory, &self.layout, &known.types, known.objects.iter().flatten())
+    }
+
+    fn bytes_before_counts(&self) -> u64 {
+        self.layout.before_counts
     }
 
     fn interpreter_code(&self) -> Range<u64> {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use weir_sys::memory::Memory;
 
+use super::layout::PythonLayout;
 use super::objects::TYPE;
 use super::streams::IoTypes;
 use crate::copied_memory::word;
@@ -14,21 +15,27 @@ use crate::heap_search::blocks;
 const ALIGN: usize = 16;
 
 /// Returns the addresses of the objects.
-pub(super) fn objects(pid: u32, memory: &dyn Memory, types: &IoTypes) -> BTreeSet<u64> {
+pub(super) fn objects(
+    pid: u32,
+    memory: &dyn Memory,
+    layout: &PythonLayout,
+    types: &IoTypes,
+) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     let wanted = types.of_streams();
     blocks(pid, memory, |start, data| {
-        search(start, data, wanted, &mut found);
+        found.extend(counts(start, data, wanted).filter_map(|at| at.checked_sub(layout.before_counts)));
         ControlFlow::Continue(())
     });
     found
 }
 
-fn search(start: u64, data: &[u8], wanted: [u64; 4], found: &mut BTreeSet<u64>) {
-    for (index, object) in data.as_chunks::<ALIGN>().0.iter().enumerate() {
+/// Returns the addresses of the counts that have one of the types behind them.
+fn counts(start: u64, data: &[u8], wanted: [u64; 4]) -> impl Iterator<Item = u64> {
+    let is_wanted = move |object: &[u8; ALIGN]| {
         let kind = word(object, TYPE as usize);
-        if kind == wanted[0] || kind == wanted[1] || kind == wanted[2] || kind == wanted[3] {
-            found.insert(start + (index * ALIGN) as u64);
-        }
-    }
+        kind == wanted[0] || kind == wanted[1] || kind == wanted[2] || kind == wanted[3]
+    };
+    let all = data.as_chunks::<ALIGN>().0.iter().enumerate();
+    all.filter(move |(_, object)| is_wanted(object)).map(move |(index, _)| start + (index * ALIGN) as u64)
 }

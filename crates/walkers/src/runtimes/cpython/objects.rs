@@ -1,4 +1,5 @@
-//! Python's basic objects in another process's memory: dictionaries, strings, bytes, lists.
+//! Python's basic objects in another process's memory: dictionaries, strings, bytes, lists. Offsets are those after
+//! [`PythonLayout::counts_at`].
 
 use std::collections::HashMap;
 
@@ -24,22 +25,24 @@ const ENTRIES_MOST: u64 = 1 << 16;
 const PARTS_MOST: u64 = 1 << 16;
 
 /// Returns the name of a type.
-pub(super) fn type_name(memory: &dyn Memory, kind: u64) -> Option<Vec<u8>> {
-    let name = memory.u64(kind.checked_add(24)?)?;
+pub(super) fn type_name(memory: &dyn Memory, layout: &PythonLayout, kind: u64) -> Option<Vec<u8>> {
+    let name = memory.u64(layout.counts_at(kind)?.checked_add(24)?)?;
     let mut text = memory.bytes(name, 64);
     let end = text.iter().position(|byte| *byte == 0)?;
     text.truncate(end);
     Some(text)
 }
 
-fn is(memory: &dyn Memory, object: u64, name: &[u8]) -> bool {
-    let kind = object.checked_add(TYPE).and_then(|at| memory.u64(at));
-    kind.and_then(|kind| type_name(memory, kind)).is_some_and(|found| found == name)
+/// Returns [`PythonLayout::counts_at`] of an object whose type has this name; None for others.
+fn checked(memory: &dyn Memory, layout: &PythonLayout, object: u64, name: &[u8]) -> Option<u64> {
+    let at = layout.counts_at(object)?;
+    let kind = memory.u64(at.checked_add(TYPE)?)?;
+    (type_name(memory, layout, kind)? == name).then_some(at)
 }
 
 /// Returns the dictionary of a module.
-pub(super) fn module_dict(memory: &dyn Memory, module: u64) -> Option<u64> {
-    is(memory, module, b"module").then(|| memory.u64(module + MODULE_DICT))?
+pub(super) fn module_dict(memory: &dyn Memory, layout: &PythonLayout, module: u64) -> Option<u64> {
+    memory.u64(checked(memory, layout, module, b"module")? + MODULE_DICT)
 }
 
 /// Returns the values of keys that are strings; None for a missing key.
@@ -60,10 +63,7 @@ pub(super) fn dict_get(
 }
 
 fn entries(memory: &dyn Memory, layout: &PythonLayout, dict: u64) -> Option<Vec<(u64, u64)>> {
-    if !is(memory, dict, b"dict") {
-        return None;
-    }
-    let keys = memory.u64(dict + DICT_KEYS)?;
+    let keys = memory.u64(checked(memory, layout, dict, b"dict")? + DICT_KEYS)?;
     let head: [u8; 40] = structure(memory, keys)?;
     let (first, count, only_strings) = if layout.log2_keys {
         (32u64.checked_add(1u64.checked_shl(head[9].into())?)?, word(&head, 24), head[10] != 0)
@@ -92,19 +92,24 @@ fn entries(memory: &dyn Memory, layout: &PythonLayout, dict: u64) -> Option<Vec<
     )
 }
 
-/// Returns the state of a string as with 2 bits for `interned`. A kind is never 0, so only 16 bits for `interned` leave
-/// bits 2 to 15 empty.
+/// Returns the state of a string as with 2 bits for `interned`. A kind is never 0, so only 8 bits for `interned` leave bits
+/// 2 to 7 empty, and only 16 bits leave bits 2 to 15 empty.
 fn state(layout: &PythonLayout, string: &[u8; 40]) -> u32 {
     let state = word(string, STRING_STATE) as u32;
-    if layout.wide_interned && state & 0xfffc == 0 { state >> 14 } else { state }
+    match layout.wide_interned {
+        true if state & 0xfffc == 0 => state >> 14,
+        true if state & 0xfc == 0 => state >> 6,
+        _ => state,
+    }
 }
 
 /// Returns the text of a short ASCII string; None for other objects.
 fn ascii(memory: &dyn Memory, layout: &PythonLayout, string: u64) -> Option<Vec<u8>> {
-    let head: [u8; 40] = structure(memory, string)?;
+    let at = layout.counts_at(string)?;
+    let head: [u8; 40] = structure(memory, at)?;
     let length = word(&head, SIZE as usize);
     let plain = state(layout, &head) & 0x60 == 0x60;
-    (plain && length <= 64).then(|| memory.bytes(string + layout.ascii, length as usize))
+    (plain && length <= 64).then(|| memory.bytes(at + layout.ascii, length as usize))
 }
 
 /// Returns the characters of a string from `from` on in UTF-8.
@@ -114,14 +119,15 @@ pub(super) fn text_from(
     string: u64,
     from: u64,
 ) -> Option<Vec<u8>> {
-    let head: [u8; 40] = structure(memory, string)?;
+    let at = checked(memory, layout, string, b"str")?;
+    let head: [u8; 40] = structure(memory, at)?;
     let state = state(layout, &head);
     let (width, ascii) = (u64::from(state >> 2 & 7), state & 0x40 != 0);
     let count = word(&head, SIZE as usize).checked_sub(from).filter(|count| *count <= 1 << 24)?;
-    if state & 0x20 == 0 || !matches!(width, 1 | 2 | 4) || !is(memory, string, b"str") {
+    if state & 0x20 == 0 || !matches!(width, 1 | 2 | 4) {
         return None;
     }
-    let start = string + if ascii { layout.ascii } else { layout.compact };
+    let start = at + if ascii { layout.ascii } else { layout.compact };
     let data = memory.bytes(start.checked_add(from.checked_mul(width)?)?, (count * width) as usize);
     let characters = data.chunks_exact(width as usize).map(|one| {
         let mut word = [0; 4];
@@ -139,11 +145,9 @@ pub(super) fn pending_bytes(
     most: u64,
 ) -> Option<Vec<u8>> {
     let mut pieces = ChunkReader { memory, layout, data_at: HashMap::new() };
-    if !is(memory, object, b"list") {
-        return pieces.piece(object, most);
-    }
-    let count = memory.u64(object + SIZE)?.min(PARTS_MOST);
-    let items = memory.bytes(memory.u64(object + LIST_ITEMS)?, count as usize * 8);
+    let Some(list) = checked(memory, layout, object, b"list") else { return pieces.piece(object, most) };
+    let count = memory.u64(list + SIZE)?.min(PARTS_MOST);
+    let items = memory.bytes(memory.u64(list + LIST_ITEMS)?, count as usize * 8);
     let mut all = Vec::new();
     for item in items.chunks_exact(8) {
         let room = most.saturating_sub(all.len() as u64);
@@ -165,6 +169,7 @@ struct ChunkReader<'m> {
 
 impl ChunkReader<'_> {
     fn piece(&mut self, object: u64, most: u64) -> Option<Vec<u8>> {
+        let object = self.layout.counts_at(object)?;
         let head = self.memory.bytes(object, 128);
         let kind = head.get(TYPE as usize..).and_then(|rest| rest.first_chunk())?;
         let start = self.start(u64::from_le_bytes(*kind))?;
@@ -180,7 +185,7 @@ impl ChunkReader<'_> {
         if let Some(start) = self.data_at.get(&kind) {
             return Some(*start);
         }
-        let start = match type_name(self.memory, kind)?.as_slice() {
+        let start = match type_name(self.memory, self.layout, kind)?.as_slice() {
             b"bytes" => BYTES_DATA,
             b"str" => self.layout.ascii,
             _ => return None,

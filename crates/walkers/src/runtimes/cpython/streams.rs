@@ -61,8 +61,8 @@ impl IoTypes {
         let mut types = Vec::new();
         for (kind, at) in IoType::ALL.into_iter().zip(found) {
             let at = (*at)?;
-            let size = memory.u64(at.checked_add(32)?)?;
-            if !is_named(memory, at, kind) || size != kind.bytes(layout) {
+            let size = memory.u64(layout.counts_at(at)?.checked_add(32)?)?;
+            if !is_named(memory, layout, at, kind) || size != kind.bytes(layout) + layout.before_counts {
                 return None;
             }
             types.push((at, kind));
@@ -75,8 +75,8 @@ impl IoTypes {
     }
 
     /// Tells whether the types still exist, that is, the interpreter is initialized.
-    pub fn are_valid(&self, memory: &dyn Memory) -> bool {
-        self.0.first().is_some_and(|(at, kind)| is_named(memory, *at, *kind))
+    pub fn are_valid(&self, memory: &dyn Memory, layout: &PythonLayout) -> bool {
+        self.0.first().is_some_and(|(at, kind)| is_named(memory, layout, *at, *kind))
     }
 
     /// Returns the addresses of all types but FileIO.
@@ -85,23 +85,30 @@ impl IoTypes {
         kinds.map(|kind| self.0.iter().find(|one| one.1 == kind).map_or(u64::MAX, |one| one.0))
     }
 
-    /// Returns the type of an object from a copy of its beginning; None for a freed one.
-    fn kind(&self, object: &[u8]) -> Option<IoType> {
+    /// Copies an object from its counts on. Returns None for an object of another type and for a freed one.
+    fn object<const BYTES: usize>(
+        &self,
+        memory: &dyn Memory,
+        layout: &PythonLayout,
+        at: u64,
+    ) -> Option<([u8; BYTES], IoType)> {
+        let copy: [u8; BYTES] = structure(memory, layout.counts_at(at)?)?;
+        let kind_at = word(&copy, TYPE as usize);
+        let kind = self.0.iter().find(|(known, _)| *known == kind_at)?.1;
         // A freed object begins with a pointer to the next free one, or its reference count is 0.
-        let at = word(object, TYPE as usize);
-        (int(object, 0) != 0).then(|| self.0.iter().find(|(known, _)| *known == at).map(|(_, kind)| *kind))?
+        layout.is_referenced(memory, at, &copy).then_some((copy, kind))
     }
 
     /// Returns the descriptor of a FileIO object; None if it is closed.
-    fn fd(&self, memory: &dyn Memory, object: u64) -> Option<i32> {
-        let file: [u8; FILE_BYTES] = structure(memory, object)?;
+    fn fd(&self, memory: &dyn Memory, layout: &PythonLayout, object: u64) -> Option<i32> {
+        let (file, kind): ([u8; FILE_BYTES], _) = self.object(memory, layout, object)?;
         let fd = int(&file, FILE_FD);
-        (fd >= 0 && self.kind(&file) == Some(IoType::File)).then_some(fd)
+        (fd >= 0 && kind == IoType::File).then_some(fd)
     }
 }
 
-fn is_named(memory: &dyn Memory, at: u64, kind: IoType) -> bool {
-    let name = type_name(memory, at).unwrap_or_default();
+fn is_named(memory: &dyn Memory, layout: &PythonLayout, at: u64, kind: IoType) -> bool {
+    let name = type_name(memory, layout, at).unwrap_or_default();
     name.strip_prefix(b"_io.").is_some_and(|name| name == kind.name().as_bytes())
 }
 
@@ -116,23 +123,25 @@ pub(super) fn streams(
 ) -> Vec<StreamBuffer> {
     let (mut found, mut texts) = (BTreeMap::new(), Vec::new());
     objects.retain(|&at| {
-        let Some(copy) = structure::<OBJECT_BYTES>(memory, at) else { return false };
-        let kind = types.kind(&copy);
-        if kind == Some(IoType::Text) {
-            texts.push((at, copy));
-        } else if kind.is_some() {
-            found.extend(
-                read_stable(memory, at, copy, |copy| buffered(memory, types, at, copy, kept))
-                    .map(|one| (at, one)),
-            );
+        let Some((copy, kind)) = types.object::<OBJECT_BYTES>(memory, layout, at) else { return false };
+        let counts = at + layout.before_counts;
+        match kind {
+            IoType::Text => texts.push((at, copy)),
+            IoType::File => return false,
+            _ => {
+                let reader = ObjectReader { memory, layout, types, kept };
+                let one = read_stable(memory, counts, copy, |copy| reader.buffered(at, copy));
+                found.extend(one.map(|one| (at, one)));
+            }
         }
-        kind.is_some_and(|kind| kind != IoType::File)
+        true
     });
+    let reader = ObjectReader { memory, layout, types, kept };
     for (at, copy) in texts {
-        let with_text = read_stable(memory, at, copy, |object| {
+        let with_text = read_stable(memory, at + layout.before_counts, copy, |object| {
             let below = word(object, 32);
-            let one = found.get(&below).cloned().or_else(|| unbuffered(memory, types, at, below))?;
-            add_text(memory, layout, (at, object), kept, one)
+            let one = found.get(&below).cloned().or_else(|| reader.unbuffered(at, below))?;
+            reader.add_text(at, object, one)
         });
         found.extend(with_text.map(|one| (one.buffer.address, one)));
     }
@@ -142,59 +151,105 @@ pub(super) fn streams(
 /// Returns the addresses of the text layers, each with the address of the object below it.
 pub(super) fn text_layers<'a>(
     memory: &dyn Memory,
+    layout: &PythonLayout,
     types: &IoTypes,
     objects: impl Iterator<Item = &'a u64>,
 ) -> Vec<(u64, u64)> {
     let of = |at: &u64| {
-        let copy = structure::<OBJECT_BYTES>(memory, *at)?;
-        (types.kind(&copy) == Some(IoType::Text)).then(|| (*at, word(&copy, 32)))
+        let (copy, kind) = types.object::<OBJECT_BYTES>(memory, layout, *at)?;
+        (kind == IoType::Text).then(|| (*at, word(&copy, 32)))
     };
     objects.filter_map(of).collect()
 }
 
-fn buffered(
-    memory: &dyn Memory,
-    types: &IoTypes,
-    at: u64,
-    object: &[u8; OBJECT_BYTES],
+/// Reads objects from copies of them, which begin at their counts.
+struct ObjectReader<'m> {
+    memory: &'m dyn Memory,
+    layout: &'m PythonLayout,
+    types: &'m IoTypes,
+    /// The number of pending bytes to read of a stream.
     kept: u64,
-) -> Option<StreamBuffer> {
-    let [buffer, position, _, read_end, write_pos, write_end, ..] =
-        std::array::from_fn::<u64, 6, _>(|field| word(object, 56 + 8 * field));
-    let (raw, size) = (word(object, 16), word(object, 120));
-    if int(object, 24) != 1 || buffer == 0 || size > BUFFER_MOST {
-        return None;
+}
+
+impl ObjectReader<'_> {
+    fn buffered(&self, at: u64, object: &[u8; OBJECT_BYTES]) -> Option<StreamBuffer> {
+        let [buffer, position, _, read_end, write_pos, write_end, ..] =
+            std::array::from_fn::<u64, 6, _>(|field| word(object, 56 + 8 * field));
+        let (raw, size) = (word(object, 16), word(object, 120));
+        if int(object, 24) != 1 || buffer == 0 || size > BUFFER_MOST {
+            return None;
+        }
+        let fd = self.types.fd(self.memory, self.layout, raw)?;
+        let (readable, writable) = (int(object, 32) != 0, int(object, 36) != 0);
+        let pending_range = if writable && write_end != u64::MAX { (write_pos, write_end) } else { (0, 0) };
+        let ahead = if readable && read_end != u64::MAX { (position, read_end) } else { (0, 0) };
+        // While bytes are pending, the buffer has no read-ahead bytes.
+        let ahead = if pending_range.0 < pending_range.1 { (0, 0) } else { ahead };
+        let (pending, unread) =
+            (pending_range.1.checked_sub(pending_range.0)?, ahead.1.saturating_sub(ahead.0));
+        if pending_range.1 > size || ahead.1 > size {
+            return None;
+        }
+        let content = |from: u64, bytes, most| read_content(self.memory, buffer.checked_add(from)?, bytes, most);
+        let mut stream = StreamBuffer::of(Buffer {
+            walker: RuntimeId::CPYTHON,
+            address: at,
+            fd,
+            mode: Some(Mode::Full),
+            buffer_bytes: size,
+            pending_bytes: pending,
+            pending: content(pending_range.0, pending, self.kept)?,
+            unread_bytes: unread,
+            unread: content(ahead.0, unread, UNREAD_KEPT)?,
+            found_by_search: false,
+        });
+        if pending > 0 {
+            add_drain(self.memory, self.layout, Some(at), None, &mut stream);
+        }
+        let next = if pending > 0 { write_pos } else { position };
+        if pending > 0 || readable && read_end != u64::MAX {
+            stream.flush_position = flush_position(object, next);
+        }
+        Some(stream)
     }
-    let fd = types.fd(memory, raw)?;
-    let (readable, writable) = (int(object, 32) != 0, int(object, 36) != 0);
-    let pending_range = if writable && write_end != u64::MAX { (write_pos, write_end) } else { (0, 0) };
-    let ahead = if readable && read_end != u64::MAX { (position, read_end) } else { (0, 0) };
-    // While bytes are pending, the buffer has no read-ahead bytes.
-    let ahead = if pending_range.0 < pending_range.1 { (0, 0) } else { ahead };
-    let (pending, unread) = (pending_range.1.checked_sub(pending_range.0)?, ahead.1.saturating_sub(ahead.0));
-    if pending_range.1 > size || ahead.1 > size {
-        return None;
+
+    /// Returns the stream of a text layer that is directly above a file (`python -u`).
+    fn unbuffered(&self, at: u64, raw: u64) -> Option<StreamBuffer> {
+        let fd = self.types.fd(self.memory, self.layout, raw)?;
+        Some(StreamBuffer::unbuffered(RuntimeId::CPYTHON, at, fd))
     }
-    let mut stream = StreamBuffer::of(Buffer {
-        walker: RuntimeId::CPYTHON,
-        address: at,
-        fd,
-        mode: Some(Mode::Full),
-        buffer_bytes: size,
-        pending_bytes: pending,
-        pending: read_content(memory, buffer.checked_add(pending_range.0)?, pending, kept)?,
-        unread_bytes: unread,
-        unread: read_content(memory, buffer.checked_add(ahead.0)?, unread, UNREAD_KEPT)?,
-        found_by_search: false,
-    });
-    if pending > 0 {
-        add_drain(memory, Some(at), None, &mut stream);
+
+    /// Adds the text layer: its pending bytes come after those of the buffer, its read-ahead bytes before them.
+    fn add_text(&self, at: u64, text: &[u8; OBJECT_BYTES], mut stream: StreamBuffer) -> Option<StreamBuffer> {
+        let one = &mut stream.buffer;
+        if int(text, 16) != 1 || word(text, 24) == 0 {
+            return None;
+        }
+        if text[88] != 0 {
+            one.mode = Some(Mode::Line);
+        }
+        let mut has_pending = false;
+        let (held, held_bytes) = (word(text, 136), word(text, 144));
+        if held != 0 && held_bytes <= BUFFER_MOST {
+            let room = (self.kept - one.pending.len() as u64).min(held_bytes);
+            one.pending.extend(pending_bytes(self.memory, self.layout, held, room)?);
+            one.pending_bytes += held_bytes;
+            has_pending = held_bytes > 0;
+        }
+        let (decoded, used) = (word(text, 120), word(text, 128));
+        if decoded != 0 {
+            let mut unread = text_from(self.memory, self.layout, decoded, used).unwrap_or_default();
+            one.unread_bytes += unread.len() as u64;
+            unread.append(&mut one.unread);
+            unread.truncate(UNREAD_KEPT as usize);
+            one.unread = unread;
+        }
+        if has_pending {
+            let below = Some(one.address).filter(|below| *below != at);
+            add_drain(self.memory, self.layout, below, Some(at), &mut stream);
+        }
+        Some(stream)
     }
-    let next = if pending > 0 { write_pos } else { position };
-    if pending > 0 || readable && read_end != u64::MAX {
-        stream.flush_position = flush_position(object, next);
-    }
-    Some(stream)
 }
 
 /// Returns where `_bufferedwriter_flush_unlocked` writes the byte at `next` in the buffer, if it moves the file's offset first.
@@ -204,47 +259,4 @@ fn flush_position(object: &[u8; OBJECT_BYTES], next: u64) -> Option<FlushPositio
     let of_offset = if raw_position.cast_signed() >= 0 { raw_position } else { position };
     let distance = next.wrapping_sub(of_offset).cast_signed();
     FlushPosition::moved((offset.cast_signed() >= 0).then_some(offset), distance)
-}
-
-/// Returns the stream of a text layer that is directly above a file (`python -u`).
-fn unbuffered(memory: &dyn Memory, types: &IoTypes, at: u64, raw: u64) -> Option<StreamBuffer> {
-    Some(StreamBuffer::unbuffered(RuntimeId::CPYTHON, at, types.fd(memory, raw)?))
-}
-
-/// Adds the text layer: its pending bytes come after those of the buffer, its read-ahead bytes before them.
-fn add_text(
-    memory: &dyn Memory,
-    layout: &PythonLayout,
-    (at, text): (u64, &[u8; OBJECT_BYTES]),
-    kept: u64,
-    mut stream: StreamBuffer,
-) -> Option<StreamBuffer> {
-    let one = &mut stream.buffer;
-    if int(text, 16) != 1 || word(text, 24) == 0 {
-        return None;
-    }
-    if text[88] != 0 {
-        one.mode = Some(Mode::Line);
-    }
-    let mut has_pending = false;
-    let (held, held_bytes) = (word(text, 136), word(text, 144));
-    if held != 0 && held_bytes <= BUFFER_MOST {
-        let room = kept - one.pending.len() as u64;
-        one.pending.extend(pending_bytes(memory, layout, held, room.min(held_bytes))?);
-        one.pending_bytes += held_bytes;
-        has_pending = held_bytes > 0;
-    }
-    let (decoded, used) = (word(text, 120), word(text, 128));
-    if decoded != 0 {
-        let mut unread = text_from(memory, layout, decoded, used).unwrap_or_default();
-        one.unread_bytes += unread.len() as u64;
-        unread.append(&mut one.unread);
-        unread.truncate(UNREAD_KEPT as usize);
-        one.unread = unread;
-    }
-    if has_pending {
-        let below = Some(one.address).filter(|below| *below != at);
-        add_drain(memory, below, Some(at), &mut stream);
-    }
-    Some(stream)
 }

@@ -45,7 +45,7 @@ proptest! {
             prop_assert!(found.iter().all(|one| one.pending.len() <= 256 && one.unread.len() <= 64));
             for at in &objects {
                 dict_get(&memory, &layout, *at, &["_io"]);
-                module_dict(&memory, *at);
+                module_dict(&memory, &layout, *at);
                 text_from(&memory, &layout, *at, words[0]);
                 pending_bytes(&memory, &layout, *at, 256);
             }
