@@ -141,7 +141,12 @@ pub const NOT_TRIED: &[(&str, &str)] = &[
         "CPython 3.10, 3.12",
         "in no release of Debian; tests/python.rs of weir-walkers tries the python3 of this machine",
     ),
-    ("CPython, free-threaded", "in no release of Debian; weir does not read it and says so"),
+    (
+        "CPython, free-threaded",
+        "in no release of Debian; scripts/free-threaded-python builds 3.13 from Debian's source, which tests/python.rs of \
+         weir-walkers and python_threads of weir-control then try; 3.14 is read by its headers and was not tried; 3.15 is not read, \
+         and weir says so",
+    ),
     ("Ruby 3.0, 3.2", "in no release of Debian; laid out as Ruby 3.1 and 3.3"),
     ("libc++", "not installed in the roots; tests/libcxx.rs of weir-walkers tries that of this machine"),
     ("libc++ with musl", "no package of Debian; weir does not read its file buffers there, and says so"),

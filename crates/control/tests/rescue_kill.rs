@@ -7,12 +7,12 @@ mod common;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{
-    BUILDS, Build, CPP_BUILDS, GO_BUILDS, LIBCXX_BUILDS, OCAML_BUILDS, RUST_BUILDS, compile, folder,
-    programs::has_libcxx, skip, supervised, text, until,
+    BUILDS, Build, CPP_BUILDS, GO_BUILDS, LIBCXX_BUILDS, OCAML_BUILDS, RUST_BUILDS, command_of, compile,
+    folder, programs::has_libcxx, skip, supervised, text, until,
 };
 
 /// One run: the command, the kind of its output, and whether weir bounds the delay too.
@@ -31,15 +31,6 @@ fn kills_per_program() -> u64 {
 fn draw(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     (*state >> 33) % below
-}
-
-/// Returns the process that weir started.
-fn command_of(weir: &Child) -> Option<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", weir.id())).ok()?;
-    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
-        .next()
 }
 
 fn complete(counter: &Path) -> u64 {

@@ -17,6 +17,9 @@ pub(crate) struct WrittenAhead {
     pub data_address: Option<u64>,
     /// The stream is a Writer of Go.
     pub is_of_go: bool,
+    /// The stream is one of CPython, whose text layer hands its bytes to the buffer by an object that no walker reads. Until the
+    /// buffer has stored the object, the stream seems to hold only its first bytes.
+    pub is_of_cpython: bool,
     /// The runtime sets the file's position without a flush, see [`PendingBytes::position`].
     pub sets_position: bool,
     /// For two joined streams, see [`PendingBytes::joined`].
@@ -57,6 +60,7 @@ impl WrittenAhead {
             bytes: pending.bytes[..written].to_vec(),
             data_address,
             is_of_go: pending.walker == RuntimeId::GO,
+            is_of_cpython: pending.walker == RuntimeId::CPYTHON,
             sets_position: pending.position.is_some(),
             joined: JoinedAhead::of(pending),
         }
@@ -158,8 +162,10 @@ impl AheadTable {
             Some(one) if pending.starts_with(&one.bytes) => one.bytes.len(),
             // The old copy of a Writer on a stack has fewer bytes, all of them written.
             Some(one) if one.is_of_go && one.bytes.starts_with(pending) => pending.len(),
-            // Of two joined streams, only the inner one is found.
-            Some(one) if one.joined.is_some() && one.bytes.starts_with(pending) => pending.len(),
+            // Of two joined streams, only the inner one is found; of one of CPython, the other bytes are being handed over.
+            Some(one) if (one.joined.is_some() || one.is_of_cpython) && one.bytes.starts_with(pending) => {
+                pending.len()
+            }
             _ => 0,
         }
     }
@@ -177,6 +183,21 @@ impl AheadTable {
     pub fn has_unread_outer(&self, owner: u32, stream: u64, pending: &[u8], is_joined: bool) -> bool {
         let mut same = self.streams(owner).filter(|one| one.stream == stream && one.joined.is_some());
         same.any(|one| !is_joined || one.bytes.len() > pending.len() && one.bytes.starts_with(pending))
+    }
+
+    /// Tells whether bytes of a stream of CPython are written ahead that are not its first pending bytes now, because its text
+    /// layer hands them over.
+    pub fn is_handed_over(&self, owner: u32, stream: u64, pending: &[u8]) -> bool {
+        let mut same = self.streams(owner).filter(|one| one.stream == stream && one.is_of_cpython);
+        same.any(|one| !pending.starts_with(&one.bytes))
+    }
+
+    /// Returns how many of the first bytes that a text layer of CPython hands over are written ahead. They come after those that
+    /// the stream holds.
+    pub fn handed_prefix_len(&self, owner: u32, stream: u64, pending: &[u8], handed: &[u8]) -> usize {
+        let ahead = self.streams(owner).find(|one| one.stream == stream && one.is_of_cpython);
+        let rest = ahead.and_then(|one| one.bytes.strip_prefix(pending));
+        rest.map_or(0, |rest| if handed.starts_with(rest) { rest.len() } else { 0 })
     }
 
     /// Sets the written first bytes of a stream. Empty bytes remove the stream.
@@ -232,6 +253,7 @@ mod tests {
             bytes: text.to_vec(),
             data_address: None,
             is_of_go: false,
+            is_of_cpython: false,
             sets_position: false,
             joined: Some(JoinedAhead { areas, first_len: 2, then_address: 0x2000 }),
         }
@@ -265,5 +287,19 @@ mod tests {
         assert_eq!(table.outer_prefix_len(1, 0x100, 2, b"cdefg"), 3);
         assert_eq!(table.outer_prefix_len(1, 0x100, 2, b"xdefg"), 0);
         assert_eq!(table.outer_prefix_len(1, 0x100, 6, b"g"), 0, "all of them are in the inner one");
+    }
+
+    #[test]
+    fn bytes_that_a_text_layer_hands_over_stay_written() {
+        let mut table = AheadTable::default();
+        table.set(1, WrittenAhead { is_of_cpython: true, joined: None, ..joined(b"abcde") });
+        assert_eq!(table.prefix_len(1, 0x100, b"abcdefg"), 5);
+        assert_eq!((table.prefix_len(1, 0x100, b"ab"), table.prefix_len(1, 0x100, b"")), (2, 0));
+        assert!(table.is_handed_over(1, 0x100, b"ab") && table.is_handed_over(1, 0x100, b"abx"));
+        assert!(!table.is_handed_over(1, 0x100, b"abcdef") && !table.is_handed_over(1, 0x200, b"ab"));
+        assert_eq!(table.handed_prefix_len(1, 0x100, b"ab", b"cdefg"), 3);
+        assert_eq!(table.handed_prefix_len(1, 0x100, b"", b"abcdef"), 5);
+        assert_eq!(table.handed_prefix_len(1, 0x100, b"ab", b"xdefg"), 0);
+        assert_eq!(table.handed_prefix_len(1, 0x100, b"x", b"abcdef"), 0);
     }
 }

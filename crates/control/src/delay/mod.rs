@@ -28,7 +28,8 @@ use weir_walkers::{JoinedStreams, PendingBytes, join_pending};
 use crate::foreign_file::TargetThread;
 use crate::supervise::{LifecycleHandler, Tracees};
 use write_ahead::{
-    ThreadActivity, drain_stream, forget_purged, is_handing_over, reclaim_written_ahead, thread_activity,
+    ThreadActivity, drain_stream, forget_purged, is_handing_over, is_in_use, reclaim_written_ahead,
+    thread_activity,
 };
 
 /// The shortest interval of snapshots. A snapshot takes a part of it.
@@ -180,7 +181,7 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
             let Some(snapshot) = snapshot else { continue };
             let is_elsewhere =
                 || activity != ThreadActivity::Blocked && !is_at_position(tracees, pid, tid, one);
-            if is_handing_over(tracees, pid, one) || is_elsewhere() {
+            if is_handing_over(tracees, pid, one) || is_in_use(one) || is_elsewhere() {
                 continue;
             }
             let most = match &activity {

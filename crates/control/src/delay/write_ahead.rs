@@ -59,7 +59,9 @@ pub(crate) fn drain_stream(
     empty: bool,
 ) {
     let (stream, is_joined) = (pending.stream, pending.joined.is_some());
-    if tracees.written_ahead.has_unread_outer(pid, stream, &pending.bytes, is_joined) {
+    if tracees.written_ahead.has_unread_outer(pid, stream, &pending.bytes, is_joined)
+        || tracees.written_ahead.is_handed_over(pid, stream, &pending.bytes)
+    {
         return;
     }
     let before = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
@@ -86,7 +88,7 @@ pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
         if thread_activity(tracees, pid) == ThreadActivity::Blocked {
             let thread = TargetThread::new(tid);
             for one in &pending {
-                if is_handing_over(tracees, pid, one) {
+                if is_handing_over(tracees, pid, one) || is_in_use(one) {
                     continue;
                 }
                 let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
@@ -106,6 +108,12 @@ pub(crate) fn is_handing_over(tracees: &Tracees, pid: u32, one: &PendingBytes) -
         || tracees.thread_calls(pid).iter().any(|(_, call)| call.as_ref().is_some_and(wakes))
 }
 
+/// Tells whether a thread is inside a stream of CPython. Between its write and the note of it in the stream it may wait for the
+/// global lock, while another thread runs: that other threads have moved on shows nothing of this one.
+pub(crate) fn is_in_use(one: &PendingBytes) -> bool {
+    one.walker == RuntimeId::CPYTHON && one.locked == Some(true)
+}
+
 /// Forgets written-ahead bytes that the program has discarded, for example by fpurge(3). The process is stopped, and
 /// `pending` are its pending bytes, read through its thread `tid`.
 pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: &[PendingBytes]) {
@@ -115,11 +123,16 @@ pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: 
     let is_listed = |one: &WrittenAhead| pending.iter().any(|known| known.stream == one.stream);
     let is_found = |one: &WrittenAhead| one.data_address.is_some() && !is_listed(one);
     let empty = if streams.into_iter().any(is_found) { tracees.empty_streams(pid, tid) } else { Vec::new() };
+    let waits = |call: &SyscallRegisters| call.number == libc::SYS_futex;
+    let has_waiter = tracees.thread_calls(pid).iter().any(|(_, call)| call.as_ref().is_some_and(waits));
+    let may_hand_over = has_waiter || thread_activity(tracees, pid) != ThreadActivity::Blocked;
     let is_in_place = |one: &WrittenAhead, address| memory.bytes(address, one.bytes.len()) == one.bytes;
     tracees.written_ahead.retain(pid, |one| match pending.iter().find(|known| known.stream == one.stream) {
         // The search can find the old copy of a Writer on a stack, with fewer bytes.
         _ if one.is_of_go => one.data_address.is_some_and(|address| is_in_place(one, address)),
         known if one.joined.is_some() => is_joined_in_place(one, known, &memory),
+        // CPython discards nothing, except after an error. A thread that hands bytes over runs, or waits for the buffer's lock.
+        _ if one.is_of_cpython && may_hand_over => true,
         Some(known) => known.bytes.starts_with(&one.bytes),
         None if partly_read => true,
         // A search can miss a stream that still has the bytes. It has none of them if others are at their place, or if

@@ -62,7 +62,7 @@ impl Objects {
     /// Returns the contents of the bytes objects that are handed to a writer, with the address of each content.
     fn handed_over(&self, words: &[u64], one: &PythonText) -> Vec<(u64, Vec<u8>)> {
         let PythonText { writer, text, .. } = one;
-        let is_argument = |two: &&[u64]| two[0] == writer.address && two[1] % 16 == 0;
+        let is_argument = |two: &&[u64]| two[0] == writer.address && two[1].is_multiple_of(16);
         let mut objects: Vec<u64> = words.windows(2).filter(is_argument).map(|two| two[1]).collect();
         let text_is_empty = self.field(*text, TEXTIO_PENDING) == Some(0);
         let text_positions: Vec<usize> =

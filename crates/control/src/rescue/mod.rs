@@ -23,6 +23,7 @@ pub(crate) mod stream_replay;
 
 use std::collections::HashMap;
 
+use self::last_write::LastWrite;
 use weir_model::run::RescuedBytes;
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
@@ -204,6 +205,8 @@ pub(crate) fn unwritten_streams(
     pending: Vec<PendingBytes>,
 ) -> Vec<UnwrittenStream> {
     let mut unwritten: Vec<UnwrittenStream> = Vec::new();
+    let held_by_stream: Vec<(u64, Vec<u8>)> =
+        pending.iter().map(|one| (one.stream, one.bytes.clone())).collect();
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     for mut one in pending {
         #[cfg(target_arch = "x86_64")]
@@ -213,10 +216,16 @@ pub(crate) fn unwritten_streams(
         let written = last_write::written_len(tracees, pid, tid, &one).max(tracees.inherited_len(pid, &one));
         let bytes = one.bytes[written.min(one.bytes.len())..].to_vec();
         // While the lock is held the bytes may be in the inner stream already.
-        let is_unsure = one.inner.is_some() && one.locked != Some(false);
+        let is_unsure = one.inner.is_some() && one.locked != Some(false)
+            || tracees.is_free_threaded(pid)
+                && one.locked == Some(true)
+                && !is_being_written(tracees, pid, one.fd);
         unwritten.push(UnwrittenStream { is_unsure, ..UnwrittenStream::of(&one, bytes) });
     }
-    for one in cpython_handoff::unwritten_objects(tracees, pid, tid) {
+    for mut one in cpython_handoff::unwritten_objects(tracees, pid, tid) {
+        let held = held_by_stream.iter().find(|(stream, _)| *stream == one.stream);
+        let held = held.map_or(&[][..], |(_, bytes)| bytes);
+        one.bytes.drain(..tracees.written_ahead.handed_prefix_len(pid, one.stream, held, &one.bytes));
         match unwritten.iter_mut().find(|known| known.stream == one.stream) {
             Some(known) => known.bytes.extend(one.bytes),
             None => unwritten.push(one),
@@ -251,6 +260,12 @@ pub(crate) fn unwritten_after(
     unwritten
 }
 
+/// Tells whether a thread was killed in a write to a descriptor, which shows what it has written.
+fn is_being_written(tracees: &Tracees, pid: u32, fd: i32) -> bool {
+    let mut last_writes = tracees.processes.get(&pid).into_iter().flat_map(|process| &process.last_writes);
+    last_writes.any(|last| matches!(last, LastWrite::InCall { fd: its_fd, .. } if *its_fd == fd))
+}
+
 /// Starts the replay of a CPython thread that was killed, if it may have been inside of a stream.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn start_replay(tracees: &Tracees, pid: u32, tid: u32) -> Option<Replay> {
@@ -276,8 +291,10 @@ pub(crate) fn replayed_streams(
     replayed: &ReplayedMemory,
 ) -> Vec<UnwrittenStream> {
     let pending = tracees.pending_in_memory(pid, replayed).into_iter();
+    let is_free_threaded = tracees.is_free_threaded(pid);
     let of = |one: PendingBytes| UnwrittenStream {
         position: None,
+        is_unsure: is_free_threaded && one.locked == Some(true),
         ..UnwrittenStream::of(&one, one.bytes.clone())
     };
     let mut unwritten: Vec<UnwrittenStream> = pending.map(of).collect();

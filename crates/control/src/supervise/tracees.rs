@@ -176,6 +176,13 @@ impl Tracees {
         cpython.flat_map(|walker| text_streams(walker.as_ref())).collect()
     }
 
+    /// Tells whether the threads of a CPython process run at the same time. Several can then be killed inside of streams, and only
+    /// one is replayed: of a stream in which another thread is, it is unknown which bytes are written.
+    pub(crate) fn is_free_threaded(&self, pid: u32) -> bool {
+        let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
+        walkers.into_iter().any(|walker| walker.bytes_before_counts() > 0)
+    }
+
     /// Returns the code range of an interpreter, which a thread reaches only with consistent streams, and the
     /// streams' addresses.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))] // only replays ask

@@ -203,3 +203,12 @@ pub fn python() -> String {
     let printed = command.output().expect("python3 runs").stdout;
     String::from_utf8(printed).expect("a path").trim().to_string()
 }
+
+/// Returns the process that weir started.
+pub fn command_of(weir: &std::process::Child) -> Option<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", weir.id())).ok()?;
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+        .next()
+}

@@ -13,7 +13,8 @@ use crate::copied_memory::PENDING_KEPT;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
 fn layouts() -> Vec<PythonLayout> {
-    (9..=12).filter_map(|minor| PythonLayout::of(&TestMemory(Vec::new()), minor, 0)).collect()
+    let all = (9..=12).filter_map(|minor| PythonLayout::of(&TestMemory(Vec::new()), minor, 0));
+    all.flat_map(|layout| [layout, PythonLayout { before_counts: 16, ..layout }]).collect()
 }
 
 /// Sets words to the addresses of types, so that each check of a type passes by chance often enough.
@@ -59,7 +60,9 @@ fn states_of_strings() {
     let of_3_12 = PythonLayout::of(&TestMemory(Vec::new()), 12, 0).expect("a supported version");
     let of_3_14 = PythonLayout { wide_interned: true, ..of_3_12 };
     // A compact ASCII string, interned; 3.14.0 stores 16 bits for that, 3.14.10 again 2 bits.
-    for (layout, state) in [(of_3_12, 0x65), (of_3_14, 0x65), (of_3_14, 1 | 0x19 << 16)] {
+    // A free-threaded interpreter stores 8 bits.
+    let all = [(of_3_12, 0x65), (of_3_14, 0x65), (of_3_14, 1 | 0x19 << 16), (of_3_14, 1 | 0x19 << 8)];
+    for (layout, state) in all {
         let mut words = vec![0; 20];
         (words[1], words[2], words[4]) = (BASE + 80, 3, state);
         words[5] = u64::from_le_bytes(*b"abcdefgh");
@@ -89,4 +92,39 @@ fn some_options_make_python_ignore_its_environment() {
     };
     assert!(ignores(&["-I", "x.py"]) && ignores(&["-u", "-sE", "x.py"]));
     assert!(!ignores(&["x.py", "-I"]) && !ignores(&["-u"]) && !ignores(&["-c", "-I"]));
+}
+
+/// `_PyRuntime` of a free-threaded or an ordinary 3.13 or 3.14, as far as it is read.
+fn runtime(free_threaded: u64) -> TestMemory {
+    let mut words = vec![0; 20];
+    (words[0], words[2], words[5]) = (u64::from_le_bytes(*b"xdebugpy"), free_threaded, 656);
+    (words[11], words[12]) = (7536, 7536);
+    TestMemory::of(&words)
+}
+
+#[test]
+fn free_threaded_interpreters_have_larger_objects() {
+    let of = |minor, free_threaded| {
+        PythonLayout::of(&runtime(free_threaded), minor, BASE).map(|layout| layout.before_counts)
+    };
+    assert_eq!([of(13, 0), of(14, 0), of(15, 0)], [Some(0); 3]);
+    assert_eq!([of(13, 1), of(14, 1)], [Some(16); 2]);
+    assert_eq!([of(15, 1), of(13, 2)], [None; 2], "never tried, and no number of a known table");
+}
+
+#[test]
+fn counts_of_a_free_threaded_object() {
+    let layout = PythonLayout::of(&runtime(1), 13, BASE).expect("a supported version");
+    // The owner's count of references is in the upper half of the second word, the lock in its third byte.
+    let is_referenced = |owner: u64, others: i64| {
+        let words = [7, owner << 32, others.cast_unsigned(), 0];
+        let memory = TestMemory::of(&words);
+        layout.is_referenced(&memory, BASE, &others.to_le_bytes())
+    };
+    assert!(is_referenced(1, 0) && is_referenced(0, 1 << 2) && is_referenced(2, -1 << 2));
+    assert!(!is_referenced(0, 0) && !is_referenced(0, 3), "freed, without and with merged counts");
+    let in_section = |lock: u64| {
+        layout.in_critical_section(&TestMemory::of(&[7, 1 << 32 | lock << 16, 0, 0]), BASE)
+    };
+    assert_eq!([0, 1, 2, 3].map(in_section), [false, true, true, true]);
 }
