@@ -253,7 +253,8 @@ fn many_heads_of_long_lists_cost_no_more_than_one() {
 fn every_walker_has_a_fuzz_target() {
     let targets = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/src/bin");
     let entries = include_str!("fuzzing.rs").lines();
-    let names = entries.filter_map(|line| line.strip_prefix("pub fn ")?.strip_suffix("(memory: &CraftedMemory) {"));
+    let names =
+        entries.filter_map(|line| line.strip_prefix("pub fn ")?.strip_suffix("(memory: &CraftedMemory) {"));
     let without: Vec<&str> =
         names.clone().filter(|name| !targets.join(format!("walker_{name}.rs")).exists()).collect();
     assert!(names.count() >= 12 && without.is_empty(), "no fuzz target: {without:?}");
