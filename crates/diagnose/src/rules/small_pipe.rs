@@ -4,7 +4,8 @@
 //! while the writer makes the next block. The reader's pace within a block, or its CPU time if that is longer, tells the length
 //! of its own work; the rest of the time is the writer's. With room for a whole block both would work at once, and the longer
 //! of the two would remain. If the pace is unknown, CPU times replace it. Neither of them can save more time than it waits at the
-//! pipe: one that hardly waits is the bottleneck. A writer that only copies a file does no other work
+//! pipe: one that hardly waits is the bottleneck. In a longer pipeline, time saved at one pipe is waited for at the next, as far
+//! as the program waits there already. A writer that only copies a file does no other work
 //! than reading it, however long it waited for a CPU. The severity is at most warn.
 
 use std::collections::HashMap;
@@ -59,7 +60,7 @@ fn saved_s(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts, 
     let copy =
         copies.into_iter().find(|copy| copy.output.pid == writer.pid && copy.output.file == writer.file);
     let most_s = copy.map_or(f64::INFINITY, |copy| context.total_s(copy.input));
-    let most_s = most_s.min(waits_s(writer, reader));
+    let most_s = most_s.min(waits_s(context, writer, reader));
     if let Some(pace_s) = pace_s(context, reader) {
         let cpu_s = context.cpu_s(reader.pid).unwrap_or(0.0);
         let reading_s = (pace_s * reader.calls as f64).max(cpu_s).min(span_s);
@@ -72,9 +73,18 @@ fn saved_s(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts, 
     overlap_s.min(span_s - writing_s.max(reading_s)).min(most_s).max(0.0)
 }
 
-/// Returns the seconds for which the one that waits less waits at the pipe; infinite if that was not measured.
-fn waits_s(writer: &StreamCounts, reader: &StreamCounts) -> f64 {
-    writer.wait_s.zip(reader.wait_s).map_or(f64::INFINITY, |(writing, reading)| writing.min(reading))
+/// Returns the seconds for which the one that waits less waits at the pipe and not at other pipes; infinite if that was not
+/// measured.
+fn waits_s(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> f64 {
+    let elsewhere_s = |pid: u32, direction: Direction| {
+        let others = context.streams(direction).filter(|stream| {
+            stream.pid == pid && matches!(context.kind(stream.file), StreamKind::Pipe | StreamKind::Socket)
+        });
+        others.filter_map(|stream| stream.wait_s).sum::<f64>()
+    };
+    let (Some(writing_s), Some(reading_s)) = (writer.wait_s, reader.wait_s) else { return f64::INFINITY };
+    let writing_s = writing_s - elsewhere_s(writer.pid, Direction::In);
+    writing_s.min(reading_s - elsewhere_s(reader.pid, Direction::Out)).max(0.0)
 }
 
 /// Returns the seconds from one read to the next in which the reader works on what it got: the lower quartile, because other

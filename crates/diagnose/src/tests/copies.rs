@@ -236,6 +236,19 @@ fn a_reader_that_hardly_waits_would_not_finish_earlier() {
 }
 
 #[test]
+fn a_reader_that_waits_for_the_next_pipe_would_not_finish_earlier() {
+    let mut builder = produced(1 << 20, [0.5, 0.45]);
+    (builder.0.counts[0].wait_s, builder.0.counts[1].wait_s) = (Some(0.45), Some(0.5));
+    let gain = |builder: &RecordingBuilder| {
+        builder.findings("small-pipe").first().map_or(0.0, |one| one.gain.unwrap().elapsed_s)
+    };
+    assert!(gain(&builder) > 0.4);
+    let next = builder.file("pipe:[10]", Pipe);
+    builder.stream(2, 1, next, Out, 960, 65_536).wait_s = Some(0.48);
+    assert!(gain(&builder) <= 0.021, "{}", gain(&builder));
+}
+
+#[test]
 fn delays_of_the_first_reads_do_not_count_as_work() {
     let mut builder = produced(1 << 20, [0.01, 0.01]);
     let mut at_s = 0.02;
