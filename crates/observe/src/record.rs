@@ -323,6 +323,7 @@ fn overhead(backend: BackendKind, report: &BackendReport) -> Overhead {
         lost_events: report.lost_events,
         uncounted_calls: report.uncounted_calls,
         cost_s: report.observed_calls as f64 * observed_call_ns(backend) / 1e9,
+        stopped_s: seconds(report.stopped_ns),
     }
 }
 

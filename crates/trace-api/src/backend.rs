@@ -88,6 +88,8 @@ pub struct BackendReport {
     pub lost_events: u64,
     /// Calls of the observed processes that were not counted, at most.
     pub uncounted_calls: u64,
+    /// Time for which stops delayed the observed processes, summed over them; 0 if the backend stops none or did not measure it.
+    pub stopped_ns: u64,
     /// When the gate of a command opened, by [`weir_sys::clock::now_ns`]; 0 for an attached process.
     pub released_ns: u64,
 }

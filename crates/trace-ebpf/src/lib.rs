@@ -379,13 +379,13 @@ impl Run<'_> {
             lost_events: tallies.lost_events + u64::from(unreadable.is_some()),
             uncounted_calls: tallies.lost_streams + tallies.compat_calls + tallies.skipped_runs,
             released_ns: self.released_ns,
+            ..BackendReport::default()
         })
     }
 }
 
 fn pidfd(pid: u32) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    pidfd_open(pid, PidfdFlags::empty()).ok()
+    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
 }
 
 /// Returns false for set-user-ID programs: execve(2) of a tracee ignores the bit unless its tracer is privileged.

@@ -247,6 +247,7 @@ impl Tracer<'_, '_> {
         let now = now_ns();
         let cpu_ns = self.cpu_at_stop_ns.map_or(u64::MAX, |before| thread_cpu_ns().saturating_sub(before));
         let cost = self.stop_cost.stop_ns(now.saturating_sub(stop_ns).min(cpu_ns));
+        self.switches_ns += self.stop_cost.stop_ns(0);
         let Some(process) = self.processes.get_mut(&pid) else { return true };
         process.budget.spend(now, cost, &mut self.shared_budget) || self.options.exact
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use weir_model::trace::{Buffer, Exit, IoTotals};
-use weir_sys::clock::now_ns;
+use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::launch::GatedCommand;
 use weir_sys::proc::{self, ResourceUsage, ThreadState};
 use weir_sys::ptrace::last_write::LastWrite;
@@ -168,6 +168,8 @@ pub(super) struct Tracer<'h, 'c> {
     /// Stops of children whose parent's clone stop was not received yet, by thread ID, with their time.
     pub early: HashMap<u32, (PtraceStop, u64)>,
     pub stop_cost: StopCost,
+    /// The time of the context switches of all stops, nanoseconds.
+    pub switches_ns: f64,
     pub stop_delay: StopDelay,
     pub shared_budget: SharedBudget,
     pub delay: SchedulingDelay,
@@ -207,6 +209,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             processes: HashMap::new(),
             early: HashMap::new(),
             stop_cost: StopCost::default(),
+            switches_ns: 0.0,
             stop_delay: StopDelay::default(),
             shared_budget: SharedBudget::new(now_ns()),
             delay: SchedulingDelay::new(),
@@ -358,6 +361,8 @@ impl<'h, 'c> Tracer<'h, 'c> {
             observed_calls: self.observed_calls,
             observed_ns: self.observed_ns,
             gap_ns: self.gap_ns,
+            // The tracees wait while the tracer works, except for its few ticks.
+            stopped_ns: self.switches_ns as u64 + thread_cpu_ns(),
             ..BackendReport::default()
         }
     }

@@ -95,8 +95,23 @@ pub struct Overhead {
     /// Calls of the observed processes that were not counted, at most.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted_calls: u64,
-    /// Estimated seconds that tracing added to the run.
+    /// Estimated seconds that recording the calls added to the run.
     pub cost_s: f64,
+    /// Seconds for which the backend's stops delayed the processes, as far as it measured them.
+    #[serde(default, skip_serializing_if = "is_none_s")]
+    pub stopped_s: f64,
+}
+
+impl Overhead {
+    /// Returns the seconds that tracing added to the run. Stops cost more than recording: a short program has more of
+    /// other stops (its start and end) than of calls.
+    pub fn total_s(&self) -> f64 {
+        self.cost_s.max(self.stopped_s)
+    }
+}
+
+fn is_none_s(seconds: &f64) -> bool {
+    *seconds <= 0.0
 }
 
 /// The kernel's totals for a process (/proc/PID/io), without those of its reaped children.

@@ -87,6 +87,7 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
         seen_calls: 4_100_000,
         lost_events: 0,
         uncounted_calls: 0,
+        stopped_s: 0.0,
         cost_s: 0.2,
     };
     let mut process = process(4711, None, "tr2u", &["./tr2u", "a", "w"]);

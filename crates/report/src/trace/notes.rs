@@ -114,12 +114,17 @@ pub(super) fn backend(recording: &Recording) -> Block {
         "totals only".into()
     });
     facts.extend(totals(recording));
-    let base = recording.elapsed_s - overhead.cost_s;
-    if overhead.cost_s > 0.0 && base > 0.0 {
-        let cost = overhead.cost_s / base;
-        facts.push(match cost < LITTLE {
-            true => "cost less than 0.1 %".into(),
-            false => format!("cost about {} %", percent(cost)),
+    let total_s = overhead.total_s();
+    let base = recording.elapsed_s - total_s;
+    if total_s > 0.0 && recording.elapsed_s > 0.0 {
+        let cost = total_s / base;
+        facts.push(match () {
+            // Processes that run beside each other may be stopped for longer than the run.
+            () if base < recording.elapsed_s / 10.0 => "cost most of the time of the run".into(),
+            () if cost < LITTLE => "cost less than 0.1 %".into(),
+            // On a busy machine the processes and the tracer also wait for a processor at each stop.
+            () if overhead.stopped_s > overhead.cost_s => format!("cost at least {} %", percent(cost)),
+            () => format!("cost about {} %", percent(cost)),
         });
     }
     if overhead.startup_s > 0.0 {

@@ -264,7 +264,7 @@ fn circumstances(document: &TraceDocument) -> Vec<(&'static str, String)> {
     vec![
         ("Recorded by", backend.into()),
         ("Why not a better backend", document.backend_reason.clone()),
-        ("Cost of the trace", format!("about {}", format_seconds(overhead.cost_s))),
+        ("Cost of the trace", format!("about {}", format_seconds(overhead.total_s()))),
         ("Delay of the start", format_seconds(overhead.startup_s)),
         ("Events lost", thousands(overhead.lost_events)),
         ("Price of a small write to a file", ns(prices.file_write_ns)),

@@ -345,6 +345,24 @@ fn files_without_a_row_are_summed_by_directory() {
 }
 
 #[test]
+fn stops_are_part_of_the_cost_of_tracing() {
+    let (mut recording, findings) = bytewise();
+    let cost = |recording: &Recording| {
+        let text = crate::markdown::text(&blocks(&of(recording, &findings, VERDICT), false));
+        let (_, after) = text.split_once("· cost ").expect("the cost");
+        after.lines().next().unwrap_or_default().split(" · ").next().unwrap_or_default().to_owned()
+    };
+    recording.elapsed_s = 5.0;
+    (recording.overhead.cost_s, recording.overhead.stopped_s) = (0.05, 0.0);
+    assert_eq!(cost(&recording), "about 1.0 %");
+    recording.overhead.stopped_s = 4.0;
+    assert_eq!(cost(&recording), "at least 400 %");
+    // Two processes that were stopped for most of the run.
+    recording.overhead.stopped_s = 9.0;
+    assert_eq!(cost(&recording), "most of the time of the run");
+}
+
+#[test]
 fn streams_cost_no_more_than_the_processor_time_of_their_process() {
     let (mut recording, _) = bytewise();
     let cost = |recording: &Recording| {
