@@ -192,13 +192,27 @@ fn io_uring() -> HostAbility {
 fn dont_cache() -> HostAbility {
     const RWF_DONTCACHE: libc::c_int = 0x80;
     let byte = libc::iovec { iov_base: [0u8; 1].as_mut_ptr().cast(), iov_len: 1 };
-    let result = unnamed_file().and_then(|file| {
+    let write = |file: File| {
         // SAFETY: the vector points to one byte; the call copies it.
         let written = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const byte, 1, 0, RWF_DONTCACHE) };
         checked("pwritev2(RWF_DONTCACHE)", written as libc::c_long)
-    });
+    };
     let advice = "needs Linux 6.14 and a file system that supports it (ext4, xfs, btrfs); tried in the working directory";
-    ability("rwf-dontcache", "in the working directory", result, advice)
+    ability_of_file("rwf-dontcache", "in the working directory", (unnamed_file(), write), advice)
+}
+
+/// Tries an ability with a file in the working directory. `advice` is for a file that lacks it; without a file nothing was tried.
+fn ability_of_file(
+    name: &'static str,
+    detail: &str,
+    (file, act): (Result<File, String>, impl FnOnce(File) -> Result<(), String>),
+    advice: &str,
+) -> HostAbility {
+    let advice = match file {
+        Ok(_) => advice,
+        Err(_) => "not tried: run weir doctor in a directory in which you may create files",
+    };
+    ability(name, detail, file.and_then(act), advice)
 }
 
 /// Opens a file without a name in the working directory.
@@ -206,30 +220,32 @@ fn unnamed_file() -> Result<File, String> {
     use rustix::fs::{Mode, OFlags};
     let file =
         rustix::fs::open(".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-    file.map(File::from).map_err(|error| format!("open(., O_TMPFILE): {error}"))
+    file.map(File::from)
+        .map_err(|error| format!("open(., O_TMPFILE): {}", weir_sys::error::errno_text(&error.into())))
 }
 
 fn direct_alignment() -> HostAbility {
     use rustix::fs::{AtFlags, StatxFlags, statx};
     const STATX_DIOALIGN: u32 = 0x2000;
-    let result = unnamed_file().and_then(|file| {
+    let look = |file: File| {
         let status = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::from_bits_retain(STATX_DIOALIGN));
         let mask = status.map_err(|error| format!("statx: {error}"))?.stx_mask;
         let told = mask & STATX_DIOALIGN != 0;
         if told { Ok(()) } else { Err("statx returns no STATX_DIOALIGN".to_owned()) }
-    });
+    };
     let advice =
         "needs Linux 6.1 and ext4, xfs, f2fs or btrfs; weir then tries which alignment direct I/O needs";
-    ability("statx-dioalign", "in the working directory", result, advice)
+    ability_of_file("statx-dioalign", "in the working directory", (unnamed_file(), look), advice)
 }
 
 fn cache_statistics() -> HostAbility {
-    let result = unnamed_file().and_then(|file| {
+    let look = |file: File| {
         let pages = weir_sys::page_cache::cached_pages(&file, 0, 0);
         pages.map(drop).map_err(|error| format!("cachestat: {}", weir_sys::error::errno_text(&error)))
-    });
+    };
     let advice = "needs Linux 6.5; weir uses mincore(2) instead";
-    ability("cachestat", "weir bench --cache checks what is cached", result, advice)
+    let detail = "weir bench --cache checks what is cached";
+    ability_of_file("cachestat", detail, (unnamed_file(), look), advice)
 }
 
 #[cfg(test)]
@@ -242,6 +258,22 @@ mod tests {
         assert!(may_trace_all("CapEff:\t0000000000080000\n"));
         assert!(
             !may_trace_all("CapPrm:\t000001ffffffffff\nCapEff:\t0000000000000000\n") && !may_trace_all("")
+        );
+    }
+
+    #[test]
+    fn without_a_file_nothing_is_said_of_the_kernel() {
+        let denied = || Err("open(., O_TMPFILE): EACCES".to_owned());
+        let tried = ability_of_file("cachestat", "detail", (denied(), |_| Ok(())), "needs Linux 6.5");
+        assert!(!tried.works && tried.detail.contains("EACCES"), "{tried:?}");
+        assert!(tried.advice.is_some_and(|advice| advice.starts_with("not tried")));
+        let missing = || Err("cachestat: ENOSYS".to_owned());
+        let lacks =
+            ability_of_file("cachestat", "detail", (unnamed_file(), |_| missing()), "needs Linux 6.5");
+        assert!(
+            lacks
+                .advice
+                .is_some_and(|advice| advice.starts_with("needs") || lacks.detail.contains("O_TMPFILE"))
         );
     }
 
