@@ -3,6 +3,8 @@
 mod common;
 #[path = "peek_flush/go.rs"]
 mod go;
+#[path = "peek_flush/large_heaps.rs"]
+mod large_heaps;
 #[path = "peek_flush/programs.rs"]
 mod programs;
 #[path = "peek_flush/rust.rs"]

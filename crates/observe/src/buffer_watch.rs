@@ -5,8 +5,8 @@
 //! often. The searches for new streams at forks and exits, during which the process is stopped, have their own credit.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::time::Instant;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::time::{Duration, Instant};
 
 use weir_inspect::ProcessBuffers;
 use weir_inspect::call_sites::{CallSamples, CallSites, WATCHED_STREAMS_MAX};
@@ -17,8 +17,12 @@ use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::executing_processes::ExecutingProcesses;
 use weir_sys::process_stat::{self, ProcessStat};
 use weir_trace_api::{EventSink, RawEvent, RawEventKind};
+use weir_walkers::{set_search_time, take_search_cut};
 
 use crate::cpu_credit::CpuCredit;
+
+#[cfg(test)]
+mod tests;
 
 const MILLISECOND: u64 = 1_000_000;
 /// The interval of snapshots of a process with bytes in its buffers.
@@ -43,6 +47,8 @@ const SAMPLE_SEARCH_SHARE: u64 = 250;
 /// The advance for the first of these searches, and the cap.
 const SAMPLE_SEARCH_CREDIT_NS: i64 = 30 * MILLISECOND as i64;
 
+/// The CPU time of one search. At a fork or an exit the process is stopped.
+const SEARCH_TIME: Duration = Duration::from_millis(250);
 /// The share of time for searches at forks and exits. Without it, a program that forks all the time would mostly stop.
 const SEARCH_SHARE: u64 = 20;
 /// The advance and the cap for searches: enough for the hundreds of forks and exits of an ordinary program.
@@ -64,6 +70,8 @@ pub struct BufferWatch {
     /// Search for new streams at every fork and exit, whatever the credit.
     exact: bool,
     search_credit: CpuCredit,
+    /// See [`BufferWatch::take_unsearched`].
+    unsearched: BTreeSet<u32>,
     /// See [`BufferWatch::take_flushing`].
     flushing: Vec<u64>,
     skipped_searches: u64,
@@ -193,6 +201,11 @@ impl BufferWatch {
         std::mem::take(&mut self.call_sites).finish(began_ns)
     }
 
+    /// Returns the processes of whose memory a search left out a part.
+    pub fn take_unsearched(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.unsearched)
+    }
+
     /// Returns the samples of small reads and writes. `began_ns` is time 0 of the recording, CLOCK_MONOTONIC.
     pub fn take_sampled_calls(&mut self, began_ns: u64) -> Vec<SampledCall> {
         std::mem::take(&mut self.call_samples).finish(began_ns)
@@ -200,6 +213,7 @@ impl BufferWatch {
 
     /// Reads the buffers of a process now, at a stop before a fork, an execve(2) or an exit.
     pub fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
+        set_search_time(SEARCH_TIME);
         let now_ns = now_ns();
         if moment == SnapshotMoment::Sample && self.executing.check(pid, now_ns) {
             return Vec::new();
@@ -218,6 +232,7 @@ impl BufferWatch {
         }
         let start_ns = thread_cpu_ns();
         let buffers = one.buffers.snapshot(pid);
+        self.unsearched.extend(take_search_cut().then_some(pid));
         if matches!(moment, SnapshotMoment::Sample | SnapshotMoment::Call) {
             watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);
         } else {
@@ -276,6 +291,7 @@ impl BufferWatch {
     /// Visits a process. Returns the CPU time of the search for its streams.
     fn visit(&mut self, pid: u32, now_ns: u64, sink: &mut EventSink) -> u64 {
         let may_search = self.sample_search_credit.left_ns > 0;
+        set_search_time(SEARCH_TIME);
         let Some(one) = self.processes.get_mut(&pid) else { return 0 };
         let mut interval_ns = INTERVAL_NS;
         let stat = if self.executing.check(pid, now_ns) { None } else { process_stat::read(pid) };
@@ -298,6 +314,7 @@ impl BufferWatch {
             // The memory was read by the number.
             let is_same = process_stat::read(pid).is_some_and(|stat| one.is_same(&stat));
             let buffers = if is_same { buffers } else { Vec::new() };
+            self.unsearched.extend(take_search_cut().then_some(pid));
             watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);
             let holds_bytes = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
             if !holds_bytes {
@@ -345,55 +362,5 @@ fn worth_watching<'a>(call_sites: &CallSites, pid: u32, buffers: &'a [Buffer]) -
 impl std::fmt::Debug for BufferWatch {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("BufferWatch").field("processes", &self.processes.len()).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Makes a watch without credit for searches, as after many forks. It reads this program's image first, which takes
-    /// longer than [`SEARCH_MAX_AGE_NS`] in a build with debug information.
-    fn without_search_credit(exact: bool) -> BufferWatch {
-        ProcessBuffers::default().snapshot(std::process::id());
-        let mut watch = BufferWatch::new().with_exact(exact);
-        watch.search_credit = CpuCredit { left_ns: i64::MIN / 2, earned_until_ns: now_ns() };
-        watch
-    }
-
-    #[test]
-    fn without_credit_a_process_is_not_searched_again_soon() {
-        let (pid, mut watch) = (std::process::id(), without_search_credit(false));
-        watch.begin(pid);
-        watch.snapshot(pid, SnapshotMoment::Fork);
-        assert_eq!(watch.blind_spot(), None, "it was never searched");
-        watch.snapshot(pid, SnapshotMoment::Sample);
-        assert_eq!(watch.blind_spot(), None, "no search is due");
-        watch.snapshot(pid, SnapshotMoment::Exit);
-        assert!(
-            watch
-                .blind_spot()
-                .is_some_and(|text| text.contains("before 1 of the forks") && text.contains("--exact"))
-        );
-        watch.fork(pid, pid + 1);
-        watch.snapshot(pid + 1, SnapshotMoment::Exec);
-        assert!(
-            watch.blind_spot().is_some_and(|text| text.contains("before 2 of the forks")),
-            "the child inherits the time of the search"
-        );
-        watch.search_credit.left_ns = 1;
-        watch.snapshot(pid, SnapshotMoment::Exit);
-        assert!(
-            watch.blind_spot().is_some_and(|text| text.contains("before 2 of the forks")),
-            "there is credit left"
-        );
-    }
-
-    #[test]
-    fn an_exact_watch_searches_at_each_fork() {
-        let (pid, mut watch) = (std::process::id(), without_search_credit(true));
-        watch.begin(pid);
-        (0..3).for_each(|_| drop(watch.snapshot(pid, SnapshotMoment::Fork)));
-        assert_eq!(watch.blind_spot(), None);
     }
 }

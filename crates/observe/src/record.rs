@@ -251,6 +251,8 @@ impl Observation {
         let sampled_calls = lock(&self.watch).take_sampled_calls(zero_ns);
         let skipped_searches = lock(&self.watch).blind_spot();
         let unanswered: Vec<String> = lock(&self.watch).executing.sentences().collect();
+        let unsearched = lock(&self.watch).take_unsearched();
+        unsearched.into_iter().for_each(|pid| lock(&self.unreadable).note_unsearched(pid));
         let unreadable = into_inner(self.unreadable).finish();
         let mut output = into_inner(self.recorder).finish();
         let watch = into_inner(self.watch);

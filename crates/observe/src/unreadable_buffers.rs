@@ -7,7 +7,7 @@ use std::path::Path;
 use weir_model::trace::{SnapshotMoment, UnreadableBuffers};
 use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::{proc, process_status};
-use weir_walkers::{needs_stops, unreadable, unreadable_of_file};
+use weir_walkers::{UNSEARCHED, needs_stops, unreadable, unreadable_of_file};
 
 /// Checks per tick. Most processes of a build end before their turn.
 const CHECKS_PER_TICK: usize = 8;
@@ -67,6 +67,11 @@ impl UnreadableSearch {
     /// Notes a process whose buffers need stops, and that could not be stopped.
     pub fn note_unstopped(&mut self, pid: u32) {
         self.unstopped.insert(pid);
+    }
+
+    /// Notes a process of whose memory a search left out a part.
+    pub fn note_unsearched(&mut self, pid: u32) {
+        self.add(UNSEARCHED.into(), pid);
     }
 
     /// Notes the end of a process. The snapshot at its end, if there is one, came before.

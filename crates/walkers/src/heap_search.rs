@@ -4,24 +4,65 @@ use std::cell::Cell;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
 
 use weir_sys::clock::thread_cpu_ns;
 use weir_sys::living_thread;
 use weir_sys::maps::{MappedRegion, MappingKind};
 use weir_sys::memory::Memory;
 
-/// Bounds the time of one search. In a larger process the search finds what is in its first part.
-const SEARCH_MOST: u64 = 64 << 20;
 const BLOCK: u64 = 256 << 10;
-/// The largest mapped size for which the kernel is asked which pages were used.
-const MAPPED_MOST: u64 = 4 << 30;
 
 /// The overlap of two blocks: an object across the end of a block is complete in one of them.
 const OVERLAP: u64 = 64;
 
+/// Bounds one search. In a larger process the search finds what is in its first part. The time also bounds what crafted memory,
+/// in which every word looks like an object, costs.
+#[derive(Debug, Clone, Copy)]
+struct SearchBounds {
+    bytes: u64,
+    /// The largest mapped size for which the kernel is asked which pages were used.
+    mapped: u64,
+    /// CPU time of this thread. Memory that is swapped out may take [`WAITS`] times as long.
+    time: Duration,
+}
+
+const WAITS: u32 = 4;
+
+impl SearchBounds {
+    const DEFAULT: SearchBounds =
+        SearchBounds { bytes: 64 << 20, mapped: 4 << 30, time: Duration::from_millis(250) };
+
+    /// Of one part of a search.
+    fn of_part(bytes: u64) -> SearchBounds {
+        SearchBounds { bytes, time: Duration::from_millis(50), ..SearchBounds::DEFAULT }
+    }
+}
+
 thread_local! {
     /// The CPU time of the searches by this thread since [`take_search_ns`].
     static SEARCH_NS: Cell<u64> = const { Cell::new(0) };
+    static WHOLE: Cell<SearchBounds> = const { Cell::new(SearchBounds::DEFAULT) };
+    /// A search by this thread has not reached the end of the memory, since [`take_search_cut`].
+    static IS_CUT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets each search by this thread take so much CPU time, in place of reading 64 MiB: a gigabyte takes some 0.3 s.
+pub fn set_search_time(most: Duration) {
+    WHOLE.set(SearchBounds { bytes: u64::MAX, mapped: u64::MAX, time: most });
+}
+
+/// Returns whether a search by this thread since the last call has left out a part of a process's memory.
+pub fn take_search_cut() -> bool {
+    IS_CUT.take()
+}
+
+/// The buffers that a search has left out, as the subject of a sentence; see [`take_search_cut`].
+pub const UNSEARCHED: &str = "buffers in the part of the memory that was not searched";
+
+/// Returns the sentence about a process of which a search has left out a part; see [`take_search_cut`].
+pub fn search_cut(pid: u32) -> String {
+    format!("{UNSEARCHED} (pid {pid}) may be missing")
 }
 
 /// Returns the CPU time in nanoseconds of the searches of processes' memory by this thread since the last call.
@@ -33,12 +74,14 @@ pub fn take_search_ns() -> u64 {
 /// used: a runtime may map far more than it uses. Each block contains the first bytes of the next one.
 pub(crate) fn blocks(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) {
     let is_heap = |kind: &MappingKind| matches!(kind, MappingKind::Heap | MappingKind::Anonymous);
-    let _complete = used_blocks(pid, memory, (0, SEARCH_MOST), is_heap, visit);
+    let rest = used_blocks(pid, memory, (0, WHOLE.get()), is_heap, visit);
+    IS_CUT.set(IS_CUT.get() || rest.is_some());
 }
 
 /// As [`blocks`], but also reads stacks and the variables of executables and libraries.
 pub(crate) fn touched(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8])) {
-    let _complete = touched_part(pid, memory, 0, SEARCH_MOST, visit);
+    let rest = used_blocks(pid, memory, (0, WHOLE.get()), is_touched, always(visit));
+    IS_CUT.set(IS_CUT.get() || rest.is_some());
 }
 
 /// As [`touched`], for at most `most` bytes from an address on. Returns the address at which the next part begins;
@@ -48,22 +91,29 @@ pub(crate) fn touched_part(
     memory: &dyn Memory,
     from: u64,
     most: u64,
-    mut visit: impl FnMut(u64, &[u8]),
+    visit: impl FnMut(u64, &[u8]),
 ) -> Option<u64> {
-    // The variables of an executable or library share pages with its file.
-    let has_objects = |kind: &MappingKind| kind.is_memory() || matches!(kind, MappingKind::File(_));
-    used_blocks(pid, memory, (from, most), has_objects, |start, data| {
-        visit(start, data);
-        ControlFlow::Continue(())
-    })
+    used_blocks(pid, memory, (from, SearchBounds::of_part(most)), is_touched, always(visit))
 }
 
-/// Calls `visit` with blocks of used pages, in writable private mappings of some kinds, from an address on, of at most
-/// `most` bytes. Returns the address at which the next part begins; None after the last one, and if `visit` breaks.
+/// Tells whether mappings of a kind can have objects. The variables of an executable or library share pages with its file.
+fn is_touched(kind: &MappingKind) -> bool {
+    kind.is_memory() || matches!(kind, MappingKind::File(_))
+}
+
+fn always(mut visit: impl FnMut(u64, &[u8])) -> impl FnMut(u64, &[u8]) -> ControlFlow<()> {
+    move |start, data| {
+        visit(start, data);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Calls `visit` with blocks of used pages, in writable private mappings of some kinds, from an address on, within bounds.
+/// Returns the address at which the next part begins; None after the last one, and if `visit` breaks.
 fn used_blocks(
     pid: u32,
     memory: &dyn Memory,
-    part: (u64, u64),
+    part: (u64, SearchBounds),
     has_objects: impl Fn(&MappingKind) -> bool,
     visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Option<u64> {
@@ -76,20 +126,28 @@ fn used_blocks(
 fn search(
     pid: u32,
     memory: &dyn Memory,
-    (from, most): (u64, u64),
+    (from, bounds): (u64, SearchBounds),
     has_objects: impl Fn(&MappingKind) -> bool,
     mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Option<u64> {
     let page = rustix::param::page_size() as u64;
     let used = File::open(format!("/proc/{}/pagemap", living_thread::of(pid))).ok();
-    let (mut left, mut block) = (most, vec![0; (BLOCK + OVERLAP) as usize]);
+    let (mut left, mut block) = (bounds.bytes, vec![0; (BLOCK + OVERLAP) as usize]);
+    let (begun, start_ns) = (Instant::now(), thread_cpu_ns());
+    let is_late = || {
+        let cpu = Duration::from_nanos(thread_cpu_ns() - start_ns);
+        cpu >= bounds.time || begun.elapsed() >= WAITS * bounds.time
+    };
     let regions = memory.mappings(pid);
     let likely =
         |one: &&MappedRegion| one.writable && one.private && has_objects(&one.kind) && one.end > from;
-    let mut mapped = MAPPED_MOST;
+    let mut mapped = bounds.mapped;
     for region in regions.iter().filter(likely) {
         for at in (region.start.max(from)..region.end).step_by(BLOCK as usize) {
             let bytes = BLOCK.min(region.end - at).min(mapped);
+            if bytes == 0 || is_late() {
+                return Some(at);
+            }
             mapped -= bytes;
             for (start, end) in runs(used.as_ref(), at, bytes, page) {
                 let bytes = (end - start).min(left);
@@ -101,9 +159,6 @@ fn search(
                 if left == 0 {
                     return Some(start + bytes);
                 }
-            }
-            if mapped == 0 {
-                return None;
             }
         }
     }
@@ -138,7 +193,7 @@ mod tests {
 
     #[test]
     fn memory_that_was_only_mapped_hides_nothing() {
-        let unused = || Vec::<u8>::with_capacity(2 * SEARCH_MOST as usize);
+        let unused = || Vec::<u8>::with_capacity(2 * SearchBounds::DEFAULT.bytes as usize);
         // One of them is at lower addresses than the used bytes, whichever way the kernel maps.
         let (before, used, after) = (unused(), vec![7u8; 1 << 20], unused());
         let (pid, wanted) = (std::process::id(), used[1 << 19..].as_ptr() as u64);

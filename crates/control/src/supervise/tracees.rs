@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use weir_model::run::RescuedBytes;
 use weir_model::trace::{Buffer, RuntimeId};
@@ -12,11 +13,14 @@ use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 #[cfg(target_arch = "x86_64")]
 use weir_walkers::SuspendedFlushes;
-use weir_walkers::{PENDING_MOST, PendingBytes, Walker, WriteEpoch};
+use weir_walkers::{PENDING_MOST, PendingBytes, Walker, WriteEpoch, set_search_time, take_search_cut};
 
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
+
+/// The CPU time of one search of a process's memory, in which weir serves no other process.
+const SEARCH_TIME: Duration = Duration::from_millis(100);
 
 /// All traced processes and threads.
 pub struct Tracees {
@@ -47,7 +51,7 @@ pub(crate) struct PythonText {
 
 impl Tracees {
     pub(crate) fn new(root: u32, save_in: Option<PathBuf>) -> std::io::Result<Tracees> {
-        Ok(Tracees {
+        let tracees = Tracees {
             root,
             threads: HashMap::new(),
             processes: HashMap::new(),
@@ -59,7 +63,9 @@ impl Tracees {
             detached_for_tracers: BTreeMap::new(),
             save_in,
             timer: WaitTimer::new()?,
-        })
+        };
+        set_search_time(SEARCH_TIME);
+        Ok(tracees)
     }
 
     /// Returns the processes that own their memory, from their first execve(2) on.
@@ -125,6 +131,10 @@ impl Tracees {
         process.partly_read = pending.is_partial;
         if pending.is_partial {
             let text = "more than 64 MiB are pending in its streams: weir leaves out streams that do not fit";
+            self.add_limitation(format!("{}: {text}", proc::label(pid)));
+        }
+        if take_search_cut() {
+            let text = "its memory is too large to search at once: weir may find some streams late, or not";
             self.add_limitation(format!("{}: {text}", proc::label(pid)));
         }
         pending.streams.into_iter().filter(|one| !one.found_by_search || one.data_address.is_some()).collect()

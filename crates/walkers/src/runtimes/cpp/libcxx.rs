@@ -10,7 +10,7 @@ use weir_sys::maps::MappedRegion;
 use weir_sys::memory::Memory;
 
 use super::libcxx_filebuf::{self, InnerFile, OBJECT_BYTES};
-use super::search::{FileBuffer, FileBufferSearch, Files};
+use super::search::{FileBuffer, FileBufferSearch, FilesByAddress};
 use super::types::FileBufferTypes;
 use super::{UNREADABLE, is_relocated, relocated_sections};
 use crate::copied_memory::{int, read_stable, structure, word};
@@ -72,7 +72,7 @@ pub(crate) struct LibcxxStreams {
 
 impl LibcxxStreams {
     /// Returns the open file buffer at an address; None if there is none.
-    fn file_buffer(&self, memory: &dyn Memory, at: u64, files: &Files, kept: u64) -> Option<FileBuffer> {
+    fn file_buffer(&self, memory: &dyn Memory, at: u64, files: &FilesByAddress, kept: u64) -> Option<FileBuffer> {
         let copy = structure::<OBJECT_BYTES>(memory, at)?;
         let read = |object: &[u8; OBJECT_BYTES]| {
             let is_one = self.types.contains(word(object, 0)) && libcxx_filebuf::is_open(at, object);
@@ -95,7 +95,8 @@ impl Walker for LibcxxStreams {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let files = self.files.files(memory);
-        let read = |at: u64, kept: u64| self.file_buffer(memory, at, &files, kept);
+        let by_address = files.iter().copied().collect();
+        let read = |at: u64, kept: u64| self.file_buffer(memory, at, &by_address, kept);
         self.search.borrow_mut().read_all((self.pid, memory), Some(&files), &self.types, read, kept)
     }
 
@@ -141,8 +142,8 @@ impl Walker for LibcxxStreams {
 const FIRST_ARGUMENT: usize = 7;
 
 /// Returns the state of the FILE of a file buffer; None if it is no open FILE.
-fn inner_file(memory: &dyn Memory, at: u64, files: &Files) -> Option<InnerFile> {
-    let (_, file) = files.iter().find(|(address, _)| *address == at)?;
+fn inner_file(memory: &dyn Memory, at: u64, files: &FilesByAddress) -> Option<InnerFile> {
+    let file = files.get(&at)?;
     let lock = word(file, glibc::LOCK);
     let (locked, lock_owner) = glibc::lock(memory, lock);
     let area = (word(file, glibc::BUFFER_START), word(file, glibc::BUFFER_END));

@@ -31,7 +31,7 @@ use crate::{Detected, ProcessImages, Walker, c_library};
 
 pub(crate) use executable::{FileBufferFacts, RUNTIME};
 use filebuf::OBJECT_BYTES;
-use search::{FileBuffer, FileBufferSearch, Files};
+use search::{FileBuffer, FileBufferSearch, FilesByAddress};
 use types::{FileBufferTypes, is_plain_facet};
 
 /// The buffers of a program whose file buffers cannot be found.
@@ -130,7 +130,7 @@ impl CppStreams {
         &self,
         memory: &dyn Memory,
         at: u64,
-        files: Option<&Files>,
+        files: Option<&FilesByAddress>,
         kept: u64,
     ) -> Option<FileBuffer> {
         let copy = structure::<OBJECT_BYTES>(memory, at)?;
@@ -171,7 +171,8 @@ impl Walker for CppStreams {
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let files = self.files.as_ref().map(|files| files.files(memory));
         let files = files.as_deref();
-        let read = |at: u64, kept: u64| self.file_buffer(memory, at, files, kept);
+        let by_address = files.map(|files| files.iter().copied().collect());
+        let read = |at: u64, kept: u64| self.file_buffer(memory, at, by_address.as_ref(), kept);
         let mut search = self.search.borrow_mut();
         search.objects.extend(self.own_objects(memory));
         search.read_all((self.pid, memory), files, &self.types, read, kept)
@@ -199,12 +200,9 @@ impl Walker for CppStreams {
 }
 
 /// Returns the descriptor of a FILE that a file buffer uses; None if it is no open FILE.
-fn descriptor(memory: &dyn Memory, file: u64, files: Option<&Files>) -> Option<i32> {
+fn descriptor(memory: &dyn Memory, file: u64, files: Option<&FilesByAddress>) -> Option<i32> {
     let fd = match files {
-        Some(files) => {
-            let known = files.iter().find(|(at, _)| *at == file);
-            known.map(|(_, bytes)| int(bytes, glibc::FILENO))
-        }
+        Some(files) => files.get(&file).map(|bytes| int(bytes, glibc::FILENO)),
         None => memory.i32(file.checked_add(musl::FD as u64)?),
     };
     fd.filter(|fd| *fd >= 0)

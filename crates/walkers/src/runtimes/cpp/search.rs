@@ -17,8 +17,6 @@ use crate::stream_buffer::StreamBuffer;
 
 /// The part of the memory that is searched in one snapshot: about 3 ms. A snapshot may be taken of a stopped process.
 const PART_BYTES: u64 = 8 << 20;
-/// Bounds a search at a process's end and for a user, as other searches.
-const WHOLE_BYTES: u64 = 64 << 20;
 /// A search costs at most 1 % of the time: the next part is due after 100 times the duration of the last one.
 const PAUSE: u32 = 100;
 const PAUSE_LEAST: Duration = Duration::from_millis(20);
@@ -30,6 +28,8 @@ const STANDARD: usize = 3;
 
 /// The FILEs of a process.
 pub(super) type Files = [(u64, [u8; glibc::FILE_BYTES])];
+/// The same by their addresses.
+pub(super) type FilesByAddress = HashMap<u64, [u8; glibc::FILE_BYTES]>;
 
 /// A file buffer that was read.
 pub(super) struct FileBuffer {
@@ -95,7 +95,7 @@ impl FileBufferSearch {
         if self.is_due(files, &known) {
             // An object that was destroyed or moved is found again at its new address.
             self.objects = found.iter().map(|one| one.at).collect();
-            self.search(pid, memory, |word| types.contains(word), |at| read(at, 0).is_some());
+            self.search(pid, memory, types, |at| read(at, 0).is_some());
             found = all(&self.objects);
         }
         without_copies(found.into_iter().map(|one| one.stream))
@@ -139,31 +139,37 @@ impl FileBufferSearch {
         true
     }
 
-    /// Searches the next part of the memory for words that `is_table` accepts, and adds the objects that `is_object`
-    /// accepts.
+    /// Searches the next part of the memory for the virtual tables of some types, and adds the objects that `is_object` accepts.
     fn search(
         &mut self,
         pid: u32,
         memory: &dyn Memory,
-        is_table: impl Fn(u64) -> bool,
+        types: &FileBufferTypes,
         is_object: impl Fn(u64) -> bool,
     ) {
         let begun = Instant::now();
         let is_whole = std::mem::take(&mut self.is_whole) || !self.is_first_done;
-        let (from, most) = match is_whole {
-            true => (0, WHOLE_BYTES),
-            false => (self.from.unwrap_or(0), PART_BYTES),
-        };
         let objects = &mut self.objects;
-        let rest = heap_search::touched_part(pid, memory, from, most, |start, data| {
-            for index in (0..data.len() / 8).filter(|index| is_table(word(data, 8 * index))) {
+        let range = types.range();
+        let visit = |start: u64, data: &[u8]| {
+            let is_table = |index: &usize| {
+                let value = word(data, 8 * index);
+                range.contains(&value) && types.contains(value)
+            };
+            for index in (0..data.len() / 8).filter(is_table) {
                 let at = start + 8 * index as u64;
                 if objects.len() < STREAMS_MOST && is_object(at) {
                     objects.insert(at);
                 }
             }
-        });
-        self.from = if is_whole { None } else { rest };
+        };
+        self.from = match is_whole {
+            true => {
+                heap_search::touched(pid, memory, visit);
+                None
+            }
+            false => heap_search::touched_part(pid, memory, self.from.unwrap_or(0), PART_BYTES, visit),
+        };
         self.is_first_done = true;
         self.next = Some(Instant::now() + (begun.elapsed() * PAUSE).max(PAUSE_LEAST));
     }

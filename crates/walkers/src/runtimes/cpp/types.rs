@@ -4,6 +4,8 @@
 //! points to the name, and its virtual table to the type information. Types that are derived from it, such as
 //! `__gnu_cxx::stdio_filebuf<char>`, point to its type information too.
 
+use std::ops::RangeInclusive;
+
 use weir_sys::memory::Memory;
 
 use crate::copied_memory::word;
@@ -24,7 +26,7 @@ const SECTION_MOST: u64 = 4 << 20;
 /// The virtual tables of the file buffer types.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FileBufferTypes {
-    /// The values of the virtual table pointer in objects.
+    /// The values of the virtual table pointer in objects, in order.
     pub tables: Vec<u64>,
 }
 
@@ -57,6 +59,12 @@ impl FileBufferTypes {
         tables.sort_unstable();
         tables.dedup();
         FileBufferTypes { tables }
+    }
+
+    /// Returns the range of the virtual table pointers.
+    pub fn range(&self) -> RangeInclusive<u64> {
+        let [first, last] = [self.tables.first(), self.tables.last()].map(|table| table.copied().unwrap_or(0));
+        first..=last
     }
 
     /// Tells whether a word can be the virtual table pointer of a file buffer.

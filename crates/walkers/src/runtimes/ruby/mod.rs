@@ -20,7 +20,7 @@ use weir_sys::memory::Memory;
 use self::io::IoClass;
 use self::layout::RubyLayout;
 use crate::Walker;
-use crate::copied_memory::word;
+use crate::copied_memory::{STREAMS_MOST, word};
 use crate::elf_image::ElfImage;
 use crate::heap_search::blocks;
 use crate::stream_buffer::StreamBuffer;
@@ -166,7 +166,7 @@ fn search(pid: u32, memory: &dyn Memory, class: IoClass) -> BTreeSet<u64> {
     blocks(pid, memory, |start, data| {
         let likely = candidates(class, start, data).filter(|object| class.fptr(memory, *object).is_some());
         found.extend(likely);
-        ControlFlow::Continue(())
+        if found.len() < STREAMS_MOST { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     found
 }
