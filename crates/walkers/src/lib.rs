@@ -103,6 +103,13 @@ pub trait Walker: Send {
         Vec::new()
     }
 
+    /// Returns the addresses of the streams of the last read inside of which a thread is, also of empty ones. None if
+    /// that is unknown.
+    fn streams_in_use(&self, memory: &dyn Memory) -> Vec<u64> {
+        let _ = memory;
+        Vec::new()
+    }
+
     /// Returns the number of bytes of CPython's objects before their count of references and their type, which only a
     /// free-threaded interpreter has. All fields come so much later.
     fn bytes_before_counts(&self) -> u64 {

@@ -4,6 +4,7 @@
 //! a file of their own. A running program costs nothing.
 
 mod cpython_handoff;
+mod in_use;
 #[cfg(target_arch = "x86_64")]
 mod interrupted_store;
 #[cfg(target_arch = "x86_64")]
@@ -23,11 +24,10 @@ pub(crate) mod stream_replay;
 
 use std::collections::HashMap;
 
-use self::last_write::LastWrite;
+use self::in_use::mark_in_use;
 use weir_model::run::RescuedBytes;
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
-#[cfg(target_arch = "x86_64")]
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc;
 use weir_walkers::{FlushPosition, PendingBytes};
@@ -150,7 +150,7 @@ impl Rescue {
         if let Some(replays) = StreamReplays::start(tracees, pid, tid, &pending) {
             return Rescue::ReplayingStreams(replays, pending);
         }
-        Rescue::Writing(jobs(pid, tid, status, unwritten_streams(tracees, pid, tid, pending)))
+        Rescue::Writing(jobs(pid, tid, status, marked_streams(tracees, pid, tid, pending)))
     }
 
     /// Goes on as far as possible without waiting. Returns the rest; None if the rescue is finished.
@@ -164,8 +164,12 @@ impl Rescue {
                     ReplayState::Ended(replayed) => replayed.ok(),
                 };
                 let unwritten = match replayed {
-                    Some(replayed) => replayed_streams(tracees, pid, &pending, &replayed),
-                    None => unwritten_streams(tracees, pid, tid, pending),
+                    Some(replayed) => {
+                        let mut unwritten = replayed_streams(tracees, pid, &pending, &replayed);
+                        mark_in_use(tracees, (pid, tid), &replayed, &mut unwritten);
+                        unwritten
+                    }
+                    None => marked_streams(tracees, pid, tid, pending),
                 };
                 jobs(pid, tid, status, unwritten)
             }
@@ -216,10 +220,7 @@ pub(crate) fn unwritten_streams(
         let written = last_write::written_len(tracees, pid, tid, &one).max(tracees.inherited_len(pid, &one));
         let bytes = one.bytes[written.min(one.bytes.len())..].to_vec();
         // While the lock is held the bytes may be in the inner stream already.
-        let is_unsure = one.inner.is_some() && one.locked != Some(false)
-            || tracees.is_free_threaded(pid)
-                && one.locked == Some(true)
-                && !is_being_written(tracees, pid, one.fd);
+        let is_unsure = one.inner.is_some() && one.locked != Some(false);
         unwritten.push(UnwrittenStream { is_unsure, ..UnwrittenStream::of(&one, bytes) });
     }
     for mut one in cpython_handoff::unwritten_objects(tracees, pid, tid) {
@@ -231,6 +232,18 @@ pub(crate) fn unwritten_streams(
             None => unwritten.push(one),
         }
     }
+    unwritten
+}
+
+/// As [`unwritten_streams`], with the marks of [`mark_in_use`].
+fn marked_streams(
+    tracees: &mut Tracees,
+    pid: u32,
+    tid: u32,
+    pending: Vec<PendingBytes>,
+) -> Vec<UnwrittenStream> {
+    let mut unwritten = unwritten_streams(tracees, pid, tid, pending);
+    mark_in_use(tracees, (pid, tid), &ProcessMemory { pid: tid }, &mut unwritten);
     unwritten
 }
 
@@ -260,12 +273,6 @@ pub(crate) fn unwritten_after(
     unwritten
 }
 
-/// Tells whether a thread was killed in a write to a descriptor, which shows what it has written.
-fn is_being_written(tracees: &Tracees, pid: u32, fd: i32) -> bool {
-    let mut last_writes = tracees.processes.get(&pid).into_iter().flat_map(|process| &process.last_writes);
-    last_writes.any(|last| matches!(last, LastWrite::InCall { fd: its_fd, .. } if *its_fd == fd))
-}
-
 /// Starts the replay of a CPython thread that was killed, if it may have been inside of a stream.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn start_replay(tracees: &Tracees, pid: u32, tid: u32) -> Option<Replay> {
@@ -291,10 +298,8 @@ pub(crate) fn replayed_streams(
     replayed: &ReplayedMemory,
 ) -> Vec<UnwrittenStream> {
     let pending = tracees.pending_in_memory(pid, replayed).into_iter();
-    let is_free_threaded = tracees.is_free_threaded(pid);
     let of = |one: PendingBytes| UnwrittenStream {
         position: None,
-        is_unsure: is_free_threaded && one.locked == Some(true),
         ..UnwrittenStream::of(&one, one.bytes.clone())
     };
     let mut unwritten: Vec<UnwrittenStream> = pending.map(of).collect();

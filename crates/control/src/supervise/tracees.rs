@@ -186,11 +186,18 @@ impl Tracees {
         cpython.flat_map(|walker| text_streams(walker.as_ref())).collect()
     }
 
-    /// Tells whether the threads of a CPython process run at the same time. Several can then be killed inside of streams, and only
-    /// one is replayed: of a stream in which another thread is, it is unknown which bytes are written.
-    pub(crate) fn is_free_threaded(&self, pid: u32) -> bool {
-        let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
-        walkers.into_iter().any(|walker| walker.bytes_before_counts() > 0)
+    /// Returns the address and descriptor of streams inside of which a thread is by `memory`, of a process with several threads.
+    /// Several can be killed inside of streams, and only one is replayed.
+    pub(crate) fn streams_in_use(&self, pid: u32, memory: &dyn Memory) -> Vec<(u64, i32)> {
+        let process = self.processes.get(&pid).filter(|process| process.final_stacks.len() > 1);
+        let walkers = process.into_iter().flat_map(|process| &process.walkers);
+        let of_walker = |walker: &dyn Walker| {
+            let in_use = walker.streams_in_use(memory);
+            let buffers = if in_use.is_empty() { Vec::new() } else { walker.buffers(memory) };
+            let mine = buffers.into_iter().filter(move |buffer| in_use.contains(&buffer.address));
+            mine.map(|buffer| (buffer.address, buffer.fd)).collect::<Vec<_>>()
+        };
+        walkers.flat_map(|walker| of_walker(walker.as_ref())).collect()
     }
 
     /// Returns the code range of an interpreter, which a thread reaches only with consistent streams, and the

@@ -44,7 +44,7 @@ pub(super) fn add_drain(
     if let Some(at) = buffered {
         let Some(copy) = structure::<BUFFERED_BYTES>(memory, at) else { return };
         stream.lock_owner = word(&copy, OWNER);
-        stream.locked = Some(in_section || stream.lock_owner != 0 || !is_free(memory, word(&copy, LOCK)));
+        stream.locked = Some(in_section || is_locked(memory, layout, &copy));
         if !can_drain(&copy, text.is_some()) {
             return;
         }
@@ -59,12 +59,14 @@ pub(super) fn add_drain(
     }
 }
 
-/// Tells whether no thread holds the lock of a writer or waits for it, a semaphore. A thread that has waited for it has handed
-/// over bytes of the text layer, which are in neither of the two, and holds it a moment before it notes that.
-fn is_free(memory: &dyn Memory, lock: u64) -> bool {
+/// Tells whether a thread holds the lock of a writer or waits for it. A thread that has waited for it has handed over bytes of
+/// the text layer, which are in neither of the two, and holds it a moment before it notes that. `copy` is one from the
+/// writer's counts on.
+pub(super) fn is_locked(memory: &dyn Memory, layout: &PythonLayout, copy: &[u8]) -> bool {
     /// The value 1 of `sem_t`, and no waiters, in glibc and musl.
     const FREE: u64 = 1;
-    memory.u64(lock) == Some(FREE)
+    let is_held = || layout.has_semaphores && memory.u64(word(copy, LOCK)) != Some(FREE);
+    word(copy, OWNER) != 0 || is_held()
 }
 
 /// Tells whether the file position is that of the first pending byte, and whether text would follow the last one.

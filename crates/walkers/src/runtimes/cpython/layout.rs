@@ -23,6 +23,8 @@ pub(crate) struct PythonLayout {
     /// The bytes of an object before its last count of references and its type: 16 in a free-threaded interpreter, with the
     /// owner, a lock and the owner's count; 0 in others. All that comes after is laid out alike.
     pub before_counts: u64,
+    /// A lock is a semaphore, as in all versions up to 3.14; later ones were not examined.
+    pub has_semaphores: bool,
 }
 
 const UP_TO_3_10: PythonLayout = PythonLayout {
@@ -34,6 +36,7 @@ const UP_TO_3_10: PythonLayout = PythonLayout {
     log2_keys: false,
     wide_interned: false,
     before_counts: 0,
+    has_semaphores: true,
 };
 const OF_3_11: PythonLayout = PythonLayout { head: 40, modules: 888, log2_keys: true, ..UP_TO_3_10 };
 const OF_3_12: PythonLayout = PythonLayout {
@@ -45,6 +48,7 @@ const OF_3_12: PythonLayout = PythonLayout {
     log2_keys: true,
     wide_interned: false,
     before_counts: 0,
+    has_semaphores: true,
 };
 
 /// Size of the part of an object's head that only a free-threaded interpreter has, and offsets in it.
@@ -69,7 +73,8 @@ impl PythonLayout {
                 let layout = PythonLayout::read_offsets(memory, runtime, 96)?;
                 // No free-threaded 3.15 was ever tried.
                 let is_known = minor == 14 || layout.before_counts == 0;
-                is_known.then_some(PythonLayout { wide_interned: true, ..layout })
+                let has_semaphores = minor == 14;
+                is_known.then_some(PythonLayout { wide_interned: true, has_semaphores, ..layout })
             }
             _ => None,
         }

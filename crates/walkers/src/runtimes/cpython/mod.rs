@@ -199,6 +199,11 @@ impl Walker for PythonStreams {
         streams::text_layers(memory, &self.layout, &known.types, known.objects.iter().flatten())
     }
 
+    fn streams_in_use(&self, memory: &dyn Memory) -> Vec<u64> {
+        let known = self.known.borrow();
+        streams::in_use(memory, &self.layout, &known.types, known.objects.iter().flatten())
+    }
+
     fn bytes_before_counts(&self) -> u64 {
         self.layout.before_counts
     }

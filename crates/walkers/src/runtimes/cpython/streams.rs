@@ -6,7 +6,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use super::drain::add_drain;
+use super::drain::{add_drain, is_locked};
 use super::layout::PythonLayout;
 use super::objects::{TYPE, pending_bytes, text_from, type_name};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
@@ -158,6 +158,24 @@ pub(super) fn text_layers<'a>(
     let of = |at: &u64| {
         let (copy, kind) = types.object::<OBJECT_BYTES>(memory, layout, *at)?;
         (kind == IoType::Text).then(|| (*at, word(&copy, 32)))
+    };
+    objects.filter_map(of).collect()
+}
+
+/// Returns the addresses of the writers inside of which a thread is, or inside of whose text layer.
+pub(super) fn in_use<'a>(
+    memory: &dyn Memory,
+    layout: &PythonLayout,
+    types: &IoTypes,
+    objects: impl Iterator<Item = &'a u64>,
+) -> Vec<u64> {
+    let of = |at: &u64| {
+        let (copy, kind) = types.object::<OBJECT_BYTES>(memory, layout, *at)?;
+        let in_section = layout.in_critical_section(memory, *at);
+        match kind {
+            IoType::Text => in_section.then(|| word(&copy, 32)),
+            _ => (in_section || is_locked(memory, layout, &copy)).then_some(*at),
+        }
     };
     objects.filter_map(of).collect()
 }
