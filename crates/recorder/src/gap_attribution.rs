@@ -9,6 +9,7 @@ mod tests;
 use foldhash::{HashSet, HashSetExt};
 use weir_model::Direction;
 
+use evidence::spread_calls;
 pub(super) use evidence::{
     CallsAndBytes, FdFile, FdProgress, FdsAtGapEnd, ProcessGap, StreamActivity, WindowActivity,
 };
@@ -55,6 +56,7 @@ pub(super) fn shares(
         rest_bytes = 0.0;
     }
     if rest_bytes == 0.0 && !attributed.is_empty() {
+        spread_calls(&mut attributed, whole.calls, |fd_file| attribution.mean_bytes(fd_file).is_some());
         return scaled(attributed, whole);
     }
     let known_calls: f64 = attributed.iter().map(|one| one.1.calls).sum();

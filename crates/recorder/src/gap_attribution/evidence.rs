@@ -89,3 +89,24 @@ impl CallsAndBytes {
         one.max(other) <= one.min(other) * factor
     }
 }
+
+/// Gives the streams whose calls have an unknown size the calls that the others leave of `calls`, in proportion to their bytes.
+/// Without such streams, or with fewer calls than these, nothing changes.
+pub(super) fn spread_calls(
+    attributed: &mut [(Option<FdFile>, CallsAndBytes)],
+    calls: f64,
+    is_known: impl Fn(FdFile) -> bool,
+) {
+    let known = |one: &(Option<FdFile>, CallsAndBytes)| one.0.is_some_and(&is_known);
+    let known_calls: f64 = attributed.iter().filter(|one| known(one)).map(|one| one.1.calls).sum();
+    let (mut number, mut bytes) = (0.0, 0.0);
+    for one in attributed.iter().filter(|one| !known(one)) {
+        (number, bytes) = (number + 1.0, bytes + one.1.bytes);
+    }
+    let left = calls - known_calls;
+    if known_calls > 0.0 && bytes > 0.0 && left >= number {
+        for one in attributed.iter_mut().filter(|one| !known(one)) {
+            one.1.calls = left * one.1.bytes / bytes;
+        }
+    }
+}

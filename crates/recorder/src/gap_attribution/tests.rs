@@ -72,6 +72,21 @@ fn a_file_gets_the_bytes_of_its_advance() {
     assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(Some(FILE), 5000, 5000)]);
 }
 
+/// A program writes single bytes to one file, and in the gap lines to another: the calls that the first leaves are the second's.
+#[test]
+fn a_file_of_unknown_call_size_gets_the_remaining_calls() {
+    let other = (4, 8);
+    let at_end = fds_at_end(&[(FILE, Some(50_000)), (other, Some(110_000))], &[]);
+    let gap = gap_with((70_000, 160_000), &[(FILE, In, 100, 100)], Some(at_end));
+    let found = rounded(shares(&gap, &WindowActivity::default(), In));
+    assert_eq!(found, [(Some(FILE), 50_000, 50_000), (Some(other), 20_000, 110_000)]);
+    // More calls of the known size than there were: the shares are scaled.
+    let at_end = fds_at_end(&[(FILE, Some(50_000)), (other, Some(110_000))], &[]);
+    let gap = gap_with((40_000, 160_000), &[(FILE, In, 100, 100)], Some(at_end));
+    let found = rounded(shares(&gap, &WindowActivity::default(), In));
+    assert_eq!(found.iter().map(|one| one.1).sum::<u64>(), 40_000);
+}
+
 #[test]
 fn a_file_opened_and_closed_in_the_gap_is_unknown() {
     let window_before = [(FILE, In, 10, 40_960), (PIPE, In, 10, 10)];
