@@ -55,6 +55,9 @@ pub struct FunctionSymbol<'data> {
     pub name: &'data [u8],
 }
 
+/// The most sections of a file that are searched by name: many times those of a web browser. Each search reads all names.
+const SECTIONS_MOST: usize = 4096;
+
 /// The section headers of a file.
 #[derive(Debug)]
 pub struct ElfSections<'data> {
@@ -118,9 +121,11 @@ impl ElfFile {
         Ok(mapped.filter_map(of).collect())
     }
 
-    /// Returns the sections. A stripped file may have none.
+    /// Returns the sections. A stripped file may have none, and one with more than [`SECTIONS_MOST`] counts as stripped.
     pub fn sections(&self) -> Result<ElfSections<'_>> {
-        Ok(ElfSections { table: self.header()?.sections(LittleEndian, self.reads())?, data: self.reads() })
+        let table = self.header()?.sections(LittleEndian, self.reads())?;
+        let table = if table.len() <= SECTIONS_MOST { table } else { SectionTable::default() };
+        Ok(ElfSections { table, data: self.reads() })
     }
 
     fn reads(&self) -> BoundedReads<'_> {

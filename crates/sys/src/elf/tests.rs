@@ -61,6 +61,25 @@ fn tables_of_any_size_are_not_read() {
     assert_eq!(sections.any_symbol(true, |_| true), None);
 }
 
+/// Each search of a name would read all sections. The count may be in the first section, where it has 64 bits.
+#[test]
+fn thousands_of_sections_count_as_none() {
+    use std::os::unix::fs::FileExt;
+    let copy = tempfile::tempfile().unwrap();
+    copy.write_all_at(&std::fs::read(c_library()).unwrap(), 0).unwrap();
+    copy.set_len(1 << 40).unwrap();
+    let of_count = |count: u16| {
+        copy.write_all_at(&count.to_le_bytes(), 0x3c).unwrap(); // e_shnum
+        let elf = ElfFile::from_file(copy.try_clone().unwrap()).unwrap();
+        elf.sections().unwrap().table.len()
+    };
+    assert_eq!((of_count(4096), of_count(4097)), (4096, 0));
+    let header_at =
+        ElfFile::from_file(copy.try_clone().unwrap()).unwrap().header().unwrap().e_shoff(LittleEndian);
+    copy.write_all_at(&(1u64 << 20).to_le_bytes(), header_at + 32).unwrap();
+    assert_eq!(of_count(0), 0);
+}
+
 #[test]
 fn names_found_by_hash_are_among_all_symbols() {
     let elf = ElfFile::open(Path::new(&c_library())).unwrap();
