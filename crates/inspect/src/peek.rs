@@ -20,7 +20,8 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{process_stat, syscalls};
 use weir_walkers::{
-    StreamPreview, Walker, previews, search_cut, set_search_time, take_search_cut, walkers, walkers_missing,
+    StreamPreview, USER_SEARCH_TIME, Walker, previews, set_search_time, take_search_cut_of, walkers,
+    walkers_missing,
 };
 
 /// Time between two buffer snapshots if the first cannot tell the age of pending bytes.
@@ -74,9 +75,6 @@ pub fn peek(process: ProcessIdentity, full: bool, most: u64) -> Result<Peek, Pee
     serde_json::from_slice(&answer).map_err(|_| PeekProblem::no_answer(pid, NoAnswer::Ended))?
 }
 
-/// The CPU time of a search of the memory, for a user who waits.
-const SEARCH_TIME: Duration = Duration::from_secs(1);
-
 /// The most reads of a process that executes another program during each, a number that no ordinary process needs.
 const IMAGES_MOST: usize = 3;
 
@@ -98,7 +96,7 @@ fn read(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekProblem>
 fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekProblem> {
     process_access::check_same(process)?;
     let pid = process.pid();
-    set_search_time(SEARCH_TIME);
+    set_search_time(USER_SEARCH_TIME);
     let snapshot = PeekSnapshot::until_steady(pid, most);
     let idle = idle_s(pid);
     let (_, comm, command) = proc::names(pid);
@@ -115,7 +113,7 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
     }
     let (threads, state) = (proc::threads(pid).len() as u64, state(pid));
     let mut unseen = walkers_missing(pid);
-    unseen.extend(take_search_cut().then(|| search_cut(pid)));
+    unseen.extend(take_search_cut_of(pid));
     // Last: all reads above were by the number.
     process_access::check_same(process)?;
     Ok(Peek { pid, comm, command, threads, state, idle_s: idle, streams, unseen })

@@ -47,6 +47,9 @@ thread_local! {
     static IS_CUT: Cell<bool> = const { Cell::new(false) };
 }
 
+/// The CPU time of a search for a user who waits for it.
+pub const USER_SEARCH_TIME: Duration = Duration::from_secs(1);
+
 /// Lets each search by this thread take so much CPU time, in place of reading 64 MiB: a gigabyte takes some 0.3 s.
 pub fn set_search_time(most: Duration) {
     WHOLE.set(SearchBounds { bytes: u64::MAX, mapped: u64::MAX, time: most });
@@ -60,9 +63,9 @@ pub fn take_search_cut() -> bool {
 /// The buffers that a search has left out, as the subject of a sentence; see [`take_search_cut`].
 pub const UNSEARCHED: &str = "buffers in the part of the memory that was not searched";
 
-/// Returns the sentence about a process of which a search has left out a part; see [`take_search_cut`].
-pub fn search_cut(pid: u32) -> String {
-    format!("{UNSEARCHED} (pid {pid}) may be missing")
+/// As [`take_search_cut`], as a sentence about the process that was searched.
+pub fn take_search_cut_of(pid: u32) -> Option<String> {
+    take_search_cut().then(|| format!("{UNSEARCHED} (pid {pid}) may be missing"))
 }
 
 /// Returns the CPU time in nanoseconds of the searches of processes' memory by this thread since the last call.
@@ -74,13 +77,22 @@ pub fn take_search_ns() -> u64 {
 /// used: a runtime may map far more than it uses. Each block contains the first bytes of the next one.
 pub(crate) fn blocks(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) {
     let is_heap = |kind: &MappingKind| matches!(kind, MappingKind::Heap | MappingKind::Anonymous);
-    let rest = used_blocks(pid, memory, (0, WHOLE.get()), is_heap, visit);
-    IS_CUT.set(IS_CUT.get() || rest.is_some());
+    whole(pid, memory, is_heap, visit);
 }
 
 /// As [`blocks`], but also reads stacks and the variables of executables and libraries.
 pub(crate) fn touched(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8])) {
-    let rest = used_blocks(pid, memory, (0, WHOLE.get()), is_touched, always(visit));
+    whole(pid, memory, is_touched, always(visit));
+}
+
+/// Searches all memory, as far as the bounds of this thread permit.
+fn whole(
+    pid: u32,
+    memory: &dyn Memory,
+    has_objects: impl Fn(&MappingKind) -> bool,
+    visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
+) {
+    let rest = used_blocks(pid, memory, (0, WHOLE.get()), has_objects, visit);
     IS_CUT.set(IS_CUT.get() || rest.is_some());
 }
 

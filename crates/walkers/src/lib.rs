@@ -35,7 +35,9 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_head, needs_stops};
-pub use heap_search::{UNSEARCHED, search_cut, set_search_time, take_search_cut, take_search_ns};
+pub use heap_search::{
+    UNSEARCHED, USER_SEARCH_TIME, set_search_time, take_search_cut, take_search_cut_of, take_search_ns,
+};
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use joined_streams::{JoinedStreams, join_pending};
 pub use pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PendingBytes};

@@ -24,7 +24,7 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{errno_text, proc, process_stat};
 use weir_walkers::{
-    PendingRead, ThreadRegisters, Walker, search_cut, set_search_time, take_search_cut, walkers,
+    PendingRead, ThreadRegisters, USER_SEARCH_TIME, Walker, set_search_time, take_search_cut_of, walkers,
     walkers_missing,
 };
 
@@ -141,9 +141,6 @@ impl DrainResult {
     }
 }
 
-/// The CPU time of a search of the memory, for a user who waits.
-const SEARCH_TIME: Duration = Duration::from_secs(1);
-
 /// Drains the streams of one process.
 pub struct ProcessDrain {
     process: ProcessIdentity,
@@ -176,7 +173,7 @@ impl ProcessDrain {
     /// bytes is not stopped. The result names the bytes that are still pending, and why.
     pub fn flush(&mut self, wait: Duration, stop: &AtomicBool) -> Result<DrainResult, DrainError> {
         weir_sys::signals::catch_file_size_limit();
-        set_search_time(SEARCH_TIME);
+        set_search_time(USER_SEARCH_TIME);
         let (deadline, mut pause) = (Instant::now() + wait, PAUSE);
         let mut result = DrainResult { unseen: self.missing.clone(), ..DrainResult::default() };
         let mut stuck_since = None;
@@ -202,7 +199,7 @@ impl ProcessDrain {
             // Reads of memory that weir may not read any more find nothing.
             process_access::check_same(self.process)?;
         }
-        result.unseen.extend(take_search_cut().then(|| search_cut(self.pid)));
+        result.unseen.extend(take_search_cut_of(self.pid));
         self.update_left_bytes(&mut result);
         Ok(result)
     }

@@ -66,8 +66,13 @@ fn saved_calls_s(context: &RuleContext, copy: &PassThrough) -> f64 {
 fn read_copy_s(context: &RuleContext, copy: &PassThrough) -> f64 {
     match context.kind(copy.output.file) {
         StreamKind::Socket => 0.0,
-        _ => copy.input.bytes as f64 * context.recording.prices.byte_ns / 1e9,
+        _ => copy_s(context, copy),
     }
+}
+
+/// Returns the seconds of copying all bytes once.
+fn copy_s(context: &RuleContext, copy: &PassThrough) -> f64 {
+    copy.input.bytes as f64 * context.recording.prices.byte_ns / 1e9
 }
 
 /// Returns the seconds that decide whether a copy is worth a hint: those of its calls and of one of its two copies.
@@ -76,8 +81,7 @@ fn hint_s(context: &RuleContext, copy: &PassThrough) -> f64 {
     let calls_ns = |stream: &StreamCounts, writes| {
         stream.calls as f64 * prices.small_call_ns(context.kind(stream.file), writes)
     };
-    let copy_ns = copy.input.bytes as f64 * prices.byte_ns;
-    (calls_ns(copy.input, false) + calls_ns(copy.output, true) + copy_ns) / 1e9
+    (calls_ns(copy.input, false) + calls_ns(copy.output, true)) / 1e9 + copy_s(context, copy)
 }
 
 /// Returns the finding about all copies of one image.

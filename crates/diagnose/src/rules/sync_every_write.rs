@@ -3,8 +3,8 @@
 //! Evidence: at least ten sync calls of one file, one for every two writes or more, or one for every few writes if the waits
 //! are most of the run. Their cost is what the timed ones took, else their price, and never more than the time in which they
 //! happened. Files that the program syncs as often beside it belong to the same step and add to the cost: a journal that is
-//! made anew each time, or the directory. The gain includes the kernel's work of opening a file anew each time. A program that syncs whole blocks may have to (a database's transactions): at most
-//! warn.
+//! made anew each time, or the directory. The gain includes the kernel's work of opening a file anew each time. A program
+//! that syncs whole blocks may have to (a database's transactions): at most warn.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
