@@ -215,6 +215,13 @@ pub fn cpp(memory: &CraftedMemory) {
     }
 }
 
+/// C++ with libc++: the same.
+pub fn libcxx(memory: &CraftedMemory) {
+    if let Some(walker) = cpp::fuzzing::libcxx_streams(memory, BASE + 8 * 60) {
+        check(walker, memory);
+    }
+}
+
 /// mawk: a read(2) that the first words describe.
 pub fn mawk(memory: &CraftedMemory) {
     mawk::fuzzing::find(memory, [memory.first(0), memory.first(1), memory.first(2)]);

@@ -11,8 +11,10 @@ use weir_sys::memory::Memory;
 use crate::Walker;
 use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT, structure};
 use crate::elf_image::image;
+use crate::fuzzing::{self, CraftedMemory};
 use crate::image_memory::ImageMemory;
 use crate::list_head;
+use crate::runtimes::cpp;
 use crate::runtimes::glibc::{self, GlibcStreams};
 use crate::runtimes::libweir;
 use crate::runtimes::musl::list_search::MuslListSearch;
@@ -258,4 +260,17 @@ fn every_walker_has_a_fuzz_target() {
     let without: Vec<&str> =
         names.clone().filter(|name| !targets.join(format!("walker_{name}.rs")).exists()).collect();
     assert!(names.count() >= 12 && without.is_empty(), "no fuzz target: {without:?}");
+}
+
+/// The seeds of C++ lead the fuzz targets into an open file buffer.
+#[test]
+fn seeds_of_cpp_have_a_file_buffer() {
+    let memory = |seed: &[u8]| CraftedMemory::of(seed).expect("memory");
+    let name = fuzzing::BASE + 8 * 60;
+    let of_libstdcxx = memory(include_bytes!("../../../fuzz/seeds/walker_cpp/2"));
+    let streams = cpp::fuzzing::streams(&of_libstdcxx, name).expect("types").read(&of_libstdcxx, 100);
+    assert_eq!(streams.iter().map(|one| one.buffer.pending_bytes).collect::<Vec<_>>(), [7]);
+    let of_libcxx = memory(include_bytes!("../../../fuzz/seeds/walker_libcxx/1"));
+    let streams = cpp::fuzzing::libcxx_streams(&of_libcxx, name).expect("types").read(&of_libcxx, 100);
+    assert_eq!(streams.iter().map(|one| one.buffer.pending_bytes).collect::<Vec<_>>(), [7]);
 }
