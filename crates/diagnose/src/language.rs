@@ -6,7 +6,7 @@ use weir_model::{SourceLanguage, StreamKind};
 
 use crate::code_fix::{CodeFix, CodeText, StreamObject, code_fix};
 use crate::context::RuleContext;
-use crate::tool_options::{stdbuf_option, tool_option};
+use crate::tool_options::{python_option, stdbuf_option, tool_option};
 
 impl RuleContext<'_> {
     /// Returns the language of the image that a process ran at a time, which the recording has from the table of runtimes.
@@ -21,7 +21,8 @@ impl RuleContext<'_> {
     pub fn code_fix(&self, pid: u32, at_s: f64, (fd, file): (i32, Option<u32>), fix: CodeFix) -> CodeText {
         let image = self.image_at(pid, at_s).map(|(_, image)| image);
         let stdbuf = || stdbuf_option(self.previous_image(pid, at_s)?, fd, fix);
-        if let Some(option) = image.and_then(|image| tool_option(image, fix)).or_else(stdbuf) {
+        let own = |image| tool_option(image, fix).or_else(|| python_option(image, fd, fix));
+        if let Some(option) = image.and_then(own).or_else(stdbuf) {
             return CodeText { code: "", note: option };
         }
         let object = self.stream_object(fd, file);

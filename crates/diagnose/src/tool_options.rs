@@ -48,6 +48,25 @@ pub(crate) fn tool_option(image: &Image, fix: CodeFix) -> Option<&'static str> {
     options.find(|option| given(option)).map(|option| option.text)
 }
 
+/// Returns how to undo the missing buffers of `python -u`.
+pub(crate) fn python_option(image: &Image, fd: i32, fix: CodeFix) -> Option<&'static str> {
+    let name = image.exe.exact().rsplit('/').next().unwrap_or_default();
+    let is_python = name.starts_with("python") || name.starts_with("pypy");
+    let is_output = matches!(fd, 1 | 2) && fix == CodeFix::BufferOutput;
+    // Options precede the script. A word can have several; after one that takes a value, the rest of the word is its value.
+    let mut words = image.argv.iter().skip(1).map(|word| word.exact());
+    while let Some(options) = words.next().filter(|_| is_python && is_output)?.strip_prefix('-') {
+        let end = options.find(['c', 'm', 'W', 'X']).unwrap_or(options.len());
+        match options[end..].chars().next() {
+            _ if options[..end].contains('u') && !options.starts_with('-') => return Some("leave out -u"),
+            Some('c' | 'm') => return None,
+            Some(_) if options.len() == end + 1 => _ = words.next(),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Returns how to undo a small buffer that stdbuf(1) set. `previous` is the image that executed the program.
 pub(crate) fn stdbuf_option(previous: &Image, fd: i32, fix: CodeFix) -> Option<&'static str> {
     let is_stdbuf = previous.exe.exact().rsplit('/').next() == Some("stdbuf");
@@ -94,6 +113,33 @@ mod tests {
             ..Image::default()
         };
         assert_eq!(tool_option(&jq, CodeFix::BufferOutput), Some("leave out --unbuffered"));
+    }
+
+    #[test]
+    fn an_option_of_python_is_left_out_only_if_python_got_it() {
+        let option = |words: &[&str], fd: i32, fix: CodeFix| {
+            let argv = words.iter().map(|word| (*word).into()).collect();
+            python_option(&Image { exe: "/usr/bin/python3.11".into(), argv, ..Image::default() }, fd, fix)
+        };
+        let output = |words: &[&str]| option(words, 1, CodeFix::BufferOutput);
+        for given in [
+            &["python3", "-u", "x.py"][..],
+            &["python", "-Bu", "-c", "1"],
+            &["python", "-X", "dev", "-u", "x"],
+        ] {
+            assert_eq!(output(given), Some("leave out -u"), "{given:?}");
+        }
+        for other in [
+            &["python3", "x.py", "-u"][..],
+            &["python3", "-c", "-u"],
+            &["python3", "-Wu", "x"],
+            &["python3", "--us"],
+        ] {
+            assert_eq!(output(other), None, "{other:?}");
+        }
+        let input = ["python3", "-u", "x.py"];
+        assert_eq!(option(&input, 0, CodeFix::BufferInput), None);
+        assert_eq!(option(&input, 3, CodeFix::BufferOutput), None, "a file of open()");
     }
 
     #[test]

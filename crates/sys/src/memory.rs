@@ -40,6 +40,11 @@ pub trait Memory {
     /// with a budget returns fewer: see [`LimitedMemory`].
     fn content(&self, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
         let wanted = bytes.min(most) as usize;
+        // A claim of many bytes that are not there takes no memory of weir's.
+        let end = address.wrapping_add(wanted as u64);
+        if wanted > MANY_BYTES && self.read(end.wrapping_sub(1), &mut [0]) == 0 {
+            return None;
+        }
         let data = if wanted == 0 { Vec::new() } else { self.bytes(address, wanted) };
         (data.len() == wanted).then_some(data)
     }
@@ -49,6 +54,9 @@ pub trait Memory {
         maps::regions(pid)
     }
 }
+
+/// Before so many bytes of content are read, the last one is.
+const MANY_BYTES: usize = 1 << 20;
 
 /// Memory of which only a limited number of bytes of content is read. A hostile process can claim any number of bytes.
 pub struct LimitedMemory<'a> {
@@ -240,6 +248,22 @@ mod tests {
         assert_eq!(lengths(LimitedContent::WholeOrNothing), (vec![4, 0, 2, 0], true));
         assert_eq!(lengths(LimitedContent::Prefix), (vec![4, 6, 0, 0], true));
         assert_eq!(Zeros.content(0, 1 << 40, 7).map(|content| content.len()), Some(7));
+    }
+
+    /// Memory of nothing, and the size of the largest read.
+    struct Unmapped(Cell<usize>);
+
+    impl Memory for Unmapped {
+        fn read(&self, _address: u64, buffer: &mut [u8]) -> usize {
+            self.0.set(self.0.get().max(buffer.len()));
+            0
+        }
+    }
+
+    #[test]
+    fn a_claim_of_many_bytes_that_are_not_there_takes_no_memory() {
+        let memory = Unmapped(Cell::new(0));
+        assert_eq!((memory.content(4096, 1 << 40, 64 << 20), memory.0.get()), (None, 1));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashMapExt};
 use weir_model::duration::format_seconds;
-use weir_model::trace::StreamCounts;
+use weir_model::trace::{Op, StreamCounts};
 use weir_model::{Direction, Finding, Gain, Severity, StreamKind, Untrusted};
 
 use crate::call_patterns::moving_calls;
@@ -151,8 +151,9 @@ fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> 
     }
     let exact = file.streams.iter().all(|stream| stream.exact);
     let why = format!(
-        "{} called fsync {} times for {} writes of {mean_bytes:.0} bytes{}: it waits for the device for about {} of {}.",
+        "{} called {} {} times for {} writes of {mean_bytes:.0} bytes{}: it waits for the device for about {} of {}.",
         context.name(stream.pid),
+        sync_call(context, stream.file),
         number_text(exact, file.syncs),
         number_text(exact, file.writes),
         beside_clause(context, beside, beside_syncs),
@@ -167,6 +168,14 @@ fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> 
     let finding = finding.count("writes", file.writes).figure("mean_bytes", mean_bytes);
     let finding = finding.figure("cost_s", cost_s).figure("share", context.share(cost_s));
     Some(finding.build(why, fix))
+}
+
+/// Returns the name of the call that synced a file most often, of the recorded ones.
+fn sync_call(context: &RuleContext, file: u32) -> &'static str {
+    let of_file: Vec<Op> =
+        context.syncs_of(file).filter(|sync| !sync.is_of_all_files()).map(|sync| sync.op).collect();
+    let times = |op: &Op| of_file.iter().filter(|other| *other == op).count();
+    [Op::SyncFileRange, Op::Fdatasync, Op::Fsync].into_iter().max_by_key(times).unwrap_or(Op::Fsync).name()
 }
 
 /// Returns the kernel's CPU seconds of a step that opens one of its files anew each time, as a database makes and removes its

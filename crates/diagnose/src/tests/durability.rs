@@ -154,6 +154,11 @@ fn a_sync_after_each_write_is_found_and_one_at_the_end_is_not() {
     let finding = run(400, 110).finding("sync-every-write");
     assert_eq!((finding.severity, finding.gain.unwrap().calls), (High, 399));
     assert!((finding.gain.unwrap().elapsed_s - 0.2394).abs() < 1e-3);
+    assert!(finding.why.contains(" called fsync 400 times"), "{}", finding.why);
+    let mut data = run(400, 110);
+    data.call(0.1, 1, Op::Fdatasync, 3, 0, b"");
+    let why = data.finding("sync-every-write").why;
+    assert!(why.contains(" called fdatasync 400 times"), "{why}");
     assert_eq!(run(200, 110).severity("sync-every-write"), Warn);
     run(199, 110).no_finding("sync-every-write");
     run(1, 110).no_finding("sync-every-write");
