@@ -5,9 +5,12 @@
 mod campaign;
 mod common;
 
+use std::path::Path;
+use std::process::Command;
+
 use common::{
-    BUILDS, CPP_BUILDS, GO_BUILDS, LIBCXX_BUILDS, OCAML_BUILDS, RUST_BUILDS, assert_same, bare, compile,
-    folder, output, programs::has_libcxx, skip, supervised, text,
+    BUILDS, Build, CPP_BUILDS, GO_BUILDS, LIBCXX_BUILDS, OCAML_BUILDS, RUST_BUILDS, assert_same, bare,
+    compile, folder, output, programs::has_libcxx, skip, supervised, text,
 };
 
 /// Modes of restless.c and restless.cc (see there), and the lines of each.
@@ -225,6 +228,36 @@ fn libcxx_stripped() {
     if has_libcxx() {
         check_further(LIBCXX_BUILDS[1], "1");
         check_further(LIBCXX_BUILDS[1], "20");
+    }
+}
+
+/// A stream that was made just before a fork is known at the fork, although the memory was searched a moment ago, perhaps when the
+/// process was so young that weir looked at its runtime in a child.
+#[test]
+fn streams_made_just_before_a_fork() {
+    let folder = folder();
+    let builds = CPP_BUILDS.into_iter().chain(LIBCXX_BUILDS);
+    let builds = builds.filter(|build| build.compiler != "clang++" || has_libcxx());
+    let compiled =
+        |build: Build| compile("streams_made_just_before_a_fork", build, "forks_late.cc", folder.path());
+    let mut commands: Vec<Vec<String>> =
+        builds.filter_map(compiled).map(|program| vec![text(&program).into()]).collect();
+    for (interpreter, script) in [("python3", "forks_late.py"), ("ruby", "forks_late.rb")] {
+        if Command::new(interpreter).arg("--version").output().is_err() {
+            skip("streams_made_just_before_a_fork", &format!("{interpreter} is not installed"));
+            continue;
+        }
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(script);
+        commands.push(vec![interpreter.into(), text(&script).into()]);
+    }
+    for command in commands {
+        for options in
+            [&["--fix-fork"][..], &["--fix-fork", "--rescue"], &["--fix-fork", "--max-delay", "50"]]
+        {
+            let got = output(&mut supervised(options, &command));
+            assert!(got.status.success());
+            assert_same(&format!("{command:?} {options:?}"), b"1\nchild of 1\n2\nchild of 2\n", &got.stdout);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads the memory in which a program has its objects, block by block.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
@@ -66,6 +67,23 @@ pub const UNSEARCHED: &str = "buffers in the part of the memory that was not sea
 /// As [`take_search_cut`], as a sentence about the process that was searched.
 pub fn take_search_cut_of(pid: u32) -> Option<String> {
     take_search_cut().then(|| format!("{UNSEARCHED} (pid {pid}) may be missing"))
+}
+
+/// Returns what a search finds. With the former results if the search was cut: they may be in the part that was left out.
+pub(crate) fn with_former<T: Ord>(former: BTreeSet<T>, search: impl FnOnce() -> BTreeSet<T>) -> BTreeSet<T> {
+    let was_cut = IS_CUT.take();
+    let mut found = search();
+    if IS_CUT.get() {
+        found.extend(former);
+    }
+    IS_CUT.set(IS_CUT.get() || was_cut);
+    found
+}
+
+/// Pretends that a search by this thread was cut.
+#[cfg(test)]
+pub(crate) fn cut_for_test() {
+    IS_CUT.set(true);
 }
 
 /// Returns the CPU time in nanoseconds of the searches of processes' memory by this thread since the last call.

@@ -12,6 +12,7 @@ mod heap_search;
 mod hook;
 mod image_memory;
 mod joined_streams;
+mod known_objects;
 mod open_descriptors;
 mod pending_bytes;
 mod process_images;
@@ -171,6 +172,11 @@ pub trait Walker: Send {
         let _ = is_deferred;
     }
 
-    /// Forgets the addresses of streams, so that the next snapshot searches all memory, however long that takes.
+    /// Makes the next snapshot search all memory for streams. Those that are known stay so if the search is cut.
     fn search_again(&self) {}
+
+    /// Makes the next snapshot find the streams that were made since the last search. By default it searches all memory.
+    fn search_for_new(&self) {
+        self.search_again();
+    }
 }

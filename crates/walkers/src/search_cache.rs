@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use crate::candidates::StreamCandidate;
+use crate::heap_search::with_former;
 use crate::write_epoch::{WriteEpoch, WriteToken};
 
 /// A search costs at most 1 % of the time: the next one is due after 100 times the duration of the last one.
@@ -56,7 +57,7 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
     pub fn objects(&mut self, search: impl FnOnce() -> BTreeSet<(u64, Kind)>) -> &BTreeSet<(u64, Kind)> {
         let begun = Instant::now();
         if !self.is_deferred && self.next.is_none_or(|next| next <= begun) {
-            self.found = search();
+            self.found = with_former(std::mem::take(&mut self.found), search);
             self.next = Some(Instant::now() + (begun.elapsed() * PAUSE).max(PAUSE_LEAST));
         }
         &self.found

@@ -1,6 +1,6 @@
 //! `--fix-fork`: writes the bytes that are pending at a fork(2) once, before the parent or the child runs.
 
-use weir_walkers::join_pending;
+use weir_walkers::{PendingBytes, join_pending};
 
 use super::ahead_table::WrittenAhead;
 use super::write_ahead::{ThreadActivity, forget_purged, is_handing_over, thread_activity};
@@ -23,13 +23,20 @@ impl LifecycleHandler for ForkHandler {
 /// Writes the bytes that both processes have pending, and marks them as written ahead of both.
 fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
     let Some(tid) = tracees.live_thread(parent) else { return };
-    let parent_pending = join_pending(tracees.pending(parent, tid));
+    let child_pending = join_pending(tracees.pending(child, child));
+    let mut parent_pending = join_pending(tracees.pending(parent, tid));
+    let is_known = |one: &PendingBytes| parent_pending.iter().any(|own| own.stream == one.stream);
+    if !child_pending.iter().all(is_known) {
+        // The child's memory was searched at the fork, the parent's some time ago.
+        tracees.search_for_new(parent);
+        parent_pending = join_pending(tracees.pending(parent, tid));
+    }
     forget_purged(tracees, parent, tid, &parent_pending);
     if thread_activity(tracees, parent) == ThreadActivity::Writing {
         return;
     }
     let thread = TargetThread::new(tid);
-    for one in join_pending(tracees.pending(child, child)) {
+    for one in child_pending {
         let common = parent_pending.iter().any(|own| own.stream == one.stream && own.bytes == one.bytes);
         // Another thread may be changing a locked stream. Its bytes are left to the program, which doubles them.
         let before = tracees.written_ahead.prefix_len(parent, one.stream, &one.bytes);

@@ -124,6 +124,12 @@ impl Tracees {
         self.processes[&pid].walkers.iter().for_each(|walker| walker.search_again());
     }
 
+    /// Makes the next snapshot of a process find the streams that were made since the last search.
+    pub(crate) fn search_for_new(&self, pid: u32) {
+        let walkers = self.processes.get(&pid).map_or(&[][..], |process| &process.walkers);
+        walkers.iter().for_each(|walker| walker.search_for_new());
+    }
+
     /// Returns the pending bytes of a process's streams in `memory`, by the walkers that are known.
     pub(crate) fn pending_in_memory(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
@@ -214,21 +220,35 @@ impl Tracees {
     }
 
     /// Gives a forked child the walkers of its parent, and notes the pending bytes that both have. The walkers of a
-    /// parent that forks early are searched first.
-    pub(crate) fn inherit_streams(&mut self, parent: u32, child: u32) {
-        if let Some(parent) = self.processes.get_mut(&parent).filter(|parent| !parent.has_final_walkers()) {
+    /// parent that forks early are searched first. All memory is searched for streams, because bytes of one that is unknown now
+    /// would count as the child's own later. The parent gets to know the streams too.
+    pub(crate) fn inherit_streams(&mut self, parent_pid: u32, child: u32) {
+        if let Some(parent) = self.processes.get_mut(&parent_pid).filter(|parent| !parent.has_final_walkers())
+        {
             parent.search_walkers(child);
+            // They were found in the child, and search the parent's memory from now on.
+            for walker in &mut parent.walkers {
+                if let Some(of_parent) = walker.for_child(parent_pid) {
+                    *walker = of_parent;
+                }
+            }
         }
-        let Some(parent) = self.processes.get(&parent) else { return };
+        let Some(parent) = self.processes.get(&parent_pid) else { return };
         let walkers: Option<Vec<_>> = parent.walkers.iter().map(|walker| walker.for_child(child)).collect();
         let (stage, age, started) = (parent.search_stage, parent.search_age_ns, parent.image_started_ns);
         if let (Some(walkers), Some(process)) = (walkers, self.processes.get_mut(&child)) {
             (process.walkers, process.search_stage, process.search_age_ns) = (walkers, stage, age);
             (process.image_started_ns, process.forked) = (started, true);
         }
+        self.search_for_new(child);
         let pending = self.pending(child, child);
-        if let Some(process) = self.processes.get_mut(&child) {
-            process.inherited_bytes = pending.into_iter().map(|one| (one.stream, one.bytes)).collect();
+        let Some(process) = self.processes.get_mut(&child) else { return };
+        process.inherited_bytes = pending.into_iter().map(|one| (one.stream, one.bytes)).collect();
+        let objects: Vec<_> =
+            process.walkers.iter().map(|walker| (walker.runtime(), walker.found_objects())).collect();
+        for walker in self.processes.get(&parent_pid).map_or(&[][..], |parent| &parent.walkers) {
+            let of_child = objects.iter().filter(|(runtime, _)| *runtime == walker.runtime());
+            walker.continue_search(of_child.flat_map(|(_, objects)| objects.clone()).collect());
         }
     }
 

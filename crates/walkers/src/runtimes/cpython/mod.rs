@@ -14,7 +14,6 @@ mod streams;
 mod tests;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use weir_model::trace::RuntimeId;
@@ -23,6 +22,7 @@ use weir_sys::memory::Memory;
 
 use crate::Walker;
 use crate::elf_image::ElfImage;
+use crate::known_objects::KnownObjects;
 use crate::stream_buffer::StreamBuffer;
 use crate::{
     BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
@@ -148,7 +148,7 @@ pub struct PythonStreams {
 #[derive(Debug, Clone, Default)]
 struct IoObjects {
     types: IoTypes,
-    objects: Option<BTreeSet<u64>>,
+    objects: KnownObjects<u64>,
 }
 
 impl PythonStreams {
@@ -176,14 +176,15 @@ impl Walker for PythonStreams {
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let mut known = self.known.borrow_mut();
         if !known.types.are_valid(memory, &self.layout) {
-            *known = IoObjects { types: self.types(memory).unwrap_or_default(), objects: None };
+            *known =
+                IoObjects { types: self.types(memory).unwrap_or_default(), objects: KnownObjects::default() };
         }
         if known.types.is_empty() {
             return Vec::new();
         }
         let types = &known.types.clone();
         let search = || object_search::objects(self.pid, memory, &self.layout, types);
-        let objects = known.objects.get_or_insert_with(search);
+        let objects = known.objects.get(search);
         streams::streams(memory, &self.layout, types, objects, kept)
     }
 
@@ -196,12 +197,12 @@ impl Walker for PythonStreams {
 
     fn text_layers(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
         let known = self.known.borrow();
-        streams::text_layers(memory, &self.layout, &known.types, known.objects.iter().flatten())
+        streams::text_layers(memory, &self.layout, &known.types, known.objects.found().iter())
     }
 
     fn streams_in_use(&self, memory: &dyn Memory) -> Vec<u64> {
         let known = self.known.borrow();
-        streams::in_use(memory, &self.layout, &known.types, known.objects.iter().flatten())
+        streams::in_use(memory, &self.layout, &known.types, known.objects.found().iter())
     }
 
     fn bytes_before_counts(&self) -> u64 {
@@ -218,6 +219,6 @@ impl Walker for PythonStreams {
     }
 
     fn search_again(&self) {
-        self.known.borrow_mut().objects = None;
+        self.known.borrow_mut().objects.search_again();
     }
 }

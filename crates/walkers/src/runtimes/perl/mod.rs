@@ -16,6 +16,7 @@ use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
 use crate::Walker;
+use crate::known_objects::KnownObjects;
 use crate::stream_buffer::StreamBuffer;
 use crate::{
     BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
@@ -93,7 +94,7 @@ pub struct PerlHandles {
     pid: u32,
     layers: PerlLayers,
     /// The tables that the last search found. New handles appear in the same tables.
-    known_tables: RefCell<BTreeSet<u64>>,
+    known_tables: RefCell<KnownObjects<u64>>,
     /// The next search covers all memory, which takes milliseconds; otherwise it ends at the first table.
     search_all: Cell<bool>,
 }
@@ -116,14 +117,19 @@ impl Walker for PerlHandles {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let mut known_tables = self.known_tables.borrow_mut();
-        let found = self.read_tables(memory, &known_tables, kept);
-        if !found.is_empty() {
-            return found;
+        if !known_tables.is_search_due() {
+            let found = self.read_tables(memory, known_tables.found(), kept);
+            if !found.is_empty() {
+                return found;
+            }
+            known_tables.search_again();
         }
-        *known_tables = tables::search(self.pid, memory, self.search_all.get(), |slot, top| {
-            self.layers.descriptor(memory, slot, top).is_some()
+        let tables = known_tables.get(|| {
+            tables::search(self.pid, memory, self.search_all.get(), |slot, top| {
+                self.layers.descriptor(memory, slot, top).is_some()
+            })
         });
-        self.read_tables(memory, &known_tables, kept)
+        self.read_tables(memory, tables, kept)
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
@@ -136,7 +142,10 @@ impl Walker for PerlHandles {
     }
 
     fn search_again(&self) {
-        self.known_tables.borrow_mut().clear();
+        self.known_tables.borrow_mut().search_again();
         self.search_all.set(true);
     }
+
+    /// New handles are in the tables that are known.
+    fn search_for_new(&self) {}
 }

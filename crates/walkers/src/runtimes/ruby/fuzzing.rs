@@ -12,7 +12,7 @@ pub(crate) fn streams() -> Vec<RubyStreams> {
         standard: [108, 109, 110].map(|word| BASE + 8 * word).to_vec(),
         layout,
         io_class: BASE + 8 * 111,
-        objects: None.into(),
+        objects: std::cell::RefCell::default(),
     };
     layouts.map(of).collect()
 }

@@ -23,6 +23,7 @@ use crate::Walker;
 use crate::copied_memory::{STREAMS_MOST, word};
 use crate::elf_image::ElfImage;
 use crate::heap_search::blocks;
+use crate::known_objects::KnownObjects;
 use crate::stream_buffer::StreamBuffer;
 use crate::{
     BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
@@ -102,8 +103,8 @@ pub struct RubyStreams {
     layout: &'static RubyLayout,
     /// Address of the variable that points to the class IO; 0 without such a symbol.
     io_class: u64,
-    /// The objects that the last search found; None before the first search.
-    objects: RefCell<Option<BTreeSet<u64>>>,
+    /// The objects that the last search found.
+    objects: RefCell<KnownObjects<u64>>,
 }
 
 impl RubyStreams {
@@ -139,7 +140,7 @@ impl Walker for RubyStreams {
     /// Reads the streams by address, the order in which Ruby finalizes its objects.
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let (class, mut objects) = (self.class(memory), self.objects.borrow_mut());
-        let known = objects.get_or_insert_with(|| search(self.pid, memory, class));
+        let known = objects.get(|| search(self.pid, memory, class));
         known.extend(self.standard.iter().filter_map(|at| memory.u64(*at)));
         known.retain(|object| class.fptr(memory, *object).is_some());
         known.iter().filter_map(|object| class.stream(memory, *object, kept)).collect()
@@ -156,7 +157,7 @@ impl Walker for RubyStreams {
     }
 
     fn search_again(&self) {
-        *self.objects.borrow_mut() = None;
+        self.objects.borrow_mut().search_again();
     }
 }
 

@@ -68,7 +68,7 @@ fn ruby_of(version: &str) -> RubyStreams {
         standard: vec![at(110)],
         layout: layout(version),
         io_class: at(IO_VARIABLE),
-        objects: Some([at(OBJECT)].into()).into(),
+        objects: crate::known_objects::KnownObjects::of([at(OBJECT)]).into(),
     }
 }
 

@@ -21,6 +21,7 @@ use self::layout::{THREAD_BYTES, TclLayout};
 use crate::Walker;
 use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int};
 use crate::heap_search::blocks;
+use crate::known_objects::KnownObjects;
 use crate::pending_bytes::PendingBytes;
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{
@@ -99,7 +100,7 @@ pub struct TclChannels {
     layouts: &'static [TclLayout],
     /// Addresses of the threads' data that the last search found, with the index of the layout. New channels appear in
     /// the same lists.
-    threads: RefCell<BTreeSet<(u64, usize)>>,
+    threads: RefCell<KnownObjects<(u64, usize)>>,
 }
 
 impl TclChannels {
@@ -110,11 +111,14 @@ impl TclChannels {
     /// Reads the streams, each with the mark that another channel is stacked on it.
     fn read_channels(&self, memory: &dyn Memory, kept: u64) -> Vec<(StreamBuffer, bool)> {
         let mut threads = self.threads.borrow_mut();
-        threads.retain(|(thread, layout)| !channels(memory, &self.layouts[*layout], *thread).is_empty());
-        if threads.is_empty() {
-            *threads = search(self.pid, memory, self.layouts);
+        let is_thread =
+            |&(thread, layout): &(u64, usize)| !channels(memory, &self.layouts[layout], thread).is_empty();
+        if !threads.found().iter().any(is_thread) {
+            threads.search_again();
         }
-        let streams = threads.iter().flat_map(|(thread, layout)| {
+        let known = threads.get(|| search(self.pid, memory, self.layouts));
+        known.retain(is_thread);
+        let streams = known.iter().flat_map(|(thread, layout)| {
             let layout = &self.layouts[*layout];
             channels(memory, layout, *thread).into_iter().filter_map(|state| {
                 let is_stacked = channel::is_stacked(memory, layout, state);
@@ -153,8 +157,11 @@ impl Walker for TclChannels {
     }
 
     fn search_again(&self) {
-        self.threads.borrow_mut().clear();
+        self.threads.borrow_mut().search_again();
     }
+
+    /// New channels are in the lists that are known.
+    fn search_for_new(&self) {}
 }
 
 /// Returns the addresses of the data of all threads that have channels, each with the index of its layout.

@@ -1,6 +1,5 @@
 //! Tests on memory with Tcl's structures, also damaged ones.
 
-use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use weir_model::Mode;
@@ -9,6 +8,7 @@ use super::layout::TclLayout;
 use super::{TclChannels, candidates, channel, channels};
 use crate::Walker;
 use crate::copied_memory::BUFFER_MOST;
+use crate::known_objects::KnownObjects;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
 /// Indices of the words of a thread's data, a state, its channel, the channel's file, type and name, and two buffers.
@@ -66,7 +66,7 @@ fn tcl() -> TclChannels {
 
 fn tcl_of(layout: &'static TclLayout) -> TclChannels {
     let layouts = std::slice::from_ref(layout);
-    let threads: BTreeSet<(u64, usize)> = [(at(THREAD), 0)].into();
+    let threads = KnownObjects::of([(at(THREAD), 0)]);
     TclChannels { pid: u32::MAX, layouts, threads: threads.into() }
 }
 
