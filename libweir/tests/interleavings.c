@@ -381,7 +381,7 @@ static void every_call(uint64_t every)
 
 int main(int count, char **arguments)
 {
-    uint64_t every = check_option(count, arguments, "every", 1), only = check_option(count, arguments, "scenario", 0);
+    uint64_t every = check_option(count, arguments, "every", check_quick() ? 3 : 1), only = check_option(count, arguments, "scenario", 0);
     signal(SIGUSR1, on_signal);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     target_prepare();

@@ -75,7 +75,7 @@ static void step_through_all(struct kill_snapshot *snap, enum plan_sink sink, ui
 int main(int count, char **arguments)
 {
     static struct kill_snapshot snap;
-    uint64_t seeds = check_option(count, arguments, "seeds", 2), first = check_option(count, arguments, "first", 1);
+    uint64_t seeds = check_option(count, arguments, "seeds", check_quick() ? 1 : 2), first = check_option(count, arguments, "first", 1);
     kill_dir("/dev/shm");
     snap.progress = shared_memory(sizeof *snap.progress);
     for (int sink = 0; sink < PLAN_SINKS; sink++) {

@@ -6,6 +6,7 @@
 #include <wchar.h>
 
 #include "stdio/plan.h"
+#include "support/check.h"
 
 #if defined(__GLIBC__)
 #define CLOSE_AFTER_FAILED_FREOPEN true
@@ -118,7 +119,7 @@ int main(int count, char **arguments)
     static struct log libc, weir;
     static uint64_t counts[CALLS];
     char weir_path[96], libc_path[96];
-    uint64_t total = count > 1 ? strtoull(arguments[1], NULL, 0) : 40000;
+    uint64_t total = count > 1 ? strtoull(arguments[1], NULL, 0) : check_quick() ? 15000 : 40000;
     uint64_t first = count > 2 ? strtoull(arguments[2], NULL, 0) : 0;
     uint64_t failed = 0, calls = 0, i;
     snprintf(directory, sizeof directory, "%s/weir-stdio-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");

@@ -102,6 +102,12 @@ uint64_t check_option(int count, char **arguments, const char *name, uint64_t fa
     return value ? strtoull(value, NULL, 0) : fallback;
 }
 
+bool check_quick(void)
+{
+    const char *extent = getenv("WEIR_CAMPAIGN");
+    return extent && strcmp(extent, "quick") == 0;
+}
+
 /* splitmix64: different seeds give different sequences, also 0 and consecutive numbers. */
 struct random random_from(uint64_t seed) { return (struct random){seed * UINT64_C(0x9e3779b97f4a7c15) + 1}; }
 

@@ -40,6 +40,9 @@ int check_finish(const char *program);
  * `fallback`. */
 uint64_t check_option(int count, char **arguments, const char *name, uint64_t fallback);
 
+/* Returns true if $WEIR_CAMPAIGN is "quick": a test over many cases then runs a subset in which each kind occurs. */
+bool check_quick(void);
+
 struct random {
     uint64_t state;
 };
