@@ -254,9 +254,10 @@ pub(crate) fn never_linked(_sections: &ElfSections) -> bool {
     false
 }
 
-/// Tells whether a section of at most 64 MiB contains a word. A larger one would take too long to read at a start.
+/// Tells whether a section of at most 60 MiB contains a word. A larger one would take too long to read at a start, and weir fills at most
+/// 64 MiB for a process.
 pub(crate) fn section_contains(sections: &ElfSections, name: &str, word: &[u8]) -> bool {
-    const SEARCH_MOST: u64 = 64 << 20;
+    const SEARCH_MOST: u64 = 60 << 20;
     let bytes = sections.bytes(name, SEARCH_MOST).unwrap_or_default();
     memchr::memmem::find(bytes, word).is_some()
 }

@@ -15,7 +15,7 @@ use weir_sys::maps::{MappedRegion, MappingKind};
 use super::symbols::Symbols;
 
 /// Limit of an unwind table in bytes: larger ones exist only in damaged files.
-const UNWIND_TABLE_MAX: u64 = 64 << 20;
+const UNWIND_TABLE_MAX: u64 = 60 << 20;
 
 /// A loaded section: its range in the image's own addresses, and its bytes.
 #[derive(Debug, Clone, Default)]

@@ -64,7 +64,7 @@ pub(crate) struct FileBufferFacts {
 
 impl FileBufferFacts {
     pub fn of(sections: &ElfSections) -> FileBufferFacts {
-        const CONSTANTS_MOST: u64 = 64 << 20;
+        const CONSTANTS_MOST: u64 = 60 << 20;
         // Both libraries have exception tables; most programs in C have none.
         if !sections.has(".gcc_except_table") {
             return FileBufferFacts::default();

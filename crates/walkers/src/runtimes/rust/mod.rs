@@ -113,7 +113,7 @@ fn has_buf_writer(sections: &ElfSections) -> bool {
 /// Tells whether the program has the debug information that describes its writers. Without `-g` it has only that of the
 /// standard library, which describes at most the writer of standard output.
 fn has_types(sections: &ElfSections) -> bool {
-    const TEXT_MOST: u64 = 64 << 20;
+    const TEXT_MOST: u64 = 60 << 20;
     const WRITER: &[u8] = b"BufWriter<";
     let text = sections.bytes(".debug_str", TEXT_MOST).unwrap_or_default();
     let mut writers = memchr::memmem::find_iter(text, WRITER).map(|at| &text[at + WRITER.len()..]);
