@@ -59,5 +59,5 @@ fn flush_leaves_out_what_exceeds_its_limit() {
     let output = run_limited(dir.path(), &["flush", "--wait", "100ms", &process.0.id().to_string()]);
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(errors.contains("more than 64 MiB are pending in the process: see --limit"), "{errors}");
+    assert!(errors.contains("more than 48 MiB are pending in the process: see --limit"), "{errors}");
 }

@@ -50,7 +50,7 @@ pub struct Args {
     wait: Duration,
 
     /// Read at most so many pending bytes of each process at once
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_nonzero_size)]
+    #[arg(long, value_name = "SIZE", default_value = "48M", value_parser = parse_nonzero_size)]
     limit: Size,
 
     #[command(flatten)]

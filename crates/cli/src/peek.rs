@@ -40,7 +40,7 @@ pub struct Args {
     full: bool,
 
     /// With --full, read at most so many bytes of each process
-    #[arg(long, value_name = "SIZE", requires = "full", default_value = "64M", value_parser = parse_nonzero_size)]
+    #[arg(long, value_name = "SIZE", requires = "full", default_value = "48M", value_parser = parse_nonzero_size)]
     limit: Size,
 
     #[command(flatten)]

@@ -6,8 +6,9 @@ use weir_sys::memory::{LimitedContent, LimitedMemory, Memory};
 use crate::joined_streams::join_buffers;
 use crate::{PENDING_KEPT, PendingBytes, ThreadRegisters, Walker};
 
-/// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have.
-pub const PENDING_MOST: u64 = 64 << 20;
+/// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have. With all
+/// else weir fills at most 64 MiB for a process.
+pub const PENDING_MOST: u64 = 48 << 20;
 
 /// The pending bytes of a process.
 #[derive(Debug, Default)]

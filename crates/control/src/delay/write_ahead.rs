@@ -108,10 +108,11 @@ pub(crate) fn is_handing_over(tracees: &Tracees, pid: u32, one: &PendingBytes) -
         || tracees.thread_calls(pid).iter().any(|(_, call)| call.as_ref().is_some_and(wakes))
 }
 
-/// Tells whether a thread is inside a stream of CPython. Between its write and the note of it in the stream it may wait for the
-/// global lock, while another thread runs: that other threads have moved on shows nothing of this one.
+/// Tells whether a thread is inside a stream of a runtime with a global lock. Between its write and the note of it in the stream it
+/// may wait for this lock, while another thread runs: that other threads have moved on shows nothing of this one.
 pub(crate) fn is_in_use(one: &PendingBytes) -> bool {
-    one.walker == RuntimeId::CPYTHON && one.locked == Some(true)
+    let has_global_lock = [RuntimeId::CPYTHON, RuntimeId::OCAML, RuntimeId::RUBY].contains(&one.walker);
+    has_global_lock && one.locked == Some(true)
 }
 
 /// Forgets written-ahead bytes that the program has discarded, for example by fpurge(3). The process is stopped, and

@@ -136,7 +136,7 @@ impl Tracees {
         let pending = weir_walkers::pending(&process.walkers, memory, PENDING_MOST);
         process.partly_read = pending.is_partial;
         if pending.is_partial {
-            let text = "more than 64 MiB are pending in its streams: weir leaves out streams that do not fit";
+            let text = "more than 48 MiB are pending in its streams: weir leaves out streams that do not fit";
             self.add_limitation(format!("{}: {text}", proc::label(pid)));
         }
         if take_search_cut() {

@@ -14,7 +14,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTa
 use object::read::{ReadCache, Result};
 use object::{LittleEndian, ReadRef, elf};
 
-use bounded_reads::BoundedReads;
+use bounded_reads::{BoundedReads, read_most};
 use gnu_hash::ExportedSymbols;
 
 use crate::file_system::open_regular;
@@ -29,6 +29,8 @@ const SYMBOL_BYTES: u64 = size_of::<Symbol>() as u64;
 #[derive(Debug)]
 pub struct ElfFile {
     data: ReadCache<File>,
+    /// The most bytes of one read.
+    most: u64,
     foreign: bool,
 }
 
@@ -73,10 +75,11 @@ impl ElfFile {
 
     /// Reads the ELF identification of an open file. Returns None if it is no ELF file.
     pub fn from_file(file: File) -> Option<Self> {
+        let most = read_most(&file);
         let data = ReadCache::new(file);
         let ident = (&data).read_bytes_at(0, 6).ok().filter(|ident| ident.starts_with(&elf::ELFMAG))?;
         let foreign = ident[4] != elf::ELFCLASS64.0 || ident[5] != elf::ELFDATA2LSB.0;
-        Some(Self { data, foreign })
+        Some(Self { data, most, foreign })
     }
 
     /// Returns whether the file is 32-bit or big-endian. No other method is meaningful for such a file.
@@ -129,7 +132,7 @@ impl ElfFile {
     }
 
     fn reads(&self) -> BoundedReads<'_> {
-        BoundedReads(&self.data)
+        BoundedReads { data: &self.data, most: self.most }
     }
 
     fn header(&self) -> Result<&Header> {

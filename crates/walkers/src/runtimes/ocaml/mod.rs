@@ -3,8 +3,9 @@
 //! Why no byte is written twice, lost or reordered: an output channel holds `[buff, curr)`. A put stores its bytes and moves
 //! `curr`; only the put of one byte moves `curr` one instruction before its store. Each write(2) begins at `buff`, and
 //! after it the runtime moves the rest to `buff` and sets `curr`. A thread makes no other system call inside these
-//! functions. So a channel is consistent while all threads block in calls other than writes. A drain then does what a flush
-//! does: it adds the written bytes to the file's position in `offset`, and sets `curr`.
+//! functions, but after the write it may wait for the master lock while it holds the channel's mutex. So a channel is consistent
+//! while all threads block in calls other than writes and no thread holds its mutex. A drain then does what a flush does: it
+//! adds the written bytes to the file's position in `offset`, and sets `curr`.
 //!
 //! `out_channel_length` moves the file's position to the end and back to `offset`, without a flush. So bytes are written ahead
 //! only at the position `offset`, and lseek(2) to a position is then corrected by their number.
@@ -196,6 +197,12 @@ impl Walker for OcamlChannels {
             read_stable(memory, at, copy, |channel| read(memory, at, channel, layout, kept))
         };
         channels.into_iter().filter_map(stream).collect()
+    }
+
+    fn streams_in_use(&self, memory: &dyn Memory) -> Vec<u64> {
+        let Some((layout, channels)) = self.channels(memory) else { return Vec::new() };
+        let is_used = |(_, copy): &&ChannelCopy| is_locked(memory, copy, layout) == Some(true);
+        channels.iter().filter(is_used).map(|(at, _)| *at).collect()
     }
 
     /// The list begins with the channel that was opened last.
