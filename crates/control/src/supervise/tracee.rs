@@ -144,9 +144,14 @@ impl TracedProcess {
         self.search_age_ns = now_ns().saturating_sub(self.image_started_ns);
         self.search_stage = self.current_stage();
         let former = std::mem::replace(&mut self.walkers, walkers(tid));
+        self.continue_searches(&former);
+    }
+
+    /// Gives the walkers the objects that other walkers of the same image have found.
+    pub(super) fn continue_searches(&self, others: &[Box<dyn Walker>]) {
         for walker in &self.walkers {
-            let same = former.iter().filter(|former| former.runtime() == walker.runtime());
-            walker.continue_search(same.flat_map(|former| former.found_objects()).collect());
+            let same = others.iter().filter(|other| other.runtime() == walker.runtime());
+            walker.continue_search(same.flat_map(|other| other.found_objects()).collect());
         }
     }
 

@@ -136,8 +136,11 @@ impl Tracees {
         let pending = weir_walkers::pending(&process.walkers, memory, PENDING_MOST);
         process.partly_read = pending.is_partial;
         if pending.is_partial {
-            let text = "more than 48 MiB are pending in its streams: weir leaves out streams that do not fit";
-            self.add_limitation(format!("{}: {text}", proc::label(pid)));
+            self.add_limitation(format!(
+                "{}: more than {} MiB are pending in its streams: weir leaves out streams that do not fit",
+                proc::label(pid),
+                PENDING_MOST >> 20
+            ));
         }
         if take_search_cut() {
             let text = "its memory is too large to search at once: weir may find some streams late, or not";
@@ -244,11 +247,8 @@ impl Tracees {
         let pending = self.pending(child, child);
         let Some(process) = self.processes.get_mut(&child) else { return };
         process.inherited_bytes = pending.into_iter().map(|one| (one.stream, one.bytes)).collect();
-        let objects: Vec<_> =
-            process.walkers.iter().map(|walker| (walker.runtime(), walker.found_objects())).collect();
-        for walker in self.processes.get(&parent_pid).map_or(&[][..], |parent| &parent.walkers) {
-            let of_child = objects.iter().filter(|(runtime, _)| *runtime == walker.runtime());
-            walker.continue_search(of_child.flat_map(|(_, objects)| objects.clone()).collect());
+        if let (Some(parent), Some(process)) = (self.processes.get(&parent_pid), self.processes.get(&child)) {
+            parent.continue_searches(&process.walkers);
         }
     }
 

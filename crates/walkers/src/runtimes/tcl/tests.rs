@@ -1,6 +1,5 @@
 //! Tests on memory with Tcl's structures, also damaged ones.
 
-
 use proptest::prelude::*;
 use weir_model::Mode;
 
