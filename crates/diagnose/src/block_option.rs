@@ -6,6 +6,7 @@ use weir_model::Untrusted;
 use weir_model::trace::{Image, StreamCounts};
 
 use crate::context::RuleContext;
+use crate::tool_options::program_name;
 
 /// The size of a block of tar(1) and cpio(1), in which their options count.
 const TAPE_BLOCK: u64 = 512;
@@ -28,7 +29,7 @@ impl RuleContext<'_> {
 
 /// Returns the name of a program that was executed under its own name, not as one of many in one executable (busybox).
 fn program(image: &Image) -> Option<&str> {
-    let file = image.exe.exact().rsplit('/').next()?;
+    let file = program_name(image);
     (file == image.comm && !image.argv.is_empty()).then_some(file)
 }
 

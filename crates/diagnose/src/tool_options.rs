@@ -38,9 +38,14 @@ const TOOL_OPTIONS: &[ToolOption] = &[
 
 const SED_UNBUFFERED: &[&str] = &["-u", "--unbuffered"];
 
+/// Returns the name of the executable without its directory.
+pub(crate) fn program_name(image: &Image) -> &str {
+    image.exe.exact().rsplit('/').next().unwrap_or_default()
+}
+
 /// Returns the option of an installed tool that does what a fix asks for, as words of a fix.
 pub(crate) fn tool_option(image: &Image, fix: CodeFix) -> Option<&'static str> {
-    let tool = image.exe.exact().rsplit('/').next().unwrap_or_default();
+    let tool = program_name(image);
     let given = |option: &ToolOption| {
         option.given.is_empty() || image.argv.iter().any(|word| option.given.contains(&word.exact()))
     };
@@ -50,12 +55,13 @@ pub(crate) fn tool_option(image: &Image, fix: CodeFix) -> Option<&'static str> {
 
 /// Returns how to undo the missing buffers of `python -u`.
 pub(crate) fn python_option(image: &Image, fd: i32, fix: CodeFix) -> Option<&'static str> {
-    let name = image.exe.exact().rsplit('/').next().unwrap_or_default();
-    let is_python = name.starts_with("python") || name.starts_with("pypy");
-    let is_output = matches!(fd, 1 | 2) && fix == CodeFix::BufferOutput;
+    let is_python = ["python", "pypy"].iter().any(|name| program_name(image).starts_with(name));
+    if !is_python || !matches!(fd, 1 | 2) || fix != CodeFix::BufferOutput {
+        return None;
+    }
     // Options precede the script. A word can have several; after one that takes a value, the rest of the word is its value.
     let mut words = image.argv.iter().skip(1).map(|word| word.exact());
-    while let Some(options) = words.next().filter(|_| is_python && is_output)?.strip_prefix('-') {
+    while let Some(options) = words.next()?.strip_prefix('-') {
         let end = options.find(['c', 'm', 'W', 'X']).unwrap_or(options.len());
         match options[end..].chars().next() {
             _ if options[..end].contains('u') && !options.starts_with('-') => return Some("leave out -u"),
@@ -69,7 +75,7 @@ pub(crate) fn python_option(image: &Image, fd: i32, fix: CodeFix) -> Option<&'st
 
 /// Returns how to undo a small buffer that stdbuf(1) set. `previous` is the image that executed the program.
 pub(crate) fn stdbuf_option(previous: &Image, fd: i32, fix: CodeFix) -> Option<&'static str> {
-    let is_stdbuf = previous.exe.exact().rsplit('/').next() == Some("stdbuf");
+    let is_stdbuf = program_name(previous) == "stdbuf";
     let (short, long, text) = match (fd, fix) {
         (0, CodeFix::BufferInput) => ('i', "--input", "leave out stdbuf -i"),
         (1, CodeFix::BufferOutput) => ('o', "--output", "leave out stdbuf -o"),
