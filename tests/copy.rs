@@ -14,6 +14,8 @@ mod failures;
 mod options;
 #[path = "copy/resume.rs"]
 mod resume;
+#[path = "copy/standard_input.rs"]
+mod standard_input;
 #[path = "copy/sync_everything.rs"]
 mod sync_everything;
 #[path = "copy/trees.rs"]

@@ -257,7 +257,7 @@ fn fill(
             return Ok(stat.size);
         }
     }
-    fill_with_engine(context, worker, entry, source, stat, target)
+    fill_with_engine(context, worker, entry, source.as_fd(), stat, target)
 }
 
 /// Returns whether a file is copied by one call that shares its blocks, or by one read and one write.
@@ -276,11 +276,12 @@ fn is_small(context: &Context, worker: &Worker, stat: &FileStat) -> bool {
         && options.limit.is_none()
 }
 
-fn fill_with_engine(
+/// Moves the content of a regular file into an empty one. Returns the length of the target.
+pub(crate) fn fill_with_engine(
     context: &Context,
     worker: &mut Worker,
     entry: &Entry,
-    source: &OwnedFd,
+    source: BorrowedFd<'_>,
     stat: &FileStat,
     target: &mut OpenTarget,
 ) -> CopyResult<u64> {
@@ -288,7 +289,7 @@ fn fill_with_engine(
     context.control.set_current(target_path.as_os_str().as_encoded_bytes());
     let may_share = context.may_share(stat.dev, entry.dir.map_or(0, |dir| dir.target_stat.dev));
     let job = ContentJob {
-        source: source.as_fd(),
+        source,
         source_path: &source_path,
         stat: *stat,
         target: target.file.as_fd(),
@@ -316,7 +317,7 @@ fn fill_with_engine(
     }
     if options.verify {
         let files = VerifyJob {
-            source: source.as_fd(),
+            source,
             source_path: &source_path,
             stat,
             target: target.file.as_fd(),
@@ -339,7 +340,8 @@ fn report_content(
     }
 }
 
-fn count(worker: &mut Worker, method: CopyMethod, bytes: u64, hole_bytes: u64) {
+/// Adds a file's content to the summary.
+pub(crate) fn count(worker: &mut Worker, method: CopyMethod, bytes: u64, hole_bytes: u64) {
     let sum = worker.tally.methods.entry(method).or_default();
     *sum = (sum.0 + 1, sum.1 + bytes);
     let data = bytes.saturating_sub(hole_bytes);

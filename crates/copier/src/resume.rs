@@ -1,6 +1,6 @@
 //! `--resume`: copies the rest of a file, and notes each part in the journal.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, ftruncate, openat, unlinkat};
 use rustix::io::retry_on_intr;
@@ -84,7 +84,7 @@ pub(crate) fn copy_rest(
     context: &Context,
     worker: &mut Worker,
     entry: &Entry,
-    source: &OwnedFd,
+    source: BorrowedFd<'_>,
     stat: &FileStat,
     target: &OwnedFd,
     journal: &mut Journal,
@@ -92,7 +92,7 @@ pub(crate) fn copy_rest(
     let options = context.options;
     let begin = journal.verified_bytes;
     let may_share = options.reflink != Tristate::Never && !options.drop_cache && begin == 0;
-    let method = match may_share && share_blocks(source.as_fd(), target.as_fd(), &mut worker.tally).is_ok() {
+    let method = match may_share && share_blocks(source, target.as_fd(), &mut worker.tally).is_ok() {
         true => CopyMethod::Reflink,
         false => CopyMethod::ReadWrite,
     };
@@ -127,7 +127,7 @@ fn copy_parts(
     context: &Context,
     worker: &mut Worker,
     entry: &Entry,
-    source: &OwnedFd,
+    source: BorrowedFd<'_>,
     stat: &FileStat,
     target: &OwnedFd,
     journal: &mut Journal,
@@ -137,7 +137,7 @@ fn copy_parts(
     worker.buffer.grow(chunk);
     let keeps_holes = stat.may_have_holes() && options.sparse != Tristate::Never;
     let mut transfer = Transfer {
-        source: source.as_fd(),
+        source,
         target: target.as_fd(),
         control: context.control,
         tally: &mut worker.tally,
@@ -147,7 +147,7 @@ fn copy_parts(
         // The file was cut off behind the verified bytes, so that no old data is under a hole.
         skip_zeros: keeps_holes || options.sparse == Tristate::Always,
         zero_bytes: 0,
-        window: options.drop_cache.then(|| CacheWindow::new(source.as_fd(), stat.size)),
+        window: options.drop_cache.then(|| CacheWindow::new(source, stat.size)),
     };
     let (source_path, target_path) = (entry.source_path(), entry.target_path());
     let (mut at, mut hash) = (journal.verified_bytes, Sha256::new());

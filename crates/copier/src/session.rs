@@ -214,7 +214,7 @@ impl<'a> Operands<'a> {
         if self.target.as_os_str() == "-" {
             refuse_promises(context.options)?;
             let name = Path::new("standard output");
-            return pump(context, worker, input, input_name, stdout.as_fd(), name).map(drop);
+            return pump(context, worker, (input, input_name), (stdout.as_fd(), name), false).map(drop);
         }
         if self.into_directory {
             return Err(CopyError::Refused(format!(
@@ -223,6 +223,15 @@ impl<'a> Operands<'a> {
             )));
         }
         let stat: FileStat = rustix::fs::fstat(input).on(input_name, "fstat")?.into();
+        let target_stat = rustix::fs::stat(self.target).map(FileStat::from);
+        let is_regular = stat.kind() == FileType::RegularFile;
+        if is_regular && target_stat.is_ok_and(|target| target.id() == stat.id()) {
+            let target = quoted(self.target);
+            return Err(CopyError::Refused(format!(
+                "{} and {target} are the same file",
+                input_name.display()
+            )));
+        }
         let (source_name, target_name) = (c_string(input_name)?, c_string(self.target)?);
         let entry = Entry { dir: None, source: &source_name, target: &target_name };
         copy_to_file(context, worker, &entry, input, &stat, false)

@@ -3,17 +3,17 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, openat};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fstat, major, minor, openat, seek};
 use rustix::io::retry_on_intr;
 
 use crate::context::{Context, Worker};
 use crate::engine::{StreamJob, copy_stream};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
-use crate::file::{commit, keep_old_attributes, preserve_attributes, report_copied};
+use crate::file::{commit, count, fill_with_engine, keep_old_attributes, preserve_attributes, report_copied};
 use crate::file_stat::FileStat;
 use crate::open_target::{OpenTarget, creation_mode, discard, open_target};
-use crate::options::CopyMethod;
+use crate::options::{CopyMethod, Tristate};
 use crate::target::quoted;
 
 /// The buffer of streams: what a pipe holds by default, twice.
@@ -60,8 +60,14 @@ pub(crate) fn copy_to_file(
     if let Some(path) = &unfinished {
         context.control.begin_target(path.clone());
     }
-    let (source_path, target_path) = (entry.source_path(), entry.target_path());
-    let copied = pump(context, worker, source, &source_path, target.file.as_fd(), &target_path);
+    let copied = match is_file && !target.is_stream && is_at(source, 0) {
+        true => copy_whole_file(context, worker, entry, source, stat, &mut target),
+        false => {
+            let (source_path, target_path) = (entry.source_path(), entry.target_path());
+            let makes_holes = context.options.sparse == Tristate::Always && !target.is_stream;
+            pump(context, worker, (source, &source_path), (target.file.as_fd(), &target_path), makes_holes)
+        }
+    };
     let finished = copied.and_then(|bytes| {
         keep_old_attributes(context, entry, &target)?;
         if has_name {
@@ -77,6 +83,30 @@ pub(crate) fn copy_to_file(
     }
     report_copied(context, entry, backup);
     Ok(())
+}
+
+/// Copies a file that somebody else opened, as standard input is, with its holes; its file offset is at the end afterwards, and
+/// at the beginning if the copy failed.
+fn copy_whole_file(
+    context: &Context,
+    worker: &mut Worker,
+    entry: &Entry,
+    source: BorrowedFd<'_>,
+    stat: &FileStat,
+    target: &mut OpenTarget,
+) -> CopyResult<u64> {
+    context.control.add_total(stat.size);
+    let copied = fill_with_engine(context, worker, entry, source, stat, target);
+    let end = copied.as_ref().map_or(0, |bytes| *bytes);
+    seek(source, SeekFrom::Start(end)).on(entry.source_path(), "lseek")?;
+    worker.tally.files += 1;
+    context.control.add_file();
+    copied
+}
+
+/// Returns whether the file offset of a descriptor is `offset`.
+fn is_at(source: BorrowedFd<'_>, offset: u64) -> bool {
+    seek(source, SeekFrom::Current(0)).is_ok_and(|at| at == offset)
 }
 
 /// Writes a file into a FIFO, a terminal or a device: all bytes in their order, without offsets.
@@ -95,19 +125,20 @@ pub(crate) fn fill_stream(
         target_path: &target_path,
         source_is_pipe: false,
         chunk: context.options.buffer_bytes.unwrap_or(BUFFER_BYTES),
+        makes_holes: false,
     };
     let (options, control) = (context.options, context.control);
-    copy_stream(&job, options.method, control, &mut worker.buffer, &mut worker.tally)
+    let result = copy_stream(&job, options.method, control, &mut worker.buffer, &mut worker.tally)?;
+    Ok((result.bytes, result.method))
 }
 
-/// Moves all bytes of one descriptor to another. Returns their number.
+/// Moves all bytes of one descriptor to another, each with its name for messages. Returns their number.
 pub(crate) fn pump(
     context: &Context,
     worker: &mut Worker,
-    source: BorrowedFd<'_>,
-    source_path: &Path,
-    target: BorrowedFd<'_>,
-    target_path: &Path,
+    (source, source_path): (BorrowedFd<'_>, &Path),
+    (target, target_path): (BorrowedFd<'_>, &Path),
+    makes_holes: bool,
 ) -> CopyResult<u64> {
     let stat: FileStat = fstat(source).on(source_path, "fstat")?.into();
     let target_stat: FileStat = fstat(target).on(target_path, "fstat")?.into();
@@ -122,15 +153,14 @@ pub(crate) fn pump(
         target_path,
         source_is_pipe: stat.kind() == FileType::Fifo,
         chunk: context.options.buffer_bytes.unwrap_or(BUFFER_BYTES),
+        makes_holes,
     };
     let (options, control) = (context.options, context.control);
-    let (bytes, method) = copy_stream(&job, options.method, control, &mut worker.buffer, &mut worker.tally)?;
-    let sum = worker.tally.methods.entry(method).or_default();
-    *sum = (sum.0 + 1, sum.1 + bytes);
-    worker.tally.copied_bytes += bytes;
+    let result = copy_stream(&job, options.method, control, &mut worker.buffer, &mut worker.tally)?;
+    count(worker, result.method, result.bytes, result.hole_bytes);
     worker.tally.files += 1;
     control.add_file();
-    Ok(bytes)
+    Ok(result.bytes)
 }
 
 /// Fails for a device that a mistake could destroy, or that has no end, unless `--device` was given. /dev/null, /dev/zero,

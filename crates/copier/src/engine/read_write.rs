@@ -34,17 +34,29 @@ pub(crate) fn put(transfer: &mut Transfer, at: u64, bytes: usize) -> Result<(), 
     if !transfer.skip_zeros {
         return pwrite_all(transfer.target, data, at, transfer.tally);
     }
+    transfer.zero_bytes += pwrite_without_zeros(transfer.target, data, at, transfer.tally)?;
+    Ok(())
+}
+
+/// Writes data at an offset, without its blocks of NUL bytes. Returns the number of bytes that it left out.
+pub(super) fn pwrite_without_zeros(
+    target: BorrowedFd<'_>,
+    data: &[u8],
+    at: u64,
+    tally: &mut CopyTally,
+) -> Result<u64, TransferError> {
     let mut start = 0;
-    while start < bytes {
+    let mut zero_bytes = 0;
+    while start < data.len() {
         let (is_zero, length) = zero_run(&data[start..], at + start as u64);
         let part = &data[start..start + length];
         match is_zero {
-            true => transfer.zero_bytes += length as u64,
-            false => pwrite_all(transfer.target, part, at + start as u64, transfer.tally)?,
+            true => zero_bytes += length as u64,
+            false => pwrite_all(target, part, at + start as u64, tally)?,
         }
         start += length;
     }
-    Ok(())
+    Ok(zero_bytes)
 }
 
 /// Returns whether the data begins with a block of NUL bytes, and the length of the run of such blocks, or of others.

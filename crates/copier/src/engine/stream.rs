@@ -3,10 +3,12 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use rustix::fs::ftruncate;
 use rustix::io::{read, retry_on_intr};
 use rustix::pipe::{SpliceFlags, splice};
 
-use super::{is_refusal, write_all};
+use super::read_write::pwrite_without_zeros;
+use super::{TransferError, is_refusal, write_all};
 use crate::buffer::AlignedBuffer;
 use crate::control::CopyControl;
 use crate::error::{CopyError, CopyResult, OnPath};
@@ -22,22 +24,34 @@ pub(crate) struct StreamJob<'a> {
     /// The source is a pipe, so that splice(2) moves its pages without a copy.
     pub source_is_pipe: bool,
     pub chunk: usize,
+    /// Blocks of NUL bytes become holes. The target is an empty file.
+    pub makes_holes: bool,
 }
 
-/// Copies until the source ends. Returns the number of bytes and the method that moved them.
+/// The amount that was copied, and the way.
+pub(crate) struct StreamResult {
+    pub bytes: u64,
+    /// Those of them that are holes in the target.
+    pub hole_bytes: u64,
+    pub method: CopyMethod,
+}
+
+/// Copies until the source ends.
 pub(crate) fn copy_stream(
     job: &StreamJob,
     method: CopyMethod,
     control: &CopyControl,
     buffer: &mut AlignedBuffer,
     tally: &mut CopyTally,
-) -> CopyResult<(u64, CopyMethod)> {
-    let mut bytes = 0;
+) -> CopyResult<StreamResult> {
+    let mut result = StreamResult { bytes: 0, hole_bytes: 0, method: CopyMethod::Splice };
     // From a file into a pipe, splice(2) would pass pages that a later write to the file still changes.
-    let splices = job.source_is_pipe && matches!(method, CopyMethod::Auto | CopyMethod::Splice);
-    if splices && splice_all(job, control, tally, &mut bytes)? {
-        return Ok((bytes, CopyMethod::Splice));
+    let splices =
+        job.source_is_pipe && !job.makes_holes && matches!(method, CopyMethod::Auto | CopyMethod::Splice);
+    if splices && splice_all(job, control, tally, &mut result.bytes)? {
+        return Ok(result);
     }
+    result.method = CopyMethod::ReadWrite;
     let chunk = control.chunk(job.chunk);
     buffer.grow(chunk);
     loop {
@@ -48,14 +62,32 @@ pub(crate) fn copy_stream(
         });
         control.check()?;
         match got.on(job.source_path, "read")? {
-            0 => return Ok((bytes, CopyMethod::ReadWrite)),
+            0 => break,
             got => {
-                write_all(job.target, &buffer[..got], tally).on(job.target_path, "write")?;
-                bytes += got as u64;
+                result.hole_bytes += put(job, result.bytes, &buffer[..got], tally)?;
+                result.bytes += got as u64;
                 control.advance(got as u64)?;
             }
         }
     }
+    if result.hole_bytes > 0 {
+        retry_on_intr(|| ftruncate(job.target, result.bytes)).on(job.target_path, "ftruncate")?;
+    }
+    Ok(result)
+}
+
+/// Writes the bytes that follow the first `at`. Returns the number of those that became holes.
+fn put(job: &StreamJob, at: u64, data: &[u8], tally: &mut CopyTally) -> CopyResult<u64> {
+    if !job.makes_holes {
+        write_all(job.target, data, tally).on(job.target_path, "write")?;
+        return Ok(0);
+    }
+    pwrite_without_zeros(job.target, data, at, tally).map_err(|error| match error {
+        TransferError::Source(call, error) | TransferError::Target(call, error) => {
+            CopyError::call(job.target_path, call, error)
+        }
+        TransferError::Stopped(error) => error,
+    })
 }
 
 /// Moves bytes from a pipe by splice(2). Returns false if the kernel refuses; all bytes that left the pipe have arrived.
