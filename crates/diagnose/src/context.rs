@@ -159,7 +159,7 @@ impl<'a> RuleContext<'a> {
     /// assigns to a stream.
     pub fn with_unassigned(&self, stream: &StreamCounts) -> u64 {
         let unassigned = self.unassigned_bytes.get(&(stream.pid, stream.image, stream.direction));
-        stream.bytes + unassigned.copied().unwrap_or(0)
+        stream.bytes.saturating_add(unassigned.copied().unwrap_or(0))
     }
 
     pub fn price_scale(&self, pid: u32) -> f64 {

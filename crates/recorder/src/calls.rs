@@ -15,6 +15,20 @@ const EVERY_CALL_EVENTS_MAX: usize = 20_000;
 /// Limit of events of one rare call (such as lseek) on one descriptor: a loop must not fill the recording.
 const REPEATED_EVENTS_MAX: u32 = 64;
 
+/// The most bytes or requests that one call moves, MAX_RW_COUNT of the kernel's fs.h with pages of 1 byte.
+const MOVED_MOST: i64 = i32::MAX as i64;
+
+/// Lowers the result of a transfer that no kernel gives: a process can have one set by its own tracer, and such numbers must not
+/// make sums overflow.
+pub(super) fn limit_result(call: &mut RawCall) {
+    if call.op.reads() || call.op.writes() || call.op.copies() || call.op.submits() {
+        call.result = call.result.min(MOVED_MOST);
+    }
+}
+
+/// The most bytes of one stream, 64 PiB: a year of 2 GB/s.
+const STREAM_BYTES_MOST: u64 = 1 << 56;
+
 impl Recorder {
     /// Records a call: applies it to the descriptor table, counts it, and adds its event if it has one.
     pub(super) fn record_call(&mut self, raw: &RawEvent, call: &RawCall, at_s: f64) {
@@ -128,7 +142,8 @@ impl Recorder {
     }
 
     /// Adds the counters of a stream that a backend kept, and the last seek that it did not report.
-    pub(super) fn record_counts(&mut self, pid: u32, tid: u32, counts: RawCounts, at_s: f64) {
+    pub(super) fn record_counts(&mut self, pid: u32, tid: u32, mut counts: RawCounts, at_s: f64) {
+        counts.counts.bytes = counts.counts.bytes.min(STREAM_BYTES_MOST);
         let fd = counts.counts.fd;
         let (image, file) = (self.image(pid, at_s), self.file_of(pid, fd));
         self.other_calls.add_unreported_seeks((pid, image), file, &counts);

@@ -30,7 +30,7 @@ impl FilePositions {
             Some(&before) => before,
             None => now()?.checked_sub(bytes)?,
         };
-        self.set(file, before + bytes);
+        self.set(file, before.saturating_add(bytes));
         Some(before)
     }
 }

@@ -150,6 +150,7 @@ impl Recorder {
     pub fn record(&mut self, mut raw: RawEvent) {
         let at_s = self.seconds(raw.ns);
         if let RawEventKind::Call(call) = &mut raw.kind {
+            calls::limit_result(call);
             self.fill_position(raw.pid, call);
         }
         self.latest_s = self.latest_s.max(at_s);

@@ -231,7 +231,7 @@ fn count_moved(stream: &mut StreamCounts, state: &mut StreamState, call: &RawCal
         return;
     };
     stream.jumps += u64::from(state.last_end.is_some_and(|ended| ended != from));
-    let to = from + moved;
+    let to = from.saturating_add(moved);
     stream.unaligned += u64::from(from % BLOCK != 0 || to % BLOCK != 0);
     stream.again_bytes += to.min(state.max_end).saturating_sub(from);
     state.max_end = state.max_end.max(to);

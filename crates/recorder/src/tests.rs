@@ -56,6 +56,22 @@ fn seeks_come_with_the_counters_and_the_last_one_as_a_call() {
     assert_eq!(last, Some((0.035, Some(output.streams[0].file), 160)));
 }
 
+#[test]
+fn results_that_no_kernel_gives_do_not_overflow_the_sums() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, opened(3, "/d/table")));
+    for at in 20..40 {
+        // A tracer of the process has set the result and the offset.
+        let forged = RawCall::new(Op::Pread, [3, 0, u64::MAX, u64::MAX - 1, 0, 0], i64::MAX);
+        recorder.record(raw(at, RawEventKind::Call(forged)));
+        let RawEventKind::Counts(mut many) = counts(0, None) else { unreachable!() };
+        many.counts.bytes = u64::MAX - at;
+        recorder.record(raw(at, RawEventKind::Counts(many)));
+    }
+    let bytes: u64 = recorder.finish().streams.iter().map(|stream| stream.bytes).sum();
+    assert!((40 << 30..64 << 56).contains(&bytes), "{bytes}");
+}
+
 fn buffer(fd: i32) -> Buffer {
     Buffer {
         walker: RuntimeId::GLIBC,
