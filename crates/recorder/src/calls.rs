@@ -26,8 +26,8 @@ pub(super) fn limit_result(call: &mut RawCall) {
     }
 }
 
-/// The most bytes of one stream, 64 PiB: a year of 2 GB/s.
-const STREAM_BYTES_MOST: u64 = 1 << 56;
+/// The most bytes of one stream, moved or asked for: 64 PiB, a year at 2 GB/s.
+pub(super) const STREAM_BYTES_MOST: u64 = 1 << 56;
 
 impl Recorder {
     /// Records a call: applies it to the descriptor table, counts it, and adds its event if it has one.
@@ -144,6 +144,7 @@ impl Recorder {
     /// Adds the counters of a stream that a backend kept, and the last seek that it did not report.
     pub(super) fn record_counts(&mut self, pid: u32, tid: u32, mut counts: RawCounts, at_s: f64) {
         counts.counts.bytes = counts.counts.bytes.min(STREAM_BYTES_MOST);
+        counts.counts.asked_max = counts.counts.asked_max.min(STREAM_BYTES_MOST);
         let fd = counts.counts.fd;
         let (image, file) = (self.image(pid, at_s), self.file_of(pid, fd));
         self.other_calls.add_unreported_seeks((pid, image), file, &counts);

@@ -161,7 +161,7 @@ impl StreamTotals {
         stream.last_s = at_s;
         stream.calls += 1;
         stream.asked.add(requested, 1);
-        stream.asked_max = stream.asked_max.max(requested);
+        stream.asked_max = stream.asked_max.max(requested.min(crate::calls::STREAM_BYTES_MOST));
         stream.in_kernel += u64::from(call.op.copies());
         if let Some(ns) = call.blocked_ns {
             *stream.wait_s.get_or_insert(0.0) += ns as f64 / 1e9;

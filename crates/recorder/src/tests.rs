@@ -65,7 +65,7 @@ fn results_that_no_kernel_gives_do_not_overflow_the_sums() {
         let forged = RawCall::new(Op::Pread, [3, 0, u64::MAX, u64::MAX - 1, 0, 0], i64::MAX);
         recorder.record(raw(at, RawEventKind::Call(forged)));
         let RawEventKind::Counts(mut many) = counts(0, None) else { unreachable!() };
-        many.counts.bytes = u64::MAX - at;
+        (many.counts.bytes, many.counts.asked_max) = (u64::MAX - at, u64::MAX);
         recorder.record(raw(at, RawEventKind::Counts(many)));
     }
     let bytes: u64 = recorder.finish().streams.iter().map(|stream| stream.bytes).sum();

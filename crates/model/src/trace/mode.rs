@@ -47,7 +47,7 @@ pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
         return None;
     }
     let small = counts.asked.below(BLOCK) == counts.asked.total();
-    Some(if small || (sized && writes && counts.bytes == counts.asked_max * moving) {
+    Some(if small || (sized && writes && counts.bytes == counts.asked_max.saturating_mul(moving)) {
         Mode::None
     } else {
         Mode::Mixed
@@ -56,7 +56,7 @@ pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
 
 /// Returns whether the calls but one almost fill blocks of a buffer's size. Some libraries write the whole lines that fit.
 fn fills_blocks(counts: &StreamCounts, moving: u64) -> bool {
-    let block = counts.asked_max.next_power_of_two();
+    let Some(block) = counts.asked_max.checked_next_power_of_two() else { return false };
     let least = block - block / 8;
     block >= 8 * BLOCK && counts.asked_max >= least && counts.bytes >= least.saturating_mul(moving - 1)
 }
@@ -221,5 +221,14 @@ mod tests {
         assert_eq!(of(&[100]), None);
         let ended = StreamCounts { zeros: 1, ..counts(Direction::In, &[0]) };
         assert_eq!(mode_of_calls(&ended), None);
+    }
+
+    #[test]
+    fn requests_of_any_size_have_a_mode() {
+        let mut huge = counts(Direction::Out, &[4096; 3]);
+        huge.asked_max = u64::MAX;
+        assert_eq!(mode_of_calls(&huge), Some(Mode::Mixed));
+        huge.newline_ends = 3;
+        assert_eq!(mode_of_calls(&huge), Some(Mode::Line));
     }
 }
