@@ -211,11 +211,18 @@ impl RuntimeFixes {
     }
 }
 
-/// Options of `weir run` that a runtime rules out.
-#[derive(Debug, Clone, Copy, Default)]
+/// The options that a runtime rules out, and what its threads share.
+#[derive(Debug, Clone, Copy)]
 pub struct RuntimeLimits {
     /// The reason why `--coalesce` cannot gather the runtime's calls; `None` if it can.
     pub coalesce: Option<&'static str>,
+    /// One lock serves all threads. A thread may wait for it between its write and the note of it in the stream, while others run.
+    pub has_global_lock: bool,
+}
+
+impl RuntimeLimits {
+    /// A runtime that rules out nothing, and whose threads share no lock.
+    pub const NONE: RuntimeLimits = RuntimeLimits { coalesce: None, has_global_lock: false };
 }
 
 #[cfg(test)]

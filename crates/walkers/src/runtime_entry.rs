@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::ElfSections;
+use weir_sys::elf::{ElfSections, SECTION_BYTES_MOST};
 
 use crate::hook::{Hook, IgnoresEnvironment};
 use crate::process_images::{Detected, ProcessImages};
@@ -129,7 +129,7 @@ impl RuntimeEntry {
                 name,
                 language: SourceLanguage::C,
                 fixes: RuntimeFixes::STDIO,
-                limits: RuntimeLimits { coalesce: None },
+                limits: RuntimeLimits::NONE,
             },
             order,
             detection: programs,
@@ -254,11 +254,9 @@ pub(crate) fn never_linked(_sections: &ElfSections) -> bool {
     false
 }
 
-/// Tells whether a section of at most 60 MiB contains a word. A larger one would take too long to read at a start, and weir fills at most
-/// 64 MiB for a process.
+/// Tells whether a section contains a word. One that is larger than [`SECTION_BYTES_MOST`] is not read.
 pub(crate) fn section_contains(sections: &ElfSections, name: &str, word: &[u8]) -> bool {
-    const SEARCH_MOST: u64 = 60 << 20;
-    let bytes = sections.bytes(name, SEARCH_MOST).unwrap_or_default();
+    let bytes = sections.bytes(name, SECTION_BYTES_MOST).unwrap_or_default();
     memchr::memmem::find(bytes, word).is_some()
 }
 

@@ -8,14 +8,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindSection};
-use weir_sys::elf::{ElfFile, ElfSections, MappedSegment};
+use weir_sys::elf::{ElfFile, ElfSections, MappedSegment, SECTION_BYTES_MOST};
 use weir_sys::file_system::open_with_status;
 use weir_sys::maps::{MappedRegion, MappingKind};
 
 use super::symbols::Symbols;
-
-/// Limit of an unwind table in bytes: larger ones exist only in damaged files.
-const UNWIND_TABLE_MAX: u64 = 60 << 20;
 
 /// A loaded section: its range in the image's own addresses, and its bytes.
 #[derive(Debug, Clone, Default)]
@@ -136,7 +133,7 @@ fn section_range(sections: &ElfSections, name: &str) -> Option<Range<u64>> {
 
 fn loaded_section(sections: &ElfSections, name: &str) -> Option<ImageSection> {
     let range = section_range(sections, name)?;
-    Some(ImageSection { range, bytes: sections.bytes(name, UNWIND_TABLE_MAX)?.to_vec() })
+    Some(ImageSection { range, bytes: sections.bytes(name, SECTION_BYTES_MOST)?.to_vec() })
 }
 
 #[cfg(test)]

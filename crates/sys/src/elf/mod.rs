@@ -23,6 +23,8 @@ type Header = elf::FileHeader64<LittleEndian>;
 type Data<'data> = BoundedReads<'data>;
 type Symbol = elf::Sym64<LittleEndian>;
 
+/// The most bytes of a section that is searched or kept: weir fills at most 64 MiB for a process.
+pub const SECTION_BYTES_MOST: u64 = 60 << 20;
 const SYMBOL_BYTES: u64 = size_of::<Symbol>() as u64;
 
 /// A file with the magic number of ELF. Its other contents are checked when they are read.

@@ -34,7 +34,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             max_delay: INTERACTIVE,
             ..RuntimeFixes::STDIO
         },
-        limits: RuntimeLimits { coalesce: None },
+        limits: RuntimeLimits::NONE,
     },
     buffers: BufferAccess::Readable(WalkerEntry { symbols: &[], own_symbols: &[], libraries: &[], detect }),
     ..RuntimeEntry::stdio("mawk", "mawk", 100, ProgramDetection::ProgramNames(&["mawk"]))

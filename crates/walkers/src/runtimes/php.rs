@@ -28,7 +28,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
                 "PHP makes its calls itself: its streams cannot get another buffer from outside",
             ),
         },
-        limits: RuntimeLimits { coalesce: None },
+        limits: RuntimeLimits::NONE,
     },
     order: 80,
     detection: ProgramDetection::ProgramNames(&["php"]),

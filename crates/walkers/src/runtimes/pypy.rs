@@ -28,7 +28,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             order: UNBUFFERED,
             other_streams: RuntimeFix::Impossible("PyPy buffers what it reads and opens itself"),
         },
-        limits: RuntimeLimits { coalesce: None },
+        limits: RuntimeLimits::NONE,
     },
     order: 20,
     detection: ProgramDetection::ProgramNames(&["pypy"]),

@@ -1,7 +1,7 @@
 //! The facts in an executable about its C++ library and its file buffers, and the entry in the table of runtimes.
 
 use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::ElfSections;
+use weir_sys::elf::{ElfSections, SECTION_BYTES_MOST};
 
 use super::detect;
 use super::types::FILE_BUFFER_TYPE;
@@ -14,7 +14,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         name: "C++",
         language: SourceLanguage::Cpp,
         fixes: RuntimeFixes::STDIO,
-        limits: RuntimeLimits { coalesce: None },
+        limits: RuntimeLimits::NONE,
     },
     unreached: &[
         UnreachedBuffers {
@@ -64,12 +64,11 @@ pub(crate) struct FileBufferFacts {
 
 impl FileBufferFacts {
     pub fn of(sections: &ElfSections) -> FileBufferFacts {
-        const CONSTANTS_MOST: u64 = 60 << 20;
         // Both libraries have exception tables; most programs in C have none.
         if !sections.has(".gcc_except_table") {
             return FileBufferFacts::default();
         }
-        let constants = sections.bytes(".rodata", CONSTANTS_MOST).unwrap_or_default();
+        let constants = sections.bytes(".rodata", SECTION_BYTES_MOST).unwrap_or_default();
         let start = sections.address_and_size(".rodata").map_or(0, |(start, _)| start);
         let addresses = |name: &[u8]| {
             let name = [name, b"\0"].concat();

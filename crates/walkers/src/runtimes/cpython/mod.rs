@@ -74,7 +74,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             order: UNBUFFERED,
             other_streams: RuntimeFix::Impossible("Python buffers what it reads and opens itself"),
         },
-        limits: RuntimeLimits { coalesce: None },
+        limits: RuntimeLimits { has_global_lock: true, ..RuntimeLimits::NONE },
     },
     order: 10,
     detection: ProgramDetection::ProgramNames(&["python"]),

@@ -55,7 +55,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             order: IMPOSSIBLE,
             other_streams: IMPOSSIBLE,
         },
-        limits: RuntimeLimits { coalesce: None },
+        limits: RuntimeLimits { has_global_lock: true, ..RuntimeLimits::NONE },
     },
     order: 215,
     detection: ProgramDetection::Executable(is_ocaml),

@@ -53,7 +53,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             order: AUTOFLUSH,
             other_streams: RuntimeFix::Impossible("Perl buffers what it reads and opens itself"),
         },
-        limits: RuntimeLimits { coalesce: None },
+        limits: RuntimeLimits::NONE,
     },
     order: 40,
     detection: ProgramDetection::ProgramNames(&["perl"]),

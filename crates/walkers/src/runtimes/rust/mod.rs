@@ -29,7 +29,7 @@ use crate::{
 use std::cell::RefCell;
 use std::path::Path;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::ElfSections;
+use weir_sys::elf::{ElfSections, SECTION_BYTES_MOST};
 use weir_sys::memory::Memory;
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
@@ -51,7 +51,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             ),
             other_streams: RuntimeFix::Impossible("Rust buffers what it reads and opens itself"),
         },
-        limits: RuntimeLimits { coalesce: None },
+        limits: RuntimeLimits::NONE,
     },
     order: 210,
     detection: ProgramDetection::Executable(is_rust),
@@ -113,9 +113,8 @@ fn has_buf_writer(sections: &ElfSections) -> bool {
 /// Tells whether the program has the debug information that describes its writers. Without `-g` it has only that of the
 /// standard library, which describes at most the writer of standard output.
 fn has_types(sections: &ElfSections) -> bool {
-    const TEXT_MOST: u64 = 60 << 20;
     const WRITER: &[u8] = b"BufWriter<";
-    let text = sections.bytes(".debug_str", TEXT_MOST).unwrap_or_default();
+    let text = sections.bytes(".debug_str", SECTION_BYTES_MOST).unwrap_or_default();
     let mut writers = memchr::memmem::find_iter(text, WRITER).map(|at| &text[at + WRITER.len()..]);
     writers.any(|of| !of.starts_with(b"std::io::stdio::StdoutRaw"))
 }

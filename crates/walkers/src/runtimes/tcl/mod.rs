@@ -63,7 +63,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             order: UNBUFFERED,
             other_streams: RuntimeFix::Impossible("Tcl buffers what it reads and opens itself"),
         },
-        limits: RuntimeLimits { coalesce: None },
+        limits: RuntimeLimits::NONE,
     },
     order: 50,
     detection: ProgramDetection::ProgramNames(&["tclsh", "wish", "expect"]),
