@@ -18,9 +18,13 @@ const REPEATED_EVENTS_MAX: u32 = 64;
 /// The most bytes or requests that one call moves, MAX_RW_COUNT of the kernel's fs.h with pages of 1 byte.
 const MOVED_MOST: i64 = i32::MAX as i64;
 
-/// Lowers the result of a transfer that no kernel gives: a process can have one set by its own tracer, and such numbers must not
-/// make sums overflow.
+/// The largest number of an error, MAX_ERRNO of the kernel's err.h.
+const ERROR_MOST: i64 = 4095;
+
+/// Changes a result that no kernel gives: a process can have one set by its own tracer, and such numbers must not make sums
+/// overflow.
 pub(super) fn limit_result(call: &mut RawCall) {
+    call.result = call.result.max(-ERROR_MOST);
     if call.op.reads() || call.op.writes() || call.op.copies() || call.op.submits() {
         call.result = call.result.min(MOVED_MOST);
     }

@@ -64,11 +64,19 @@ fn results_that_no_kernel_gives_do_not_overflow_the_sums() {
         // A tracer of the process has set the result and the offset.
         let forged = RawCall::new(Op::Pread, [3, 0, u64::MAX, u64::MAX - 1, 0, 0], i64::MAX);
         recorder.record(raw(at, RawEventKind::Call(forged)));
+        let failed = RawCall::new(Op::Write, [3, 0, 1, 0, 0, 0], i64::MIN);
+        recorder.record(raw(at, RawEventKind::Call(failed)));
         let RawEventKind::Counts(mut many) = counts(0, None) else { unreachable!() };
         (many.counts.bytes, many.counts.asked_max) = (u64::MAX - at, u64::MAX);
         recorder.record(raw(at, RawEventKind::Counts(many)));
     }
-    let bytes: u64 = recorder.finish().streams.iter().map(|stream| stream.bytes).sum();
+    let output = recorder.finish();
+    let errors = output
+        .events
+        .iter()
+        .filter(|event| matches!(&event.kind, EventKind::Call(call) if call.result == -4095));
+    assert!(errors.count() > 0);
+    let bytes: u64 = output.streams.iter().map(|stream| stream.bytes).sum();
     assert!((40 << 30..64 << 56).contains(&bytes), "{bytes}");
 }
 
