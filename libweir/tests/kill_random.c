@@ -328,7 +328,7 @@ static void shared_round(struct round *r, struct random *random)
 
 int main(int count, char **arguments)
 {
-    uint64_t rounds = check_option(count, arguments, "rounds", 250);
+    uint64_t rounds = check_option(count, arguments, "rounds", check_quick() ? 125 : 250);
     struct random random = random_from(check_option(count, arguments, "seed", 1));
     struct round r = {.progress = shared_memory(WRITERS * sizeof(struct progress))};
     r.text = malloc(4 * TEXT);

@@ -88,8 +88,8 @@ fn line(number: usize) -> String {
     format!("{number} is the number of this line\n")
 }
 
-/// `make test` writes ahead at every 7th of the instructions of a move at which `make test-all` does.
-const QUICK_INTERVAL: u64 = 7;
+/// `make test` writes ahead at every 10th of the instructions of a move at which `make test-all` does.
+const QUICK_INTERVAL: u64 = 10;
 
 /// Runs a program with so many lines before its first move.
 fn check(built: &OsString, before: usize, search: Search) {

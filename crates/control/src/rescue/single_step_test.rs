@@ -307,15 +307,15 @@ pub(super) fn check_flushes(
     program.check_to_next_mark();
 }
 
-/// Returns 40 in a quick campaign, see tests/common/campaign.rs: `make test` checks every 40th of the steps that
+/// Returns 60 in a quick campaign, see tests/common/campaign.rs: `make test` checks every 60th of the steps that
 /// `make test-all` checks.
 fn interval_factor() -> u64 {
     static REPORT: std::sync::Once = std::sync::Once::new();
     if campaign::is_quick() {
         // The test harness captures println!, not this.
-        let line = b"campaign: single steps: every 40th is checked; make test-all checks all\n";
+        let line = b"campaign: single steps: every 60th is checked; make test-all checks all\n";
         REPORT.call_once(|| std::io::stdout().write_all(line).expect("standard output"));
-        40
+        60
     } else {
         1
     }
