@@ -15,7 +15,7 @@ const EVERY_CALL_EVENTS_MAX: usize = 20_000;
 /// Limit of events of one rare call (such as lseek) on one descriptor: a loop must not fill the recording.
 const REPEATED_EVENTS_MAX: u32 = 64;
 
-/// The most bytes or requests that one call moves, MAX_RW_COUNT of the kernel's fs.h with pages of 1 byte.
+/// The most bytes or requests of one call: the kernel moves whole pages up to this number (MAX_RW_COUNT in its fs.h).
 const MOVED_MOST: i64 = i32::MAX as i64;
 
 /// The largest number of an error, MAX_ERRNO of the kernel's err.h.

@@ -26,7 +26,8 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             ),
         },
         limits: RuntimeLimits {
-            coalesce: Some("Java has several threads: one could reveal what another has not written yet"), ..RuntimeLimits::NONE
+            coalesce: Some("Java has several threads: one could reveal what another has not written yet"),
+            ..RuntimeLimits::NONE
         },
     },
     order: 70,

@@ -71,7 +71,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             order: NOT_NEEDED,
             other_streams: IMPOSSIBLE,
         },
-        limits: RuntimeLimits { coalesce: Some("Go makes its system calls itself: they bypass libc"), ..RuntimeLimits::NONE },
+        limits: RuntimeLimits {
+            coalesce: Some("Go makes its system calls itself: they bypass libc"),
+            ..RuntimeLimits::NONE
+        },
     },
     order: 200,
     detection: ProgramDetection::Executable(is_go),
