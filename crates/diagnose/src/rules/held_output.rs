@@ -181,8 +181,9 @@ fn arrives(context: &RuleContext, stream: &StreamCounts) -> bool {
 /// Returns whether most reads ask for what the read before left of a block: the program collects bytes in blocks, as dd does
 /// on request.
 fn fills_a_block(reads: &[TimedCall]) -> bool {
-    let continues =
-        |pair: &&[TimedCall]| pair[0].call.asked.checked_sub(pair[0].call.result as u64) == Some(pair[1].call.asked);
+    let continues = |pair: &&[TimedCall]| {
+        pair[0].call.asked.checked_sub(pair[0].call.result as u64) == Some(pair[1].call.asked)
+    };
     reads.windows(2).filter(continues).count() * 2 + 1 > reads.len()
 }
 
