@@ -56,3 +56,17 @@ fn standard_input_is_not_copied_onto_its_own_file() {
     assert!(seen.starts_with("data\n"), "{seen}");
     assert_eq!(seen.matches("are the same file").count(), 2, "{seen}");
 }
+
+#[test]
+fn a_failed_copy_is_not_counted_and_leaves_the_offset() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 100000 /dev/urandom > s");
+    let script = format!(
+        "{{ (trap '' XFSZ; ulimit -f 50; {WEIR} copy --reflink=never --json - - t 2> /dev/null || true) > json; wc -c; }} < s; ls t 2>&1 || true; cat json"
+    );
+    let seen = shell(dir.path(), &script);
+    let (rest, counts) = seen.split_once('{').expect("JSON");
+    assert!(rest.starts_with("100000\n") && rest.contains("No such file"), "{rest}");
+    let counts: serde_json::Value = serde_json::from_str(&format!("{{{counts}")).expect("JSON");
+    assert_eq!((counts["files"].as_u64(), counts["errors"].as_u64()), (Some(0), Some(1)), "{counts}");
+}

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fstat, major, minor, openat, seek};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fstat, major, minor, openat, seek, tell};
 use rustix::io::retry_on_intr;
 
 use crate::context::{Context, Worker};
@@ -60,7 +60,7 @@ pub(crate) fn copy_to_file(
     if let Some(path) = &unfinished {
         context.control.begin_target(path.clone());
     }
-    let copied = match is_file && !target.is_stream && is_at(source, 0) {
+    let copied = match is_file && !target.is_stream && tell(source) == Ok(0) {
         true => copy_whole_file(context, worker, entry, source, stat, &mut target),
         false => {
             let (source_path, target_path) = (entry.source_path(), entry.target_path());
@@ -98,15 +98,12 @@ fn copy_whole_file(
     context.control.add_total(stat.size);
     let copied = fill_with_engine(context, worker, entry, source, stat, target);
     let end = copied.as_ref().map_or(0, |bytes| *bytes);
-    seek(source, SeekFrom::Start(end)).on(entry.source_path(), "lseek")?;
+    let moved = seek(source, SeekFrom::Start(end)).on(entry.source_path(), "lseek");
+    let bytes = copied?;
+    moved?;
     worker.tally.files += 1;
     context.control.add_file();
-    copied
-}
-
-/// Returns whether the file offset of a descriptor is `offset`.
-fn is_at(source: BorrowedFd<'_>, offset: u64) -> bool {
-    seek(source, SeekFrom::Current(0)).is_ok_and(|at| at == offset)
+    Ok(bytes)
 }
 
 /// Writes a file into a FIFO, a terminal or a device: all bytes in their order, without offsets.
