@@ -11,7 +11,7 @@ use weir_model::{SourceLanguage, Untrusted};
 use weir_sys::elf::ElfFile;
 use weir_sys::file_system::{canonicalize, open_regular};
 use weir_sys::process_status;
-use weir_walkers::{compiled_runtime, runtime_of, runtimes};
+use weir_walkers::{compiled_runtime, runtime_by_id, runtime_of};
 
 /// Programs that are read per tick. The others wait for the next tick, or for the end of the recording.
 const READ_PER_TICK: usize = 4;
@@ -105,8 +105,9 @@ fn embedded_languages(events: &[Event]) -> HashMap<u32, SourceLanguage> {
     for event in events {
         let EventKind::Buffers { buffers, .. } = &event.kind else { continue };
         for buffer in buffers {
-            let entry = runtimes().iter().find(|entry| entry.facts.id == buffer.walker);
-            if let Some(entry) = entry.filter(|entry| entry.facts.language != SourceLanguage::C) {
+            if let Some(entry) =
+                runtime_by_id(buffer.walker).filter(|entry| entry.facts.language != SourceLanguage::C)
+            {
                 languages.insert(event.pid, entry.facts.language);
             }
         }

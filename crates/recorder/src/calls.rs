@@ -15,23 +15,21 @@ const EVERY_CALL_EVENTS_MAX: usize = 20_000;
 /// Limit of events of one rare call (such as lseek) on one descriptor: a loop must not fill the recording.
 const REPEATED_EVENTS_MAX: u32 = 64;
 
-/// The most bytes or requests of one call: the kernel moves whole pages up to this number (MAX_RW_COUNT in its fs.h).
-const MOVED_MOST: i64 = i32::MAX as i64;
-
+/// The most bytes of one call, and the largest number of a descriptor, a pipe's size or of requests: an int. The kernel moves whole
+/// pages up to this number (MAX_RW_COUNT in its fs.h).
+const RESULT_MOST: i64 = i32::MAX as i64;
 /// The largest number of an error, MAX_ERRNO of the kernel's err.h.
 const ERROR_MOST: i64 = 4095;
+/// The most bytes of one stream, moved or asked for: 64 PiB, a year at 2 GB/s.
+pub(super) const STREAM_BYTES_MOST: u64 = 1 << 56;
 
 /// Changes a result that no kernel gives: a process can have one set by its own tracer, and such numbers must not make sums
 /// overflow.
 pub(super) fn limit_result(call: &mut RawCall) {
-    call.result = call.result.max(-ERROR_MOST);
-    if call.op.reads() || call.op.writes() || call.op.copies() || call.op.submits() {
-        call.result = call.result.min(MOVED_MOST);
-    }
+    // These return an offset and an address.
+    let most = if matches!(call.op, Op::Lseek | Op::Mmap) { i64::MAX } else { RESULT_MOST };
+    call.result = call.result.clamp(-ERROR_MOST, most);
 }
-
-/// The most bytes of one stream, moved or asked for: 64 PiB, a year at 2 GB/s.
-pub(super) const STREAM_BYTES_MOST: u64 = 1 << 56;
 
 impl Recorder {
     /// Records a call: applies it to the descriptor table, counts it, and adds its event if it has one.

@@ -153,7 +153,7 @@ pub(super) fn apply_call(table: &mut FdTable, files: &mut OpenFileTable, call: &
             }
             libc::F_SETPIPE_SZ => {
                 if let Some(known) = table.get(&first) {
-                    files.all[known.file as usize].pipe_bytes = Some(call.result.min(i32::MAX.into()) as u64);
+                    files.all[known.file as usize].pipe_bytes = Some(call.result as u64);
                 }
             }
             _ => {}

@@ -48,7 +48,7 @@ pub use process_streams::{
 };
 pub use runtime_entry::{
     BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry,
-    compiled_runtime, detect_runtime, runtime_of, runtimes,
+    compiled_runtime, detect_runtime, runtime_by_id, runtime_of, runtimes,
 };
 pub use runtimes::glibc::GlibcStreams;
 pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};

@@ -217,6 +217,11 @@ pub fn runtimes() -> &'static [&'static RuntimeEntry] {
     &ORDERED
 }
 
+/// Returns the runtime with an identifier; None for one from a recording of another version that no runtime has.
+pub fn runtime_by_id(id: RuntimeId) -> Option<&'static RuntimeEntry> {
+    runtimes().iter().find(|entry| entry.facts.id == id).copied()
+}
+
 /// Returns the runtime of a program. `program_names` are its own name and those of its interpreters; `compiled` returns the runtime
 /// of its executable, from [`compiled_runtime`], and is not called if a name tells: it reads all constants, which takes milliseconds.
 pub fn detect_runtime(

@@ -5,7 +5,7 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
 use weir_sys::ptrace::registers::SyscallRegisters;
 use weir_sys::syscalls;
-use weir_walkers::{PendingBytes, join_pending, runtimes};
+use weir_walkers::{PendingBytes, join_pending, runtime_by_id};
 
 use super::ahead_table::WrittenAhead;
 use crate::foreign_file::TargetThread;
@@ -111,8 +111,9 @@ pub(crate) fn is_handing_over(tracees: &Tracees, pid: u32, one: &PendingBytes) -
 /// Tells whether a thread is inside a stream of a runtime with a global lock. Between its write and the note of it in the stream it
 /// may wait for this lock, while another thread runs: that other threads have moved on shows nothing of this one.
 pub(crate) fn is_in_use(one: &PendingBytes) -> bool {
-    let runtime = runtimes().iter().find(|runtime| runtime.facts.id == one.walker);
-    one.locked == Some(true) && runtime.is_some_and(|runtime| runtime.facts.limits.has_global_lock)
+    let has_global_lock =
+        || runtime_by_id(one.walker).is_some_and(|runtime| runtime.facts.limits.has_global_lock);
+    one.locked == Some(true) && has_global_lock()
 }
 
 /// Forgets written-ahead bytes that the program has discarded, for example by fpurge(3). The process is stopped, and

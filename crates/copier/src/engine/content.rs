@@ -377,13 +377,13 @@ fn state_now(job: &ContentJob) -> CopyResult<FileStat> {
 /// Names the file of an error.
 fn on_files(job: &ContentJob, error: TransferError) -> CopyError {
     match error {
-        TransferError::Source(call, error) => CopyError::call(job.source_path, call, error),
-        TransferError::Target(call, error) => match error.raw_os_error() {
-            // sendfile, splice and copy_file_range report errors of both files.
-            Some(libc::EIO) if !call.contains("write") => in_kernel_error(job, call, error),
-            _ => CopyError::call(job.target_path, call, error),
-        },
-        TransferError::Stopped(error) => error,
+        // sendfile, splice and copy_file_range report errors of both files.
+        TransferError::Target(call, error)
+            if error.raw_os_error() == Some(libc::EIO) && !call.contains("write") =>
+        {
+            in_kernel_error(job, call, error)
+        }
+        error => error.on(job.source_path, job.target_path),
     }
 }
 

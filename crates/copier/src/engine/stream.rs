@@ -8,7 +8,7 @@ use rustix::io::{read, retry_on_intr};
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::read_write::pwrite_without_zeros;
-use super::{TransferError, is_refusal, write_all};
+use super::{is_refusal, write_all};
 use crate::buffer::AlignedBuffer;
 use crate::control::CopyControl;
 use crate::error::{CopyError, CopyResult, OnPath};
@@ -82,12 +82,8 @@ fn put(job: &StreamJob, at: u64, data: &[u8], tally: &mut CopyTally) -> CopyResu
         write_all(job.target, data, tally).on(job.target_path, "write")?;
         return Ok(0);
     }
-    pwrite_without_zeros(job.target, data, at, tally).map_err(|error| match error {
-        TransferError::Source(call, error) | TransferError::Target(call, error) => {
-            CopyError::call(job.target_path, call, error)
-        }
-        TransferError::Stopped(error) => error,
-    })
+    let left_out = pwrite_without_zeros(job.target, data, at, tally);
+    left_out.map_err(|error| error.on(job.source_path, job.target_path))
 }
 
 /// Moves bytes from a pipe by splice(2). Returns false if the kernel refuses; all bytes that left the pipe have arrived.
