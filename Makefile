@@ -43,7 +43,7 @@ uninstall: ## remove what install installed
 check: deps-lint ## formatting, clippy, unit tests, a smoke test of every verb (2 minutes)
 	@scripts/check
 
-test: deps-test build ## every kind of test once; ends with the counts (12 minutes)
+test: deps-test build ## every kind of test once; ends with the counts (10 minutes)
 	@scripts/test quick
 
 test-all: deps-test build ## every test in full, with differential, fuzz and test-kernels (60 minutes)

@@ -279,11 +279,11 @@ fn two_results_are_compared() {
 #[test]
 fn a_scaled_row_agrees_with_the_whole_one_within_the_stated_intervals() {
     let dir = disk_dir();
-    let arguments = ["write", "--method", "syscall", "--records", "64", "--size", "96MB", "--precision", "0"];
+    let arguments = ["write", "--method", "syscall", "--records", "64", "--size", "48MB", "--precision", "0"];
     let mut tried = Vec::new();
     for _ in 0..3 {
-        let part = bench(dir.path(), &[&arguments[..], &["--budget", "3s"]].concat());
-        let whole = bench(dir.path(), &[&arguments[..], &["--budget", "8s", "--exact"]].concat());
+        let part = bench(dir.path(), &[&arguments[..], &["--budget", "1.5s"]].concat());
+        let whole = bench(dir.path(), &[&arguments[..], &["--budget", "4s", "--exact"]].concat());
         let (part_row, whole_row) = (&rows(&part)[0], &rows(&whole)[0]);
         assert_eq!(
             (&part_row["extrapolated"], &whole_row["extrapolated"]),

@@ -108,7 +108,7 @@ static uint64_t steps, states;
 static void test_sink(struct kill_snapshot *snap, enum plan_sink sink, uint64_t seed)
 {
     static const enum weir_mode modes[] = {WEIR_FULL, WEIR_RECORD};
-    for (int kill = 0; kill < KILLS; kill += check_quick() ? 3 : 1) {
+    for (int kill = 0; kill < KILLS; kill += check_quick() ? 5 : 1) {
         enum weir_mode mode = modes[kill % 2];
         check_begin("%s, mode %d, kill %d, seed %" PRIu64, plan_sink_names[sink], mode, kill, seed);
         plan_make(&snap->plan, sink, mode, 90, 60, seed * 1000 + (uint64_t)sink * 100 + (uint64_t)kill);

@@ -11,7 +11,8 @@ use weir_walkers::{PendingBytes, join_pending};
 use super::skip;
 use super::write_ahead::{drain_stream, forget_purged, is_handing_over};
 use crate::foreign_file::TargetThread;
-use crate::rescue::single_step_test::{SteppedProgram, campaign, code_location, compile};
+use crate::rescue::single_step_test::{SteppedProgram, campaign, compile};
+use crate::rescue::single_step_tracee::code_location;
 
 /// The lines between the first two marks, and between the next two.
 const LINES: [usize; 2] = [9, 12];

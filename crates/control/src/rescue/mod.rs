@@ -19,6 +19,8 @@ pub(crate) mod save;
 mod single_step_c_test;
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) mod single_step_test;
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(crate) mod single_step_tracee;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod stream_replay;
 
