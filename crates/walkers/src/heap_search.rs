@@ -110,7 +110,8 @@ fn whole(
     has_objects: impl Fn(&MappingKind) -> bool,
     visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) {
-    let rest = used_blocks(pid, memory, (0, WHOLE.get()), has_objects, visit);
+    let regions = memory.mappings(pid);
+    let rest = used_blocks(pid, memory, ranges_of(&regions, has_objects), WHOLE.get(), visit);
     IS_CUT.set(IS_CUT.get() || rest.is_some());
 }
 
@@ -123,7 +124,62 @@ pub(crate) fn touched_part(
     most: u64,
     visit: impl FnMut(u64, &[u8]),
 ) -> Option<u64> {
-    used_blocks(pid, memory, (from, SearchBounds::of_part(most)), is_touched, always(visit))
+    let regions = memory.mappings(pid);
+    let rest = ranges_of(&regions, is_touched).filter(|(_, end)| *end > from);
+    let ranges = rest.map(|(start, end)| (start.max(from), end));
+    used_blocks(pid, memory, ranges, SearchBounds::of_part(most), always(visit))
+}
+
+/// As [`touched`], for at most `most` bytes: the main thread's stack, variables, and memory at most `distance` bytes from some
+/// addresses.
+pub(crate) fn touched_near(
+    pid: u32,
+    memory: &dyn Memory,
+    (addresses, distance): (&[u64], u64),
+    most: u64,
+    visit: impl FnMut(u64, &[u8]),
+) {
+    let page = rustix::param::page_size() as u64;
+    let around = |start: u64, end: u64| {
+        let start = start.saturating_sub(distance) / page * page;
+        (start, end.saturating_add(distance) / page * page)
+    };
+    let regions = memory.mappings(pid);
+    let is_file = |kind: &MappingKind| matches!(kind, MappingKind::File(_));
+    // Variables without an initial value are in anonymous memory after those that have one.
+    let variables = ranges_of(&regions, is_file).map(|(start, end)| around(start, end));
+    let windows = united(addresses.iter().map(|at| around(*at, *at)).chain(variables));
+    let within = |(start, end): (u64, u64)| {
+        let parts = windows.iter().map(move |window| (window.0.max(start), window.1.min(end)));
+        parts.filter(|(start, end)| start < end)
+    };
+    let stack = ranges_of(&regions, |kind| *kind == MappingKind::Stack);
+    let others = ranges_of(&regions, |kind| is_touched(kind) && *kind != MappingKind::Stack);
+    let ranges = stack.chain(others.flat_map(within));
+    used_blocks(pid, memory, ranges, SearchBounds::of_part(most), always(visit));
+}
+
+/// Returns ranges in order of their addresses, those united that overlap.
+fn united(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut sorted: Vec<(u64, u64)> = ranges.collect();
+    sorted.sort_unstable();
+    sorted.dedup_by(|next, last| {
+        let overlaps = next.0 <= last.1;
+        if overlaps {
+            last.1 = last.1.max(next.1);
+        }
+        overlaps
+    });
+    sorted
+}
+
+/// Returns the address ranges of the writable private mappings of some kinds.
+fn ranges_of(
+    regions: &[MappedRegion],
+    has_objects: impl Fn(&MappingKind) -> bool,
+) -> impl Iterator<Item = (u64, u64)> {
+    let searched = regions.iter().filter(move |one| one.writable && one.private && has_objects(&one.kind));
+    searched.map(|one| (one.start, one.end))
 }
 
 /// Tells whether mappings of a kind can have objects. The variables of an executable or library share pages with its file.
@@ -138,17 +194,17 @@ fn always(mut visit: impl FnMut(u64, &[u8])) -> impl FnMut(u64, &[u8]) -> Contro
     }
 }
 
-/// Calls `visit` with blocks of used pages, in writable private mappings of some kinds, from an address on, within bounds.
-/// Returns the address at which the next part begins; None after the last one, and if `visit` breaks.
+/// Calls `visit` with blocks of the used pages of address ranges, within bounds. Returns the address at which the next part begins;
+/// None after the last one, and if `visit` breaks.
 fn used_blocks(
     pid: u32,
     memory: &dyn Memory,
-    part: (u64, SearchBounds),
-    has_objects: impl Fn(&MappingKind) -> bool,
+    ranges: impl Iterator<Item = (u64, u64)>,
+    bounds: SearchBounds,
     visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Option<u64> {
     let start_ns = thread_cpu_ns();
-    let rest = search(pid, memory, part, has_objects, visit);
+    let rest = search(pid, memory, ranges, bounds, visit);
     SEARCH_NS.set(SEARCH_NS.get() + (thread_cpu_ns() - start_ns));
     rest
 }
@@ -156,8 +212,8 @@ fn used_blocks(
 fn search(
     pid: u32,
     memory: &dyn Memory,
-    (from, bounds): (u64, SearchBounds),
-    has_objects: impl Fn(&MappingKind) -> bool,
+    ranges: impl Iterator<Item = (u64, u64)>,
+    bounds: SearchBounds,
     mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Option<u64> {
     let page = rustix::param::page_size() as u64;
@@ -168,13 +224,10 @@ fn search(
         let cpu = Duration::from_nanos(thread_cpu_ns() - start_ns);
         cpu >= bounds.time || begun.elapsed() >= WAITS * bounds.time
     };
-    let regions = memory.mappings(pid);
-    let likely =
-        |one: &&MappedRegion| one.writable && one.private && has_objects(&one.kind) && one.end > from;
     let mut mapped = bounds.mapped;
-    for region in regions.iter().filter(likely) {
-        for at in (region.start.max(from)..region.end).step_by(BLOCK as usize) {
-            let bytes = BLOCK.min(region.end - at).min(mapped);
+    for (range_start, range_end) in ranges {
+        for at in (range_start..range_end).step_by(BLOCK as usize) {
+            let bytes = BLOCK.min(range_end - at).min(mapped);
             if bytes == 0 || is_late() {
                 return Some(at);
             }

@@ -151,6 +151,40 @@ fn buffers_of_a_program_that_clang_compiled() {
     check("buffers_of_a_program_that_clang_compiled", "clang++", &["-O1"]);
 }
 
+/// The first search after the streams were opened finds those on the stack and in variables, although it reads a small part of the
+/// memory; further searches find that in the heap. `first` is the first byte of each in the file buffer.
+fn check_large_heap(test: &str, compiler: &str, flags: &[&str], first: usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let built = compile_with(test, compiler, flags, "large_heap.cc", &dir.path().join("program"));
+    let Some(program) = built else { return };
+    let mut waiting = Waiting::start(Command::new(program).current_dir(dir.path()));
+    let walkers = of_cpp(&waiting);
+    assert_eq!(pending(&waiting, &walkers), BTreeMap::new());
+    std::fs::write(dir.path().join("go"), "").unwrap();
+    waiting.child.stderr.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let begun = Instant::now();
+    let mut found = pending(&waiting, &walkers);
+    assert_eq!(text(&found["stack"].bytes), &"on the stack"[first..]);
+    assert_eq!(text(&found["data"].bytes), &"in data"[first..]);
+    while !found.contains_key("heap") {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{found:#?}");
+        std::thread::sleep(Duration::from_millis(5));
+        found = pending(&waiting, &walkers);
+    }
+    assert_eq!((text(&found["heap"].bytes), found.len()), (&"in the heap"[first..], 3));
+}
+
+#[test]
+fn buffers_beside_a_large_heap() {
+    check_large_heap("buffers_beside_a_large_heap", "g++", &["-O2"], 0);
+}
+
+/// libc++ hands the first byte over to the FILE at once.
+#[test]
+fn libcxx_buffers_beside_a_large_heap() {
+    check_large_heap("libcxx_buffers_beside_a_large_heap", "clang++", &["-O2", "-stdlib=libc++"], 1);
+}
+
 #[test]
 fn a_program_without_file_buffers_has_none() {
     let (test, dir) = ("a_program_without_file_buffers_has_none", tempfile::tempdir().unwrap());
