@@ -51,6 +51,16 @@ fn check(test: &str, flags: &[&str]) {
     for (name, _) in PENDING {
         assert_eq!(of_both(name), [RuntimeId::GLIBC, RuntimeId::CPP], "{name} {flags:?}");
     }
+    // The order that `weir peek` shows.
+    let shown = weir_walkers::previews(&all, &memory, 100, PENDING_MOST);
+    let data: Vec<&Buffer> =
+        shown.iter().map(|one| &one.buffer).filter(|one| waiting.name(one.fd) == "data").collect();
+    let (walkers, texts): (Vec<_>, Vec<_>) = data.iter().map(|one| (one.walker, &one.pending[..])).unzip();
+    assert_eq!(
+        (walkers, texts.concat()),
+        (vec![RuntimeId::GLIBC, RuntimeId::CPP], b"in data".to_vec()),
+        "{flags:?}"
+    );
 }
 
 fn check_buffers(buffers: &BTreeMap<String, Buffer>) {

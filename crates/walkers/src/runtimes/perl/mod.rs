@@ -70,7 +70,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
 };
 
 /// Perl's walker comes after those of the mapped libraries, before that of a static C library.
-const LAST: u64 = u64::MAX - 1;
+const LAST: u64 = u64::MAX - 2;
 
 /// Finds the interpreter in the executable, or in libperl of this or another program.
 fn detect(process: &ProcessImages, found: &mut Detected) {
