@@ -25,14 +25,24 @@ pub fn has_libcxx() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Returns a free-threaded Python: one in the search path, or the one that scripts/free-threaded-python has built; None without.
-pub fn free_threaded_python() -> Option<PathBuf> {
-    let built = profile().join("../free-threaded-python/bin");
+/// The versions that scripts/free-threaded-python builds.
+pub const FREE_THREADED: [&str; 2] = ["3.13", "3.14"];
+
+/// Returns the folder of the free-threaded Pythons that scripts/free-threaded-python has built. It may be absent.
+pub fn free_threaded_folder() -> PathBuf {
+    profile().with_file_name("free-threaded-python")
+}
+
+/// Returns a free-threaded Python of each version, in the search path or built here; none of a version that is in neither.
+pub fn free_threaded_pythons() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain([built]).collect();
-    let names = ["python3.13t", "python3.14t"];
-    let found = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    found.into_iter().find(|path| path.is_file())
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&path).chain([free_threaded_folder().join("bin")]).collect();
+    let of = |version: &str| {
+        let paths = folders.iter().map(|folder| folder.join(format!("python{version}t")));
+        paths.into_iter().find(|path| path.is_file())
+    };
+    FREE_THREADED.into_iter().filter_map(of).collect()
 }
 
 /// The words of a compiler's command that stand for the source and the program.

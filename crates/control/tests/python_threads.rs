@@ -146,18 +146,21 @@ fn cpython_kills() {
     check_kills(Path::new(&common::python()));
 }
 
+/// Calls `check` with each free-threaded Python. Skips the test if there is none.
+fn for_free_threaded(test: &str, check: fn(&Path)) {
+    let pythons = programs::free_threaded_pythons();
+    if pythons.is_empty() {
+        skip(test, "there is no free-threaded Python");
+    }
+    pythons.iter().for_each(|python| check(python));
+}
+
 #[test]
 fn free_threaded_ends() {
-    match programs::free_threaded_python() {
-        Some(python) => check_ends(&python),
-        None => skip("free_threaded_ends", "there is no free-threaded Python"),
-    }
+    for_free_threaded("free_threaded_ends", check_ends);
 }
 
 #[test]
 fn free_threaded_kills() {
-    match programs::free_threaded_python() {
-        Some(python) => check_kills(&python),
-        None => skip("free_threaded_kills", "there is no free-threaded Python"),
-    }
+    for_free_threaded("free_threaded_kills", check_kills);
 }
