@@ -1,5 +1,6 @@
-//! The abilities of weir for the runtimes of Debian 11, 12, 13 and sid, each in a root directory of its own. Prints a table
-//! and writes target/runtimes.json. Part of `make test-all`. Needs root, mmdebstrap(1), patchelf(1) and Debian's packages.
+//! The abilities of weir for the runtimes of Debian 11, 12, 13 and sid, and Ubuntu 22.04 and 24.04, each in a root directory of its
+//! own. Prints a table and writes target/runtimes.json. Part of `make test-all`. Needs root, mmdebstrap(1), patchelf(1) and packages
+//! of both; a release that cannot be had is skipped.
 //! WEIR_RUNTIMES=bookworm tries one release, and replaces in the file what is known of it. WEIR_GENERATE=1 writes the table into
 //! docs/runtimes.md.
 
@@ -8,6 +9,8 @@ mod abilities;
 mod common;
 #[path = "runtimes/documented.rs"]
 mod documented;
+#[path = "runtimes/free_threaded.rs"]
+mod free_threaded;
 #[path = "runtimes/roots.rs"]
 mod roots;
 #[path = "runtimes/table.rs"]
@@ -82,12 +85,31 @@ fn configure(root: &Path) {
     ] {
         let _exists = std::os::unix::fs::symlink(target, below(root, &link));
     }
+    configure_libcxx(root, &library);
     // Without this file R says so on standard output.
     if below(root, "/etc/R").exists() {
         let _ = fs::write(below(root, "/etc/R/Renviron"), "");
     }
     if below(root, "/usr/bin/ghc-pkg").exists() {
         let _ = inside(root, "/").args(["ghc-pkg", "recache", "--global"]).output();
+    }
+}
+
+/// Links what a release has only in the folder of a version: Ubuntu the headers of libc++, and all the static libc++abi. Where
+/// that is missing, libc++.a contains it.
+fn configure_libcxx(root: &Path, library: &str) {
+    let folders = fs::read_dir(below(root, "/usr/lib")).into_iter().flatten().flatten();
+    let versions = folders.map(|one| Path::new("/usr/lib").join(one.file_name()));
+    for version in versions.filter(|folder| folder.to_string_lossy().starts_with("/usr/lib/llvm-")) {
+        let of_version = version.join("lib/libc++abi.a");
+        let has_static = below(root, &of_version.to_string_lossy()).exists();
+        let abi = if has_static { of_version } else { "libc++.a".into() };
+        for (target, link) in [
+            (version.join("include/c++/v1"), "/usr/include/c++/v1".into()),
+            (abi, format!("{library}/libc++abi.a")),
+        ] {
+            let _exists = std::os::unix::fs::symlink(target, below(root, &link));
+        }
     }
 }
 
@@ -102,11 +124,15 @@ fn command(root: &Path, runtime: &Runtime, dir: &str) -> Vec<String> {
     compiler.args(["env", "REALGCC=gcc", runtime.program]);
     match runtime.program {
         "go" => compiler.arg("build").args(options).args(["-o", &program, &source]),
+        // The libraries that a linker searches come after the program.
+        "g++" => compiler.args(["-o", &program, &source]).args(options),
         _ => compiler.args(options).args(["-o", &program, &source]),
     };
     let output = compiler.output();
     let output = output.expect("unshare starts");
-    assert!(output.status.success(), "{} {options:?}: {}", runtime.program, common::text(&output.stderr));
+    let errors = common::text(&output.stderr);
+    let errors: Vec<&str> = errors.lines().take(20).collect();
+    assert!(output.status.success(), "{} {options:?}:\n{}", runtime.program, errors.join("\n"));
     vec![program]
 }
 
@@ -143,7 +169,7 @@ fn rows(release: &'static Release, root: &Path, weir: &Path) -> Vec<Row> {
 
 fn print_row(row: &Row) {
     let marks = row.abilities.map(|ability| format!("{:9}", if ability { "yes" } else { "no" }));
-    print(&format!("{:10}{:20}{:14}{}", row.release, row.runtime, row.version, marks.concat()));
+    print(&format!("{:10}{:24}{:14}{}", row.release, row.runtime, row.version, marks.concat()));
 }
 
 /// Prints a line. println! is captured by the test harness, and shown for failed tests only.
@@ -153,11 +179,11 @@ fn print(line: &str) {
 }
 
 /// Writes the table into the target directory, beside the folder of the root directories. If only one release was tried, what is
-/// known of the others stays.
+/// known of the others stays, by the former table or else by the page.
 fn write(target: &Path, rows: &[Row], skipped: &[(String, String)], only: Option<&str>) {
     let path = target.join("runtimes.json");
-    let former = only.and_then(|_| fs::read(&path).ok());
-    let former: Value = former.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let table = || serde_json::from_slice(&fs::read(&path).ok()?).ok();
+    let former: Value = only.map(|_| table().unwrap_or_else(documented::rows)).unwrap_or_default();
     let today = Command::new("date").args(["-u", "+%F"]).output().expect("date(1)");
     let document = document(&former, rows, skipped, only, common::text(&today.stdout).trim());
     fs::write(path, serde_json::to_string_pretty(&document).expect("JSON")).expect("target/runtimes.json");
@@ -166,13 +192,8 @@ fn write(target: &Path, rows: &[Row], skipped: &[(String, String)], only: Option
     }
 }
 
-/// Returns the name in the list of skipped things of a release that could not be had.
-fn skipped_release(suite: &str) -> String {
-    format!("Debian {suite}")
-}
-
 /// Returns the table, in which each new row has the date `today`. A release that was not tried now keeps its rows of the former
-/// table, or the reason why it was skipped; one that is in neither is listed as not tried.
+/// table, and the reasons why it or a program of it was skipped; one that is in neither is listed as not tried.
 fn document(
     former: &Value,
     rows: &[Row],
@@ -197,11 +218,15 @@ fn document(
     let mut all: Vec<Value> = of_others.cloned().chain(rows.iter().map(row)).collect();
     all.sort_by_key(|row| RELEASES.iter().position(|release| row["release"] == release.suite));
     let mut skipped: Vec<_> = skipped.iter().map(|(what, why)| json!({ "what": what, "why": why })).collect();
-    let others = RELEASES.iter().filter(|one| only.is_some_and(|only| only != one.suite));
-    for other in others.filter(|one| all.iter().all(|row| row["release"] != one.suite)) {
-        let what = skipped_release(other.suite);
-        let known = former["skipped"].as_array().into_iter().flatten().find(|one| one["what"] == what);
-        skipped.push(known.cloned().unwrap_or_else(|| json!({ "what": what, "why": "not tried yet" })));
+    for other in RELEASES.iter().filter(|one| only.is_some_and(|only| only != one.suite)) {
+        let name = other.name();
+        let is_of_other = |one: &&Value| one["what"].as_str().is_some_and(|what| what.starts_with(&name));
+        let known: Vec<Value> =
+            former["skipped"].as_array().into_iter().flatten().filter(is_of_other).cloned().collect();
+        if known.is_empty() && all.iter().all(|row| row["release"] != other.suite) {
+            skipped.push(json!({ "what": name, "why": "not tried yet" }));
+        }
+        skipped.extend(known);
     }
     json!({ "schema": "weir-runtimes/1", "rows": all, "skipped": skipped })
 }
@@ -216,7 +241,10 @@ fn a_run_of_one_release_keeps_what_is_known_of_the_others() {
         abilities: [true; 5],
         expected: RUNTIMES[0].expected("2.36"),
     };
-    let skip = |suite| (skipped_release(suite), "no network".to_string());
+    let skip = |suite| {
+        let release = RELEASES.iter().find(|one| one.suite == suite).expect("a release");
+        (release.name(), "no network".to_string())
+    };
     let releases = |table: &Value| -> Vec<String> {
         let rows = table["rows"].as_array().expect("rows").iter();
         rows.map(|row| row["release"].as_str().expect("a name").into()).collect()
@@ -225,22 +253,32 @@ fn a_run_of_one_release_keeps_what_is_known_of_the_others() {
         let skipped = table["skipped"].as_array().expect("a list").iter();
         skipped.map(|one| format!("{}: {}", one["what"], one["why"]).replace('"', "")).collect()
     };
-    let first = document(&Value::Null, &[row("trixie")], &[skip("sid")], None, "2025-01-01");
+    let python = ("Debian trixie, CPython".to_string(), "no source".to_string());
+    let first =
+        document(&Value::Null, &[row("trixie")], &[skip("sid"), skip("jammy"), python], None, "2025-01-01");
     assert_eq!(
         (releases(&first), reasons(&first)),
-        (vec!["trixie".into()], vec!["Debian sid: no network".into()])
+        (
+            vec!["trixie".into()],
+            ["Debian sid: no network", "Ubuntu jammy: no network", "Debian trixie, CPython: no source"]
+                .map(String::from)
+                .to_vec()
+        )
     );
     let second = document(&first, &[row("bookworm")], &[], Some("bookworm"), "2025-02-02");
     assert_eq!(releases(&second), ["bookworm", "trixie"]);
     let dates: Vec<_> = second["rows"].as_array().expect("rows").iter().map(|row| &row["measured"]).collect();
     assert_eq!(dates, ["2025-02-02", "2025-01-01"], "a row keeps the date of its measurement");
-    assert_eq!(reasons(&second), ["Debian bullseye: not tried yet", "Debian sid: no network"]);
+    let bullseye_and_ubuntu =
+        ["Debian bullseye: not tried yet", "Ubuntu jammy: no network", "Ubuntu noble: not tried yet"];
+    let of_trixie = "Debian trixie, CPython: no source";
+    assert_eq!(reasons(&second), [&bullseye_and_ubuntu[..], &[of_trixie, "Debian sid: no network"]].concat());
     let third = document(&second, &[row("sid")], &[], Some("sid"), "2025-03-03");
     assert_eq!(releases(&third), ["bookworm", "trixie", "sid"]);
-    assert_eq!(reasons(&third), ["Debian bullseye: not tried yet"]);
+    assert_eq!(reasons(&third), [&bullseye_and_ubuntu[..], &[of_trixie]].concat());
     let fourth = document(&third, &[], &[skip("trixie")], Some("trixie"), "2025-04-04");
     assert_eq!(releases(&fourth), ["bookworm", "sid"]);
-    assert_eq!(reasons(&fourth), ["Debian trixie: no network", "Debian bullseye: not tried yet"]);
+    assert_eq!(reasons(&fourth), [&["Debian trixie: no network"], &bullseye_and_ubuntu[..]].concat());
 }
 
 #[test]
@@ -255,7 +293,7 @@ fn abilities_by_version() {
         NOT_TRIED.iter().map(|(what, why)| (what.to_string(), why.to_string())).collect();
     let mut all = Vec::new();
     print(&format!(
-        "{:10}{:20}{:14}{}",
+        "{:10}{:24}{:14}{}",
         "release",
         "runtime",
         "version",
@@ -264,14 +302,17 @@ fn abilities_by_version() {
     let only = std::env::var("WEIR_RUNTIMES").ok();
     for release in RELEASES.iter().filter(|one| only.as_ref().is_none_or(|suite| suite == one.suite)) {
         match roots::root(release, &target.join("runtimes")) {
-            Ok(root) => all.extend(rows(release, &root, &weir)),
-            Err(why) => skipped.push((skipped_release(release.suite), why)),
+            Ok(root) => {
+                skipped.extend(free_threaded::install(release, &root));
+                all.extend(rows(release, &root, &weir));
+            }
+            Err(why) => skipped.push((release.name(), why)),
         }
     }
     skipped.iter().for_each(|(what, why)| print(&format!("skipped: {what}: {why}")));
     write(target, &all, &skipped, only.as_deref());
     if all.is_empty() {
-        return common::skip(test, "no release of Debian could be had");
+        return common::skip(test, "no release could be had");
     }
     let wrong = all.iter().filter(|row| row.abilities != row.expected.abilities);
     let wrong: Vec<String> = wrong

@@ -1,5 +1,6 @@
 //! The abilities of weir for one runtime of a release: a program with pending bytes, and each verb on it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -40,11 +41,8 @@ impl Case<'_> {
         };
         let shown = weir(&["peek", "--json", "-"]);
         // musl writes the first line of standard output at once, and runtimes without a buffer write all.
-        let streams = shown["processes"][0]["streams"].as_array();
-        let has = |end: &str| {
-            let ends = |one: &Value| one["preview"].as_str().is_some_and(|text| text.ends_with(end));
-            streams.is_some_and(|streams| streams.iter().any(ends))
-        };
+        let shown = by_descriptor(&shown["processes"][0]["streams"]);
+        let has = |end: &str| shown.iter().any(|text| text.ends_with(end));
         let seen = (self.has("out", "out 0\nout 1\n") || has(r"out 1\n"))
             && (self.has("log", "log 0\nlog 1\n") || has(r"log 0\nlog 1\n"));
         weir(&["flush"]);
@@ -124,6 +122,17 @@ impl Case<'_> {
     fn path(&self, name: &str) -> PathBuf {
         below(self.root, &self.dir).join(name)
     }
+}
+
+/// Returns the bytes that `weir peek` shows of each descriptor. The first byte of a file buffer of libc++ is in the C library's
+/// stream, which comes first.
+fn by_descriptor(streams: &Value) -> Vec<String> {
+    let mut texts: BTreeMap<i64, String> = BTreeMap::new();
+    for one in streams.as_array().into_iter().flatten() {
+        let text = texts.entry(one["fd"].as_i64().unwrap_or(-1)).or_default();
+        text.push_str(one["preview"].as_str().unwrap_or_default());
+    }
+    texts.into_values().collect()
 }
 
 /// Returns the path of a file below a root directory as this process sees it.

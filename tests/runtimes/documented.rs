@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::abilities::ABILITIES;
 use super::roots::RELEASES;
@@ -16,13 +16,12 @@ fn page() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/runtimes.md")
 }
 
-/// Writes the rows of a measurement into the page.
-pub fn generate(document: &Value) {
+/// Returns the lines of the table with the rows of a document.
+fn lines(document: &Value) -> Vec<String> {
     let mut lines = vec![
         format!("| release | runtime | version | {} | measured | why not |", ABILITIES.join(" | ")),
         format!("|{}", "---|".repeat(ABILITIES.len() + 5)),
     ];
-    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_string();
     for row in document["rows"].as_array().into_iter().flatten() {
         let marks = ABILITIES.map(|name| if row[name] == true { "yes" } else { "no" });
         let [release, runtime, version, measured, why] =
@@ -30,6 +29,17 @@ pub fn generate(document: &Value) {
         let marks = marks.join(" | ");
         lines.push(format!("| {release} | {runtime} | {version} | {marks} | {measured} | {why} |"));
     }
+    lines
+}
+
+/// Returns the text in a field; an empty one if there is none.
+fn text<'a>(object: &'a Value, name: &str) -> &'a str {
+    object[name].as_str().unwrap_or_default()
+}
+
+/// Writes the rows of a measurement into the page.
+pub fn generate(document: &Value) {
+    let mut lines = lines(document);
     lines.push(String::new());
     for skipped in document["skipped"].as_array().into_iter().flatten() {
         lines.push(format!("* {}: {}.", text(skipped, "what"), text(skipped, "why")));
@@ -41,17 +51,40 @@ pub fn generate(document: &Value) {
         .expect("docs/runtimes.md");
 }
 
+/// Returns the cells of each row of the page's table.
+fn cells(page: &str) -> Vec<Vec<&str>> {
+    let table = page.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END)).expect("a table").0;
+    let rows = table.lines().skip(2).filter(|line| line.starts_with('|'));
+    rows.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
+}
+
+/// Returns the rows of the page as a document from which they could be written.
+pub fn rows() -> Value {
+    let page = fs::read_to_string(page()).expect("docs/runtimes.md");
+    let row = |cells: &Vec<&str>| {
+        let [release, runtime, version, marks @ .., measured, why] = &cells[..] else { panic!("{cells:?}") };
+        let mut row = json!({ "release": release, "runtime": runtime, "version": version, "measured": measured, "why": why });
+        for (name, mark) in ABILITIES.iter().zip(marks) {
+            row[*name] = json!(*mark == "yes");
+        }
+        row
+    };
+    json!({ "rows": cells(&page).iter().map(row).collect::<Vec<_>>() })
+}
+
+/// A run of one release in a new clone must leave the other rows in the page.
+#[test]
+fn the_rows_of_the_page_are_those_it_was_written_from() {
+    let text = fs::read_to_string(page()).expect("docs/runtimes.md");
+    let written = lines(&rows());
+    assert!(written.len() > 2 + RELEASES.len() && text.contains(&written.join("\n")), "{written:#?}");
+}
+
 /// The page must not claim what the test of the abilities does not demand, nor hide a runtime.
 #[test]
 fn the_page_has_the_expected_abilities() {
     let page = fs::read_to_string(page()).expect("docs/runtimes.md");
-    let table = page.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END)).expect("a table").0;
-    let rows: Vec<Vec<&str>> = table
-        .lines()
-        .skip(2)
-        .filter(|line| line.starts_with('|'))
-        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
-        .collect();
+    let rows = cells(&page);
     for row in &rows {
         let [release, name, version, marks @ .., measured, why] = &row[..] else { panic!("{row:?}") };
         assert!(RELEASES.iter().any(|one| one.suite == *release), "{row:?}");

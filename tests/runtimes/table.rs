@@ -69,6 +69,37 @@ const MUSL: &str = "/lib/ld-musl-$(uname -m).so.1 2>&1";
 /// The folder of libc.so in releases whose /lib is not /usr/lib. Without it libc.a is linked.
 const MUSL_DYNAMIC: &[&str] = &["-O2", "-L/lib/x86_64-linux-musl", "-L/lib/aarch64-linux-musl"];
 const JAVA: &str = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java";
+/// Prints major and minor version. Up to 14 the macro has the form MMmmm, then MMmmpp.
+const LIBCXX_VERSION: &str = "v=$(echo _LIBCPP_VERSION | g++ -nostdinc++ -isystem /usr/include/c++/v1 -E -P -x c++ -include version - |
+    tail -n 1); [ $v -gt 99999 ] || v=$((v * 10)); echo $((v / 10000)).$((v / 100 % 100))";
+const LIBCXX: &[&str] = &[
+    "-O2",
+    "-nostdinc++",
+    "-isystem/usr/include/c++/v1",
+    "-nodefaultlibs",
+    "-lc++",
+    "-lc++abi",
+    "-lm",
+    "-lc",
+    "-lgcc_s",
+    "-lgcc",
+];
+const LIBCXX_STATIC: &[&str] = &[
+    "-O2",
+    "-static",
+    "-nostdinc++",
+    "-isystem/usr/include/c++/v1",
+    "-nodefaultlibs",
+    "-Wl,--start-group",
+    "-lc++",
+    "-lc++abi",
+    "-lpthread",
+    "-lm",
+    "-lc",
+    "-lgcc",
+    "-lgcc_eh",
+    "-Wl,--end-group",
+];
 pub const TCL: &str = "echo 'puts [info patchlevel]' | ";
 
 pub const RUNTIMES: &[Runtime] = &[
@@ -78,9 +109,23 @@ pub const RUNTIMES: &[Runtime] = &[
     compiler("musl, static", "musl-gcc", MUSL, "program.c", &["-O2", "-static"]),
     compiler("libstdc++", "g++", "g++ -dumpfullversion", "program.cc", &["-O2"]),
     compiler("libstdc++, static", "g++", "g++ -dumpfullversion", "program.cc", &["-O2", "-static"]),
+    compiler("libc++", "g++", LIBCXX_VERSION, "program.cc", LIBCXX),
+    compiler("libc++, static", "g++", LIBCXX_VERSION, "program.cc", LIBCXX_STATIC),
     interpreter("CPython", "python3", "python3 --version", "program.py"),
     interpreter("CPython", "python3.13", "python3.13 --version", "program.py"),
     interpreter("CPython", "python3.15", "python3.15 --version", "program.py"),
+    interpreter(
+        "CPython, free-threaded",
+        "/opt/free-threaded-python/bin/python3.13t",
+        "/opt/free-threaded-python/bin/python3.13t --version",
+        "program.py",
+    ),
+    interpreter(
+        "CPython, free-threaded",
+        "/opt/free-threaded-python/bin/python3.14t",
+        "/opt/free-threaded-python/bin/python3.14t --version",
+        "program.py",
+    ),
     Runtime {
         expected: none("no walker reads its io objects; standard output by PYTHONUNBUFFERED"),
         ..interpreter("PyPy", "pypy3", "pypy3 --version | tail -n 1", "program.py")
@@ -135,21 +180,13 @@ pub const RUNTIMES: &[Runtime] = &[
     interpreter("Tcl", "tclsh9.1", TCL, "program.tcl"),
 ];
 
-/// Versions that no release of Debian has, with the reason why they have no row.
+/// Versions that no release has, with the reason why they have no row.
 pub const NOT_TRIED: &[(&str, &str)] = &[
+    ("CPython 3.15, free-threaded", "weir does not read its buffers, and says so"),
     (
-        "CPython 3.10, 3.12",
-        "in no release of Debian; tests/python.rs of weir-walkers tries the python3 of this machine",
+        "libc++ with musl",
+        "no package of Debian or Ubuntu; weir does not read its file buffers there, and says so",
     ),
-    (
-        "CPython, free-threaded",
-        "in no release of Debian; scripts/free-threaded-python builds 3.13 from Debian's source, which tests/python.rs of \
-         weir-walkers and python_threads of weir-control then try; 3.14 is read by its headers and was not tried; 3.15 is not read, \
-         and weir says so",
-    ),
-    ("Ruby 3.0, 3.2", "in no release of Debian; laid out as Ruby 3.1 and 3.3"),
-    ("libc++", "not installed in the roots; tests/libcxx.rs of weir-walkers tries that of this machine"),
-    ("libc++ with musl", "no package of Debian; weir does not read its file buffers there, and says so"),
 ];
 
 impl Runtime {

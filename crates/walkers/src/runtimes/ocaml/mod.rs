@@ -127,7 +127,7 @@ enum BufferPlace {
     Pointer(usize),
 }
 
-/// OCaml 4.12 to 4.14; 5.0 to 5.2, whose mutex is a pthread_mutex_t; 5.3; 4.08 to 4.11, with two more fields before the flags.
+/// OCaml 4.12 to 4.14; 5.0 to 5.2, whose mutex is a pthread_mutex_t; 5.3 and 5.4; 4.08 to 4.11, with two more fields before the flags.
 const LAYOUTS: [ChannelLayout; 4] = [
     ChannelLayout { next: 48, flags: 68, buffer: BufferPlace::Inside(72), has_own_mutex: false },
     ChannelLayout { next: 80, flags: 104, buffer: BufferPlace::Inside(108), has_own_mutex: true },
