@@ -171,6 +171,52 @@ fn a_command_runs_from_the_directory_of_the_trace() {
     assert_eq!(fs::metadata(dir.path().join("sub/out")).expect("the output").len(), 300_000);
 }
 
+/// Each of these ends a session of the library before it gathers: a seek of Python's own before each write, and the handler of
+/// SIGSYS that libgfortran installs.
+#[test]
+fn gathering_is_not_offered_where_each_write_would_end_it() {
+    let dir = disk_dir();
+    let script = "f = open('out', 'a+', buffering=1)\nfor i in range(100000): f.write('%d line\\n' % i)\n";
+    fs::write(dir.path().join("append.py"), script).expect("a script");
+    let found = findings(dir.path(), &["/usr/bin/python3", "append.py"]);
+    let finding = only(&found, "line-buffered-bulk");
+    assert!(finding["command"].is_null() && !fix(finding).contains("weir run"), "{finding:#}");
+
+    const FORTRAN: &str = "program each\n integer :: i\n open(10, file='written')\n do i = 1, 100000\n write(10, *) i\n\
+        flush(10)\n end do\nend program\n";
+    let compiler = ["gfortran", "-O1", "-o", "lines"];
+    if build(dir.path(), "advice for Fortran", &compiler, "lines.f90", FORTRAN) {
+        let found = findings(dir.path(), &["./lines"]);
+        let finding = only(&found, "line-buffered-bulk");
+        assert!(finding["command"].is_null() && !fix(finding).contains("weir run"), "{finding:#}");
+    }
+}
+
+/// Python's logging asks for the number of the process with each record.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn records_of_pythons_logging_are_gathered() {
+    const TEST: &str = "records_of_pythons_logging_are_gathered";
+    if !has("strace") {
+        return skip(TEST, "strace is not installed");
+    }
+    let dir = disk_dir();
+    let script = "import logging\nlogging.basicConfig(filename='out', level=logging.INFO)\n\
+        for i in range(3000): logging.info('record %d', i)\n";
+    fs::write(dir.path().join("records.py"), script).expect("a script");
+    let command = format!(
+        "strace -f -qq -e trace=write -e signal=none -o log {WEIR} run -q --coalesce -- /usr/bin/python3 records.py"
+    );
+    let status = Command::new("sh").args(["-c", &command]).current_dir(dir.path()).status().expect("sh");
+    assert!(status.success());
+    let output = fs::read_to_string(dir.path().join("out")).expect("the records");
+    let expected: String = (0..3000).map(|i| format!("INFO:root:record {i}\n")).collect();
+    assert!(output == expected);
+    let log = fs::read_to_string(dir.path().join("log")).expect("strace's log");
+    let writes = log.lines().filter(|line| line.contains("INFO:root")).count();
+    assert!(writes < 100, "{writes} writes of 3,000 records");
+}
+
 #[test]
 fn a_command_that_refuses_the_option_is_not_offered_for_its_child() {
     let dir = disk_dir();

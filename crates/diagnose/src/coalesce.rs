@@ -100,21 +100,26 @@ impl RuleContext<'_> {
     }
 
     /// Returns how many calls of the process end a session of the library, which then writes what it has gathered: all but
-    /// those that are gathered too, those of devices that reveal no delay, and those of a program's start.
+    /// those that are gathered too, those of devices that reveal no delay, and those of a program's start. Seeks do, also those in
+    /// the stream itself: Python makes one before each write to a file that it opened with `a+`.
     fn session_ends(&self, stream: &StreamCounts) -> u64 {
         let gathered_too = |other: &StreamCounts| {
             other.direction == Direction::In
                 && (self.is_passive_device(other.file) || self.can_coalesce(other))
         };
-        let others = self.streams_of(stream.pid).iter().filter(|other| {
-            (other.fd, other.file, other.direction) != (stream.fd, stream.file, stream.direction)
-        });
-        let meanwhile = |other: &&StreamCounts| {
+        let is_itself = |other: &StreamCounts| {
+            (other.fd, other.file, other.direction) == (stream.fd, stream.file, stream.direction)
+        };
+        let meanwhile = |other: &StreamCounts, calls: u64| {
             let overlap_s = stream.last_s.min(other.last_s) - stream.first_s.max(other.first_s);
             let share = overlap_s / (other.last_s - other.first_s).max(1e-9);
-            (other.calls as f64 * share.clamp(0.0, 1.0)) as u64
+            (calls as f64 * share.clamp(0.0, 1.0)) as u64
         };
-        let transfers: u64 = others.filter(|other| !gathered_too(other)).map(meanwhile).sum();
+        let ends = |other: &StreamCounts| {
+            let transfers = if is_itself(other) || gathered_too(other) { 0 } else { other.calls };
+            meanwhile(other, transfers + other.seeks)
+        };
+        let transfers: u64 = self.streams_of(stream.pid).iter().map(|other| ends(other)).sum();
         let silent = self.recording.other_calls.iter().filter(|other| other.pid == stream.pid);
         let silent: u64 = silent.map(|other| other.calls).sum();
         (transfers + silent + stream.syncs).saturating_sub(START_CALLS).min(stream.calls)

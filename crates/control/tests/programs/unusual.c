@@ -171,6 +171,40 @@ static void vfork_child(void) {
     while (wait(NULL) > 0) continue;
 }
 
+/* Asks for the process's number while bytes are gathered. */
+static void check_own_number(void) {
+    int asked[40], wrong = 0;
+    for (int i = 0; i < 40; i++) {
+        write_each(1, "n", 5);
+        asked[i] = getpid();
+    }
+    for (int i = 0; i < 40; i++) wrong += asked[i] != syscall(SYS_getpid);
+    write_each(1, wrong ? "wrong" : "right", 20);
+}
+
+static void *in_a_thread(void *unused) {
+    check_own_number();
+    return unused;
+}
+
+static void own_number(void) {
+    check_own_number();
+    if (!fork()) {
+        check_own_number();
+        _exit(0);
+    }
+    while (wait(NULL) > 0) continue;
+    check_own_number();
+    if (!vfork()) {
+        check_own_number();
+        _exit(0);
+    }
+    check_own_number();
+    pthread_t thread;
+    if (!pthread_create(&thread, NULL, in_a_thread, NULL)) pthread_join(thread, NULL);
+    check_own_number();
+}
+
 static void *in_thread(void *text) {
     write_each(1, text, 100);
     return NULL;
@@ -315,7 +349,7 @@ static const struct {
 } all[] = {
 #define ACTION(name) {#name, name}
     ACTION(handler_writes), ACTION(timer_writes), ACTION(long_jumps), ACTION(alternate_stack), ACTION(blocked),
-    ACTION(seccomp_trap), ACTION(seccomp_strict), ACTION(dies_of_sigsys), ACTION(vfork_child), ACTION(threads),
+    ACTION(seccomp_trap), ACTION(seccomp_strict), ACTION(dies_of_sigsys), ACTION(vfork_child), ACTION(own_number), ACTION(threads),
     ACTION(file_limit), ACTION(file_limit_kills), ACTION(broken_pipe), ACTION(broken_pipe_error),
     ACTION(exit_of_full_pipe), ACTION(interrupted_write), ACTION(without_waiting), ACTION(many_descriptors),
     ACTION(closes_all), ACTION(stdio_and_write),

@@ -31,6 +31,8 @@ fn gathering_is_offered_only_where_it_helps() {
     assert!(offered(&reads("/dev/zero", 5_000_000)), "the device does not react to output");
     assert!(!offered(&reads("/dev/ttyUSB0", 5_000_000)), "each answer may depend on what was written");
     assert!(offered(&reads("/dev/ttyUSB0", 5)));
+    assert!(!offered(&|builder| builder.0.counts[0].seeks = 5_000_000), "each seek ends a session");
+    assert!(offered(&|builder| builder.0.counts[0].seeks = 5_000));
     assert!(!offered(&|builder| builder.root().threads = 7), "another thread could let others see");
     let calls = |op| move |builder: &mut RecordingBuilder| builder.call(0.1, 1, op, 1, 0, b"x").result = 1;
     assert!(offered(&calls(Op::Write)) && offered(&calls(Op::Writev)));

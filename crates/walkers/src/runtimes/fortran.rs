@@ -1,6 +1,6 @@
 //! Fortran: libgfortran has a buffer for each unit. No walker reads them; its variables turn them off.
 
-use weir_model::{RuntimeFix, RuntimeFixes};
+use weir_model::{RuntimeFix, RuntimeFixes, RuntimeLimits};
 use weir_sys::elf::ElfSections;
 
 use crate::runtime_entry::{OPENED_FILES, has_c_string};
@@ -33,6 +33,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
         is_linked_into: has_library,
     },
 )
+.with_limits(RuntimeLimits {
+    coalesce: Some("libgfortran handles SIGSYS, the signal by which calls would be intercepted"),
+    ..RuntimeLimits::NONE
+})
 .with_unreached(&OPENED_FILES);
 
 /// Looks for the name of the variable with the runtime's options.
