@@ -59,6 +59,22 @@ fn input_that_cannot_be_given_back_is_not_coalesced() {
     assert!(builder.finding("tiny-reads").fix.starts_with("weir run --coalesce -- "));
 }
 
+/// sed -u reads bytes and writes lines.
+#[test]
+fn reads_are_gathered_beside_the_writes_of_one_stream() {
+    let offered = |outputs: i32| {
+        let mut builder = recording(2.0);
+        let file = builder.file("/d/in", File);
+        builder.stream(1, 0, file, In, 1_000_000, 1);
+        for fd in 1..=outputs {
+            let file = builder.file("/d/out", File);
+            builder.stream(1, fd, file, Out, 400_000, 7);
+        }
+        builder.finding("tiny-reads").fix.starts_with("weir run --coalesce -- ")
+    };
+    assert!(offered(1) && !offered(2), "each change of the output ends a session");
+}
+
 #[test]
 fn luas_streams_have_luas_names() {
     let mut builder = recording(5.0);
