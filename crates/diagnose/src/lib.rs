@@ -7,6 +7,7 @@ mod coalesce;
 mod code_fix;
 mod context;
 mod cost;
+mod dialogue;
 mod error_handling;
 mod finding_builder;
 mod flags;

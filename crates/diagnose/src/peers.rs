@@ -59,7 +59,7 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Returns the streams of other processes that read what a stream writes.
-    fn readers(&self, writer: &StreamCounts) -> Vec<&'a StreamCounts> {
+    pub fn readers(&self, writer: &StreamCounts) -> Vec<&'a StreamCounts> {
         let kind = self.kind(writer.file);
         let others = self
             .streams(Direction::In)

@@ -60,10 +60,13 @@ pub(crate) fn finding(
         share * 100.0,
         peer.as_ref().map_or(String::new(), |peer| peer.clause(context))
     );
-    let code = || context.code_fix(stream.pid, stream.first_s, (stream.fd, Some(stream.file)), fix);
+    let code = || {
+        let code = context.code_fix(stream.pid, stream.first_s, (stream.fd, Some(stream.file)), fix);
+        format!("{code}{}", context.flush_clause(stream))
+    };
     let (command, fix) = match option {
         Some(option) => (None, option),
-        None if tiny => (context.coalesce_command(stream), code().to_string()),
+        None if tiny => (context.coalesce_command(stream), code()),
         None => {
             let knee = Size(context.knee_bytes(stream));
             (context.coalesce_command(stream), format!("blocks of {knee}: {}", code()))

@@ -2,7 +2,8 @@
 //!
 //! Evidence: nearly every write ends with a newline and is about a line long, and a full buffer would save time. A terminal
 //! needs lines. The reader of a pipe may need them too, so there the lines must come faster than a reader can take them one by
-//! one. Several processes that append to one file need whole lines: at most info.
+//! one, and not be requests or answers for which the other end waits. Several processes that append to one file need whole
+//! lines: at most info.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
@@ -47,7 +48,7 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
         _ => false,
     };
     let syncs = is_synchronous(context, stream) || stream.syncs * 2 >= moving_calls(stream);
-    bulk && is_line_by_line(stream) && !syncs
+    bulk && is_line_by_line(stream) && !syncs && !context.is_answered(stream)
 }
 
 /// Returns whether another process appends to the same file.
@@ -76,6 +77,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     // A larger stdio buffer does not help a program that flushes or has its own buffer, so the fix names no option for it.
     let object = (stream.fd, Some(stream.file));
     let code = context.code_fix(stream.pid, stream.first_s, object, CodeFix::BufferOutput);
+    let code = format!("{code}{}", context.flush_clause(stream));
     let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file)).gain(gain);
     let finding = finding.count("calls", stream.calls).count("bytes", stream.bytes);
     let finding = finding.count("lines", stream.newline_ends);

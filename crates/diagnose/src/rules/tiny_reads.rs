@@ -2,7 +2,8 @@
 //!
 //! Evidence: most calls *ask* for a few bytes (a large request with a small result is the writer's doing), one after the other,
 //! and blocks would save time; or nearly all calls ask for less than pays on this machine. Terminals, devices and small reads at
-//! scattered positions are not reported, because a buffer does not help them. A shell that must read single bytes is reported if it costs time: the fix is to replace the loop.
+//! scattered positions are not reported, because a buffer does not help them; nor are reads that get the answers to requests,
+//! one by one. A shell that must read single bytes is reported if it costs time: the fix is to replace the loop.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
@@ -41,4 +42,5 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
         && bufferable
         && stream.jumps * 2 < stream.calls
         && stream.zeros * 2 < stream.calls
+        && !context.is_answer(stream)
 }

@@ -1,0 +1,99 @@
+//! Dialogues: a process writes a request, waits for the answer that depends on it, and writes the next one. A buffer would keep
+//! the request from the peer that must answer it, so neither end can gather its writes, and no read can return more than one
+//! answer.
+
+use weir_model::trace::StreamCounts;
+use weir_model::{Direction, StreamKind};
+
+use crate::call_patterns::moving_calls;
+use crate::context::RuleContext;
+
+/// The number of calls at the start of a stream that every backend records one by one.
+const RECORDED_CALLS: usize = 8;
+
+/// The share of the first writes that a read must follow, unless no call was recorded. A request may have several writes.
+const SOMETIMES: f64 = 1.0 / 3.0;
+
+/// The share of the first writes that shows a dialogue by itself.
+const MOSTLY: f64 = 0.75;
+
+impl<'a> RuleContext<'a> {
+    /// Returns whether the peer answers about every other write or more, and the process waits for the answers.
+    pub fn is_answered(&self, stream: &StreamCounts) -> bool {
+        self.answers_to(stream).iter().any(|answers| self.answers_most(answers, stream))
+    }
+
+    /// Returns the clause that follows advice to gather writes, if the process writes several times and then waits for one
+    /// answer to all of it; else nothing.
+    pub fn flush_clause(&self, stream: &StreamCounts) -> &'static str {
+        let answers = self.answers_to(stream);
+        let is_asked =
+            answers.iter().any(|answers| moving_calls(answers) >= 2 && !self.answers_most(answers, stream));
+        if is_asked {
+            "; flush it before the program waits for the next input from the other end"
+        } else {
+            ""
+        }
+    }
+
+    /// Returns whether the process needs each of its reads, because a read gets the answer to a write that came before it.
+    pub fn is_answer(&self, stream: &StreamCounts) -> bool {
+        let outputs = self.streams_of(stream.pid).iter().filter(|own| own.direction == Direction::Out);
+        let mut outputs =
+            outputs.filter(|output| moving_calls(stream) * 2 <= moving_calls(output).saturating_mul(3));
+        outputs.any(|output| {
+            let is_same = |answers: &&StreamCounts| (answers.fd, answers.file) == (stream.fd, stream.file);
+            let answers = self.answers_to(output);
+            answers.iter().copied().find(is_same).is_some_and(|answers| self.answers_most(answers, output))
+        })
+    }
+
+    /// Returns the process's own inputs through which the readers of an output answer, if the first recorded calls do not show
+    /// that it writes on without waiting for them.
+    fn answers_to(&self, output: &StreamCounts) -> Vec<&'a StreamCounts> {
+        if output.direction != Direction::Out {
+            return Vec::new();
+        }
+        let own = || self.streams_of(output.pid).iter().copied().filter(|own| own.direction == Direction::In);
+        let key = self.target_key(output.file);
+        let both_ways = own().filter(|input| match self.kind(output.file) {
+            StreamKind::Socket => input.file == output.file,
+            StreamKind::Terminal => self.target_key(input.file) == key,
+            _ => false,
+        });
+        let mut answers: Vec<&StreamCounts> = both_ways.collect();
+        for peer in self.readers(output) {
+            let written = self.streams_of(peer.pid).iter().filter(|other| other.direction == Direction::Out);
+            for written in written {
+                let read = self.readers(written);
+                answers.extend(read.into_iter().filter(|input| input.pid == output.pid));
+            }
+        }
+        answers.retain(|input| self.alternation(output, input).is_none_or(|share| share >= SOMETIMES));
+        answers
+    }
+
+    /// Returns the share of the first writes that a read follows before the next write, or None if no read was recorded.
+    fn alternation(&self, output: &StreamCounts, input: &StreamCounts) -> Option<f64> {
+        let times = |stream: &StreamCounts, reads: bool| -> Vec<f64> {
+            let calls = self.calls(stream.pid).iter().filter(|timed| {
+                let moves = if reads { timed.call.op.reads() } else { timed.call.op.writes() };
+                moves && timed.call.fd == stream.fd && timed.call.file == Some(stream.file)
+            });
+            calls.take(RECORDED_CALLS).map(|timed| timed.at_s).collect()
+        };
+        let (written, read) = (times(output, false), times(input, true));
+        let last_read = *read.last()?;
+        let pairs: Vec<&[f64]> = written.windows(2).filter(|pair| pair[0] < last_read).collect();
+        let between = pairs.iter().filter(|pair| read.iter().any(|at| (pair[0]..pair[1]).contains(at)));
+        (!pairs.is_empty()).then(|| between.count() as f64 / pairs.len() as f64)
+    }
+
+    /// Returns whether there are about as many answers as every other write. If calls of a gap could not be assigned to streams,
+    /// the first calls decide.
+    fn answers_most(&self, answers: &StreamCounts, output: &StreamCounts) -> bool {
+        let is_counted = moving_calls(answers) * 2 >= moving_calls(output);
+        let is_sampled = answers.estimated || output.estimated;
+        is_counted || is_sampled && self.alternation(output, answers).is_some_and(|share| share >= MOSTLY)
+    }
+}
