@@ -3,6 +3,7 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, StreamKind};
 
+use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
 
 /// An input and an output of a process with the same bytes.
@@ -95,6 +96,35 @@ impl<'a> RuleContext<'a> {
             output.direction == Direction::Out && self.is_copy_candidate(output, self.kind(output.file))
         });
         outputs.filter_map(|output| self.source_of(output, kind)).any(is_same)
+    }
+
+    /// Returns whether a process writes what each of its reads returned, and asks for more than it gets: the pieces are those that
+    /// arrive, and the process at the other end makes them.
+    pub fn passes_on(&self, output: &StreamCounts) -> bool {
+        let arrives = |input: &StreamCounts| {
+            let kind = self.kind(input.file);
+            let asked = input.asked.below(input.mean_bytes() as u64 * 2);
+            matches!(kind, StreamKind::Pipe | StreamKind::Socket | StreamKind::Terminal)
+                && asked * 10 < input.asked.total()
+        };
+        let as_often = |input: &StreamCounts| {
+            let (read, written) = (moving_calls(input), moving_calls(output));
+            // Calls in a gap may be missing from either stream.
+            let tolerance =
+                if input.exact && output.exact { read.max(written) / 10 } else { read.min(written) };
+            read.abs_diff(written) <= tolerance
+        };
+        let as_much = |input: &StreamCounts| {
+            self.may_have_moved(input, output.bytes) || self.may_have_moved(output, input.bytes)
+        };
+        self.streams_of(output.pid).iter().any(|input| {
+            (input.direction, output.direction) == (Direction::In, Direction::Out)
+                && input.image == output.image
+                && arrives(input)
+                && as_often(input)
+                && as_much(input)
+                && self.same_bytes(input, output)
+        })
     }
 
     fn is_copy_candidate(&self, stream: &StreamCounts, kind: StreamKind) -> bool {

@@ -48,7 +48,7 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
         _ => false,
     };
     let syncs = is_synchronous(context, stream) || stream.syncs * 2 >= moving_calls(stream);
-    bulk && is_line_by_line(stream) && !syncs && !context.is_answered(stream)
+    bulk && is_line_by_line(stream) && !syncs && !context.is_answered(stream) && !context.passes_on(stream)
 }
 
 /// Returns whether another process appends to the same file.

@@ -3,7 +3,7 @@
 //! Evidence: most calls of a stream move less than 256 bytes, or all are smaller than pays on this machine, and gathering them
 //! would save time. Not reported, because they cannot be gathered or another rule is about them: lines (line-buffered-bulk),
 //! writes at scattered positions, writes that wait for the device (sync-tiny-writes, sync-every-write), commands to devices,
-//! and requests to a peer that answers each.
+//! requests to a peer that answers each, and pieces that are passed on as they arrive.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
@@ -57,4 +57,5 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
         && !is_synchronous(context, stream)
         && stream.syncs * 2 < moving
         && !context.is_answered(stream)
+        && !context.passes_on(stream)
 }

@@ -3,6 +3,7 @@
 mod advice;
 mod coalesce;
 mod copies;
+mod dialogue;
 mod durability;
 mod errors;
 mod generated;

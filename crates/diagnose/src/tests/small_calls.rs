@@ -240,7 +240,7 @@ fn a_one_way_pipe_of_bytes_can_be_gathered() {
     assert_eq!(builder.finding("tiny-reads").pid, 1);
 }
 
-fn asked_histogram(calls: u64, size: u64) -> weir_model::trace::Histogram {
+pub(super) fn asked_histogram(calls: u64, size: u64) -> weir_model::trace::Histogram {
     let mut asked = weir_model::trace::Histogram::default();
     asked.add(size, calls);
     asked
@@ -369,64 +369,4 @@ fn reads_at_end_of_file_are_a_spin_only_without_pauses() {
     let log = reader.file("/d/app.log", File);
     reader.stream(1, 3, log, In, 1_500_000, 10).zeros = 500_000;
     reader.no_finding("read-after-eof-spin");
-}
-
-/// Makes a recording of two processes that write lines to each other through two pipes: `writes` lines there, and an answer to
-/// each `burst` of them.
-fn dialogue(writes: u64, burst: u64) -> RecordingBuilder {
-    let mut builder = recording(3.0);
-    let (there, back) = (builder.file("pipe:[1]", Pipe), builder.file("pipe:[2]", Pipe));
-    builder.process(2, Some(1), "server");
-    for (pid, fd, file, direction, calls) in [
-        (1, 5, there, Out, writes),
-        (2, 0, there, In, writes),
-        (2, 1, back, Out, writes / burst),
-        (1, 6, back, In, writes / burst),
-    ] {
-        let stream = builder.stream(pid, fd, file, direction, calls, 8);
-        stream.newline_ends = if direction == Out { calls } else { 0 };
-        if direction == In {
-            stream.asked = asked_histogram(calls, 8192);
-        }
-    }
-    builder
-}
-
-#[test]
-fn requests_and_answers_in_turn_cannot_be_gathered() {
-    let mut builder = dialogue(150_000, 1);
-    for turn in 0..8 {
-        let at_s = turn as f64 / 1000.0;
-        builder.write(at_s, 1, 5, 0, b"12345+1\n");
-        builder.read(at_s + 1e-4, 2, 0, 0, b"12345+1\n");
-        builder.write(at_s + 2e-4, 2, 1, 1, b"1234567\n");
-        builder.read(at_s + 3e-4, 1, 6, 1, b"1234567\n");
-    }
-    for rule in ["line-buffered-bulk", "tiny-writes", "tiny-reads"] {
-        builder.no_finding(rule);
-    }
-    // A pseudo-terminal goes both ways.
-    let mut builder = recording(3.0);
-    let pty = builder.file("/dev/ptmx", Terminal);
-    builder.stream(1, 5, pty, Out, 600_000, 8);
-    builder.stream(1, 5, pty, In, 600_000, 8);
-    builder.no_finding("tiny-writes");
-}
-
-#[test]
-fn a_filter_that_is_fed_and_read_at_once_is_no_dialogue() {
-    let mut builder = dialogue(300_000, 1);
-    for turn in 0..8 {
-        builder.write(turn as f64 / 1000.0, 1, 5, 0, b"12345+1\n");
-    }
-    for turn in 8..16 {
-        builder.read(turn as f64 / 1000.0, 1, 6, 1, b"1234567\n");
-    }
-    assert_eq!(builder.findings("line-buffered-bulk")[0].pid, 1);
-}
-
-#[test]
-fn many_writes_for_one_answer_are_gathered_up_to_the_answer() {
-    let finding = dialogue(300_000, 10).finding("line-buffered-bulk");
-    assert!(finding.pid == 1 && finding.fix.contains("flush it before the program waits"), "{finding:#?}");
 }
