@@ -37,5 +37,5 @@ pub fn run(args: &Args) -> ExitCode {
         Err(status) => return status,
     };
     let doctor = weir_observe::doctor::examine();
-    output.finish(|| screen(&doctor), &DoctorDocument::new(&doctor), false)
+    output.finish(|| screen(&doctor, &weir_tui::style::stdout_style()), &DoctorDocument::new(&doctor), false)
 }

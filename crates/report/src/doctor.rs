@@ -2,15 +2,18 @@
 
 use weir_model::doctor::{Doctor, EbpfHook, HostAbility};
 
+use crate::style::Style;
+use crate::text::wrap;
+
 /// Width of the column with the names.
 const NAME_WIDTH: usize = 16;
 
 /// Returns the screen: one line for each ability, and below it what to do if the ability is missing.
-pub fn screen(doctor: &Doctor) -> String {
+pub fn screen(doctor: &Doctor, style: &Style) -> String {
     let mut lines = vec![format!("doctor · Linux {} · {} · uid {}", doctor.kernel, doctor.arch, doctor.uid)];
     lines.push(String::new());
     for ability in &doctor.abilities {
-        lines.extend(ability_lines(ability));
+        lines.extend(ability_lines(ability, style));
         if ability.name == "ebpf" {
             lines.extend(hooks(&doctor.hooks));
         }
@@ -18,10 +21,14 @@ pub fn screen(doctor: &Doctor) -> String {
     lines.join("\n") + "\n"
 }
 
-fn ability_lines(ability: &HostAbility) -> Vec<String> {
+fn ability_lines(ability: &HostAbility, style: &Style) -> Vec<String> {
     let mark = if ability.works { "yes" } else { "no" };
-    let mut lines = vec![format!("  {:NAME_WIDTH$}{mark:5}{}", ability.name, ability.detail)];
-    lines.extend(ability.advice.iter().map(|advice| format!("  {:NAME_WIDTH$}     → {advice}", "")));
+    let (first, rest) =
+        (format!("  {:NAME_WIDTH$}{mark:5}", ability.name), format!("  {:NAME_WIDTH$}     ", ""));
+    let mut lines = wrap(&ability.detail, style.width, &first, &rest);
+    for advice in &ability.advice {
+        lines.extend(wrap(advice, style.width, &format!("{rest}→ "), &format!("{rest}  ")));
+    }
     lines
 }
 
@@ -59,7 +66,7 @@ mod tests {
                 refused: vec!["tracepoint sched_process_exit: it has 1 arguments, not 2".into()],
             }],
         };
-        let text = screen(&doctor);
+        let text = screen(&doctor, &Style::default());
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert_eq!(
             lines,

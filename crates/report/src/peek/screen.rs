@@ -7,6 +7,10 @@ use crate::style::{Emphasis, Style};
 use crate::text::{clean, width};
 
 const STREAM: usize = 1;
+/// The columns that a narrow terminal leaves out, the first one first: `buffer`, `at least`, `would appear`.
+const LEFT_OUT: [usize; 3] = [2, 4, 5];
+/// Width to which the column `stream` is shortened before another one is left out.
+const TARGET_LEAST: usize = 12;
 const HEAD: [&str; 6] = ["fd", "stream", "buffer", "pending", "at least", "would appear"];
 /// Largest width of the column `stream`.
 const TARGET_MOST: usize = 30;
@@ -53,8 +57,17 @@ fn table(streams: &[&PeekStream], full: bool, style: &Style, text: &mut String) 
     }
     widths[STREAM] = widths[STREAM].min(TARGET_MOST);
     // The column `stream` gives up the columns that are missing.
-    let all: usize = 2 + widths.iter().sum::<usize>() + 2 * (HEAD.len() - 1);
-    widths[STREAM] -= all.saturating_sub(style.width).min(widths[STREAM].saturating_sub(12));
+    let over = |widths: &[usize; 6]| {
+        let shown = widths.iter().filter(|width| **width > 0);
+        shown.map(|width| width + 2).sum::<usize>().saturating_sub(style.width)
+    };
+    let spare = widths[STREAM].saturating_sub(TARGET_LEAST);
+    for column in LEFT_OUT {
+        if over(&widths) > spare {
+            widths[column] = 0;
+        }
+    }
+    widths[STREAM] -= over(&widths).min(spare);
     for (row, stream) in rows.iter_mut().zip(streams) {
         let short = if stream.peers.is_empty() { cut_start } else { cut };
         row[STREAM] = short(&row[STREAM], widths[STREAM], style);
@@ -81,7 +94,7 @@ fn row(stream: &PeekStream, style: &Style) -> [String; 6] {
 
 fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
     let mut line = format!("  {:>1$}", cells[0], widths[0]);
-    for (cell, most) in cells.iter().zip(widths).skip(1) {
+    for (cell, most) in cells.iter().zip(widths).skip(1).filter(|(_, most)| **most > 0) {
         let space = most.saturating_sub(width(cell));
         line += &format!("  {cell}{}", " ".repeat(space));
     }

@@ -58,11 +58,11 @@ pub(super) fn table(streams: &[&TraceStream], others: bool) -> Option<Table> {
 fn columns(head: &str) -> Vec<Column> {
     vec![
         Column::new(head, "", Align::Path),
-        Column::new("streams", "", Align::Right),
-        Column::new("files", "", Align::Right).priority(ColumnPriority::Rank(1)),
-        Column::new("openings", "", Align::Right).priority(ColumnPriority::Rank(2)),
+        Column::new("streams", "", Align::Right).priority(ColumnPriority::Rank(2)),
+        Column::new("files", "", Align::Right).priority(ColumnPriority::Rank(3)),
+        Column::new("openings", "", Align::Right).priority(ColumnPriority::Rank(4)),
         Column::new("calls", "", Align::Right),
-        Column::new("bytes", "", Align::Right),
+        Column::new("bytes", "", Align::Right).priority(ColumnPriority::Rank(1)),
         Column::new("time %", "", Align::Decimal),
     ]
 }

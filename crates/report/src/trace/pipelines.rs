@@ -22,12 +22,12 @@ pub(super) fn blocks(pipelines: &[Pipeline]) -> Vec<Block> {
 fn columns() -> Vec<Column> {
     vec![
         Column::new("writer", "", Align::Left),
-        Column::new("buffer", "", Align::Left),
+        Column::new("buffer", "", Align::Left).priority(ColumnPriority::Rank(1)),
         Column::new("pending", "", Align::Right),
-        Column::new("written", "", Align::Right).priority(ColumnPriority::Rank(1)),
+        Column::new("written", "", Align::Right).priority(ColumnPriority::Rank(2)),
         Column::new("", "", Align::Left),
         Column::new("reader", "", Align::Left),
-        Column::new("buffer", "", Align::Left).priority(ColumnPriority::Rank(2)),
+        Column::new("buffer", "", Align::Left).priority(ColumnPriority::Rank(3)),
     ]
 }
 

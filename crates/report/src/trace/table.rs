@@ -135,11 +135,11 @@ fn columns() -> Vec<Column> {
         Column::new("fd", "", Align::Right),
         Column::new("", "", Align::Left),
         Column::new("stream", "", Align::Path),
-        Column::new("kind", "", Align::Left).priority(ColumnPriority::Rank(2)),
+        Column::new("kind", "", Align::Left).priority(ColumnPriority::Rank(4)),
         Column::new("calls", "", Align::Right),
-        Column::new("bytes", "", Align::Right),
-        Column::new("typical", "", Align::Right).priority(ColumnPriority::Rank(1)),
-        Column::new("mode", "", Align::Left),
+        Column::new("bytes", "", Align::Right).priority(ColumnPriority::Rank(1)),
+        Column::new("typical", "", Align::Right).priority(ColumnPriority::Rank(3)),
+        Column::new("mode", "", Align::Left).priority(ColumnPriority::Rank(2)),
         Column::new("time %", "", Align::Decimal),
     ]
 }
