@@ -1,45 +1,89 @@
 //! eaten-stdin: a program started in a loop reads the input that the loop itself reads.
 //!
-//! Evidence: an ancestor reads an open file before it starts the child, the child reads the file to its end, and the ancestor
-//! then reads again and gets end of file. An ancestor that does not read again has passed its input on intentionally.
+//! Evidence: an ancestor reads an open file before it starts the child, the child takes the rest of the file, and the ancestor
+//! then reads again and gets end of file. An ancestor that does not read again has passed its input on intentionally; so has one
+//! whose child writes what it took and does not ask for more. Warn: several children that run other programs take a part each
+//! from descriptor 0 between the reads of the ancestor, and their output does not begin with it.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, Severity, SourceLanguage};
+use weir_model::{Direction, Finding, Severity, SourceLanguage, StreamKind};
 
-use crate::context::RuleContext;
+use crate::call_patterns::moving_calls;
+use crate::context::{RuleContext, same_prefix};
+use crate::finding_builder::FindingBuilder;
 use crate::rule::Supersedes::OnPath;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::run_advice::RunOption;
-use crate::text::count;
+use crate::text::{count, thousands};
 
 pub(crate) const RULE: Rule = Rule {
     id: "eaten-stdin",
     title: "A loop ends too early",
     meaning: "a child reads the standard input that its parent's loop reads",
     position: 100,
-    severity: SeverityRule::Effect { least: Severity::High, most: Severity::High },
+    severity: SeverityRule::Effect { least: Severity::Warn, most: Severity::High },
     gain: GainKind::None,
     supersedes: &[OnPath("over-read"), OnPath("shared-offset")],
     judge,
     ..Rule::DEFAULT
 };
 
+/// A read that asks for at least this many bytes asks for a block, not for a record.
+const BLOCK: u64 = 1024;
+
 fn judge(context: &RuleContext) -> Vec<Finding> {
-    let eaters = context.streams(Direction::In).filter(|stream| {
+    let shared = |stream: &&StreamCounts| {
         stream.bytes > 0
-            && stream.zeros > 0
             && context.is_shareable_input(stream.file)
             && context.streams_on(stream.file).len() > 1
+    };
+    let inputs: Vec<&StreamCounts> = context.streams(Direction::In).filter(shared).collect();
+    let rest = inputs.iter().filter(|eater| takes_the_rest(context, eater));
+    let mut findings: Vec<Finding> = rest
+        .filter_map(|eater| owner(context, eater).map(|owner| rest_finding(context, eater, owner)))
+        .collect();
+    if findings.is_empty() {
+        findings.extend(inputs.iter().filter_map(|owner| parts_finding(context, owner, &inputs)));
+    }
+    findings
+}
+
+/// Returns whether a child read to the end of a file, or takes all that a read gets and does not write it.
+fn takes_the_rest(context: &RuleContext, eater: &StreamCounts) -> bool {
+    let met_end = match context.kind(eater.file) {
+        StreamKind::File => eater.short > 0,
+        _ => eater.asked_max >= BLOCK,
+    };
+    eater.zeros > 0 || met_end && !hands_on(context, eater)
+}
+
+/// Returns whether an output of the program begins with what it read.
+fn hands_on(context: &RuleContext, eater: &StreamCounts) -> bool {
+    // A /dev/null that the whole run has as its output is the reader's choice, and not the loop's.
+    let discards = |file: u32| {
+        context.is_null(file) && context.file(file).is_some_and(|null| null.opened_by.is_some())
+    };
+    let outputs = context.streams_of(eater.pid).iter().filter(|output| {
+        output.direction == Direction::Out && output.image == eater.image && !discards(output.file)
     });
-    eaters.filter_map(|eater| owner(context, eater).map(|owner| finding(context, eater, owner))).collect()
+    let read = context.call_heads(eater);
+    let mut written = outputs.flat_map(|output| context.call_heads(output));
+    written.any(|(_, written)| read.iter().any(|(_, read)| same_prefix(read, written)))
+}
+
+/// Returns whether a descendant of the process that reads `owner` reads the same file between reads of it.
+fn is_between(context: &RuleContext, owner: &StreamCounts, eater: &StreamCounts) -> bool {
+    owner.first_s < context.forked_at(eater.pid)
+        && owner.last_s > eater.last_s
+        && eater.pid != owner.pid
+        && context.is_descendant(eater.pid, owner.pid)
 }
 
 /// Returns the ancestor's stream that lacks the bytes that this stream read.
 fn owner<'a>(context: &RuleContext<'a>, eater: &StreamCounts) -> Option<&'a StreamCounts> {
     let mut owners = context.streams_on(eater.file).iter().copied().filter(|owner| {
-        let reads = owner.direction == Direction::In && owner.pid != eater.pid && owner.bytes > 0;
-        let around = owner.first_s < context.forked_at(eater.pid) && owner.last_s > eater.last_s;
-        reads && around && context.is_descendant(eater.pid, owner.pid) && starved(context, owner, eater)
+        let reads = owner.direction == Direction::In && owner.bytes > 0;
+        reads && is_between(context, owner, eater) && starved(context, owner, eater)
     });
     owners.next()
 }
@@ -57,13 +101,62 @@ fn starved(context: &RuleContext, owner: &StreamCounts, eater: &StreamCounts) ->
     results.iter().all(|&result| result <= 0) && results.contains(&0)
 }
 
-fn finding(context: &RuleContext, eater: &StreamCounts, owner: &StreamCounts) -> Finding {
+/// Returns the finding about the children that each take a part of the input of a loop.
+fn parts_finding(context: &RuleContext, owner: &StreamCounts, inputs: &[&StreamCounts]) -> Option<Finding> {
+    if context.kind(owner.file) == StreamKind::Socket {
+        return None;
+    }
+    let mut eaters: Vec<&StreamCounts> = inputs.iter().copied().filter(|eater| {
+        let other_program = eater.image > 0 && eater.fd == 0 && eater.file == owner.file;
+        other_program && is_between(context, owner, eater) && !hands_on(context, eater)
+    }).collect();
+    eaters.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
+    let in_turns = eaters.windows(2).any(|pair| reads_between(context, owner, pair[0].last_s, pair[1].first_s));
+    let (first, more) = eaters.split_first().filter(|_| in_turns)?;
+    let bytes: u64 = eaters.iter().map(|eater| eater.bytes).sum();
+    // A child that gives bytes back has taken fewer than it read.
+    let taken = match eaters.iter().all(|eater| eater.seeks == 0) {
+        true => format!("the {} that they took", count(bytes, "byte")),
+        false => "what they took".into(),
+    };
+    let why = format!(
+        "{} and {} read from the input that {} reads in a loop: the loop misses {taken}.",
+        context.name(first.pid),
+        match more.len() {
+            1 => "another process".into(),
+            more => format!("{} more processes", thousands(more as u64)),
+        },
+        context.name(owner.pid)
+    );
+    let finding = context.finding(&RULE, Severity::Warn, first.pid, first.fd, Some(first.file));
+    let finding = finding.count("children", eaters.len() as u64).count("loop_bytes", owner.bytes);
+    Some(build(context, owner, finding, why))
+}
+
+/// Returns whether a process got bytes between two times, as far as its calls were recorded.
+fn reads_between(context: &RuleContext, owner: &StreamCounts, from_s: f64, to_s: f64) -> bool {
+    let calls = context.calls_on(owner.file).iter().filter(|timed| timed.pid == owner.pid);
+    let reads: Vec<f64> = calls
+        .filter(|timed| timed.call.op.reads() && timed.call.result > 0)
+        .map(|timed| timed.at_s)
+        .collect();
+    let all_recorded = reads.len() as u64 >= moving_calls(owner);
+    reads.iter().any(|at| (from_s..to_s).contains(at)) || !all_recorded
+}
+
+fn rest_finding(context: &RuleContext, eater: &StreamCounts, owner: &StreamCounts) -> Finding {
     let why = format!(
         "{} read {} from the input that {} reads in a loop, so the loop hit end of file early.",
         context.name(eater.pid),
         count(eater.bytes, "byte"),
         context.name(owner.pid)
     );
+    let finding = context.finding(&RULE, Severity::High, eater.pid, eater.fd, Some(eater.file));
+    let finding = finding.count("eaten_bytes", eater.bytes).count("loop_bytes", owner.bytes);
+    build(context, owner, finding, why)
+}
+
+fn build(context: &RuleContext, owner: &StreamCounts, finding: FindingBuilder, why: String) -> Finding {
     let code = match context.language(owner.pid, owner.first_s) {
         SourceLanguage::Python => "subprocess.run(…, stdin=subprocess.DEVNULL)",
         SourceLanguage::Perl => "system(\"COMMAND < /dev/null\"), or give the child a file",
@@ -80,7 +173,5 @@ fn finding(context: &RuleContext, eater: &StreamCounts, owner: &StreamCounts) ->
         _ => "open /dev/null as the child's descriptor 0 before exec",
     };
     let command = context.weir_run(RunOption::PrivateStdin, owner.pid, owner.first_s);
-    let finding = context.finding(&RULE, Severity::High, eater.pid, eater.fd, Some(eater.file));
-    let finding = finding.count("eaten_bytes", eater.bytes).count("loop_bytes", owner.bytes);
     finding.count("loop_pid", owner.pid.into()).build_with_command(why, command, code)
 }

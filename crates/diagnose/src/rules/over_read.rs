@@ -2,8 +2,8 @@
 //!
 //! Evidence: its buffer had unread bytes when it ended, executed another program, or at its last snapshot; another program
 //! reads the same open file afterwards; and no lseek(2) gave the bytes back. If no walker knows the buffer: the program read
-//! in blocks, stopped before end of file, and did not write all that it read (warn, because it is unknown how much it used). dd
-//! and head -c read exactly what they write.
+//! in blocks, stopped before end of file, and did not write all that it read; or it read to the end, and the next program of the
+//! same shell got nothing (warn, because it is unknown how much it used). dd and head -c read exactly what they write.
 
 use weir_model::trace::{Buffer, Op, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Finding, Severity};
@@ -65,7 +65,10 @@ fn judge_stream(context: &RuleContext, stream: &StreamCounts, next: &StreamCount
             let own = image.is_some_and(|(image, _)| image as u32 == stream.image);
             (unread > 0 && own).then(|| finding(context, stream, next, Some((unread, &buffer.unread))))
         }
-        None => is_likely(context, stream).then(|| finding(context, stream, next, None)),
+        None => {
+            let likely = is_likely(context, stream) || leaves_nothing(context, stream, next);
+            likely.then(|| finding(context, stream, next, None))
+        }
     }
 }
 
@@ -101,20 +104,39 @@ fn last_snapshot<'a>(
     });
     let buffers =
         snapshots.flat_map(|snapshot| snapshot.buffers.iter().map(move |buffer| (*snapshot, buffer)));
-    let buffers: Vec<_> =
-        buffers.filter(|(_, buffer)| buffer.fd == stream.fd && buffer.buffer_bytes > 0).collect();
+    // A stream that is closed before the end has a buffer of one byte, and none of what was in its buffer.
+    let buffers = buffers.filter(|(_, buffer)| buffer.fd == stream.fd && buffer.buffer_bytes > 1);
+    let ended = context.process(stream.pid).is_some_and(|process| process.ended_s.is_some());
+    let buffers: Vec<_> = buffers
+        .filter(|(snapshot, buffer)| at_end(snapshot) || buffer.unread_bytes > 0 || !ended)
+        .collect();
     buffers.iter().find(|(snapshot, _)| at_end(snapshot)).or(buffers.last()).copied()
 }
 
 /// Returns whether a program without a known buffer read in blocks, did not reach end of file, and wrote something else.
 fn is_likely(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let size = context.file(stream.file).and_then(|file| file.size_bytes);
+    let asks_all = size.is_some_and(|size| stream.asked_max >= size);
+    let blocks = asks_all || stream.asked_max >= BLOCK && stream.asked.below(BLOCK) == 0;
+    blocks && stream.asked.total() > 0 && stream.zeros == 0 && uses_it_up(context, stream)
+}
+
+/// Returns whether a program read a file to its end, wrote something else, and the next program of the same shell got nothing.
+fn leaves_nothing(context: &RuleContext, stream: &StreamCounts, next: &StreamCounts) -> bool {
+    let parent = |pid: u32| context.process(pid).and_then(|process| process.parent);
+    // The shell may have become the last program itself.
+    let is_sibling = next.pid != stream.pid
+        && parent(stream.pid).is_some_and(|shell| shell == next.pid || parent(next.pid) == Some(shell));
+    let got_nothing = next.bytes == 0 && next.zeros > 0 && next.image > 0 && next.fd == stream.fd;
+    stream.image > 0 && stream.zeros > 0 && is_sibling && got_nothing && uses_it_up(context, stream)
+}
+
+/// Returns whether a program kept what it read from one place on, and wrote something else.
+fn uses_it_up(context: &RuleContext, stream: &StreamCounts) -> bool {
     let wrote_all = |output: &&StreamCounts| {
         output.direction == Direction::Out && output.image == stream.image && output.bytes == stream.bytes
     };
-    let blocks = stream.asked_max >= BLOCK && stream.asked.below(BLOCK) == 0 && stream.asked.total() > 0;
-    blocks
-        && stream.zeros == 0
-        && stream.errors == 0
+    stream.errors == 0
         && stream.seeks == 0
         && !context.streams_of(stream.pid).iter().any(wrote_all)
 }
@@ -134,6 +156,12 @@ fn finding(
                 misses {}.",
             count(bytes, "byte"),
             preview(text)
+        ),
+        None if next.bytes == 0 => format!(
+            "{reader} read the last {} of the input in blocks of up to {}; {next_name} reads on after the last \
+                block, not after the last used byte, and gets nothing.",
+            count(stream.bytes, "byte"),
+            count(stream.asked_max, "byte")
         ),
         None => format!(
             "{reader} read {} of the input in blocks of up to {} and stopped before its end; {next_name} reads \

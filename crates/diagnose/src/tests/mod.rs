@@ -14,5 +14,6 @@ mod order;
 mod random;
 mod reads;
 mod renames;
+mod shared_input;
 mod small_calls;
 mod whole;

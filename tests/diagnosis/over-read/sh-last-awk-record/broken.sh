@@ -1,0 +1,4 @@
+{
+    mawk '{ print; exit }'
+    cat
+} < input

@@ -1,0 +1,5 @@
+{
+    IFS= read -r heading
+    echo "$heading"
+    cat
+} < input

@@ -1,0 +1,5 @@
+seq 100 | {
+    IFS= read -r heading
+    echo "$heading"
+    cat
+}
