@@ -26,7 +26,7 @@ fn ability_lines(ability: &HostAbility, style: &Style) -> Vec<String> {
     let (first, rest) =
         (format!("  {:NAME_WIDTH$}{mark:5}", ability.name), format!("  {:NAME_WIDTH$}     ", ""));
     let mut lines = wrap(&ability.detail, style.width, &first, &rest);
-    for advice in &ability.advice {
+    if let Some(advice) = &ability.advice {
         lines.extend(wrap(advice, style.width, &format!("{rest}→ "), &format!("{rest}  ")));
     }
     lines

@@ -4,7 +4,7 @@ use weir_model::peek::{Peek, PeekStream};
 
 use super::labels;
 use crate::style::{Emphasis, Style};
-use crate::text::{clean, width};
+use crate::text::{clean, width, wrap_command};
 
 const STREAM: usize = 1;
 /// The columns that a narrow terminal leaves out, the first one first: `buffer`, `at least`, `would appear`.
@@ -15,6 +15,8 @@ const HEAD: [&str; 6] = ["fd", "stream", "buffer", "pending", "at least", "would
 /// Largest width of the column `stream`.
 const TARGET_MOST: usize = 30;
 const INDENT: &str = "      ";
+/// The most lines of a command that is shown whole.
+const COMMAND_LINES: usize = 3;
 
 /// Returns the processes as text for a terminal; `full` shows all bytes, over several lines.
 pub fn screen(processes: &[Peek], full: bool, style: &Style) -> String {
@@ -148,12 +150,17 @@ fn commands(peek: &Peek, style: &Style, text: &mut String) {
         return;
     }
     let now = format!("write it out now:  weir flush {}", peek.pid);
-    let next = format!("next time:  weir run --max-delay 100ms -- {}", clean(&labels::command(peek), style));
+    let command = format!("weir run --max-delay 100ms -- {}", clean(&labels::command(peek), style));
+    let next = format!("next time:  {command}");
     if 2 + width(&now) + 6 + width(&next) <= style.width {
         *text += &format!("  {now}      {next}\n");
-    } else {
-        *text += &format!("  {now}\n  {}\n", cut(&next, style.width - 2, style));
+        return;
     }
+    let mut lines = wrap_command(&command, style.width, "  next time:  ", "    ");
+    if lines.len() > COMMAND_LINES || lines.iter().any(|line| width(line) > style.width) {
+        lines = vec![format!("  {}", cut(&next, style.width - 2, style))];
+    }
+    *text += &format!("  {now}\n{}\n", lines.join("\n"));
 }
 
 /// Returns the beginning of a text that is too long.
@@ -266,6 +273,12 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
                 assert!(width(line) <= 80, "{line}");
             }
         }
+        long.command = ["python3", &"a".repeat(50), &"b".repeat(50)].map(|word| word.into()).to_vec();
+        let shown = screen(&[long.clone()], false, &Style::default());
+        let (a, b) = ("a".repeat(50), "b".repeat(50));
+        let command =
+            format!("  next time:  weir run --max-delay 100ms -- python3 \\\n    {a} \\\n    {b}\n");
+        assert!(shown.ends_with(&command), "the command can be typed: {shown}");
         let full = screen(&[long], true, &Style::default());
         assert_eq!(full.matches('Q').count(), 256, "all of them");
         assert!(full.lines().all(|line| width(line) <= 80));
