@@ -1,8 +1,9 @@
 //! Fork, exec and exit: creates the recording's processes, copies descriptor tables to children, and closes a
 //! process with its totals and times.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
+use foldhash::HashSet;
 use weir_model::Untrusted;
 use weir_model::trace::{EventKind, Exit, Image, IoTotals, Process};
 use weir_sys::proc::{self, ResourceUsage};
@@ -28,7 +29,7 @@ impl Recorder {
         let table = if shares_files {
             table
         } else {
-            let mut copy = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            let mut copy = table.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if self.in_global_gap || self.live_process(pid, at_s).gaps.in_gap() {
                 fd_revalidation::mark_stale(&mut copy);
             }
@@ -87,6 +88,7 @@ impl Recorder {
         self.live_process(pid, at_s);
         let Some(live) = self.live.remove(&pid) else { return };
         self.files.directories.exit(pid);
+        self.close_files(&live);
         let process = &mut self.processes[live.process];
         process.ended_s = Some(at_s);
         process.exit = Some(exit);
@@ -95,6 +97,25 @@ impl Recorder {
         (process.queued_s, process.fetched_bytes) = (usage.queued_ns.map(seconds), usage.fetched_bytes);
         self.settle_process(live, io, at_s);
         self.push_event(at_s, pid, pid, EventKind::Exit(exit));
+    }
+}
+
+impl Recorder {
+    /// Forgets the keys of the files that only this process had open. Its exit closes them, also in a gap.
+    fn close_files(&mut self, exited: &LiveProcess) {
+        let ids = |live: &LiveProcess| -> Vec<u32> {
+            let table = live.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+            table.values().map(|descriptor| descriptor.file).collect()
+        };
+        let mut closed: HashSet<u32> = ids(exited).into_iter().filter(|&id| self.files.has_key(id)).collect();
+        for other in self.live.values() {
+            if closed.is_empty() {
+                break;
+            }
+            let held = ids(other);
+            closed.retain(|id| !held.contains(id));
+        }
+        closed.into_iter().for_each(|id| self.files.forget_key(id));
     }
 }
 

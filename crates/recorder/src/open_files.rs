@@ -22,7 +22,8 @@ const SEARCHED_DIRECTORIES_MAX: usize = 32;
 pub(super) struct OpenFileTable {
     pub all: Vec<OpenFile>,
     by_key: HashMap<u64, u32>,
-    keyed: HashSet<u32>,
+    /// The key of each file that has one.
+    keys: HashMap<u32, u64>,
     names: FileAliases,
     pub directories: WorkingDirectories,
     unknown_stream: Option<u32>,
@@ -67,7 +68,7 @@ impl OpenFileTable {
         fd: i32,
     ) -> u32 {
         let fits = |file: &OpenFile| file.ino == 0 || (file.ino == raw.ino && file.dev == raw.dev);
-        let fresh = known.filter(|id| !self.keyed.contains(id) && fits(&self.all[*id as usize]));
+        let fresh = known.filter(|id| !self.keys.contains_key(id) && fits(&self.all[*id as usize]));
         let by_key = self.by_key.get(&raw.key).copied().filter(|id| fits(&self.all[*id as usize]));
         let opened = fresh.filter(|id| self.all[*id as usize].opened_by.is_some());
         let id = opened.or(by_key).or(fresh).unwrap_or_else(|| {
@@ -75,9 +76,21 @@ impl OpenFileTable {
             self.add(OpenFile { path, ..unknown_file(kind_of(raw.mode)) })
         });
         self.by_key.insert(raw.key, id);
-        self.keyed.insert(id);
+        self.keys.insert(id, raw.key);
         self.update(id, raw);
         id
+    }
+
+    /// Returns whether the kernel reported a file with a key that still stands for it.
+    pub fn has_key(&self, id: u32) -> bool {
+        self.keys.get(&id).is_some_and(|key| self.by_key.get(key) == Some(&id))
+    }
+
+    /// Forgets the key of a file that no process has open any more: the kernel gives it to the next one.
+    pub fn forget_key(&mut self, id: u32) {
+        if self.has_key(id) {
+            self.by_key.remove(&self.keys[&id]);
+        }
     }
 
     /// Returns the path of a reported file. The descriptor may be reused, or the process gone: then the path is

@@ -277,3 +277,35 @@ fn a_snapshot_beyond_the_limit_of_events_is_counted() {
     let output = recorder.finish();
     assert_eq!((output.events.len(), output.dropped_events), (crate::EVENTS_MAX, 2));
 }
+
+/// The kernel reuses the address of a struct file, also for the same inode.
+#[test]
+fn a_file_that_is_opened_again_after_an_exit_in_a_gap_is_another_open_file() {
+    let mut recorder = Recorder::new(0, true);
+    let of = |pid: u32, at: u64, kind| RawEvent { ns: at * MS, pid, tid: pid, kind };
+    let file = || RawFile {
+        key: 0xffff_8881,
+        dev: 1,
+        ino: 7,
+        mode: libc::S_IFREG | 0o644,
+        flags: 0,
+        size_bytes: 30_000_000,
+        block_bytes: 4096,
+        pipe_bytes: None,
+    };
+    let reported = || RawEventKind::File { fd: 3, file: file(), name: "big".into() };
+    let exit = || RawEventKind::Exit { exit: Exit::Code(0), io: None, usage: ResourceUsage::default() };
+    recorder.record(of(NO_PID, 5, RawEventKind::Fork { child: NO_PID + 1, shares_files: false }));
+    recorder.record(of(NO_PID + 1, 10, opened(3, "/d/big")));
+    recorder.record(of(NO_PID + 1, 11, reported()));
+    // A child that inherits the descriptor has the same open file, also after its parent.
+    recorder.record(of(NO_PID + 1, 12, RawEventKind::Fork { child: NO_PID + 2, shares_files: false }));
+    recorder.record(of(NO_PID + 1, 13, exit()));
+    recorder.record(of(NO_PID + 2, 14, reported()));
+    let inherited = recorder.file_of(NO_PID + 2, 3);
+    assert_eq!(recorder.file_of(NO_PID + 2, 3), 0);
+    recorder.record(of(NO_PID + 2, 15, exit()));
+    recorder.record(of(NO_PID, 20, RawEventKind::Fork { child: NO_PID + 3, shares_files: false }));
+    recorder.record(of(NO_PID + 3, 21, reported()));
+    assert_ne!(recorder.file_of(NO_PID + 3, 3), inherited);
+}
