@@ -89,6 +89,14 @@ fn interpreters_without_a_walker() {
         ("java", &["java", "-version"], "Java's own buffers"),
         ("php", &["php", "-r", "echo \"a line\\n\"; usleep(200000);"], "PHP's own buffers"),
         ("guile", &["guile", "-c", "(display \"a line\\n\") (usleep 200000)"], "Guile's own buffers"),
+        ("swipl", &["swipl", "-g", "format('a line~n'), sleep(0.2), halt"], "SWI-Prolog's own buffers"),
+        (
+            "clisp",
+            &["clisp", "-q", "-x", "(progn (format t \"a line~%\") (sleep 0.2))"],
+            "CLISP's own buffers",
+        ),
+        ("sbcl", &["sbcl", "--noinform", "--eval", "(sleep 0.2)", "--quit"], "SBCL's own buffers"),
+        ("scheme", &["scheme", "--quiet", "--script", "/dev/null"], "Chez Scheme's own buffers"),
     ] {
         if !has(name) {
             skip("interpreters_without_a_walker", &format!("there is no {name}"));
@@ -101,6 +109,65 @@ fn interpreters_without_a_walker() {
             assert_eq!(found, [buffers], "{engine}");
         });
     }
+}
+
+/// Opens a file, keeps bytes for it in memory of its own, and sleeps; writes some of them first if there is a second argument.
+const OWN_BUFFER: &str = "#include <fcntl.h>\n#include <string.h>\n#include <unistd.h>\n\
+    static char own[65536];\n\
+    int main(int words, char **word) {\n\
+        int fd = open(word[1], O_WRONLY | O_CREAT | O_TRUNC, 0644);\n\
+        strcpy(own, \"line 1\\n\");\n\
+        if (words > 2 && write(fd, own, 7) != 7) return 1;\n\
+        sleep(30);\n\
+        return write(fd, own, 7) != 7; }\n";
+
+#[test]
+fn a_killed_program_with_a_buffer_of_its_own() {
+    for_each_engine(|engine, dir| {
+        let Some(program) = compile(dir, "own", OWN_BUFFER, &[]) else { return };
+        let killed = |words: &[&str]| {
+            verdict(engine, dir, &[&["timeout", "-s", "KILL", "0.5", path(&program)], words].concat()).0
+        };
+        let (unseen, written) = (killed(&["file"]), killed(&["file", "written"]));
+        assert!(
+            unseen.starts_with("Nothing wrong in what could be seen; bytes that own may keep for /")
+                && unseen.contains("/file in memory of its own cannot be read"),
+            "{engine}: {unseen}"
+        );
+        assert!(written.starts_with("Nothing is wrong with "), "{engine}: {written}");
+        // The C library has a stream for each standard descriptor.
+        let (sleep, _) = verdict(engine, dir, &["sh", "-c", "timeout -s KILL 0.3 sleep 9 > out; :"]);
+        assert!(sleep.starts_with("Nothing is wrong with "), "{engine}: {sleep}");
+    });
+}
+
+#[test]
+fn a_running_program_with_a_buffer_of_its_own() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some(program) = compile(dir.path(), "own", OWN_BUFFER, &[]) else { return };
+    let mut own = std::process::Command::new(program);
+    let mut own = own.arg("file").current_dir(dir.path()).spawn().expect("the program");
+    let pid = own.id().to_string();
+    common::wait_for("the program to sleep", || dir.path().join("file").exists());
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let peek = common::run(dir.path(), &["peek", &pid]);
+    let flush = common::run(dir.path(), &["flush", &pid]);
+    let mut trace = std::process::Command::new("timeout");
+    trace.args(["-s", "INT", "1", common::WEIR, "trace", "-p", &pid]).current_dir(dir.path());
+    let trace = trace.output().expect("timeout");
+    own.kill().expect("the program runs");
+    own.wait().expect("it ends");
+    let sentence = "if own keeps bytes for descriptor 3 (";
+    let (peek, errors) = (common::text(&peek.stdout), common::text(&flush.stderr));
+    assert!(
+        peek.contains(sentence) && peek.contains("/file) in memory of its own, weir cannot read them"),
+        "{peek}"
+    );
+    assert!(errors.contains(sentence), "{errors}");
+    let flush = common::text(&flush.stdout);
+    assert!(flush.ends_with("nothing is pending in the buffers that weir can read\n"), "{flush}");
+    let trace = common::text(&trace.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(trace.contains("bytes that own may keep for /"), "{trace}");
 }
 
 /// A program that ends while weir reads its types is not one whose buffers cannot be read.

@@ -20,8 +20,8 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{process_stat, syscalls};
 use weir_walkers::{
-    StreamPreview, USER_SEARCH_TIME, Walker, previews, set_search_time, take_search_cut_of, walkers,
-    walkers_missing,
+    StreamPreview, USER_SEARCH_TIME, Walker, previews, set_search_time, take_search_cut_of, unseen_sentence,
+    walkers, walkers_missing,
 };
 
 /// Time between two buffer snapshots if the first cannot tell the age of pending bytes.
@@ -114,6 +114,10 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
     let (threads, state) = (proc::threads(pid).len() as u64, state(pid));
     let mut unseen = walkers_missing(pid);
     unseen.extend(take_search_cut_of(pid));
+    if unseen.is_empty() {
+        let known: Vec<i32> = streams.iter().map(|one| one.fd).collect();
+        unseen.extend(unseen_sentence(pid, &snapshot.walkers, &known));
+    }
     // Last: all reads above were by the number.
     process_access::check_same(process)?;
     Ok(Peek { pid, comm, command, threads, state, idle_s: idle, streams, unseen })

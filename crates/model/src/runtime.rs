@@ -196,6 +196,18 @@ impl RuntimeFixes {
         }
     }
 
+    /// Returns the fixes of a runtime whose buffers nothing reaches, for the reason `why`, and that always writes standard output
+    /// line by line.
+    pub const fn by_line(why: &'static str) -> RuntimeFixes {
+        const LINES: RuntimeFix = RuntimeFix::NotNeeded("each line of standard output is written at once");
+        RuntimeFixes {
+            line_buffered: LINES,
+            max_delay: LINES,
+            rescue: LINES,
+            ..RuntimeFixes::all(RuntimeFix::Impossible(why))
+        }
+    }
+
     /// Returns the same fix for each option.
     pub const fn all(fix: RuntimeFix) -> RuntimeFixes {
         RuntimeFixes {

@@ -6,6 +6,7 @@ pub mod doctor;
 mod program_languages;
 mod record;
 mod unreadable_buffers;
+mod unseen_files;
 
 pub use buffer_watch::BufferWatch;
 pub use record::record;

@@ -27,6 +27,7 @@ use weir_trace_ptrace::PtraceBackend;
 use crate::buffer_watch::BufferWatch;
 use crate::program_languages::ProgramLanguages;
 use crate::unreadable_buffers::UnreadableSearch;
+use crate::unseen_files::unseen_files;
 
 /// Returns about what observing one call costs the program, nanoseconds. Measured with `make bench-trace`.
 fn observed_call_ns(backend: BackendKind) -> f64 {
@@ -253,7 +254,7 @@ impl Observation {
         let unanswered: Vec<String> = lock(&self.watch).executing.sentences().collect();
         let unsearched = lock(&self.watch).take_unsearched();
         unsearched.into_iter().for_each(|pid| lock(&self.unreadable).note_unsearched(pid));
-        let unreadable = into_inner(self.unreadable).finish();
+        let mut unreadable = into_inner(self.unreadable).finish();
         let mut output = into_inner(self.recorder).finish();
         let watch = into_inner(self.watch);
         output
@@ -261,6 +262,7 @@ impl Observation {
             .iter_mut()
             .for_each(|process| process.threads = process.threads.max(watch.threads(process.pid)));
         into_inner(self.languages).finish(&mut output.processes, &output.events);
+        unreadable.extend(unseen_files(&output, &unreadable));
         if backend == BackendKind::Sample {
             // Calls after the last sample of a process are missing, and a parent's totals include its children's.
             output.streams.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));

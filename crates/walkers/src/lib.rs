@@ -23,6 +23,7 @@ mod stream_buffer;
 mod suspended_flush;
 #[cfg(test)]
 pub(crate) mod tests;
+mod unseen_descriptors;
 mod write_epoch;
 
 /// The runtimes, one file or folder each.
@@ -52,6 +53,7 @@ pub use runtime_entry::{
 };
 pub use runtimes::glibc::GlibcStreams;
 pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};
+pub use unseen_descriptors::{UnseenDescriptor, unseen_descriptors, unseen_sentence};
 pub use write_epoch::WriteEpoch;
 
 use copied_memory::{BUFFER_MOST, PENDING_KEPT};

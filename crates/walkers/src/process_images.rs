@@ -140,6 +140,7 @@ impl ProcessImages {
                 file.is_some_and(|(path, image)| image.links_runtime(&path, runtime.facts.id))
             };
             if let Some(region) = self.starts().find(is_linked) {
+                found.drop_unknown_static();
                 found.add_unreadable_buffers(region.start, entry.buffers);
             }
         }
@@ -222,6 +223,11 @@ impl Detected {
     /// Notes buffers in the image that begins at `start`, as the subject of a sentence.
     pub fn add_unreadable_buffers(&mut self, start: u64, buffers: &str) {
         self.unreadable.push((start, buffers.to_string()));
+    }
+
+    /// Removes the note of a static program without known streams: its runtime is known, and has no others.
+    fn drop_unknown_static(&mut self) {
+        self.unreadable.retain(|(start, _)| *start != u64::MAX);
     }
 
     fn into_walkers(mut self) -> Vec<Box<dyn Walker>> {

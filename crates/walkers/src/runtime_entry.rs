@@ -75,6 +75,12 @@ pub(crate) static OPENED_FILES: [UnreachedBuffers; 1] = [UnreachedBuffers {
     is_drained: false,
 }];
 
+/// As [`OPENED_FILES`], of a runtime that writes standard output line by line.
+pub(crate) static OPENED_FILES_AND_LINE: [UnreachedBuffers; 1] = [UnreachedBuffers {
+    name: "a file that the program opens, and a line without its end",
+    ..OPENED_FILES[0]
+}];
+
 impl UnreachedBuffers {
     /// Tells whether an option, with its value, does not reach these buffers.
     pub fn concerns(&self, option: &str) -> bool {

@@ -24,8 +24,8 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{errno_text, proc, process_stat};
 use weir_walkers::{
-    PendingRead, ThreadRegisters, USER_SEARCH_TIME, Walker, set_search_time, take_search_cut_of, walkers,
-    walkers_missing,
+    PendingRead, ThreadRegisters, USER_SEARCH_TIME, Walker, set_search_time, take_search_cut_of,
+    unseen_sentence, walkers, walkers_missing,
 };
 
 use attempt::AttemptEnd;
@@ -200,6 +200,11 @@ impl ProcessDrain {
             process_access::check_same(self.process)?;
         }
         result.unseen.extend(take_search_cut_of(self.pid));
+        if result.unseen.is_empty() {
+            let buffers = self.walkers.iter().flat_map(|walker| walker.buffers(&self.memory));
+            let known: Vec<i32> = buffers.map(|one| one.fd).collect();
+            result.unseen.extend(unseen_sentence(self.pid, &self.walkers, &known));
+        }
         self.update_left_bytes(&mut result);
         Ok(result)
     }

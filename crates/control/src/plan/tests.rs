@@ -69,6 +69,18 @@ fn a_static_program_gets_substitutes_or_refusals() {
 }
 
 #[test]
+fn runtimes_out_of_reach_are_told() {
+    let request =
+        RunRequest { rescue: true, max_delay: Some(Duration::from_millis(100)), ..RunRequest::default() };
+    for command in ["swipl a.pl", "clisp a.lisp", "elixir a.exs", "erl -noshell"] {
+        let plan = plan_for(command, request.clone());
+        let remarks = plan.remarks();
+        assert_eq!(remarks.len(), 1, "{command}: {remarks:?}");
+        assert!(remarks[0].starts_with("--max-delay 100ms, --rescue: out of reach in this "), "{remarks:?}");
+    }
+}
+
+#[test]
 fn without_tracing_a_terminal_is_the_substitute() {
     let host = HostCapabilities { not_traceable: Some("forbidden".into()), ..HostCapabilities::default() };
     let plan = plan_on(host.clone(), "cut -c1", RunRequest::default());

@@ -1,0 +1,221 @@
+//! Files that a program of no known runtime has opened for writing and not written: it may keep bytes for them in a buffer that no
+//! walker knows. Only a process that was killed, or still runs, can have such bytes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use weir_model::trace::{Call, EventKind, Exit, Op, OpenFile, Process, StreamCounts, UnreadableBuffers};
+use weir_model::{Direction, SourceLanguage, StreamKind, Untrusted};
+use weir_recorder::RecorderOutput;
+use weir_sys::proc;
+use weir_walkers::unseen_descriptors;
+
+/// The most processes that still run whose descriptors are read.
+const RUNNING_MOST: usize = 16;
+
+/// Returns the buffers that such programs may have, without those of the processes in `unreadable`.
+pub(crate) fn unseen_files(
+    output: &RecorderOutput,
+    unreadable: &[UnreadableBuffers],
+) -> Vec<UnreadableBuffers> {
+    let told: HashSet<u32> = unreadable.iter().flat_map(|one| one.pids.iter().copied()).collect();
+    let ends = Descriptors::at_end(output);
+    let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    let unknown =
+        output.processes.iter().filter(|process| is_unknown(process) && !told.contains(&process.pid));
+    let mut running = 0;
+    for process in unknown {
+        let paths = match process.exit {
+            Some(Exit::Signal(_)) => ends.unwritten(output, process),
+            None if process.ended_s.is_none() && running < RUNNING_MOST => {
+                running += 1;
+                ends.unwritten_now(output, process)
+            }
+            _ => continue,
+        };
+        if let Some(text) = sentence_subject(process.comm(), &paths) {
+            found.entry(text).or_default().push(process.pid);
+        }
+    }
+    found.into_iter().map(|(buffers, pids)| UnreadableBuffers { buffers, pids }).collect()
+}
+
+/// Tells whether the last image of a process is a program of C or C++, or unknown.
+fn is_unknown(process: &Process) -> bool {
+    let language = process.images.last().and_then(|image| image.language);
+    matches!(language, None | Some(SourceLanguage::C | SourceLanguage::Cpp))
+}
+
+fn sentence_subject(comm: &Untrusted, paths: &[Untrusted]) -> Option<String> {
+    let others = match paths.len().checked_sub(1)? {
+        0 => String::new(),
+        1 => " and another file".into(),
+        count => format!(" and {count} other files"),
+    };
+    Some(format!("bytes that {comm} may keep for {}{others} in memory of its own", paths[0]))
+}
+
+/// The descriptors of the last images of all processes, as far as events show them.
+#[derive(Default)]
+struct Descriptors {
+    /// The open files that a process has opened itself and not closed.
+    opened: HashMap<u32, BTreeMap<i32, u32>>,
+    /// The descriptors for which a walker has found a stream.
+    streams: HashMap<u32, HashSet<i32>>,
+    /// Open files to which a call wrote.
+    written: HashSet<u32>,
+}
+
+impl Descriptors {
+    fn at_end(output: &RecorderOutput) -> Descriptors {
+        let mut all = Descriptors::default();
+        let writes = |one: &&StreamCounts| one.direction == Direction::Out && one.calls + one.bytes > 0;
+        all.written.extend(output.streams.iter().filter(writes).map(|one| one.file));
+        for event in &output.events {
+            match &event.kind {
+                EventKind::Call(call) if call.result >= 0 => all.note_call(event.pid, call),
+                // A child has its parent's descriptors, and its parent's streams.
+                EventKind::Fork { child } => {
+                    let (opened, streams) = (all.opened.get(&event.pid), all.streams.get(&event.pid));
+                    let (opened, streams) = (opened.cloned(), streams.cloned());
+                    all.opened.insert(*child, opened.unwrap_or_default());
+                    all.streams.insert(*child, streams.unwrap_or_default());
+                }
+                EventKind::Exec { .. } => {
+                    all.opened.remove(&event.pid);
+                    all.streams.remove(&event.pid);
+                }
+                EventKind::Buffers { buffers, .. } => {
+                    all.streams.entry(event.pid).or_default().extend(buffers.iter().map(|one| one.fd));
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    fn note_call(&mut self, pid: u32, call: &Call) {
+        let opened = self.opened.entry(pid).or_default();
+        let new = call.result as i32;
+        match call.op {
+            op if op.opens() => {
+                opened.remove(&new);
+                opened.extend(call.file.map(|file| (new, file)));
+                self.streams.entry(pid).or_default().remove(&new);
+            }
+            Op::Close => {
+                opened.remove(&call.fd);
+            }
+            // Its arguments tell which descriptors it closes, and few programs call it late.
+            Op::CloseRange => opened.clear(),
+            // The duplicate serves another program or purpose, for example a child's standard output.
+            Op::Dup | Op::Dup2 | Op::Dup3 => {
+                opened.remove(&new);
+                opened.remove(&call.fd);
+            }
+            Op::Fcntl if [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&(call.args[1] as i32)) => {
+                opened.remove(&new);
+                opened.remove(&call.fd);
+            }
+            op if op.writes() || op.copies() => self.written.extend(call.file),
+            _ => {}
+        }
+    }
+
+    /// Returns the paths of the files that a killed process had open for writing and had not written.
+    fn unwritten(&self, output: &RecorderOutput, process: &Process) -> Vec<Untrusted> {
+        let Some(opened) = self.opened.get(&process.pid) else { return Vec::new() };
+        let streams = self.streams.get(&process.pid);
+        let unseen = opened.iter().filter(|(fd, _)| streams.is_none_or(|known| !known.contains(fd)));
+        let files = unseen.filter_map(|(_, file)| output.files.get(*file as usize));
+        let unwritten = files.filter(|file| is_for_writing(file) && !self.written.contains(&file.id));
+        unwritten.map(|file| file.path.clone()).collect()
+    }
+
+    /// As [`Self::unwritten`], of a process that still runs, also for files that it had open before the recording.
+    fn unwritten_now(&self, output: &RecorderOutput, process: &Process) -> Vec<Untrusted> {
+        if proc::comm(process.pid) != *process.comm() {
+            return Vec::new();
+        }
+        let streams = self.streams.get(&process.pid).into_iter().flatten();
+        let found = unseen_descriptors(process.pid, &streams.copied().collect::<Vec<i32>>()).into_iter();
+        let unwritten = found.filter(|one| one.is_unwritten_file).map(|one| one.path);
+        let is_written = |path: &Untrusted| {
+            output.files.iter().any(|file| file.path == *path && self.written.contains(&file.id))
+        };
+        unwritten.filter(|path| !is_written(path)).collect()
+    }
+}
+
+/// Tells whether an open file is a regular file or a FIFO that can only be written.
+fn is_for_writing(file: &OpenFile) -> bool {
+    let is_fifo = file.kind == StreamKind::Pipe && file.path.exact().starts_with('/');
+    (file.kind == StreamKind::File || is_fifo) && file.flags & libc::O_ACCMODE == libc::O_WRONLY
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::trace::{Event, Image};
+    use weir_sys::open_files::unknown_file;
+
+    use super::*;
+
+    /// Returns what is said of process 7, which this signal ended, and which opened /d/out as descriptor 5 before `calls`.
+    fn said(
+        exit: Exit,
+        language: SourceLanguage,
+        flags: i32,
+        calls: &[(Op, i32, [u64; 6], i64)],
+    ) -> Vec<String> {
+        let call = |op, fd, args, result, file| Call {
+            op,
+            fd,
+            file,
+            args,
+            result,
+            asked: 0,
+            position: None,
+            head: Vec::new(),
+            tail: None,
+            paths: Vec::new(),
+            rename: None,
+        };
+        let event = |call| Event { at_s: 1.0, pid: 7, tid: 7, kind: EventKind::Call(call) };
+        let opening = event(call(Op::Openat, -1, [0; 6], 5, Some(0)));
+        let others =
+            calls.iter().map(|(op, fd, args, result)| event(call(*op, *fd, *args, *result, Some(0))));
+        let image = Image { comm: "own".into(), language: Some(language), ..Image::default() };
+        let output = RecorderOutput {
+            processes: vec![Process {
+                pid: 7,
+                images: vec![image],
+                ended_s: Some(2.0),
+                exit: Some(exit),
+                ..Process::default()
+            }],
+            files: vec![OpenFile { path: "/d/out".into(), flags, ..unknown_file(StreamKind::File) }],
+            events: std::iter::once(opening).chain(others).collect(),
+            ..RecorderOutput::default()
+        };
+        let told = [UnreadableBuffers { buffers: "others".into(), pids: vec![8] }];
+        unseen_files(&output, &told).into_iter().map(|one| one.buffers).collect()
+    }
+
+    #[test]
+    fn a_file_that_a_killed_program_has_not_written() {
+        let (killed, write) = (Exit::Signal(9), libc::O_WRONLY | libc::O_CREAT);
+        let text = "bytes that own may keep for /d/out in memory of its own";
+        assert_eq!(said(killed, SourceLanguage::C, write, &[]), [text]);
+        let set_flags = (Op::Fcntl, 5, [5, libc::F_SETFD as u64, 0, 0, 0, 0], 0);
+        assert_eq!(said(killed, SourceLanguage::Cpp, write, &[set_flags]), [text]);
+        for (why, exit, language, flags, calls) in [
+            ("it ended by itself", Exit::Code(1), SourceLanguage::C, write, &[][..]),
+            ("a walker reads its buffers", killed, SourceLanguage::Python, write, &[]),
+            ("it is read", killed, SourceLanguage::C, libc::O_RDONLY, &[]),
+            ("it was written", killed, SourceLanguage::C, write, &[(Op::Write, 5, [5, 0, 9, 0, 0, 0], 9)]),
+            ("it is closed", killed, SourceLanguage::C, write, &[(Op::Close, 5, [5, 0, 0, 0, 0, 0], 0)]),
+            ("it is given away", killed, SourceLanguage::C, write, &[(Op::Dup2, 5, [5, 1, 0, 0, 0, 0], 1)]),
+        ] {
+            assert!(said(exit, language, flags, calls).is_empty(), "{why}");
+        }
+    }
+}
