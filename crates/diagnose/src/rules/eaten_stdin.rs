@@ -60,9 +60,8 @@ fn takes_the_rest(context: &RuleContext, eater: &StreamCounts) -> bool {
 /// Returns whether an output of the program begins with what it read.
 fn hands_on(context: &RuleContext, eater: &StreamCounts) -> bool {
     // A /dev/null that the whole run has as its output is the reader's choice, and not the loop's.
-    let discards = |file: u32| {
-        context.is_null(file) && context.file(file).is_some_and(|null| null.opened_by.is_some())
-    };
+    let discards =
+        |file: u32| context.is_null(file) && context.file(file).is_some_and(|null| null.opened_by.is_some());
     let outputs = context.streams_of(eater.pid).iter().filter(|output| {
         output.direction == Direction::Out && output.image == eater.image && !discards(output.file)
     });
@@ -106,12 +105,17 @@ fn parts_finding(context: &RuleContext, owner: &StreamCounts, inputs: &[&StreamC
     if context.kind(owner.file) == StreamKind::Socket {
         return None;
     }
-    let mut eaters: Vec<&StreamCounts> = inputs.iter().copied().filter(|eater| {
-        let other_program = eater.image > 0 && eater.fd == 0 && eater.file == owner.file;
-        other_program && is_between(context, owner, eater) && !hands_on(context, eater)
-    }).collect();
+    let mut eaters: Vec<&StreamCounts> = inputs
+        .iter()
+        .copied()
+        .filter(|eater| {
+            let other_program = eater.image > 0 && eater.fd == 0 && eater.file == owner.file;
+            other_program && is_between(context, owner, eater) && !hands_on(context, eater)
+        })
+        .collect();
     eaters.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
-    let in_turns = eaters.windows(2).any(|pair| reads_between(context, owner, pair[0].last_s, pair[1].first_s));
+    let in_turns =
+        eaters.windows(2).any(|pair| reads_between(context, owner, pair[0].last_s, pair[1].first_s));
     let (first, more) = eaters.split_first().filter(|_| in_turns)?;
     let bytes: u64 = eaters.iter().map(|eater| eater.bytes).sum();
     // A child that gives bytes back has taken fewer than it read.

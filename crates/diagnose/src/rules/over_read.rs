@@ -66,7 +66,7 @@ fn judge_stream(context: &RuleContext, stream: &StreamCounts, next: &StreamCount
             (unread > 0 && own).then(|| finding(context, stream, next, Some((unread, &buffer.unread))))
         }
         None => {
-            let likely = is_likely(context, stream) || leaves_nothing(context, stream, next);
+            let likely = is_likely(context, stream, next) || leaves_nothing(context, stream, next);
             likely.then(|| finding(context, stream, next, None))
         }
     }
@@ -107,16 +107,15 @@ fn last_snapshot<'a>(
     // A stream that is closed before the end has a buffer of one byte, and none of what was in its buffer.
     let buffers = buffers.filter(|(_, buffer)| buffer.fd == stream.fd && buffer.buffer_bytes > 1);
     let ended = context.process(stream.pid).is_some_and(|process| process.ended_s.is_some());
-    let buffers: Vec<_> = buffers
-        .filter(|(snapshot, buffer)| at_end(snapshot) || buffer.unread_bytes > 0 || !ended)
-        .collect();
+    let buffers: Vec<_> =
+        buffers.filter(|(snapshot, buffer)| at_end(snapshot) || buffer.unread_bytes > 0 || !ended).collect();
     buffers.iter().find(|(snapshot, _)| at_end(snapshot)).or(buffers.last()).copied()
 }
 
 /// Returns whether a program without a known buffer read in blocks, did not reach end of file, and wrote something else.
-fn is_likely(context: &RuleContext, stream: &StreamCounts) -> bool {
+fn is_likely(context: &RuleContext, stream: &StreamCounts, next: &StreamCounts) -> bool {
     let size = context.file(stream.file).and_then(|file| file.size_bytes);
-    let asks_all = size.is_some_and(|size| stream.asked_max >= size);
+    let asks_all = next.bytes == 0 && size.is_some_and(|size| size > 0 && stream.bytes >= size);
     let blocks = asks_all || stream.asked_max >= BLOCK && stream.asked.below(BLOCK) == 0;
     blocks && stream.asked.total() > 0 && stream.zeros == 0 && uses_it_up(context, stream)
 }
@@ -136,9 +135,7 @@ fn uses_it_up(context: &RuleContext, stream: &StreamCounts) -> bool {
     let wrote_all = |output: &&StreamCounts| {
         output.direction == Direction::Out && output.image == stream.image && output.bytes == stream.bytes
     };
-    stream.errors == 0
-        && stream.seeks == 0
-        && !context.streams_of(stream.pid).iter().any(wrote_all)
+    stream.errors == 0 && stream.seeks == 0 && !context.streams_of(stream.pid).iter().any(wrote_all)
 }
 
 fn finding(

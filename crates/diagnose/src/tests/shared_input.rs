@@ -100,6 +100,10 @@ fn a_short_input_that_is_read_in_one_block_is_a_warning() {
         finding.why.contains("the last 10 bytes") && finding.why.ends_with("gets nothing."),
         "{finding:#?}"
     );
+    // The next process of a program that reads a known number of bytes.
+    let mut again = first_then_cat(File, 10, 0);
+    (again.0.counts[1].bytes, again.0.counts[1].zeros) = (10, 0);
+    again.no_finding("over-read");
     // mawk reads to the end.
     assert_eq!(first_then_cat(File, 4096, 1).severity("over-read"), Warn);
     // The next reader is a child, not the next program of the shell.
