@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_model::RuntimeFix;
 use weir_model::duration::format_seconds;
 
-use super::request::CoalesceScope;
+use super::request::{BufferMode, CoalesceScope};
 use super::{PlanBuilder, RECOMMENDED_DELAY};
 use weir_model::run::{Effect, PlanRow, Technique};
 
@@ -187,6 +187,8 @@ impl PlanBuilder<'_> {
         self.library().order = true;
         match (self.plan.runtime.facts.fixes.order, self.not_preloadable()) {
             (RuntimeFix::Library, None) => {
+                // The program may start others, of any runtime.
+                self.configure_hooks(BufferMode::None);
                 let text = "a stream is flushed before a write(2) to its descriptor";
                 self.row(PlanRow::honoured(option, Technique::Library, text));
             }

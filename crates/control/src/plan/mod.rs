@@ -1,5 +1,6 @@
 //! From a [`RunRequest`] and a program to a [`Plan`]: arguments, environment, library, supervision, terminals.
 
+mod children;
 mod effects;
 pub mod environment;
 pub mod executable;
@@ -9,6 +10,7 @@ pub mod host_capabilities;
 mod modes;
 pub mod program;
 pub mod request;
+mod shell_commands;
 #[cfg(test)]
 mod tests;
 
@@ -70,6 +72,11 @@ pub struct Plan {
 
 /// Makes the plan for a command.
 pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities) -> Plan {
+    plan_within(command, request, host, 0)
+}
+
+/// Makes the plan for a command that so many shells start.
+fn plan_within(command: &[OsString], request: &RunRequest, host: &HostCapabilities, depth: u32) -> Plan {
     let program = ResolvedProgram::of(command);
     let compiled = || program.executable_path.as_deref().and_then(executable::runtime);
     let runtime = detect_runtime(&program.names, compiled);
@@ -93,6 +100,7 @@ pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities)
     };
     builder.add_modes();
     builder.add_guarantees();
+    builder.add_children(depth);
     builder.finish()
 }
 

@@ -162,7 +162,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Sets the mode of all hooks: the program's children may belong to any runtime.
-    fn configure_hooks(&mut self, mode: BufferMode) {
+    pub(super) fn configure_hooks(&mut self, mode: BufferMode) {
         self.plan.hooks = Some(mode.to_string());
         match mode {
             BufferMode::None => self.plan.variables.push(("PYTHONUNBUFFERED", "1")),

@@ -163,6 +163,33 @@ fn a_hook_has_one_mode() {
 }
 
 #[test]
+fn programs_that_a_shell_starts_are_planned() {
+    let script = |text: &str| ["sh", "-c", text].map(OsString::from);
+    let of = |text: &str, request: RunRequest| plan(&script(text), &request, &HostCapabilities::default());
+    let delay = RunRequest { max_delay: Some(Duration::from_millis(5)), ..RunRequest::default() };
+    assert!(of("sleep 1; cut -c1 x", delay.clone()).remarks().is_empty());
+    for (text, why) in [
+        ("julia x", "Julia's own buffers"),
+        ("cat x | swipl y", "a file that the program opens"),
+        ("sh -c 'erl z'", "delayed_write"),
+        ("mawk 1", "weir run -- mawk"),
+        ("guile x", "weir run -- guile"),
+    ] {
+        let remarks = of(text, delay.clone()).remarks();
+        let says = remarks.len() == 1 && remarks[0].contains("out of reach in programs that it starts: ");
+        let is_missing = text == "mawk 1" && ResolvedProgram::of(&words(text)).path.is_none();
+        assert!(is_missing || says && remarks[0].contains(why), "{text}: {remarks:?}");
+    }
+    let order = RunRequest { fix_order: true, ..RunRequest::default() };
+    for text in ["python3 mo.py 2>&1", "exec ruby mo.rb"] {
+        let plan = of(text, order.clone());
+        assert!(plan.remarks().is_empty(), "{text}: {:?}", plan.remarks());
+        assert_eq!(plan.hooks.as_deref(), Some("none"), "{text}");
+        assert!(plan.variables.contains(&("PYTHONUNBUFFERED", "1")), "{text}: {:?}", plan.variables);
+    }
+}
+
+#[test]
 fn a_shell_passes_hooks_and_variables_to_its_children() {
     let plan = plan_for(
         "sh -c true",

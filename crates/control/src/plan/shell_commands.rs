@@ -1,0 +1,154 @@
+//! The commands that a shell script names, as far as its text shows them without being executed.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+/// Words after which another command follows.
+const PREFIXES: [&str; 14] = [
+    "if", "then", "else", "elif", "while", "until", "do", "time", "!", "{", "exec", "command", "nohup",
+    "builtin",
+];
+/// Words that begin or end a part of the script that is no command.
+const OTHERS: [&str; 10] = ["for", "case", "select", "function", "in", "done", "fi", "esac", "}", "[["];
+/// The most commands of one script: each takes a look at a file.
+const COMMANDS_MOST: usize = 32;
+
+/// Returns the script of a shell's `-c`; None if it has none.
+pub(super) fn script(arguments: &[OsString]) -> Option<String> {
+    let mut words = arguments.iter();
+    let has_c = |word: &&OsString| {
+        let word = word.as_bytes();
+        word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'c')
+    };
+    let is_option = |word: &&OsString| word.as_bytes().starts_with(b"-");
+    words.by_ref().take_while(is_option).find(has_c)?;
+    let script = words.find(|word| !is_option(word))?;
+    Some(script.to_string_lossy().into_owned())
+}
+
+/// Returns the simple commands of a script with plain names. A here-document ends the search.
+pub(super) fn commands(script: &str) -> Vec<Vec<OsString>> {
+    let mut found: Vec<Vec<OsString>> = Vec::new();
+    for words in simple_commands(script) {
+        let is_assignment = |word: &Word| {
+            let name = word.text.split_once('=').map_or("", |(name, _)| name);
+            !name.is_empty() && name.chars().all(|one| one.is_alphanumeric() || one == '_')
+        };
+        let skipped = |word: &&Word| is_assignment(word) || PREFIXES.contains(&word.text.as_str());
+        let words: Vec<&Word> = words.iter().skip_while(skipped).collect();
+        let Some(name) = words.first().filter(|name| name.is_plain && !OTHERS.contains(&name.text.as_str()))
+        else {
+            continue;
+        };
+        let is_known = found.iter().any(|known| known[0] == *name.text);
+        if !is_known && found.len() < COMMANDS_MOST {
+            found.push(words.iter().map(|word| OsString::from(&word.text)).collect());
+        }
+    }
+    found
+}
+
+/// A word of a script, without its quotes.
+#[derive(Debug, Default)]
+struct Word {
+    text: String,
+    /// The shell expands nothing in it.
+    is_plain: bool,
+}
+
+/// Splits a script at its operators into commands of words, without redirections.
+fn simple_commands(script: &str) -> Vec<Vec<Word>> {
+    let (mut commands, mut command, mut word) = (Vec::new(), Vec::new(), None::<Word>);
+    let mut letters = script.chars().peekable();
+    let mut is_target = false;
+    let end_word = |word: &mut Option<Word>, command: &mut Vec<Word>, is_target: &mut bool| {
+        if let Some(word) = word.take()
+            && !std::mem::take(is_target)
+        {
+            command.push(word);
+        }
+    };
+    while let Some(letter) = letters.next() {
+        match letter {
+            ' ' | '\t' => end_word(&mut word, &mut command, &mut is_target),
+            '<' | '>' => {
+                // The number of a descriptor before it is no word.
+                word.take_if(|word| word.text.chars().all(|one| one.is_ascii_digit()));
+                end_word(&mut word, &mut command, &mut is_target);
+                let operator: String =
+                    std::iter::from_fn(|| letters.next_if(|one| "<>&|".contains(*one))).collect();
+                if letter == '<' && operator.starts_with('<') {
+                    break;
+                }
+                is_target = true;
+            }
+            '#' if word.is_none() => while letters.next_if(|one| *one != '\n').is_some() {},
+            ';' | '|' | '&' | '\n' | '(' | ')' | '`' => {
+                end_word(&mut word, &mut command, &mut is_target);
+                is_target = false;
+                commands.push(std::mem::take(&mut command));
+            }
+            '\'' | '"' => {
+                let word = word.get_or_insert_with(|| Word { is_plain: true, ..Word::default() });
+                while let Some(one) = letters.next_if(|one| *one != letter) {
+                    word.is_plain &= letter == '\'' || !"$`".contains(one);
+                    word.text.push(if letter == '"' && one == '\\' {
+                        letters.next().unwrap_or(one)
+                    } else {
+                        one
+                    });
+                }
+                letters.next();
+            }
+            '\\' => {
+                let next = letters.next().filter(|one| *one != '\n');
+                word.get_or_insert_with(|| Word { is_plain: true, ..Word::default() }).text.extend(next);
+            }
+            _ => {
+                let word = word.get_or_insert_with(|| Word { is_plain: true, ..Word::default() });
+                word.is_plain &= !"$*?[".contains(letter) || word.text.is_empty() && letter == '[';
+                word.text.push(letter);
+            }
+        }
+    }
+    end_word(&mut word, &mut command, &mut is_target);
+    commands.push(command);
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_scripts() {
+        for (text, expected) in [
+            ("rg line", "rg"),
+            ("python3 mo.py 2>&1", "python3"),
+            ("A=1 B='x y' mawk '{print; node}' < in >out 2>>err | sort -u", "mawk,sort"),
+            ("if test -f x; then exec node a.js; else guile b; fi # and rg", "test,node,guile"),
+            ("while read -r x; do (erl -x) & done; x=$(swipl y); `sbcl`", "read,erl,swipl,sbcl"),
+            ("$RUN rg; \"$x\" y; 'rg' z", "rg"),
+            ("cat <<E\nnode\nE\n", "cat"),
+            ("a \\\n b&&c||d;!e", "a,c,d,!e"),
+            ("for x in node rg; do sed p; done", "sed"),
+            ("[ -f x ] && echo", "[,echo"),
+            ("", ""),
+        ] {
+            let names: Vec<String> =
+                commands(text).iter().map(|words| words[0].to_string_lossy().into_owned()).collect();
+            assert_eq!(names.join(","), expected, "{text}");
+        }
+        let words = &commands("mawk -W interactive \"a \\\" b\" >x c")[0];
+        assert_eq!(*words, ["mawk", "-W", "interactive", "a \" b", "c"]);
+    }
+
+    #[test]
+    fn the_script_of_a_shell() {
+        let of = |words: &str| script(&words.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(of("-c a b").as_deref(), Some("a"));
+        assert_eq!(of("-e -uc a").as_deref(), Some("a"));
+        assert_eq!(of("-c -- a").as_deref(), Some("a"));
+        assert_eq!((of("file -c a"), of("--norc -c")), (None, None));
+    }
+}
