@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use common::programs::{self, PROGRAM, SOURCE, has_libcxx};
-use common::{disk_dir, run, skip, text};
+use common::{disk_dir, run, skip, text, weir};
 
 /// Compiles a program with the words of a compiler's command; returns None, and notes a skip, without the compiler.
 fn build(dir: &Path, name: &str, file: &str, source: &str, compiler: &[&str]) -> Option<String> {
@@ -284,4 +284,54 @@ fn sizes_are_those_of_stdbuf() {
         "{}",
         errors(&output)
     );
+}
+
+#[test]
+fn programs_that_a_shell_starts_are_served_or_named() {
+    let dir = disk_dir();
+    let script = "import os; print('first'); os.write(1, b'second\\n'); print('third')";
+    std::fs::write(dir.path().join("mixed.py"), script).unwrap();
+    let words = ["run", "--fix-order", "--strict", "--", "sh", "-c", "python3 mixed.py 2>&1"];
+    let output = weir(dir.path(), &words).env_remove("PYTHONUNBUFFERED").output().unwrap();
+    assert_eq!(text(&output.stdout), "first\nsecond\nthird\n", "{}", errors(&output));
+    for (option, name) in [("--max-delay=100ms", "mawk"), ("--rescue", "swipl")] {
+        let script = format!("{name} x > /dev/null");
+        let command = ["--", "sh", "-c", script.as_str()];
+        let only = run(dir.path(), &[&["run", "--why=only", option], &command[..]].concat());
+        let strict = run(dir.path(), &[&["run", "--strict", option], &command[..]].concat());
+        let why = text(&only.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(why.contains(" done in part, from outside: ") && why.contains(name), "{why}");
+        let expected = format!("out of reach in programs that it starts: {name} (");
+        assert!(
+            strict.status.code() == Some(125) && errors(&strict).contains(&expected),
+            "{}",
+            errors(&strict)
+        );
+    }
+}
+
+#[test]
+fn processes_that_run_on_are_named() {
+    let dir = disk_dir();
+    let of = |options: &[&str], script: &str| {
+        errors(&run(dir.path(), &[&["run"], options, &["--", "sh", "-c", script]].concat()))
+    };
+    let background = "sleep 1.5 >&- 2>&- & echo";
+    let early = of(&["--max-delay", "100ms"], background);
+    assert!(
+        early.starts_with("weir: sleep (pid ")
+            && early
+                .ends_with(") runs on after the command: its pending bytes are no longer written early\n"),
+        "{early}"
+    );
+    let both = of(&["--max-delay", "100ms", "--rescue"], &format!("sleep 1.5 >&- 2>&- & {background}"));
+    assert!(
+        both.contains(") and sleep (pid ")
+            && both.ends_with(
+                ") run on after the command: their pending bytes are no longer written early or rescued\n"
+            ),
+        "{both}"
+    );
+    assert_eq!(of(&["--max-delay", "100ms", "--quiet"], background), "");
+    assert_eq!(of(&["--max-delay", "100ms"], "sleep 0.1 & wait; seq 100000 | head -n 1"), "");
 }

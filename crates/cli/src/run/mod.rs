@@ -64,7 +64,8 @@ pub struct Args {
     force: bool,
 
     /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. With --coalesce only the gathered bytes, not
-    /// those in buffers of streams. If weir itself is killed, the bytes that it wrote early are written twice
+    /// those in buffers of streams. Ends with the command. If weir itself is killed, the bytes that it wrote early are written
+    /// twice
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]
     max_delay: Option<Duration>,
 
@@ -73,7 +74,7 @@ pub struct Args {
     coalesce: Option<CoalescedCalls>,
 
     /// Write the pending bytes of the program and its children when they are killed, crash, or call _exit or exec; only
-    /// while weir itself lives
+    /// until the command ends, and while weir itself lives
     #[arg(long)]
     rescue: bool,
 

@@ -135,6 +135,10 @@ impl LifecycleHandler for DelayHandler {
         Some(self.interval)
     }
 
+    fn service(&self) -> Option<&'static str> {
+        Some("written early")
+    }
+
     fn on_exec(&mut self, _tracees: &mut Tracees, pid: u32) {
         self.snapshots.remove(&pid);
     }

@@ -116,6 +116,10 @@ struct RescueJob {
 }
 
 impl LifecycleHandler for RescueHandler {
+    fn service(&self) -> Option<&'static str> {
+        Some("rescued")
+    }
+
     fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
         let rescue = self.unfinished.remove(&pid).unwrap_or_else(|| Rescue::begin(tracees, pid, tid, status));
         let rescue = rescue.advance(tracees, pid, tid, status);

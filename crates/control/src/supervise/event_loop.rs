@@ -29,6 +29,13 @@ const RECLAIM_NS: u64 = 20_000_000;
 /// The interval at which weir looks whether a command has ended that another program traces: short for a user.
 const ROOT_NS: u64 = 10_000_000;
 
+/// How long weir serves processes on after the command's end, before it names them: the other processes of a pipeline end at
+/// about the same time.
+const GRACE_NS: u64 = 20_000_000;
+
+/// The most processes that are named.
+const NAMED_MOST: usize = 4;
+
 /// An exit that a handler has deferred.
 pub(crate) struct DeferredExit {
     pub pid: u32,
@@ -59,6 +66,10 @@ pub(crate) struct Supervisor {
     pub exit: Option<Exit>,
     tick_interval: Option<Duration>,
     next_tick_ns: u64,
+    /// Services of the handlers, which end with the command.
+    services: Vec<&'static str>,
+    /// The end of [`GRACE_NS`].
+    grace_until_ns: Option<u64>,
 }
 
 /// Supervises a command from its gate to its end.
@@ -86,6 +97,7 @@ impl Supervisor {
         let tracees =
             Tracees::new(root, save_in).map_err(|error| SuperviseError::Refused(limits::no_timer(&error)))?;
         let tick_interval = handlers.iter().filter_map(|handler| handler.tick_interval()).min();
+        let services = handlers.iter().filter_map(|handler| handler.service()).collect();
         Ok(Supervisor {
             tracees,
             handlers,
@@ -96,6 +108,8 @@ impl Supervisor {
             exit: None,
             tick_interval,
             next_tick_ns: 0,
+            services,
+            grace_until_ns: None,
         })
     }
 
@@ -114,7 +128,7 @@ impl Supervisor {
     }
 
     fn handle_events(&mut self) -> Result<(), SuperviseError> {
-        while self.exit.is_none() || !self.tracees.written_ahead.is_empty() {
+        while self.exit.is_none() || !self.tracees.written_ahead.is_empty() || self.gives_grace() {
             self.handle_timers();
             if let Some(stop) = self.tracees.deferred_stops.pop_front() {
                 self.on_stop(stop);
@@ -137,6 +151,34 @@ impl Supervisor {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether processes run on after the command that may end by themselves in a moment.
+    fn gives_grace(&mut self) -> bool {
+        let until_ns = *self.grace_until_ns.get_or_insert_with(|| now_ns() + GRACE_NS);
+        !self.services.is_empty() && now_ns() < until_ns && !self.left_running().is_empty()
+    }
+
+    /// Returns the processes that have not ended.
+    fn left_running(&self) -> Vec<u32> {
+        let is_alive = |pid: &u32| self.tracees.live_thread(*pid).is_some_and(|tid| !proc::is_dead(tid));
+        self.tracees.pids().into_iter().filter(is_alive).collect()
+    }
+
+    /// Returns a sentence about the processes that are no longer served; None if there are none.
+    fn unserved_sentence(&self) -> Option<String> {
+        let mut pids = if self.services.is_empty() { Vec::new() } else { self.left_running() };
+        pids.sort_unstable();
+        let mut names: Vec<String> =
+            pids.iter().take(NAMED_MOST).map(|pid| format!("{} (pid {pid})", proc::comm(*pid))).collect();
+        if pids.len() > NAMED_MOST {
+            names.push(format!("{} others", pids.len() - NAMED_MOST));
+        }
+        let (verb, whose) = if pids.len() == 1 { ("runs", "its") } else { ("run", "their") };
+        let last = names.pop()?;
+        let all = if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) };
+        let services = self.services.join(" or ");
+        Some(format!("{all} {verb} on after the command: {whose} pending bytes are no longer {services}"))
     }
 
     fn handle_timers(&mut self) {
@@ -185,7 +227,9 @@ impl Supervisor {
 
     fn outcome(self) -> RunOutcome {
         let detached = self.tracees.detached_sentence();
+        let unserved = self.unserved_sentence();
         let silent = silent_processes().into_iter().chain(late_writes::sentences()).chain(detached);
+        let silent = silent.chain(unserved);
         RunOutcome {
             exit: self.exit.unwrap_or(Exit::Code(0)),
             rescued: self.tracees.rescued,

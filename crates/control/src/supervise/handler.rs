@@ -13,6 +13,11 @@ pub trait LifecycleHandler {
         None
     }
 
+    /// Returns what the handler does with pending bytes, which ends with the command: "written early". None: nothing.
+    fn service(&self) -> Option<&'static str> {
+        None
+    }
+
     /// A process has executed a new image and has not run its first instruction.
     fn on_exec(&mut self, tracees: &mut Tracees, pid: u32) {
         let _ = (tracees, pid);
