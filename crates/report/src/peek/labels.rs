@@ -94,8 +94,21 @@ pub(super) fn state(peek: &Peek) -> String {
     state + &threads
 }
 
-/// Returns the command with shell quotes.
+/// Returns the title that the program has given itself in place of its command, as `nginx: worker process`; None if it has
+/// not. The rest of the arguments' memory is filled with NULs.
+pub(super) fn own_title(peek: &Peek) -> Option<String> {
+    let (title, rest) = peek.command.split_first()?;
+    let title = title.to_string();
+    let is_padded = rest.len() > 1 || title.contains(' ') && !title.starts_with(['/', '.']);
+    let is_title = !rest.is_empty() && is_padded && rest.iter().all(|word| word.is_empty());
+    is_title.then_some(title)
+}
+
+/// Returns the command with shell quotes, or the program's own title.
 pub(super) fn command(peek: &Peek) -> String {
+    if let Some(title) = own_title(peek) {
+        return title;
+    }
     let words: Vec<String> = peek.command.iter().map(|word| quoted(&word.to_string())).collect();
     if words.is_empty() { peek.comm.to_string() } else { words.join(" ") }
 }
@@ -117,6 +130,19 @@ mod tests {
     fn times_have_one_or_two_units() {
         let texts = [0.2, 1.96, 12.7, 723.0, 7384.0, 200_000.0].map(time);
         assert_eq!(texts, ["200 ms", "2 s", "12 s", "12 m 03 s", "2 h 03 m", "2 d 07 h"]);
+    }
+
+    #[test]
+    fn a_title_is_no_command() {
+        let of = |words: &[&str]| {
+            let command = words.iter().map(|word| (*word).into()).collect();
+            let peek = Peek { command, ..crate::peek::screen::tests::peek() };
+            (super::command(&peek), own_title(&peek).is_some())
+        };
+        assert_eq!(of(&["nginx: worker process", "", "", ""]), ("nginx: worker process".into(), true));
+        assert_eq!(of(&["sshd: root", ""]), ("sshd: root".into(), true));
+        assert_eq!(of(&["cat", ""]), ("cat ''".into(), false));
+        assert_eq!(of(&["cat", "", "x"]), ("cat '' x".into(), false));
     }
 
     #[test]

@@ -150,6 +150,10 @@ fn commands(peek: &Peek, style: &Style, text: &mut String) {
         return;
     }
     let now = format!("write it out now:  weir flush {}", peek.pid);
+    if labels::own_title(peek).is_some() {
+        *text += &format!("  {now}\n");
+        return;
+    }
     let command = format!("weir run --max-delay 100ms -- {}", clean(&labels::command(peek), style));
     let next = format!("next time:  {command}");
     if 2 + width(&now) + 6 + width(&next) <= style.width {
@@ -198,14 +202,14 @@ fn cut_start(text: &str, most: usize, style: &Style) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use weir_model::peek::{MainThreadState, PipePeer};
     use weir_model::trace::RuntimeId;
     use weir_model::{Mode, StreamKind};
 
     use super::*;
 
-    fn peek() -> Peek {
+    pub fn peek() -> Peek {
         let stream = PeekStream {
             walker: RuntimeId::CPYTHON,
             fd: 1,

@@ -75,7 +75,7 @@ fn top(view: &TopView, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buf
 /// Draws the command of the selected process and its oldest pending bytes.
 fn detail(view: &TopView, one: &ProcessActivity, area: Rect, buffer: &mut Buffer) {
     let user = if one.foreign {
-        format!(" {FOREIGN} of user {}: run weir as root to see more", one.uid)
+        format!(" {FOREIGN} of user {}: root with CAP_SYS_PTRACE sees more", one.uid)
     } else {
         String::new()
     };
@@ -150,7 +150,7 @@ fn help(view: &TopView, area: Rect, buffer: &mut Buffer) {
         "the kernel, 100 for one CPU. PENDING: bytes that the program wrote and that are still in".into(),
         "its own buffers. AGE: for how long; > if they were pending before the first survey.".into(),
         format!(
-            "{FOREIGN} after a PID: another user's process; run weir as root to see its calls and buffers."
+            "{FOREIGN} after a PID: weir may not read it; root with CAP_SYS_PTRACE sees calls and buffers."
         ),
     ];
     let keys = KEYS.iter().map(|key| format!("{:>9}   {}", key.key, key.long));

@@ -6,7 +6,7 @@ use weir_model::top::{CallRate, PendingStream, ProcessActivity, Survey};
 
 use crate::number::{ABSENT, count, percent};
 
-/// Mark after the PID of another user's process.
+/// Mark after the PID of a process that weir may not read.
 pub(super) const FOREIGN: &str = "!";
 
 /// Returns the calls per second.
@@ -84,7 +84,7 @@ pub(super) fn path(path: &Untrusted) -> String {
     }
 }
 
-/// Returns the PID and the mark of another user's process.
+/// Returns the PID and the mark of a process that weir may not read.
 pub(super) fn pid(one: &ProcessActivity) -> (String, &'static str) {
     (one.pid.to_string(), if one.foreign { FOREIGN } else { "" })
 }

@@ -87,7 +87,7 @@ fn facts(survey: &Survey, shown: &[&ProcessActivity]) -> Vec<String> {
         "tiny: less than 512 B a call".to_string(),
     ];
     if shown.iter().any(|one| one.foreign) {
-        facts.push("! another user's process: run weir as root to see its calls and buffers".into());
+        facts.push("! another user's, or more privileged than weir: root with CAP_SYS_PTRACE sees its calls and buffers".into());
     }
     facts
 }

@@ -118,7 +118,7 @@ fn a_hundred_and_twenty_columns() {
     assert!(lines[2].contains("TINY/s") && lines[2].contains("USR%"), "{lines:#?}");
     assert!(lines[3].trim_start().starts_with("9! nginx: worker"), "{lines:#?}");
     assert!(lines[3].contains('–'), "{lines:#?}");
-    assert_eq!(lines[37], "9 ! of user 33: run weir as root to see more nginx: worker");
+    assert_eq!(lines[37], "9 ! of user 33: root with CAP_SYS_PTRACE sees more nginx: worker");
     assert_eq!(lines[38], "its buffers cannot be read");
     let buffer = terminal.backend().buffer();
     assert!((0..120).all(|x| buffer[(x, 3)].modifier.contains(Modifier::REVERSED)), "the chosen one");
@@ -218,6 +218,7 @@ fn one_survey_as_a_table() {
     let worker = wide.lines().find(|line| line.contains("4711")).unwrap();
     assert!(worker.contains("17 B") && worker.ends_with(">11 m  fd 1 pipe"), "{wide}");
     assert!(wide.contains("9!") && wide.contains("! another user's"), "{wide}");
+    assert!(wide.contains("more privileged than weir") && !wide.contains("run weir as root"), "{wide}");
     assert!(text(20, 80).lines().all(|line| line.chars().count() <= 80), "{}", text(20, 80));
     let short = text(1, 80);
     assert!(short.contains("tr2u") && !short.contains("4711") && short.contains("and 3 more"), "{short}");
