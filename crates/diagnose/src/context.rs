@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use foldhash::HashMap;
 use weir_model::trace::{
-    Buffer, Call, Image, Op, OpenFile, Prices, Process, Recording, SnapshotMoment, StreamCounts, StreamTable,
+    Buffer, Call, Image, Op, OpenFile, Prices, Process, Recording, SnapshotMoment, StreamCounts, StreamSum,
+    StreamTable,
 };
 use weir_model::{Direction, StreamKind, Untrusted};
 
@@ -203,6 +204,12 @@ impl<'a> RuleContext<'a> {
         let streams = self.merged.all().iter().filter(move |stream| stream.sum.direction == direction);
         let chosen = streams.filter(move |stream| stream.openings.iter().any(|opening| matches(opening)));
         chosen.map(|stream| &*stream.sum)
+    }
+
+    /// Returns the merged streams in one direction with their openings.
+    pub fn merged_openings(&self, direction: Direction) -> impl Iterator<Item = &StreamSum<'a>> {
+        let known = self.merged.all().iter().filter(|stream| stream.sum.is_known());
+        known.filter(move |stream| stream.sum.direction == direction)
     }
 
     /// Returns the number of merged streams, without the entry for calls whose stream is unknown.

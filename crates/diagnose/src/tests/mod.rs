@@ -14,6 +14,7 @@ mod order;
 mod random;
 mod reads;
 mod renames;
+mod reopen;
 mod shared_input;
 mod small_calls;
 mod whole;

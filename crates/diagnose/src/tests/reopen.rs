@@ -1,0 +1,65 @@
+//! Tests of the rule reopen-per-record.
+
+use weir_model::trace::{Op, StreamCounts};
+use weir_model::{Severity, StreamKind};
+
+use crate::flags::O_TRUNC;
+use crate::testing::*;
+
+/// Returns the recording of a process that opens a log for each of `seen` lines, and 60,000 lines in all.
+fn appender(seen: u64, flags: i32, calls: u64) -> RecordingBuilder {
+    let mut builder = recording(0.9);
+    (builder.root().user_s, builder.root().system_s) = (0.24, 0.42);
+    for _ in 0..seen {
+        let file = builder.file("/d/log", File);
+        builder.open_file(file).flags = flags;
+        builder.open_file(file).ino = 7;
+        builder.stream(1, 3, file, Out, calls, 11).newline_ends = calls;
+    }
+    let unknown = builder.file(StreamCounts::UNKNOWN_PATH, StreamKind::Other);
+    builder.stream(1, StreamCounts::UNKNOWN, unknown, Out, (60_000 - seen) * calls, 11);
+    for (op, calls) in [(Op::Openat, seen), (Op::Close, seen), (Op::Lseek, seen * 3)] {
+        builder.0.other_calls.push(weir_model::trace::OtherCalls {
+            pid: 1,
+            image: 0,
+            op,
+            calls,
+            errors: Default::default(),
+            submitted: 0,
+            exact: false,
+        });
+    }
+    builder
+}
+
+const APPEND: i32 = 0o2101;
+
+#[test]
+fn a_file_that_is_opened_for_each_line_costs_the_kernels_time() {
+    let finding = appender(2000, APPEND, 1).finding("reopen-per-record");
+    assert_eq!((finding.severity, finding.evidence["openings"]), (Severity::High, 60_000.0));
+    // 420 ms less 60,000 × 900 ns.
+    assert!((finding.evidence["cost_s"] - 0.366).abs() < 0.01, "{finding:#?}");
+    assert!(finding.why.contains("opened /d/log about 60,000 times") && finding.why.contains("11 bytes"));
+    assert!(finding.fix.starts_with("FILE *f = fopen(path, \"a\");"), "{}", finding.fix);
+}
+
+#[test]
+fn few_openings_truncated_files_and_long_sessions_are_no_finding() {
+    appender(99, APPEND, 1).no_finding("reopen-per-record");
+    appender(2000, APPEND | O_TRUNC, 1).no_finding("reopen-per-record");
+    appender(2000, APPEND, 50).no_finding("reopen-per-record");
+    // Each is another file of this name.
+    let mut others = appender(2000, APPEND, 1);
+    others.0.files.iter_mut().for_each(|file| file.ino = u64::from(file.id) + 1);
+    others.no_finding("reopen-per-record");
+}
+
+#[test]
+fn in_a_program_that_opens_other_files_too_openings_have_a_price() {
+    let mut busy = appender(2000, APPEND, 1);
+    busy.0.other_calls[0].calls = 20_000;
+    // 60,000 × 8 × 300 ns.
+    let cost_s = busy.finding("reopen-per-record").evidence["cost_s"];
+    assert!((cost_s - 0.144).abs() < 0.001, "{cost_s}");
+}

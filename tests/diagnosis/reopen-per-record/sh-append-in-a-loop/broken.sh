@@ -1,0 +1,5 @@
+i=0
+while [ $i -lt 100000 ]; do
+    echo "line $i" >> log
+    i=$((i + 1))
+done
