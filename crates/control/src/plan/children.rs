@@ -1,5 +1,7 @@
 //! The programs that a shell starts: what a plan does for them, and what is out of its reach.
 
+use std::ffi::OsString;
+
 use weir_model::SourceLanguage;
 use weir_model::run::{Effect, PlanRow, Technique};
 
@@ -26,7 +28,7 @@ impl PlanBuilder<'_> {
                 if of_child.technique == Technique::Environment {
                     self.inherit_environment(&child);
                 }
-                if let Some(why) = not_reached(&child, of_child) {
+                if let Some(why) = not_reached(&command, &child, of_child) {
                     let name = command[0].to_string_lossy();
                     self.add_unreached(number, &format!("{name} ({why})"));
                 }
@@ -57,8 +59,12 @@ impl PlanBuilder<'_> {
 }
 
 /// Returns why an option does not reach a program that a shell starts; None if it does.
-fn not_reached(child: &Plan, row: &PlanRow) -> Option<String> {
-    let is_for_command = matches!(row.technique, Technique::Option | Technique::Terminal);
+fn not_reached(command: &[OsString], child: &Plan, row: &PlanRow) -> Option<String> {
+    let is_for_command = match row.technique {
+        // The script may give the option itself.
+        Technique::Option => child.command != command,
+        technique => technique == Technique::Terminal,
+    };
     if is_for_command && row.option != "--pty" && row.effect != Effect::Not {
         let name = child.program.names.first()?;
         return Some(format!("only as the command itself: weir run -- {name} …"));

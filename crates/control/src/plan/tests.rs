@@ -167,7 +167,9 @@ fn programs_that_a_shell_starts_are_planned() {
     let script = |text: &str| ["sh", "-c", text].map(OsString::from);
     let of = |text: &str, request: RunRequest| plan(&script(text), &request, &HostCapabilities::default());
     let delay = RunRequest { max_delay: Some(Duration::from_millis(5)), ..RunRequest::default() };
-    assert!(of("sleep 1; cut -c1 x", delay.clone()).remarks().is_empty());
+    for text in ["sleep 1; cut -c1 x", "mawk -W interactive 1"] {
+        assert!(of(text, delay.clone()).remarks().is_empty(), "{text}");
+    }
     for (text, why) in [
         ("julia x", "Julia's own buffers"),
         ("cat x | swipl y", "a file that the program opens"),
