@@ -95,23 +95,28 @@ pub fn take_search_ns() -> u64 {
 /// used: a runtime may map far more than it uses. Each block contains the first bytes of the next one.
 pub(crate) fn blocks(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) {
     let is_heap = |kind: &MappingKind| matches!(kind, MappingKind::Heap | MappingKind::Anonymous);
-    whole(pid, memory, is_heap, visit);
+    let regions = memory.mappings(pid);
+    search_whole(pid, memory, ranges_of(&regions, is_heap), visit);
 }
 
-/// As [`blocks`], but also reads stacks and the variables of executables and libraries.
+/// As [`blocks`], but reads the main thread's stack, variables of executables and libraries, and then the rest. The first two are small, and
+/// a search of a large heap can be cut.
 pub(crate) fn touched(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8])) {
-    whole(pid, memory, is_touched, always(visit));
+    let regions = memory.mappings(pid);
+    let is_small = |kind: &MappingKind| matches!(kind, MappingKind::Stack | MappingKind::File(_));
+    let small = ranges_of(&regions, is_small);
+    let others = ranges_of(&regions, |kind| is_touched(kind) && !is_small(kind));
+    search_whole(pid, memory, small.chain(others), always(visit));
 }
 
-/// Searches all memory, as far as the bounds of this thread permit.
-fn whole(
+/// Searches ranges, as far as the bounds of this thread permit.
+fn search_whole(
     pid: u32,
     memory: &dyn Memory,
-    has_objects: impl Fn(&MappingKind) -> bool,
+    ranges: impl Iterator<Item = (u64, u64)>,
     visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) {
-    let regions = memory.mappings(pid);
-    let rest = used_blocks(pid, memory, ranges_of(&regions, has_objects), WHOLE.get(), visit);
+    let rest = used_blocks(pid, memory, ranges, WHOLE.get(), visit);
     IS_CUT.set(IS_CUT.get() || rest.is_some());
 }
 
@@ -127,6 +132,21 @@ pub(crate) fn touched_part(
     let regions = memory.mappings(pid);
     let rest = ranges_of(&regions, is_touched).filter(|(_, end)| *end > from);
     let ranges = rest.map(|(start, end)| (start.max(from), end));
+    used_blocks(pid, memory, ranges, SearchBounds::of_part(most), always(visit))
+}
+
+/// As [`touched`], for at most `most` bytes of the mappings in which none of some addresses is. Returns the address at which the next
+/// part would begin; None after the last one.
+pub(crate) fn touched_outside(
+    pid: u32,
+    memory: &dyn Memory,
+    addresses: &[u64],
+    most: u64,
+    visit: impl FnMut(u64, &[u8]),
+) -> Option<u64> {
+    let regions = memory.mappings(pid);
+    let is_outside = |(start, end): &(u64, u64)| !addresses.iter().any(|at| (*start..*end).contains(at));
+    let ranges = ranges_of(&regions, is_touched).filter(is_outside);
     used_blocks(pid, memory, ranges, SearchBounds::of_part(most), always(visit))
 }
 

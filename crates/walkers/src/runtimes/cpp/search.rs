@@ -4,6 +4,7 @@
 //! whether an unknown file buffer can exist: the memory is searched only then, in parts, and rarely again if the search
 //! finds none. The buffers of the standard streams are in the library's own memory, which is small.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
@@ -101,7 +102,7 @@ impl FileBufferSearch {
         if self.is_due(files, &known) {
             // An object that was destroyed or moved is found again at its new address.
             self.objects = found.iter().map(|one| one.at).collect();
-            self.search(pid, memory, types, |at| read(at, 0).is_some());
+            self.search(pid, memory, types, |at| Some(read(at, 0)?.file));
             found = all(&self.objects);
         }
         without_copies(found.into_iter().map(|one| one.stream))
@@ -146,17 +147,18 @@ impl FileBufferSearch {
         true
     }
 
-    /// Searches the next part of the memory for the virtual tables of some types, and adds the objects that `is_object` accepts.
+    /// Searches the next part of the memory for the virtual tables of some types, and adds the objects for which `file_of`
+    /// returns their FILE.
     fn search(
         &mut self,
         pid: u32,
         memory: &dyn Memory,
         types: &FileBufferTypes,
-        is_object: impl Fn(u64) -> bool,
+        file_of: impl Fn(u64) -> Option<u64>,
     ) {
         let begun_ns = thread_cpu_ns();
         let is_whole = std::mem::take(&mut self.is_whole) || !self.is_first_done;
-        let objects = &mut self.objects;
+        let (objects, missing) = (&mut self.objects, RefCell::new(self.unknown.clone()));
         let range = types.range();
         let mut visit = |start: u64, data: &[u8]| {
             let is_table = |index: &usize| {
@@ -165,8 +167,11 @@ impl FileBufferSearch {
             };
             for index in (0..data.len() / 8).filter(is_table) {
                 let at = start + 8 * index as u64;
-                if objects.len() < STREAMS_MOST && is_object(at) {
+                if objects.len() < STREAMS_MOST
+                    && let Some(file) = file_of(at)
+                {
                     objects.insert(at);
+                    missing.borrow_mut().retain(|one| *one != file);
                 }
             }
         };
@@ -174,7 +179,10 @@ impl FileBufferSearch {
         self.from = match (is_whole, self.from) {
             (true, _) => {
                 heap_search::touched_near(pid, memory, near, PART_BYTES, &mut visit);
-                heap_search::touched(pid, memory, visit);
+                // With another C library the FILEs are not known.
+                if self.unknown.is_empty() || !missing.borrow().is_empty() {
+                    heap_search::touched(pid, memory, visit);
+                }
                 None
             }
             (false, None) => {

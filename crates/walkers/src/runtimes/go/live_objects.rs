@@ -6,7 +6,7 @@ use weir_sys::memory::Memory;
 
 use super::stacks::{self, Goroutine};
 use crate::copied_memory::{int, structure, word};
-use crate::heap_search::touched_part;
+use crate::heap_search::{touched_outside, touched_part};
 
 /// The page of Go's heap.
 const PAGE: u64 = 8192;
@@ -55,30 +55,52 @@ impl LiveObjects {
         let goroutines = stacks::read(memory, list);
         let mut found = LiveObjects { goroutines, variables, vdso, ..LiveObjects::default() };
         let is_listed = !found.goroutines.is_empty();
-        let (lowest, highest) = (objects.iter().min(), objects.iter().max());
-        let (lowest, highest) = (lowest.copied().unwrap_or(u64::MAX), highest.copied().unwrap_or(0));
-        let rest = touched_part(pid, memory, 0, SEARCH_MOST, |start, data| {
-            let words = data.as_chunks().0;
-            for (index, value) in words.iter().map(|value| u64::from_le_bytes(*value)).enumerate() {
-                let at = start + 8 * index as u64;
-                if value % PAGE == 0 && value <= highest && value + PAGE * PAGES_MOST > lowest {
-                    let pages = words.get(index + 1).map_or(0, |word| u64::from_le_bytes(*word));
-                    let span = value..value + PAGE * pages.min(PAGES_MOST);
-                    if objects.iter().any(|object| span.contains(object)) {
-                        found.spans.push(at - SPAN_START);
-                    }
+        // The spans are not in the heap that has the objects. A search of a heap of 100 MB would not reach them in time.
+        let mut rest = None;
+        if is_listed {
+            touched_outside(pid, memory, objects, SEARCH_MOST, |start, data| {
+                found.add_spans(objects, start, data);
+            });
+        }
+        if found.spans.is_empty() {
+            rest = touched_part(pid, memory, 0, SEARCH_MOST, |start, data| {
+                found.add_spans(objects, start, data);
+                if !is_listed {
+                    found.add_goroutines(memory, start, data);
                 }
-                if !is_listed && value.checked_add(stacks::OWN_ADDRESS) == Some(at) {
-                    found.goroutines.extend(Goroutine::read(memory, value));
-                }
-            }
-        });
+            });
+        }
         found.is_complete = is_listed || rest.is_none();
         found.goroutines.sort_by_key(|one| one.address);
         found.goroutines.dedup();
         found.spans.sort_unstable();
         found.spans.dedup();
         found
+    }
+
+    /// Adds the addresses of what can be spans that contain some objects.
+    fn add_spans(&mut self, objects: &[u64], start: u64, data: &[u8]) {
+        let (lowest, highest) = (objects.iter().min(), objects.iter().max());
+        let (lowest, highest) = (lowest.copied().unwrap_or(u64::MAX), highest.copied().unwrap_or(0));
+        let words = data.as_chunks().0;
+        for (index, value) in words.iter().map(|value| u64::from_le_bytes(*value)).enumerate() {
+            if value % PAGE == 0 && value <= highest && value + PAGE * PAGES_MOST > lowest {
+                let pages = words.get(index + 1).map_or(0, |word| u64::from_le_bytes(*word));
+                let span = value..value + PAGE * pages.min(PAGES_MOST);
+                if objects.iter().any(|object| span.contains(object)) {
+                    self.spans.push(start + 8 * index as u64 - SPAN_START);
+                }
+            }
+        }
+    }
+
+    /// Adds what can be goroutines.
+    fn add_goroutines(&mut self, memory: &dyn Memory, start: u64, data: &[u8]) {
+        for (index, value) in data.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)).enumerate() {
+            if value.checked_add(stacks::OWN_ADDRESS) == Some(start + 8 * index as u64) {
+                self.goroutines.extend(Goroutine::read(memory, value));
+            }
+        }
     }
 
     /// Tells whether an address is code of the vDSO.
