@@ -111,13 +111,15 @@ fn interpreters_without_a_walker() {
     }
 }
 
-/// Opens a file, keeps bytes for it in memory of its own, and sleeps; writes some of them first if there is a second argument.
-const OWN_BUFFER: &str = "#include <fcntl.h>\n#include <string.h>\n#include <unistd.h>\n\
+/// Opens a file, keeps bytes for it in memory of its own, and sleeps. With a second argument it is killed, and writes some of the
+/// bytes first if that begins with `w`.
+const OWN_BUFFER: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <string.h>\n#include <unistd.h>\n\
     static char own[65536];\n\
     int main(int words, char **word) {\n\
         int fd = open(word[1], O_WRONLY | O_CREAT | O_TRUNC, 0644);\n\
         strcpy(own, \"line 1\\n\");\n\
-        if (words > 2 && write(fd, own, 7) != 7) return 1;\n\
+        if (words > 2 && *word[2] == 'w' && write(fd, own, 7) != 7) return 1;\n\
+        if (words > 2) usleep(100000), kill(getpid(), SIGKILL);\n\
         sleep(30);\n\
         return write(fd, own, 7) != 7; }\n";
 
@@ -125,10 +127,8 @@ const OWN_BUFFER: &str = "#include <fcntl.h>\n#include <string.h>\n#include <uni
 fn a_killed_program_with_a_buffer_of_its_own() {
     for_each_engine(|engine, dir| {
         let Some(program) = compile(dir, "own", OWN_BUFFER, &[]) else { return };
-        let killed = |words: &[&str]| {
-            verdict(engine, dir, &[&["timeout", "-s", "KILL", "0.5", path(&program)], words].concat()).0
-        };
-        let (unseen, written) = (killed(&["file"]), killed(&["file", "written"]));
+        let killed = |how: &str| verdict(engine, dir, &[path(&program), "file", how]).0;
+        let (unseen, written) = (killed("killed"), killed("written"));
         assert!(
             unseen.starts_with("Nothing wrong in what could be seen; bytes that own may keep for /")
                 && unseen.contains("/file in memory of its own cannot be read"),
@@ -136,7 +136,7 @@ fn a_killed_program_with_a_buffer_of_its_own() {
         );
         assert!(written.starts_with("Nothing is wrong with "), "{engine}: {written}");
         // The C library has a stream for each standard descriptor.
-        let (sleep, _) = verdict(engine, dir, &["sh", "-c", "timeout -s KILL 0.3 sleep 9 > out; :"]);
+        let (sleep, _) = verdict(engine, dir, &["sh", "-c", "sleep 9 > out & sleep 0.3; kill -9 $!; wait"]);
         assert!(sleep.starts_with("Nothing is wrong with "), "{engine}: {sleep}");
     });
 }
