@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use weir_model::trace::{Event, EventKind, Image, Process};
 use weir_model::{SourceLanguage, Untrusted};
-use weir_sys::elf::ElfFile;
+use weir_sys::elf::{ElfFile, ElfSections};
 use weir_sys::file_system::{canonicalize, open_regular};
 use weir_sys::process_status;
 use weir_walkers::{compiled_runtime, runtime_by_id, runtime_of};
@@ -129,13 +129,27 @@ fn language_of(file: &Path, exe: &str, comm: &str) -> Option<SourceLanguage> {
         }
     }
     let elf = ElfFile::from_file(opened);
-    let compiled = elf.as_ref().and_then(|elf| elf.sections().ok()).and_then(|all| compiled_runtime(&all));
+    let sections = elf.as_ref().and_then(|elf| elf.sections().ok());
+    if sections.as_ref().is_some_and(is_of_other_language) {
+        return Some(SourceLanguage::Other);
+    }
+    let compiled = sections.and_then(|all| compiled_runtime(&all));
     let called = Path::new(exe).file_name().map_or(comm.into(), |name| name.to_string_lossy().into_owned());
     let by_path = &runtime_of(&path.to_string_lossy(), &called, compiled).facts;
     match by_path.language {
         SourceLanguage::C => Some(runtime_of(&called, comm, compiled).facts.language),
         language => Some(language),
     }
+}
+
+/// Libraries, or the beginnings of their names, of languages whose programs do not call C's stdio themselves: COBOL, Octave, Raku
+/// and Prolog.
+const OTHER_LANGUAGES: &[&[u8]] = &[b"libcob.so", b"liboctinterp.so", b"libmoar.so", b"libswipl.so"];
+
+/// Returns whether an executable needs the library of such a language.
+fn is_of_other_language(sections: &ElfSections) -> bool {
+    let needed = sections.needed().unwrap_or_default();
+    needed.iter().any(|name| OTHER_LANGUAGES.iter().any(|library| name.starts_with(library)))
 }
 
 /// Returns the interpreter of a script; the name after env(1) if that starts it.
@@ -172,6 +186,26 @@ mod tests {
             let script = dir.path().join("sed");
             fs::write(&script, format!("{first_line}\n")).unwrap();
             assert_eq!(language(&script.to_string_lossy()), Some(expected), "{first_line}");
+        }
+    }
+
+    #[test]
+    fn a_program_of_another_language_is_none_of_c() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
+        let compile = |arguments: &[&str]| {
+            let status = std::process::Command::new("cc").args(arguments).status().unwrap();
+            assert!(status.success());
+        };
+        fs::write(at("run.c"), "int run(void) { return 0; }").unwrap();
+        fs::write(at("main.c"), "int run(void); int main(void) { return run(); }").unwrap();
+        for (library, expected) in
+            [("libcob.so.4", SourceLanguage::Other), ("libcobra.so", SourceLanguage::C)]
+        {
+            let soname = format!("-Wl,-soname,{library}");
+            compile(&["-shared", "-fPIC", &soname, "-o", &at(library), &at("run.c")]);
+            compile(&["-o", &at("main"), &at("main.c"), &at(library)]);
+            assert_eq!(language(&at("main")), Some(expected), "{library}");
         }
     }
 
