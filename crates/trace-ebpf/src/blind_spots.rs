@@ -2,6 +2,7 @@
 
 use std::io;
 
+use weir_model::number::thousands;
 use weir_sys::error::errno_text;
 
 use super::load::Tallies;
@@ -12,7 +13,7 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losse
     if tallies.lost_events > 0 {
         blind.push(format!(
             "{} events dropped: ring buffer full; the counters are exact",
-            tallies.lost_events
+            thousands(tallies.lost_events)
         ));
     }
     if let Some(error) = unreadable {

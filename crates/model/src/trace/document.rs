@@ -113,7 +113,8 @@ pub struct StreamRow {
     pub bytes: u64,
     /// Number of calls by bytes moved; the key is the smallest size of each power of two.
     pub sizes: BTreeMap<u64, u64>,
-    /// Bytes of the median call; `None` if no call moved bytes.
+    /// Bytes of a usual call: the mean, if it is in the power of two of the median call, else the least size of that power;
+    /// `None` if no call moved bytes.
     pub typical_bytes: Option<u64>,
     /// Buffering mode; `None` if unknown.
     pub mode: Option<Mode>,

@@ -102,9 +102,14 @@ impl<'a> TraceStream<'a> {
         self.counts.direction == Direction::Out
     }
 
-    /// Returns the size of the median call: the mean if it is in the median's power of two, else the smallest size
+    /// Returns the size of a usual call: the mean if it is in the median's power of two, else the smallest size
     /// of that power. `None` if no call moved bytes.
     pub fn typical_bytes(&self) -> Option<u64> {
+        self.typical().map(|(bytes, _)| bytes)
+    }
+
+    /// As [`TraceStream::typical_bytes`], with whether the median call may be larger: the size is the smallest of its power of two.
+    pub fn typical(&self) -> Option<(u64, bool)> {
         let sizes = &self.counts.sizes;
         let zeros = sizes.0.first().copied().unwrap_or(0);
         let half = (sizes.total() - zeros).div_ceil(2);
@@ -114,7 +119,9 @@ impl<'a> TraceStream<'a> {
             below >= half && half > 0
         })? + 1;
         let mean = self.counts.mean_bytes().round() as u64;
-        Some(if Histogram::slot(mean) == slot { mean } else { Histogram::floor(slot) })
+        let (is_near, least) = (Histogram::slot(mean) == slot, Histogram::floor(slot));
+        // The slots of 0 and 1 have one size each.
+        Some(if is_near { (mean, false) } else { (least, least > 1) })
     }
 }
 

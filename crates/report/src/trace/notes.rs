@@ -51,7 +51,9 @@ fn ending(recording: &Recording) -> Option<String> {
 /// Returns a warning for each gap of the recording.
 pub(super) fn gaps(recording: &Recording) -> Vec<Block> {
     let lost = recording.overhead.lost_events;
-    let dropped = (lost > 0).then(|| format!("{} dropped: buffer full", counted(lost, "event")));
+    // The backend's own sentence says more.
+    let told = recording.blind.iter().any(|why| why.contains("dropped: ring buffer full"));
+    let dropped = (lost > 0 && !told).then(|| format!("{} dropped: buffer full", counted(lost, "event")));
     let sentences = recording.blind.iter().cloned().chain(dropped);
     sentences.map(|why| Block::Warning(format!("not seen: {why}"))).collect()
 }

@@ -156,7 +156,7 @@ fn row(stream: &TraceStream) -> TableRow {
         kind(stream.kind).into(),
         TableCell::new(calls(counts), much).marked(failures(stream)),
         bytes(counts.bytes).into(),
-        stream.typical_bytes().map_or(ABSENT.into(), bytes).into(),
+        stream.typical().map_or(ABSENT.into(), usual).into(),
         TableCell::from(mode).marked(mark),
         TableCell::new(percent(stream.share), much),
     ];
@@ -201,6 +201,11 @@ fn marks<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>> + Clone) -> Vec<
     facts
 }
 
+/// Returns the size of a usual call, marked if the median call may be larger.
+fn usual((size, is_least): (u64, bool)) -> String {
+    format!("{}{}", if is_least { "≥" } else { "" }, bytes(size))
+}
+
 /// Returns the files of the table that the run opened by several paths.
 fn names<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>>) -> Vec<Block> {
     let mut files: Vec<Vec<&Untrusted>> = streams
@@ -225,7 +230,7 @@ fn names<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>>) -> Vec<Block> {
 const FEW: usize = 9;
 
 /// Returns the totals of the streams without a row, by location if they are many.
-fn rest(rest: &[&TraceStream], more: bool) -> Vec<Block> {
+pub(super) fn rest(rest: &[&TraceStream], more: bool) -> Vec<Block> {
     if rest.is_empty() {
         return Vec::new();
     }
@@ -236,7 +241,10 @@ fn rest(rest: &[&TraceStream], more: bool) -> Vec<Block> {
     let sum = |of: fn(&TraceStream) -> u64| rest.iter().map(|stream| of(stream)).sum::<u64>();
     let share: f64 = rest.iter().map(|stream| stream.share).sum();
     let known = rest.iter().filter(|stream| stream.counts.is_known()).count() as u64;
-    let streams = counted(known, if more { "more stream" } else { "stream" });
+    let streams = match known {
+        0 => "calls whose stream is not known".into(),
+        known => counted(known, if more { "more stream" } else { "stream" }),
+    };
     vec![Block::Aside(format!(
         "{}{streams}: {}, {}, {} % of the time (--all shows {})",
         if more { "and " } else { "" },

@@ -1,6 +1,7 @@
 //! Tests of the screen of a recording.
 
 mod documents;
+mod losses;
 mod other_calls;
 use weir_model::trace::StreamCounts;
 
