@@ -5,6 +5,7 @@
 //! explain if the process does little else, else a price. Sampled calls: those that no stream is known of belong to this file if
 //! nearly all known ones do.
 
+use weir_model::number::about;
 use weir_model::trace::{Op, StreamCounts, StreamSum};
 use weir_model::{Direction, Finding, Gain, Severity, SourceLanguage, StreamKind};
 
@@ -14,7 +15,7 @@ use crate::cost::priced_s;
 use crate::flags::{O_EXCL, O_TRUNC};
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::text::number_text;
+use crate::text::thousands;
 
 pub(crate) const RULE: Rule = Rule {
     id: "reopen-per-record",
@@ -55,6 +56,8 @@ struct Reopened<'a> {
     writes: u64,
     bytes: u64,
     exact: bool,
+    /// The calls of no known stream are among the writes.
+    whole: bool,
 }
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
@@ -81,10 +84,10 @@ fn reopened<'a>(context: &RuleContext, stream: &'a StreamSum<'a>) -> Option<Reop
     }
     writes.sort_unstable();
     let each = writes[writes.len() / 2].max(1) as f64;
-    let (calls, bytes) = with_unknown(context, &stream.sum);
-    let exact = calls == seen;
+    let (calls, bytes, whole) = with_unknown(context, &stream.sum);
+    let exact = stream.sum.exact && calls == seen;
     let openings = if exact { seen } else { ((calls as f64 / each) as u64).max(seen) };
-    let reopened = Reopened { stream: &stream.sum, seen, openings, writes: calls, bytes, exact };
+    let reopened = Reopened { stream: &stream.sum, seen, openings, writes: calls, bytes, exact, whole };
     (each <= WRITES_MOST && bytes / openings < BLOCK).then_some(reopened)
 }
 
@@ -92,8 +95,8 @@ fn reopened<'a>(context: &RuleContext, stream: &'a StreamSum<'a>) -> Option<Reop
 const BLOCK: u64 = 4096;
 
 /// Returns the calls and bytes of a stream, with those of its process that no stream is known of if nearly all known ones are its
-/// own.
-fn with_unknown(context: &RuleContext, stream: &StreamCounts) -> (u64, u64) {
+/// own, and whether they are.
+fn with_unknown(context: &RuleContext, stream: &StreamCounts) -> (u64, u64, bool) {
     let same = |other: &&StreamCounts| {
         (other.pid, other.image, other.direction) == (stream.pid, stream.image, stream.direction)
     };
@@ -101,10 +104,10 @@ fn with_unknown(context: &RuleContext, stream: &StreamCounts) -> (u64, u64) {
         context.recording.counts.iter().filter(same).partition(|other| other.is_known());
     let known: u64 = known.iter().map(|other| other.calls).sum();
     if stream.calls * 10 < known * 9 {
-        return (stream.calls, stream.bytes);
+        return (stream.calls, stream.bytes, false);
     }
     let add = |of: fn(&StreamCounts) -> u64| unknown.iter().map(|other| of(other)).sum::<u64>();
-    (stream.calls + add(|other| other.calls), stream.bytes + add(|other| other.bytes))
+    (stream.calls + add(|other| other.calls), stream.bytes + add(|other| other.bytes), true)
 }
 
 /// Returns the kernel's seconds for opening and closing.
@@ -147,13 +150,18 @@ fn finding(context: &RuleContext, reopened: &Reopened) -> Option<Finding> {
     };
     let saved_s = context.cap_to_cpu(pid, saved_s);
     let share = context.share(opening_s);
-    let number = |number: u64| number_text(reopened.exact, number);
+    let number = match (reopened.exact, reopened.whole) {
+        (true, _) => thousands(reopened.openings),
+        (false, true) => about(reopened.openings),
+        // Calls in gaps belong to other streams too.
+        (false, false) => format!("at least {}", thousands(reopened.seen)),
+    };
     let why = format!(
         "{} opened {} {} times and closed it again, to write {:.0} bytes each time: opening and closing it takes \
             about {:.0} % of the run.",
         context.name(pid),
         context.file(stream.file).map_or("a file".into(), |file| file.path.to_string()),
-        number(reopened.openings),
+        number,
         reopened.bytes as f64 / reopened.openings as f64,
         share * 100.0
     );

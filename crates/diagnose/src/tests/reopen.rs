@@ -63,3 +63,13 @@ fn in_a_program_that_opens_other_files_too_openings_have_a_price() {
     let cost_s = busy.finding("reopen-per-record").evidence["cost_s"];
     assert!((cost_s - 0.144).abs() < 0.001, "{cost_s}");
 }
+
+#[test]
+fn calls_of_gaps_that_may_belong_to_other_streams_are_not_counted() {
+    let mut mixed = appender(2000, APPEND, 1);
+    mixed.0.counts.iter_mut().for_each(|stream| stream.exact = false);
+    let other = mixed.file("/d/other", File);
+    mixed.stream(1, 4, other, Out, 2000, 4096);
+    let why = mixed.finding("reopen-per-record").why;
+    assert!(why.contains("at least 2,000 times"), "{why}");
+}
