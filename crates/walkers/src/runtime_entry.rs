@@ -185,12 +185,13 @@ impl RuntimeEntry {
         }
     }
 
-    /// Returns the entry with buffers that some options do not reach.
+    /// Returns the entry with what its runtime does not permit.
     pub(crate) const fn with_limits(mut self, limits: RuntimeLimits) -> Self {
         self.facts.limits = limits;
         self
     }
 
+    /// Returns the entry with buffers that some options do not reach.
     pub(crate) const fn with_unreached(mut self, unreached: &'static [UnreachedBuffers]) -> Self {
         self.unreached = unreached;
         self

@@ -6,7 +6,7 @@ use weir_model::trace::RuntimeId;
 use weir_model::{StreamKind, Untrusted};
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::{fdinfo, kind_of};
-use weir_sys::{executable, proc};
+use weir_sys::{executable, proc, process_status};
 
 use crate::{ProgramDetection, Walker, runtime_of};
 
@@ -25,8 +25,12 @@ pub struct UnseenDescriptor {
 }
 
 /// Returns the regular files and pipes that a process has open for writing only, in the order of their descriptors, without
-/// those in `known`, those of its parent, and the pipes that it reads itself.
+/// those in `known`, those of its parent, and the pipes that it reads itself. None in execve(2).
 pub fn unseen_descriptors(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
+    // A read of its descriptors would wait for the file that it executes.
+    if process_status::is_executing(pid) {
+        return Vec::new();
+    }
     let mut fds: Vec<i32> = proc::some_numbers(&format!("/proc/{pid}/fd"), DESCRIPTORS_MOST)
         .into_iter()
         .filter_map(|fd| i32::try_from(fd).ok())
@@ -64,6 +68,9 @@ pub fn unseen_descriptors(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
 fn parent_of_other_program(pid: u32) -> Option<u32> {
     let parent = proc::status(pid)?.ppid as u32;
     let program = |pid: u32| std::fs::read_link(executable::link(pid)).ok();
+    if process_status::is_executing(parent) {
+        return None;
+    }
     (parent > 1 && program(parent) != program(pid)).then_some(parent)
 }
 
