@@ -3,10 +3,9 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
-use common::{disk_dir, has, skip, text, weir};
+use common::programs::{PROGRAM, SOURCE, compile};
+use common::{disk_dir, skip, text, weir};
 
 /// Writes 50 lines into a stream for `log`. With the argument `wait` it then waits until weir has written bytes of it, and loses
 /// the rest; otherwise it is killed.
@@ -92,22 +91,13 @@ func main() {
 }
 "#;
 
-fn built(dir: &Path, test: &str, compiler: &[&str], (name, source): (&str, &str)) -> bool {
-    if !has(compiler[0]) {
-        skip(test, &format!("{} is not installed", compiler[0]));
-        return false;
-    }
-    fs::write(dir.join(name), source).expect("the source");
-    let output = Command::new(compiler[0]).args(&compiler[1..]).arg(name).current_dir(dir).output();
-    let output = output.expect("the compiler starts");
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    true
-}
-
-fn check(test: &str, compiler: &[&str], source: (&str, &str)) {
+fn check(test: &str, compiler: &str, words: &[&str], (name, source): (&str, &str)) {
     let dir = disk_dir();
-    if !built(dir.path(), test, compiler, source) {
-        return;
+    let path = dir.path().join(name);
+    fs::write(&path, source).expect("the source");
+    match compile(compiler, words, &path, &dir.path().join("program")) {
+        Ok(output) => assert!(output.status.success(), "{}", text(&output.stderr)),
+        Err(why) => return skip(test, &format!("{compiler}: {why}")),
     }
     let lines: String = (0..50).map(|i| format!("line {i}\n")).collect();
     for (option, argument, status) in [("--max-delay=50ms", "wait", 0), ("--rescue", "kill", 128 + 9)] {
@@ -122,19 +112,20 @@ fn check(test: &str, compiler: &[&str], source: (&str, &str)) {
 
 #[test]
 fn cpp() {
-    check("large_heaps::cpp", &["g++", "-O2", "-o", "program"], ("program.cc", CPP));
+    check("large_heaps::cpp", "g++", &["-O2", "-o", PROGRAM, SOURCE], ("program.cc", CPP));
 }
 
 #[test]
 fn rust() {
     check(
         "large_heaps::rust",
-        &["rustc", "--edition=2021", "-g", "-O", "-o", "program"],
+        "rustc",
+        &["--edition=2021", "-g", "-O", "-o", PROGRAM, SOURCE],
         ("program.rs", RUST),
     );
 }
 
 #[test]
 fn go() {
-    check("large_heaps::go", &["go", "build", "-o", "program"], ("program.go", GO));
+    check("large_heaps::go", "go", &["build", "-o", PROGRAM, SOURCE], ("program.go", GO));
 }

@@ -98,9 +98,7 @@ impl Recorder {
         self.settle_process(live, io, at_s);
         self.push_event(at_s, pid, pid, EventKind::Exit(exit));
     }
-}
 
-impl Recorder {
     /// Forgets the keys of the files that only this process had open. Its exit closes them, also in a gap.
     fn close_files(&mut self, exited: &LiveProcess) {
         let ids = |live: &LiveProcess| -> Vec<u32> {

@@ -66,8 +66,6 @@ pub(crate) struct Supervisor {
     pub exit: Option<Exit>,
     tick_interval: Option<Duration>,
     next_tick_ns: u64,
-    /// Services of the handlers, which end with the command.
-    services: Vec<&'static str>,
     /// The end of [`GRACE_NS`].
     grace_until_ns: Option<u64>,
 }
@@ -97,7 +95,6 @@ impl Supervisor {
         let tracees =
             Tracees::new(root, save_in).map_err(|error| SuperviseError::Refused(limits::no_timer(&error)))?;
         let tick_interval = handlers.iter().filter_map(|handler| handler.tick_interval()).min();
-        let services = handlers.iter().filter_map(|handler| handler.service()).collect();
         Ok(Supervisor {
             tracees,
             handlers,
@@ -108,7 +105,6 @@ impl Supervisor {
             exit: None,
             tick_interval,
             next_tick_ns: 0,
-            services,
             grace_until_ns: None,
         })
     }
@@ -153,10 +149,15 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Returns the services of the handlers, which end with the command.
+    fn services(&self) -> Vec<&'static str> {
+        self.handlers.iter().filter_map(|handler| handler.service()).collect()
+    }
+
     /// Returns whether processes run on after the command that may end by themselves in a moment.
     fn gives_grace(&mut self) -> bool {
         let until_ns = *self.grace_until_ns.get_or_insert_with(|| now_ns() + GRACE_NS);
-        !self.services.is_empty() && now_ns() < until_ns && !self.left_running().is_empty()
+        now_ns() < until_ns && !self.services().is_empty() && !self.left_running().is_empty()
     }
 
     /// Returns the processes that have not ended.
@@ -167,7 +168,8 @@ impl Supervisor {
 
     /// Returns a sentence about the processes that are no longer served; None if there are none.
     fn unserved_sentence(&self) -> Option<String> {
-        let mut pids = if self.services.is_empty() { Vec::new() } else { self.left_running() };
+        let services = self.services();
+        let mut pids = if services.is_empty() { Vec::new() } else { self.left_running() };
         pids.sort_unstable();
         let mut names: Vec<String> =
             pids.iter().take(NAMED_MOST).map(|pid| format!("{} (pid {pid})", proc::comm(*pid))).collect();
@@ -177,7 +179,7 @@ impl Supervisor {
         let (verb, whose) = if pids.len() == 1 { ("runs", "its") } else { ("run", "their") };
         let last = names.pop()?;
         let all = if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) };
-        let services = self.services.join(" or ");
+        let services = services.join(" or ");
         Some(format!("{all} {verb} on after the command: {whose} pending bytes are no longer {services}"))
     }
 

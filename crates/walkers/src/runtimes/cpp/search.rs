@@ -60,8 +60,6 @@ pub(super) struct FileBufferSearch {
     from: Option<u64>,
     next: Option<Instant>,
     attempts: HashMap<u64, Attempts>,
-    /// The addresses of the FILEs whose file buffers are unknown.
-    unknown: Vec<u64>,
     /// The next snapshot searches all memory.
     is_whole: bool,
     is_first_done: bool,
@@ -99,24 +97,24 @@ impl FileBufferSearch {
             |objects: &BTreeSet<u64>| objects.iter().filter_map(|at| read(*at, kept)).collect::<Vec<_>>();
         let mut found = all(&self.objects);
         let known: BTreeSet<u64> = found.iter().map(|one| one.file).collect();
-        if self.is_due(files, &known) {
+        if let Some(unknown) = self.due(files, &known) {
             // An object that was destroyed or moved is found again at its new address.
             self.objects = found.iter().map(|one| one.at).collect();
-            self.search(pid, memory, types, |at| Some(read(at, 0)?.file));
+            self.search((pid, memory), types, &unknown, |at| Some(read(at, 0)?.file));
             found = all(&self.objects);
         }
         without_copies(found.into_iter().map(|one| one.stream))
     }
 
-    /// Returns whether to search now. `known` has the FILEs of the known file buffers; `files` is None if the process's
-    /// FILEs are unknown, so that only the time counts.
-    fn is_due(&mut self, files: Option<&Files>, known: &BTreeSet<u64>) -> bool {
+    /// Returns the FILEs whose file buffers to search now; None if no search is due. `known` has the FILEs of the known file
+    /// buffers; `files` is None if the process's FILEs are unknown, so that only the time counts, and the result is empty.
+    fn due(&mut self, files: Option<&Files>, known: &BTreeSet<u64>) -> Option<Vec<u64>> {
         let now = Instant::now();
         let is_whole = self.is_whole || !self.is_first_done;
         if !is_whole && self.next.is_some_and(|next| now < next) {
-            return false;
+            return None;
         }
-        let Some(files) = files else { return true };
+        let Some(files) = files else { return Some(Vec::new()) };
         // A read-only file is searched for a user only: nothing of it can be written too late.
         let is_used = self.is_of_used_files;
         let unknown = |file: &[u8; glibc::FILE_BYTES]| {
@@ -133,32 +131,31 @@ impl FileBufferSearch {
         if !is_due {
             self.from = None;
             (self.is_whole, self.is_first_done) = (false, true);
-            return false;
+            return None;
         }
-        self.unknown = unknown.iter().copied().collect();
-        for at in unknown {
+        for at in &unknown {
             let begun = Attempts { count: 0, next: now };
-            let attempts = self.attempts.entry(at).or_insert(begun);
+            let attempts = self.attempts.entry(*at).or_insert(begun);
             if attempts.next <= now {
                 let pause = (RETRY * (1 << attempts.count.min(16))).min(RETRY_LONGEST);
                 (attempts.count, attempts.next) = (attempts.count + 1, now + pause);
             }
         }
-        true
+        Some(unknown.into_iter().collect())
     }
 
     /// Searches the next part of the memory for the virtual tables of some types, and adds the objects for which `file_of`
-    /// returns their FILE.
+    /// returns their FILE. `unknown` has the FILEs of [`Self::due`].
     fn search(
         &mut self,
-        pid: u32,
-        memory: &dyn Memory,
+        (pid, memory): (u32, &dyn Memory),
         types: &FileBufferTypes,
+        unknown: &[u64],
         file_of: impl Fn(u64) -> Option<u64>,
     ) {
         let begun_ns = thread_cpu_ns();
         let is_whole = std::mem::take(&mut self.is_whole) || !self.is_first_done;
-        let (objects, missing) = (&mut self.objects, RefCell::new(self.unknown.clone()));
+        let (objects, missing) = (&mut self.objects, RefCell::new(unknown.to_vec()));
         let range = types.range();
         let mut visit = |start: u64, data: &[u8]| {
             let is_table = |index: &usize| {
@@ -175,12 +172,12 @@ impl FileBufferSearch {
                 }
             }
         };
-        let near = (&self.unknown[..], NEAR);
+        let near = (unknown, NEAR);
         self.from = match (is_whole, self.from) {
             (true, _) => {
                 heap_search::touched_near(pid, memory, near, PART_BYTES, &mut visit);
                 // With another C library the FILEs are not known.
-                if self.unknown.is_empty() || !missing.borrow().is_empty() {
+                if unknown.is_empty() || !missing.borrow().is_empty() {
                     heap_search::touched(pid, memory, visit);
                 }
                 None
