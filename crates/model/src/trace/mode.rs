@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashMapExt};
 
 use super::{Buffer, EventKind, Histogram, Process, Recording, RuntimeId, SnapshotMoment, StreamCounts};
-use crate::{Direction, Mode};
+use crate::{Direction, Mode, Untrusted};
 
 /// Buffer sizes of C libraries and runtimes are multiples of this; sizes of a program's records rarely are.
 const BLOCK: u64 = 512;
@@ -75,38 +75,67 @@ fn asked_alike(counts: &StreamCounts, moving: u64) -> bool {
 
 /// One stream of a buffer snapshot.
 #[derive(Debug)]
-struct SnapshotEntry<'a> {
+struct SnapshotEntry {
+    /// Position among the entries of all keys, which are in the order of time.
+    position: usize,
     at_s: f64,
-    moment: SnapshotMoment,
-    buffer: &'a Buffer,
-    files: &'a [(i32, u32)],
+    mode: Mode,
+    buffer_bytes: u64,
 }
 
-/// An index of the buffer snapshots of a recording by process and descriptor, to entry up the modes of many streams.
+/// The file of a descriptor in a snapshot: openings of one path are one file. The kernel reuses descriptors, so that a
+/// descriptor may lead to another file before or after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum FileKey<'a> {
+    Path(&'a Untrusted),
+    Number(u32),
+    /// The snapshot does not have the descriptor's file, so that it can be any.
+    Unknown,
+}
+
+/// The key of [`StreamModes`]: process, descriptor and its file.
+type SnapshotKey<'a> = (u32, i32, FileKey<'a>);
+
+/// An index of the buffer snapshots of a recording by process, descriptor and file, to look up the modes of many streams.
 #[derive(Debug)]
 pub struct StreamModes<'a> {
     recording: &'a Recording,
     processes: HashMap<u32, &'a Process>,
-    snapshots: HashMap<(u32, i32), Vec<SnapshotEntry<'a>>>,
+    snapshots: HashMap<SnapshotKey<'a>, Vec<SnapshotEntry>>,
 }
 
 impl Recording {
     /// Builds the index of the snapshots.
     pub fn modes(&self) -> StreamModes<'_> {
-        let mut snapshots: HashMap<(u32, i32), Vec<SnapshotEntry>> = HashMap::new();
+        let mut modes =
+            StreamModes { recording: self, processes: self.processes_by_pid(), snapshots: HashMap::new() };
+        let mut position = 0;
         for event in &self.events {
             let EventKind::Buffers { moment, buffers, files, .. } = &event.kind else { continue };
             // `snapshot_mode` reads backwards: the last snapshot first, and in it the first stream of a descriptor.
             for buffer in buffers.iter().rev() {
-                let entry = SnapshotEntry { at_s: event.at_s, moment: *moment, buffer, files };
-                snapshots.entry((event.pid, buffer.fd)).or_default().push(entry);
+                // A stream without a mode was never used: the program bypasses it.
+                let Some(mode) = buffer.mode.filter(|mode| !is_exit_of_glibc(*moment, buffer, *mode)) else {
+                    continue;
+                };
+                let file = files.iter().find(|(fd, _)| *fd == buffer.fd);
+                let file = file.map_or(FileKey::Unknown, |(_, number)| modes.file_key(*number));
+                let (at_s, buffer_bytes) = (event.at_s, buffer.buffer_bytes);
+                let entry = SnapshotEntry { position, at_s, mode, buffer_bytes };
+                modes.snapshots.entry((event.pid, buffer.fd, file)).or_default().push(entry);
+                position += 1;
             }
         }
-        StreamModes { recording: self, processes: self.processes_by_pid(), snapshots }
+        modes
     }
 }
 
-impl StreamModes<'_> {
+/// glibc's exit(3) flushes all streams and sets them to unbuffered, so that their mode at exit is not the mode of the run.
+fn is_exit_of_glibc(moment: SnapshotMoment, buffer: &Buffer, mode: Mode) -> bool {
+    moment == SnapshotMoment::Exit && buffer.walker == RuntimeId::GLIBC && mode == Mode::None
+}
+
+impl<'a> StreamModes<'a> {
     /// Returns the mode of a stream in the last snapshot of its image, else [`mode_of_calls`].
     pub fn of(&self, counts: &StreamCounts) -> Option<ObservedMode> {
         if !counts.is_known() {
@@ -118,40 +147,21 @@ impl StreamModes<'_> {
     }
 
     fn snapshot_mode(&self, counts: &StreamCounts) -> Option<ObservedMode> {
-        let snapshots = self.snapshots.get(&(counts.pid, counts.fd))?;
         let process = self.processes.get(&counts.pid);
         let image = |at_s: f64| process.and_then(|process| process.image_at(at_s)).map(|(number, _)| number);
-        let own = snapshots.iter().rev().filter(|entry| {
-            image(entry.at_s).is_none_or(|now| now == counts.image as usize)
-                && self.leads_to_same_file(counts, entry.files)
-        });
-        // glibc's exit(3) flushes all streams and sets them to unbuffered, so that their mode at exit is not the mode
-        // of the run.
-        let is_exit_of_glibc = |entry: &&SnapshotEntry| {
-            let (moment, buffer) = (entry.moment, entry.buffer);
-            moment == SnapshotMoment::Exit
-                && buffer.walker == RuntimeId::GLIBC
-                && buffer.mode == Some(Mode::None)
+        let last = |file: FileKey<'a>| {
+            let entries = self.snapshots.get(&(counts.pid, counts.fd, file))?;
+            entries.iter().rfind(|entry| image(entry.at_s).is_none_or(|now| now == counts.image as usize))
         };
-        // A stream without a mode was never used: the program bypasses it.
-        own.filter(|entry| !is_exit_of_glibc(entry))
-            .filter_map(|entry| Some((entry.buffer.mode?, entry.buffer.buffer_bytes)))
-            .next()
-            .map(|(mode, bytes)| ObservedMode {
-                mode,
-                buffer_bytes: (bytes > 0).then_some(bytes),
-                walked: true,
-            })
+        let found = [last(self.file_key(counts.file)), last(FileKey::Unknown)];
+        let entry = found.into_iter().flatten().max_by_key(|entry| entry.position)?;
+        let bytes = entry.buffer_bytes;
+        Some(ObservedMode { mode: entry.mode, buffer_bytes: (bytes > 0).then_some(bytes), walked: true })
     }
 
-    /// Returns whether the stream's descriptor led to the stream's file at a snapshot with these open files. The kernel
-    /// reuses descriptors, so that a descriptor may lead to another file before or after.
-    fn leads_to_same_file(&self, counts: &StreamCounts, files: &[(i32, u32)]) -> bool {
-        let file = |number: u32| self.recording.file(number);
-        let path = |number: u32| file(number).map(|file| &file.path).filter(|path| !path.is_empty());
-        let same =
-            |file: u32| file == counts.file || path(file).is_some_and(|one| Some(one) == path(counts.file));
-        files.iter().find(|(fd, _)| *fd == counts.fd).is_none_or(|&(_, file)| same(file))
+    fn file_key(&self, number: u32) -> FileKey<'a> {
+        let path = self.recording.file(number).map(|file| &file.path);
+        path.filter(|path| !path.is_empty()).map_or(FileKey::Number(number), FileKey::Path)
     }
 }
 
