@@ -6,7 +6,7 @@ mod trace;
 
 use std::path::Path;
 
-use common::programs::has_libcxx;
+use common::programs::{self, PROGRAM, SOURCE, has_libcxx};
 use common::{has, skip};
 use trace::{compile, compile_by, for_each_engine, path, traced};
 
@@ -62,6 +62,37 @@ fn programs_whose_buffers_are_read() {
 }
 
 #[test]
+fn writers_of_rust_count_only_where_a_program_has_them() {
+    const TEST: &str = "writers_of_rust_count_only_where_a_program_has_them";
+    let plain = "fn main() { println!(\"a line\"); }\n";
+    let writer = "use std::io::{BufWriter, Write};\n\
+        fn main() { BufWriter::new(std::fs::File::create(\"log\").unwrap()).write_all(b\"text\").unwrap(); }\n";
+    if !has("rustc") {
+        return skip(TEST, "there is no rustc");
+    }
+    for_each_engine(|engine, dir| {
+        for (name, code, flags, expected) in [
+            ("plain", plain, &["-g", "-o", PROGRAM, SOURCE][..], "Nothing is wrong with "),
+            ("bare", plain, &["-o", PROGRAM, SOURCE], "Nothing is wrong with "),
+            ("writer", writer, &["-g", "-o", PROGRAM, SOURCE], "Nothing is wrong with "),
+            (
+                "hidden",
+                writer,
+                &["-o", PROGRAM, SOURCE],
+                "Nothing wrong in what could be seen; the BufWriters of a Rust program without debug information",
+            ),
+        ] {
+            let (file, program) = (dir.join(format!("{name}.rs")), dir.join(name));
+            std::fs::write(&file, code).expect("the source");
+            let made = programs::compile("rustc", flags, &file, &program);
+            assert!(made.is_ok_and(|made| made.status.success()), "rustc {name}");
+            let (verdict, _) = verdict(engine, dir, &[path(&program)]);
+            assert!(verdict.starts_with(expected), "{engine} {name}: {verdict}");
+        }
+    });
+}
+
+#[test]
 fn static_programs_without_known_streams() {
     let code = "void _start(void) { __asm__ volatile(\"syscall\" :: \"a\"(1), \"D\"(1), \"S\"(\"x\\n\"), \"d\"(2) : \"rcx\", \"r11\", \"memory\");\n\
         long nap[2] = {0, 300000000};\n\
@@ -95,6 +126,7 @@ fn interpreters_without_a_walker() {
             &["clisp", "-q", "-x", "(progn (format t \"a line~%\") (sleep 0.2))"],
             "CLISP's own buffers",
         ),
+        ("raku", &["raku", "-e", "say 'a line'; sleep 0.3"], "Raku's own buffers"),
         ("sbcl", &["sbcl", "--noinform", "--eval", "(sleep 0.2)", "--quit"], "SBCL's own buffers"),
         ("scheme", &["scheme", "--quiet", "--script", "/dev/null"], "Chez Scheme's own buffers"),
     ] {

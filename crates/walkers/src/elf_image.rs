@@ -17,6 +17,7 @@ use crate::runtime_entry::section_contains;
 use crate::runtimes::FILES;
 use crate::runtimes::cpp::FileBufferFacts;
 use crate::runtimes::go::{GoSections, ItabSection};
+use crate::runtimes::rust::has_buf_writer;
 use crate::runtimes::rust::layouts::{self, RustLayouts};
 use crate::{RuntimeEntry, WalkerEntry};
 
@@ -80,6 +81,8 @@ pub(crate) struct ElfImage {
     pub go_parts: Option<GoSections>,
     /// Memory layouts of a Rust program's streams; read on first use.
     layouts: OnceLock<Option<Arc<RustLayouts>>>,
+    /// A Rust program has BufWriters, and no debug information describes them; searched on first use.
+    hides_writers: OnceLock<bool>,
     /// The file names a library of a runtime with a walker; searched on first use.
     names_runtime: OnceLock<bool>,
     /// The runtimes without a walker that are linked into the file, or that it uses; searched on first use.
@@ -123,6 +126,14 @@ impl ElfImage {
     pub fn layouts(&self, path: &Path) -> Option<Arc<RustLayouts>> {
         let read = || layouts::of(open_regular(path).ok()?).map(Arc::new);
         self.layouts.get_or_init(read).clone()
+    }
+
+    /// Tells whether a Rust program has BufWriters that no debug information describes. `path` is the path of this file.
+    pub fn hides_writers(&self, path: &Path) -> bool {
+        let has_writer =
+            || ElfFile::open(path).is_none_or(|elf| elf.sections().map_or(true, |of| has_buf_writer(&of)));
+        let is_hidden = || self.rust_without_types || self.rust && self.layouts(path).is_none();
+        *self.hides_writers.get_or_init(|| is_hidden() && has_writer())
     }
 
     /// Tells whether a runtime whose buffers no walker reads is linked into the file. `path` is the path of this file.

@@ -49,7 +49,7 @@ pub fn unreadable_of_file(executable: &Path) -> Vec<String> {
     if image.foreign {
         buffers.push(FOREIGN.into());
     }
-    if image.rust_without_types {
+    if image.hides_writers(executable) {
         buffers.push(crate::runtimes::rust::WITHOUT_TYPES.into());
     }
     buffers

@@ -74,13 +74,13 @@ const LAST: u64 = u64::MAX - 2;
 
 /// Finds the interpreter in the executable, or in libperl of this or another program.
 fn detect(process: &ProcessImages, found: &mut Detected) {
-    let library = process.starts().find(|region| region.name().starts_with("libperl"));
+    let library = process.starts().find(|region| region.name().starts_with("libperl.so"));
     let program = process.executable_start();
     let in_library = library.and_then(|region| PerlLayers::of(process.image(region)?.as_ref(), region.start));
     let in_program = || PerlLayers::of(process.executable.as_ref()?, program?.start);
     let layers = in_library.or_else(in_program);
-    let is_perl =
-        library.or(program).is_some_and(|region| region.name().trim_start_matches("lib").starts_with("perl"));
+    let is_program = |name: &str| name == "perl" || name.starts_with("perl5");
+    let is_perl = library.is_some() || program.is_some_and(|region| is_program(region.name()));
     match layers.filter(|layers| layers.are_known(&process.memory)) {
         Some(layers) => found.add(LAST, Box::new(PerlHandles::new(process.pid, layers))),
         None if layers.is_some() || is_perl => found.add_unreadable(LAST, "perl"),

@@ -95,7 +95,7 @@ fn is_rust(sections: &ElfSections) -> bool {
 
 /// Tells whether a symbol names a BufWriter of the program's own. Standard output has one over `StdoutRaw`, and code
 /// that is common to all names no type.
-fn has_buf_writer(sections: &ElfSections) -> bool {
+pub(crate) fn has_buf_writer(sections: &ElfSections) -> bool {
     let own = |name: &[u8]| {
         let of = memchr::memmem::find(name, b"BufWriter").map(|at| &name[at + b"BufWriter".len()..]);
         // Both manglings of a type parameter.
@@ -143,7 +143,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
                 forked: false,
             }),
         ),
-        None if executable.rust || executable.rust_without_types => {
+        None if executable.hides_writers(Path::new(&path)) => {
             found.add_unreadable_buffers(region.start, WITHOUT_TYPES);
         }
         None => {}
