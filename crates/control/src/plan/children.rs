@@ -1,68 +1,121 @@
-//! The programs that a shell starts: what a plan does for them, and what is out of its reach.
+//! The programs that a command starts, by its script or by a service: what a plan does for them, and what is out of its
+//! reach.
 
-use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
 
 use weir_model::SourceLanguage;
 use weir_model::run::{Effect, PlanRow, Technique};
+use weir_sys::file_system::open_regular;
 
-use super::{Plan, PlanBuilder, plan_within, shell_commands};
+use super::program::ResolvedProgram;
+use super::wrappers::WrappedCommand;
+use super::{Plan, PlanBuilder, plan_within, shell_commands, wrappers};
 
-/// The most shells that start each other in a command.
-const SHELLS_DEEP: u32 = 4;
+/// The most programs that start each other in a command.
+pub(super) const DEPTH_MOST: u32 = 4;
+/// Bounds the time to read a script.
+const SCRIPT_BYTES_MOST: u64 = 64 << 10;
 
 impl PlanBuilder<'_> {
-    /// Extends the plan of `sh -c SCRIPT` to the programs that the script names: they inherit the variables that they need, and
-    /// each row names those that it does not reach.
+    /// Extends the plan to the programs that the command starts: they inherit the variables that they need, and each row
+    /// names those that it does not reach.
     pub(super) fn add_children(&mut self, depth: u32) {
-        let is_shell = self.plan.runtime.facts.language == SourceLanguage::Shell;
-        let script = shell_commands::script(&self.plan.program.arguments);
-        let Some(script) = script.filter(|_| is_shell && depth < SHELLS_DEEP) else { return };
-        for command in shell_commands::commands(&script) {
-            let child = plan_within(&command, self.request, self.host, depth + 1);
-            for number in 0..self.plan.rows.len() {
-                let Some(of_child) =
-                    child.rows.iter().find(|row| row.option == self.plan.rows[number].option)
-                else {
-                    continue;
-                };
-                if of_child.technique == Technique::Environment {
-                    self.inherit_environment(&child);
-                }
-                if let Some(why) = not_reached(&command, &child, of_child) {
-                    let name = command[0].to_string_lossy();
-                    self.add_unreached(number, &format!("{name} ({why})"));
-                }
+        let program = &self.plan.program;
+        if depth >= DEPTH_MOST {
+            return;
+        }
+        if let Some(messenger) = wrappers::messenger(&program.names) {
+            self.add_messenger(messenger);
+        } else if let Some(wrapped) = wrappers::command(&program.names, &program.arguments) {
+            let child =
+                plan_within(&program.arguments[wrapped.at..].to_vec(), self.request, self.host, depth + 1);
+            self.add_child(&child, |row| without_variables(&wrapped, &child, row));
+        } else if self.plan.runtime.facts.language == SourceLanguage::Shell {
+            for command in shell_commands::commands(&script(program)) {
+                let child = plan_within(&command, self.request, self.host, depth + 1);
+                self.add_child(&child, |row| not_reached(&child, child.command != command, row));
             }
         }
     }
 
-    fn inherit_environment(&mut self, child: &Plan) {
-        for variable in &child.variables {
-            if !self.plan.variables.contains(variable) {
-                self.plan.variables.push(*variable);
+    /// Adds a program that the command starts. `why_not` returns why a row of its plan does not reach it.
+    fn add_child(&mut self, child: &Plan, why_not: impl Fn(&PlanRow) -> Option<String>) {
+        self.plan.starts_programs = true;
+        let name = child.command[0].to_string_lossy();
+        for number in 0..self.plan.rows.len() {
+            let option = &self.plan.rows[number].option;
+            let Some(of_child) = child.rows.iter().find(|row| row.option == *option) else { continue };
+            self.inherit(child, of_child.technique);
+            if let Some(why) = why_not(of_child) {
+                self.add_unreached(number, format!("{name} ({why})"));
             }
-        }
-        if self.plan.hooks.is_none() {
-            self.plan.hooks.clone_from(&child.hooks);
         }
     }
 
-    fn add_unreached(&mut self, number: usize, child: &str) {
+    /// Adds what an option of the child needs, and what the plan for its parent need not have.
+    fn inherit(&mut self, child: &Plan, technique: Technique) {
+        match technique {
+            Technique::Environment => {
+                let own = &mut self.plan.variables;
+                let missing: Vec<_> =
+                    child.variables.iter().filter(|one| !own.contains(one)).copied().collect();
+                own.extend(missing);
+                if self.plan.hooks.is_none() {
+                    self.plan.hooks.clone_from(&child.hooks);
+                }
+            }
+            // The streams of gathered calls are not drained from outside.
+            Technique::Outside if self.plan.coalesce.is_none() => {
+                let Some(needed) = child.supervision else { return };
+                needed.delay.inspect(|delay| self.bound_delay(*delay));
+                let own = self.supervision();
+                own.rescue |= needed.rescue;
+                own.fix_fork |= needed.fix_fork;
+            }
+            Technique::Library if self.plan.library.is_none() => self.plan.library.clone_from(&child.library),
+            _ => {}
+        }
+    }
+
+    /// Replaces the rows of a program that has a process of a service start the command, which no option reaches.
+    fn add_messenger(&mut self, messenger: &str) {
+        for row in self.plan.rows.iter_mut().filter(|row| row.effect != Effect::Not) {
+            let text = format!("{messenger} has another process start the program: use weir there");
+            *row = PlanRow::honoured(&row.option, Technique::Nothing, text).with_effect(Effect::Part);
+        }
+    }
+
+    fn add_unreached(&mut self, number: usize, child: String) {
         let row = &mut self.plan.rows[number];
         if row.effect == Effect::Not {
             return;
         }
         let known = row.unreached.take();
-        let all = known.map_or(child.to_owned(), |known| format!("{known}, {child}"));
+        let all = known.map_or(child.clone(), |known| format!("{known}, {child}"));
         *row = row.clone().without(Some(all));
     }
 }
 
-/// Returns why an option does not reach a program that a shell starts; None if it does.
-fn not_reached(command: &[OsString], child: &Plan, row: &PlanRow) -> Option<String> {
+/// Returns the text of a shell's script, from its arguments or its file; empty if it reads the script from its input.
+fn script(program: &ResolvedProgram) -> String {
+    if let Some(script) = shell_commands::script(&program.arguments).filter(|_| !program.script) {
+        return script;
+    }
+    let argument = || shell_commands::script_file(&program.arguments).map(Path::new);
+    let path = if program.script { program.path.as_deref() } else { argument() };
+    let mut text = Vec::new();
+    let file = path.and_then(|path| open_regular(path).ok());
+    let _missing = file.map(|file| file.take(SCRIPT_BYTES_MOST).read_to_end(&mut text));
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Returns why an option does not reach the program of a plan that another one starts; None if it does. `needs_option` tells
+/// whether weir would add an option to the program's own.
+fn not_reached(child: &Plan, needs_option: bool, row: &PlanRow) -> Option<String> {
     let is_for_command = match row.technique {
         // The script may give the option itself.
-        Technique::Option => child.command != command,
+        Technique::Option => needs_option,
         technique => technique == Technique::Terminal,
     };
     if is_for_command && row.option != "--pty" && row.effect != Effect::Not {
@@ -77,4 +130,15 @@ fn not_reached(command: &[OsString], child: &Plan, row: &PlanRow) -> Option<Stri
         }
         _ => None,
     }
+}
+
+/// As [`not_reached`], for the command of a wrapper that removes variables.
+fn without_variables(wrapped: &WrappedCommand, child: &Plan, row: &PlanRow) -> Option<String> {
+    let needs_variables =
+        matches!(row.technique, Technique::Library | Technique::Environment | Technique::Option);
+    if needs_variables && row.effect != Effect::Not {
+        let (wrapper, name) = (wrapped.wrapper, child.program.names.first()?);
+        return Some(format!("{wrapper} removes the variables of weir: {wrapper} … weir run -- {name} …"));
+    }
+    not_reached(child, false, row)
 }

@@ -1,6 +1,5 @@
 //! The options of a plan that are honoured in part or not at all, in sentences.
 
-use weir_model::SourceLanguage;
 use weir_model::run::{Effect, PlanRow, Technique};
 
 use super::Plan;
@@ -34,9 +33,9 @@ impl Plan {
     /// Returns why an option is honoured in part or by a substitute, without a full stop; None if it is not.
     fn partial_reason(&self, row: &PlanRow) -> Option<String> {
         let runtime = self.runtime.facts.name;
-        let unreached = row.unreached.as_ref().map(|buffers| match self.runtime.facts.language {
-            SourceLanguage::Shell => format!("out of reach in programs that it starts: {buffers}"),
-            _ => format!("out of reach in this {runtime} program: {buffers}"),
+        let unreached = row.unreached.as_ref().map(|buffers| match self.starts_programs {
+            true => format!("out of reach in programs that it starts: {buffers}"),
+            false => format!("out of reach in this {runtime} program: {buffers}"),
         });
         match (row.effect, unreached) {
             (Effect::Whole | Effect::Already, None) | (Effect::Not, _) => None,

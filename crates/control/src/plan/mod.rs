@@ -13,6 +13,7 @@ pub mod request;
 mod shell_commands;
 #[cfg(test)]
 mod tests;
+mod wrappers;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use weir_walkers::{RuntimeEntry, UnreachedBuffers, detect_runtime};
 
 use crate::preload::PreloadConfig;
 
+use children::DEPTH_MOST;
 pub use environment::{EnvironmentChanges, InjectedFiles};
 pub use host_capabilities::HostCapabilities;
 use program::ResolvedProgram;
@@ -66,6 +68,8 @@ pub struct Plan {
     pub variables: Vec<(&'static str, &'static str)>,
     /// The value of WEIR_HOOK, which tells hooks what to do; None: no hook is loaded.
     pub hooks: Option<String>,
+    /// The command starts programs that its script or its arguments name.
+    pub starts_programs: bool,
     /// One row for each option.
     pub rows: Vec<PlanRow>,
 }
@@ -75,9 +79,16 @@ pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities)
     plan_within(command, request, host, 0)
 }
 
-/// Makes the plan for a command that so many shells start.
+/// Makes the plan for a command that is started by so many programs of the typed command.
 fn plan_within(command: &[OsString], request: &RunRequest, host: &HostCapabilities, depth: u32) -> Plan {
     let program = ResolvedProgram::of(command);
+    let wrapped = wrappers::command(&program.names, &program.arguments);
+    if let Some(wrapped) = wrapped.filter(|wrapped| wrapped.keeps_environment && depth < DEPTH_MOST) {
+        let (wrapper, inner) = command.split_at(1 + wrapped.at);
+        let mut plan = plan_within(inner, request, host, depth + 1);
+        plan.command.splice(..0, wrapper.iter().cloned());
+        return plan;
+    }
     let compiled = || program.executable_path.as_deref().and_then(executable::runtime);
     let runtime = detect_runtime(&program.names, compiled);
     let mut builder = PlanBuilder {
@@ -93,6 +104,7 @@ fn plan_within(command: &[OsString], request: &RunRequest, host: &HostCapabiliti
             terminal: false,
             variables: Vec::new(),
             hooks: None,
+            starts_programs: false,
             rows: Vec::new(),
         },
         request,

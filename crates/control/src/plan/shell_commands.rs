@@ -10,6 +10,11 @@ const PREFIXES: [&str; 14] = [
 ];
 /// Words that begin or end a part of the script that is no command.
 const OTHERS: [&str; 10] = ["for", "case", "select", "function", "in", "done", "fi", "esac", "}", "[["];
+/// The commands of the shell itself that scripts use most. Others are looked for in PATH.
+const BUILTINS: [&str; 24] = [
+    ".", ":", "[", "alias", "cd", "echo", "eval", "exit", "export", "false", "local", "printf", "pwd",
+    "read", "return", "set", "shift", "source", "test", "trap", "true", "umask", "unset", "wait",
+];
 /// The most commands of one script: each takes a look at a file.
 const COMMANDS_MOST: usize = 32;
 
@@ -26,9 +31,15 @@ pub(super) fn script(arguments: &[OsString]) -> Option<String> {
     Some(script.to_string_lossy().into_owned())
 }
 
-/// Returns the simple commands of a script with plain names. A here-document ends the search.
+/// Returns the file of a shell's script: its first argument that is no option. None if it has none.
+pub(super) fn script_file(arguments: &[OsString]) -> Option<&OsString> {
+    arguments.iter().find(|word| !word.as_bytes().starts_with(b"-")).filter(|_| script(arguments).is_none())
+}
+
+/// Returns the simple commands of a script with plain names, without those that the shell executes itself.
 pub(super) fn commands(script: &str) -> Vec<Vec<OsString>> {
     let mut found: Vec<Vec<OsString>> = Vec::new();
+    let is_own = |name: &str| BUILTINS.contains(&name) || script.contains(&format!("{name}()"));
     for words in simple_commands(script) {
         let is_assignment = |word: &Word| {
             let name = word.text.split_once('=').map_or("", |(name, _)| name);
@@ -36,10 +47,9 @@ pub(super) fn commands(script: &str) -> Vec<Vec<OsString>> {
         };
         let skipped = |word: &&Word| is_assignment(word) || PREFIXES.contains(&word.text.as_str());
         let words: Vec<&Word> = words.iter().skip_while(skipped).collect();
-        let Some(name) = words.first().filter(|name| name.is_plain && !OTHERS.contains(&name.text.as_str()))
-        else {
-            continue;
-        };
+        let is_command =
+            |name: &&&Word| name.is_plain && !OTHERS.contains(&&*name.text) && !is_own(&name.text);
+        let Some(name) = words.first().filter(is_command) else { continue };
         let is_known = found.iter().any(|known| known[0] == *name.text);
         if !is_known && found.len() < COMMANDS_MOST {
             found.push(words.iter().map(|word| OsString::from(&word.text)).collect());
@@ -61,6 +71,7 @@ fn simple_commands(script: &str) -> Vec<Vec<Word>> {
     let (mut commands, mut command, mut word) = (Vec::new(), Vec::new(), None::<Word>);
     let mut letters = script.chars().peekable();
     let mut is_target = false;
+    let mut here_documents = Vec::new();
     let end_word = |word: &mut Option<Word>, command: &mut Vec<Word>, is_target: &mut bool| {
         if let Some(word) = word.take()
             && !std::mem::take(is_target)
@@ -77,16 +88,20 @@ fn simple_commands(script: &str) -> Vec<Vec<Word>> {
                 end_word(&mut word, &mut command, &mut is_target);
                 let operator: String =
                     std::iter::from_fn(|| letters.next_if(|one| "<>&|".contains(*one))).collect();
-                if letter == '<' && operator.starts_with('<') {
-                    break;
+                if letter == '<' && operator == "<" {
+                    here_documents.push(delimiter(&mut letters));
+                } else {
+                    is_target = true;
                 }
-                is_target = true;
             }
             '#' if word.is_none() => while letters.next_if(|one| *one != '\n').is_some() {},
             ';' | '|' | '&' | '\n' | '(' | ')' | '`' => {
                 end_word(&mut word, &mut command, &mut is_target);
                 is_target = false;
                 commands.push(std::mem::take(&mut command));
+                if letter == '\n' {
+                    here_documents.drain(..).for_each(|end| skip_here_document(&mut letters, &end));
+                }
             }
             '\'' | '"' => {
                 let word = word.get_or_insert_with(|| Word { is_plain: true, ..Word::default() });
@@ -116,6 +131,26 @@ fn simple_commands(script: &str) -> Vec<Vec<Word>> {
     commands
 }
 
+type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+/// Returns the word that ends a here-document, without its quotes. `letters` begins after the operator.
+fn delimiter(letters: &mut Letters) -> String {
+    while letters.next_if(|one| " \t-".contains(*one)).is_some() {}
+    let word =
+        std::iter::from_fn(|| letters.next_if(|one| !one.is_whitespace() && !";|&<>()".contains(*one)));
+    word.filter(|one| !"'\"\\".contains(*one)).collect()
+}
+
+/// Skips the lines of a here-document, whose last one is `end`.
+fn skip_here_document(letters: &mut Letters, end: &str) {
+    while letters.peek().is_some() {
+        let line: String = letters.by_ref().take_while(|one| *one != '\n').collect();
+        if line.trim_start_matches('\t') == end {
+            return;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,13 +161,15 @@ mod tests {
             ("rg line", "rg"),
             ("python3 mo.py 2>&1", "python3"),
             ("A=1 B='x y' mawk '{print; node}' < in >out 2>>err | sort -u", "mawk,sort"),
-            ("if test -f x; then exec node a.js; else guile b; fi # and rg", "test,node,guile"),
-            ("while read -r x; do (erl -x) & done; x=$(swipl y); `sbcl`", "read,erl,swipl,sbcl"),
+            ("if test -f x; then exec node a.js; else guile b; fi # and rg", "node,guile"),
+            ("while read -r x; do (erl -x) & done; x=$(swipl y); `sbcl`", "erl,swipl,sbcl"),
             ("$RUN rg; \"$x\" y; 'rg' z", "rg"),
             ("cat <<E\nnode\nE\n", "cat"),
+            ("cat <<-'E' | sort\nnode\n\tE\nrg; cut <<<x", "cat,sort,rg,cut"),
+            ("rg() { node; }; rg", "node"),
             ("a \\\n b&&c||d;!e", "a,c,d,!e"),
             ("for x in node rg; do sed p; done", "sed"),
-            ("[ -f x ] && echo", "[,echo"),
+            ("[ -f x ] && rg", "rg"),
             ("", ""),
         ] {
             let names: Vec<String> =
@@ -150,5 +187,11 @@ mod tests {
         assert_eq!(of("-e -uc a").as_deref(), Some("a"));
         assert_eq!(of("-c -- a").as_deref(), Some("a"));
         assert_eq!((of("file -c a"), of("--norc -c")), (None, None));
+        let file = |words: &str| {
+            let words: Vec<_> = words.split(' ').map(OsString::from).collect();
+            script_file(&words).map(|file| file.to_string_lossy().into_owned())
+        };
+        assert_eq!(file("-e file -c a").as_deref(), Some("file"));
+        assert_eq!((file("-c a b"), file("-i")), (None, None));
     }
 }

@@ -192,6 +192,45 @@ fn programs_that_a_shell_starts_are_planned() {
 }
 
 #[test]
+fn programs_that_a_wrapper_starts_are_planned() {
+    let plan = plan_for("timeout -k 1 5 nice python3 x", lines());
+    assert_eq!(plan.command, words("timeout -k 1 5 nice python3 x"));
+    assert_eq!((plan.runtime.facts.name, plan.remarks().len()), ("Python", 0), "{:?}", plan.rows);
+    let options = words("nice -n 5 mawk -W interactive 1");
+    if ResolvedProgram::of(&words("mawk")).path.is_some() {
+        assert_eq!(plan_for("nice -n 5 mawk 1", lines()).command, options);
+    }
+    let remarks = plan_for("env -i A=1 python3 x", lines()).remarks();
+    assert!(remarks.len() == 1 && remarks[0].contains("env … weir run -- python3"), "{remarks:?}");
+    let remarks = plan_for("docker run x", RunRequest::default()).remarks();
+    assert_eq!(remarks, ["--max-delay 100ms: docker has another process start the program: use weir there"]);
+}
+
+#[test]
+fn programs_in_the_file_of_a_script_are_planned() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("script");
+    std::fs::write(&path, "#!/bin/sh\nlog() { echo; }\nlog x | julia y\n").unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let script = path.to_str().unwrap();
+    for command in [script.to_owned(), format!("sh -e {script} -c"), format!("env A=1 {script}")] {
+        let remarks = plan_for(&command, RunRequest::default()).remarks();
+        let says = "--max-delay 100ms: out of reach in programs that it starts: julia (Julia's own buffers";
+        assert!(remarks.len() == 1 && remarks[0].starts_with(says), "{command}: {remarks:?}");
+    }
+    assert!(plan_for("sh /nowhere/script", RunRequest::default()).remarks().is_empty());
+}
+
+#[test]
+fn a_shell_is_supervised_for_a_program_that_needs_it() {
+    let path = static_executable();
+    let of = |request: RunRequest| plan_for(&format!("timeout 5 sh -c {}", path.to_str().unwrap()), request);
+    assert_eq!(of(lines()).supervision.unwrap().delay, Some(SUBSTITUTE_DELAY));
+    let request = RunRequest { coalesce: Some(CoalesceScope::All), ..lines() };
+    assert_eq!(of(request).supervision, Some(SupervisionPlan::default()), "gathered calls are not drained");
+}
+
+#[test]
 fn a_shell_passes_hooks_and_variables_to_its_children() {
     let plan = plan_for(
         "sh -c true",
