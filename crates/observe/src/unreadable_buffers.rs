@@ -77,6 +77,13 @@ impl UnreadableSearch {
     /// Notes the end of a process. The snapshot at its end, if there is one, came before.
     pub fn end(&mut self, pid: u32) {
         let executable = self.executables.remove(&pid);
+        // It had not loaded its runtime when it was checked, and it is gone before the next check.
+        let is_awaited = |(_, awaited): &(u64, u32)| *awaited == pid;
+        if let (Some(at), Some(executable)) = (self.unchecked_later.iter().position(is_awaited), &executable)
+        {
+            self.unchecked_later.remove(at);
+            self.skipped.entry(executable.clone()).or_default().push(pid);
+        }
         if let Some(executable) = executable.filter(|_| !self.read.remove(&pid)) {
             self.ended_unread.entry(executable).or_default().push(pid);
         }
@@ -89,9 +96,7 @@ impl UnreadableSearch {
 
     /// Checks with `buffers_of`, which returns the unreadable buffers of a process, or None if the process is gone.
     fn check_by(&mut self, now_ns: u64, buffers_of: impl Fn(u32) -> Option<Vec<String>>) {
-        while let Some((_, pid)) = self.unchecked_later.pop_front_if(|(due_ns, _)| *due_ns <= now_ns) {
-            buffers_of(pid).unwrap_or_default().into_iter().for_each(|one| self.add(one, pid));
-        }
+        self.check_again_by(now_ns, &buffers_of);
         let processes: Vec<_> = self.unchecked.drain(..).rev().collect();
         for (number, (pid, executable)) in processes.into_iter().enumerate() {
             let checks = executable.as_ref().and_then(|executable| self.checks.get(executable));
@@ -112,6 +117,13 @@ impl UnreadableSearch {
         }
     }
 
+    /// Checks again the processes whose time has come.
+    fn check_again_by(&mut self, now_ns: u64, buffers_of: impl Fn(u32) -> Option<Vec<String>>) {
+        while let Some((_, pid)) = self.unchecked_later.pop_front_if(|(due_ns, _)| *due_ns <= now_ns) {
+            buffers_of(pid).unwrap_or_default().into_iter().for_each(|one| self.add(one, pid));
+        }
+    }
+
     fn add(&mut self, buffers: String, pid: u32) {
         self.found.entry(buffers).or_default().insert(pid);
     }
@@ -121,6 +133,8 @@ impl UnreadableSearch {
         if !proc::is_mounted() {
             self.found.entry(WITHOUT_PROC.into()).or_default();
         }
+        // They still run.
+        self.check_again_by(u64::MAX, buffers_of);
         self.finish_by(unreadable_of_file, needs_stops)
     }
 
@@ -204,6 +218,17 @@ mod tests {
         search.check_by(AGAIN_NS, |_| Some(vec!["Java's own buffers".into()]));
         search.check_by(9 * AGAIN_NS, |_| panic!("twice is enough"));
         let found = search.finish_by(|_| Vec::new(), |_| false);
+        assert_eq!(found.iter().map(|one| one.pids.clone()).collect::<Vec<_>>(), [[7]]);
+    }
+
+    #[test]
+    fn a_process_that_ends_before_the_second_check_has_the_buffers_of_its_file() {
+        let mut search = UnreadableSearch::default();
+        search.begin(7, Some("fortran"));
+        search.check_by(0, |_| Some(Vec::new()));
+        search.end(7);
+        search.check_by(AGAIN_NS, |_| panic!("it is gone"));
+        let found = search.finish_by(|_| vec!["own".into()], |_| false);
         assert_eq!(found.iter().map(|one| one.pids.clone()).collect::<Vec<_>>(), [[7]]);
     }
 

@@ -16,10 +16,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "Fortran",
     // A program of C++ can use a library of Fortran.
     225,
-    ProgramDetection::Executable(|sections| {
-        let needs = |names: Vec<&[u8]>| names.iter().any(|name| name.starts_with(b"libgfortran.so"));
-        sections.needed().is_some_and(needs) || has_library(sections)
-    }),
+    ProgramDetection::Executable(uses_library),
     RuntimeFixes {
         fully_buffered: RuntimeFix::Impossible("libgfortran buffers standard output only if it is a file"),
         other_streams: RuntimeFix::Impossible(
@@ -30,7 +27,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     UnreadableEntry {
         buffers: "Fortran's own buffers",
         files: &["libgfortran.so"],
-        is_linked_into: has_library,
+        is_linked_into: uses_library,
     },
 )
 .with_limits(RuntimeLimits {
@@ -39,7 +36,8 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
 })
 .with_unreached(&OPENED_FILES);
 
-/// Looks for the name of the variable with the runtime's options.
-fn has_library(sections: &ElfSections) -> bool {
-    has_c_string(sections, "GFORTRAN_UNBUFFERED_ALL")
+/// Looks for the library among those that the file needs, and in the file for the name of a variable that the library reads.
+fn uses_library(sections: &ElfSections) -> bool {
+    let needs = |names: Vec<&[u8]>| names.iter().any(|name| name.starts_with(b"libgfortran.so"));
+    sections.needed().is_some_and(needs) || has_c_string(sections, "GFORTRAN_UNBUFFERED_ALL")
 }
