@@ -28,8 +28,7 @@ impl PlanBuilder<'_> {
         if let Some(messenger) = wrappers::messenger(&program.names) {
             self.add_messenger(messenger);
         } else if let Some(wrapped) = wrappers::command(&program.names, &program.arguments) {
-            let child =
-                plan_within(&program.arguments[wrapped.at..].to_vec(), self.request, self.host, depth + 1);
+            let child = plan_within(&program.arguments[wrapped.at..], self.request, self.host, depth + 1);
             self.add_child(&child, |row| without_variables(&wrapped, &child, row));
         } else if self.plan.runtime.facts.language == SourceLanguage::Shell {
             for command in shell_commands::commands(&script(program)) {
