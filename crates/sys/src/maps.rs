@@ -25,7 +25,7 @@ pub struct MappedRegion {
 }
 
 /// The backing of a mapping.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MappingKind {
     File(PathBuf),

@@ -1,5 +1,6 @@
 //! The files that a process has mapped, and the walkers that fit them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -134,16 +135,28 @@ impl ProcessImages {
                 named = true;
             }
         }
-        for (runtime, entry) in entries().filter(|_| !named) {
-            let is_linked = |region: &&MappedRegion| {
-                let file = if is_program_code(region) { self.image_file(region) } else { None };
-                file.is_some_and(|(path, image)| image.links_runtime(&path, runtime.facts.id))
+        if named {
+            return;
+        }
+        // Each file is opened once: a program maps dozens, and there are dozens of runtimes.
+        let code: Vec<_> =
+            self.code_starts().filter_map(|region| Some((region, self.image_file(region)?))).collect();
+        for (runtime, entry) in entries() {
+            let is_linked = |(_, (path, image)): &&(&MappedRegion, (PathBuf, Arc<ElfImage>))| {
+                image.links_runtime(path, runtime.facts.id)
             };
-            if let Some(region) = self.starts().find(is_linked) {
+            if let Some((region, _)) = code.iter().find(is_linked) {
                 found.drop_unknown_static();
                 found.add_unreadable_buffers(region.start, entry.buffers);
             }
         }
+    }
+
+    /// Returns the first mapping of each file that has code of the program, without data files and the C library.
+    fn code_starts(&self) -> impl Iterator<Item = &MappedRegion> {
+        let code: HashSet<&MappingKind> =
+            self.regions.iter().filter(|region| region.executable).map(|region| &region.kind).collect();
+        self.starts().filter(move |region| is_program_code(region) && code.contains(&region.kind))
     }
 
     /// Returns the first mapping of each mapped file, in the order of addresses.
