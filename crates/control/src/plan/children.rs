@@ -27,7 +27,7 @@ impl PlanBuilder<'_> {
         }
         if let Some(messenger) = wrappers::messenger(&program.names) {
             self.add_messenger(messenger);
-        } else if let Some(wrapped) = wrappers::command(&program.names, &program.arguments) {
+        } else if let Some(wrapped) = wrappers::command(program) {
             let child = plan_within(&program.arguments[wrapped.at..], self.request, self.host, depth + 1);
             self.add_child(&child, |row| without_variables(&wrapped, &child, row));
         } else if self.plan.runtime.facts.language == SourceLanguage::Shell {
@@ -41,7 +41,7 @@ impl PlanBuilder<'_> {
     /// Adds a program that the command starts. `why_not` returns why a row of its plan does not reach it.
     fn add_child(&mut self, child: &Plan, why_not: impl Fn(&PlanRow) -> Option<String>) {
         self.plan.starts_programs = true;
-        let name = child.command[0].to_string_lossy();
+        let name = child.program.names.first().map_or("?", String::as_str);
         for number in 0..self.plan.rows.len() {
             let option = &self.plan.rows[number].option;
             let Some(of_child) = child.rows.iter().find(|row| row.option == *option) else { continue };

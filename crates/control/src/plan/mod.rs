@@ -82,7 +82,7 @@ pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities)
 /// Makes the plan for a command that is started by so many programs of the typed command.
 fn plan_within(command: &[OsString], request: &RunRequest, host: &HostCapabilities, depth: u32) -> Plan {
     let program = ResolvedProgram::of(command);
-    let wrapped = wrappers::command(&program.names, &program.arguments);
+    let wrapped = wrappers::command(&program);
     if let Some(wrapped) = wrapped.filter(|wrapped| wrapped.keeps_environment && depth < DEPTH_MOST) {
         let (wrapper, inner) = command.split_at(1 + wrapped.at);
         let mut plan = plan_within(inner, request, host, depth + 1);

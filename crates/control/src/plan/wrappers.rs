@@ -1,6 +1,6 @@
 //! Programs that start the command in their arguments: env(1), timeout(1), sudo(8) and others.
 
-use std::ffi::OsString;
+use super::program::ResolvedProgram;
 
 /// The syntax of a program's arguments before the command that it starts.
 struct Wrapper {
@@ -65,9 +65,14 @@ pub(super) struct WrappedCommand {
     pub keeps_environment: bool,
 }
 
-/// Returns the command that a program with one of these names starts; None if its arguments have none.
-pub(super) fn command(names: &[String], arguments: &[OsString]) -> Option<WrappedCommand> {
-    let wrapper = WRAPPERS.iter().find(|wrapper| names.iter().any(|name| name == wrapper.name))?;
+/// Returns the command that a wrapper starts; None for other programs, and if its arguments have no command.
+pub(super) fn command(program: &ResolvedProgram) -> Option<WrappedCommand> {
+    // A script can have any name.
+    if program.script {
+        return None;
+    }
+    let wrapper = WRAPPERS.iter().find(|wrapper| program.names.iter().any(|name| name == wrapper.name))?;
+    let arguments = &program.arguments;
     let mut keeps_environment = !CLEANERS.contains(&wrapper.name);
     let mut operands = wrapper.operands;
     let mut ends_options = false;
@@ -115,11 +120,16 @@ pub(super) fn messenger(names: &[String]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    fn program(text: &str) -> ResolvedProgram {
+        let mut words = text.split(' ');
+        let names = words.by_ref().take(1).map(str::to_owned).collect();
+        ResolvedProgram { names, arguments: words.map(Into::into).collect(), ..ResolvedProgram::default() }
+    }
+
     fn of(text: &str) -> Option<(String, bool)> {
-        let words: Vec<OsString> = text.split(' ').map(OsString::from).collect();
-        let found = command(&[words[0].to_string_lossy().into_owned()], &words[1..])?;
-        let command: Vec<_> = words[1 + found.at..].iter().map(|word| word.to_string_lossy()).collect();
-        Some((command.join(" "), found.keeps_environment))
+        let found = command(&program(text))?;
+        let words: Vec<&str> = text.split(' ').skip(1 + found.at).collect();
+        Some((words.join(" "), found.keeps_environment))
     }
 
     #[test]
@@ -150,5 +160,7 @@ mod tests {
         for text in ["env", "env -u A", "timeout 5", "taskset -p 17", "cat x", "flock file"] {
             assert_eq!(of(text), None, "{text}");
         }
+        let script = ResolvedProgram { script: true, ..program("time a") };
+        assert_eq!(command(&script), None, "another program of this name");
     }
 }
