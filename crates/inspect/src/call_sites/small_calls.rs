@@ -2,6 +2,7 @@
 //! of read(2) or write(2) samples one in 97, with its stack. It needs the rights to trace the kernel; without them there are no samples.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
 use weir_model::Direction;
@@ -89,12 +90,15 @@ impl CallSamples {
     /// Takes at most one sample from each event of a process, and closes the events.
     fn collect(&mut self, pid: u32) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
+        let mut collected = Vec::new();
         for mut one in std::mem::take(&mut process.enabled) {
             let sample = one.event.take_events().and_then(|events| events.sample);
+            collected.push(one.event.into_file());
             let (Some(sample), Some(code)) = (sample, &process.code) else { continue };
             process.samples += 1;
             self.calls.push(ObservedCall { pid, direction: one.direction, sample, code: Arc::clone(code) });
         }
+        close_in_background(collected);
     }
 
     /// Ends the samples of an image, at execve(2) or at the end of the process.
@@ -124,6 +128,15 @@ fn enable(tid: u32, tracepoint: u64) -> Option<PerfEvent> {
     PerfEvent::enable(&breakpoint::tracepoint(tracepoint, PERIOD), tid, 1).ok()
 }
 
+/// Closes events in another thread: at the last one of a tracepoint the kernel waits until no processor executes the tracepoint
+/// (tracepoint_synchronize_unregister), which takes some 30 ms.
+fn close_in_background(events: Vec<File>) {
+    if !events.is_empty() {
+        // Without a thread the events are closed here.
+        let _thread = std::thread::Builder::new().name("weir-close".into()).spawn(|| drop(events));
+    }
+}
+
 /// Returns the numbers of the tracepoints at the begin of read(2) and write(2); None without the rights to trace the kernel.
 fn tracepoints() -> Option<[u64; 2]> {
     static NUMBERS: OnceLock<Option<[u64; 2]>> = OnceLock::new();
@@ -133,7 +146,7 @@ fn tracepoints() -> Option<[u64; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{File, OpenOptions};
+    use std::fs::OpenOptions;
     use std::io::Write;
     use std::os::fd::AsRawFd;
     use std::sync::atomic::{AtomicBool, Ordering};
