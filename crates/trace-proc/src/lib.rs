@@ -28,10 +28,10 @@ use weir_trace_api::{
 const INTERVAL: Duration = Duration::from_millis(50);
 /// The most descriptors of a process that a sample reads, at about 20 µs each: servers have fewer, and a sample stays short.
 const DESCRIPTORS_MOST: usize = 4096;
-/// The time for which the first read of a process waits for the end of an execve(2), and how often it is tried at least: the process
-/// can be executing between two looks.
+/// The time for which the first read of a process waits for the end of an execve(2), and how often it is tried at least: a process
+/// that executes one program after the other can be executing at some reads in a row, and at no look between them.
 const EXECVE_MOST: Duration = Duration::from_millis(500);
-const TRIES_LEAST: u32 = 3;
+const TRIES_LEAST: u32 = 12;
 
 /// One process at its last sample.
 struct SampledProcess {
