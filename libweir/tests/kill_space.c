@@ -199,8 +199,9 @@ static void close_without_space(void)
     check(weir_write(s, data, DATA) == DATA, "write");
     check(weir_close_lost(s, &lost) == -ENOSPC && lost > 0, "close");
     empty();
-    check(weir_recover(in_dir("a.weir"), -1, &found) == 0 && found.bytes == lost && found.exact, "%d bytes, not %d",
-          (int)found.bytes, (int)lost);
+    int result = weir_recover(in_dir("a.weir"), -1, &found);
+    check(result == 0 && found.bytes == lost && found.exact, "%s, %d bytes, not %d", strerror(-result), (int)found.bytes,
+          (int)lost);
     check(has_data(in_dir("small/sink"), DATA), "the sink");
 }
 
