@@ -1,5 +1,6 @@
 //! The commands that a shell script names, as far as its text shows them without being executed.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -39,7 +40,8 @@ pub(super) fn script_file(arguments: &[OsString]) -> Option<&OsString> {
 /// Returns the simple commands of a script with plain names, without those that the shell executes itself.
 pub(super) fn commands(script: &str) -> Vec<Vec<OsString>> {
     let mut found: Vec<Vec<OsString>> = Vec::new();
-    let is_own = |name: &str| BUILTINS.contains(&name) || script.contains(&format!("{name}()"));
+    let functions = functions(script);
+    let is_own = |name: &str| BUILTINS.contains(&name) || functions.contains(name);
     for words in simple_commands(script) {
         let is_assignment = |word: &Word| {
             let name = word.text.split_once('=').map_or("", |(name, _)| name);
@@ -56,6 +58,18 @@ pub(super) fn commands(script: &str) -> Vec<Vec<OsString>> {
         }
     }
     found
+}
+
+/// Returns the names of the functions that a script defines.
+fn functions(script: &str) -> HashSet<&str> {
+    let name_before = |(at, _): (usize, &str)| {
+        script[..at].trim_end_matches([' ', '\t']).rsplit(|one: char| !is_in_name(one)).next()
+    };
+    script.match_indices("()").filter_map(name_before).collect()
+}
+
+fn is_in_name(letter: char) -> bool {
+    letter.is_alphanumeric() || "_-.".contains(letter)
 }
 
 /// A word of a script, without its quotes.
@@ -167,6 +181,8 @@ mod tests {
             ("cat <<E\nnode\nE\n", "cat"),
             ("cat <<-'E' | sort\nnode\n\tE\nrg; cut <<<x", "cat,sort,rg,cut"),
             ("rg() { node; }; rg", "node"),
+            ("rg () { node; }; rg", "node"),
+            ("run_rg() { rg; }; run_rg", "rg"),
             ("a \\\n b&&c||d;!e", "a,c,d,!e"),
             ("for x in node rg; do sed p; done", "sed"),
             ("[ -f x ] && rg", "rg"),
