@@ -56,10 +56,11 @@ impl PlanBuilder<'_> {
     fn inherit(&mut self, child: &Plan, technique: Technique) {
         match technique {
             Technique::Environment => {
-                let own = &mut self.plan.variables;
-                let missing: Vec<_> =
-                    child.variables.iter().filter(|one| !own.contains(one)).copied().collect();
-                own.extend(missing);
+                for variable in &child.variables {
+                    if !self.plan.variables.contains(variable) {
+                        self.plan.variables.push(*variable);
+                    }
+                }
                 if self.plan.hooks.is_none() {
                     self.plan.hooks.clone_from(&child.hooks);
                 }
@@ -90,8 +91,10 @@ impl PlanBuilder<'_> {
         if row.effect == Effect::Not {
             return;
         }
-        let known = row.unreached.take();
-        let all = known.map_or(child.clone(), |known| format!("{known}, {child}"));
+        let all = match row.unreached.take() {
+            Some(known) => format!("{known}, {child}"),
+            None => child,
+        };
         *row = row.clone().without(Some(all));
     }
 }
