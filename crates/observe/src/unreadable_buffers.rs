@@ -184,6 +184,10 @@ mod tests {
 
     use super::*;
 
+    fn pids_of_each(found: &[UnreadableBuffers]) -> Vec<Vec<u32>> {
+        found.iter().map(|one| one.pids.clone()).collect()
+    }
+
     #[test]
     fn an_executable_is_checked_three_times() {
         let (mut search, checked) = (UnreadableSearch::default(), RefCell::new(Vec::new()));
@@ -218,7 +222,7 @@ mod tests {
         search.check_by(AGAIN_NS, |_| Some(vec!["Java's own buffers".into()]));
         search.check_by(9 * AGAIN_NS, |_| panic!("twice is enough"));
         let found = search.finish_by(|_| Vec::new(), |_| false);
-        assert_eq!(found.iter().map(|one| one.pids.clone()).collect::<Vec<_>>(), [[7]]);
+        assert_eq!(pids_of_each(&found), [[7]]);
     }
 
     #[test]
@@ -229,7 +233,7 @@ mod tests {
         search.end(7);
         search.check_by(AGAIN_NS, |_| panic!("it is gone"));
         let found = search.finish_by(|_| vec!["own".into()], |_| false);
-        assert_eq!(found.iter().map(|one| one.pids.clone()).collect::<Vec<_>>(), [[7]]);
+        assert_eq!(pids_of_each(&found), [[7]]);
     }
 
     #[test]
@@ -264,7 +268,7 @@ mod tests {
         search.end(7);
         search.note_unstopped(7);
         let found = search.finish_by(|_| Vec::new(), |_| true);
-        assert_eq!(found.iter().map(|one| one.pids.clone()).collect::<Vec<_>>(), [[7]]);
+        assert_eq!(pids_of_each(&found), [[7]]);
     }
 
     #[test]
