@@ -7,6 +7,7 @@
 //! A watched thread pays a few microseconds each time it is scheduled, and two of the CPU's four debug
 //! registers. Where no register is available, the recording has no call sites and is otherwise the same.
 
+mod call_sampler;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
 mod image;

@@ -1,213 +1,127 @@
 //! Finds the call sites of small reads and writes: while a process makes many of them, a perf event on the kernel's tracepoint
 //! of read(2) or write(2) samples one in 97, with its stack. It needs the rights to trace the kernel; without them there are no samples.
+//!
+//! A thread opens and closes the events. A close waits until no processor executes the tracepoint, and an open waits for the
+//! close of any program, which takes some 30 ms; a tracer whose tracees are stopped must not wait for it.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
-use weir_model::Direction;
-use weir_model::trace::{IoTotals, SampledCall};
-use weir_sys::maps::MappedRegion;
-use weir_sys::{breakpoint, proc, tracefs};
+use weir_model::trace::SampledCall;
+use weir_sys::clock::now_ns;
 
+use super::call_sampler::{CallSampler, ObservedCall, tracepoints};
 use super::naming::SampleNames;
-use super::perf_event::PerfEvent;
-use super::stack_sample::StackSample;
 
-/// Least calls between two polls that are worth a sample: a tenth of a second at 10,000 calls a second.
-const CALLS_LEAST: u64 = 1_000;
-/// Calls are small if their mean of bytes is below this.
-const BYTES_MOST: u64 = 1_024;
-/// The kernel samples one call in so many: a prime, so that it does not follow the period of a loop.
-const PERIOD: u64 = 97;
-/// Limit of samples of a process. They are some intervals apart, so that a later phase of the program is seen too.
-const SAMPLES_MAX: usize = 8;
-/// Limit of sampled threads of a process.
-const THREADS_MAX: usize = 4;
-/// Limit of samples of a recording: each may need another image to be read.
-const ALL_SAMPLES_MAX: usize = 128;
+/// The time for which the end of a recording waits for the samples: several times that of an open.
+const FINISH_MOST: Duration = Duration::from_millis(500);
 
-/// An event that is enabled on one thread for its reads or its writes.
-struct EnabledEvent {
-    direction: Direction,
-    event: PerfEvent,
-}
-
-/// State of a process at the last poll.
-#[derive(Default)]
-struct SampledProcess {
-    totals: IoTotals,
-    enabled: Vec<EnabledEvent>,
-    samples: usize,
-    /// The code mappings when the first event was enabled; those of a later dlopen(3) are missing.
-    code: Option<Arc<[MappedRegion]>>,
-}
-
-/// A sampled call whose call site is not looked up yet.
-struct ObservedCall {
-    pid: u32,
-    direction: Direction,
-    sample: StackSample,
-    code: Arc<[MappedRegion]>,
+/// What the thread does next.
+enum Request {
+    Poll(u32),
+    /// The image of a process was executed until this CLOCK_MONOTONIC time.
+    End(u32, u64),
+    Finish(Sender<Vec<ObservedCall>>),
 }
 
 /// The sampled small calls of all processes.
 #[derive(Default)]
 pub struct CallSamples {
-    processes: HashMap<u32, SampledProcess>,
-    calls: Vec<ObservedCall>,
+    /// None before the first poll, and without a thread.
+    requests: Option<Sender<Request>>,
+    is_started: bool,
 }
 
 impl CallSamples {
-    /// Collects the samples of a process, and enables new events if it has made small calls since the last poll. Reads a file
-    /// of /proc, and opens at most [`THREADS_MAX`] events for each direction. Enables none with enough samples, and does
-    /// nothing without the rights.
+    /// Collects the samples of a process, and samples its next calls if it has made small ones since the last poll. Does not wait.
     pub fn poll(&mut self, pid: u32) {
-        let Some(tracepoints) = tracepoints() else { return };
-        self.collect(pid);
-        let process = self.processes.entry(pid).or_default();
-        if process.samples >= SAMPLES_MAX || self.calls.len() >= ALL_SAMPLES_MAX {
-            return;
+        if !std::mem::replace(&mut self.is_started, true) && tracepoints().is_some() {
+            self.requests = start();
         }
-        let Some(totals) = proc::io(pid) else { return };
-        let since = totals.since(std::mem::replace(&mut process.totals, totals));
-        let is_small = |calls: u64, bytes: u64| calls >= CALLS_LEAST && bytes / calls < BYTES_MOST;
-        let directions = [
-            (Direction::In, since.read_calls, since.read_bytes),
-            (Direction::Out, since.write_calls, since.written_bytes),
-        ];
-        for ((direction, calls, bytes), number) in directions.into_iter().zip(tracepoints) {
-            if !is_small(calls, bytes) {
-                continue;
-            }
-            process.code.get_or_insert_with(|| super::code(pid));
-            let threads = proc::threads(pid).into_iter().take(THREADS_MAX);
-            let events = threads.filter_map(|tid| enable(tid, number));
-            process.enabled.extend(events.map(|event| EnabledEvent { direction, event }));
-        }
+        self.send(Request::Poll(pid));
     }
 
-    /// Takes at most one sample from each event of a process, and closes the events.
-    fn collect(&mut self, pid: u32) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        let mut collected = Vec::new();
-        for mut one in std::mem::take(&mut process.enabled) {
-            let sample = one.event.take_events().and_then(|events| events.sample);
-            collected.push(one.event.into_file());
-            let (Some(sample), Some(code)) = (sample, &process.code) else { continue };
-            process.samples += 1;
-            self.calls.push(ObservedCall { pid, direction: one.direction, sample, code: Arc::clone(code) });
-        }
-        close_in_background(collected);
-    }
-
-    /// Ends the samples of an image, at execve(2) or at the end of the process.
+    /// Ends the samples of an image, at execve(2) or at the end of the process. Does not wait.
     pub fn end(&mut self, pid: u32) {
-        self.collect(pid);
-        self.processes.remove(&pid);
+        self.send(Request::End(pid, now_ns()));
     }
 
     /// Returns the sampled calls with their call sites. `began_ns` is time 0 of the recording.
-    pub fn finish(mut self, began_ns: u64) -> Vec<SampledCall> {
-        let pids: Vec<u32> = self.processes.keys().copied().collect();
-        pids.into_iter().for_each(|pid| self.end(pid));
-        let mut names = SampleNames::new(began_ns);
-        let named = |call: &ObservedCall| SampledCall {
-            pid: call.pid,
-            fd: call.sample.registers.argument as i32,
-            direction: call.direction,
-            call_site: names.call_site(call.pid, &call.code, &call.sample, false),
-        };
-        self.calls.iter().map(named).collect()
+    pub fn finish(self, began_ns: u64) -> Vec<SampledCall> {
+        let (sender, calls) = channel();
+        self.send(Request::Finish(sender));
+        named(&calls.recv_timeout(FINISH_MOST).unwrap_or_default(), began_ns)
+    }
+
+    fn send(&self, request: Request) {
+        // Without a thread there are no samples.
+        let _sent = self.requests.as_ref().map(|requests| requests.send(request));
     }
 }
 
-/// Enables an event that samples one of the next calls of a thread, by the number of their tracepoint. None if
-/// perf_event_open(2) fails, as for a thread that has ended.
-fn enable(tid: u32, tracepoint: u64) -> Option<PerfEvent> {
-    PerfEvent::enable(&breakpoint::tracepoint(tracepoint, PERIOD), tid, 1).ok()
+/// Returns the calls with their call sites. `began_ns` is time 0 of the recording.
+pub(super) fn named(calls: &[ObservedCall], began_ns: u64) -> Vec<SampledCall> {
+    let mut names = SampleNames::new(began_ns);
+    let named = |call: &ObservedCall| SampledCall {
+        pid: call.pid,
+        fd: call.sample.registers.argument as i32,
+        direction: call.direction,
+        call_site: names.call_site(call.pid, &call.code, &call.sample, false),
+    };
+    calls.iter().map(named).collect()
 }
 
-/// Closes events in another thread: at the last one of a tracepoint the kernel waits until no processor executes the tracepoint
-/// (tracepoint_synchronize_unregister), which takes some 30 ms.
-fn close_in_background(events: Vec<File>) {
-    if !events.is_empty() {
-        // Without a thread the events are closed here.
-        let _thread = std::thread::Builder::new().name("weir-close".into()).spawn(|| drop(events));
+/// Starts the thread. It ends when the sender is dropped.
+fn start() -> Option<Sender<Request>> {
+    let (sender, requests) = channel();
+    let _detached =
+        std::thread::Builder::new().name("weir-sampler".into()).spawn(move || serve(&requests)).ok()?;
+    Some(sender)
+}
+
+fn serve(requests: &Receiver<Request>) {
+    let mut sampler = CallSampler::default();
+    for request in requests {
+        match request {
+            Request::Poll(pid) => sampler.poll(pid),
+            Request::End(pid, end_ns) => sampler.end(pid, end_ns),
+            Request::Finish(answer) => {
+                let _received = answer.send(sampler.finish());
+            }
+        }
     }
-}
-
-/// Returns the numbers of the tracepoints at the begin of read(2) and write(2); None without the rights to trace the kernel.
-fn tracepoints() -> Option<[u64; 2]> {
-    static NUMBERS: OnceLock<Option<[u64; 2]>> = OnceLock::new();
-    let number = |call: &str| tracefs::tracepoint(&format!("syscalls/sys_enter_{call}"));
-    *NUMBERS.get_or_init(|| Some([number("read")?, number("write")?]))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs::OpenOptions;
-    use std::io::Write;
-    use std::os::fd::AsRawFd;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::process::Command;
+
+    use weir_model::Direction;
 
     use super::*;
 
-    static STOP: AtomicBool = AtomicBool::new(false);
-
-    #[inline(never)]
-    fn writes_a_byte(file: &mut File) {
-        file.write_all(b"x").unwrap();
-    }
-
     #[test]
-    fn small_writes_of_this_program_are_sampled_with_their_descriptor() {
-        if tracepoints().and_then(|[_, write]| enable(std::process::id(), write)).is_none() {
-            let name = "small_writes_of_this_program_are_sampled_with_their_descriptor";
+    fn small_calls_of_a_program_are_sampled_by_the_thread() {
+        if tracepoints().is_none() {
+            let name = "small_calls_of_a_program_are_sampled_by_the_thread";
             return crate::call_sites::tests::skip(name, "no rights to trace the kernel");
         }
-        let mut null = OpenOptions::new().write(true).open("/dev/null").unwrap();
-        let fd = null.as_raw_fd();
-        let writer = std::thread::spawn(move || {
-            while !STOP.load(Ordering::SeqCst) {
-                writes_a_byte(&mut null);
+        let mut program = Command::new("dd").args(["if=/dev/zero", "of=/dev/null", "bs=1"]).spawn().unwrap();
+        let sampled = || {
+            let mut samples = CallSamples::default();
+            for _ in 0..10 {
+                samples.poll(program.id());
+                std::thread::sleep(Duration::from_millis(20));
             }
-        });
-        let (pid, mut samples) = (std::process::id(), CallSamples::default());
-        // The other tests run as threads of this process: it is polled until the writer was sampled.
-        let is_sampled = |samples: &CallSamples| {
-            samples.calls.iter().any(|one| one.sample.registers.argument as i32 == fd)
+            samples.finish(0)
         };
-        for _ in 0..2_000 {
-            samples.poll(pid);
-            if let Some(process) = samples.processes.get_mut(&pid) {
-                process.samples = 0;
-            }
-            samples.calls.retain(|one| one.sample.registers.argument as i32 == fd);
-            if is_sampled(&samples) {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        STOP.store(true, Ordering::SeqCst);
-        writer.join().unwrap();
-        let calls = samples.finish(0);
-        let call = calls.iter().find(|call| call.fd == fd).expect("a sample of the writer");
-        assert_eq!((call.pid, call.direction), (pid, Direction::Out));
-        let own: Vec<_> = call.call_site.own_frames().collect();
-        let name = own.iter().find_map(|frame| frame.function.as_ref()).expect("a name");
-        assert!(name.exact().contains("writes_a_byte"), "{own:#?}");
-    }
-
-    #[test]
-    fn few_calls_are_not_sampled() {
-        let mut samples = CallSamples::default();
-        let pid = std::process::id();
-        let first = SampledProcess { totals: proc::io(pid).unwrap(), ..SampledProcess::default() };
-        samples.processes.insert(pid, first);
-        samples.processes.get_mut(&pid).unwrap().totals.write_calls = u64::MAX;
-        samples.processes.get_mut(&pid).unwrap().totals.read_calls = u64::MAX;
-        samples.poll(pid);
-        assert!(samples.processes[&pid].enabled.is_empty());
+        let calls = (0..50).map(|_| sampled()).find(|calls| !calls.is_empty()).expect("a sample of dd");
+        program.kill().unwrap();
+        program.wait().unwrap();
+        let descriptor = |call: &SampledCall| if call.direction == Direction::In { 0 } else { 1 };
+        assert!(
+            calls.iter().all(|call| call.pid == program.id() && call.fd == descriptor(call)),
+            "{calls:?}"
+        );
     }
 }

@@ -1,0 +1,247 @@
+//! Samples the small reads and writes of processes with perf events on the kernel's tracepoints of read(2) and write(2), in the
+//! thread that [`super::CallSamples`] starts.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::{Arc, OnceLock};
+
+use weir_model::Direction;
+use weir_model::trace::IoTotals;
+use weir_sys::maps::MappedRegion;
+use weir_sys::{breakpoint, proc, tracefs};
+
+use super::perf_event::PerfEvent;
+use super::stack_sample::StackSample;
+
+/// Least calls between two polls that are worth a sample: a tenth of a second at 10,000 calls a second.
+const CALLS_LEAST: u64 = 1_000;
+/// Calls are small if their mean of bytes is below this.
+const BYTES_MOST: u64 = 1_024;
+/// The kernel samples one call in so many: a prime, so that it does not follow the period of a loop.
+const PERIOD: u64 = 97;
+/// Limit of samples of a process. They are some intervals apart, so that a later phase of the program is seen too.
+const SAMPLES_MAX: usize = 8;
+/// Limit of sampled threads of a process.
+const THREADS_MAX: usize = 4;
+/// Limit of samples of a recording: each may need another image to be read.
+const ALL_SAMPLES_MAX: usize = 128;
+
+/// An event that is enabled on one thread for its reads or its writes.
+struct EnabledEvent {
+    direction: Direction,
+    event: PerfEvent,
+}
+
+/// State of a process at the last poll.
+#[derive(Default)]
+struct SampledProcess {
+    totals: IoTotals,
+    enabled: Vec<EnabledEvent>,
+    samples: usize,
+    /// The code mappings when the first event was enabled; those of a later dlopen(3) are missing.
+    code: Option<Arc<[MappedRegion]>>,
+}
+
+/// A sampled call whose call site is not looked up yet.
+pub(super) struct ObservedCall {
+    pub pid: u32,
+    pub direction: Direction,
+    pub sample: StackSample,
+    pub code: Arc<[MappedRegion]>,
+}
+
+/// The state of the thread.
+#[derive(Default)]
+pub(super) struct CallSampler {
+    processes: HashMap<u32, SampledProcess>,
+    calls: Vec<ObservedCall>,
+}
+
+impl CallSampler {
+    /// Collects the samples of a process, and enables new events if it has made small calls since the last poll. Reads a file
+    /// of /proc, and opens at most [`THREADS_MAX`] events for each direction. Enables none with enough samples, and does
+    /// nothing without the rights.
+    pub fn poll(&mut self, pid: u32) {
+        let Some(tracepoints) = tracepoints() else { return };
+        let collected = self.collect(pid, u64::MAX);
+        self.enable_events(pid, tracepoints);
+        // Closed when the new ones are open: with an event of the same tracepoint left, the kernel has nothing to wait for.
+        close_in_background(collected);
+    }
+
+    fn enable_events(&mut self, pid: u32, tracepoints: [u64; 2]) {
+        let process = self.processes.entry(pid).or_default();
+        if process.samples >= SAMPLES_MAX || self.calls.len() >= ALL_SAMPLES_MAX {
+            return;
+        }
+        let Some(totals) = proc::io(pid) else { return };
+        let since = totals.since(std::mem::replace(&mut process.totals, totals));
+        let is_small = |calls: u64, bytes: u64| calls >= CALLS_LEAST && bytes / calls < BYTES_MOST;
+        let directions = [
+            (Direction::In, since.read_calls, since.read_bytes),
+            (Direction::Out, since.write_calls, since.written_bytes),
+        ];
+        for ((direction, calls, bytes), number) in directions.into_iter().zip(tracepoints) {
+            if !is_small(calls, bytes) {
+                continue;
+            }
+            process.code.get_or_insert_with(|| super::code(pid));
+            let threads = proc::threads(pid).into_iter().take(THREADS_MAX);
+            let events = threads.filter_map(|tid| enable(tid, number));
+            process.enabled.extend(events.map(|event| EnabledEvent { direction, event }));
+        }
+    }
+
+    /// Takes at most one sample from each event of a process, if it was taken before `end_ns`, CLOCK_MONOTONIC. Returns the
+    /// events, to be closed.
+    fn collect(&mut self, pid: u32, end_ns: u64) -> Vec<File> {
+        let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
+        let mut collected = Vec::new();
+        for mut one in std::mem::take(&mut process.enabled) {
+            let sample = one.event.take_events().and_then(|events| events.sample);
+            collected.push(one.event.into_file());
+            let sample = sample.filter(|sample| sample.ns < end_ns);
+            let (Some(sample), Some(code)) = (sample, &process.code) else { continue };
+            process.samples += 1;
+            self.calls.push(ObservedCall { pid, direction: one.direction, sample, code: Arc::clone(code) });
+        }
+        collected
+    }
+
+    /// Ends the samples of an image that was executed until `end_ns`, at execve(2) or at the end of the process.
+    pub fn end(&mut self, pid: u32, end_ns: u64) {
+        close_in_background(self.collect(pid, end_ns));
+        self.processes.remove(&pid);
+    }
+
+    /// Ends the samples of all processes, and returns them.
+    pub fn finish(&mut self) -> Vec<ObservedCall> {
+        let pids: Vec<u32> = self.processes.keys().copied().collect();
+        let collected = pids.into_iter().flat_map(|pid| self.collect(pid, u64::MAX)).collect();
+        close_in_background(collected);
+        self.processes.clear();
+        std::mem::take(&mut self.calls)
+    }
+}
+
+/// Enables an event that samples one of the next calls of a thread, by the number of their tracepoint. None if
+/// perf_event_open(2) fails, as for a thread that has ended.
+fn enable(tid: u32, tracepoint: u64) -> Option<PerfEvent> {
+    PerfEvent::enable(&breakpoint::tracepoint(tracepoint, PERIOD), tid, 1).ok()
+}
+
+/// Closes events in another thread: at the last one of a tracepoint the kernel waits until no processor executes the tracepoint
+/// (tracepoint_synchronize_unregister), which takes some 30 ms.
+fn close_in_background(events: Vec<File>) {
+    if !events.is_empty() {
+        // Without a thread the events are closed here.
+        let _thread = std::thread::Builder::new().name("weir-close".into()).spawn(|| drop(events));
+    }
+}
+
+/// Returns the numbers of the tracepoints at the begin of read(2) and write(2); None without the rights to trace the kernel.
+pub(super) fn tracepoints() -> Option<[u64; 2]> {
+    static NUMBERS: OnceLock<Option<[u64; 2]>> = OnceLock::new();
+    let number = |call: &str| tracefs::tracepoint(&format!("syscalls/sys_enter_{call}"));
+    *NUMBERS.get_or_init(|| Some([number("read")?, number("write")?]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use weir_sys::clock::now_ns;
+
+    use super::*;
+    use crate::call_sites::small_calls::named;
+
+    static STOP: AtomicBool = AtomicBool::new(false);
+
+    #[inline(never)]
+    fn writes_a_byte(file: &mut File) {
+        file.write_all(b"x").unwrap();
+    }
+
+    #[test]
+    fn small_writes_of_this_program_are_sampled_with_their_descriptor() {
+        if tracepoints().and_then(|[_, write]| enable(std::process::id(), write)).is_none() {
+            let name = "small_writes_of_this_program_are_sampled_with_their_descriptor";
+            return crate::call_sites::tests::skip(name, "no rights to trace the kernel");
+        }
+        let mut null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let fd = null.as_raw_fd();
+        let writer = std::thread::spawn(move || {
+            while !STOP.load(Ordering::SeqCst) {
+                writes_a_byte(&mut null);
+            }
+        });
+        let (pid, mut samples) = (std::process::id(), CallSampler::default());
+        // The other tests run as threads of this process: it is polled until the writer was sampled.
+        let is_sampled = |samples: &CallSampler| {
+            samples.calls.iter().any(|one| one.sample.registers.argument as i32 == fd)
+        };
+        for _ in 0..2_000 {
+            samples.poll(pid);
+            if let Some(process) = samples.processes.get_mut(&pid) {
+                process.samples = 0;
+            }
+            samples.calls.retain(|one| one.sample.registers.argument as i32 == fd);
+            if is_sampled(&samples) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        STOP.store(true, Ordering::SeqCst);
+        writer.join().unwrap();
+        let calls = named(&samples.finish(), 0);
+        let call = calls.iter().find(|call| call.fd == fd).expect("a sample of the writer");
+        assert_eq!((call.pid, call.direction), (pid, Direction::Out));
+        let own: Vec<_> = call.call_site.own_frames().collect();
+        let name = own.iter().find_map(|frame| frame.function.as_ref()).expect("a name");
+        assert!(name.exact().contains("writes_a_byte"), "{own:#?}");
+    }
+
+    #[test]
+    fn a_sample_after_the_end_of_the_image_is_dropped() {
+        let mut program = Command::new("dd").args(["if=/dev/zero", "of=/dev/null", "bs=1"]).spawn().unwrap();
+        let pid = program.id();
+        if tracepoints().and_then(|[_, write]| enable(pid, write)).is_some() {
+            let mut samples = CallSampler::default();
+            samples
+                .processes
+                .insert(pid, SampledProcess { code: Some(Arc::default()), ..SampledProcess::default() });
+            let mut sampled_before = |end_ns: u64| {
+                let event = enable(pid, tracepoints().unwrap()[1]).unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+                let one = EnabledEvent { direction: Direction::Out, event };
+                samples.processes.get_mut(&pid).unwrap().enabled.push(one);
+                samples.collect(pid, end_ns);
+                std::mem::take(&mut samples.calls).len()
+            };
+            assert_eq!(sampled_before(now_ns()), 0);
+            assert!((0..100).any(|_| sampled_before(u64::MAX) == 1), "dd is never sampled");
+        } else {
+            let name = "a_sample_after_the_end_of_the_image_is_dropped";
+            crate::call_sites::tests::skip(name, "no rights to trace the kernel");
+        }
+        program.kill().unwrap();
+        program.wait().unwrap();
+    }
+
+    #[test]
+    fn few_calls_are_not_sampled() {
+        let mut samples = CallSampler::default();
+        let pid = std::process::id();
+        let first = SampledProcess { totals: proc::io(pid).unwrap(), ..SampledProcess::default() };
+        samples.processes.insert(pid, first);
+        samples.processes.get_mut(&pid).unwrap().totals.write_calls = u64::MAX;
+        samples.processes.get_mut(&pid).unwrap().totals.read_calls = u64::MAX;
+        samples.poll(pid);
+        assert!(samples.processes[&pid].enabled.is_empty());
+    }
+}
