@@ -177,10 +177,10 @@ impl ProcessDrain {
         let (deadline, mut pause) = (Instant::now() + wait, PAUSE);
         let mut result = DrainResult { unseen: self.missing.clone(), ..DrainResult::default() };
         let mut stuck_since = None;
-        self.walkers.iter().for_each(|walker| walker.search_again());
         loop {
             process_access::check_same(self.process)?;
             self.follow_image();
+            self.walkers.iter().for_each(|walker| walker.search_again());
             let streams = self.pending_streams();
             if streams.is_empty() {
                 break;
@@ -253,7 +253,11 @@ impl ProcessDrain {
 
     /// As `pending`, while all threads are stopped with these registers.
     fn pending_of_stopped(&self, threads: &[ThreadRegisters]) -> PendingRead {
-        weir_walkers::pending_of_stopped(&self.walkers, &self.memory, self.most, threads)
+        // A search of a large heap would stop the process for a tenth of a second.
+        self.walkers.iter().for_each(|walker| walker.defer_search(true));
+        let pending = weir_walkers::pending_of_stopped(&self.walkers, &self.memory, self.most, threads);
+        self.walkers.iter().for_each(|walker| walker.defer_search(false));
+        pending
     }
 
     /// Reads again how many bytes are still pending: the program itself may have flushed a stream meanwhile.

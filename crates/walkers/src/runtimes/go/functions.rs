@@ -2,7 +2,7 @@
 
 use weir_sys::memory::Memory;
 
-use crate::copied_memory::{int, word};
+use crate::copied_memory::{int, structure, word};
 
 /// Bounds the memory for the tables: no known program has larger ones.
 const TABLE_MOST: u64 = 256 << 20;
@@ -13,6 +13,8 @@ const MAGIC_1_18: u32 = 0xffff_fff0;
 const MAGICS: std::ops::RangeInclusive<u32> = MAGIC_1_18..=MAGIC_1_16;
 /// `text` is this word of `moduledata`.
 const TEXT_WORD: usize = 22;
+/// `bss` and `ebss`, the begin and the end of the variables without an initial value.
+const VARIABLES_WORDS: std::ops::Range<usize> = 28..30;
 
 /// The tables of functions.
 #[derive(Debug, Default)]
@@ -24,6 +26,13 @@ pub(super) struct GoFunctions {
     descriptions: Vec<u8>,
     /// The offset of the name in a description.
     name_at: usize,
+}
+
+/// Returns the begin and the end of the variables without an initial value; None if this `moduledata` has another layout.
+pub(super) fn variables(memory: &dyn Memory, module: &[u64]) -> Option<(u64, u64)> {
+    let magic = int(&structure::<4>(memory, *module.first()?)?, 0) as u32;
+    let &[start, end] = module.get(VARIABLES_WORDS)? else { return None };
+    MAGICS.contains(&magic).then_some((start, end))
 }
 
 /// A function as the runtime's tables describe it.

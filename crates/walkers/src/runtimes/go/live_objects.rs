@@ -45,15 +45,37 @@ pub(super) struct LiveObjects {
 }
 
 impl LiveObjects {
-    /// Searches the memory for the spans that contain some objects, and for the goroutines if their list is not known.
-    pub fn search(pid: u32, memory: &dyn Memory, list: Option<u64>, objects: &[u64]) -> LiveObjects {
-        let is_variable = |one: &&MappedRegion| one.writable && matches!(one.kind, MappingKind::File(_));
+    /// Returns the goroutines of the list, and no spans.
+    fn without_spans(pid: u32, memory: &dyn Memory, list: Option<u64>) -> LiveObjects {
         let mappings = memory.mappings(pid);
-        let variables = mappings.iter().filter(is_variable).map(|one| (one.start, one.end)).collect();
         let is_vdso = |one: &&MappedRegion| one.executable && one.kind == MappingKind::Other;
         let vdso = mappings.iter().filter(is_vdso).map(|one| (one.start, one.end)).collect();
         let goroutines = stacks::read(memory, list);
-        let mut found = LiveObjects { goroutines, variables, vdso, ..LiveObjects::default() };
+        LiveObjects { goroutines, variables: variables(&mappings), vdso, ..LiveObjects::default() }
+    }
+
+    /// Reads the goroutines again, and keeps the spans, without a search of the memory. None if the list of goroutines is not
+    /// known. A span that is gone, or has another purpose now, has other fields, so it contains none of the objects.
+    pub fn read_again(&self, pid: u32, memory: &dyn Memory, list: Option<u64>) -> Option<LiveObjects> {
+        let now = LiveObjects::without_spans(pid, memory, list);
+        if now.goroutines.is_empty() || self.spans.is_empty() {
+            return None;
+        }
+        let mut now = LiveObjects { spans: self.spans.clone(), is_complete: true, ..now };
+        now.sort();
+        Some(now)
+    }
+
+    fn sort(&mut self) {
+        self.goroutines.sort_by_key(|one| one.address);
+        self.goroutines.dedup();
+        self.spans.sort_unstable();
+        self.spans.dedup();
+    }
+
+    /// Searches the memory for the spans that contain some objects, and for the goroutines if their list is not known.
+    pub fn search(pid: u32, memory: &dyn Memory, list: Option<u64>, objects: &[u64]) -> LiveObjects {
+        let mut found = LiveObjects::without_spans(pid, memory, list);
         let is_listed = !found.goroutines.is_empty();
         // The spans are not in the heap that has the objects. A search of a heap of 100 MB would not reach them in time.
         let mut rest = None;
@@ -71,10 +93,7 @@ impl LiveObjects {
             });
         }
         found.is_complete = is_listed || rest.is_none();
-        found.goroutines.sort_by_key(|one| one.address);
-        found.goroutines.dedup();
-        found.spans.sort_unstable();
-        found.spans.dedup();
+        found.sort();
         found
     }
 
@@ -161,6 +180,12 @@ impl LiveObjects {
             _ => Use::Freed,
         }
     }
+}
+
+/// Returns the ranges of the variables of the program and its libraries.
+fn variables(mappings: &[MappedRegion]) -> Vec<(u64, u64)> {
+    let is_variable = |one: &&MappedRegion| one.writable && matches!(one.kind, MappingKind::File(_));
+    mappings.iter().filter(is_variable).map(|one| (one.start, one.end)).collect()
 }
 
 /// An object of the heap, by its span.

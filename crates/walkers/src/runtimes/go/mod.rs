@@ -24,7 +24,7 @@ mod suspended;
 #[cfg(test)]
 mod tests;
 
-use std::cell::{Cell, LazyCell, RefCell};
+use std::cell::{Cell, LazyCell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::trace::{Buffer, RuntimeId};
@@ -134,17 +134,30 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
 pub(crate) struct GoStreams {
     pid: u32,
     tables: GoItabs,
-    /// Address of the list of goroutines, if the program has the symbol.
-    goroutines: Option<u64>,
+    /// Address of the list of goroutines; None if the program has no symbol of it, and no search has found it yet.
+    goroutines: Cell<Option<u64>>,
+    /// The program's functions, once they were needed.
+    functions: OnceCell<Option<GoFunctions>>,
     /// The program's sections and its load bias.
     sections: Option<(GoSections, u64)>,
     cache: RefCell<SearchCache<BufioType>>,
     /// The Writers that nothing moves.
     fixed: RefCell<BTreeSet<u64>>,
-    /// The next read examines which objects are in use.
-    is_thorough: Cell<bool>,
+    /// How the next read examines which objects are in use.
+    examination: Cell<Examination>,
     /// The result of the last such examination, and the Writers that it found.
     last: RefCell<(LiveObjects, Vec<u64>)>,
+}
+
+/// How a read examines which objects are in use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Examination {
+    #[default]
+    None,
+    /// By the spans that the last examination has found: the process is stopped, and a search of a large heap takes long.
+    KnownSpans,
+    /// With a search for the spans.
+    Search,
 }
 
 impl GoStreams {
@@ -152,11 +165,12 @@ impl GoStreams {
         GoStreams {
             pid,
             tables,
-            goroutines,
+            goroutines: Cell::new(goroutines),
+            functions: OnceCell::new(),
             sections: None,
             cache: RefCell::default(),
             fixed: RefCell::default(),
-            is_thorough: Cell::default(),
+            examination: Cell::default(),
             last: RefCell::default(),
         }
     }
@@ -176,9 +190,24 @@ impl GoStreams {
         found
     }
 
-    fn functions(&self, memory: &dyn Memory) -> Option<GoFunctions> {
+    /// Returns the functions. They are in memory that the program only reads.
+    fn functions(&self, memory: &dyn Memory) -> Option<&GoFunctions> {
+        self.functions.get_or_init(|| GoFunctions::read(memory, &self.module(memory)?)).as_ref()
+    }
+
+    fn module(&self, memory: &dyn Memory) -> Option<Vec<u64>> {
         let (sections, bias) = self.sections.as_ref()?;
-        GoFunctions::read(memory, &itabs::module(memory, sections, *bias)?)
+        itabs::module(memory, sections, *bias)
+    }
+
+    /// Returns the address of the list of goroutines, after a search among the variables if it is not known.
+    fn list(&self, memory: &dyn Memory) -> Option<u64> {
+        let search = || {
+            let (start, end) = functions::variables(memory, &self.module(memory)?)?;
+            stacks::find_list(memory, start, end)
+        };
+        self.goroutines.set(self.goroutines.get().or_else(search));
+        self.goroutines.get()
     }
 
     /// Returns those of the Writers that are variables or objects of the heap.
@@ -186,17 +215,21 @@ impl GoStreams {
         let writers = found.iter().filter(|(_, kind)| *kind == BufioType::Writer);
         let mut writers: Vec<u64> = writers.map(|(at, _)| *at).collect();
         if !writers.is_empty() {
-            let live = LiveObjects::search(self.pid, memory, self.goroutines, &writers);
+            let live = LiveObjects::search(self.pid, memory, self.list(memory), &writers);
             writers.retain(|at| live.is_fixed(memory, *at));
         }
         writers.into_iter().collect()
     }
 
     /// Drops the objects that are not in use any more. Those of which it is unknown are not drained.
-    fn keep_used(&self, memory: &dyn Memory, all: &mut Vec<StreamCandidate>) {
+    fn keep_used(&self, memory: &dyn Memory, all: &mut Vec<StreamCandidate>, examination: Examination) {
         let buffers = all.iter().map(|one| one.stream.buffer.address);
         let objects: Vec<u64> = buffers.chain(candidates::addresses(all)).collect();
-        let live = LiveObjects::search(self.pid, memory, self.goroutines, &objects);
+        let list = self.list(memory);
+        let known = (examination == Examination::KnownSpans)
+            .then(|| self.last.borrow().0.read_again(self.pid, memory, list))
+            .flatten();
+        let live = known.unwrap_or_else(|| LiveObjects::search(self.pid, memory, list, &objects));
         all.retain_mut(|one| {
             let is_used = live.use_of(memory, one.at);
             if is_used != Use::Used {
@@ -205,7 +238,11 @@ impl GoStreams {
             is_used != Use::Freed
         });
         let is_drained = |one: &&StreamCandidate| one.stream.note.is_some();
-        let writers = all.iter().filter(is_drained).map(|one| one.at).collect();
+        let writers: Vec<u64> = all.iter().filter(is_drained).map(|one| one.at).collect();
+        if !writers.is_empty() {
+            // Read now: a large program has tables of many megabytes, and may be stopped when they are needed.
+            let _known = self.functions(memory);
+        }
         *self.last.borrow_mut() = (live, writers);
     }
 }
@@ -256,8 +293,9 @@ impl Walker for GoStreams {
         });
         let mut candidates_now: Vec<StreamCandidate> =
             objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind)).collect();
-        if self.is_thorough.take() && !candidates_now.is_empty() {
-            self.keep_used(memory, &mut candidates_now);
+        let examination = self.examination.take();
+        if examination != Examination::None && !candidates_now.is_empty() {
+            self.keep_used(memory, &mut candidates_now, examination);
         }
         // Reads the whole buffer, so each Writer is judged once.
         let first: RefCell<BTreeMap<u64, bool>> = RefCell::default();
@@ -283,7 +321,7 @@ impl Walker for GoStreams {
             let is_drained = fixed.contains(&one.at) && one.stream.note.is_some();
             one.stream.is_drained_when_stopped = is_drained && cfg!(target_arch = "x86_64");
         }
-        let used = LazyCell::new(|| stacks::read(memory, self.goroutines));
+        let used = LazyCell::new(|| stacks::read(memory, self.goroutines.get()));
         let mut found = candidates::resolve(candidates_now, |one, all| {
             let all = candidates::addresses(all);
             stacks::is_stale(one.at, &all, &used) || cache.is_stale_copy(one.at, &all)
@@ -303,7 +341,7 @@ impl Walker for GoStreams {
         Some(Box::new(GoStreams {
             sections: self.sections.clone(),
             cache: self.cache.clone(),
-            ..GoStreams::new(child, self.tables.clone(), self.goroutines)
+            ..GoStreams::new(child, self.tables.clone(), self.goroutines.get())
         }))
     }
 
@@ -312,7 +350,8 @@ impl Walker for GoStreams {
     }
 
     fn pending_of_stopped(&self, memory: &dyn Memory, threads: &[ThreadRegisters]) -> Vec<PendingBytes> {
-        self.search_again();
+        // The last search was made before the stop. An object that is new since then is left to the next attempt.
+        self.examination.set(Examination::KnownSpans);
         let mut pending = self.pending(memory);
         let is_profiled = self.sections.as_ref().is_none_or(|(sections, _)| sections.is_profiled);
         if pending.is_empty() || is_profiled {
@@ -320,7 +359,7 @@ impl Walker for GoStreams {
         }
         let functions = self.functions(memory);
         let (live, writers) = &*self.last.borrow();
-        let usage = WriterUse::read(memory, functions.as_ref(), live, threads, writers);
+        let usage = WriterUse::read(memory, functions, live, threads, writers);
         pending.iter_mut().for_each(|one| usage.add_stores(memory, live, one));
         pending
     }
@@ -332,7 +371,7 @@ impl Walker for GoStreams {
     ) -> Option<SuspendedFlushes> {
         let functions = self.functions(memory);
         let (live, writers) = &*self.last.borrow();
-        Some(suspended::find(memory, functions.as_ref(), live, threads, writers))
+        Some(suspended::find(memory, functions, live, threads, writers))
     }
 
     fn flushing(&self, memory: &dyn Memory) -> Vec<u64> {
@@ -340,7 +379,7 @@ impl Walker for GoStreams {
         if writers.is_empty() {
             return Vec::new();
         }
-        let flushing = returned_flush::find(memory, self.functions(memory).as_ref(), live, writers);
+        let flushing = returned_flush::find(memory, self.functions(memory), live, writers);
         flushing.into_iter().map(|writer| returned_flush::buffer_of(memory, writer)).collect()
     }
 
@@ -349,7 +388,7 @@ impl Walker for GoStreams {
     }
 
     fn search_again(&self) {
-        self.is_thorough.set(true);
+        self.examination.set(Examination::Search);
         self.cache.borrow_mut().invalidate();
     }
 }

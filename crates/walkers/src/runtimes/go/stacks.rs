@@ -1,5 +1,7 @@
 //! The stacks of goroutines. A stack that grows moves, and leaves a stale copy of all objects on it.
 
+use std::collections::BTreeSet;
+
 use weir_sys::memory::Memory;
 
 use crate::copied_memory::{structure, word};
@@ -40,6 +42,44 @@ impl Goroutine {
 
     pub fn has_on_stack(&self, address: u64) -> bool {
         (self.low..self.high).contains(&address)
+    }
+}
+
+/// Bounds the variables among which the list is searched: more than those of the runtime and of large packages.
+const VARIABLES_MOST: u64 = 64 << 20;
+
+/// Finds the list of goroutines in a program without symbols: a slice in this range of variables whose elements are all goroutines
+/// that name themselves. None if there are several.
+pub(super) fn find_list(memory: &dyn Memory, start: u64, end: u64) -> Option<u64> {
+    const BLOCK: u64 = 1 << 20;
+    /// A slice across the end of a block is whole in that block.
+    const OVERLAP: u64 = 16;
+    if !(1..=VARIABLES_MOST).contains(&end.saturating_sub(start)) {
+        return None;
+    }
+    let mut found = BTreeSet::new();
+    for block in (start..end).step_by(BLOCK as usize) {
+        let bytes = memory.bytes(block, (BLOCK + OVERLAP).min(end - block) as usize);
+        let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        for (index, slice) in words.windows(3).enumerate() {
+            let &[array, count, capacity] = slice else { continue };
+            let is_slice = (1..=capacity).contains(&count) && count <= GOROUTINES_MOST as u64;
+            if is_slice && array % 8 == 0 && are_goroutines(memory, array, count) {
+                found.insert(block + 8 * index as u64);
+            }
+        }
+    }
+    found.first().copied().filter(|_| found.len() == 1)
+}
+
+/// Tells whether an array has only addresses of goroutines.
+fn are_goroutines(memory: &dyn Memory, array: u64, count: u64) -> bool {
+    let is_one = |at: u64| at % 8 == 0 && at > 0 && memory.u64(at.saturating_add(OWN_ADDRESS)) == Some(at);
+    // Most slices are not of goroutines, so the first element is examined first.
+    memory.u64(array).is_some_and(is_one) && {
+        let pointers = memory.bytes(array, 8 * count as usize);
+        let pointers = pointers.as_chunks().0;
+        pointers.len() as u64 == count && pointers.iter().all(|one| is_one(u64::from_le_bytes(*one)))
     }
 }
 
