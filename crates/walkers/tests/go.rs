@@ -2,14 +2,15 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
-use weir_sys::memory::ProcessMemory;
-use weir_walkers::{walkers, walkers_missing};
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_walkers::{pending_of_stopped, walkers, walkers_missing};
 
 use support::programs::{PROGRAM, SOURCE, compile as compile_shared};
 use support::{Waiting, skip};
@@ -98,6 +99,44 @@ fn late(waiting: &mut Waiting, dir: &Path) {
     assert!(of("heap").bytes.ends_with(b"in the heap, more"));
     assert_eq!(of("large").bytes, [b'x'; 300]);
     assert!(pending.iter().all(|one| one.drain_stores.is_empty()), "it cannot be drained from outside");
+}
+
+/// The memory of a process, and how many bytes of it were read.
+struct CountedMemory {
+    process: ProcessMemory,
+    bytes: Cell<usize>,
+}
+
+impl Memory for CountedMemory {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        let bytes = self.process.read(address, into);
+        self.bytes.set(self.bytes.get() + bytes);
+        bytes
+    }
+}
+
+/// While a process is stopped, its memory is not searched again: that takes a tenth of a second for a large heap.
+#[test]
+fn the_memory_of_a_stopped_program_is_not_searched() {
+    for flags in [&[][..], &["-ldflags=-s -w"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let test = "the_memory_of_a_stopped_program_is_not_searched";
+        let Some(program) = compile(test, dir.path(), flags) else { return };
+        let waiting = start(dir.path(), &program);
+        let mut walkers = walkers(waiting.pid());
+        walkers.retain(|one| one.runtime() == RuntimeId::GO);
+        let memory = CountedMemory { process: ProcessMemory { pid: waiting.pid() }, bytes: Cell::new(0) };
+        walkers[0].search_again();
+        let found = walkers[0].buffers(&memory);
+        let searched = memory.bytes.take();
+        walkers[0].defer_search(true);
+        let pending = pending_of_stopped(&walkers, &memory, 1 << 20, &[]).streams;
+        let stopped = memory.bytes.take();
+        assert!(stopped > 0 && stopped * 4 < searched, "{flags:?}: {stopped} of {searched} bytes");
+        let large = found.iter().find(|one| waiting.name(one.fd) == "large").expect("the stream");
+        let bytes = pending.iter().find(|one| one.stream == large.address).map(|one| one.bytes.len());
+        assert_eq!(bytes, Some(300), "{flags:?}");
+    }
 }
 
 #[test]

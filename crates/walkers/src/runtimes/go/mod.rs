@@ -10,7 +10,8 @@
 //! [`crate::write_epoch`] shows it: a Writer that was seen to grow is not in a flush, and its heap object never moves. A
 //! Writer on a stack counts only before the first write to its file. At the program's end the goroutines' stacks
 //! show it, see [`suspended`]. `weir flush` examines them while all threads are stopped, and empties a Writer that no
-//! goroutine uses, see [`idle_writers`].
+//! goroutine uses, see [`idle_writers`]. It searches the memory before the stop: nothing moves an object of the heap, and
+//! whether it is still in use shows in its span, which is read again. Only a copy by assignment in between is not seen.
 
 mod bufio;
 mod functions;

@@ -52,6 +52,8 @@ const VARIABLES_MOST: u64 = 64 << 20;
 /// that name themselves. None if there are several.
 pub(super) fn find_list(memory: &dyn Memory, start: u64, end: u64) -> Option<u64> {
     const BLOCK: u64 = 1 << 20;
+    /// The runtime starts several goroutines of its own. An address of one goroutine, and some numbers, are no list.
+    const COUNT_LEAST: u64 = 2;
     /// A slice across the end of a block is whole in that block.
     const OVERLAP: u64 = 16;
     if !(1..=VARIABLES_MOST).contains(&end.saturating_sub(start)) {
@@ -63,7 +65,7 @@ pub(super) fn find_list(memory: &dyn Memory, start: u64, end: u64) -> Option<u64
         let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         for (index, slice) in words.windows(3).enumerate() {
             let &[array, count, capacity] = slice else { continue };
-            let is_slice = (1..=capacity).contains(&count) && count <= GOROUTINES_MOST as u64;
+            let is_slice = (COUNT_LEAST..=capacity).contains(&count) && count <= GOROUTINES_MOST as u64;
             if is_slice && array % 8 == 0 && are_goroutines(memory, array, count) {
                 found.insert(block + 8 * index as u64);
             }

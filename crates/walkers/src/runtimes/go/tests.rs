@@ -72,6 +72,7 @@ proptest! {
         let validator = BufioValidator { memory: &memory, tables: &tables, open_for: &|_, _| true, kept: 256 };
         for (index, value) in words.iter().enumerate() {
             let _goroutines = stacks::read(&memory, Some(BASE + 8 * index as u64));
+            let _list = stacks::find_list(&memory, BASE + 8 * index as u64, *value);
             for (at, kind) in validator.around(BASE + 8 * index as u64, *value) {
                 let Some(one) = validator.stream(at, kind) else { continue };
                 let one = one.buffer;
@@ -97,6 +98,46 @@ proptest! {
             }
         }
     }
+}
+
+/// Two goroutines at words 20 and 40, an array of both at word 60, and a slice of it at word 5.
+fn listed_goroutines() -> Vec<u64> {
+    let at = |word: u64| BASE + 8 * word;
+    let mut words = vec![0; 80];
+    for goroutine in [20, 40] {
+        (words[goroutine], words[goroutine + 1]) = (0x1000, 0x2000);
+        words[goroutine + 9] = at(goroutine as u64);
+    }
+    (words[60], words[61]) = (at(20), at(40));
+    (words[5], words[6], words[7]) = (at(60), 2, 4);
+    words
+}
+
+#[test]
+fn the_list_of_goroutines_is_found_without_symbols() {
+    let find = |words: &[u64]| stacks::find_list(&TestMemory::of(words), BASE, BASE + 8 * 16);
+    let words = listed_goroutines();
+    let list = BASE + 8 * 5;
+    assert_eq!(find(&words), Some(list));
+    assert_eq!(stacks::read(&TestMemory::of(&words), Some(list)).len(), 2);
+    let wrong = [
+        (6, 1),             // the runtime has more
+        (6, 3),             // one that is no goroutine
+        (7, 1),             // more elements than there is room
+        (29, 0),            // a goroutine that does not name itself
+        (61, 8),            // an element that is nowhere
+        (5, BASE + 8 * 79), // an array that ends with the memory
+    ];
+    for (word, value) in wrong {
+        let mut words = words.clone();
+        words[word] = value;
+        assert_eq!(find(&words), None, "{word}: {value:#x}");
+    }
+    let mut twice = words.clone();
+    twice.copy_within(5..8, 10);
+    assert_eq!(find(&twice), None, "nothing tells which one is the list");
+    let memory = TestMemory::of(&words);
+    assert_eq!([(0, 0), (8, 0), (0, u64::MAX)].map(|(start, end)| stacks::find_list(&memory, start, end)), [None; 3]);
 }
 
 #[test]
