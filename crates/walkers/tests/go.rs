@@ -115,14 +115,15 @@ impl Memory for CountedMemory {
     }
 }
 
-/// While a process is stopped, its memory is not searched again: that takes a tenth of a second for a large heap.
+/// While a process is stopped, a large heap is not searched again: that takes a tenth of a second.
 #[test]
-fn the_memory_of_a_stopped_program_is_not_searched() {
+fn the_large_heap_of_a_stopped_program_is_not_searched() {
     for flags in [&[][..], &["-ldflags=-s -w"]] {
         let dir = tempfile::tempdir().unwrap();
-        let test = "the_memory_of_a_stopped_program_is_not_searched";
+        let test = "the_large_heap_of_a_stopped_program_is_not_searched";
         let Some(program) = compile(test, dir.path(), flags) else { return };
-        let waiting = start(dir.path(), &program);
+        std::fs::write(dir.path().join("input"), "first line\nsecond line\nthird").unwrap();
+        let waiting = Waiting::start(Command::new(program).arg(dir.path()).arg("large"));
         let mut walkers = walkers(waiting.pid());
         walkers.retain(|one| one.runtime() == RuntimeId::GO);
         let memory = CountedMemory { process: ProcessMemory { pid: waiting.pid() }, bytes: Cell::new(0) };

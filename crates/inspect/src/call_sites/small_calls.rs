@@ -16,7 +16,7 @@ use super::naming::SampleNames;
 /// The time for which the end of a recording waits for the samples: several times that of an open.
 const FINISH_MOST: Duration = Duration::from_millis(500);
 
-/// What the thread does next.
+/// A task of the thread.
 enum Request {
     Poll(u32),
     /// The image of a process was executed until this CLOCK_MONOTONIC time.

@@ -17,6 +17,9 @@ type record struct {
 
 var kept []*bufio.Writer
 
+// With a second argument: 64 MiB of other objects.
+var others []*[1024]byte
+
 func create(name string) *os.File {
 	file, err := os.Create(filepath.Join(os.Args[1], name))
 	if err != nil {
@@ -76,6 +79,13 @@ func main() {
 	large.WriteString(strings.Repeat("x", 300))
 	kept = append(kept, large)
 
+	if len(os.Args) > 2 {
+		others = make([]*[1024]byte, 64<<10)
+		for i := range others {
+			others[i] = new([1024]byte)
+			others[i][1] = 'x'
+		}
+	}
 	input, _ := os.Open(filepath.Join(os.Args[1], "input"))
 	reader := bufio.NewReader(input)
 	reader.ReadString('\n')

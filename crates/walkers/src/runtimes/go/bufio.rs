@@ -5,7 +5,9 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::itabs::GoItabs;
+use crate::candidates::StreamCandidate;
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::pending_bytes::CountWord;
 use crate::stream_buffer::StreamBuffer;
 
 /// Type of an object.
@@ -147,4 +149,33 @@ fn slice(object: &[u8], at: usize) -> Option<GoSlice> {
     let [data, length, capacity] = [0, 8, 16].map(|field| word(object, at + field));
     let fits = (1..=capacity).contains(&length) && capacity <= BUFFER_MOST && data > u64::from(u16::MAX);
     fits.then_some(GoSlice { data, length })
+}
+
+/// Returns the stream of an object, and whether the object was used.
+pub(super) fn candidate(
+    memory: &dyn Memory,
+    validator: &BufioValidator,
+    at: u64,
+    kind: BufioType,
+) -> Option<StreamCandidate> {
+    let mut stream = validator.stream(at, kind)?;
+    if kind == BufioType::Writer {
+        let count = at + PENDING_COUNT as u64;
+        stream.watch_address = Some(count);
+        stream.note = stream.data_address.map(|_| CountWord { address: count, when_written: 0 });
+    }
+    // The fields r, w and lastByte before the first read.
+    let used = |field| memory.u64(at + field) != Some(0);
+    let untouched =
+        kind == BufioType::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
+    Some(StreamCandidate { at, untouched, stream })
+}
+
+/// Tells whether a buffer looks as one into which only its pending bytes were ever put: zeros follow them. The buffer of a
+/// Writer that was dropped may be in use for something else.
+pub(super) fn is_fresh(memory: &dyn Memory, one: &StreamCandidate) -> bool {
+    let Buffer { address, buffer_bytes, pending_bytes, ref pending, .. } = one.stream.buffer;
+    let room = buffer_bytes - pending_bytes;
+    let rest = memory.bytes(address + pending_bytes, room as usize);
+    rest.len() as u64 == room && rest.iter().all(|byte| *byte == 0) && pending.last() != Some(&0)
 }

@@ -10,7 +10,7 @@
 //! [`crate::write_epoch`] shows it: a Writer that was seen to grow is not in a flush, and its heap object never moves. A
 //! Writer on a stack counts only before the first write to its file. At the program's end the goroutines' stacks
 //! show it, see [`suspended`]. `weir flush` examines them while all threads are stopped, and empties a Writer that no
-//! goroutine uses, see [`idle_writers`]. It searches the memory before the stop: nothing moves an object of the heap, and
+//! goroutine uses, see [`idle_writers`]. It searches a large heap before the stop: nothing moves an object of the heap, and
 //! whether it is still in use shows in its span, which is read again. Only a copy by assignment in between is not seen.
 
 mod bufio;
@@ -36,7 +36,7 @@ use crate::copied_memory::STREAMS_MOST;
 use crate::elf_image;
 use crate::heap_search::touched;
 use crate::open_descriptors::OpenDescriptors;
-use crate::pending_bytes::{CountWord, PendingBytes};
+use crate::pending_bytes::PendingBytes;
 use crate::runtime_entry::section_contains;
 use crate::search_cache::SearchCache;
 use crate::stream_buffer::{self, StreamBuffer};
@@ -44,7 +44,7 @@ use crate::{
     BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry,
     SuspendedFlushes, ThreadRegisters, UnreachedBuffers, Walker, WalkerEntry, WriteEpoch,
 };
-use bufio::{BufioType, BufioValidator, PENDING_COUNT};
+use bufio::{BufioType, BufioValidator, candidate, is_fresh};
 use functions::GoFunctions;
 use idle_writers::WriterUse;
 pub(crate) use itabs::{GoItabs, GoSections, ItabSection};
@@ -142,6 +142,8 @@ pub(crate) struct GoStreams {
     /// The program's sections and its load bias.
     sections: Option<(GoSections, u64)>,
     cache: RefCell<SearchCache<BufioType>>,
+    /// The memory that the last search has read.
+    searched_bytes: Cell<u64>,
     /// The Writers that nothing moves.
     fixed: RefCell<BTreeSet<u64>>,
     /// How the next read examines which objects are in use.
@@ -149,6 +151,9 @@ pub(crate) struct GoStreams {
     /// The result of the last such examination, and the Writers that it found.
     last: RefCell<(LiveObjects, Vec<u64>)>,
 }
+
+/// The memory that is searched while a program is stopped: some 3 ms. A larger heap is searched before the stop only.
+const SEARCHED_WHEN_STOPPED: u64 = 4 << 20;
 
 /// How a read examines which objects are in use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -170,6 +175,7 @@ impl GoStreams {
             functions: OnceCell::new(),
             sections: None,
             cache: RefCell::default(),
+            searched_bytes: Cell::default(),
             fixed: RefCell::default(),
             examination: Cell::default(),
             last: RefCell::default(),
@@ -178,7 +184,9 @@ impl GoStreams {
 
     fn objects(&self, memory: &dyn Memory, validator: &BufioValidator) -> BTreeSet<(u64, BufioType)> {
         let (mut found, range) = (BTreeSet::new(), self.tables.range());
+        let mut searched_bytes = 0;
         touched(self.pid, memory, |start, data| {
+            searched_bytes += data.len() as u64;
             for (index, value) in
                 data.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)).enumerate()
             {
@@ -188,6 +196,7 @@ impl GoStreams {
                 }
             }
         });
+        self.searched_bytes.set(searched_bytes);
         found
     }
 
@@ -246,35 +255,6 @@ impl GoStreams {
         }
         *self.last.borrow_mut() = (live, writers);
     }
-}
-
-/// Returns the stream of an object, and whether the object was used.
-fn candidate(
-    memory: &dyn Memory,
-    validator: &BufioValidator,
-    at: u64,
-    kind: BufioType,
-) -> Option<StreamCandidate> {
-    let mut stream = validator.stream(at, kind)?;
-    if kind == BufioType::Writer {
-        let count = at + PENDING_COUNT as u64;
-        stream.watch_address = Some(count);
-        stream.note = stream.data_address.map(|_| CountWord { address: count, when_written: 0 });
-    }
-    // The fields r, w and lastByte before the first read.
-    let used = |field| memory.u64(at + field) != Some(0);
-    let untouched =
-        kind == BufioType::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
-    Some(StreamCandidate { at, untouched, stream })
-}
-
-/// Tells whether a buffer looks as one into which only its pending bytes were ever put: zeros follow them. The buffer of a
-/// Writer that was dropped may be in use for something else.
-fn is_fresh(memory: &dyn Memory, one: &StreamCandidate) -> bool {
-    let Buffer { address, buffer_bytes, pending_bytes, ref pending, .. } = one.stream.buffer;
-    let room = buffer_bytes - pending_bytes;
-    let rest = memory.bytes(address + pending_bytes, room as usize);
-    rest.len() as u64 == room && rest.iter().all(|byte| *byte == 0) && pending.last() != Some(&0)
 }
 
 impl Walker for GoStreams {
@@ -351,8 +331,13 @@ impl Walker for GoStreams {
     }
 
     fn pending_of_stopped(&self, memory: &dyn Memory, threads: &[ThreadRegisters]) -> Vec<PendingBytes> {
-        // The last search was made before the stop. An object that is new since then is left to the next attempt.
-        self.examination.set(Examination::KnownSpans);
+        if self.searched_bytes.get() <= SEARCHED_WHEN_STOPPED {
+            self.search_again();
+            self.defer_search(false);
+        } else {
+            // The last search was made before the stop. An object that is new since then is left to the next attempt.
+            self.examination.set(Examination::KnownSpans);
+        }
         let mut pending = self.pending(memory);
         let is_profiled = self.sections.as_ref().is_none_or(|(sections, _)| sections.is_profiled);
         if pending.is_empty() || is_profiled {
