@@ -172,7 +172,7 @@ impl Tracer<'_, '_> {
         thread.ending = Some(status);
         let pid = thread.pid;
         if let Some(process) = self.process(pid) {
-            process.last_writes.extend(LastWrite::or_empty_of_thread(tid));
+            process.last_writes.extend(LastWrite::of_thread(tid));
         }
         let is_alive = |other: &u32| self.threads.get(other).is_some_and(|thread| thread.ending.is_none());
         let is_last_thread =

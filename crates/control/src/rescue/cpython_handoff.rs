@@ -161,7 +161,8 @@ impl Objects {
         }
         // An object larger than the buffer is written from its own memory.
         let length = object.len() as u64;
-        let written = last_writes.iter().find_map(|last| last.written_at(address, length)).unwrap_or(0);
+        let written =
+            last_writes.iter().filter_map(|last| last.written_at(address, length)).max().unwrap_or(0);
         Some(object[written as usize..].to_vec()).filter(|rest| !rest.is_empty())
     }
 }

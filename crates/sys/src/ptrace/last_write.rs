@@ -20,14 +20,9 @@ pub enum LastWrite {
 }
 
 impl LastWrite {
-    /// Reads the last write of a thread in its exit stop. Returns None if the thread ended in a call that wrote nothing.
+    /// Reads the last write of a thread in its exit stop. A write that wrote nothing counts, too: after a short write a stream
+    /// writes the rest, and its second call shows what the first one has written.
     pub fn of_thread(tid: u32) -> Option<LastWrite> {
-        let last_write = LastWrite::or_empty_of_thread(tid);
-        last_write.filter(|one| !matches!(one, LastWrite::InCall { bytes: 0, .. }))
-    }
-
-    /// As [`LastWrite::of_thread`], but also returns a write that wrote nothing.
-    pub fn or_empty_of_thread(tid: u32) -> Option<LastWrite> {
         match registers::current_syscall(tid) {
             Some(call) => in_call(tid, &call),
             None => registers::after_syscall(tid).map(LastWrite::InUserMode),
@@ -48,6 +43,9 @@ impl LastWrite {
         let memory = ProcessMemory { pid: tid };
         match self {
             LastWrite::InCall { fd, parts, bytes } if *fd == stream_fd => {
+                if let Some(before) = bytes_before_rest(&memory, parts, begin, length) {
+                    return (before + bytes).min(length);
+                }
                 let first = first_bytes(&memory, parts, begin.len());
                 let is_same = !first.is_empty() && begin.starts_with(&first);
                 if is_same { (*bytes).min(length) } else { 0 }
@@ -56,6 +54,15 @@ impl LastWrite {
             _ => 0,
         }
     }
+}
+
+/// Returns how many of a stream's `length` pending bytes come before the part that a call writes, if that is their rest: an
+/// earlier write was short, and the stream notes it only when all is written. None if the call writes other bytes.
+fn bytes_before_rest(memory: &dyn Memory, parts: &[(u64, u64)], begin: &[u8], length: u64) -> Option<u64> {
+    let &(address, rest) = parts.iter().find(|part| part.1 > 0)?;
+    let before = length.checked_sub(rest).filter(|before| *before > 0)?;
+    let is_begin = memory.bytes(address.checked_sub(before)?, begin.len()) == begin;
+    (is_begin && !begin.is_empty()).then_some(before)
 }
 
 fn in_call(tid: u32, call: &SyscallRegisters) -> Option<LastWrite> {
