@@ -3,7 +3,7 @@
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
-use weir_sys::ptrace::{self, registers};
+use weir_sys::ptrace::{self, interrupted_write, registers};
 use weir_sys::{executable, proc};
 #[cfg(target_arch = "x86_64")]
 use weir_walkers::ThreadRegisters;
@@ -156,6 +156,7 @@ impl Supervisor {
         let killed_thread = killed_thread(tid, thread.skipped_call.as_ref(), last_write.as_ref());
         let Some(process) = self.tracees.processes.get_mut(&pid) else { return self.tracees.resume(tid, 0) };
         process.last_writes.extend(last_write);
+        process.last_writes.extend(interrupted_write::of_thread(tid));
         #[cfg(target_arch = "x86_64")]
         process.final_registers.extend(final_registers(tid, killed_thread.as_ref()));
         #[cfg(target_arch = "x86_64")]

@@ -118,3 +118,43 @@ pub fn has_just_written(memory: &ProcessMemory, registers: &AfterSyscall, begin:
     let first = parts.first().filter(|first| first.1 == length);
     first.is_some_and(|first| written(first.0, parts.iter().map(|part| part.1).fold(0, u64::wrapping_add)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0x10_0000;
+
+    /// Memory at [`BASE`].
+    struct Bytes(Vec<u8>);
+
+    impl Memory for Bytes {
+        fn read(&self, address: u64, into: &mut [u8]) -> usize {
+            let Some(from) = address.checked_sub(BASE).and_then(|at| self.0.get(at as usize..)) else {
+                return 0;
+            };
+            let bytes = from.len().min(into.len());
+            into[..bytes].copy_from_slice(&from[..bytes]);
+            bytes
+        }
+    }
+
+    #[test]
+    fn the_rest_after_a_short_write_shows_what_was_written_before() {
+        let memory = Bytes((0..100).collect());
+        let begin: Vec<u8> = (0..16).collect();
+        let before = |address, rest| bytes_before_rest(&memory, &[(0, 0), (address, rest)], &begin, 100);
+        assert_eq!(before(BASE + 40, 60), Some(40));
+        let others = [(BASE, 100), (BASE + 40, 61), (BASE + 41, 60), (BASE, 200), (8, 60), (u64::MAX, 60)];
+        assert_eq!(others.map(|(address, rest)| before(address, rest)), [None; 6]);
+        assert_eq!(bytes_before_rest(&memory, &[], &begin, 100), None);
+        assert_eq!(bytes_before_rest(&memory, &[(BASE + 40, 60)], &[], 100), None);
+    }
+
+    /// A buffer of zeros has its first bytes everywhere.
+    #[test]
+    fn the_rest_of_equal_bytes_is_not_taken_for_the_first_ones() {
+        let memory = Bytes(vec![0; 100]);
+        assert_eq!(bytes_before_rest(&memory, &[(BASE + 40, 60)], &[0; 16], 100), Some(40));
+    }
+}

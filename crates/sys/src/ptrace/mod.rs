@@ -4,6 +4,7 @@
 //! the function says so: the death is reported by the next [`wait`].
 
 pub mod interrupt;
+pub mod interrupted_write;
 pub mod last_write;
 #[cfg(target_arch = "x86_64")]
 pub mod late_calls;
@@ -352,6 +353,14 @@ pub fn same_file(one: (u32, i32), other: (u32, i32)) -> bool {
     let (one_pid, other_pid) = (one.0 as libc::pid_t, other.0 as libc::pid_t);
     // SAFETY: the call takes and returns numbers.
     unsafe { libc::syscall(libc::SYS_kcmp, one_pid, other_pid, KCMP_FILE, one.1 as u64, other.1 as u64) == 0 }
+}
+
+/// Returns the signals that a stopped tracee blocks, as bits from that of signal 1 on; None if it has died.
+pub fn blocked_signals(tid: u32) -> Option<u64> {
+    const PTRACE_GETSIGMASK: i64 = 0x420a;
+    let mut mask = 0u64;
+    ptrace(PTRACE_GETSIGMASK, tid, size_of_val(&mask), (&raw mut mask) as usize).ok()?;
+    Some(mask)
 }
 
 /// Returns the registers of a stopped tracee; None if it has died.

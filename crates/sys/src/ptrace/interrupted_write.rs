@@ -1,0 +1,157 @@
+//! A write(2) after which a thread executes a signal handler: the handler can end the process before the stream notes what was
+//! written.
+//!
+//! A signal ends a write to a full pipe after a part of its bytes. The kernel then puts the registers of the return from the call
+//! on the stack (`struct rt_sigframe` of arch/x86/include/asm/sigframe.h) and the thread goes on in the handler. The memory of the
+//! stack is the program's, so each field must agree with the others. An old frame in unused memory differs: while a handler runs,
+//! more signals are blocked than the frame says.
+
+use super::last_write::LastWrite;
+
+/// Reads the write after which a thread in its exit stop executes a signal handler; None if it executes none.
+#[cfg(target_arch = "x86_64")]
+pub fn of_thread(tid: u32) -> Option<LastWrite> {
+    let blocked = super::blocked_signals(tid).filter(|blocked| *blocked != 0)?;
+    let stack_pointer = super::registers(tid)?.rsp;
+    x86_64::find(&crate::memory::ProcessMemory { pid: tid }, stack_pointer, blocked)
+}
+
+/// Returns None: the first argument is overwritten by the result, so nothing shows which descriptor was written.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn of_thread(_tid: u32) -> Option<LastWrite> {
+    None
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use crate::memory::Memory;
+    use crate::ptrace::last_write::{LastWrite, MAX_PARTS, parse_vector};
+
+    /// How much of the stack is searched: more than the frames of an ordinary handler need.
+    const STACK_MOST: usize = 64 << 10;
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    /// The words of `struct sigcontext_64`, and of the signal mask that follows it in `struct ucontext`.
+    const DESCRIPTOR: usize = 8;
+    const ADDRESS: usize = 9;
+    const COUNT: usize = 12;
+    const RESULT: usize = 13;
+    const RETURNED_TO: usize = 14;
+    const STACK_POINTER: usize = 15;
+    const NEXT: usize = 16;
+    const MASK: usize = 32;
+    const WORDS: usize = MASK + 1;
+
+    pub(super) fn find(memory: &dyn Memory, stack_pointer: u64, blocked: u64) -> Option<LastWrite> {
+        let start = stack_pointer.next_multiple_of(8);
+        let stack = memory.bytes(start, STACK_MOST);
+        let words: Vec<u64> = stack.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        words.windows(WORDS).enumerate().find_map(|(index, frame)| {
+            let is_handler = frame[MASK] & !blocked == 0 && frame[MASK] != blocked;
+            // SYSCALL puts the address to which it returns into RCX.
+            let is_return = frame[NEXT] == frame[RETURNED_TO] && frame[NEXT] > 2;
+            let is_above = frame[STACK_POINTER] > start + 8 * index as u64;
+            let is_call = || memory.bytes(frame[NEXT] - 2, SYSCALL.len()) == SYSCALL;
+            (is_handler && is_return && is_above && is_call()).then(|| written(memory, frame))?
+        })
+    }
+
+    fn written(memory: &dyn Memory, frame: &[u64]) -> Option<LastWrite> {
+        let (fd, bytes) = (i32::try_from(frame[DESCRIPTOR]).ok()?, frame[RESULT]);
+        let (address, count) = (frame[ADDRESS], frame[COUNT]);
+        let parts = match bytes <= count {
+            true => vec![(address, count)],
+            // writev(2) has the number of parts.
+            false => parse_vector(&memory.bytes(address, (count as usize).min(MAX_PARTS) * 16)),
+        };
+        let total = parts.iter().fold(0, |total: u64, part| total.saturating_add(part.1));
+        (1..=total).contains(&bytes).then_some(LastWrite::InCall { fd, parts, bytes })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        const BASE: u64 = 0x10_0000;
+
+        /// Memory at [`BASE`].
+        struct Words(Vec<u64>);
+
+        impl Memory for Words {
+            fn read(&self, address: u64, into: &mut [u8]) -> usize {
+                let all: Vec<u8> = self.0.iter().flat_map(|word| word.to_le_bytes()).collect();
+                let Some(from) = address.checked_sub(BASE).and_then(|at| all.get(at as usize..)) else {
+                    return 0;
+                };
+                let bytes = from.len().min(into.len());
+                into[..bytes].copy_from_slice(&from[..bytes]);
+                bytes
+            }
+        }
+
+        /// A frame at word 10 after a write of 40 of 100 bytes to descriptor 3, and a `syscall` instruction at word 80.
+        fn frame() -> Vec<u64> {
+            let mut words = vec![0; 96];
+            let returned_to = BASE + 8 * 80 + 2;
+            for (word, value) in [
+                (DESCRIPTOR, 3),
+                (ADDRESS, 0x5000),
+                (COUNT, 100),
+                (RESULT, 40),
+                (RETURNED_TO, returned_to),
+                (STACK_POINTER, BASE + 8 * 70),
+                (NEXT, returned_to),
+                (MASK, 1 << 1),
+            ] {
+                words[10 + word] = value;
+            }
+            words[80] = 0x050f;
+            words
+        }
+
+        const BLOCKED: u64 = 1 << 1 | 1 << 13;
+
+        fn found(words: &[u64], blocked: u64) -> Option<(i32, Vec<(u64, u64)>, u64)> {
+            match find(&Words(words.to_vec()), BASE, blocked)? {
+                LastWrite::InCall { fd, parts, bytes } => Some((fd, parts, bytes)),
+                LastWrite::InUserMode(_) => None,
+            }
+        }
+
+        #[test]
+        fn a_short_write_is_found_below_its_handler() {
+            assert_eq!(found(&frame(), BLOCKED), Some((3, vec![(0x5000, 100)], 40)));
+        }
+
+        #[test]
+        fn a_frame_is_rejected_unless_all_its_fields_agree() {
+            assert_eq!(found(&frame(), 1 << 1), None, "the handler has returned");
+            assert_eq!(found(&frame(), 1 << 13), None, "another mask");
+            let wrong = [
+                (DESCRIPTOR, 1 << 40),
+                (RESULT, 0),
+                (RESULT, -4_i64 as u64),
+                (RETURNED_TO, 7),
+                (STACK_POINTER, BASE),
+                (NEXT, BASE),
+            ];
+            for (word, value) in wrong {
+                let mut words = frame();
+                words[10 + word] = value;
+                assert_eq!(found(&words, BLOCKED), None, "{word}: {value:#x}");
+            }
+            let mut words = frame();
+            words[80] = 0;
+            assert_eq!(found(&words, BLOCKED), None, "no system call");
+        }
+
+        #[test]
+        fn a_vector_is_read() {
+            let mut words = frame();
+            (words[10 + ADDRESS], words[10 + COUNT], words[10 + RESULT]) = (BASE + 8 * 60, 2, 90);
+            words[60..64].copy_from_slice(&[0x7000, 50, 0x8000, 50]);
+            assert_eq!(found(&words, BLOCKED), Some((3, vec![(0x7000, 50), (0x8000, 50)], 90)));
+            words[10 + RESULT] = 101;
+            assert_eq!(found(&words, BLOCKED), None, "more than there is");
+        }
+    }
+}
