@@ -93,7 +93,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Builds both programs.
+/// Builds the reader and the writer, and returns their paths.
 fn programs(dir: &Path) -> (String, String) {
     let [reader, writer] = [("reader", READER), ("writer", WRITER)]
         .map(|(name, source)| path(&compile(dir, name, source, &[]).expect("cc")).to_string());
@@ -115,7 +115,7 @@ fn the_rest_of_a_short_write_is_rescued_once() {
         assert_eq!(text(&alone.stdout), &lines()[..WRITTEN], "{end}: the program alone");
         fs::remove_file(dir.path().join("done")).expect("the file");
         let mut run = Command::new(&reader);
-        run.args([&env!("CARGO_BIN_EXE_weir").to_string(), "run", "--rescue", "--"]).args([&writer, end]);
+        run.args([env!("CARGO_BIN_EXE_weir"), "run", "--rescue", "--"]).args([&writer, end]);
         let run = run.current_dir(dir.path()).stdin(Stdio::null()).output().expect("a run");
         assert_eq!(text(&run.stdout), lines(), "{end}: {}", text(&run.stderr));
     }

@@ -11,7 +11,7 @@ use super::last_write::LastWrite;
 /// Reads the write after which a thread in its exit stop executes a signal handler; None if it executes none.
 #[cfg(target_arch = "x86_64")]
 pub fn of_thread(tid: u32) -> Option<LastWrite> {
-    let blocked = super::blocked_signals(tid).filter(|blocked| *blocked != 0)?;
+    let blocked = blocked_signals(tid).filter(|blocked| *blocked != 0)?;
     let stack_pointer = super::registers(tid)?.rsp;
     x86_64::find(&crate::memory::ProcessMemory { pid: tid }, stack_pointer, blocked)
 }
@@ -20,6 +20,15 @@ pub fn of_thread(tid: u32) -> Option<LastWrite> {
 #[cfg(not(target_arch = "x86_64"))]
 pub fn of_thread(_tid: u32) -> Option<LastWrite> {
     None
+}
+
+/// Returns the signals that a stopped tracee blocks, as bits from that of signal 1 on; None if it has died.
+#[cfg(target_arch = "x86_64")]
+fn blocked_signals(tid: u32) -> Option<u64> {
+    const PTRACE_GETSIGMASK: i64 = 0x420a;
+    let mut mask = 0u64;
+    super::ptrace(PTRACE_GETSIGMASK, tid, size_of_val(&mask), (&raw mut mask) as usize).ok()?;
+    Some(mask)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -110,7 +119,10 @@ mod x86_64 {
 
         const BLOCKED: u64 = 1 << 1 | 1 << 13;
 
-        fn found(words: &[u64], blocked: u64) -> Option<(i32, Vec<(u64, u64)>, u64)> {
+        /// Descriptor, parts and written bytes.
+        type Write = (i32, Vec<(u64, u64)>, u64);
+
+        fn found(words: &[u64], blocked: u64) -> Option<Write> {
             match find(&Words(words.to_vec()), BASE, blocked)? {
                 LastWrite::InCall { fd, parts, bytes } => Some((fd, parts, bytes)),
                 LastWrite::InUserMode(_) => None,

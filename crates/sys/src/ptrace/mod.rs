@@ -355,14 +355,6 @@ pub fn same_file(one: (u32, i32), other: (u32, i32)) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, one_pid, other_pid, KCMP_FILE, one.1 as u64, other.1 as u64) == 0 }
 }
 
-/// Returns the signals that a stopped tracee blocks, as bits from that of signal 1 on; None if it has died.
-pub fn blocked_signals(tid: u32) -> Option<u64> {
-    const PTRACE_GETSIGMASK: i64 = 0x420a;
-    let mut mask = 0u64;
-    ptrace(PTRACE_GETSIGMASK, tid, size_of_val(&mask), (&raw mut mask) as usize).ok()?;
-    Some(mask)
-}
-
 /// Returns the registers of a stopped tracee; None if it has died.
 #[cfg(target_arch = "x86_64")]
 pub fn registers(tid: u32) -> Option<libc::user_regs_struct> {
