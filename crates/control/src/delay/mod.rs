@@ -176,7 +176,7 @@ fn update_write_counts(tracees: &mut Tracees, pid: u32, begins: bool, goes_on: b
 /// Stops the process and writes the pending bytes of its snapshots.
 fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut HashMap<u64, PendingSnapshot>) {
     if tracees.hold(pid) {
-        let pending = join_pending(tracees.pending(pid, tid));
+        let pending = join_pending(tracees.pending_when_held(pid, tid));
         forget_purged(tracees, pid, tid, &pending);
         let (activity, thread) = (thread_activity(tracees, pid), TargetThread::new(tid));
         for one in &pending {

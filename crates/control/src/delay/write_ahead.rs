@@ -83,7 +83,7 @@ pub(crate) fn drain_stream(
 /// Removes written-ahead bytes from a process's streams if all its threads block.
 pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
     if let (true, Some(tid)) = (tracees.hold(pid), tracees.live_thread(pid)) {
-        let pending = join_pending(tracees.pending(pid, tid));
+        let pending = join_pending(tracees.pending_when_held(pid, tid));
         forget_purged(tracees, pid, tid, &pending);
         if thread_activity(tracees, pid) == ThreadActivity::Blocked {
             let thread = TargetThread::new(tid);

@@ -109,6 +109,20 @@ impl Tracees {
         self.pending_in_memory(pid, &ProcessMemory { pid: tid })
     }
 
+    /// As [`Tracees::pending`] for a process whose threads are stopped: its memory is not searched for other streams, which would take
+    /// some 0.1 s with a large heap.
+    pub(crate) fn pending_when_held(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
+        self.defer_search(pid, true);
+        let pending = self.pending(pid, tid);
+        self.defer_search(pid, false);
+        pending
+    }
+
+    fn defer_search(&self, pid: u32, is_deferred: bool) {
+        let walkers = self.processes.get(&pid).map_or(&[][..], |process| &process.walkers);
+        walkers.iter().for_each(|walker| walker.defer_search(is_deferred));
+    }
+
     /// As [`Tracees::pending`] for a process in its exit stop, with a new search for walkers and streams.
     pub(crate) fn final_pending(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
