@@ -297,23 +297,19 @@ impl ExpendableChild {
 impl Drop for ExpendableChild {
     /// Kills the child unless it outlives its parent, and reaps it unless it blocks even then.
     fn drop(&mut self) {
-        const WAIT_MOST: Duration = Duration::from_millis(20);
-        const LONGEST_PAUSE: Duration = Duration::from_micros(500);
+        const ATTEMPTS: u32 = 40;
         if self.outlives() {
             return;
         }
         let pid = self.pid as libc::pid_t;
         // SAFETY: the child is not reaped, so the number is its own.
         unsafe { libc::kill(pid, libc::SIGKILL) };
-        // A killed child ends within some 0.1 ms, for which the end of most commands would wait.
-        let (killed, mut pause) = (Instant::now(), Duration::from_micros(30));
-        // SAFETY: the call takes numbers and a null pointer.
-        while unsafe { libc::waitpid(pid, null_mut(), libc::WNOHANG | libc::__WALL) } == 0 {
-            if killed.elapsed() > WAIT_MOST {
+        for _ in 0..ATTEMPTS {
+            // SAFETY: the call takes numbers and a null pointer.
+            if unsafe { libc::waitpid(pid, null_mut(), libc::WNOHANG | libc::__WALL) } != 0 {
                 break;
             }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            std::thread::sleep(Duration::from_micros(500));
         }
     }
 }
