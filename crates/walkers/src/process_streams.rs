@@ -38,9 +38,14 @@ pub fn pending_of_stopped(
     most: u64,
     threads: &[ThreadRegisters],
 ) -> PendingRead {
-    read(memory, most, |memory| {
+    // A search of a large heap would stop the process for a tenth of a second.
+    let defer_searches = |is_deferred| walkers.iter().for_each(|walker| walker.defer_search(is_deferred));
+    defer_searches(true);
+    let pending = read(memory, most, |memory| {
         walkers.iter().flat_map(|walker| walker.pending_of_stopped(memory, threads)).collect()
-    })
+    });
+    defer_searches(false);
+    pending
 }
 
 fn read(

@@ -130,7 +130,6 @@ fn the_large_heap_of_a_stopped_program_is_not_searched() {
         walkers[0].search_again();
         let found = walkers[0].buffers(&memory);
         let searched = memory.bytes.take();
-        walkers[0].defer_search(true);
         let pending = pending_of_stopped(&walkers, &memory, 1 << 20, &[]).streams;
         let stopped = memory.bytes.take();
         assert!(stopped > 0 && stopped * 4 < searched, "{flags:?}: {stopped} of {searched} bytes");

@@ -253,11 +253,7 @@ impl ProcessDrain {
 
     /// As `pending`, while all threads are stopped with these registers.
     fn pending_of_stopped(&self, threads: &[ThreadRegisters]) -> PendingRead {
-        // A search of a large heap would stop the process for a tenth of a second.
-        self.walkers.iter().for_each(|walker| walker.defer_search(true));
-        let pending = weir_walkers::pending_of_stopped(&self.walkers, &self.memory, self.most, threads);
-        self.walkers.iter().for_each(|walker| walker.defer_search(false));
-        pending
+        weir_walkers::pending_of_stopped(&self.walkers, &self.memory, self.most, threads)
     }
 
     /// Reads again how many bytes are still pending: the program itself may have flushed a stream meanwhile.
