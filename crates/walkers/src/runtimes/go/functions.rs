@@ -30,9 +30,15 @@ pub(super) struct GoFunctions {
 
 /// Returns the begin and the end of the variables without an initial value; None if this `moduledata` has another layout.
 pub(super) fn variables(memory: &dyn Memory, module: &[u64]) -> Option<(u64, u64)> {
-    let magic = int(&structure::<4>(memory, *module.first()?)?, 0) as u32;
+    magic(memory, module)?;
     let &[start, end] = module.get(VARIABLES_WORDS)? else { return None };
-    MAGICS.contains(&magic).then_some((start, end))
+    Some((start, end))
+}
+
+/// Returns the magic number of the tables of functions; None if their version is unknown.
+fn magic(memory: &dyn Memory, module: &[u64]) -> Option<u32> {
+    let magic = int(&structure::<4>(memory, *module.first()?)?, 0) as u32;
+    MAGICS.contains(&magic).then_some(magic)
 }
 
 /// A function as the runtime's tables describe it.
@@ -46,13 +52,12 @@ pub(super) struct GoFunction<'a> {
 impl GoFunctions {
     /// Reads the tables of the program with this `moduledata`; None if the version's tables are unknown.
     pub fn read(memory: &dyn Memory, module: &[u64]) -> Option<GoFunctions> {
-        let magic = int(&memory.bytes(*module.first()?, 4), 0) as u32;
+        let magic = magic(memory, module)?;
         let table = |index: usize, width: u64| {
             let (at, length) = (*module.get(index)?, module.get(index + 1)?.checked_mul(width)?);
             let bytes = memory.bytes(at, length.min(TABLE_MOST) as usize);
             (bytes.len() as u64 == length).then_some(bytes)
         };
-        MAGICS.contains(&magic).then_some(())?;
         let is_old = magic == MAGIC_1_16;
         let text = *module.get(TEXT_WORD)?;
         let entries = table(16, if is_old { 16 } else { 8 })?;

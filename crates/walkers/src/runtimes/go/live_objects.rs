@@ -47,11 +47,13 @@ pub(super) struct LiveObjects {
 impl LiveObjects {
     /// Returns the goroutines of the list, and no spans.
     fn without_spans(pid: u32, memory: &dyn Memory, list: Option<u64>) -> LiveObjects {
+        let is_variable = |one: &&MappedRegion| one.writable && matches!(one.kind, MappingKind::File(_));
         let mappings = memory.mappings(pid);
+        let variables = mappings.iter().filter(is_variable).map(|one| (one.start, one.end)).collect();
         let is_vdso = |one: &&MappedRegion| one.executable && one.kind == MappingKind::Other;
         let vdso = mappings.iter().filter(is_vdso).map(|one| (one.start, one.end)).collect();
         let goroutines = stacks::read(memory, list);
-        LiveObjects { goroutines, variables: variables(&mappings), vdso, ..LiveObjects::default() }
+        LiveObjects { goroutines, variables, vdso, ..LiveObjects::default() }
     }
 
     /// Reads the goroutines again, and keeps the spans, without a search of the memory. None if the list of goroutines is not
@@ -180,12 +182,6 @@ impl LiveObjects {
             _ => Use::Freed,
         }
     }
-}
-
-/// Returns the ranges of the variables of the program and its libraries.
-fn variables(mappings: &[MappedRegion]) -> Vec<(u64, u64)> {
-    let is_variable = |one: &&MappedRegion| one.writable && matches!(one.kind, MappingKind::File(_));
-    mappings.iter().filter(is_variable).map(|one| (one.start, one.end)).collect()
 }
 
 /// An object of the heap, by its span.
