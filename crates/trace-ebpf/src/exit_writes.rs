@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::proc;
-use weir_sys::ptrace::interrupted_write;
 use weir_sys::ptrace::last_write::LastWrite;
 use weir_trace_api::remove_written;
 
@@ -16,9 +15,7 @@ impl ExitWrites {
     /// Notes the last writes of a thread in its exit stop.
     pub fn note(&mut self, tid: u32) {
         let process = proc::process_of(tid).unwrap_or(tid);
-        let writes = self.0.entry(process).or_default();
-        writes.extend(LastWrite::of_thread(tid));
-        writes.extend(interrupted_write::of_thread(tid));
+        self.0.entry(process).or_default().extend(LastWrite::all_of_thread(tid));
     }
 
     /// Removes what the exited threads of a process wrote last from a snapshot at its end, and forgets the process. The memory is

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use weir_model::trace::{Exit, SnapshotMoment};
 use weir_sys::clock::now_ns;
-use weir_sys::ptrace::interrupted_write;
 use weir_sys::ptrace::last_write::LastWrite;
 use weir_sys::{executable, proc, ptrace, syscalls};
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
@@ -173,8 +172,7 @@ impl Tracer<'_, '_> {
         thread.ending = Some(status);
         let pid = thread.pid;
         if let Some(process) = self.process(pid) {
-            process.last_writes.extend(LastWrite::of_thread(tid));
-            process.last_writes.extend(interrupted_write::of_thread(tid));
+            process.last_writes.extend(LastWrite::all_of_thread(tid));
         }
         let is_alive = |other: &u32| self.threads.get(other).is_some_and(|thread| thread.ending.is_none());
         let is_last_thread =

@@ -79,23 +79,7 @@ mod x86_64 {
     #[cfg(test)]
     mod tests {
         use super::*;
-
-        const BASE: u64 = 0x10_0000;
-
-        /// Memory at [`BASE`].
-        struct Words(Vec<u64>);
-
-        impl Memory for Words {
-            fn read(&self, address: u64, into: &mut [u8]) -> usize {
-                let all: Vec<u8> = self.0.iter().flat_map(|word| word.to_le_bytes()).collect();
-                let Some(from) = address.checked_sub(BASE).and_then(|at| all.get(at as usize..)) else {
-                    return 0;
-                };
-                let bytes = from.len().min(into.len());
-                into[..bytes].copy_from_slice(&from[..bytes]);
-                bytes
-            }
-        }
+        use crate::ptrace::last_write::tests::{BASE, Bytes};
 
         /// A frame at word 10 after a write of 40 of 100 bytes to descriptor 3, and a `syscall` instruction at word 80.
         fn frame() -> Vec<u64> {
@@ -123,7 +107,8 @@ mod x86_64 {
         type Write = (i32, Vec<(u64, u64)>, u64);
 
         fn found(words: &[u64], blocked: u64) -> Option<Write> {
-            match find(&Words(words.to_vec()), BASE, blocked)? {
+            let memory = Bytes(words.iter().flat_map(|word| word.to_le_bytes()).collect());
+            match find(&memory, BASE, blocked)? {
                 LastWrite::InCall { fd, parts, bytes } => Some((fd, parts, bytes)),
                 LastWrite::InUserMode(_) => None,
             }

@@ -4,6 +4,7 @@
 //! how many bytes it wrote. The registers of a thread that ended right after the call still hold its arguments.
 
 use crate::memory::{Memory, ProcessMemory};
+use crate::ptrace::interrupted_write;
 use crate::ptrace::registers::{self, AfterSyscall, SyscallRegisters};
 
 /// The number of a vector's parts that are examined. The bytes of a stream are in the first parts.
@@ -27,6 +28,11 @@ impl LastWrite {
             Some(call) => in_call(tid, &call),
             None => registers::after_syscall(tid).map(LastWrite::InUserMode),
         }
+    }
+
+    /// As [`LastWrite::of_thread`], with the write after which the thread executes a signal handler.
+    pub fn all_of_thread(tid: u32) -> impl Iterator<Item = LastWrite> {
+        LastWrite::of_thread(tid).into_iter().chain(interrupted_write::of_thread(tid))
     }
 
     /// Returns how many of the bytes at an address were written; None if the call did not write them.
@@ -120,13 +126,13 @@ pub fn has_just_written(memory: &ProcessMemory, registers: &AfterSyscall, begin:
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const BASE: u64 = 0x10_0000;
+    pub const BASE: u64 = 0x10_0000;
 
     /// Memory at [`BASE`].
-    struct Bytes(Vec<u8>);
+    pub struct Bytes(pub Vec<u8>);
 
     impl Memory for Bytes {
         fn read(&self, address: u64, into: &mut [u8]) -> usize {
