@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::descriptors::close_all_but;
 use crate::signals::FORWARDED;
 
 /// The byte that a companion can send when its work has begun.
@@ -71,7 +72,7 @@ pub(crate) fn finish(mut socket: UnixStream) {
 }
 
 fn run(kept: &[RawFd], socket: UnixStream, work: impl FnOnce(UnixStream)) -> ! {
-    let mut fds: Vec<RawFd> = kept.iter().copied().chain([socket.as_raw_fd()]).collect();
+    let mut fds: Vec<RawFd> = [0, 1, 2, socket.as_raw_fd()].into_iter().chain(kept.iter().copied()).collect();
     fds.sort_unstable();
     // SAFETY: all calls take numbers or a static string; SIG_IGN calls no code. No object of this process uses another
     // descriptor from here on.
@@ -83,14 +84,7 @@ fn run(kept: &[RawFd], socket: UnixStream, work: impl FnOnce(UnixStream)) -> ! {
         for fd in 0..3 {
             libc::dup2(null, fd);
         }
-        let mut first = 3;
-        for fd in fds {
-            if fd > first {
-                libc::syscall(libc::SYS_close_range, first, fd - 1, 0);
-            }
-            first = fd + 1;
-        }
-        libc::syscall(libc::SYS_close_range, first, u32::MAX, 0);
+        close_all_but(&fds);
     }
     // A panic must not unwind into the parent's frames.
     let _ended = catch_unwind(AssertUnwindSafe(|| work(socket)));

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::descriptors::close_all_but;
 use crate::messages::{receive, receive_part, send};
 use crate::shared_memory::Shared;
 use crate::silence_watch::SilenceWatch;
@@ -361,8 +362,6 @@ fn isolate(parent: u32, socket: &UnixStream) {
         for fd in 0..3 {
             libc::dup2(null, fd);
         }
-        let kept = socket.as_raw_fd() as u32;
-        libc::syscall(libc::SYS_close_range, 3, kept - 1, 0);
-        libc::syscall(libc::SYS_close_range, kept + 1, u32::MAX, 0);
+        close_all_but(&[0, 1, 2, socket.as_raw_fd()]);
     }
 }

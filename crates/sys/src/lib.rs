@@ -8,6 +8,7 @@ pub mod code_pages;
 pub mod command;
 pub mod companion;
 pub mod datagram;
+pub mod descriptors;
 pub mod elf;
 pub mod error;
 pub mod executable;

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::descriptors::close_all_but;
 use crate::seccomp_copy::SeccompCopy;
 use crate::shared_memory::Shared;
 use crate::writer_identity::{FileSizeLimit, WriterIdentity, file_size_limit};
@@ -111,7 +112,10 @@ impl ChildCredentials {
         progress: &WriteProgress,
         work: impl FnOnce(BorrowedFd, &WriteProgress),
     ) -> ! {
-        close_others(file.as_raw_fd(), self.user_namespace.as_ref().map(|file| file.as_raw_fd()));
+        let (file_fd, namespace) = (file.as_raw_fd(), self.user_namespace.as_ref().map(AsRawFd::as_raw_fd));
+        let other = namespace.unwrap_or(file_fd);
+        // SAFETY: the child has one thread, which uses no other descriptors.
+        unsafe { close_all_but(&[file_fd.min(other), file_fd.max(other)]) };
         match self.take() {
             // SAFETY: the calls take numbers. The descriptor that is replaced, if any, is used by nobody.
             0 if self
@@ -207,22 +211,6 @@ fn set_capabilities(wanted: Capabilities) -> libc::c_long {
         }
         libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_ptr())
     }
-}
-
-/// Closes all descriptors but these. Async-signal-safe.
-fn close_others(file: RawFd, other: Option<RawFd>) {
-    let (low, high) = (file.min(other.unwrap_or(file)) as u32, file.max(other.unwrap_or(file)) as u32);
-    let close = |first: u32, last: u32| {
-        if first <= last {
-            // SAFETY: the child has one thread, which uses no other descriptors.
-            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-        }
-    };
-    if low > 0 {
-        close(0, low - 1);
-    }
-    close(low + 1, high.saturating_sub(1));
-    close(high + 1, u32::MAX);
 }
 
 /// Waits for the child, and kills it when its time is over. A child that cannot even be killed is left alone. Returns the wait

@@ -2,11 +2,13 @@
 //! thread that [`super::CallSamples`] starts.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::collections::hash_map::Entry;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use weir_model::Direction;
 use weir_model::trace::IoTotals;
+use weir_sys::descriptors::close_by_child;
 use weir_sys::maps::MappedRegion;
 use weir_sys::{breakpoint, proc, tracefs};
 
@@ -55,6 +57,9 @@ pub(super) struct ObservedCall {
 pub(super) struct CallSampler {
     processes: HashMap<u32, SampledProcess>,
     calls: Vec<ObservedCall>,
+    /// A disabled event of each tracepoint that was enabled: at the close of the last one the kernel waits until no processor
+    /// executes the tracepoint (tracepoint_synchronize_unregister), which takes some 30 ms.
+    last_events: HashMap<u64, OwnedFd>,
 }
 
 impl CallSampler {
@@ -63,10 +68,8 @@ impl CallSampler {
     /// nothing without the rights.
     pub fn poll(&mut self, pid: u32) {
         let Some(tracepoints) = tracepoints() else { return };
-        let collected = self.collect(pid, u64::MAX);
+        self.collect(pid, u64::MAX);
         self.enable_events(pid, tracepoints);
-        // Closed when the new ones are open: with an event of the same tracepoint left, the kernel has nothing to wait for.
-        close_in_background(collected);
     }
 
     fn enable_events(&mut self, pid: u32, tracepoints: [u64; 2]) {
@@ -86,41 +89,42 @@ impl CallSampler {
                 continue;
             }
             process.code.get_or_insert_with(|| super::code(pid));
+            if let Entry::Vacant(last_event) = self.last_events.entry(number)
+                && let Ok(event) = breakpoint::open(&breakpoint::tracepoint(number, PERIOD), 0)
+            {
+                last_event.insert(event);
+            }
             let threads = proc::threads(pid).into_iter().take(THREADS_MAX);
             let events = threads.filter_map(|tid| enable(tid, number));
             process.enabled.extend(events.map(|event| EnabledEvent { direction, event }));
         }
     }
 
-    /// Takes at most one sample from each event of a process, if it was taken before `end_ns`, CLOCK_MONOTONIC. Returns the
-    /// events, to be closed.
-    fn collect(&mut self, pid: u32, end_ns: u64) -> Vec<File> {
-        let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
-        let mut collected = Vec::new();
+    /// Takes at most one sample from each event of a process, if it was taken before `end_ns`, CLOCK_MONOTONIC, and closes the
+    /// events.
+    fn collect(&mut self, pid: u32, end_ns: u64) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
         for mut one in std::mem::take(&mut process.enabled) {
             let sample = one.event.take_events().and_then(|events| events.sample);
-            collected.push(one.event.into_file());
             let sample = sample.filter(|sample| sample.ns < end_ns);
             let (Some(sample), Some(code)) = (sample, &process.code) else { continue };
             process.samples += 1;
             self.calls.push(ObservedCall { pid, direction: one.direction, sample, code: Arc::clone(code) });
         }
-        collected
     }
 
     /// Ends the samples of an image that was executed until `end_ns`, at execve(2) or at the end of the process.
     pub fn end(&mut self, pid: u32, end_ns: u64) {
-        close_in_background(self.collect(pid, end_ns));
+        self.collect(pid, end_ns);
         self.processes.remove(&pid);
     }
 
     /// Ends the samples of all processes, and returns them.
-    pub fn finish(&mut self) -> Vec<ObservedCall> {
+    pub fn finish(mut self) -> Vec<ObservedCall> {
         let pids: Vec<u32> = self.processes.keys().copied().collect();
-        let collected = pids.into_iter().flat_map(|pid| self.collect(pid, u64::MAX)).collect();
-        close_in_background(collected);
-        self.processes.clear();
-        std::mem::take(&mut self.calls)
+        pids.into_iter().for_each(|pid| self.collect(pid, u64::MAX));
+        close_by_child(self.last_events.into_values().collect());
+        self.calls
     }
 }
 
@@ -128,15 +132,6 @@ impl CallSampler {
 /// perf_event_open(2) fails, as for a thread that has ended.
 fn enable(tid: u32, tracepoint: u64) -> Option<PerfEvent> {
     PerfEvent::enable(&breakpoint::tracepoint(tracepoint, PERIOD), tid, 1).ok()
-}
-
-/// Closes events in another thread: at the last one of a tracepoint the kernel waits until no processor executes the tracepoint
-/// (tracepoint_synchronize_unregister), which takes some 30 ms.
-fn close_in_background(events: Vec<File>) {
-    if !events.is_empty() {
-        // Without a thread the events are closed here.
-        let _thread = std::thread::Builder::new().name("weir-close".into()).spawn(|| drop(events));
-    }
 }
 
 /// Returns the numbers of the tracepoints at the begin of read(2) and write(2); None without the rights to trace the kernel.
@@ -148,7 +143,7 @@ pub(super) fn tracepoints() -> Option<[u64; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::OpenOptions;
+    use std::fs::{File, OpenOptions};
     use std::io::Write;
     use std::os::fd::AsRawFd;
     use std::process::Command;

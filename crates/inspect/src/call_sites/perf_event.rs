@@ -76,11 +76,6 @@ impl PerfEvent {
         Some(SampledEvents { sample, last: self.count() == count && count < self.limit })
     }
 
-    /// Unmaps the ring and returns the descriptor, which keeps the event until it is closed.
-    pub fn into_file(self) -> File {
-        self.file
-    }
-
     fn count(&self) -> u64 {
         let mut count = [0; 8];
         let read = (&self.file).read(&mut count);

@@ -1,8 +1,8 @@
 //! Finds the call sites of small reads and writes: while a process makes many of them, a perf event on the kernel's tracepoint
 //! of read(2) or write(2) samples one in 97, with its stack. It needs the rights to trace the kernel; without them there are no samples.
 //!
-//! A thread opens and closes the events. A close waits until no processor executes the tracepoint, and an open waits for the
-//! close of any program, which takes some 30 ms; a tracer whose tracees are stopped must not wait for it.
+//! A thread opens and closes the events. An open waits for the close of the last event of any program, which takes some 30 ms;
+//! a tracer whose tracees are stopped must not wait for it.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -87,6 +87,7 @@ fn serve(requests: &Receiver<Request>) {
             Request::End(pid, end_ns) => sampler.end(pid, end_ns),
             Request::Finish(answer) => {
                 let _received = answer.send(sampler.finish());
+                return;
             }
         }
     }
