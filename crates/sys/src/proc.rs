@@ -6,6 +6,7 @@ mod tests;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use procfs::FromBufRead;
 use procfs::process::{Process, Stat, Status, Syscall};
@@ -101,6 +102,12 @@ pub fn resource_usage(pid: u32) -> ResourceUsage {
         queued_ns: queued_ns.map(|each| each.map(|one| one.run_delay).sum()),
         fetched_bytes,
     }
+}
+
+/// Returns the time that the first thread of a process has been in the run queue: runnable without a processor. None for a process
+/// that has been reaped, and without CONFIG_SCHED_INFO.
+pub fn time_in_queue(pid: u32) -> Option<Duration> {
+    Some(Duration::from_nanos(process(pid)?.schedstat().ok()?.run_delay))
 }
 
 /// Returns the entry point of the process's executable (AT_ENTRY, getauxval(3)), to which the dynamic loader jumps when

@@ -188,6 +188,30 @@ fn feed(pieces: &[Vec<u8>], pipe: &mut impl Write) {
     }
 }
 
+/// A time limit from now on. On a busy machine it does not contain the time in which the process waits for a processor.
+struct TimeLimit {
+    limit: Duration,
+    start: Instant,
+    pid: Option<u32>,
+    queued_before: Duration,
+}
+
+impl TimeLimit {
+    fn new(limit: Duration, pid: Option<u32>) -> TimeLimit {
+        let queued_before = pid.and_then(proc::time_in_queue).unwrap_or_default();
+        TimeLimit { limit, start: Instant::now(), pid, queued_before }
+    }
+
+    fn is_over(&self) -> bool {
+        let queued = || {
+            let now = self.pid.and_then(proc::time_in_queue).unwrap_or_default();
+            now.saturating_sub(self.queued_before)
+        };
+        let elapsed = self.start.elapsed();
+        elapsed > self.limit && elapsed.saturating_sub(queued()) > self.limit
+    }
+}
+
 impl RunningSolution<'_> {
     /// Returns the PID of the solution.
     pub fn pid(&self) -> u32 {
@@ -195,10 +219,14 @@ impl RunningSolution<'_> {
     }
 
     /// Waits until the condition holds. Returns false after the time limit.
-    pub fn until(&mut self, limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
-        let start = Instant::now();
+    pub fn until(&mut self, limit: Duration, condition: impl FnMut() -> bool) -> bool {
+        let limit = TimeLimit::new(limit, Some(self.pid()));
+        self.until_within(&limit, condition)
+    }
+
+    fn until_within(&self, limit: &TimeLimit, mut condition: impl FnMut() -> bool) -> bool {
         while !condition() {
-            if start.elapsed() > limit || self.dir.solution.stop.load(Ordering::Relaxed) {
+            if limit.is_over() || self.dir.solution.stop.load(Ordering::Relaxed) {
                 return false;
             }
             thread::sleep(Duration::from_millis(2));
@@ -208,8 +236,8 @@ impl RunningSolution<'_> {
 
     /// Waits for the solution to end. Fails after the time limit.
     pub fn end(mut self, limit: Duration) -> Result<SolutionExit, CheckFailure> {
-        let (mut status, start) = (None, Instant::now());
-        while status.is_none() && start.elapsed() < limit && !self.dir.solution.stop.load(Ordering::Relaxed) {
+        let (mut status, time_limit) = (None, TimeLimit::new(limit, Some(self.pid())));
+        while status.is_none() && !time_limit.is_over() && !self.dir.solution.stop.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(1));
             status = self.child.try_wait().unwrap_or(None);
         }
@@ -217,7 +245,8 @@ impl RunningSolution<'_> {
         let Some(status) = status else { return wrong(format!("it still runs after {limit:?}")) };
         // The leader has been waited for, so the process group that is killed on drop no longer contains it.
         let group = Pid::from_child(&self.child);
-        if !self.until(LAST_CHILD_LIMIT, || !has_living_member(group)) {
+        let last_child_limit = TimeLimit::new(LAST_CHILD_LIMIT, None);
+        if !self.until_within(&last_child_limit, || !has_living_member(group)) {
             return wrong("it ended, but a process that it started still runs");
         }
         let read = |name| fs::read(self.dir.beside(name)).unwrap_or_default();
