@@ -8,14 +8,17 @@ use super::last_write::LastWrite;
 use crate::supervise::Tracees;
 
 /// Marks the bytes of streams inside of which one of several threads was killed by `memory`: which of them are written is known
-/// only if the thread was in a write. After it, a thread may wait for the global lock. Reports these streams.
+/// only if the thread was in a write. After it, a thread may wait for the global lock. Reports these streams. Leaves out the
+/// streams `known`, of which a replay tells it.
 pub(super) fn mark_in_use(
     tracees: &mut Tracees,
     (pid, tid): (u32, u32),
     memory: &dyn Memory,
     unwritten: &mut [UnwrittenStream],
+    known: &[u64],
 ) {
-    let in_use = tracees.streams_in_use(pid, memory);
+    let mut in_use = tracees.streams_in_use(pid, memory);
+    in_use.retain(|(stream, _)| !known.contains(stream));
     let last_writes = tracees.processes.get(&pid).into_iter().flat_map(|process| &process.last_writes);
     let written: Vec<i32> = last_writes
         .filter_map(|last| match last {

@@ -172,7 +172,7 @@ impl Rescue {
                 let unwritten = match replayed {
                     Some(replayed) => {
                         let mut unwritten = replayed_streams(tracees, pid, &pending, &replayed);
-                        mark_in_use(tracees, (pid, tid), &replayed, &mut unwritten);
+                        mark_in_use(tracees, (pid, tid), &replayed, &mut unwritten, &[]);
                         unwritten
                     }
                     None => marked_streams(tracees, pid, tid, pending),
@@ -249,11 +249,11 @@ fn marked_streams(
     pending: Vec<PendingBytes>,
 ) -> Vec<UnwrittenStream> {
     let mut unwritten = unwritten_streams(tracees, pid, tid, pending);
-    mark_in_use(tracees, (pid, tid), &ProcessMemory { pid: tid }, &mut unwritten);
+    mark_in_use(tracees, (pid, tid), &ProcessMemory { pid: tid }, &mut unwritten, &[]);
     unwritten
 }
 
-/// As [`unwritten_streams`], with the results of replays.
+/// As [`marked_streams`], with the results of replays.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn unwritten_after(
     tracees: &mut Tracees,
@@ -262,10 +262,14 @@ pub(crate) fn unwritten_after(
     pending: Vec<PendingBytes>,
     replays: &StreamReplays,
 ) -> Vec<UnwrittenStream> {
-    let mut unwritten = Vec::new();
+    let (mut unwritten, mut known) = (Vec::new(), Vec::new());
     for one in pending {
-        match replays.unwritten(tracees, pid, &one) {
-            Some(replayed) => unwritten.push(replayed),
+        let stream = one.stream;
+        let is_known = match replays.unwritten(tracees, pid, &one) {
+            Some(replayed) => {
+                unwritten.push(replayed);
+                true
+            }
             None => {
                 let (is_unwritten, is_unknown) = (replays.is_unwritten(&one), replays.is_unknown(&one));
                 let found = unwritten_streams(tracees, pid, tid, vec![one]).into_iter();
@@ -273,9 +277,13 @@ pub(crate) fn unwritten_after(
                     one.is_unsure = (one.is_unsure || is_unknown) && !is_unwritten;
                     one
                 }));
+                is_unwritten
             }
-        }
+        };
+        known.extend(is_known.then_some(stream));
     }
+    // A thread that waits for the global lock between its write and the note of it is not replayed to the note.
+    mark_in_use(tracees, (pid, tid), &ProcessMemory { pid: tid }, &mut unwritten, &known);
     unwritten
 }
 
