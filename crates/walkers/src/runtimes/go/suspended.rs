@@ -147,23 +147,10 @@ impl FlushSearch<'_> {
         }
     }
 
-    /// Returns the registers that the kernel has saved on a signal's stack: `struct ucontext` has flags, link, the signal's
-    /// stack (address, flags, size), then R8 to R15, DI, SI, BP, BX, DX, AX, CX, SP, IP.
+    /// Returns the registers that the kernel has saved on the signal's stack that a thread is on.
     fn interrupted(&self, thread: &ThreadRegisters) -> Option<ThreadRegisters> {
-        const ORDER: [usize; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
         let start = thread.general[STACK_POINTER] & !7;
-        let stack = self.memory.bytes(start, 2 * STACK_BYTES);
-        let is_context = |at: &usize| {
-            let field = |index: usize| word(&stack, at + 8 * index);
-            let (here, low, size) = (start.wrapping_add(*at as u64), field(2), field(4));
-            field(0) < 64 && field(1) == 0 && low <= here && here < low.saturating_add(size) && size < 1 << 24
-        };
-        let at = (0..stack.len().saturating_sub(200)).step_by(8).find(is_context)?;
-        let mut registers =
-            ThreadRegisters { next: word(&stack, at + 40 + 8 * 16), ..ThreadRegisters::default() };
-        for (index, number) in ORDER.into_iter().enumerate() {
-            registers.general[number] = word(&stack, at + 40 + 8 * index);
-        }
+        let registers = signal_registers(&self.memory.bytes(start, 2 * STACK_BYTES), start)?;
         self.functions.at(registers.next).map(|_| registers)
     }
 
@@ -241,6 +228,27 @@ impl FlushSearch<'_> {
         let in_flush = functions.any(|function| function.name == FLUSH);
         if in_flush { self.writers.iter().copied().collect() } else { Vec::new() }
     }
+}
+
+/// Returns the registers in the first `struct ucontext` of a stack in use, which begins at `start`: flags, link, the signal's stack
+/// (address, flags, size), then R8 to R15, DI, SI, BP, BX, DX, AX, CX, SP, IP. An earlier signal of another thread has left one on
+/// that thread's signal stack, which may follow this stack.
+pub(super) fn signal_registers(stack: &[u8], start: u64) -> Option<ThreadRegisters> {
+    const ORDER: [usize; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
+    let is_context = |at: &usize| {
+        let field = |index: usize| word(stack, at + 8 * index);
+        let (here, low, size) = (start.wrapping_add(*at as u64), field(2), field(4));
+        let signal_stack = low..low.saturating_add(size);
+        let is_used = signal_stack.contains(&start) && signal_stack.contains(&here);
+        field(0) < 64 && field(1) == 0 && is_used && size < 1 << 24
+    };
+    let at = (0..stack.len().saturating_sub(200)).step_by(8).find(is_context)?;
+    let mut registers =
+        ThreadRegisters { next: word(stack, at + 40 + 8 * 16), ..ThreadRegisters::default() };
+    for (index, number) in ORDER.into_iter().enumerate() {
+        registers.general[number] = word(stack, at + 40 + 8 * index);
+    }
+    Some(registers)
 }
 
 /// Tells whether a goroutine has no further function.

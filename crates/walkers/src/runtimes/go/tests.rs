@@ -7,10 +7,12 @@ use super::bufio::{BufioType, BufioValidator};
 use super::functions::GoFunctions;
 use super::itabs::{GoItabs, GoSections, ItabSection};
 use super::live_objects::{LiveObjects, Use};
+use super::suspended::signal_registers;
 use super::{stacks, suspended};
 use crate::ThreadRegisters;
 use crate::copied_memory::BUFFER_MOST;
 use crate::fuzzing::NO_PROCESS;
+use crate::suspended_flush::STACK_POINTER;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
 /// Returns a Writer with 5 pending bytes at word 0, its file at word 20, its buffer at word 40. Its itab is at
@@ -200,4 +202,22 @@ fn itabs_outside_of_the_types_are_none() {
         words[word] = value;
         assert_eq!(GoItabs::of(&TestMemory::of(&words), &parts, 0), None, "{word}");
     }
+}
+
+/// Returns a stack of 64 words with a `struct ucontext` at word 8, whose signal stack begins at an address.
+fn stack_with_context(signal_stack: u64) -> Vec<u8> {
+    let mut words = [0; 64];
+    words[10] = signal_stack;
+    words[12] = 4096;
+    words[28..30].copy_from_slice(&[0x7000, 0x4000]);
+    words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn only_the_signal_of_this_stack_has_interrupted_the_thread() {
+    let start = 0xc000_0000_0000;
+    let registers = |signal_stack| signal_registers(&stack_with_context(signal_stack), start);
+    let interrupted = registers(start - 1024).expect("the thread is on the signal's stack");
+    assert_eq!((interrupted.general[STACK_POINTER], interrupted.next), (0x7000, 0x4000));
+    assert_eq!(registers(start + 64), None, "the context of another stack that follows");
 }
