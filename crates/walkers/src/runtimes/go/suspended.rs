@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use weir_sys::memory::Memory;
 
 use super::bufio::PENDING_COUNT;
-use super::functions::GoFunctions;
+use super::functions::{GoFunction, GoFunctions};
 use super::live_objects::{LiveObjects, Use};
 use super::stacks::{Goroutine, STACK_GUARD};
 use crate::copied_memory::word;
@@ -64,7 +64,8 @@ pub(super) fn find(
     let mut freed: BTreeSet<u64> = BTreeSet::new();
     for goroutine in &live.goroutines {
         let thread = threads.iter().find(|(one, _)| goroutine.has_on_stack(one.general[STACK_POINTER]));
-        let registers = thread.map_or_else(|| saved_registers(goroutine), |(registers, _)| *registers);
+        let (registers, is_known) =
+            thread.map_or_else(|| search.in_scheduler(goroutine), |(registers, _)| (*registers, true));
         let used = registers.general[STACK_POINTER];
         // Memory that looks like a goroutine can name a stack that is a part of the heap by now.
         let is_freed =
@@ -76,7 +77,7 @@ pub(super) fn find(
         match search.flush(&registers, thread.is_some(), goroutine.high) {
             None => {}
             // The scheduler's registers may be old: the goroutine may be executed by the thread.
-            Some((_, of)) if thread.is_none() && has_opaque_thread => {
+            Some((_, of)) if !is_known || thread.is_none() && has_opaque_thread => {
                 found.unknown.extend(of.iter().map(note))
             }
             Some((None, of)) => found.unknown.extend(of.iter().map(note)),
@@ -145,6 +146,35 @@ impl FlushSearch<'_> {
             Some(registers) => (registers, true),
             None => (*thread, !live.is_vdso(thread.next)),
         }
+    }
+
+    /// Returns the registers of a goroutine on whose stack no thread is, and whether they are known. Around a system call the saved
+    /// ones are those from before it, but below them is the return address of the function that was called last. If that is
+    /// `exitsyscall`, the call must not be made again. If it makes the call, the thread has ended with its registers unread.
+    fn in_scheduler(&self, goroutine: &Goroutine) -> (ThreadRegisters, bool) {
+        let saved = saved_registers(goroutine);
+        // A new goroutine begins at the first instruction of its function, and has called nothing.
+        let is_outside = |one: &GoFunction| one.entry < saved.next && !is_runtime(one.name);
+        let function = self.functions.at(saved.next).filter(is_outside);
+        let is_in_function = |next: &u64| {
+            let other = self.functions.at(next.wrapping_sub(1));
+            function.zip(other).is_some_and(|(one, other)| one.entry == other.entry)
+        };
+        let returned_to = self.memory.u64(saved.general[STACK_POINTER].wrapping_sub(8));
+        match returned_to.filter(is_in_function).filter(|next| *next != saved.next) {
+            Some(next) => (ThreadRegisters { next, ..saved }, self.is_after_scheduler(next)),
+            None => (saved, true),
+        }
+    }
+
+    /// Tells whether the instruction before an address calls a function of the scheduler: `call` with a distance of 32 bits.
+    fn is_after_scheduler(&self, next: u64) -> bool {
+        const CALL: u8 = 0xe8;
+        let instruction = self.memory.bytes(next.wrapping_sub(5), 5);
+        let Some((&CALL, distance)) = instruction.split_first() else { return false };
+        let distance = distance.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
+        let called = self.functions.at(next.wrapping_add_signed(i64::from(distance)));
+        called.is_some_and(|one| is_scheduler(one.name))
     }
 
     /// Returns the registers that the kernel has saved on the signal's stack that a thread is on.
