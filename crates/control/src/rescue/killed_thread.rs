@@ -7,6 +7,20 @@ use weir_walkers::ThreadRegisters;
 
 use super::replay_process::{SYSCALL, extended_state, set_extended_state};
 
+/// The registers at a stop.
+#[derive(Debug, Clone)]
+pub(crate) struct StopRegisters {
+    pub general: Registers,
+    extended_state: Vec<u8>,
+}
+
+impl StopRegisters {
+    /// Reads the registers of a stopped thread; None if it is gone.
+    pub fn read(tid: u32) -> Option<StopRegisters> {
+        Some(StopRegisters { general: ptrace::registers(tid)?, extended_state: extended_state(tid)? })
+    }
+}
+
 /// The registers of a thread that was killed.
 #[derive(Clone)]
 pub(crate) struct KilledThread {
@@ -20,7 +34,12 @@ impl KilledThread {
     /// Reads the registers of a thread in its exit stop; None if it ends by exit(2) or execve(2), or is gone. A call
     /// that a signal interrupted is set up to be made again.
     pub fn read(tid: u32) -> Option<KilledThread> {
-        let mut registers = ptrace::registers(tid)?;
+        KilledThread::of(StopRegisters::read(tid)?)
+    }
+
+    /// As [`KilledThread::read`], of a thread that was killed at a stop with these registers.
+    pub fn of(stop: StopRegisters) -> Option<KilledThread> {
+        let StopRegisters { general: mut registers, extended_state } = stop;
         let (number, result) = (registers.orig_rax as i64, registers.rax as i64);
         if matches!(number, libc::SYS_exit | libc::SYS_exit_group | libc::SYS_execve) {
             return None;
@@ -32,7 +51,7 @@ impl KilledThread {
             registers.rax = number as u64;
         }
         registers.orig_rax = u64::MAX;
-        Some(KilledThread { registers, extended_state: extended_state(tid)?, repeats_call: false })
+        Some(KilledThread { registers, extended_state, repeats_call })
     }
 
     /// Returns the general registers that can hold a stream's address: all but the stack pointer.

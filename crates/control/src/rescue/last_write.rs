@@ -3,7 +3,7 @@
 
 use weir_sys::memory::{Memory, ProcessMemory};
 pub(crate) use weir_sys::ptrace::last_write::LastWrite;
-use weir_sys::ptrace::registers;
+use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_walkers::{InnerStream, PendingBytes};
 
 use crate::delay::skip::SkippedCall;
@@ -11,10 +11,29 @@ use crate::supervise::Tracees;
 
 /// Reads the last write of a thread in its exit stop.
 pub(crate) fn read(tid: u32, skipped_call: Option<&SkippedCall>) -> Option<LastWrite> {
-    let Some(skipped_call) = skipped_call else { return LastWrite::of_thread(tid) };
-    let result = registers::current_syscall(tid).map_or(0, |call| call.result.max(0) as u64);
+    match skipped_call {
+        Some(skipped_call) => Some(of_skipped_call(tid, skipped_call, registers::current_syscall(tid))),
+        None => LastWrite::of_thread(tid),
+    }
+}
+
+/// As [`read`], of a thread that has ended with these registers. The memory is read through the thread `tid`.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn of_registers(
+    tid: u32,
+    skipped_call: Option<&SkippedCall>,
+    ended_with: &libc::user_regs_struct,
+) -> Option<LastWrite> {
+    match skipped_call {
+        Some(skipped_call) => Some(of_skipped_call(tid, skipped_call, registers::syscall_of(ended_with))),
+        None => LastWrite::of_registers(tid, ended_with),
+    }
+}
+
+fn of_skipped_call(tid: u32, skipped_call: &SkippedCall, call: Option<SyscallRegisters>) -> LastWrite {
+    let result = call.map_or(0, |call| call.result.max(0) as u64);
     let (fd, parts, skipped_bytes) = skipped_call.requested(tid);
-    Some(LastWrite::InCall { fd, parts, bytes: skipped_bytes + result })
+    LastWrite::InCall { fd, parts, bytes: skipped_bytes + result }
 }
 
 /// Returns how many of a stream's first pending bytes are written.

@@ -8,6 +8,8 @@ use weir_sys::launch;
 use weir_sys::ptrace::{self, PtraceStop};
 
 use super::event_loop::{HeldExit, Supervisor};
+#[cfg(target_arch = "x86_64")]
+use super::final_state::ResumedThread;
 use super::tracee::TraceeState;
 use super::{LifecycleHandler, Tracees};
 
@@ -108,6 +110,32 @@ fn a_thread_that_has_ended_without_an_exit_stop_is_not_waited_for() {
     assert_eq!(exits.load(Relaxed), 1, "its bytes are lost");
     reap(pid);
     ended.wait().expect("its end");
+}
+
+/// A kill between the check for an exit stop and the resume ends the thread unseen. What it wrote last is in the registers that it
+/// was resumed with; without them the bytes of its last write are written twice.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_thread_that_was_killed_at_its_resume_has_ended_with_its_registers() {
+    for (age_ns, states) in [(0, 2), (1_000_000_000, 1)] {
+        let (mut supervisor, pid) = stopped_command(Vec::new());
+        supervisor.tracees.processes.get_mut(&pid).expect("its process").before_exec = false;
+        let mut ended = std::process::Command::new("true").spawn().expect("it starts");
+        while !weir_sys::proc::is_dead(ended.id()) {
+            std::thread::yield_now();
+        }
+        supervisor.add_thread(pid, ended.id());
+        let thread = supervisor.tracees.threads.get_mut(&ended.id()).expect("the thread");
+        thread.resumed = ResumedThread::read(pid).map(|one| one.older_by(age_ns));
+        kill(pid);
+        let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
+        supervisor.on_stop(stop);
+        let process = &supervisor.tracees.processes[&pid];
+        assert_eq!(process.final_stacks.len(), states, "{age_ns} ns after the resume");
+        assert_eq!(process.final_stacks.first(), process.final_stacks.last());
+        reap(pid);
+        ended.wait().expect("its end");
+    }
 }
 
 /// A killed thread that had begun to end by itself has no exit stop either, and is not dead yet. The last exit stop is held.

@@ -3,18 +3,11 @@
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
-use weir_sys::ptrace::{self, interrupted_write, registers};
-use weir_sys::{executable, proc};
-#[cfg(target_arch = "x86_64")]
-use weir_walkers::ThreadRegisters;
+use weir_sys::{executable, proc, ptrace};
 
 use super::event_loop::{DeferredExit, HeldExit, Supervisor};
+use super::final_state::FinalState;
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
-#[cfg(target_arch = "x86_64")]
-use crate::delay::skip::SkippedCall;
-#[cfg(target_arch = "x86_64")]
-use crate::rescue::killed_thread::KilledThread;
-use crate::rescue::last_write;
 
 /// How long an exit stop is held for the other threads of a killed process. One of them may wait for a device for ever.
 const SIBLINGS_NS: u64 = 2_000_000_000;
@@ -151,17 +144,9 @@ impl Supervisor {
         let Some(thread) = self.tracees.threads.get_mut(&tid) else { return };
         thread.exiting = true;
         let pid = thread.pid;
-        let last_write = last_write::read(tid, thread.skipped_call.as_ref());
-        #[cfg(target_arch = "x86_64")]
-        let killed_thread = killed_thread(tid, thread.skipped_call.as_ref(), last_write.as_ref());
+        let state = FinalState::in_exit_stop(tid, thread.skipped_call.as_ref());
         let Some(process) = self.tracees.processes.get_mut(&pid) else { return self.tracees.resume(tid, 0) };
-        process.last_writes.extend(last_write);
-        process.last_writes.extend(interrupted_write::of_thread(tid));
-        #[cfg(target_arch = "x86_64")]
-        process.final_registers.extend(final_registers(tid, killed_thread.as_ref()));
-        #[cfg(target_arch = "x86_64")]
-        process.killed_threads.extend(killed_thread);
-        process.final_stacks.extend(registers::stack(tid));
+        state.add_to(process);
         let reports_exit = process.memory_owner == pid && !process.before_exec && !process.exit_reported;
         if reports_exit && !self.has_living_thread(pid) {
             self.report_exit(pid, tid, status);
@@ -207,9 +192,24 @@ impl Supervisor {
             if !proc::is_dead(tid) {
                 return true;
             }
-            self.tracees.threads.entry(tid).and_modify(|thread| thread.exiting = true);
+            let exiting = TracedThread { pid, exiting: true, ..TracedThread::default() };
+            if let Some(ended) = self.tracees.threads.insert(tid, exiting) {
+                self.add_unseen_state(tid, ended);
+            }
         }
         false
+    }
+
+    /// Adds the state of a thread that has ended without an exit stop.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))]
+    fn add_unseen_state(&mut self, tid: u32, ended: TracedThread) {
+        #[cfg(target_arch = "x86_64")]
+        if let (Some(resumed), Some(process)) = (ended.resumed, self.tracees.processes.get_mut(&ended.pid))
+            && let Some(other) = process.threads.iter().copied().find(|other| *other != tid)
+            && let Some(state) = FinalState::at_resume(resumed, other, ended.skipped_call.as_ref())
+        {
+            state.add_to(process);
+        }
     }
 
     /// Calls the handlers for a process's exit, from `exit.handler` on, until one defers it.
@@ -238,10 +238,14 @@ impl Supervisor {
         self.deferred_exits.retain(|exit| exit.tid != tid);
         self.held_exits.retain(|exit| exit.tid != tid);
         let Some(thread) = self.tracees.threads.remove(&tid) else { return };
-        if let Some(process) = self.tracees.processes.get_mut(&thread.pid) {
+        let pid = thread.pid;
+        if let Some(process) = self.tracees.processes.get_mut(&pid) {
             process.threads.remove(&tid);
         }
-        if tid != thread.pid {
+        if !thread.exiting {
+            self.add_unseen_state(tid, thread);
+        }
+        if tid != pid {
             return;
         }
         self.each_handler(|handler, tracees| handler.on_reaped(tracees, tid));
@@ -250,33 +254,6 @@ impl Supervisor {
         if tid == self.tracees.root {
             self.exit = Some(Exit::of_status(status));
         }
-    }
-}
-
-/// Returns the registers of a killed thread, as if a partly skipped call had returned to the program.
-#[cfg(target_arch = "x86_64")]
-fn killed_thread(
-    tid: u32,
-    skipped_call: Option<&SkippedCall>,
-    last_write: Option<&last_write::LastWrite>,
-) -> Option<KilledThread> {
-    let thread = KilledThread::read(tid)?;
-    match (skipped_call, last_write) {
-        (Some(call), Some(last_write::LastWrite::InCall { bytes, .. })) => {
-            call.thread_after_return(thread, *bytes)
-        }
-        _ => Some(thread),
-    }
-}
-
-/// Returns the registers of a thread that ends with its process; None if it ends alone.
-#[cfg(target_arch = "x86_64")]
-fn final_registers(tid: u32, killed: Option<&KilledThread>) -> Option<ThreadRegisters> {
-    let ends_alone = || ptrace::registers(tid).is_none_or(|one| one.orig_rax as i64 == libc::SYS_exit);
-    match killed {
-        Some(thread) => Some(thread.thread_registers()),
-        None if ends_alone() => None,
-        None => Some(KilledThread::read_any(tid)?.thread_registers()),
     }
 }
 

@@ -7,6 +7,7 @@
 //! killed, all tracees run on, and only bytes that were written ahead are written twice.
 
 pub(crate) mod event_loop;
+mod final_state;
 pub(crate) mod handler;
 mod hold;
 pub(crate) mod interruptible;

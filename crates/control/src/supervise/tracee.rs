@@ -6,6 +6,8 @@ use weir_sys::clock::now_ns;
 use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_walkers::{Walker, walkers};
 
+#[cfg(target_arch = "x86_64")]
+use super::final_state::ResumedThread;
 use crate::delay::skip::SkippedCall;
 use crate::rescue::last_write::LastWrite;
 
@@ -37,6 +39,9 @@ pub(crate) struct TracedThread {
     pub exiting: bool,
     /// The partly skipped call that the thread is in.
     pub skipped_call: Option<SkippedCall>,
+    /// The registers with which the thread was resumed last, if its process has streams.
+    #[cfg(target_arch = "x86_64")]
+    pub resumed: Option<ResumedThread>,
 }
 
 pub(crate) struct TracedProcess {

@@ -15,6 +15,8 @@ use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 use weir_walkers::SuspendedFlushes;
 use weir_walkers::{PENDING_MOST, PendingBytes, Walker, WriteEpoch, set_search_time, take_search_cut};
 
+#[cfg(target_arch = "x86_64")]
+use super::final_state::ResumedThread;
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
@@ -311,14 +313,21 @@ impl Tracees {
     /// Resumes a stopped thread. A thread that was killed meanwhile has left this stop for its exit stop; resuming
     /// it then would lose everything that it had pending.
     pub(crate) fn resume(&mut self, tid: u32, signal: i32) {
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
-        if ptrace::has_stop(tid) {
-            return;
-        }
-        thread.state = TraceeState::Running;
+        let Some(thread) = self.threads.get(&tid) else { return };
         let (pid, in_skipped_call) = (thread.pid, thread.skipped_call.is_some());
         let to_syscall = in_skipped_call || self.stops_at_syscalls(pid) || self.may_trace(tid);
-        ptrace::resume(tid, to_syscall, signal);
+        #[cfg(target_arch = "x86_64")]
+        let has_streams = self.processes.get(&pid).is_some_and(|process| !process.walkers.is_empty());
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        #[cfg(target_arch = "x86_64")]
+        if !thread.exiting {
+            // A kill can come between the check and the resume.
+            thread.resumed = has_streams.then(|| ResumedThread::read(tid)).flatten();
+        }
+        if !ptrace::has_stop(tid) {
+            thread.state = TraceeState::Running;
+            ptrace::resume(tid, to_syscall, signal);
+        }
     }
 
     /// Tells whether a thread of the process is in a partly skipped call.

@@ -30,6 +30,15 @@ impl LastWrite {
         }
     }
 
+    /// Returns the last write of a thread that has ended with these registers. The memory is read through the thread `tid`.
+    #[cfg(target_arch = "x86_64")]
+    pub fn of_registers(tid: u32, ended_with: &libc::user_regs_struct) -> Option<LastWrite> {
+        match registers::syscall_of(ended_with) {
+            Some(call) => in_call(tid, &call),
+            None => registers::after_syscall_of(ended_with).map(LastWrite::InUserMode),
+        }
+    }
+
     /// As [`LastWrite::of_thread`], with the write after which the thread executes a signal handler.
     pub fn all_of_thread(tid: u32) -> impl Iterator<Item = LastWrite> {
         LastWrite::of_thread(tid).into_iter().chain(interrupted_write::of_thread(tid))

@@ -28,7 +28,11 @@ mod x86_64 {
 
     /// Returns the system call of a stopped thread; None if the thread is in user mode.
     pub fn current_syscall(tid: u32) -> Option<SyscallRegisters> {
-        let regs = registers(tid)?;
+        syscall_of(&registers(tid)?)
+    }
+
+    /// Returns the system call of a stopped thread with these registers; None if the thread is in user mode.
+    pub fn syscall_of(regs: &libc::user_regs_struct) -> Option<SyscallRegisters> {
         let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
         let number = regs.orig_rax as i64;
         (number >= 0).then_some(SyscallRegisters { number, args, result: regs.rax as i64 })
@@ -36,7 +40,11 @@ mod x86_64 {
 
     /// Returns the registers of a thread in user mode; None if it is in a system call.
     pub fn after_syscall(tid: u32) -> Option<AfterSyscall> {
-        let r = registers(tid)?;
+        after_syscall_of(&registers(tid)?)
+    }
+
+    /// As [`after_syscall`], of a stopped thread with these registers.
+    pub fn after_syscall_of(r: &libc::user_regs_struct) -> Option<AfterSyscall> {
         let general =
             [r.rax, r.rbx, r.rdx, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r12, r.r13, r.r14, r.r15];
         ((r.orig_rax as i64) < 0).then_some(AfterSyscall { returned_to: r.rcx, second_arg: r.rsi, general })
@@ -44,8 +52,12 @@ mod x86_64 {
 
     /// Returns the stack pointer and the callee-saved registers (x86-64 ABI) of a stopped thread.
     pub fn stack(tid: u32) -> Option<(u64, [u64; 6])> {
-        let regs = registers(tid)?;
-        Some((regs.rsp, [regs.rbx, regs.rbp, regs.r12, regs.r13, regs.r14, regs.r15]))
+        Some(stack_of(&registers(tid)?))
+    }
+
+    /// As [`stack`], of a stopped thread with these registers.
+    pub fn stack_of(regs: &libc::user_regs_struct) -> (u64, [u64; 6]) {
+        (regs.rsp, [regs.rbx, regs.rbp, regs.r12, regs.r13, regs.r14, regs.r15])
     }
 
     /// Replaces the system call at its entry. With number -1 no call is made, and the thread gets the result `instead`.
@@ -93,8 +105,8 @@ mod x86_64 {
 
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{
-    after_syscall, current_syscall, interrupted_syscall, replace_syscall, restart_syscall, set_result,
-    skip_syscall, stack,
+    after_syscall, after_syscall_of, current_syscall, interrupted_syscall, replace_syscall, restart_syscall,
+    set_result, skip_syscall, stack, stack_of, syscall_of,
 };
 
 /// On aarch64 the kernel has rewound an interrupted call before the tracer sees the stop: the thread is about to make it again,
