@@ -3,12 +3,12 @@
 use crate::common::{disk_dir, run, skip, text};
 use crate::{copy, shell};
 
-/// Returns the calls that matter for durability, in their order, without arguments.
+/// Returns the calls that matter for durability, in their order, without arguments. strace(1) also reports a child that weir kills.
 fn sync_calls(dir: &std::path::Path, arguments: &str) -> Vec<String> {
     let weir = crate::common::WEIR;
     let script = format!(
         "strace -f -qq -o trace -e trace=fsync,fdatasync,syncfs,renameat,renameat2,rename {weir} copy {arguments}; \
-         sed -E 's/^[0-9]+ +//; s/\\(.*//' trace"
+         sed -nE 's/^[0-9]+ +//; s/^([a-z0-9]+)\\(.*/\\1/p' trace"
     );
     shell(dir, &script).lines().map(str::to_string).collect()
 }
