@@ -61,6 +61,11 @@ impl PendingBytes {
         }
     }
 
+    /// Tells whether the bytes come after those of another stream, because the stream hands its bytes to that one.
+    pub fn follows(&self, other: &PendingBytes) -> bool {
+        self.by_lines && !other.by_lines && self.fd == other.fd
+    }
+
     /// Returns the stores after a write of only the first `taken` bytes, which leave the other bytes in the stream.
     /// None if the stream cannot be drained partially.
     pub fn partial_drain(&self, taken: usize) -> Option<Vec<MemoryStore>> {

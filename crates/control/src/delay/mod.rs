@@ -185,7 +185,12 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
             let Some(snapshot) = snapshot else { continue };
             let is_elsewhere =
                 || activity != ThreadActivity::Blocked && !is_at_position(tracees, pid, tid, one);
-            if is_handing_over(tracees, pid, one) || is_in_use(one) || is_elsewhere() {
+            // The other stream may hold a part of a line that is not due, or that is not sure to be unwritten.
+            let is_behind = pending.iter().any(|other| {
+                one.follows(other)
+                    && tracees.written_ahead.prefix_len(pid, other.stream, &other.bytes) < other.bytes.len()
+            });
+            if is_behind || is_handing_over(tracees, pid, one) || is_in_use(one) || is_elsewhere() {
                 continue;
             }
             let most = match &activity {
