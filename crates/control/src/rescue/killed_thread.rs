@@ -65,9 +65,9 @@ impl KilledThread {
 
     /// Reads any thread in its exit stop, as a base for [`Self::with_registers`].
     pub fn read_any(tid: u32) -> Option<KilledThread> {
-        let mut registers = ptrace::registers(tid)?;
+        let StopRegisters { general: mut registers, extended_state } = StopRegisters::read(tid)?;
         registers.orig_rax = u64::MAX;
-        Some(KilledThread { registers, extended_state: extended_state(tid)?, repeats_call: false })
+        Some(KilledThread { registers, extended_state, repeats_call: false })
     }
 
     /// Returns the registers for a walker.
