@@ -5,6 +5,7 @@
 mod evidence;
 #[cfg(test)]
 mod tests;
+mod window_edges;
 
 use foldhash::{HashSet, HashSetExt};
 use weir_model::Direction;
@@ -16,9 +17,6 @@ pub(super) use evidence::{
 
 /// Positions are read shortly before or after the totals: the two may differ by 1/32.
 const TOLERANCE: f64 = 32.0;
-/// Streams used in this part of a window, next to the gap, may have been used in the gap as well.
-const EDGE_PART: f64 = 0.25;
-const EDGE_PART_MIN_S: f64 = 0.001;
 /// A process that exits in a gap continued as before if the mean size of its calls differs by at most this
 /// factor.
 const SAME_SIZE: f64 = 1.25;
@@ -368,30 +366,5 @@ impl GapAttribution<'_> {
             .filter(|((fd_file, direction), _)| *direction == self.direction && !open(fd_file));
         let calls: u64 = closed.map(|(_, active)| active.calls).sum();
         calls * 4 >= these.iter().map(|one| one.1.calls).sum::<u64>().max(1)
-    }
-
-    fn near_before(&self) -> Vec<(FdFile, StreamActivity)> {
-        let gap = self.gap;
-        let since_s = gap.from_s - ((gap.from_s - gap.window_start_s) * EDGE_PART).max(EDGE_PART_MIN_S);
-        self.near(&gap.window_before, |active| active.last_s >= since_s)
-    }
-
-    fn near_after(&self) -> Vec<(FdFile, StreamActivity)> {
-        // The process may have waited for a CPU after the gap, so its first call counts as the window's start.
-        let begin_s = self.after.values().map(|active| active.first_s).fold(f64::INFINITY, f64::min);
-        let end_s = self.after.values().map(|active| active.last_s).fold(begin_s, f64::max);
-        let until_s = begin_s + ((end_s - begin_s) * EDGE_PART).max(EDGE_PART_MIN_S);
-        self.near(self.after, |active| active.first_s <= until_s)
-    }
-
-    fn near(
-        &self,
-        window: &WindowActivity,
-        is: impl Fn(&StreamActivity) -> bool,
-    ) -> Vec<(FdFile, StreamActivity)> {
-        let same_direction = window.iter().filter(|((_, direction), active)| {
-            *direction == self.direction && active.calls > 0 && is(active)
-        });
-        same_direction.map(|((fd_file, _), active)| (*fd_file, *active)).collect()
     }
 }

@@ -1,0 +1,42 @@
+//! The streams that a process used next to a gap: at the end of the window before, and at the start of the window after.
+
+use super::{FdFile, GapAttribution, StreamActivity, WindowActivity};
+
+/// Streams used in this part of a window, next to the gap, may have been used in the gap as well.
+const EDGE_PART: f64 = 0.25;
+const EDGE_PART_MIN_S: f64 = 0.001;
+
+impl GapAttribution<'_> {
+    pub(super) fn near_before(&self) -> Vec<(FdFile, StreamActivity)> {
+        self.used_until(self.gap.from_s)
+    }
+
+    pub(super) fn near_after(&self) -> Vec<(FdFile, StreamActivity)> {
+        // The process may have waited for a CPU after the gap, so its first call counts as the window's start.
+        let begin_s = self.after.values().map(|active| active.first_s).fold(f64::INFINITY, f64::min);
+        let end_s = self.after.values().map(|active| active.last_s).fold(begin_s, f64::max);
+        let until_s = begin_s + ((end_s - begin_s) * EDGE_PART).max(EDGE_PART_MIN_S);
+        self.near(self.after, |active| active.first_s <= until_s)
+    }
+
+    /// Returns the streams used just before `end_s`, which is not before the window's start.
+    fn used_until(&self, end_s: f64) -> Vec<(FdFile, StreamActivity)> {
+        let since_s = edge_start_s(self.gap.window_start_s, end_s);
+        self.near(&self.gap.window_before, |active| active.last_s >= since_s)
+    }
+
+    fn near(
+        &self,
+        window: &WindowActivity,
+        is: impl Fn(&StreamActivity) -> bool,
+    ) -> Vec<(FdFile, StreamActivity)> {
+        let same_direction = window.iter().filter(|((_, direction), active)| {
+            *direction == self.direction && active.calls > 0 && is(active)
+        });
+        same_direction.map(|((fd_file, _), active)| (*fd_file, *active)).collect()
+    }
+}
+
+fn edge_start_s(window_start_s: f64, end_s: f64) -> f64 {
+    end_s - ((end_s - window_start_s) * EDGE_PART).max(EDGE_PART_MIN_S)
+}
