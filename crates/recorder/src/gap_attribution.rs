@@ -184,7 +184,7 @@ impl GapAttribution<'_> {
         rest: CallsAndBytes,
         attributed: &[(Option<FdFile>, CallsAndBytes)],
     ) -> Option<Vec<(Option<FdFile>, CallsAndBytes)>> {
-        let (fd_files, ended) = self.candidates(rest, attributed)?;
+        let (fd_files, is_guess) = self.candidates(rest, attributed)?;
         let mut sum = CallsAndBytes::default();
         let parts: Vec<(FdFile, CallsAndBytes)> =
             fd_files.into_iter().map(|fd_file| (fd_file, self.activity(fd_file))).collect();
@@ -197,7 +197,7 @@ impl GapAttribution<'_> {
             .sum::<f64>();
         let alike = if parts.len() == 1 { SAME_SIZE_ALONE } else { SAME_SIZE };
         let fits = rest.is_same_size(sum, alike) && (self.direction == Direction::Out || rest.bytes <= most);
-        if sum.calls <= 0.0 || ended && !fits {
+        if sum.calls <= 0.0 || is_guess && !fits {
             return None;
         }
         let share = |amount: CallsAndBytes| {
@@ -210,14 +210,14 @@ impl GapAttribution<'_> {
         Some(parts.into_iter().map(|(fd_file, amount)| (Some(fd_file), share(amount))).collect())
     }
 
-    /// Returns the streams that may have been used in the gap, and whether the process used them up to its
-    /// exit. Returns none if the process opened or closed other files about then.
+    /// Returns the streams that may have been used in the gap, and whether only calls of the same size can show it: the process
+    /// exited in the gap or paused before it. Returns none if the process opened or closed other files about then.
     fn candidates(
         &self,
         rest: CallsAndBytes,
         attributed: &[(Option<FdFile>, CallsAndBytes)],
     ) -> Option<(Vec<FdFile>, bool)> {
-        let before = self.near_before();
+        let (before, paused) = self.used_before_pause();
         let after = self.near_after();
         let around = || before.iter().chain(&after);
         if around().any(|(_, active)| active.partly_counted) {
@@ -272,7 +272,9 @@ impl GapAttribution<'_> {
         };
         // The position of a file opened in the gap gives its exact bytes.
         fd_files.retain(|fd_file| known(fd_file) && may(fd_file) && !is_attributed(fd_file));
-        let continued = (!changes && !before.is_empty() && !fd_files.is_empty()).then_some((fd_files, false));
+        let same_after = before.len() == after.len() && before.iter().all(|one| in_both_windows(&one.0));
+        let continues = !changes && !before.is_empty() && !fd_files.is_empty() && (!paused || same_after);
+        let continued = continues.then_some((fd_files, paused));
         // The process was alive at the end of the gap but made no more calls.
         let fits_rest =
             |fd_file: &FdFile| advance_of(fd_file).is_none_or(|(progress, advance)| fits(progress, advance));

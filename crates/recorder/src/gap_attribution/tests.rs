@@ -341,3 +341,50 @@ fn a_process_that_reads_file_after_file_is_not_given_to_the_last() {
     gap.window_before.get_mut(&(FILE, In)).unwrap().calls = 3;
     assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(Some(LAST), 5000, 5000)]);
 }
+
+/// A process that waits for a CPU or for the terminal makes no calls at the end of a window.
+#[test]
+fn a_process_that_pauses_before_the_gap_continues() {
+    let window_before = [(PIPE, In, 100, 3100)];
+    let mut gap = gap_with((1000, 31_000), &window_before, Some(fds_at_end(&[(PIPE, None)], &[])));
+    pause(&mut gap);
+    let after = window(&[(PIPE, In, 100, 3100)]);
+    assert_eq!(rounded(shares(&gap, &after, In)), [(Some(PIPE), 1000, 31_000)]);
+    let unknown = [(None, 1000, 31_000)];
+    // Another stream, or none, was used afterwards.
+    let other = (4, 8);
+    let both = fds_at_end(&[(PIPE, None), (other, None)], &[]);
+    let mut two = gap_with((1000, 31_000), &window_before, Some(both));
+    pause(&mut two);
+    assert_eq!(rounded(shares(&two, &window(&[(other, In, 100, 3100)]), In)), unknown);
+    assert_eq!(rounded(shares(&two, &window(&[(PIPE, In, 100, 3100), (other, In, 100, 3100)]), In)), unknown);
+    // Calls of another size: the process did something else in the gap.
+    gap.transferred.read_bytes = 310_000;
+    assert_eq!(rounded(shares(&gap, &after, In)), [(None, 1000, 310_000)]);
+    // The other direction was not paused, so the process did something else since.
+    let mut turned = gap_with((1000, 31_000), &window_before, Some(fds_at_end(&[(PIPE, None)], &[])));
+    pause(&mut turned);
+    turned.window_before.extend(window(&[(other, Out, 100, 3100)]));
+    assert_eq!(rounded(shares(&turned, &after, In)), unknown);
+}
+
+#[test]
+fn a_process_that_pauses_and_exits_in_the_gap_continues_with_calls_of_one_size() {
+    let ended = |transferred| {
+        let mut gap = gap_with(transferred, &[(PIPE, In, 100, 3100)], None);
+        pause(&mut gap);
+        rounded(shares(&gap, &WindowActivity::default(), In))
+    };
+    assert_eq!(ended((100, 3100)), [(Some(PIPE), 100, 3100)]);
+    assert_eq!(ended((100, 31_000)), [(None, 100, 31_000)]);
+    // A message before a long computation says nothing about the next message.
+    let mut gap = gap_with((1, 20), &[(PIPE, In, 1, 20)], None);
+    pause(&mut gap);
+    assert_eq!(rounded(shares(&gap, &WindowActivity::default(), In)), [(None, 1, 20)]);
+}
+
+/// Moves the last calls of the window before to the middle of that window.
+fn pause(gap: &mut ProcessGap) {
+    let middle_s = (gap.window_start_s + gap.from_s) / 2.0;
+    gap.window_before.values_mut().for_each(|one| (one.first_s, one.last_s) = (gap.window_start_s, middle_s));
+}

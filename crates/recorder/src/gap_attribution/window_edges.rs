@@ -5,10 +5,26 @@ use super::{FdFile, GapAttribution, StreamActivity, WindowActivity};
 /// Streams used in this part of a window, next to the gap, may have been used in the gap as well.
 const EDGE_PART: f64 = 0.25;
 const EDGE_PART_MIN_S: f64 = 0.001;
+/// Fewest calls before a pause that are taken for a loop: a program that prints a message and then computes makes a few.
+const LOOP_CALLS_MIN: u64 = 64;
 
 impl GapAttribution<'_> {
     pub(super) fn near_before(&self) -> Vec<(FdFile, StreamActivity)> {
         self.used_until(self.gap.from_s)
+    }
+
+    /// Returns the streams used before the gap, and whether the process paused between its last call and the gap. A process
+    /// that waits for a CPU or a device makes no calls; what it did before, it does afterwards only if it was in a loop.
+    pub(super) fn used_before_pause(&self) -> (Vec<(FdFile, StreamActivity)>, bool) {
+        let gap = self.gap;
+        let last_s =
+            gap.window_before.values().map(|active| active.last_s).fold(gap.window_start_s, f64::max);
+        if last_s >= edge_start_s(gap.window_start_s, gap.from_s) {
+            return (self.near_before(), false);
+        }
+        let used = self.used_until(last_s);
+        let is_loop = used.iter().map(|one| one.1.calls).sum::<u64>() >= LOOP_CALLS_MIN;
+        (if is_loop { used } else { Vec::new() }, true)
     }
 
     pub(super) fn near_after(&self) -> Vec<(FdFile, StreamActivity)> {
