@@ -47,11 +47,12 @@ fn is_bulk(context: &RuleContext, stream: &StreamCounts) -> bool {
 /// Returns the seconds that writing the same bytes to a file would save.
 fn saved_s(context: &RuleContext, stream: &StreamCounts) -> f64 {
     let prices = &context.recording.prices;
-    let computing_s = context.process(stream.pid).map_or(0.0, |process| process.user_s);
+    // All CPU time of a short process may count as the kernel's.
+    let process = context.process(stream.pid).filter(|process| context.cpu_s(process.pid).is_some());
     let file_s = prices.transfer_s(StreamKind::File, true, stream.bytes.div_ceil(BUFFER), stream.bytes);
-    let spent_s = match computing_s > 0.0 {
-        true => context.span_s(stream) - computing_s,
-        false => context.calls_s(stream),
+    let spent_s = match process {
+        Some(process) => context.span_s(stream) - process.user_s,
+        None => context.calls_s(stream),
     };
     (spent_s - file_s).max(0.0)
 }

@@ -338,6 +338,17 @@ fn much_terminal_output_is_at_most_a_warning() {
     little.no_finding("terminal-bulk");
 }
 
+/// The kernel splits a process's CPU time by timer ticks: a short one that each tick finds in a call has no user time.
+#[test]
+fn a_terminal_is_slow_for_a_process_without_user_time() {
+    let mut builder = recording(2.9);
+    let terminal = builder.file("/dev/pts/3", Terminal);
+    builder.stream(1, 1, terminal, Out, 40_000, 31);
+    (builder.root().user_s, builder.root().system_s) = (0.0, 0.135);
+    builder.root().queued_s = Some(0.956);
+    assert_eq!(builder.severity("terminal-bulk"), Warn);
+}
+
 #[test]
 fn output_of_unknown_streams_counts_for_terminal_bulk_up_to_a_half() {
     let found = |known: u64, unknown: u64| {
