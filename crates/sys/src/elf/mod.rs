@@ -3,6 +3,7 @@
 
 mod bounded_reads;
 mod gnu_hash;
+mod static_image;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use object::{LittleEndian, ReadRef, elf};
 
 use bounded_reads::{BoundedReads, read_most};
 use gnu_hash::ExportedSymbols;
+pub use static_image::StaticSegment;
 
 use crate::file_system::open_regular;
 
