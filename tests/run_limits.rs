@@ -123,6 +123,48 @@ fn a_static_program_with_libcxx_is_one_in_cpp() {
     assert!(!why.contains("sync_with_stdio") && !why.contains("out of reach"), "{why}");
 }
 
+/// Prints a line with write(2), and has its own buffer.
+const NO_LIBRARY: &str = "static char out[64]; static long call(long number, long fd, const char *bytes, long count) { long is; \
+    __asm__ volatile(\"syscall\" : \"=a\"(is) : \"a\"(number), \"D\"(fd), \"S\"(bytes), \"d\"(count) \
+    : \"rcx\", \"r11\", \"memory\"); return is; }\nvoid _start(void) { out[0] = 'h'; out[1] = 10; call(1, 1, out, 2); call(60, 0, 0, 0); }\n";
+/// May execute its first argument.
+const LAUNCHER: &str = "void _start(void) { __asm__ volatile(\"mov $59, %eax\\nxor %edi, %edi\\nsyscall\\nmov $60, %eax\\nsyscall\"); }\n";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_static_program_without_streams_is_not_served() {
+    const WHY: &str = "this static program has no stream of a C library that weir could change";
+    let dir = disk_dir();
+    let alone: &[&str] = &["cc", "-O1", "-static", "-nostdlib", "-fno-stack-protector"];
+    let alone_pie: &[&str] = &["cc", "-O1", "-static-pie", "-fPIE", "-nostdlib", "-fno-stack-protector"];
+    for (name, compiler) in [("alone", alone), ("alone-pie", alone_pie)] {
+        let Some(program) = build(dir.path(), name, "alone.c", NO_LIBRARY, compiler) else { return };
+        for option in ["--max-delay=100ms", "--rescue", "-oL", "-o0", "--fix-fork", "--fix-order"] {
+            let output = run(dir.path(), &["run", "--why", option, "--", &program]);
+            assert_eq!((output.status.code(), &*text(&output.stdout)), (Some(125), ""), "{name} {option}");
+            let why = errors(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(why.contains(&format!("cannot be honoured: {WHY}")), "{name} {option}: {why}");
+        }
+        let output = run(dir.path(), &["run", "--", &program]);
+        assert_eq!(text(&output.stdout), "h\n");
+        assert!(errors(&output).lines().count() == 1 && errors(&output).contains(WHY), "{}", errors(&output));
+        let output = run(dir.path(), &["run", "--strict", "--", &program]);
+        assert_eq!((output.status.code(), &*text(&output.stdout)), (Some(125), ""), "{name}");
+    }
+    let others: [(&str, &str, &[&str]); 5] = [
+        ("launcher", LAUNCHER, alone),
+        ("still", HELLO_C, &["cc", "-static"]),
+        ("still-stripped", HELLO_C, &["cc", "-static", "-s"]),
+        ("still-pie", HELLO_C, &["cc", "-static-pie", "-s"]),
+        ("musl", HELLO_C, &["musl-gcc", "-static", "-s"]),
+    ];
+    for (name, source, compiler) in others {
+        let Some(program) = build(dir.path(), name, "other.c", source, compiler) else { continue };
+        let why = text(&run(dir.path(), &["run", "--why=only", "--rescue", "--", &program]).stdout);
+        assert!(why.contains("--rescue done, from outside"), "{name}: {why}");
+    }
+}
+
 #[test]
 fn what_is_honoured_is_not_commented() {
     let dir = disk_dir();

@@ -43,7 +43,7 @@ pub(crate) const BUF_SIZE: usize = 96;
 pub(crate) const PREV: usize = 104;
 pub(crate) const NEXT: usize = 112;
 pub(crate) const FD: usize = 120;
-const LOCK: usize = 140;
+pub(crate) const LOCK: usize = 140;
 const LBF: usize = 144;
 
 /// The flag F_NOWR in `flags`.
