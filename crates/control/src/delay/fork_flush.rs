@@ -1,5 +1,9 @@
 //! `--fix-fork`: writes the bytes that are pending at a fork(2) once, before the parent or the child runs.
 
+use std::collections::HashMap;
+
+use weir_sys::clock::now_ns;
+use weir_sys::proc;
 use weir_walkers::{PendingBytes, join_pending};
 
 use super::ahead_table::WrittenAhead;
@@ -7,22 +11,59 @@ use super::write_ahead::{ThreadActivity, forget_purged, is_handing_over, thread_
 use crate::foreign_file::TargetThread;
 use crate::supervise::{LifecycleHandler, Tracees};
 
-pub(crate) struct ForkHandler;
+/// How long both processes wait for a file that takes no bytes, as a full pipe. The program's own write would wait without an end,
+/// but a child may have work that has nothing to do with the file.
+const FULL_FILE_NS: u64 = 1_000_000_000;
+
+#[derive(Default)]
+pub(crate) struct ForkHandler {
+    /// The end of the wait for a full file, by child.
+    waits: HashMap<u32, u64>,
+}
 
 impl LifecycleHandler for ForkHandler {
-    fn on_fork(&mut self, tracees: &mut Tracees, parent: u32, child: u32, shares_memory: bool) {
-        if !shares_memory {
-            if tracees.hold(parent) {
-                write_common_bytes(tracees, parent, child);
-            }
-            tracees.release(parent);
+    fn on_fork(&mut self, tracees: &mut Tracees, parent: u32, child: u32, shares_memory: bool) -> bool {
+        if shares_memory {
+            return true;
         }
+        let left = if tracees.hold(parent) { write_common_bytes(tracees, parent, child) } else { Vec::new() };
+        tracees.release(parent);
+        let until_ns = *self.waits.entry(child).or_insert_with(|| now_ns() + FULL_FILE_NS);
+        let ends = left.is_empty() || now_ns() >= until_ns;
+        if ends {
+            self.waits.remove(&child);
+            left.into_iter().for_each(|one| tracees.add_limitation(one.sentence(parent)));
+        }
+        ends
+    }
+
+    fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
+        self.waits.remove(&pid);
     }
 }
 
-/// Writes the bytes that both processes have pending, and marks them as written ahead of both.
-fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
-    let Some(tid) = tracees.live_thread(parent) else { return };
+/// Bytes that both processes hold, because their file took no more.
+struct CommonRest {
+    path: String,
+    bytes: usize,
+}
+
+impl CommonRest {
+    fn sentence(&self, parent: u32) -> String {
+        format!(
+            "{}: {} bytes that were pending at a fork can be written twice: {} took no bytes for a second",
+            proc::label(parent),
+            self.bytes,
+            self.path
+        )
+    }
+}
+
+/// Writes the bytes that both processes have pending, and marks them as written ahead of both. Returns those that the file does
+/// not take now.
+fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) -> Vec<CommonRest> {
+    let mut left = Vec::new();
+    let Some(tid) = tracees.live_thread(parent) else { return left };
     let child_pending = join_pending(tracees.pending(child, child));
     let mut parent_pending = join_pending(tracees.pending(parent, tid));
     let is_known = |one: &PendingBytes| parent_pending.iter().any(|own| own.stream == one.stream);
@@ -33,7 +74,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
     }
     forget_purged(tracees, parent, tid, &parent_pending);
     if thread_activity(tracees, parent) == ThreadActivity::Writing {
-        return;
+        return left;
     }
     let thread = TargetThread::new(tid);
     for one in child_pending {
@@ -50,11 +91,17 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
         let mut written = before;
         if !new.is_empty() {
             let Some(file) = tracees.open_ahead(parent, &thread, &one) else { continue };
-            written += tracees.write_ahead(parent, &file, new);
+            let taken = tracees.write_ahead(parent, &file, new);
+            written += taken;
+            if taken < new.len() && file.may_take_more() {
+                let path = proc::descriptor(tid, one.fd).unwrap_or_default().to_string();
+                left.push(CommonRest { path, bytes: new.len() - taken });
+            }
         }
         // Also without new bytes: the child has a copy of those that were written before.
         for pid in [parent, child] {
             tracees.written_ahead.set(pid, WrittenAhead::of(&one, written));
         }
     }
+    left
 }

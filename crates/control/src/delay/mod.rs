@@ -154,7 +154,10 @@ impl LifecycleHandler for DelayHandler {
     fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {
         self.ticks = self.ticks.wrapping_add(1);
         for pid in tracees.pids() {
-            self.check_process(tracees, pid, now);
+            // A deferred fork needs the same bytes in the parent as in the child.
+            if tracees.processes.get(&pid).is_some_and(|process| !process.in_fork) {
+                self.check_process(tracees, pid, now);
+            }
         }
     }
 }

@@ -141,6 +141,11 @@ impl ForeignFile {
         self.sink.takes_whole(self.file.as_fd(), bytes)
     }
 
+    /// Tells whether a file that has just taken no more bytes can take some later without an error.
+    pub fn may_take_more(&self) -> bool {
+        self.sink.may_take_more(self.file.as_fd())
+    }
+
     /// Writes as many bytes as the file takes now.
     pub fn write_available(&self, bytes: &[u8]) -> WriteOutcome {
         // A write that would bring nothing must not cost a stop or a child.

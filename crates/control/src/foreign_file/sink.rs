@@ -124,6 +124,11 @@ impl Sink {
         bytes <= PIPE_BUF || empty() && size() >= bytes
     }
 
+    /// Tells whether a write may wait for a reader, and a reader is there.
+    pub fn may_take_more(&self, file: BorrowedFd) -> bool {
+        !self.never_waits() && self.next_length(file, 1).is_ok()
+    }
+
     /// Returns how many of the next `bytes` one write may bring without waiting; 0 if the file takes none now. Fails with
     /// EPIPE if a pipe has no reader, and with EFBIG at the process's limit: a write would raise a signal.
     /// Async-signal-safe.

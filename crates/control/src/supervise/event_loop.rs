@@ -13,6 +13,7 @@ use weir_sys::proc;
 use weir_sys::ptrace;
 
 use super::SuperviseError;
+use super::deferred_fork::DeferredFork;
 use super::handler::LifecycleHandler;
 use super::other_tracers::PendingDetach;
 use super::tracee::TracedProcess;
@@ -20,7 +21,7 @@ use super::tracees::Tracees;
 use crate::delay::write_ahead::reclaim_written_ahead;
 use crate::foreign_file::late_writes;
 
-/// The retry interval for exits that a handler defers and for stops of unknown threads: short for a user.
+/// The retry interval for exits and forks that a handler defers and for stops of unknown threads: short for a user.
 const RETRY_NS: u64 = 2_000_000;
 
 /// The interval at which written-ahead bytes are reclaimed after the command's end. Each attempt stops a process.
@@ -61,6 +62,7 @@ pub(crate) struct Supervisor {
     pub gated: Option<GatedCommand>,
     pub deferred_exits: Vec<DeferredExit>,
     pub held_exits: Vec<HeldExit>,
+    pub(super) deferred_forks: Vec<DeferredFork>,
     pub(super) detaches: Vec<PendingDetach>,
     /// The command's exit; None while it runs.
     pub exit: Option<Exit>,
@@ -101,6 +103,7 @@ impl Supervisor {
             gated: None,
             deferred_exits: Vec::new(),
             held_exits: Vec::new(),
+            deferred_forks: Vec::new(),
             detaches: Vec::new(),
             exit: None,
             tick_interval,
@@ -189,6 +192,7 @@ impl Supervisor {
             self.retry_deferred_exits();
         }
         self.retry_held_exits();
+        self.retry_deferred_forks();
         self.adopt_orphans();
         self.advance_detaches();
         if self.has_detached_root()
@@ -211,6 +215,7 @@ impl Supervisor {
     fn next_timer_ns(&self) -> u64 {
         let retries = !self.deferred_exits.is_empty()
             || !self.held_exits.is_empty()
+            || !self.deferred_forks.is_empty()
             || !self.detaches.is_empty()
             || !self.tracees.early_stops.is_empty();
         let retry = retries.then(|| now_ns() + RETRY_NS);

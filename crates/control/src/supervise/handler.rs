@@ -23,9 +23,11 @@ pub trait LifecycleHandler {
         let _ = (tracees, pid);
     }
 
-    /// A process exists that has not run. `shares_memory` is set for vfork(2) and clone(2) with CLONE_VM.
-    fn on_fork(&mut self, tracees: &mut Tracees, parent: u32, child: u32, shares_memory: bool) {
+    /// A process exists that has not run. `shares_memory` is set for vfork(2) and clone(2) with CLONE_VM. Returns false to be
+    /// called again soon; the child and the thread that made the call stay stopped meanwhile.
+    fn on_fork(&mut self, tracees: &mut Tracees, parent: u32, child: u32, shares_memory: bool) -> bool {
         let _ = (tracees, parent, child, shares_memory);
+        true
     }
 
     /// The last thread of a process is in its exit stop: its memory and descriptors still exist. `status` is the wait

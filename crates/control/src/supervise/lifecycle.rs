@@ -5,6 +5,7 @@ use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::{executable, proc, ptrace};
 
+use super::deferred_fork::DeferredFork;
 use super::event_loop::{DeferredExit, HeldExit, Supervisor};
 use super::final_state::FinalState;
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
@@ -21,16 +22,18 @@ impl Supervisor {
         if let Some(child) = child {
             let same_process = event == libc::PTRACE_EVENT_CLONE
                 && proc::status(child).is_none_or(|status| status.tgid as u32 == pid);
-            match same_process {
-                true => self.add_thread(pid, child),
-                false => self.add_process(pid, tid, child, event == libc::PTRACE_EVENT_VFORK),
+            if same_process {
+                self.add_thread(pid, child);
+            } else if let Some(fork) = self.add_process(pid, tid, child, event == libc::PTRACE_EVENT_VFORK) {
+                return self.defer_fork(fork);
             }
             self.handle_early_stop(child);
         }
         self.tracees.resume(tid, 0);
     }
 
-    fn add_process(&mut self, parent: u32, tid: u32, child: u32, vforked: bool) {
+    /// Adds a child and reports it to the handlers. Returns the fork if one of them defers it.
+    fn add_process(&mut self, parent: u32, tid: u32, child: u32, vforked: bool) -> Option<DeferredFork> {
         let shares_memory = vforked || ptrace::share_memory(tid, child);
         if let Some(process) = self.tracees.processes.get_mut(&parent).filter(|process| !process.before_exec)
         {
@@ -50,9 +53,8 @@ impl Supervisor {
         if !shares_memory {
             self.tracees.inherit_streams(memory_owner, child);
         }
-        if !before_exec {
-            self.each_handler(|handler, tracees| handler.on_fork(tracees, parent, child, shares_memory));
-        }
+        let fork = DeferredFork { parent, tid, child, shares_memory, child_stop: None, handler: 0 };
+        if before_exec { None } else { self.report_fork(fork) }
     }
 
     pub(super) fn add_thread(&mut self, pid: u32, tid: u32) {
@@ -63,7 +65,7 @@ impl Supervisor {
     }
 
     /// Handles a child's first stop if it came before the parent's clone stop.
-    fn handle_early_stop(&mut self, child: u32) {
+    pub(super) fn handle_early_stop(&mut self, child: u32) {
         if let Some((stop, _)) = self.tracees.early_stops.remove(&child) {
             self.on_stop(stop);
         }
@@ -77,7 +79,8 @@ impl Supervisor {
         if self.tracees.processes.contains_key(&pid) {
             self.add_thread(pid, child);
         } else if self.tracees.processes.contains_key(&parent) {
-            self.add_process(parent, parent, pid, false);
+            // The parent is not stopped, so that the handlers get no second attempt.
+            let _deferred = self.add_process(parent, parent, pid, false);
         } else {
             self.tracees.processes.insert(pid, TracedProcess::new(pid));
             self.add_thread(pid, child);

@@ -6,6 +6,7 @@
 //! The supervisor detaches when the command has ended and no bytes are written ahead of a descendant. If weir is
 //! killed, all tracees run on, and only bytes that were written ahead are written twice.
 
+mod deferred_fork;
 pub(crate) mod event_loop;
 mod final_state;
 pub(crate) mod handler;
@@ -103,7 +104,7 @@ fn with_own_handlers(
         handlers.push(Box::new(DelayHandler::new(delay)));
     }
     if options.fix_fork {
-        handlers.push(Box::new(ForkHandler));
+        handlers.push(Box::<ForkHandler>::default());
     }
     if options.rescue {
         handlers.push(Box::new(RescueHandler::default()));

@@ -19,6 +19,9 @@ impl Supervisor {
     /// Handles a stop and resumes the thread.
     pub(crate) fn on_stop(&mut self, stop: PtraceStop) {
         let PtraceStop { tid, status, .. } = stop;
+        if self.is_kept_for_fork(stop) {
+            return;
+        }
         if !libc::WIFSTOPPED(status) {
             return self.on_reaped(tid, status);
         }
