@@ -50,5 +50,5 @@ fn weir_says_what_is_doubled_for_a_reader_that_never_comes() {
     let Some((got, errors)) = run(|weir| forked_child(weir).is_some_and(is_writing)) else { return };
     assert_same("the output", lines().repeat(2).as_bytes(), got.as_bytes());
     assert!(errors.contains("fork_full") && errors.contains("11890 bytes"), "{errors}");
-    assert!(errors.contains("can be written twice") && errors.contains("pipe:["), "{errors}");
+    assert!(errors.contains("can be written twice") && errors.contains("for pipe:["), "{errors}");
 }

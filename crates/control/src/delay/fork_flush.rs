@@ -26,15 +26,18 @@ impl LifecycleHandler for ForkHandler {
         if shares_memory {
             return true;
         }
-        let left = if tracees.hold(parent) { write_common_bytes(tracees, parent, child) } else { Vec::new() };
+        let left = match tracees.hold(parent) {
+            true => write_common_bytes(tracees, parent, child),
+            false => unmarked_bytes(tracees, child),
+        };
         tracees.release(parent);
         let until_ns = *self.waits.entry(child).or_insert_with(|| now_ns() + FULL_FILE_NS);
-        let ends = left.is_empty() || now_ns() >= until_ns;
-        if ends {
+        let waits = left.iter().any(|one| one.why == Why::FullFile) && now_ns() < until_ns;
+        if !waits {
             self.waits.remove(&child);
             left.into_iter().for_each(|one| tracees.add_limitation(one.sentence(parent)));
         }
-        ends
+        !waits
     }
 
     fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
@@ -42,21 +45,45 @@ impl LifecycleHandler for ForkHandler {
     }
 }
 
-/// Bytes that both processes hold, because their file took no more.
+/// Bytes that both processes still hold, and can both write.
 struct CommonRest {
     path: String,
     bytes: usize,
+    why: Why,
+}
+
+/// The reason why weir has not written bytes at a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    FullFile,
+    ChangedByThread,
+    NotStopped,
 }
 
 impl CommonRest {
+    fn of(pid: u32, stream: &PendingBytes, bytes: usize, why: Why) -> CommonRest {
+        CommonRest { path: proc::descriptor(pid, stream.fd).unwrap_or_default().to_string(), bytes, why }
+    }
+
     fn sentence(&self, parent: u32) -> String {
+        let why = match self.why {
+            Why::FullFile => "it took no bytes for a second",
+            Why::ChangedByThread => "another thread was changing the stream",
+            Why::NotStopped => "the process could not be stopped",
+        };
         format!(
-            "{}: {} bytes that were pending at a fork can be written twice: {} took no bytes for a second",
+            "{}: {} bytes for {} that were pending at a fork can be written twice: {why}",
             proc::label(parent),
             self.bytes,
             self.path
         )
     }
+}
+
+/// Returns all pending bytes of a child. It has also a copy of those that were written ahead of its parent.
+fn unmarked_bytes(tracees: &mut Tracees, child: u32) -> Vec<CommonRest> {
+    let pending = join_pending(tracees.pending(child, child));
+    pending.iter().map(|one| CommonRest::of(child, one, one.bytes.len(), Why::NotStopped)).collect()
 }
 
 /// Writes the bytes that both processes have pending, and marks them as written ahead of both. Returns those that the file does
@@ -85,7 +112,11 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) -> Vec<Com
         let is_moving = one.locked == Some(true)
             || is_handing_over(tracees, parent, &one)
             || tracees.written_ahead.has_unread_outer(parent, one.stream, &one.bytes, one.joined.is_some());
-        if !common || is_moving || (before == 0 && new.is_empty()) {
+        if !common || is_moving {
+            left.push(CommonRest::of(child, &one, one.bytes.len(), Why::ChangedByThread));
+            continue;
+        }
+        if before == 0 && new.is_empty() {
             continue;
         }
         let mut written = before;
@@ -94,8 +125,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) -> Vec<Com
             let taken = tracees.write_ahead(parent, &file, new);
             written += taken;
             if taken < new.len() && file.may_take_more() {
-                let path = proc::descriptor(tid, one.fd).unwrap_or_default().to_string();
-                left.push(CommonRest { path, bytes: new.len() - taken });
+                left.push(CommonRest::of(child, &one, new.len() - taken, Why::FullFile));
             }
         }
         // Also without new bytes: the child has a copy of those that were written before.

@@ -1,7 +1,7 @@
 # As forks_late.cc.
 import os
 
-large = [str(number) for number in range(800_000)]
+large = [str(number) for number in range(400_000)]
 
 
 def fork_with(file, line):

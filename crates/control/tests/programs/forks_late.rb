@@ -1,5 +1,5 @@
 # As forks_late.cc.
-large = (0..800_000).map(&:to_s)
+large = (0..400_000).map(&:to_s)
 
 def fork_with(file, line)
   file.write(line + "\n")

@@ -12,7 +12,7 @@ const IMPOSSIBLE: RuntimeFix =
 
 pub(crate) static RUNTIME: RuntimeEntry = {
     let mut entry =
-        RuntimeEntry::stdio("no-stdio", "no stdio", 290, ProgramDetection::Executable(is_without_streams));
+        RuntimeEntry::stdio("no-stdio", "a program without stdio", 290, ProgramDetection::Executable(is_without_streams));
     entry.facts.fixes = RuntimeFixes::all(IMPOSSIBLE);
     entry
 };
