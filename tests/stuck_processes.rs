@@ -129,7 +129,12 @@ impl Cgroup {
             };
             fs::create_dir(&folder).ok()?;
             let cgroup = Cgroup { folder, freeze, frozen };
-            cgroup.folder.join(freeze.0).exists().then_some(cgroup)
+            if !cgroup.folder.join(freeze.0).exists() {
+                // A folder of another file system, in which only the kinds of cgroups are mounted.
+                fs::remove_dir(&cgroup.folder).expect("the empty folder");
+                return None;
+            }
+            Some(cgroup)
         };
         let places =
             [("/sys/fs/cgroup", true), ("/sys/fs/cgroup/unified", true), ("/sys/fs/cgroup/freezer", false)];

@@ -26,17 +26,18 @@ fn cgroup_if_frozen(line: &str, read: impl Fn(&Path) -> Option<String>) -> Optio
     if path.components().any(|part| part == Component::ParentDir) {
         return None;
     }
-    let folder_if = |mount: &str, file: &str, is_frozen: fn(&str) -> bool| {
+    let folder_if = |mount: &str, path: &Path, file: &str, is_frozen: fn(&str) -> bool| {
         let folder = Path::new(mount).join(path);
         read(&folder.join(file)).is_some_and(|text| is_frozen(&text)).then_some(folder)
     };
     match controllers {
-        "" => {
-            let says = |text: &str| text.lines().any(|line| line == "frozen 1");
-            UNIFIED.into_iter().find_map(|mount| folder_if(mount, "cgroup.events", says))
-        }
+        // Its state alone ("frozen" in cgroup.events) is not enough: a tracer lets a frozen thread leave it for a moment.
+        "" => UNIFIED.into_iter().find_map(|mount| {
+            let is_asked = |path| folder_if(mount, path, "cgroup.freeze", |text| text.trim_end() == "1");
+            path.ancestors().find_map(is_asked)
+        }),
         _ if controllers.split(',').any(|one| one == "freezer") => {
-            folder_if(OLDER, "freezer.state", |text| text.trim_end() != "THAWED")
+            folder_if(OLDER, path, "freezer.state", |text| text.trim_end() != "THAWED")
         }
         _ => None,
     }
@@ -50,8 +51,9 @@ mod tests {
     fn the_files_of_a_cgroup_say_whether_it_is_frozen() {
         let read = |path: &Path| {
             let text = match path.to_str()? {
-                "/sys/fs/cgroup/a/cgroup.events" => "populated 1\nfrozen 1\n",
-                "/sys/fs/cgroup/b/cgroup.events" => "populated 1\nfrozen 0\n",
+                "/sys/fs/cgroup/a/cgroup.freeze" => "1\n",
+                "/sys/fs/cgroup/a/inner/cgroup.freeze" => "0\n",
+                "/sys/fs/cgroup/b/cgroup.freeze" => "0\n",
                 "/sys/fs/cgroup/freezer/c/freezer.state" => "FREEZING\n",
                 "/sys/fs/cgroup/freezer/d/freezer.state" => "THAWED\n",
                 _ => return None,
@@ -60,6 +62,7 @@ mod tests {
         };
         let frozen = |line| cgroup_if_frozen(line, read).map(|path| path.display().to_string());
         assert_eq!(frozen("0::/a").as_deref(), Some("/sys/fs/cgroup/a"));
+        assert_eq!(frozen("0::/a/inner").as_deref(), Some("/sys/fs/cgroup/a"));
         assert_eq!(frozen("7:cpu,freezer:/c").as_deref(), Some("/sys/fs/cgroup/freezer/c"));
         for line in ["0::/b", "7:freezer:/d", "7:cpu:/c", "0::/../a", "0::/none", "", "0:"] {
             assert_eq!(frozen(line), None, "{line}");
