@@ -47,7 +47,9 @@ fn a_child_that_works_is_late_but_not_blocked() {
 
 #[test]
 fn a_child_that_panics_or_ends_is_noticed() {
-    assert_eq!(answer_of(Rights::All, |_| panic!("in the child"), LIMITS, None), Err(NoAnswer::Ended));
+    // The child reads its debug information for the backtrace, which can take long beside other load.
+    let patient = Limits { blocked: Duration::from_secs(20), ..LIMITS };
+    assert_eq!(answer_of(Rights::All, |_| panic!("in the child"), patient, None), Err(NoAnswer::Ended));
 }
 
 #[test]
