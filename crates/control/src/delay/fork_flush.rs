@@ -1,7 +1,5 @@
 //! `--fix-fork`: writes the bytes that are pending at a fork(2) once, before the parent or the child runs.
 
-use std::collections::HashMap;
-
 use weir_sys::clock::now_ns;
 use weir_sys::proc;
 use weir_walkers::{PendingBytes, join_pending};
@@ -9,21 +7,18 @@ use weir_walkers::{PendingBytes, join_pending};
 use super::ahead_table::WrittenAhead;
 use super::write_ahead::{ThreadActivity, forget_purged, is_handing_over, thread_activity};
 use crate::foreign_file::TargetThread;
-use crate::supervise::{LifecycleHandler, Tracees};
+use crate::supervise::{Fork, LifecycleHandler, Tracees};
 
 /// How long both processes wait for a file that takes no bytes, as a full pipe. The program's own write would wait without an end,
 /// but a child may have work that has nothing to do with the file.
 const FULL_FILE_NS: u64 = 1_000_000_000;
 
-#[derive(Default)]
-pub(crate) struct ForkHandler {
-    /// The end of the wait for a full file, by child.
-    waits: HashMap<u32, u64>,
-}
+pub(crate) struct ForkHandler;
 
 impl LifecycleHandler for ForkHandler {
-    fn on_fork(&mut self, tracees: &mut Tracees, parent: u32, child: u32, shares_memory: bool) -> bool {
-        if shares_memory {
+    fn on_fork(&mut self, tracees: &mut Tracees, fork: &Fork) -> bool {
+        let Fork { parent, child, .. } = *fork;
+        if fork.shares_memory {
             return true;
         }
         let left = match tracees.hold(parent) {
@@ -31,23 +26,17 @@ impl LifecycleHandler for ForkHandler {
             false => unmarked_bytes(tracees, child),
         };
         tracees.release(parent);
-        let until_ns = *self.waits.entry(child).or_insert_with(|| now_ns() + FULL_FILE_NS);
-        let waits = left.iter().any(|one| one.why == Why::FullFile) && now_ns() < until_ns;
-        if !waits {
-            self.waits.remove(&child);
-            left.into_iter().for_each(|one| tracees.add_limitation(one.sentence(parent)));
+        if left.iter().any(|one| one.why == Why::FullFile) && now_ns() < fork.begun_ns + FULL_FILE_NS {
+            return false;
         }
-        !waits
-    }
-
-    fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
-        self.waits.remove(&pid);
+        left.into_iter().for_each(|one| tracees.add_limitation(one.sentence(parent, child)));
+        true
     }
 }
 
 /// Bytes that both processes still hold, and can both write.
 struct CommonRest {
-    path: String,
+    fd: i32,
     bytes: usize,
     why: Why,
 }
@@ -61,29 +50,25 @@ enum Why {
 }
 
 impl CommonRest {
-    fn of(pid: u32, stream: &PendingBytes, bytes: usize, why: Why) -> CommonRest {
-        CommonRest { path: proc::descriptor(pid, stream.fd).unwrap_or_default().to_string(), bytes, why }
-    }
-
-    fn sentence(&self, parent: u32) -> String {
+    fn sentence(&self, parent: u32, child: u32) -> String {
         let why = match self.why {
             Why::FullFile => "it took no bytes for a second",
             Why::ChangedByThread => "another thread was changing the stream",
             Why::NotStopped => "the process could not be stopped",
         };
-        format!(
-            "{}: {} bytes for {} that were pending at a fork can be written twice: {why}",
-            proc::label(parent),
-            self.bytes,
-            self.path
-        )
+        let path = proc::descriptor(child, self.fd).unwrap_or_default();
+        let (label, bytes) = (proc::label(parent), self.bytes);
+        format!("{label}: {bytes} bytes for {path} that were pending at a fork can be written twice: {why}")
     }
 }
 
 /// Returns all pending bytes of a child. It has also a copy of those that were written ahead of its parent.
 fn unmarked_bytes(tracees: &mut Tracees, child: u32) -> Vec<CommonRest> {
     let pending = join_pending(tracees.pending(child, child));
-    pending.iter().map(|one| CommonRest::of(child, one, one.bytes.len(), Why::NotStopped)).collect()
+    pending
+        .iter()
+        .map(|one| CommonRest { fd: one.fd, bytes: one.bytes.len(), why: Why::NotStopped })
+        .collect()
 }
 
 /// Writes the bytes that both processes have pending, and marks them as written ahead of both. Returns those that the file does
@@ -113,7 +98,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) -> Vec<Com
             || is_handing_over(tracees, parent, &one)
             || tracees.written_ahead.has_unread_outer(parent, one.stream, &one.bytes, one.joined.is_some());
         if !common || is_moving {
-            left.push(CommonRest::of(child, &one, one.bytes.len(), Why::ChangedByThread));
+            left.push(CommonRest { fd: one.fd, bytes: one.bytes.len(), why: Why::ChangedByThread });
             continue;
         }
         if before == 0 && new.is_empty() {
@@ -125,7 +110,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) -> Vec<Com
             let taken = tracees.write_ahead(parent, &file, new);
             written += taken;
             if taken < new.len() && file.may_take_more() {
-                left.push(CommonRest::of(child, &one, new.len() - taken, Why::FullFile));
+                left.push(CommonRest { fd: one.fd, bytes: new.len() - taken, why: Why::FullFile });
             }
         }
         // Also without new bytes: the child has a copy of those that were written before.

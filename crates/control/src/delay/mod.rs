@@ -155,7 +155,7 @@ impl LifecycleHandler for DelayHandler {
         self.ticks = self.ticks.wrapping_add(1);
         for pid in tracees.pids() {
             // A deferred fork needs the same bytes in the parent as in the child.
-            if tracees.processes.get(&pid).is_some_and(|process| !process.in_fork) {
+            if !tracees.is_in_fork(pid) {
                 self.check_process(tracees, pid, now);
             }
         }

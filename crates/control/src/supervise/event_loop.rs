@@ -13,7 +13,6 @@ use weir_sys::proc;
 use weir_sys::ptrace;
 
 use super::SuperviseError;
-use super::deferred_fork::DeferredFork;
 use super::handler::LifecycleHandler;
 use super::other_tracers::PendingDetach;
 use super::tracee::TracedProcess;
@@ -62,7 +61,6 @@ pub(crate) struct Supervisor {
     pub gated: Option<GatedCommand>,
     pub deferred_exits: Vec<DeferredExit>,
     pub held_exits: Vec<HeldExit>,
-    pub(super) deferred_forks: Vec<DeferredFork>,
     pub(super) detaches: Vec<PendingDetach>,
     /// The command's exit; None while it runs.
     pub exit: Option<Exit>,
@@ -103,7 +101,6 @@ impl Supervisor {
             gated: None,
             deferred_exits: Vec::new(),
             held_exits: Vec::new(),
-            deferred_forks: Vec::new(),
             detaches: Vec::new(),
             exit: None,
             tick_interval,
@@ -215,7 +212,7 @@ impl Supervisor {
     fn next_timer_ns(&self) -> u64 {
         let retries = !self.deferred_exits.is_empty()
             || !self.held_exits.is_empty()
-            || !self.deferred_forks.is_empty()
+            || !self.tracees.deferred_forks.is_empty()
             || !self.detaches.is_empty()
             || !self.tracees.early_stops.is_empty();
         let retry = retries.then(|| now_ns() + RETRY_NS);
@@ -230,6 +227,16 @@ impl Supervisor {
         for handler in &mut self.handlers {
             call(handler.as_mut(), &mut self.tracees);
         }
+    }
+
+    /// Calls a method of the handlers from index `first` on, in order, until one returns false. Returns its index.
+    pub fn first_deferring(
+        &mut self,
+        first: usize,
+        mut call: impl FnMut(&mut dyn LifecycleHandler, &mut Tracees) -> bool,
+    ) -> Option<usize> {
+        let mut left = self.handlers.iter_mut().enumerate().skip(first);
+        left.find_map(|(index, handler)| (!call(handler.as_mut(), &mut self.tracees)).then_some(index))
     }
 
     fn outcome(self) -> RunOutcome {

@@ -4,6 +4,19 @@ use std::time::Duration;
 
 use super::Tracees;
 
+/// A call that has made a process.
+#[derive(Debug, Clone, Copy)]
+pub struct Fork {
+    /// The process that made the call.
+    pub parent: u32,
+    /// The new process.
+    pub child: u32,
+    /// Set for vfork(2) and clone(2) with CLONE_VM.
+    pub shares_memory: bool,
+    /// When the handlers were first called, on the clock of [`weir_sys::clock::now_ns`].
+    pub begun_ns: u64,
+}
+
 /// Acts on lifecycle events of supervised processes. During an event the thread that caused it is stopped.
 ///
 /// `pid` is a process and `tid` one of its threads. The default methods do nothing.
@@ -23,10 +36,10 @@ pub trait LifecycleHandler {
         let _ = (tracees, pid);
     }
 
-    /// A process exists that has not run. `shares_memory` is set for vfork(2) and clone(2) with CLONE_VM. Returns false to be
-    /// called again soon; the child and the thread that made the call stay stopped meanwhile.
-    fn on_fork(&mut self, tracees: &mut Tracees, parent: u32, child: u32, shares_memory: bool) -> bool {
-        let _ = (tracees, parent, child, shares_memory);
+    /// A process exists that has not run. Returns false to be called again soon; the child and the thread that made the call
+    /// stay stopped meanwhile.
+    fn on_fork(&mut self, tracees: &mut Tracees, fork: &Fork) -> bool {
+        let _ = (tracees, fork);
         true
     }
 

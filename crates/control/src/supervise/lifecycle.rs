@@ -8,7 +8,9 @@ use weir_sys::{executable, proc, ptrace};
 use super::deferred_fork::DeferredFork;
 use super::event_loop::{DeferredExit, HeldExit, Supervisor};
 use super::final_state::FinalState;
+use super::handler::{Fork, LifecycleHandler};
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
+use super::tracees::Tracees;
 
 /// How long an exit stop is held for the other threads of a killed process. One of them may wait for a device for ever.
 const SIBLINGS_NS: u64 = 2_000_000_000;
@@ -53,8 +55,10 @@ impl Supervisor {
         if !shares_memory {
             self.tracees.inherit_streams(memory_owner, child);
         }
-        let fork = DeferredFork { parent, tid, child, shares_memory, child_stop: None, handler: 0 };
-        if before_exec { None } else { self.report_fork(fork) }
+        let fork = Fork { parent, child, shares_memory, begun_ns: now_ns() };
+        let mut fork = DeferredFork { fork, tid, child_stop: None, handler: 0 };
+        let is_done = before_exec || self.report_fork(&mut fork);
+        (!is_done).then_some(fork)
     }
 
     pub(super) fn add_thread(&mut self, pid: u32, tid: u32) {
@@ -65,7 +69,7 @@ impl Supervisor {
     }
 
     /// Handles a child's first stop if it came before the parent's clone stop.
-    pub(super) fn handle_early_stop(&mut self, child: u32) {
+    fn handle_early_stop(&mut self, child: u32) {
         if let Some((stop, _)) = self.tracees.early_stops.remove(&child) {
             self.on_stop(stop);
         }
@@ -218,12 +222,10 @@ impl Supervisor {
     /// Calls the handlers for a process's exit, from `exit.handler` on, until one defers it.
     fn finish_exit(&mut self, exit: DeferredExit) {
         let DeferredExit { pid, tid, status, handler: first } = exit;
-        let mut handlers = std::mem::take(&mut self.handlers);
-        let deferring = handlers.iter_mut().enumerate().skip(first).find_map(|(index, handler)| {
-            (!handler.on_exit(&mut self.tracees, pid, tid, status)).then_some(index)
-        });
-        self.handlers = handlers;
-        match deferring {
+        let on_exit = |handler: &mut dyn LifecycleHandler, tracees: &mut Tracees| {
+            handler.on_exit(tracees, pid, tid, status)
+        };
+        match self.first_deferring(first, on_exit) {
             Some(handler) => self.deferred_exits.push(DeferredExit { handler, ..exit }),
             None => self.tracees.resume(tid, 0),
         }

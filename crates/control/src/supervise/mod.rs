@@ -35,7 +35,7 @@ use crate::delay::fork_flush::ForkHandler;
 use crate::launch::signals;
 use crate::rescue::RescueHandler;
 
-pub use handler::LifecycleHandler;
+pub use handler::{Fork, LifecycleHandler};
 pub(crate) use tracee::TracedProcess;
 pub(crate) use tracees::PythonText;
 pub use tracees::Tracees;
@@ -104,7 +104,7 @@ fn with_own_handlers(
         handlers.push(Box::new(DelayHandler::new(delay)));
     }
     if options.fix_fork {
-        handlers.push(Box::<ForkHandler>::default());
+        handlers.push(Box::new(ForkHandler));
     }
     if options.rescue {
         handlers.push(Box::new(RescueHandler::default()));

@@ -56,8 +56,6 @@ pub(crate) struct TracedProcess {
     pub knows_libraries: bool,
     /// Another program wants to trace the process: weir detaches from each thread at its next stop.
     pub detaching: bool,
-    /// A thread is stopped in a fork that a handler has deferred.
-    pub in_fork: bool,
     /// The image is its parent's.
     pub(super) forked: bool,
     /// The bytes that were pending in the parent's streams at the fork, by stream address.
@@ -99,7 +97,6 @@ impl TracedProcess {
             may_trace: false,
             knows_libraries: false,
             detaching: false,
-            in_fork: false,
             forked: false,
             inherited_bytes: Vec::new(),
             exit_reported: false,

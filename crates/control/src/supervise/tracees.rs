@@ -31,6 +31,7 @@ pub struct Tracees {
     pub(crate) processes: HashMap<u32, TracedProcess>,
     /// First stops of threads whose clone stop has not come, with the time of each.
     pub(crate) early_stops: HashMap<u32, (PtraceStop, u64)>,
+    pub(super) deferred_forks: Vec<super::deferred_fork::DeferredFork>,
     /// Stops that came during a wait for another thread.
     pub(crate) deferred_stops: VecDeque<PtraceStop>,
     pub(crate) written_ahead: AheadTable,
@@ -58,6 +59,7 @@ impl Tracees {
             threads: HashMap::new(),
             processes: HashMap::new(),
             early_stops: HashMap::new(),
+            deferred_forks: Vec::new(),
             deferred_stops: VecDeque::new(),
             written_ahead: AheadTable::default(),
             rescued: Vec::new(),
