@@ -56,6 +56,12 @@ impl RuleContext<'_> {
         Some(process.user_s + process.system_s).filter(|&cpu| cpu > 0.0)
     }
 
+    /// Returns the CPU seconds of a process in user mode, or None if its CPU time is unknown. The kernel can count all CPU time of a
+    /// short process as its own.
+    pub fn user_s(&self, pid: u32) -> Option<f64> {
+        self.cpu_s(pid).and(self.process(pid)).map(|process| process.user_s)
+    }
+
     /// Returns how many of these seconds a process waited for a device or another process, or None if that is unknown. Time
     /// in the run queue does not count, because other load causes it.
     pub fn waited_s(&self, pid: u32, span_s: f64) -> Option<f64> {

@@ -62,8 +62,8 @@ fn waited_s(context: &RuleContext, stream: &StreamCounts, calls: u64) -> f64 {
         return in_calls_s;
     }
     let priced_s = calls as f64 * context.recording.prices.sync_ns / 1e9;
-    match context.process(stream.pid).filter(|process| context.cpu_s(process.pid).is_some()) {
-        Some(process) => (context.span_s(stream) - process.user_s).clamp(0.0, priced_s * BUSY),
+    match context.user_s(stream.pid) {
+        Some(user_s) => (context.span_s(stream) - user_s).clamp(0.0, priced_s * BUSY),
         None => priced_s.min(context.span_s(stream)),
     }
 }

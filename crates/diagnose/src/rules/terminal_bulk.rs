@@ -47,11 +47,9 @@ fn is_bulk(context: &RuleContext, stream: &StreamCounts) -> bool {
 /// Returns the seconds that writing the same bytes to a file would save.
 fn saved_s(context: &RuleContext, stream: &StreamCounts) -> f64 {
     let prices = &context.recording.prices;
-    // All CPU time of a short process may count as the kernel's.
-    let process = context.process(stream.pid).filter(|process| context.cpu_s(process.pid).is_some());
     let file_s = prices.transfer_s(StreamKind::File, true, stream.bytes.div_ceil(BUFFER), stream.bytes);
-    let spent_s = match process {
-        Some(process) => context.span_s(stream) - process.user_s,
+    let spent_s = match context.user_s(stream.pid) {
+        Some(user_s) => context.span_s(stream) - user_s,
         None => context.calls_s(stream),
     };
     (spent_s - file_s).max(0.0)

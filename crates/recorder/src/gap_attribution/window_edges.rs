@@ -19,7 +19,7 @@ impl GapAttribution<'_> {
         let gap = self.gap;
         let last_s =
             gap.window_before.values().map(|active| active.last_s).fold(gap.window_start_s, f64::max);
-        if last_s >= edge_start_s(gap.window_start_s, gap.from_s) {
+        if last_s >= gap.from_s - edge_s(gap.window_start_s, gap.from_s) {
             return (self.near_before(), false);
         }
         let used = self.used_until(last_s);
@@ -31,13 +31,13 @@ impl GapAttribution<'_> {
         // The process may have waited for a CPU after the gap, so its first call counts as the window's start.
         let begin_s = self.after.values().map(|active| active.first_s).fold(f64::INFINITY, f64::min);
         let end_s = self.after.values().map(|active| active.last_s).fold(begin_s, f64::max);
-        let until_s = begin_s + ((end_s - begin_s) * EDGE_PART).max(EDGE_PART_MIN_S);
+        let until_s = begin_s + edge_s(begin_s, end_s);
         self.near(self.after, |active| active.first_s <= until_s)
     }
 
     /// Returns the streams used just before `end_s`, which is not before the window's start.
     fn used_until(&self, end_s: f64) -> Vec<(FdFile, StreamActivity)> {
-        let since_s = edge_start_s(self.gap.window_start_s, end_s);
+        let since_s = end_s - edge_s(self.gap.window_start_s, end_s);
         self.near(&self.gap.window_before, |active| active.last_s >= since_s)
     }
 
@@ -53,6 +53,7 @@ impl GapAttribution<'_> {
     }
 }
 
-fn edge_start_s(window_start_s: f64, end_s: f64) -> f64 {
-    end_s - ((end_s - window_start_s) * EDGE_PART).max(EDGE_PART_MIN_S)
+/// Returns the length in seconds of the part of a window that is next to the gap.
+fn edge_s(begin_s: f64, end_s: f64) -> f64 {
+    ((end_s - begin_s) * EDGE_PART).max(EDGE_PART_MIN_S)
 }
