@@ -34,7 +34,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     }
 }
 
-const STREAM_MAGIC: u64 = 0x6d72_7473_7269_6577; // "weirstrm"
+pub(crate) const STREAM_MAGIC: u64 = 0x6d72_7473_7269_6577; // "weirstrm"
 const HEAD_MAGIC: u64 = 0x6461_6568_7269_6577; // "weirhead"
 const LAYOUT: i32 = 1;
 

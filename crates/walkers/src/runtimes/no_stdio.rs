@@ -4,7 +4,7 @@ use weir_model::{RuntimeFix, RuntimeFixes};
 use weir_sys::elf::{ElfSections, StaticSegment};
 
 use crate::copied_memory::int;
-use crate::runtimes::{glibc, musl};
+use crate::runtimes::{glibc, libweir, musl};
 use crate::{ProgramDetection, RuntimeEntry, runtimes};
 
 const IMPOSSIBLE: RuntimeFix =
@@ -31,7 +31,7 @@ const GO_SECTIONS: [&str; 2] = [".gopclntab", ".note.go.buildid"];
 
 /// Bytes of code or constants that only a program with streams has: the modes that musl's fopen(3) and fdopen(3) accept, and the
 /// magic number of libweir's streams. The third ones name Free Pascal's compiler.
-const MARKS: [&[u8]; 3] = [b"rwa\0", b"weirstrm", b"FPC "];
+const MARKS: [&[u8]; 3] = [b"rwa\0", &libweir::STREAM_MAGIC.to_le_bytes(), b"FPC "];
 
 /// Tells whether a segment contains a standard stream of glibc or musl, or a mark of another stream.
 fn has_streams(segment: &StaticSegment) -> bool {

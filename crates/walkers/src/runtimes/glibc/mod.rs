@@ -119,14 +119,14 @@ pub(crate) fn list(memory: &dyn Memory, first: u64, left: &mut usize) -> Vec<(u6
     found
 }
 
-/// Tells whether bytes of an executable begin with the magic number of a FILE.
+/// Tells whether bytes begin with the magic number of a FILE.
 pub(crate) fn begins_as_file(bytes: &[u8]) -> bool {
-    bytes.get(..4).is_some_and(|flags| int(flags, 0) as u32 as u64 & 0xffff_0000 == MAGIC)
+    u64::from(int(bytes, 0) as u32) & 0xffff_0000 == MAGIC
 }
 
 /// Tells whether a structure has the magic number of a FILE and a vtable.
 pub(crate) fn is_file(file: &[u8; FILE_BYTES]) -> bool {
-    word(file, 0) & 0xffff_0000 == MAGIC && word(file, VTABLE) != 0
+    begins_as_file(file) && word(file, VTABLE) != 0
 }
 
 /// Tells whether nothing was written or read through a stream yet. It may have a buffer from setvbuf(3).
