@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::process::{Child, Stdio};
 
-use common::{BUILDS, assert_same, command_of, compile, folder, supervised, text, until};
+use common::{BUILDS, assert_same, children, command_of, compile, folder, supervised, text, until};
 
 /// Runs fork_full.c with a reader that begins when `is_due`. Returns the output after the bytes that filled the pipe, and the errors.
 fn run(is_due: impl Fn(&Child) -> bool) -> Option<(String, String)> {
@@ -26,8 +26,7 @@ fn run(is_due: impl Fn(&Child) -> bool) -> Option<(String, String)> {
 
 /// Returns the child of the command under weir.
 fn forked_child(weir: &Child) -> Option<u32> {
-    let command = command_of(weir)?;
-    fs::read_to_string(format!("/proc/{command}/task/{command}/children")).ok()?.trim().parse().ok()
+    children(command_of(weir)?).first().copied()
 }
 
 fn lines() -> String {

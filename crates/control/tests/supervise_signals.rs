@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use common::{BUILDS, compile, folder, supervised, text, until};
+use common::{BUILDS, children, compile, folder, supervised, text, until};
 
 fn send(pid: u32, signal: i32) {
     // SAFETY: a signal to a process that has not been waited for.
@@ -50,11 +50,7 @@ fn start(options: &[&str], words: &[&str]) -> (Child, u32) {
     let mut line = String::new();
     BufReader::new(weir.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
     assert_eq!(line, "pending\n");
-    let tasks = fs::read_dir(format!("/proc/{}/task", weir.id())).expect("its threads");
-    let lists = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
-    let children: Vec<u32> = lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
-        .collect();
+    let children = children(weir.id());
     assert_eq!(children.len(), 1, "{children:?}");
     (weir, children[0])
 }

@@ -206,9 +206,14 @@ pub fn python() -> String {
 
 /// Returns the process that weir started.
 pub fn command_of(weir: &std::process::Child) -> Option<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", weir.id())).ok()?;
+    children(weir.id()).first().copied()
+}
+
+/// Returns the children of all threads of a process; none if it is gone.
+pub fn children(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
-        .next()
+    let numbers =
+        |list: String| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>();
+    lists.flat_map(numbers).collect()
 }
