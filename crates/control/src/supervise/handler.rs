@@ -9,7 +9,7 @@ use super::Tracees;
 pub struct Fork {
     /// The process that made the call.
     pub parent: u32,
-    /// It has executed no instruction, and has a copy of the parent's descriptors.
+    /// It has executed no instruction.
     pub child: u32,
     /// Set for vfork(2) and clone(2) with CLONE_VM.
     pub shares_memory: bool,
