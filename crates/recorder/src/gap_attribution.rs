@@ -189,14 +189,9 @@ impl GapAttribution<'_> {
         let parts: Vec<(FdFile, CallsAndBytes)> =
             fd_files.into_iter().map(|fd_file| (fd_file, self.activity(fd_file))).collect();
         parts.iter().for_each(|part| sum.add(part.1));
-        // A closed file has no more bytes than those after its position.
-        let room = |fd_file: &FdFile| self.gap.closed.get(fd_file).and_then(|closed| closed.advance);
-        let most = parts
-            .iter()
-            .map(|(fd_file, _)| room(fd_file).map_or(f64::INFINITY, |room| room as f64))
-            .sum::<f64>();
+        let most = parts.iter().map(|(fd_file, _)| self.room(fd_file)).sum::<f64>();
         let alike = if parts.len() == 1 { SAME_SIZE_ALONE } else { SAME_SIZE };
-        let fits = rest.is_same_size(sum, alike) && (self.direction == Direction::Out || rest.bytes <= most);
+        let fits = rest.is_same_size(sum, alike) && rest.bytes <= most;
         if sum.calls <= 0.0 || is_guess && !fits {
             return None;
         }
@@ -208,6 +203,14 @@ impl GapAttribution<'_> {
             }
         };
         Some(parts.into_iter().map(|(fd_file, amount)| (Some(fd_file), share(amount))).collect())
+    }
+
+    /// Returns the most bytes that the gap may have moved through a file: a closed file has no more than those after its
+    /// position, unless writes did not advance it (pwrite(2)).
+    fn room(&self, fd_file: &FdFile) -> f64 {
+        let limits = |closed: &&FdProgress| self.direction == Direction::In || !closed.unmoved;
+        let closed = self.gap.closed.get(fd_file).filter(limits);
+        closed.and_then(|closed| closed.advance).map_or(f64::INFINITY, |room| room as f64)
     }
 
     /// Returns the streams that may have been used in the gap, and whether only calls of the same size can show it: the process
@@ -324,11 +327,16 @@ impl GapAttribution<'_> {
         attributed: &mut [(Option<FdFile>, CallsAndBytes)],
         rest_bytes: f64,
     ) -> bool {
-        let position = |fd_file: Option<FdFile>| {
-            let same = |one: &(&FdFile, &FdProgress)| fd_file.is_some_and(|fd_file| one.0.1 == fd_file.1);
-            self.gap.closed.iter().find(same).map_or(0.0, |(_, closed)| closed.position_at_start as f64)
+        // The window recorded the other bytes before the position.
+        let unrecorded = |fd_file: Option<FdFile>| {
+            let (used, closed) =
+                self.gap.closed.iter().find(|one| Some(one.0.1) == fd_file.map(|one| one.1))?;
+            let recorded =
+                self.gap.window_before.get(&(*used, self.direction)).map_or(0, |active| active.bytes);
+            Some(closed.position_at_start.saturating_sub(recorded) as f64)
         };
-        let one = attributed.iter_mut().find(|(fd_file, _)| position(*fd_file) >= rest_bytes);
+        let one =
+            attributed.iter_mut().find(|one| unrecorded(one.0).is_some_and(|bytes| bytes >= rest_bytes));
         one.map(|(_, amount)| amount.bytes += rest_bytes).is_some()
     }
 

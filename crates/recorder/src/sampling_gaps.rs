@@ -268,8 +268,8 @@ fn closed_files(
             FdProgress {
                 advance: Some(size as i64 - position as i64),
                 access: mark.access,
+                unmoved: mark.unmoved,
                 position_at_start: position,
-                ..FdProgress::default()
             },
         ))
     };

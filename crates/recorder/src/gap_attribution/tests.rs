@@ -1,5 +1,7 @@
 //! Attribution of gaps by the kinds of evidence.
 
+mod closed_files;
+
 use foldhash::HashMap;
 use weir_model::trace::IoTotals;
 
@@ -188,46 +190,6 @@ fn a_process_that_exits_in_the_gap_continues_with_calls_of_one_size() {
     assert_eq!(
         rounded(shares(&gap_with((5, 900), &[], None), &WindowActivity::default(), In)),
         [(None, 5, 900)]
-    );
-}
-
-#[test]
-fn a_file_closed_in_the_gap_gets_the_bytes_after_its_position() {
-    let closed = |direction, advance| {
-        HashMap::from_iter([(
-            FILE,
-            FdProgress {
-                advance: Some(advance),
-                access: Some(direction),
-                unmoved: false,
-                position_at_start: 0,
-            },
-        )])
-    };
-    let mut gap = gap_with((100, 5000), &[], Some(fds_at_end(&[(PIPE, None)], &[])));
-    gap.closed = closed(In, 5000);
-    assert_eq!(
-        rounded(shares(&gap, &WindowActivity::default(), In)),
-        [(Some(FILE), 100, 5000)],
-        "read to its end"
-    );
-    gap.closed = closed(In, 3000);
-    assert_eq!(
-        rounded(shares(&gap, &WindowActivity::default(), In)),
-        [(None, 100, 5000)],
-        "or not to its end"
-    );
-    gap.transferred = IoTotals { write_calls: 100, written_bytes: 5000, ..IoTotals::default() };
-    gap.closed = closed(Out, 3000);
-    assert_eq!(
-        rounded(shares(&gap, &WindowActivity::default(), Out)),
-        [(None, 40, 2000), (Some(FILE), 60, 3000)]
-    );
-    gap.closed = closed(Out, 6000);
-    assert_eq!(
-        rounded(shares(&gap, &WindowActivity::default(), Out)),
-        [(None, 100, 5000)],
-        "other processes wrote to it"
     );
 }
 
