@@ -2,6 +2,6 @@
 ../runs <file >found
 read -r runs ends whole <found
 seen "bytes" "$(bytes file)"
-seen "runs of one letter that are no multiple of 9,999" "$(counted "$runs" run)"
-seen "writers whose last run ends in a block of 476" "$(counted "$ends" writer)"
-ours lobster "25 writers" "whole records" "$whole" 1 1
+seen "runs of one letter, no multiple of 9,999" "$(counted "$runs" run)"
+seen "writers whose end is a torn block of 476" "$(counted "$ends" writer)"
+ours lobster "25 writers" "whole records (theirs: expected)" "$whole" 1 1

@@ -119,9 +119,13 @@ fn label(data: &TableData, cells: &[Value]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Returns the name of a figure. A published figure may be what was expected and not what was measured.
 fn name(column: &str) -> String {
-    let bare = column.strip_suffix("_s").or(column.strip_suffix("_expected")).unwrap_or(column);
-    bare.replace('_', " ")
+    let bare = |column: &str| column.strip_suffix("_s").unwrap_or(column).replace('_', " ");
+    match column.strip_suffix("_expected") {
+        Some(expected) => format!("{} (theirs: expected)", bare(expected)),
+        None => bare(column),
+    }
 }
 
 fn unit(data: &TableData, column: &str) -> String {
@@ -229,7 +233,7 @@ mod tests {
         assert_eq!(table("benchlogs").rows[0].row, "64 B, full");
         assert_eq!(table("benchlogs").rows[0].unit, "us");
         assert_eq!(table("lobster").rows[0].row, "25 writers");
-        assert_eq!(table("lobster").rows[0].figure, "whole records");
+        assert_eq!(table("lobster").rows[0].figure, "whole records (theirs: expected)");
         assert_eq!(table("copy1-copy2").rows[0].published, None, "it did not finish");
     }
 }
