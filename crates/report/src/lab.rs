@@ -22,6 +22,8 @@ use crate::text::{clean, width, wrap};
 
 /// Mark of a quick run in the list.
 const QUICK: &str = "*";
+/// The columns between and before the first columns of a list.
+const GAPS: usize = 6;
 /// Narrowest column for descriptions in the list.
 const SHORTEST_TEXT: usize = 20;
 
@@ -103,7 +105,6 @@ fn cell(value: &Option<ObservedValue>) -> TableCell {
 
 /// Returns the list by theme with the last results; `now_s` is the time in seconds since 1970.
 pub fn list(lines: &[LabLine], now_s: u64, style: &Style) -> String {
-    const GAPS: usize = 6;
     const AGREED: &str = "agreed";
     let widest = |texts: &[&str]| texts.iter().map(|text| width(text)).max().unwrap_or(0);
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).chain(["experiment"]).collect();
@@ -154,16 +155,42 @@ pub fn summary(lines: &[LabLine], tables: &[&PublishedTable], style: &Style) -> 
         Column::new("agrees", "", Align::Left),
         Column::new("seen", "", Align::Left),
     ];
+    let names = lines.iter().map(|line| width(&line.name)).chain([width(&columns[0].head)]).max();
+    let room = style.width.saturating_sub(names.unwrap_or(0) + width("agrees") + GAPS + 2).max(SHORTEST_TEXT);
     let cells = |line: &LabLine| {
         let (word, emphasis) = agreed(line.agrees);
-        let text = if line.reason.is_empty() { &line.seen } else { &line.reason };
-        vec![vec![line.name.clone().into(), TableCell::new(word, emphasis), text.clone().into()]]
+        let text = match line.reason.is_empty() {
+            true => first_items(&line.seen, room),
+            false => line.reason.clone(),
+        };
+        let first = (line.name.clone().into(), TableCell::new(word, emphasis));
+        let rest = std::iter::repeat((TableCell::default(), TableCell::default()));
+        let texts = wrap(&clean(&text, style), room, "", "");
+        std::iter::once(first)
+            .chain(rest)
+            .zip(texts)
+            .map(|((name, word), text)| vec![name, word, text.into()])
+            .collect()
     };
     let agree = lines.iter().filter(|line| line.agrees == Some(true)).count();
     let lead = format!("{agree} of {} experiments agree with what they state.", lines.len());
     let mut blocks: Vec<Block> = tables.iter().flat_map(|table| beside::blocks(table, true)).collect();
     blocks.extend([Block::Table(by_theme(lines, columns, cells)), Block::Lead(lead)]);
     terminal::text(&blocks, style)
+}
+
+/// Returns as many of the items, which `; ` separates, as fit in `room` columns; at least the first.
+fn first_items(items: &str, room: usize) -> String {
+    const MORE: &str = "; …";
+    if width(items) <= room {
+        return items.into();
+    }
+    let ends = items.match_indices("; ").map(|(at, _)| &items[..at]);
+    let fits = |text: &&str| width(text) + width(MORE) <= room;
+    match ends.clone().take_while(fits).last().or_else(|| ends.clone().next()) {
+        Some(text) => format!("{text}{MORE}"),
+        None => items.into(),
+    }
 }
 
 /// Returns the cell for a previous run: `yes` or `NO`, marked if it was a quick run.
@@ -224,6 +251,29 @@ mod tests {
             texts,
             ["0 s ago", "59 s ago", "1 min ago", "1 h ago", "23 h ago", "1 day ago", "3 days ago"]
         );
+    }
+
+    #[test]
+    fn whole_items_are_shown() {
+        assert_eq!(first_items("reads: 5; writes: 7", 19), "reads: 5; writes: 7");
+        assert_eq!(first_items("reads: 5; writes: 7; syncs: 1", 24), "reads: 5; writes: 7; …");
+        assert_eq!(first_items("reads: 5; writes: 7; syncs: 1", 21), "reads: 5; …");
+        assert_eq!(first_items("reads of many files: 5; writes: 7", 12), "reads of many files: 5; …");
+        assert_eq!(first_items("reads of many files: 5", 12), "reads of many files: 5");
+    }
+
+    #[test]
+    fn the_summary_cuts_no_word() {
+        let line = LabLine {
+            name: "tail".into(),
+            seen: "words of the program: 12; ".repeat(9),
+            ..LabLine::default()
+        };
+        let reason = LabLine { reason: "words ".repeat(30), name: "dots".into(), ..LabLine::default() };
+        let text = summary(&[line, reason], &[], &Style::default());
+        assert!(text.contains("words of the program: 12; words of the program: 12; …\n"), "{text}");
+        assert_eq!(text.matches("words ").count() + text.matches("words\n").count(), 32, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use weir_bench::selection::{BenchPlan, BenchSelection, method_names, table_names
 use weir_bench::{Error, loop_image, machine, needs};
 use weir_model::Size;
 use weir_model::bench::BenchDocument;
+use weir_model::number::counted;
 use weir_tui::style::stdout_style;
 
 use crate::console;
@@ -262,7 +263,8 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     match error.map_or_else(|| closed.into_iter().find_map(Result::err), Some) {
         Some(error) => Err(error),
         None if stop.load(Ordering::Relaxed) => {
-            eprintln_lossy!("weir: stopped; the figures are those of {} rounds", document.rounds.len());
+            let rounds = counted(document.rounds.len() as u64, "round");
+            eprintln_lossy!("weir: stopped; the figures are those of {rounds}");
             Ok(ExitCode::from(INTERRUPTED))
         }
         None => Ok(ExitCode::SUCCESS),
