@@ -8,7 +8,8 @@ use std::process::{Child, Stdio};
 
 use common::{BUILDS, assert_same, children, command_of, compile, folder, supervised, text, until};
 
-/// Runs fork_full.c with a reader that begins when `is_due`. Returns the output after the bytes that filled the pipe, and the errors.
+/// Runs fork_full.c under weir and reads its standard output once `is_due` returns true. Returns the lines that begin with
+/// "pending", and weir's standard error; None without a compiler.
 fn run(is_due: impl Fn(&Child) -> bool) -> Option<(String, String)> {
     let folder = folder();
     let program = compile("fork_fix", BUILDS[0], "fork_full.c", folder.path())?;
@@ -24,7 +25,7 @@ fn run(is_due: impl Fn(&Child) -> bool) -> Option<(String, String)> {
     Some((lines.map(|line| format!("{line}\n")).collect(), errors))
 }
 
-/// Returns the child of the command under weir.
+/// Returns the process ID of the command's first child; None before its fork.
 fn forked_child(weir: &Child) -> Option<u32> {
     children(command_of(weir)?).first().copied()
 }
@@ -41,13 +42,14 @@ fn bytes_for_a_late_reader_are_not_doubled() {
 }
 
 #[test]
-fn weir_says_what_is_doubled_for_a_reader_that_never_comes() {
-    // The child runs once weir no longer waits, and then waits itself in its write.
+fn weir_says_what_is_doubled_if_the_reader_begins_after_the_limit() {
+    // weir no longer waits for the full pipe and resumes the child, which then blocks in write(2).
     let is_writing = |child: u32| {
-        fs::read_to_string(format!("/proc/{child}/syscall")).is_ok_and(|call| call.starts_with("1 "))
+        let write = format!("{} ", libc::SYS_write);
+        fs::read_to_string(format!("/proc/{child}/syscall")).is_ok_and(|call| call.starts_with(&write))
     };
     let Some((got, errors)) = run(|weir| forked_child(weir).is_some_and(is_writing)) else { return };
     assert_same("the output", lines().repeat(2).as_bytes(), got.as_bytes());
-    assert!(errors.contains("fork_full") && errors.contains("11890 bytes"), "{errors}");
+    assert!(errors.contains("fork_full") && errors.contains(&format!("{} bytes", lines().len())), "{errors}");
     assert!(errors.contains("can be written twice") && errors.contains("for pipe:["), "{errors}");
 }
