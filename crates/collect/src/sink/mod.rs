@@ -373,7 +373,7 @@ impl LogSink {
         if let (Ok(()), Some(text)) = (&result, &self.sync_failed) {
             result = Err(Error::text(text.clone()));
         }
-        self.rotator.finish();
+        self.rotator.join();
         let messages = self.take_messages();
         ClosedSink { counts: self.counts, pending_bytes, sync_error: self.sync_failed, messages, result }
     }

@@ -22,13 +22,13 @@ use crate::error::{Error, io_error};
 /// When the log is rotated, and what becomes of finished files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RotationPolicy {
-    /// The largest size of a file, unless one record is larger.
+    /// The largest size of a file, unless one record is larger; `None` is no limit.
     pub bytes: Option<u64>,
-    /// The longest time for which a file gets records.
+    /// The longest time for which a file gets records; `None` is no limit.
     pub interval: Option<Duration>,
     /// The compression of finished files.
     pub compression: Compression,
-    /// The limits for finished files.
+    /// Finished files beyond these limits are removed.
     pub retention: Retention,
 }
 
@@ -44,12 +44,12 @@ pub enum Compression {
     Gzip,
 }
 
-/// Limits for finished files; the oldest are removed. The default keeps every file.
+/// Limits for finished files; the oldest are removed. The default, without limits, keeps every file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// The number of finished files.
+    /// The number of finished files; `None` is no limit.
     pub files: Option<usize>,
-    /// The size of all finished files.
+    /// The size of all finished files, as they are stored; `None` is no limit.
     pub bytes: Option<u64>,
 }
 
@@ -69,7 +69,10 @@ struct Job {
 }
 
 impl Rotator {
-    /// Starts the thread, and finishes the files that an earlier run left unfinished.
+    /// Starts the thread if the log has a path, and submits the files that an earlier run left unfinished.
+    ///
+    /// # Errors
+    /// No thread can be started.
     pub(super) fn new(options: &SinkOptions, messages: &mut Vec<String>) -> Result<Self, Error> {
         let (jobs, incoming) = channel::<Job>();
         let (outgoing, received) = channel();
@@ -79,7 +82,7 @@ impl Rotator {
         let policy = options.rotation;
         let work = move || {
             for job in incoming {
-                if let Err(error) = finish(&log, job, policy) {
+                if let Err(error) = finish_file(&log, job, policy) {
                     let _ = outgoing.send(error.to_string());
                 }
             }
@@ -94,11 +97,12 @@ impl Rotator {
         Ok(rotator)
     }
 
-    /// Finishes the files of an earlier run, and continues after its stamps.
+    /// Submits the unfinished files of an earlier run, and makes all new stamps later than those of its files. Removes a new log
+    /// that got no name.
     fn adopt_unfinished(&mut self, options: &SinkOptions, messages: &mut Vec<String>) {
         let Some(log) = &options.path else { return };
         let _ = rustix::fs::unlink(next_path(log));
-        for name in finished_names(log) {
+        for name in rotated_names(log) {
             let Some(parts) = parse(log.file_name().unwrap_or_default(), &name) else { continue };
             self.stamps.skip_to(parts.stamp);
             if parts.finish != Finish::Unfinished {
@@ -119,40 +123,42 @@ impl Rotator {
         }
     }
 
-    /// Gives `file` its finished name, and returns the file that takes its place at the path of the log. After an error the
-    /// log is as before.
+    /// Gives `file` its finished name, and returns the file that takes its place at the path of the log.
+    ///
+    /// # Errors
+    /// No new file can be made, or a rename failed. `file` then still is the log. Only if a second rename, which undoes the
+    /// first, fails too, it has the finished name already.
     pub(super) fn rotate(&mut self, file: &LogFile, options: &SinkOptions) -> Result<LogFile, Error> {
         let (Some(log), Some(fd)) = (&options.path, file.sync_fd()) else {
             return Err(Error::text(format!("{}: only a file can be rotated", file.name())));
         };
         let next = next_path(log);
-        let new = create_like(&next, file)?;
+        let new = create(&next)?;
         let finished = finished_path(log, &self.stamps.next());
-        let renamed = rename_new(log, &finished).and_then(|()| {
+        let rename = || {
+            rename_new(log, &finished)?;
             rename_new(&next, log).inspect_err(|_| {
                 let _ = rename_new(&finished, log);
             })
-        });
-        if let Err(errno) = renamed {
-            let _ = rustix::fs::unlink(&next);
-            return Err(Error::call(
-                "rename",
-                file.name(),
-                &io_error(errno),
-                "free the name, or the file system",
-            ));
-        }
-        let new = LogFile::from_fd(new, Some(log.clone()), file.name().to_string(), options);
+        };
+        let rename_failed =
+            |errno| Error::call("rename", file.name(), &io_error(errno), "free the name, or the file system");
+        let new = copy_attributes(&new, &next, file)
+            .and_then(|()| LogFile::from_fd(new, Some(log.clone()), file.name().to_string(), options))
+            .and_then(|new| rename().map(|()| new).map_err(rename_failed))
+            .inspect_err(|_| {
+                let _ = rustix::fs::unlink(&next);
+            })?;
         self.submit(Job { path: finished, fd });
-        new
+        Ok(new)
     }
 
     pub(super) fn take_messages(&self) -> Vec<String> {
         self.messages.try_iter().collect()
     }
 
-    /// Waits until all files are finished.
-    pub(super) fn finish(&mut self) {
+    /// Waits until all submitted files are finished.
+    pub(super) fn join(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -174,25 +180,43 @@ fn finished_path(log: &Path, stamp: &str) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Creates an empty file with the mode and owner of `file`.
-fn create_like(path: &Path, file: &LogFile) -> Result<OwnedFd, Error> {
-    let name = path.display().to_string();
-    let failed = |errno| Error::call("open", &name, &io_error(errno), "free space, or remove this file");
+/// Creates an empty file that only its owner can open.
+fn create(path: &Path) -> Result<OwnedFd, Error> {
     let flags =
         OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let fd = open(path, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
-    let stat = fstat(file.as_fd()).map_err(failed)?;
-    // Only root may give a file away; the mode then is the closest that is safe.
-    let _ = fchown(&fd, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)));
-    fchmod(&fd, Mode::from_raw_mode(stat.st_mode & 0o777)).map_err(failed)?;
-    let _ = rustix::fs::flock(&fd, rustix::fs::FlockOperation::NonBlockingLockExclusive);
-    Ok(fd)
+    open(path, flags, Mode::from_raw_mode(0o600)).map_err(|errno| {
+        let name = path.display().to_string();
+        Error::call("open", &name, &io_error(errno), "free space, or remove this file")
+    })
+}
+
+/// Gives a new file the permission bits and, if permitted, the owner and the group of `file`, and locks it (flock(2)).
+fn copy_attributes(new: &OwnedFd, path: &Path, file: &LogFile) -> Result<(), Error> {
+    let failed = |call: &'static str, name: String| {
+        move |errno| Error::call(call, &name, &io_error(errno), "check the file system (dmesg)")
+    };
+    let stat = fstat(file.as_fd()).map_err(failed("fstat", file.name().to_string()))?;
+    let group = Some(Gid::from_raw(stat.st_gid));
+    // Only root may give a file away. An owner may give it to its own groups.
+    let has_group =
+        fchown(new, Some(Uid::from_raw(stat.st_uid)), group).is_ok() || fchown(new, None, group).is_ok();
+    let mode = stat.st_mode & 0o777;
+    let mode = if has_group { mode } else { mode_in_other_group(mode) };
+    fchmod(new, Mode::from_raw_mode(mode)).map_err(failed("fchmod", path.display().to_string()))?;
+    let _ = rustix::fs::flock(new, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    Ok(())
+}
+
+/// Returns the permission bits for a copy in another group: group and others may do what both may do with the original.
+fn mode_in_other_group(mode: u32) -> u32 {
+    let both = mode & (mode >> 3) & 0o7;
+    mode & 0o700 | both << 3 | both
 }
 
 /// Renames a file to a name that does not exist.
 fn rename_new(from: &Path, to: &Path) -> Result<(), Errno> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system has RENAME_NOREPLACE (vfat before Linux 6.0).
+        // Not every file system supports RENAME_NOREPLACE (rename(2), EINVAL). Check and rename are then not atomic.
         Err(Errno::INVAL | Errno::NOSYS)
             if rustix::fs::lstat(to).is_err_and(|errno| errno == Errno::NOENT) =>
         {
@@ -202,8 +226,8 @@ fn rename_new(from: &Path, to: &Path) -> Result<(), Errno> {
     }
 }
 
-/// Returns the names of finished logs, the oldest first.
-fn finished_names(log: &Path) -> Vec<OsString> {
+/// Returns the names of rotated logs, finished or not, the oldest first.
+fn rotated_names(log: &Path) -> Vec<OsString> {
     let Ok(entries) = std::fs::read_dir(directory_of(log)) else { return Vec::new() };
     let own = log.file_name().unwrap_or_default();
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
@@ -212,8 +236,8 @@ fn finished_names(log: &Path) -> Vec<OsString> {
     names
 }
 
-/// Syncs a finished log, marks it as safe, compresses it, and removes the oldest ones.
-fn finish(log: &Path, job: Job, policy: RotationPolicy) -> Result<(), Error> {
+/// Syncs a rotated log, marks it as safe, compresses it, and removes the oldest finished ones.
+fn finish_file(log: &Path, job: Job, policy: RotationPolicy) -> Result<(), Error> {
     let name = job.path.display().to_string();
     rustix::fs::fsync(&job.fd).map_err(|errno| {
         Error::call("fsync", &name, &io_error(errno), "it stays marked as unfinished; check the device")
@@ -228,58 +252,64 @@ fn finish(log: &Path, job: Job, policy: RotationPolicy) -> Result<(), Error> {
 
 /// Compresses a file: the compressed one gets its name when it is durable, and only then the other one is removed.
 fn compress(path: &Path, compression: Compression) -> Result<(), Error> {
-    let suffix = match compression {
+    let (suffix, encode): (_, Encode) = match compression {
         Compression::None => return Ok(()),
-        Compression::Zstd => "zst",
-        Compression::Gzip => "gz",
+        Compression::Zstd => ("zst", encode_zstd),
+        Compression::Gzip => ("gz", encode_gzip),
     };
     let name = path.display().to_string();
-    let failed = |error: io::Error| Error::call("compress", &name, &error, "it stays uncompressed");
     let with_suffix = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{suffix}"));
         PathBuf::from(name)
     };
     let (partial, target) = (with_suffix("partial"), with_suffix(suffix));
-    let written = write_compressed(path, &partial, compression);
-    if written.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
-    written.map_err(failed)?;
-    std::fs::rename(&partial, &target).map_err(failed)?;
+    write_compressed(path, &partial, encode).and_then(|()| std::fs::rename(&partial, &target)).map_err(
+        |error| {
+            let _ = std::fs::remove_file(&partial);
+            Error::call("compress", &name, &error, "it stays uncompressed")
+        },
+    )?;
     sync_directory(path)?;
-    std::fs::remove_file(path).map_err(failed)
+    std::fs::remove_file(path).map_err(|error| {
+        Error::call("unlink", &name, &error, "it is compressed, and stays beside the compressed file")
+    })
 }
 
-fn write_compressed(from: &Path, to: &Path, compression: Compression) -> io::Result<()> {
+/// Copies a file compressed to the end of another one, which it returns.
+type Encode = fn(&mut File, File) -> io::Result<File>;
+
+fn encode_zstd(input: &mut File, out: File) -> io::Result<File> {
+    let mut encoder = zstd::Encoder::new(out, 3)?;
+    io::copy(input, &mut encoder)?;
+    encoder.finish()
+}
+
+fn encode_gzip(input: &mut File, out: File) -> io::Result<File> {
+    let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::new(6));
+    io::copy(input, &mut encoder)?;
+    encoder.finish()
+}
+
+fn write_compressed(from: &Path, to: &Path, encode: Encode) -> io::Result<()> {
     let mut input = File::open(from)?;
     let _ = std::fs::remove_file(to);
     let out = File::options().write(true).create_new(true).open(to)?;
     out.set_permissions(input.metadata()?.permissions())?;
-    let out = match compression {
-        Compression::None => return Ok(()),
-        Compression::Zstd => {
-            let mut encoder = zstd::Encoder::new(out, 3)?;
-            io::copy(&mut input, &mut encoder)?;
-            encoder.finish()?
-        }
-        Compression::Gzip => {
-            let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::new(6));
-            io::copy(&mut input, &mut encoder)?;
-            encoder.finish()?
-        }
-    };
-    out.sync_all()
+    encode(&mut input, out)?.sync_all()
 }
 
-/// Removes the oldest finished logs beyond the limits.
+/// Removes the oldest finished logs beyond the limits. Those that are not finished are neither counted nor removed.
 fn remove_oldest(log: &Path, retention: Retention) -> Result<(), Error> {
     if retention == Retention::default() {
         return Ok(());
     }
-    let directory = directory_of(log);
+    let (own, directory) = (log.file_name().unwrap_or_default(), directory_of(log));
     let (mut files, mut bytes) = (0, 0);
-    for name in finished_names(log).into_iter().rev() {
+    for name in rotated_names(log).into_iter().rev() {
+        if parse(own, &name).is_none_or(|parts| parts.finish == Finish::Unfinished) {
+            continue;
+        }
         let path = directory.join(&name);
         let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
         files += 1;
@@ -298,4 +328,66 @@ fn remove_oldest(log: &Path, retention: Retention) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framing::Framing;
+    use crate::options::{Flush, SyncPolicy};
+    use crate::sink::TornTail;
+
+    fn options(log: &Path, retention: Retention) -> SinkOptions {
+        SinkOptions {
+            path: Some(log.into()),
+            flush: Flush::Line,
+            sync: SyncPolicy::None,
+            buffer_bytes: 4096,
+            rotation: RotationPolicy { retention, ..RotationPolicy::default() },
+            framing: Framing::Delimiter(b'\n'),
+            torn: TornTail::default(),
+            ack: false,
+        }
+    }
+
+    fn entries(directory: &Path) -> Vec<OsString> {
+        let names = std::fs::read_dir(directory).expect("a directory").map(|one| one.expect("an entry"));
+        names.map(|entry| entry.file_name()).collect()
+    }
+
+    #[test]
+    fn a_log_without_successor_keeps_its_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let options = options(&dir.path().join("log"), Retention::default());
+        let (file, _) = LogFile::open(&options, &mut Vec::new()).expect("opened");
+        let mut rotator = Rotator::new(&options, &mut Vec::new()).expect("a thread");
+        let refused = SinkOptions { buffer_bytes: usize::MAX, ..options.clone() };
+        rotator.rotate(&file, &refused).expect_err("no buffer is so large");
+        assert!(file.is_at_path());
+        assert_eq!(entries(dir.path()), ["log"]);
+        let new = rotator.rotate(&file, &options).expect("rotated");
+        assert!(new.is_at_path() && !file.is_at_path());
+    }
+
+    #[test]
+    fn unfinished_files_are_not_removed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = dir.path().join("log");
+        let path = |hour| finished_path(&log, &format!("20261124T{hour}0000.000000Z"));
+        let paths = [11, 12, 13].map(path);
+        paths.iter().for_each(|path| std::fs::write(path, "a\n").expect("written"));
+        let policy = options(&log, Retention { files: Some(1), bytes: None }).rotation;
+        for path in paths.clone() {
+            let fd = Arc::new(File::open(&path).expect("opened").into());
+            finish_file(&log, Job { path, fd }, policy).expect("finished");
+        }
+        assert_eq!(entries(dir.path()), [paths[2].with_extension("safe").file_name().unwrap_or_default()]);
+    }
+
+    #[test]
+    fn a_file_in_another_group_is_readable_to_no_more_users() {
+        for (mode, expected) in [(0o640, 0o600), (0o644, 0o644), (0o664, 0o644), (0o604, 0o600)] {
+            assert_eq!(mode_in_other_group(mode), expected, "{mode:o}");
+        }
+    }
 }
