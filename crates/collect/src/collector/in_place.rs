@@ -42,7 +42,7 @@ impl Collector {
             // A whole record is left only if it needs more than its bytes, such as one that is too long.
             self.divide_held(intake);
         }
-        self.received(intake, result)
+        self.classify_read(intake, result)
     }
 }
 

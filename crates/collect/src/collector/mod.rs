@@ -1,4 +1,4 @@
-//! The way of bytes into the log: divides them into records, formats these, and hands them to the sink.
+//! Divides the bytes of the sources into records, formats these, and appends them to the sink.
 
 mod ending;
 mod in_place;
@@ -22,7 +22,9 @@ pub(crate) struct Collector {
     pub(crate) options: LogOptions,
     pub(crate) sink: LogSink,
     formatter: Formatter,
+    /// The buffer of each read. The held bytes of the source come first.
     scratch: Vec<u8>,
+    /// The buffer of each formatted record.
     line: Vec<u8>,
     /// The totals of sources that have ended.
     pub(crate) ended: IntakeCounts,
@@ -35,10 +37,13 @@ pub(crate) struct Collector {
 /// The result of one read of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
+    /// The read did not fill the buffer, so there is probably no more.
     Bytes,
     /// The read filled the buffer, so there is probably more.
     Full,
+    /// No bytes can be read now, or the backlog of the source is full.
     Nothing,
+    /// End of file, or an error after which the source is not read any more.
     End,
 }
 
@@ -80,7 +85,7 @@ impl Collector {
             intake.counts.bytes += count as u64;
             self.accept(intake, &mut data, held + count);
         }
-        let received = self.received(intake, result);
+        let received = self.classify_read(intake, result);
         // One long record must not keep its memory for ever.
         if data.len() > 8 * CHUNK {
             data.truncate(CHUNK);
@@ -90,8 +95,8 @@ impl Collector {
         received
     }
 
-    /// Returns what a read of at most [`CHUNK`] bytes means for its source.
-    fn received(&mut self, intake: &Intake, result: rustix::io::Result<usize>) -> Received {
+    /// Returns what a read of at most [`CHUNK`] bytes means for its source. Adds a message about an error.
+    fn classify_read(&mut self, intake: &Intake, result: rustix::io::Result<usize>) -> Received {
         match result {
             Ok(0) => Received::End,
             Ok(CHUNK) => Received::Full,
@@ -104,7 +109,8 @@ impl Collector {
         }
     }
 
-    /// Divides the first `length` bytes of `data`, and holds the rest.
+    /// Appends the whole records of the first `length` bytes of `data`, and holds the rest. While the sink has stalled, bytes
+    /// go to the backlog, are held or are dropped, as [`Overflow`] says.
     fn accept(&mut self, intake: &mut Intake, data: &mut Vec<u8>, length: usize) {
         intake.last_input = Instant::now();
         if self.spills(intake) {
@@ -119,17 +125,17 @@ impl Collector {
         intake.hold(&data[consumed..length]);
     }
 
-    /// Appends the held records again, after the sink has stalled. Returns whether none is left.
+    /// Appends the held records again, after the sink has stalled. Returns false if the source has ended and still has records
+    /// that the sink did not take.
     pub(crate) fn resume(&mut self, intake: &mut Intake) -> bool {
+        // The notice comes where the dropped records are missing: before the held ones or after them.
         if self.options.overflow == Overflow::DropOldest {
             self.report_dropped(intake);
         }
         intake.kept = 0;
         self.divide_held(intake);
         self.replay(intake);
-        if !self.sink.is_stalled() {
-            self.report_dropped(intake);
-        }
+        self.report_dropped(intake);
         !intake.ended || self.end(intake)
     }
 
@@ -141,7 +147,7 @@ impl Collector {
         intake.held.drain(..consumed);
     }
 
-    /// Appends whole records. Returns the length of the bytes that need not be held.
+    /// Appends the whole records of `data` until the sink stalls. Returns the length of the bytes that were appended or refused.
     fn divide(&mut self, intake: &mut Intake, data: &[u8]) -> usize {
         let mut at = 0;
         while !self.sink.is_stalled() {
@@ -224,11 +230,11 @@ impl Collector {
             time: self.time,
             mark,
         };
-        let open = self.formatter.passes_bytes()
+        let ends_without_delimiter = self.formatter.passes_bytes()
             && mark == Some(Mark::Unfinished)
             && !self.options.fields.mark
             && matches!(self.options.framing, Framing::Delimiter(_));
-        if open {
+        if ends_without_delimiter {
             self.sink.append_unfinished(bytes)?;
         } else {
             self.line.clear();
@@ -239,6 +245,8 @@ impl Collector {
         Ok(())
     }
 
+    /// Counts records that the sink has accepted. For a source with acknowledgements also notes the number of records in the
+    /// log with which they become durable.
     fn count(&mut self, intake: &mut Intake, records: usize, mark: Option<Mark>) {
         intake.counts.records += records as u64;
         match mark {
