@@ -353,6 +353,22 @@ fn programs_that_a_shell_starts_are_served_or_named() {
 }
 
 #[test]
+fn file_patterns_that_the_library_cannot_take_are_refused() {
+    let dir = disk_dir();
+    let with = |count: usize, glob: &str| {
+        let option = format!("--file={glob}=line");
+        run(dir.path(), &[&["run"], &vec![option.as_str(); count][..], &["--", "echo", "ran"]].concat())
+    };
+    assert_eq!(text(&with(16, "*.log").stdout), "ran\n");
+    for (output, limit) in
+        [(with(17, "*.log"), "at most 16 patterns"), (with(1, &"x".repeat(8192)), "at most 8191")]
+    {
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(125), String::new()));
+        assert!(errors(&output).contains(limit), "{}", errors(&output));
+    }
+}
+
+#[test]
 fn processes_that_run_on_are_named() {
     let dir = disk_dir();
     let of = |options: &[&str], script: &str| {

@@ -1,4 +1,4 @@
-/* config.c: parses WEIR_RUN. It makes no system calls: tests/core.c runs it under sanitizers. */
+/* config.c: parses WEIR_RUN. It makes no system calls, so that tests/core.c can run it under sanitizers. */
 #include "config.h"
 
 struct config config;
@@ -17,12 +17,12 @@ static int parse_mode(struct span text, struct mode *into) {
 }
 
 static void parse_file(struct config *c, struct span value) {
-    size_t sign = value.n;
-    while (sign && value.at[sign - 1] != '=') sign--;
-    if (!sign || c->files_count == MAX_FILES) return;
-    struct span mode = {value.at + sign, value.n - sign};
+    size_t mode_at = value.n; /* a glob may contain further '=' */
+    while (mode_at && value.at[mode_at - 1] != '=') mode_at--;
+    if (!mode_at || c->files_count == MAX_FILES) return;
+    struct span mode = {value.at + mode_at, value.n - mode_at};
     if (!parse_mode(mode, &c->files[c->files_count].mode)) return;
-    c->files[c->files_count++].glob = (struct span){value.at, sign - 1};
+    c->files[c->files_count++].glob = (struct span){value.at, mode_at - 1};
 }
 
 static void parse_private(struct config *c, struct span value) {
@@ -62,11 +62,12 @@ int config_parse(struct config *into, const char *value) {
     *text_put(into->text, value, n) = 0;
     for (int i = 0; i < 3; i++) into->standard[i].kind = MODE_KEEP;
     for (const char *at = into->text; *at;) {
-        size_t line = 0, sign = 0;
+        size_t line = 0, equals = 0;
         while (at[line] && at[line] != '\n') line++;
-        while (sign < line && at[sign] != '=') sign++;
-        if (sign < line) parse_line(into, (struct span){at, sign}, (struct span){at + sign + 1, line - sign - 1});
+        while (equals < line && at[equals] != '=') equals++;
+        if (equals < line) parse_line(into, (struct span){at, equals}, (struct span){at + equals + 1, line - equals - 1});
         at += line + (at[line] == '\n');
     }
-    return into->loaded = into->lib[0] == '/';
+    into->loaded = into->lib[0] == '/';
+    return into->loaded;
 }

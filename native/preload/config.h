@@ -10,7 +10,10 @@
      first=PID                      the command's own pid or its parent's: stdin-private does not affect the command
      coalesce=all|files             gather tiny reads and writes
      arena=/proc/PID/fd/N           the arena for gathered bytes: see arena.h
-     exec-flush=1                   write own stdio bytes before exec */
+     exec-flush=1                   write own stdio bytes before exec
+
+   weir checks the limits below before it starts the command: a file= line beyond MAX_FILES is ignored, and a value of
+   CONFIG_BYTES or more disables the library. crates/control/src/preload has them too. */
 #ifndef WEIR_CONFIG_H
 #define WEIR_CONFIG_H
 
@@ -22,7 +25,7 @@ struct mode {
     enum mode_kind kind;
     size_t bytes; /* the size of a full buffer */
 };
-enum { DEFAULT_FULL_BYTES = 65536, MAX_FILES = 16, CONFIG_BYTES = 8192 };
+enum { DEFAULT_FULL_BYTES = 65536, MAX_FILES = 16, CONFIG_BYTES = 8192, PATH_BYTES = 1024 }; /* with the final NUL */
 enum coalesce { COALESCE_OFF = 0, COALESCE_FILES, COALESCE_ALL };
 
 struct config {
@@ -36,11 +39,12 @@ struct config {
     enum coalesce coalesce;
     uint64_t private_dev, private_ino;
     int64_t first_pid;
-    char lib[1024], arena[128];
+    char lib[PATH_BYTES], arena[128];
     char text[CONFIG_BYTES]; /* a copy of WEIR_RUN: programs overwrite their environment to change their titles */
 };
 extern struct config config;
 
-/* Parses the value of WEIR_RUN. Returns false, and the library does nothing, if it is too long or names no library. */
+/* Parses the value of WEIR_RUN into a configuration of zero bytes, which then contains a copy of the value. Returns false, and
+   the library does nothing, if the value is too long or has no absolute path of the library. */
 int config_parse(struct config *into, const char *value);
 #endif

@@ -31,6 +31,9 @@ pub enum LaunchError {
     /// No directory takes the library or the hooks.
     #[error(transparent)]
     Install(#[from] install::InstallError),
+    /// The library cannot take the configuration.
+    #[error(transparent)]
+    Config(#[from] preload::ConfigError),
     /// No memory for the arena of gathered calls.
     #[error("memory for the calls that --coalesce gathers: {}; {}", errno_text(.0), arena_advice(.0))]
     Arena(std::io::Error),
@@ -112,7 +115,10 @@ fn install_files(
         Some(config) => {
             let coalesce = plan.coalesce.zip(arena_path);
             let first_pid = config.private_stdin.map(|_| first_pid);
-            Some((install_library()?, PreloadConfig { first_pid, coalesce, ..config.clone() }))
+            let (path, config) =
+                (install_library()?, PreloadConfig { first_pid, coalesce, ..config.clone() });
+            config.check(&path)?;
+            Some((path, config))
         }
     };
     Ok(InjectedFiles { library, hooks })

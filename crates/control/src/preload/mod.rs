@@ -15,6 +15,32 @@ pub static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libweir-ru
 /// The environment variable that holds the library's configuration.
 pub const VARIABLE: &str = "WEIR_RUN";
 
+/// The most patterns of files in a configuration: MAX_FILES of native/preload/config.h.
+pub const MOST_FILES: usize = 16;
+/// The longest value of [`VARIABLE`]: CONFIG_BYTES of native/preload/config.h, without the final NUL.
+const MOST_VALUE_BYTES: usize = 8191;
+/// The longest path of the library: PATH_BYTES of native/preload/config.h, without the final NUL.
+const MOST_PATH_BYTES: usize = 1023;
+
+/// The library cannot take a configuration.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// The number of patterns.
+    #[error("{0} patterns of --file: weir run takes at most {MOST_FILES}; use wider patterns")]
+    Files(usize),
+    /// The bytes of the value, to which only patterns contribute without limit.
+    #[error(
+        "the settings for the command have {0} bytes, at most {MOST_VALUE_BYTES} are possible; use shorter patterns of --file"
+    )]
+    Value(usize),
+    /// The library's path.
+    #[error(
+        "{}: the path of weir's library is longer than {MOST_PATH_BYTES} bytes; set XDG_CACHE_HOME to a directory with a shorter path",
+        .0.display()
+    )]
+    Path(PathBuf),
+}
+
 /// The library's configuration. native/preload/config.h defines its lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreloadConfig {
@@ -63,6 +89,23 @@ impl PreloadConfig {
         text
     }
 
+    /// Checks the limits of native/preload/config.h: beyond them the library ignores patterns, or does nothing at all.
+    ///
+    /// # Errors
+    /// The first limit that is exceeded.
+    pub fn check(&self, library: &Path) -> Result<(), ConfigError> {
+        let value_bytes = self.value(library).len();
+        if self.files.len() > MOST_FILES {
+            Err(ConfigError::Files(self.files.len()))
+        } else if library.as_os_str().len() > MOST_PATH_BYTES {
+            Err(ConfigError::Path(library.into()))
+        } else if value_bytes > MOST_VALUE_BYTES {
+            Err(ConfigError::Value(value_bytes))
+        } else {
+            Ok(())
+        }
+    }
+
     /// Returns the two variables to set for the command. `preload` is the present LD_PRELOAD.
     pub fn environment(&self, library: &Path, preload: Option<OsString>) -> [(&'static str, OsString); 2] {
         let mut list = library.as_os_str().to_owned();
@@ -91,6 +134,33 @@ mod tests {
         let want = "lib=/l.so\nstdout=line\nstderr=full:100\nfile=*.log=none\nforce=1\nstdin-private=3:4\n\
                     coalesce=files\narena=/proc/1/fd/5\n";
         assert_eq!(config.value(Path::new("/l.so")), want);
+    }
+
+    #[test]
+    fn a_configuration_that_the_library_cannot_take_is_refused() {
+        let with = |count: usize, bytes: usize| PreloadConfig {
+            files: vec![("x".repeat(bytes), "line".into()); count],
+            ..PreloadConfig::default()
+        };
+        let check = |config: &PreloadConfig| config.check(Path::new("/l.so"));
+        assert_eq!(check(&with(16, 100)), Ok(()));
+        assert_eq!(check(&with(17, 1)), Err(ConfigError::Files(17)));
+        let rest = with(1, 0).value(Path::new("/l.so")).len();
+        assert_eq!(check(&with(1, 8191 - rest)), Ok(()));
+        assert_eq!(check(&with(1, 8192 - rest)), Err(ConfigError::Value(8192)));
+        let long = PathBuf::from(format!("/{}", "x".repeat(1023)));
+        assert_eq!(with(1, 1).check(&long), Err(ConfigError::Path(long.clone())));
+    }
+
+    #[test]
+    fn the_limits_are_those_of_the_library() {
+        let header = include_str!("../../../../native/preload/config.h");
+        let limits = format!(
+            "MAX_FILES = {MOST_FILES}, CONFIG_BYTES = {}, PATH_BYTES = {} }}",
+            MOST_VALUE_BYTES + 1,
+            MOST_PATH_BYTES + 1
+        );
+        assert!(header.contains(&limits), "{limits}");
     }
 
     #[test]
