@@ -327,7 +327,7 @@ pub(crate) fn replayed_streams(
         }
     }
     for one in &mut unwritten {
-        let settled = tracees.settled_len(pid, one.stream, one.fd, &one.bytes);
+        let settled = tracees.settled_len(pid, (one.stream, None), one.fd, &one.bytes);
         one.bytes.drain(..settled);
     }
     let place = |one: UnwrittenStream| match before.iter().find(|known| known.fd == one.fd) {

@@ -202,8 +202,11 @@ impl StreamReplays {
         };
         let pending = tracees.pending_in_memory(pid, replayed).into_iter();
         bytes.extend(pending.filter(is_own).flat_map(|one| one.bytes));
-        let address = stream.inner.map_or(stream.stream, |inner| inner.address);
-        let settled = tracees.settled_len(pid, address, stream.fd, &bytes);
+        let streams = match stream.inner {
+            Some(inner) => (inner.address, Some(stream.stream)),
+            None => (stream.stream, None),
+        };
+        let settled = tracees.settled_len(pid, streams, stream.fd, &bytes);
         bytes.drain(..settled);
         Some(UnwrittenStream::of(stream, bytes).placed(stream))
     }
@@ -226,7 +229,7 @@ impl StreamReplays {
         };
         let written = if is_freed { length } else { self.replayed.iter().find_map(written).unwrap_or(0) };
         let mut bytes = of.bytes[written..].to_vec();
-        let settled = tracees.settled_len(pid, of.stream, of.fd, &bytes);
+        let settled = tracees.settled_len(pid, (of.stream, None), of.fd, &bytes);
         bytes.drain(..settled);
         UnwrittenStream { is_unsure: self.unknown.contains(&note), ..UnwrittenStream::of(of, bytes) }
     }

@@ -116,7 +116,7 @@ impl Supervisor {
         }
         process.reset_image();
         (process.memory_owner, process.vfork_parent, process.before_exec) = (tid, None, false);
-        (process.may_trace, process.knows_libraries) = (executable::traces_others(tid), false);
+        process.may_trace = executable::traces_others(tid);
         self.add_thread(tid, tid);
         if let Some(thread) = self.tracees.threads.get_mut(&tid) {
             thread.state = TraceeState::Stopped;

@@ -11,6 +11,7 @@ pub(crate) mod event_loop;
 mod final_state;
 pub(crate) mod handler;
 mod hold;
+mod inherited_bytes;
 pub(crate) mod interruptible;
 #[cfg(test)]
 mod kill_test;

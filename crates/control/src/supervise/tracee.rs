@@ -8,14 +8,15 @@ use weir_walkers::{Walker, walkers};
 
 #[cfg(target_arch = "x86_64")]
 use super::final_state::ResumedThread;
+use super::inherited_bytes::InheritedBytes;
 use crate::delay::skip::SkippedCall;
 use crate::rescue::last_write::LastWrite;
 
-/// The ages of an image, in milliseconds, at which its walkers are searched again. Libraries are loaded and
-/// interpreters set up within the first ones; a loader that gets no processor can need the last ones.
+/// The ages of an image, in milliseconds, at which its walkers are searched again. Most images have loaded their libraries
+/// and set up an interpreter at the first ages; a loader that gets no processor can need the last ones.
 pub(super) const SEARCH_AGES_MS: [u64; 11] = [5, 15, 30, 60, 100, 200, 400, 700, 1000, 2000, 5000];
 
-/// The age after which an image that forks or exits has passed its loader.
+/// The age of an image, in nanoseconds, from which on its loader counts as finished.
 const LOADED_NS: u64 = 2_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +31,7 @@ pub(crate) enum TraceeState {
 
 #[derive(Debug, Default)]
 pub(crate) struct TracedThread {
+    /// The process to which the thread belongs.
     pub pid: u32,
     pub state: TraceeState,
     /// PTRACE_INTERRUPT was sent, and its stop has not come.
@@ -48,37 +50,38 @@ pub(crate) struct TracedProcess {
     pub threads: BTreeSet<u32>,
     /// The process that owns the memory: another one after vfork(2) or clone(2) with CLONE_VM.
     pub memory_owner: u32,
-    /// The command has not been executed yet. Handlers do not see such a process.
+    /// The process still has weir's image, because the command is not executed yet. Handlers do not see it.
     pub before_exec: bool,
     /// The program or a library of it imports ptrace(2): its threads, and those of its children until their execve(2), stop at system calls.
     pub may_trace: bool,
-    /// The libraries were searched for ptrace(2), at the first fork of the image.
+    /// The image's libraries have been searched for ptrace(2). Its first fork does so.
     pub knows_libraries: bool,
     /// Another program wants to trace the process: weir detaches from each thread at its next stop.
     pub detaching: bool,
-    /// The image is its parent's.
+    /// A fork has made the process, and it has executed no other image since.
     pub(super) forked: bool,
-    /// The bytes that were pending in the parent's streams at the fork, by stream address.
-    pub(super) inherited_bytes: Vec<(u64, Vec<u8>)>,
+    /// The bytes that were pending in the parent's streams at the fork.
+    pub(super) inherited_bytes: Vec<InheritedBytes>,
     /// The handlers have handled the exit. A thread that becomes known later does not repeat it.
     pub exit_reported: bool,
     /// The parent that is suspended in vfork(2) until this process executes or exits.
     pub vfork_parent: Option<u32>,
+    /// The time at which weir saw the first stop of the image (CLOCK_MONOTONIC).
     pub(super) image_started_ns: u64,
     /// The number of writes that were skipped completely or partly.
     pub skipped_writes: u64,
-    /// The number of writes that the process's own threads have made for weir.
+    /// The number of writes that the process's own threads have made for weir. `/proc/PID/io` counts them too.
     pub foreign_writes: u64,
     pub(super) walkers: Vec<Box<dyn Walker>>,
     /// The last read of the pending bytes left out streams, because there are more bytes than weir reads.
     pub partly_read: bool,
-    /// The number of ages in [`SEARCH_AGES_MS`] that the last walker search has passed, plus one; 0 before it.
+    /// One more than the number of [`SEARCH_AGES_MS`] that had passed at the last walker search; 0 before the first search.
     pub(super) search_stage: usize,
     /// The age of the image at the last walker search.
     pub(super) search_age_ns: u64,
     /// The last writes of threads in their exit stop.
     pub last_writes: Vec<LastWrite>,
-    /// The stack pointers and callee-saved registers of threads in their exit stop.
+    /// The stack pointers and callee-saved registers of threads in their exit stop, as in `ptrace::registers::stack`.
     pub final_stacks: Vec<(u64, [u64; 6])>,
     /// The threads that were killed, in their exit stop.
     #[cfg(target_arch = "x86_64")]
@@ -117,10 +120,11 @@ impl TracedProcess {
         }
     }
 
-    /// Forgets everything about the former image.
+    /// Forgets everything about the former image, after an execve(2). The counts of writes are those of the process.
     pub fn reset_image(&mut self) {
-        (self.walkers, self.search_stage, self.image_started_ns) = (Vec::new(), 0, now_ns());
-        self.forked = false;
+        (self.walkers, self.search_stage, self.search_age_ns) = (Vec::new(), 0, 0);
+        self.image_started_ns = now_ns();
+        (self.forked, self.may_trace, self.knows_libraries, self.partly_read) = (false, false, false, false);
         self.inherited_bytes.clear();
         self.last_writes.clear();
         self.final_stacks.clear();
@@ -131,12 +135,13 @@ impl TracedProcess {
         }
     }
 
-    /// Tells whether the last walker search came after the loader, as far as the image's age tells.
+    /// Tells whether the last walker search found walkers and came after the loader had finished, judged by the image's age.
     pub(super) fn has_final_walkers(&self) -> bool {
         !self.walkers.is_empty() && self.search_age_ns >= LOADED_NS
     }
 
-    /// Searches the walkers again if the image has reached the next age, or has none yet.
+    /// Searches the walkers again if the image has reached the next of [`SEARCH_AGES_MS`]. An image without walkers is searched
+    /// each time, until it has reached the last one.
     pub(super) fn update_walkers(&mut self, tid: u32) {
         let none_yet = self.walkers.is_empty() && self.search_stage <= SEARCH_AGES_MS.len();
         if self.current_stage() > self.search_stage || none_yet {
@@ -144,7 +149,8 @@ impl TracedProcess {
         }
     }
 
-    /// Searches the walkers through `tid`: a thread of the process or of a child with the same image.
+    /// Searches the walkers through `tid`, a thread of the process or of a child with the same image. The new walkers get the
+    /// objects that the former ones have found.
     pub(super) fn search_walkers(&mut self, tid: u32) {
         self.search_age_ns = now_ns().saturating_sub(self.image_started_ns);
         self.search_stage = self.current_stage();

@@ -21,15 +21,16 @@ use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 
-/// The CPU time of one search of a process's memory, in which weir serves no other process.
+/// The most CPU time of one search of a process's memory: a long one delays the service of all other processes.
 const SEARCH_TIME: Duration = Duration::from_millis(100);
 
 /// All traced processes and threads.
 pub struct Tracees {
+    /// The process of the command.
     pub(crate) root: u32,
     pub(crate) threads: HashMap<u32, TracedThread>,
     pub(crate) processes: HashMap<u32, TracedProcess>,
-    /// First stops of threads whose clone stop has not come, with the time of each.
+    /// First stops of threads whose parent's clone stop has not come, with the time of each in ns.
     pub(crate) early_stops: HashMap<u32, (PtraceStop, u64)>,
     pub(super) deferred_forks: Vec<super::deferred_fork::DeferredFork>,
     /// Stops that came during a wait for another thread.
@@ -39,6 +40,7 @@ pub struct Tracees {
     pub(crate) limitations: BTreeSet<String>,
     /// The processes from which weir has detached because another program traces them, with their names.
     pub(super) detached_for_tracers: BTreeMap<u32, String>,
+    /// As [`super::SuperviseOptions::save_in`].
     pub(crate) save_in: Option<PathBuf>,
     pub(crate) timer: WaitTimer,
 }
@@ -122,12 +124,17 @@ impl Tracees {
         pending
     }
 
-    fn defer_search(&self, pid: u32, is_deferred: bool) {
-        let walkers = self.processes.get(&pid).map_or(&[][..], |process| &process.walkers);
-        walkers.iter().for_each(|walker| walker.defer_search(is_deferred));
+    /// Returns the walkers of a process; none if it is unknown.
+    fn walkers(&self, pid: u32) -> &[Box<dyn Walker>] {
+        self.processes.get(&pid).map_or(&[], |process| &process.walkers)
     }
 
-    /// As [`Tracees::pending`] for a process in its exit stop, with a new search for walkers and streams.
+    fn defer_search(&self, pid: u32, is_deferred: bool) {
+        self.walkers(pid).iter().for_each(|walker| walker.defer_search(is_deferred));
+    }
+
+    /// As [`Tracees::pending`] for a process in its exit stop, with a new search for walkers and streams. A forked process keeps
+    /// the walkers of its parent.
     pub(crate) fn final_pending(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
         if !(process.forked && process.has_final_walkers()) {
@@ -139,16 +146,16 @@ impl Tracees {
 
     /// Makes the next snapshot of a process search all memory.
     pub(crate) fn search_again(&self, pid: u32) {
-        self.processes[&pid].walkers.iter().for_each(|walker| walker.search_again());
+        self.walkers(pid).iter().for_each(|walker| walker.search_again());
     }
 
     /// Makes the next snapshot of a process find the streams that were made since the last search.
     pub(crate) fn search_for_new(&self, pid: u32) {
-        let walkers = self.processes.get(&pid).map_or(&[][..], |process| &process.walkers);
-        walkers.iter().for_each(|walker| walker.search_for_new());
+        self.walkers(pid).iter().for_each(|walker| walker.search_for_new());
     }
 
-    /// Returns the pending bytes of a process's streams in `memory`, by the walkers that are known.
+    /// Returns the pending bytes of a process's streams in `memory`, by the walkers that the last search has found. Notes as a
+    /// limitation that streams are left out or may be found late.
     pub(crate) fn pending_in_memory(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
         let pending = weir_walkers::pending(&process.walkers, memory, PENDING_MOST);
@@ -161,13 +168,16 @@ impl Tracees {
             ));
         }
         if take_search_cut() {
-            let text = "its memory is too large to search at once: weir may find some streams late, or not";
+            let text =
+                "its memory is too large to search at once: weir may find some streams late or not at all";
             self.add_limitation(format!("{}: {text}", proc::label(pid)));
         }
+        // Without the address of the bytes no write shows whether the program still has them.
         pending.streams.into_iter().filter(|one| !one.found_by_search || one.data_address.is_some()).collect()
     }
 
-    /// Returns the flushes of a dead process's own threads, after [`Tracees::final_pending`].
+    /// Returns the flushes that the runtime's own threads (goroutines) of a dead process have not ended, after
+    /// [`Tracees::final_pending`].
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn suspended_flushes(&self, pid: u32, tid: u32) -> SuspendedFlushes {
         let Some(process) = self.processes.get(&pid) else { return SuspendedFlushes::default() };
@@ -190,17 +200,15 @@ impl Tracees {
         process.walkers.iter().for_each(|walker| walker.note_writes(&epoch));
     }
 
-    /// Returns the streams of a process that a walker finds without pending bytes.
+    /// Returns the addresses of the streams in which a walker finds no pending bytes.
     pub(crate) fn empty_streams(&self, pid: u32, tid: u32) -> Vec<u64> {
-        let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
-        let buffers = walkers.flat_map(|walker| walker.buffers(&ProcessMemory { pid: tid }));
+        let buffers = self.walkers(pid).iter().flat_map(|walker| walker.buffers(&ProcessMemory { pid: tid }));
         buffers.filter(|buffer| buffer.pending_bytes == 0).map(|buffer| buffer.address).collect()
     }
 
     /// Returns CPython's buffered writers that have a text layer.
     pub(crate) fn python_text_streams(&self, pid: u32, tid: u32) -> Vec<PythonText> {
         let memory = ProcessMemory { pid: tid };
-        let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
         let text_streams = |walker: &dyn Walker| {
             let buffers = walker.buffers(&memory);
             let with_writer = |(text, writer): (u64, u64)| {
@@ -209,12 +217,12 @@ impl Tracees {
             };
             walker.text_layers(&memory).into_iter().filter_map(with_writer).collect::<Vec<_>>()
         };
-        let cpython = walkers.filter(|walker| walker.runtime() == RuntimeId::CPYTHON);
+        let cpython = self.walkers(pid).iter().filter(|walker| walker.runtime() == RuntimeId::CPYTHON);
         cpython.flat_map(|walker| text_streams(walker.as_ref())).collect()
     }
 
-    /// Returns the address and descriptor of streams inside of which a thread is by `memory`, of a process with several threads.
-    /// Several can be killed inside of streams, and only one is replayed.
+    /// Returns the address and descriptor of each stream that a thread uses at the moment, as `memory` shows. Returns none for a
+    /// process with one thread: only one killed thread is replayed, and with several threads others can be inside of streams.
     pub(crate) fn streams_in_use(&self, pid: u32, memory: &dyn Memory) -> Vec<(u64, i32)> {
         let process = self.processes.get(&pid).filter(|process| process.final_stacks.len() > 1);
         let walkers = process.into_iter().flat_map(|process| &process.walkers);
@@ -227,8 +235,8 @@ impl Tracees {
         walkers.flat_map(|walker| of_walker(walker.as_ref())).collect()
     }
 
-    /// Returns the code range of an interpreter, which a thread reaches only with consistent streams, and the
-    /// streams' addresses.
+    /// Returns the code range of the interpreter's loop and the addresses of all text layers and their writers. A thread that
+    /// reaches the loop has left these streams consistent.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))] // only replays ask
     pub(crate) fn interpreter_code(&self, pid: u32, tid: u32) -> Option<(std::ops::Range<u64>, Vec<u64>)> {
         let walkers = &self.processes.get(&pid)?.walkers;
@@ -238,63 +246,6 @@ impl Tracees {
             walker.interpreter_code(),
             texts.into_iter().flat_map(|(text, writer)| [text, writer]).collect(),
         ))
-    }
-
-    /// Gives a forked child the walkers of its parent, and notes the pending bytes that both have. The walkers of a
-    /// parent that forks early are searched first. All memory is searched for streams, because bytes of one that is unknown now
-    /// would count as the child's own later. The parent gets to know the streams too.
-    pub(crate) fn inherit_streams(&mut self, parent_pid: u32, child: u32) {
-        if let Some(parent) = self.processes.get_mut(&parent_pid).filter(|parent| !parent.has_final_walkers())
-        {
-            parent.search_walkers(child);
-            // They were found in the child, and search the parent's memory from now on.
-            for walker in &mut parent.walkers {
-                if let Some(of_parent) = walker.for_child(parent_pid) {
-                    *walker = of_parent;
-                }
-            }
-        }
-        let Some(parent) = self.processes.get(&parent_pid) else { return };
-        let walkers: Option<Vec<_>> = parent.walkers.iter().map(|walker| walker.for_child(child)).collect();
-        let (stage, age, started) = (parent.search_stage, parent.search_age_ns, parent.image_started_ns);
-        if let (Some(walkers), Some(process)) = (walkers, self.processes.get_mut(&child)) {
-            (process.walkers, process.search_stage, process.search_age_ns) = (walkers, stage, age);
-            (process.image_started_ns, process.forked) = (started, true);
-        }
-        self.search_for_new(child);
-        let pending = self.pending(child, child);
-        let Some(process) = self.processes.get_mut(&child) else { return };
-        process.inherited_bytes = pending.into_iter().map(|one| (one.stream, one.bytes)).collect();
-        if let (Some(parent), Some(process)) = (self.processes.get(&parent_pid), self.processes.get(&child)) {
-            parent.continue_searches(&process.walkers);
-        }
-    }
-
-    /// Returns how many of a stream's first pending bytes a fork copied from the parent. The child may end without
-    /// writing them.
-    pub(crate) fn inherited_len(&self, pid: u32, pending: &PendingBytes) -> usize {
-        let of = |stream: u64| {
-            let inherited = self.inherited_bytes(pid).iter().find(|one| one.0 == stream);
-            inherited.map_or(&[][..], |one| &one.1)
-        };
-        let outer = pending.joined.as_ref().map_or(&[][..], |joined| of(joined.then().stream));
-        let bytes = [of(pending.stream), outer].concat();
-        if pending.bytes.starts_with(&bytes) { bytes.len() } else { 0 }
-    }
-
-    fn inherited_bytes(&self, pid: u32) -> &[(u64, Vec<u8>)] {
-        self.processes.get(&pid).map(|process| process.inherited_bytes.as_slice()).unwrap_or_default()
-    }
-
-    /// Returns how many of the first bytes of a stream need no rescue: they were written ahead, or are the parent's.
-    /// `stream` 0 stands for all streams of the descriptor.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))] // only replays ask
-    pub(crate) fn settled_len(&self, pid: u32, stream: u64, fd: i32, bytes: &[u8]) -> usize {
-        let same = |known: u64, its_fd: i32| known == stream || stream == 0 && its_fd == fd;
-        let ahead = self.written_ahead.streams(pid).filter(|one| same(one.stream, one.fd));
-        let inherited = self.inherited_bytes(pid).iter().filter(|one| one.0 == stream).map(|one| &one.1);
-        let prefixes = ahead.map(|one| &one.bytes).chain(inherited);
-        prefixes.filter(|one| bytes.starts_with(one)).map(Vec::len).max().unwrap_or(0)
     }
 
     /// Tells whether the process's threads stop at system calls, to skip bytes that were written ahead.
@@ -312,8 +263,8 @@ impl Tracees {
         Some(self.processes.get(&self.threads.get(&tid)?.pid)?.memory_owner)
     }
 
-    /// Resumes a stopped thread. A thread that was killed meanwhile has left this stop for its exit stop; resuming
-    /// it then would lose everything that it had pending.
+    /// Resumes a stopped thread. A thread that was killed meanwhile has left this stop for its exit stop. It is not resumed,
+    /// because that would lose its pending bytes.
     pub(crate) fn resume(&mut self, tid: u32, signal: i32) {
         let Some(thread) = self.threads.get(&tid) else { return };
         let (pid, in_skipped_call) = (thread.pid, thread.skipped_call.is_some());
@@ -345,7 +296,7 @@ impl Tracees {
     }
 
     /// Returns the threads of a process that [`Tracees::hold`] has stopped and that can make system calls for weir.
-    fn threads_in_calls(&self, pid: u32) -> Vec<u32> {
+    fn threads_for_calls(&self, pid: u32) -> Vec<u32> {
         let process = self.processes.get(&pid);
         let can = |tid: &&u32| {
             let is_queued = self.deferred_stops.iter().any(|stop| stop.tid == **tid);
@@ -364,7 +315,7 @@ impl Tracees {
         stream: &PendingBytes,
     ) -> Option<ForeignFile> {
         let fd = stream.fd;
-        let file = ForeignFile::open(thread, fd, &self.threads_in_calls(pid));
+        let file = ForeignFile::open(thread, fd, &self.threads_for_calls(pid));
         if let Err(ForeignFileError::Refused(why)) = &file {
             let path = proc::descriptor(thread.tid, fd).unwrap_or_default();
             self.add_limitation(format!(
@@ -392,9 +343,6 @@ impl Tracees {
 
     /// Returns the system call of each live thread of a stopped process; None for a thread in user mode.
     pub(crate) fn thread_calls(&self, pid: u32) -> Vec<(u32, Option<SyscallRegisters>)> {
-        let process = self.processes.get(&pid);
-        let live = |tid: &&u32| self.threads.get(tid).is_some_and(|thread| !thread.exiting);
-        let tids = process.into_iter().flat_map(|process| process.threads.iter().filter(live));
-        tids.map(|tid| (*tid, registers::current_syscall(*tid))).collect()
+        self.live_threads(pid).map(|tid| (tid, registers::current_syscall(tid))).collect()
     }
 }
