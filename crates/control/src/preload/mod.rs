@@ -33,7 +33,7 @@ pub enum ConfigError {
         "the settings for the command have {0} bytes, at most {MOST_VALUE_BYTES} are possible; use shorter patterns of --file"
     )]
     Value(usize),
-    /// The library's path.
+    /// The path of the library that is too long.
     #[error(
         "{}: the path of weir's library is longer than {MOST_PATH_BYTES} bytes; set XDG_CACHE_HOME to a directory with a shorter path",
         .0.display()
