@@ -1,7 +1,7 @@
 //! The limits of a question, and the reasons why a way breaks one.
 
 use weir_model::Mode;
-use weir_model::advise::{AdviceQuestion, AllowedLoss, Medium, PredictedCost, WriteMethod};
+use weir_model::advise::{AdviceLanguage, AdviceQuestion, AllowedLoss, Medium, PredictedCost, WriteMethod};
 use weir_model::duration::format_seconds;
 use weir_model::number::{about, about_bytes};
 
@@ -42,6 +42,9 @@ fn impossible(way: &Way, question: &AdviceQuestion) -> Option<String> {
             "the program makes the records; this copies what is in a file or a pipe already (weir copy)"
                 .into(),
         ),
+        WriteMethod::Libweir if question.lang == AdviceLanguage::Rust => {
+            Some("libweir is a C library; weir advise has no program with its Rust bindings".into())
+        }
         WriteMethod::Libweir if !question.lang.has_libweir() => {
             Some(format!("libweir is a C library; the program is in {}", question.lang.text()))
         }
@@ -116,8 +119,6 @@ fn lost(question: &AdviceQuestion, bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::advise::AdviceLanguage;
-
     use super::*;
     use crate::fixture::{host, prices, question};
     use crate::predict;
@@ -170,6 +171,8 @@ mod tests {
     fn some_ways_do_not_apply() {
         let python = AdviceQuestion { lang: AdviceLanguage::Python, ..question() };
         assert!(of(&python, "libweir, buffer of 64 KiB").unwrap().contains("C library"));
+        let rust = AdviceQuestion { lang: AdviceLanguage::Rust, ..question() };
+        assert!(of(&rust, "libweir, buffer of 64 KiB").unwrap().contains("its Rust bindings"));
         assert!(of(&question(), "copy inside the kernel").unwrap().contains("weir copy"));
         let shared = AdviceQuestion { sharers: 2, ..question() };
         assert!(of(&shared, "store into a shared mapping").is_some());

@@ -1,7 +1,9 @@
 //! Sentences below the choices: the duties of the program, and the limits of the figures.
 
 use weir_model::Size;
-use weir_model::advise::{AdviceHost, AdvicePrices, AdviceQuestion, AllowedLoss, Medium, SyncPoint};
+use weir_model::advise::{
+    AdviceHost, AdviceLanguage, AdvicePrices, AdviceQuestion, AllowedLoss, Medium, SyncPoint,
+};
 use weir_model::duration::format_seconds;
 use weir_model::number::about_bytes;
 
@@ -42,12 +44,7 @@ pub fn assumptions(question: &AdviceQuestion, host: &AdviceHost, prices: &Advice
         all.push(format!("{sync}{page}. Copies that the medium makes internally are not included."));
     }
     all.extend(sync_range(prices));
-    if !question.lang.has_libweir() {
-        all.push(format!(
-            "The calls were timed in C. In {} the interpreter's or runtime's own time is not included.",
-            question.lang.text()
-        ));
-    }
+    all.extend(timed_in_c(question.lang));
     if host.medium != Medium::Ram {
         all.push(format!(
             "Without a sync, written bytes stay in the page cache for up to {} (vm.dirty_expire_centisecs and vm.dirty_writeback_centisecs).",
@@ -56,6 +53,20 @@ pub fn assumptions(question: &AdviceQuestion, host: &AdviceHost, prices: &Advice
     }
     all.push("Assumed: the rate is constant. A burst can fill a buffer faster than the figures say.".into());
     all
+}
+
+/// Returns the sentence about calls that were timed in another language than the program's.
+fn timed_in_c(lang: AdviceLanguage) -> Option<String> {
+    match lang {
+        AdviceLanguage::C | AdviceLanguage::Cpp => None,
+        AdviceLanguage::Rust => Some(
+            "The calls were timed in C. Those of Rust's standard library can take more or less time.".into(),
+        ),
+        _ => Some(format!(
+            "The calls were timed in C. In {} the interpreter's or runtime's own time is not included.",
+            lang.text()
+        )),
+    }
 }
 
 /// Returns the sentence about syncs whose time varies: by more than a half above the price.
@@ -141,6 +152,17 @@ mod tests {
         assert!(
             assumptions(&question(), &host(), &prices()).iter().all(|text| !text.starts_with(MEDIUM_DIFFERS))
         );
+    }
+
+    #[test]
+    fn rust_has_no_interpreter() {
+        let of = |lang| assumptions(&AdviceQuestion { lang, ..question() }, &host(), &prices()).concat();
+        assert!(of(AdviceLanguage::Rust).contains("Rust's standard library"));
+        assert!(
+            !of(AdviceLanguage::Rust).contains("interpreter")
+                && !of(AdviceLanguage::C).contains("timed in C")
+        );
+        assert!(of(AdviceLanguage::Python).contains("the interpreter's or runtime's own time"));
     }
 
     #[test]

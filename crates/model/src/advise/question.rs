@@ -60,7 +60,8 @@ words! {
 }
 
 impl AdviceLanguage {
-    /// Returns whether a program in this language can call libweir, which is a C library.
+    /// Returns whether `weir advise` has a program in this language that uses libweir, a C library. Rust has bindings of it
+    /// (docs/libweir.md), but `weir advise` has no program with them.
     pub fn has_libweir(self) -> bool {
         matches!(self, Self::C | Self::Cpp)
     }
@@ -72,16 +73,16 @@ impl Medium {
         matches!(self, Self::Ssd | Self::Sd | Self::Emmc)
     }
 
-    /// Returns whether the medium wears so fast that the choice must spare it.
+    /// Returns whether the medium is small flash memory, which wears so fast that written bytes count in the choice.
     pub fn is_small_flash(self) -> bool {
         matches!(self, Self::Sd | Self::Emmc)
     }
 }
 
-/// Records of a program, and the limits of the way to write them.
+/// The records that a program writes, and the limits that a way of writing them must keep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AdviceQuestion {
-    /// Length of a record with its end.
+    /// Length of a record with its delimiter.
     pub record_bytes: u64,
     /// Records per second, of all writers together.
     pub rate: f64,
