@@ -1,10 +1,10 @@
 //! sync-every-write: a sync call after every write.
 //!
-//! Evidence: at least ten sync calls of one file, one for every two writes or more, or one for every few writes if the waits
-//! are most of the run. Their cost is what the timed ones took, else their price, and never more than the time in which they
-//! happened. Files that the program syncs as often beside it belong to the same step and add to the cost: a journal that is
-//! made anew each time, or the directory. The gain includes the kernel's work of opening a file anew each time. A program
-//! that syncs whole blocks may have to (a database's transactions): at most warn.
+//! Evidence: at least ten sync calls of one file, and at most two writes for each of them, or at most eight if the syncs take at
+//! least half of the run. They cost the mean time of the timed ones each, or the price of a sync if few are timed, and at most
+//! the time from the file's first call to its last. Other files that the program syncs about as often belong to the same step
+//! and add to the cost: a journal that is made anew each time, or the directory. The gain includes the kernel's work of opening
+//! a file anew each time. A program that syncs whole blocks may have to (a database's transactions): at most warn.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::text::{number_text, thousands};
+use crate::text::number_text;
 
 pub(crate) const RULE: Rule = Rule {
     id: "sync-every-write",
@@ -32,23 +32,23 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// Writes of this size may be transactions of a database.
+/// The mean bytes of a write from which writes may be transactions of a database: its smallest usual page.
 const BLOCK: f64 = 4096.0;
 
-/// The number of syncs from which they are a habit.
+/// The number of syncs of a file from which they are a habit.
 const HABIT: u64 = 10;
 
-/// The most writes per sync in a small batch. Such batches are reported if the syncs take at least [`BATCH_SHARE`] of the run.
+/// The most writes per sync in a small batch. Such batches are reported if their syncs cost at least [`BATCH_SHARE`] of the run.
 const BATCH: u64 = 8;
 const BATCH_SHARE: f64 = 0.5;
 
-/// All writes and syncs of a process on one file, however often the process opened it.
+/// All writes and syncs of one program of a process on one file, however often it opened the file.
 struct SyncedFile<'a> {
     streams: Vec<&'a StreamCounts>,
     writes: u64,
     syncs: u64,
     bytes: u64,
-    /// Seconds of the syncs.
+    /// Seconds of the syncs: see [`sync_s`].
     cost_s: f64,
 }
 
@@ -62,7 +62,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
     images.flat_map(|files| judge_image(context, files)).collect()
 }
 
-/// Returns the streams of each process and image that syncs at all, by file.
+/// Returns the streams of each process and image with at least [`HABIT`] syncs, by file.
 fn streams_by_image<'a>(context: &RuleContext<'a>) -> BTreeMap<(u32, u32), StreamsByFile<'a>> {
     let recording = context.recording;
     let mut syncs: HashMap<(u32, u32), u64> = HashMap::new();
@@ -82,8 +82,9 @@ fn streams_by_image<'a>(context: &RuleContext<'a>) -> BTreeMap<(u32, u32), Strea
     by_image
 }
 
-/// Returns a finding for each file that is synced with its writes. The finding with most syncs includes the files that are
-/// synced beside it. Without such a file, the one that is synced most often for its writes, if that takes most of the run.
+/// Returns a finding for each file with at most two writes per sync. That with most syncs includes the other files that are
+/// synced at least half as often. Without any such file, returns a finding for the file with the fewest writes per sync, if they
+/// are at most [`BATCH`] and the syncs cost at least [`BATCH_SHARE`] of the run.
 fn judge_image(context: &RuleContext, files: Vec<SyncedFile>) -> Vec<Finding> {
     let (mut own, mut beside): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| file.is_synced_every(context, 2));
@@ -128,13 +129,13 @@ impl<'a> SyncedFile<'a> {
     }
 }
 
-/// Returns the seconds of one sync: the mean of the timed ones if there are several, else the price.
+/// Returns the seconds of one sync: the mean of the timed ones, or the price if too few of all streams together are timed.
 fn sync_s(context: &RuleContext, streams: &[&StreamCounts]) -> f64 {
     let timed: u64 = streams.iter().map(|stream| stream.timed_syncs).sum();
-    match timed {
-        0..3 => context.recording.prices.sync_ns / 1e9,
-        several => streams.iter().map(|stream| stream.sync_s).sum::<f64>() / several as f64,
+    if timed < StreamCounts::TIMED_SYNCS_LEAST {
+        return context.recording.prices.sync_ns / 1e9;
     }
+    streams.iter().map(|stream| stream.sync_s).sum::<f64>() / timed as f64
 }
 
 fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> Option<Finding> {
@@ -178,8 +179,9 @@ fn sync_call(context: &RuleContext, file: u32) -> &'static str {
     [Op::SyncFileRange, Op::Fdatasync, Op::Fsync].into_iter().max_by_key(times).unwrap_or(Op::Fsync).name()
 }
 
-/// Returns the kernel's CPU seconds of a step that opens one of its files anew each time, as a database makes and removes its
-/// journal: one batch does so once. The price list has no price of this, so it is the process's CPU time in the kernel.
+/// Returns the kernel's CPU seconds of the calls on the files, if one of them is opened anew for at least every second sync, as a
+/// database makes and removes its journal: one batch does so once. No price is known for this, so it is the files' share of the
+/// process's system time, by calls.
 fn reopening_s(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> f64 {
     let files = || beside.iter().copied().chain([file]);
     if !files().any(|other| other.streams.len() as u64 * 2 >= file.syncs) {
@@ -196,6 +198,9 @@ fn beside_clause(context: &RuleContext, beside: &[&SyncedFile], syncs: u64) -> S
     let paths = Untrusted::join(files.map(|file| &file.path), " and ");
     match syncs {
         0 => String::new(),
-        syncs => format!(", and {} times for {} beside it", thousands(syncs), paths),
+        syncs => {
+            let exact = beside.iter().flat_map(|other| &other.streams).all(|stream| stream.exact);
+            format!(", and {} times for {paths} beside it", number_text(exact, syncs))
+        }
     }
 }

@@ -98,7 +98,15 @@ fn a_journal_and_its_directory_are_synced_for_the_same_writes() {
     assert_eq!((finding.severity, finding.path.exact()), (Warn, "/d/t.db"));
     assert!((finding.gain.unwrap().elapsed_s - 0.54).abs() < 0.01, "{finding:#?}");
     assert_eq!((finding.evidence["syncs"], finding.evidence["syncs_beside"]), (301.0, 903.0));
-    assert!(finding.why.contains("beside it"), "{}", finding.why);
+    assert!(
+        finding.why.contains(", and 903 times for ") && finding.why.contains("beside it"),
+        "{}",
+        finding.why
+    );
+    let mut sampled = autocommits(0.64);
+    sampled.0.counts.iter_mut().for_each(|counts| counts.exact = false);
+    let why = sampled.finding("sync-every-write").why;
+    assert!(why.contains(", and about 903 times for "), "{why}");
     // Two writes per sync, and the syncs are not most of the run.
     autocommits(2.0).no_finding("sync-every-write");
 }
