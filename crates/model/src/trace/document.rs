@@ -1,6 +1,6 @@
 //! The document that `weir trace --json` writes (schema weir-trace/1).
 //!
-//! Field names are the interface (docs/schemas/weir-trace-1.schema.json). Times are seconds, sizes bytes.
+//! docs/schemas/weir-trace-1.schema.json defines the names of the fields. Times are in seconds, sizes in bytes.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct TraceResult<'a> {
     pub recording: &'a Recording,
     /// Problems found in the recording.
     pub findings: &'a [Finding],
-    /// The findings in one or two sentences, one a line, commands on lines of their own; empty without findings.
+    /// The findings in one or two sentences. Each sentence and each command has a line of its own. Empty without findings.
     pub verdict: String,
     /// Processes that pipes connect.
     pub pipelines: &'a [Pipeline],
@@ -66,9 +66,9 @@ pub struct TraceDocument {
     pub overhead: Overhead,
     /// The first lines of the screen; empty without findings.
     pub verdict: String,
-    /// One row for each process, descriptor, path and direction.
+    /// One row for each process, program, descriptor, path and direction.
     pub streams: Vec<StreamRow>,
-    /// The streams with the most calls over time; empty in the documents of older versions.
+    /// Calls and pending bytes over time, for the streams with the most calls; empty in the documents of older versions.
     #[serde(default)]
     pub timeline: Vec<StreamTimeline>,
     /// Calls that move no bytes.
@@ -108,13 +108,13 @@ pub struct StreamRow {
     pub openings: u64,
     pub kind: StreamKind,
     pub direction: Direction,
-    /// Calls that moved bytes, reached the end of the file or failed.
+    /// Calls that moved bytes, returned 0 or failed.
     pub calls: u64,
     pub bytes: u64,
     /// Number of calls by bytes moved; the key is the smallest size of each power of two.
     pub sizes: BTreeMap<u64, u64>,
-    /// Bytes of a usual call: the mean, if it is in the power of two of the median call, else the least size of that power;
-    /// `None` if no call moved bytes.
+    /// Typical bytes of a call: the mean if it lies in the same power of two as the median, otherwise the smallest size of the
+    /// median's power of two; `None` if no call moved bytes.
     pub typical_bytes: Option<u64>,
     /// Buffering mode; `None` if unknown.
     pub mode: Option<Mode>,
@@ -122,7 +122,7 @@ pub struct StreamRow {
     pub mode_seen: bool,
     /// Size of the user-space buffer, if a buffer walker read it.
     pub buffer_bytes: Option<u64>,
-    /// Cost of the calls by [`TraceDocument::prices`].
+    /// Cost of the calls by [`TraceDocument::prices`] and by measured waits, at most the CPU time and idle time of the process.
     pub cost_s: f64,
     /// `cost_s` as a share of the run, 0 to 1.
     pub share: f64,
@@ -134,13 +134,13 @@ pub struct StreamRow {
     pub errors: u64,
     /// Calls that returned EAGAIN or EINTR.
     pub again: u64,
-    /// Calls that returned 0.
+    /// Calls that requested bytes and returned 0.
     pub zeros: u64,
     /// Calls that moved fewer bytes than requested, but at least one.
     pub short: u64,
     /// Calls that copied inside the kernel: sendfile(2), splice(2), copy_file_range(2) …
     pub in_kernel: u64,
-    /// Calls of the fsync(2) family.
+    /// Calls of fsync(2), fdatasync(2), sync_file_range(2) and msync(2).
     pub syncs: u64,
     /// lseek(2) calls that changed the offset.
     pub seeks: u64,
@@ -152,9 +152,9 @@ pub struct StreamRow {
 /// Identity of a file: equal for two streams of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InodeId {
-    /// Device number of the file system.
+    /// Device number (st_dev).
     pub dev: u64,
-    /// Inode number in that file system.
+    /// Inode number (st_ino).
     pub ino: u64,
 }
 

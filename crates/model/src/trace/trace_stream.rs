@@ -102,8 +102,8 @@ impl<'a> TraceStream<'a> {
         self.counts.direction == Direction::Out
     }
 
-    /// Returns the size of a usual call: the mean if it is in the median's power of two, else the smallest size
-    /// of that power. `None` if no call moved bytes.
+    /// Returns the typical bytes of a call: the mean if it lies in the same power of two as the median, otherwise the smallest
+    /// size of the median's power of two. `None` if no call moved bytes.
     pub fn typical_bytes(&self) -> Option<u64> {
         self.typical().map(|(bytes, _)| bytes)
     }
