@@ -1,4 +1,4 @@
-//! The inside of a plot: points and the lines between them, drawn by ratatui and turned into text.
+//! The area of a plot inside of its axes: points and the lines between them, drawn by ratatui and returned as text.
 //!
 //! ratatui's `Canvas`, not its `Chart`: a chart puts its labels at equal distances, not at their values.
 
@@ -15,18 +15,18 @@ use super::{Plot, marker};
 use crate::scale::Scale;
 use crate::style::{Emphasis, Style};
 
-/// A canvas with all series drawn.
+/// The drawn area of a plot.
 pub(super) struct Drawn {
-    /// Lines from top to bottom.
+    /// Lines of text from top to bottom, without spaces at their ends.
     pub lines: Vec<String>,
     /// A point of one series covers a point of another.
     pub hidden: bool,
 }
 
-/// Positions in characters, counted from the lower left corner.
+/// Columns and rows of points in characters, from 0 at the lower left corner.
 type Cells = Vec<(f64, f64)>;
 
-/// Draws the points of `plot` into `size` (columns, lines).
+/// Draws the points of `plot` into an area of `size` (columns, lines), each at least 1.
 pub(super) fn draw(plot: &Plot, scales: [Scale; 2], size: [usize; 2], style: &Style) -> Drawn {
     let cells: Vec<Cells> = plot.series.iter().map(|series| cells(&series.points, scales, size)).collect();
     let area = Rect::new(0, 0, size[0] as u16, size[1] as u16);
@@ -40,6 +40,7 @@ pub(super) fn draw(plot: &Plot, scales: [Scale; 2], size: [usize; 2], style: &St
     Drawn { lines, hidden: hidden(&cells) }
 }
 
+/// Returns the cells of the points that the scales can show.
 fn cells(points: &[(f64, f64)], [x, y]: [Scale; 2], size: [usize; 2]) -> Cells {
     let cell = |share: f64, cells: usize| (share * (cells - 1) as f64).round();
     points
@@ -48,7 +49,8 @@ fn cells(points: &[(f64, f64)], [x, y]: [Scale; 2], size: [usize; 2]) -> Cells {
         .collect()
 }
 
-/// Paints all lines, then the points from the last series to the first: a later layer covers an earlier one.
+/// Paints all lines, then the points from the last series to the first. Each change of the marker begins a layer, which covers
+/// the layers before.
 fn paint(context: &mut Context, cells: &[Cells], style: &Style) {
     let colour = |series: usize| Color::Indexed(series as u8);
     context.marker(Marker::Custom(style.sign('·', '.')));
@@ -60,10 +62,10 @@ fn paint(context: &mut Context, cells: &[Cells], style: &Style) {
     for (series, cells) in cells.iter().enumerate().rev() {
         context.marker(Marker::Custom(marker(series, style)));
         context.draw(&Points::new(cells, colour(series)));
-        context.layer();
     }
 }
 
+/// Tells whether a point of one series covers a point of another.
 fn hidden(cells: &[Cells]) -> bool {
     let mut owner = HashMap::new();
     cells.iter().enumerate().any(|(series, cells)| {
