@@ -1,8 +1,8 @@
-/* Writes two lines by stdio and one by the system call; given an argument, without newlines. */
+/* Writes two lines by stdio, then one by write(2). With an argument: a word by stdio, then one by write(2). */
 #include <stdio.h>
 #include <unistd.h>
 
-static void say(const char *text, size_t bytes)
+static void write_text(const char *text, size_t bytes)
 {
     if (write(STDOUT_FILENO, text, bytes) < 0)
         perror("write");
@@ -13,11 +13,11 @@ int main(int argc, char **argv)
     (void)argv;
     if (argc > 1) {
         printf("one ");
-        say("two ", 4);
+        write_text("two ", 4);
         return 0;
     }
     puts("first");
     puts("second");
-    say("third\n", 6);
+    write_text("third\n", 6);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* sys.h: the library's own system calls. Results are the kernel's: a negative one is -errno. */
+/* sys.h: the library's own system calls. They return what the kernel returns: -errno after an error. */
 #ifndef WEIR_SYS_H
 #define WEIR_SYS_H
 
@@ -28,14 +28,15 @@
 #define sys1(nr, a) sys2(nr, a, 0)
 #define sys0(nr) sys1(nr, 0)
 
+/* Opens an existing file. */
 static inline long sys_open(const char *path, int flags) { return sys4(__NR_openat, AT_FDCWD, path, flags, 0); }
 static inline long sys_read(int fd, void *to, size_t n) { return sys3(__NR_read, fd, to, n); }
 static inline long sys_write(int fd, const void *from, size_t n) { return sys3(__NR_write, fd, from, n); }
 static inline long sys_close(int fd) { return sys1(__NR_close, fd); }
 
-/* Maps private memory; null if there is none. */
+/* Maps private memory of zero bytes. Returns NULL if the kernel has none. */
 static inline void *sys_pages(size_t bytes) {
     long at = sys6(__NR_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return at < 0 && at > -4096 ? NULL : (void *)at;
+    return at < 0 && at > -4096 ? NULL : (void *)at; /* an errno is below 4096 */
 }
 #endif
