@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{disk_dir, run, text, weir};
+use common::{disk_dir, run, text, wait_for, weir};
 use serde_json::Value;
 use session::Session;
 use weir_diagnose::RunOption;
@@ -296,6 +296,29 @@ fn job_control_works_as_with_the_command_alone() {
         session.until("its status", |text| text.contains("ended 130"));
         session.keys("exit\n");
         session.end();
+    }
+}
+
+/// As cpulimit(1) does it: weir, which stops with the command, must not keep it stopped.
+#[test]
+fn a_command_goes_on_when_it_alone_is_continued() {
+    let dir = disk_dir();
+    for option in ["--coalesce", "--rescue"] {
+        let script = "kill -s STOP $$; echo went on";
+        let mut command = weir(dir.path(), &["run", option, "--quiet", "--", "sh", "-c", script]);
+        let mut weir = command.stdout(Stdio::piped()).spawn().expect("weir starts");
+        let state = |pid: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            stat.rsplit_once(") ")?.1.chars().next()
+        };
+        let pid = weir.id().to_string();
+        wait_for("weir stops", || state(&pid) == Some('T'));
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("children");
+        let command = children.split(' ').next().expect("the command").to_string();
+        assert!(Command::new("kill").args(["-s", "CONT", &command]).status().expect("kill").success());
+        wait_for("weir ends", || weir.try_wait().expect("its state").is_some());
+        let output = weir.wait_with_output().expect("its output");
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "went on\n"), "{option}");
     }
 }
 

@@ -81,13 +81,38 @@ fn a_stopped_command_stops_weir() {
             until("both go on", || state(weir.id()) == Some('S') && state(pid) == Some('S'));
         }
         send(pid, libc::SIGTERM);
-        let mut status = None;
-        until("weir ends", || {
-            status = weir.try_wait().expect("its state");
-            status.is_some()
-        });
-        assert_eq!(status.and_then(|status| status.code()), Some(143));
+        assert_eq!(ended(&mut weir), Some(143));
     }
+}
+
+/// Waits for the end of weir, with a limit, and returns its exit status.
+fn ended(weir: &mut Child) -> Option<i32> {
+    let mut status = None;
+    until("weir ends", || {
+        status = weir.try_wait().expect("its state");
+        status.is_some()
+    });
+    status.and_then(|status| status.code())
+}
+
+/// A signal to the command alone: cpulimit(1) and supervisors stop and continue a program so.
+#[test]
+fn a_stopped_command_can_be_continued_or_killed_without_weir() {
+    let folder = folder();
+    let Some(program) = compile("supervise_signals", BUILDS[0], "ends.c", folder.path()) else { return };
+    let (mut weir, pid) = start(&["--rescue", "--max-delay", "5"], &[text(&program), "wait"]);
+    for _ in 0..3 {
+        send(pid, libc::SIGSTOP);
+        until("weir stops", || state(weir.id()) == Some('T'));
+        assert_eq!(children(weir.id()).len(), 2, "the command and the process that watches it");
+        send(pid, libc::SIGCONT);
+        until("both go on", || state(weir.id()) == Some('S') && state(pid) == Some('S'));
+        until("nothing watches the command", || children(weir.id()) == [pid]);
+    }
+    send(pid, libc::SIGSTOP);
+    until("weir stops", || state(weir.id()) == Some('T'));
+    send(pid, libc::SIGKILL);
+    assert_eq!(ended(&mut weir), Some(137));
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod code_pages;
 pub mod command;
 pub mod companion;
+pub mod continuation;
 pub mod datagram;
 pub mod descriptors;
 pub mod elf;

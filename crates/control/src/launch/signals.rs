@@ -1,5 +1,6 @@
 //! Forwards weir's signals to the command, and stops weir when job control stops the command.
 
+use weir_sys::continuation::ContinuationWatch;
 use weir_sys::signals::{self, FORWARDED, SignalForwarding};
 
 /// Forwards signals to a process until the guard is dropped. The terminal sends its signals to both by itself.
@@ -9,9 +10,10 @@ pub(crate) fn forward(pid: u32) -> SignalForwarding {
     signals::forward(pid, &forwarded)
 }
 
-/// Stops weir by the signal that stopped the command, so that the shell sees a stopped job. Returns when weir is
-/// continued, and continues the command unless the shell has continued both.
+/// Stops weir by the signal that stopped the command, so that the shell sees a stopped job. Returns when weir or the command is
+/// continued, or the command is killed, and continues the command unless it was.
 pub(crate) fn stop_with(pid: u32, signal: i32) {
+    let _watch = ContinuationWatch::start(pid);
     // SAFETY: zeroed is a valid sigaction, the default one; signals to this thread and to its child.
     unsafe {
         let mut before: libc::sigaction = std::mem::zeroed();
