@@ -4,12 +4,14 @@
 //! The long form, `make test-all`, has 10,000 short children and 2,000 processes at once.
 
 mod common;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{KillOnDrop, campaign, concurrent, disk_dir, is_root, text};
+use common::{KillOnDrop, campaign, concurrent, disk_dir, is_root, run, text};
 
 /// Verbs on a running process, whose PID follows.
 const VERBS: [(&str, &[&str]); 7] = [
@@ -82,4 +84,39 @@ fn a_process_with_many_children_ends_as_alone() {
         let wanted = &alone.iter().find(|(one, _)| one == mode).expect("its mode").1;
         assert_eq!(&end(dir, program, &name), wanted, "{name}: {}", text(&output.stderr));
     });
+}
+
+/// Waits for a timer of 20 ms in epoll_wait(2) and writes four bytes after each wait. An EINTR ends it with status 4.
+const EVENT_LOOP: &str = "#include <stdlib.h>\n#include <sys/epoll.h>\n#include <sys/timerfd.h>\n#include <unistd.h>\n\
+    int main(int argc, char **argv) { int set = epoll_create1(0), timer = timerfd_create(CLOCK_MONOTONIC, 0);\n\
+    struct itimerspec every = {{0, 20000000}, {0, 20000000}}; struct epoll_event event = {.events = EPOLLIN};\n\
+    timerfd_settime(timer, 0, &every, 0); epoll_ctl(set, EPOLL_CTL_ADD, timer, &event);\n\
+    for (long n = 0, ticks; argc == 2; n++) { if (epoll_wait(set, &event, 1, atoi(argv[1])) < 0) return 4;\n\
+    if (read(timer, &ticks, 8) != 8 || write(1, \"rec\\n\", 4) != 4) return 5; } return 6; }\n";
+
+/// The process runs for microseconds between its waits, so weir has to stop it in one.
+#[test]
+fn the_calls_of_an_event_loop_are_recorded() {
+    let dir = disk_dir();
+    let program = trace::compile(dir.path(), "events", EVENT_LOOP, &[]).expect("cc");
+    for timeout in ["-1", "100", "2000"] {
+        let mut command = Command::new(&program);
+        command.arg(timeout).stdout(fs::File::create(dir.path().join("out")).expect("a file"));
+        let mut events = KillOnDrop(command.spawn().expect("it starts"));
+        let pid = events.0.id().to_string();
+        let output = run(
+            dir.path(),
+            &["trace", "-q", "--engine", "ptrace", "--time", "2s", "--json", "t.json", "--pid", &pid],
+        );
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let document = fs::read_to_string(dir.path().join("t.json")).expect("the document");
+        let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+        let calls = |fd: i64| {
+            let stream = document["streams"].as_array().expect("streams").iter().find(|one| one["fd"] == fd);
+            stream.map_or(0, |stream| stream["calls"].as_u64().expect("a number"))
+        };
+        assert!(calls(1) >= 20 && calls(4) >= 20, "{timeout}: {}", document["streams"]);
+        let status = events.0.try_wait().expect("its state");
+        assert!(status.is_none(), "{timeout}: it ended: {status:?}");
+    }
 }

@@ -5,7 +5,7 @@
 
 use weir_model::trace::Op;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
-use weir_sys::ptrace::interrupt::{PIPE_BUF, may_be_cut_short, may_interrupt};
+use weir_sys::ptrace::interrupt::{PIPE_BUF, may_be_cut_short, may_interrupt, may_repeat_wait};
 use weir_sys::ptrace::{self, registers};
 use weir_sys::{proc, process_status, syscalls};
 use weir_trace_api::RawEventKind;
@@ -17,6 +17,8 @@ use crate::io_account::{counted, max};
 pub(super) const FIRST_RETRY_NS: u64 = 4_000_000;
 /// The cap of that delay: a window may be late by a tenth of a second.
 const MAX_RETRY_NS: u64 = 100_000_000;
+/// The delay from which a short wait is interrupted as well: four attempts, in 60 ms, met the process in such waits only.
+const ANY_WAIT_RETRY_NS: u64 = 16 * FIRST_RETRY_NS;
 
 /// The cap of the charge for a late return of one call, which may have blocked for its own reasons.
 const MAX_LATENESS_NS: f64 = 5_000_000.0;
@@ -162,6 +164,7 @@ impl Tracer<'_, '_> {
     pub(super) fn catch(&mut self, pid: u32, now: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.retry_at = now + process.retry_ns;
+        let any_timeout = process.retry_ns >= ANY_WAIT_RETRY_NS;
         process.retry_ns = (process.retry_ns * 2).min(MAX_RETRY_NS);
         let mut has_traced = false;
         for tid in process.threads.iter() {
@@ -171,7 +174,9 @@ impl Tracer<'_, '_> {
             // A thread that has not stopped since the gap began will stop without a request.
             has_traced |= thread.syscall_stops;
             let is_untraced = !thread.syscall_stops && !thread.interrupted;
-            if is_untraced && may_interrupt(pid, *tid, thread.fragile_calls > 0) {
+            if is_untraced
+                && (may_interrupt(pid, *tid, thread.fragile_calls > 0) || may_repeat_wait(*tid, any_timeout))
+            {
                 thread.interrupted = ptrace::interrupt(*tid).is_ok();
             }
         }

@@ -351,6 +351,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
         let now = now_ns();
         let running: Vec<u32> = self.processes.keys().copied().collect();
         for pid in running {
+            self.note_never_stopped(pid);
             self.end_gap(pid, now);
             self.emit_uncounted(pid, now);
             self.add_times(pid, now);

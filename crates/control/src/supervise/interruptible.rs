@@ -4,13 +4,10 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt::{Timeout, socket_timeout};
 use weir_model::trace::Op;
-use weir_sys::ptrace::interrupt::may_interrupt;
+use weir_sys::ptrace::interrupt::{has_no_short_timeout, may_interrupt};
 use weir_sys::{proc, syscalls};
 
 use crate::foreign_file;
-
-/// The shortest timeout that may restart. A restarted timeout ends later, by less than it takes.
-const LONG_TIMEOUT_MS: i32 = 1000;
 
 /// Tells whether a thread can be stopped unnoticed. A thread that blocks in a write is left alone: its bytes are on
 /// their way.
@@ -54,20 +51,4 @@ fn restarts_unchanged(tid: u32, number: i64, args: &[u64; 6]) -> bool {
 fn has_no_timeout(tid: u32, fd: i32) -> bool {
     let timeout = |file: OwnedFd| socket_timeout(file, Timeout::Recv).ok();
     foreign_file::duplicate(tid, fd).ok().and_then(timeout) == Some(None)
-}
-
-fn has_no_short_timeout(number: i64, args: &[u64; 6]) -> bool {
-    let is_long = |milliseconds: u64| !(0..LONG_TIMEOUT_MS).contains(&(milliseconds as i32));
-    #[cfg(target_arch = "x86_64")]
-    if number == libc::SYS_epoll_wait {
-        return is_long(args[3]);
-    }
-    match number {
-        libc::SYS_epoll_pwait => is_long(args[3]),
-        libc::SYS_epoll_pwait2 | libc::SYS_semtimedop => args[3] == 0,
-        libc::SYS_rt_sigtimedwait => args[2] == 0,
-        // mq_timedreceive(2) has an absolute timeout, which a restart does not change.
-        libc::SYS_semop | libc::SYS_msgrcv | libc::SYS_mq_timedreceive => true,
-        _ => false,
-    }
 }

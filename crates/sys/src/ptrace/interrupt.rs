@@ -2,6 +2,7 @@
 
 use weir_model::trace::Op;
 
+use super::repeat::has_known_timeout;
 use super::sockets::Socket;
 use crate::proc::{self, ThreadState};
 use crate::syscalls;
@@ -16,6 +17,42 @@ pub fn may_interrupt(pid: u32, tid: u32, only_blocked: bool) -> bool {
         ThreadState::Running => !only_blocked,
         ThreadState::Waiting { number, args } => resumes_unchanged(pid, number, &args),
         ThreadState::Unknown => false,
+    }
+}
+
+/// The shortest timeout in milliseconds that may restart. A restarted timeout ends later, by less than it takes.
+const LONG_TIMEOUT_MS: i32 = 1000;
+
+/// Returns whether a thread waits for events or messages in a call that fails with EINTR at a stop and that
+/// [`RepeatedCall`](super::repeat::RepeatedCall) makes again: without a timeout or with a long one. With `any_timeout` also with a
+/// short one that it can limit: the wait then takes up to twice its timeout, once.
+pub fn may_repeat_wait(tid: u32, any_timeout: bool) -> bool {
+    // On other architectures weir does not see that a call was interrupted.
+    if !cfg!(target_arch = "x86_64") {
+        return false;
+    }
+    match proc::thread_state(tid) {
+        ThreadState::Waiting { number, args } => {
+            has_no_short_timeout(number, &args) || any_timeout && has_known_timeout(number, &args)
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether this wait, which fails with EINTR at a stop, has no timeout or a long one.
+pub fn has_no_short_timeout(number: i64, args: &[u64; 6]) -> bool {
+    let is_long = |milliseconds: u64| !(0..LONG_TIMEOUT_MS).contains(&(milliseconds as i32));
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_epoll_wait {
+        return is_long(args[3]);
+    }
+    match number {
+        libc::SYS_epoll_pwait => is_long(args[3]),
+        libc::SYS_epoll_pwait2 | libc::SYS_semtimedop => args[3] == 0,
+        libc::SYS_rt_sigtimedwait => args[2] == 0,
+        // mq_timedreceive(2) has an absolute timeout, which a restart does not change.
+        libc::SYS_semop | libc::SYS_msgrcv | libc::SYS_mq_timedreceive => true,
+        _ => false,
     }
 }
 
@@ -86,4 +123,20 @@ fn sends_atomically(pid: u32, args: &[u64; 6]) -> bool {
 /// Returns whether a receive may have consumed a part of its bytes already (MSG_WAITALL, recv(2)).
 fn waits_for_all(flags: u64) -> bool {
     flags & libc::MSG_WAITALL as u64 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_waits_may_restart() {
+        let epoll = |timeout: i32| [3, 0x1000, 8, timeout as u32 as u64, 0, 0];
+        let restarts = |timeout| has_no_short_timeout(libc::SYS_epoll_pwait, &epoll(timeout));
+        assert!(restarts(-1) && restarts(1000));
+        assert!(!restarts(0) && !restarts(999));
+        assert!(has_known_timeout(libc::SYS_epoll_pwait, &epoll(999)));
+        assert!(!has_known_timeout(libc::SYS_connect, &epoll(999)));
+        assert!(!has_no_short_timeout(libc::SYS_connect, &epoll(-1)));
+    }
 }

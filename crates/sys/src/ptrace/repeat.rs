@@ -59,6 +59,11 @@ impl RepeatedCall {
     }
 }
 
+/// Returns whether a call has a timeout that [`RepeatedCall`] keeps over repetitions.
+pub(super) fn has_known_timeout(number: i64, args: &[u64; 6]) -> bool {
+    timeout_ns(number, args).is_some()
+}
+
 /// Returns the timeout of a call that has one as a number of milliseconds and returns 0 at its end.
 fn timeout_ns(number: i64, args: &[u64; 6]) -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
