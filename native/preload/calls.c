@@ -14,6 +14,7 @@ typedef long write_call(int, const void *, size_t);
    calls. */
 static inline long write_fast(struct session *s, int fd, const char *from, size_t n) {
     if (unlikely(fd != s->out_fd || n - 1 >= s->fast_write_max || s->in_fast_path)) return 0;
+    if (unlikely(!pages_are_noted(&s->readable, from, n))) return 0;
     struct weir_region *region = s->region;
     s->in_fast_path = 1;
     uint64_t head = region->head;
@@ -33,6 +34,7 @@ static inline long write_fast(struct session *s, int fd, const char *from, size_
 
 static inline long read_fast(struct session *s, int fd, char *to, size_t n) {
     if (unlikely(fd != s->in_fd || n - 1 >= s->fast_read_max || s->in_fast_path)) return 0;
+    if (unlikely(!pages_are_noted(&s->writable, to, n))) return 0;
     struct weir_region *region = s->region;
     s->in_fast_path = 1;
     uint64_t used = region->in_used, now = used + WEIR_CALL_UNIT + n;
@@ -49,9 +51,22 @@ static inline long read_fast(struct session *s, int fd, char *to, size_t n) {
     s->in_fast_path = 0;
     return available ? (long)n : 0;
 }
+
+/* Tell whether a fast path missed only because the pages were not noted, and now are. */
+static inline int notes_readable(struct session *s, int fd, const char *from, size_t n) {
+    return fd == s->out_fd && n - 1 < s->fast_write_max && !pages_are_noted(&s->readable, from, n) &&
+           pages_note_readable(&s->readable, from, n);
+}
+
+static inline int notes_writable(struct session *s, int fd, char *to, size_t n) {
+    return fd == s->in_fd && n - 1 < s->fast_read_max && !pages_are_noted(&s->writable, to, n) &&
+           pages_note_writable(&s->writable, to, n);
+}
 #else
 #define write_fast(s, fd, from, n) 0L
 #define read_fast(s, fd, to, n) 0L
+#define notes_readable(s, fd, from, n) 0
+#define notes_writable(s, fd, to, n) 0
 #define gather_write(fd, from, n, done) (*(done) = NOT_DONE, 0L)
 #define gather_read(fd, to, n, done) (*(done) = NOT_DONE, 0L)
 #endif
@@ -87,16 +102,19 @@ static __attribute__((noinline)) long read_slow(int fd, void *to, size_t n) {
 /* Handle more than one byte. They are not inlined, so that the call of one byte saves no registers. */
 static __attribute__((noinline)) long write_some(int fd, const void *from, size_t n) {
     long done = write_fast(session, fd, from, n);
+    if (!done && notes_readable(session, fd, from, n)) done = write_fast(session, fd, from, n);
     return done ? done : write_slow(fd, from, n);
 }
 
 static __attribute__((noinline)) long read_some(int fd, void *to, size_t n) {
     long done = read_fast(session, fd, to, n);
+    if (!done && notes_writable(session, fd, to, n)) done = read_fast(session, fd, to, n);
     return done ? done : read_slow(fd, to, n);
 }
 
 long calls_write(int fd, const void *from, size_t n) {
     long done = write_fast(session, fd, from, n);
+    if (!done && notes_readable(session, fd, from, n)) done = write_fast(session, fd, from, n);
     return done ? done : write_next(fd, from, n);
 }
 
@@ -112,18 +130,30 @@ struct part { /* struct iovec */
     size_t n;
 };
 
+#if WEIR_HAS_DISPATCH
 /* Handles a writev of few bytes as one write. *done stays NOT_DONE for others. */
 static long write_joined(int fd, const struct part *parts, int count, int *done) {
     char all[MAX_CALL_BYTES], *to = all;
-    (void)fd;
+    struct noted_pages *pages = &session->readable;
+    int late = gather_take_late_error(fd);
+    if (late) return *done = DONE, -late;
+    if (!gather_wants_parts()) return 0;
     for (int i = 0; i < count; i++) {
-        if (parts[i].n > (size_t)(all + MAX_CALL_BYTES - to)) return 0;
+        if (!pages_readable(pages, &parts[i], sizeof parts[i])) return 0;
+        if (parts[i].n > (size_t)(all + MAX_CALL_BYTES - to)) {
+            session->direct_calls = 0; /* the next large ones are not examined */
+            return 0;
+        }
+        if (parts[i].n && !pages_readable(pages, parts[i].from, parts[i].n)) return 0;
         to = text_put(to, parts[i].from, parts[i].n);
     }
     long n = to - all;
     if (n && write_fast(session, fd, all, (size_t)n)) return *done = DONE, n;
     return n ? gather_write(fd, all, (size_t)n, done) : 0;
 }
+#else
+#define write_joined(fd, parts, count, done) ((void)(parts), (void)(done), 0L)
+#endif
 
 EXPORT long writev(int fd, const void *parts, int count);
 EXPORT long writev(int fd, const void *parts, int count) {

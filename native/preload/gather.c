@@ -52,6 +52,7 @@ static int begin_session(uint64_t mask) {
     s->writes_before = (uint32_t)(s->region->head >> 32);
     s->reads_before = (uint32_t)(s->region->in_used >> 32);
     s->out.kind = s->in.kind = KIND_OTHER;
+    gather_forget_pages();
     s->selector = 1;
     return 1;
 }
@@ -72,7 +73,7 @@ int gather_end(const uint64_t *mask, int patient) {
 }
 
 int gather_take_late_error(int fd) {
-    if (session->late_error_fd != fd + 1) return 0;
+    if (fd < 0 || session->late_error_fd != fd + 1) return 0;
     session->late_error_fd = 0;
     return session->late_error;
 }
@@ -115,6 +116,7 @@ static long gather_bytes(int fd, const void *from, size_t n, const uint64_t *mas
     struct session *s = session;
     for (;;) {
         if (n - 1 >= MAX_CALL_BYTES || s->in_fast_path || !begin_session(*mask)) return end_and_decline(fd, mask, done);
+        if (!pages_readable(&s->readable, from, n)) return end_and_decline(fd, mask, done);
         struct target *target = target_of(fd);
         if (!target || target->kind == KIND_OTHER || target->kind == KIND_SOURCE) return end_and_decline(fd, mask, done);
         if (target->access == O_RDONLY) return end_and_decline(fd, mask, done);
@@ -189,6 +191,7 @@ static long serve_read(int fd, void *to, size_t n, const uint64_t *mask, int *do
     }
     if (s->no_read_ahead) return end_and_decline(fd, mask, done);
     if (target->kind != KIND_FILE) return read_available(fd, n, mask, done);
+    if (!pages_writable(&s->writable, to, n)) return end_and_decline(fd, mask, done);
     *done = DONE;
     return read_file_ahead(fd, to, n, target, mask);
 }
@@ -201,6 +204,12 @@ static int count_and_decide(size_t n) {
     /* In a signal handler that runs while the session waits for room. */
     if (s->wait_frame && (char *)__builtin_frame_address(0) < (char *)s->wait_frame) return 0;
     return n - 1 < MAX_CALL_BYTES && ++s->direct_calls > WARMUP_CALLS + s->extra_warmup;
+}
+
+int gather_wants_parts(void) {
+    if (!threads_single() || !count_and_decide(1)) return 0;
+    if (!session->selector) pages_forget(&session->readable);
+    return 1;
 }
 
 long gather_write(int fd, const void *from, size_t n, int *done) {

@@ -12,6 +12,7 @@
 
 #include "arena.h"
 #include "config.h"
+#include "page_access.h"
 #include "sys.h"
 
 /* KIND_NULL accepts bytes and discards them. KIND_SOURCE produces bytes and never blocks. */
@@ -59,7 +60,9 @@ struct session {
     struct target out, in;
     struct target targets[MAX_TARGETS];
     int targets_count;
+    struct noted_pages readable, writable; /* of this session */
 };
+_Static_assert(sizeof(struct session) <= 4096, "one page");
 extern struct session *session;
 
 /* Allocates the session's page. The first session does the rest. */
@@ -69,14 +72,22 @@ enum { NOT_DONE = 0, DONE = 1, DONE_RAW = 2 };
    DONE: the kernel's result is returned; DONE_RAW: make the system call itself. */
 long gather_write(int fd, const void *from, size_t n, int *done);
 long gather_read(int fd, void *to, size_t n, int *done);
+/* Counts a writev as a tiny call. Returns true if its parts should be read; session->readable then holds for them. */
+int gather_wants_parts(void);
 #if WEIR_HAS_DISPATCH
 /* Returns true for a read that cannot block or reveal the delay, so that gathered bytes stay. */
 static inline int gather_permits_read(int fd) { return session->selector && session->source_fd == fd + 1; }
 /* Ends the session before an action that would not go through the handler. */
 void gather_end_now(void);
+/* Forgets which pages the program can access. */
+static inline void gather_forget_pages(void) {
+    pages_forget(&session->readable);
+    pages_forget(&session->writable);
+}
 #else
 static inline int gather_permits_read(int fd) { return (void)fd, 0; }
 static inline void gather_end_now(void) {}
+static inline void gather_forget_pages(void) {}
 #endif
 /* Turns gathering off for the rest of the process, for example because the program handles SIGSYS itself. */
 void gather_disable(void);

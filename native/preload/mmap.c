@@ -34,12 +34,14 @@ static void note_mapping(int fd) {
 }
 
 /* Makes the system call itself, because allocators map memory before dlsym works. Anonymous memory has no file to
-   note. */
+   note. The call does not go through the handler, so what is noted of replaced pages is forgotten here. */
 #define MAP(name) \
     EXPORT void *name(void *at, size_t bytes, int access, int flags, int fd, long from); \
     EXPORT void *name(void *at, size_t bytes, int access, int flags, int fd, long from) { \
         note_mapping(flags & MAP_ANONYMOUS ? -1 : fd); \
-        return (void *)result(sys6(__NR_mmap, (long)at, (long)bytes, access, flags, fd, from)); \
+        long kernel = sys6(__NR_mmap, (long)at, (long)bytes, access, flags, fd, from); \
+        if (flags & MAP_FIXED) gather_forget_pages(); \
+        return (void *)result(kernel); \
     }
 MAP(mmap)
 MAP(mmap64)

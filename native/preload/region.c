@@ -52,6 +52,7 @@ static int wait_for_room(const uint64_t *mask) {
         s->fast_read_max = fast_read_max;
     }
     s->wait_frame = NULL;
+    gather_forget_pages(); /* a handler may have unmapped some */
     return ready >= 0;
 }
 

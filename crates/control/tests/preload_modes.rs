@@ -153,6 +153,14 @@ fn pure_parts_pass_the_sanitizers() {
 }
 
 #[test]
+fn accessible_pages_are_told_from_others() {
+    runs_in_c(
+        "page_access",
+        &["page_access.c", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-Wno-nonnull"],
+    );
+}
+
+#[test]
 fn functions_are_found_without_dlsym() {
     runs_in_c("lookup", &["lookup.c", "-ldl", "-pthread"]);
 }
