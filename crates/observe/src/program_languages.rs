@@ -11,7 +11,7 @@ use weir_model::{SourceLanguage, Untrusted};
 use weir_sys::elf::{ElfFile, ElfSections};
 use weir_sys::file_system::{canonicalize, open_regular};
 use weir_sys::process_status;
-use weir_walkers::{compiled_runtime, runtime_by_id, runtime_of};
+use weir_walkers::{ProgramNames, detect_runtime, runtime_by_id, runtime_of};
 
 /// Programs that are read per tick. The others wait for the next tick, or for the end of the recording.
 const READ_PER_TICK: usize = 4;
@@ -125,7 +125,7 @@ fn language_of(file: &Path, exe: &str, comm: &str) -> Option<SourceLanguage> {
         path = canonicalize(Path::new(&interpreter)).unwrap_or_else(|_| PathBuf::from(&interpreter));
         match open_regular(&path) {
             Ok(next) => opened = next,
-            Err(_) => return Some(runtime_of(&interpreter, comm, None).facts.language),
+            Err(_) => return Some(language_by_name(&interpreter)),
         }
     }
     let elf = ElfFile::from_file(opened);
@@ -133,13 +133,18 @@ fn language_of(file: &Path, exe: &str, comm: &str) -> Option<SourceLanguage> {
     if sections.as_ref().is_some_and(is_of_other_language) {
         return Some(SourceLanguage::Other);
     }
-    let compiled = sections.and_then(|all| compiled_runtime(&all));
     let called = Path::new(exe).file_name().map_or(comm.into(), |name| name.to_string_lossy().into_owned());
-    let by_path = &runtime_of(&path.to_string_lossy(), &called, compiled).facts;
+    let by_path = &runtime_of(&path.to_string_lossy(), &called, sections.as_ref()).facts;
     match by_path.language {
-        SourceLanguage::C => Some(runtime_of(&called, comm, compiled).facts.language),
+        SourceLanguage::C => Some(runtime_of(&called, comm, sections.as_ref()).facts.language),
         language => Some(language),
     }
+}
+
+/// Returns the language of an interpreter that a script names and that cannot be read.
+fn language_by_name(interpreter: &str) -> SourceLanguage {
+    let name = interpreter.rsplit('/').next().unwrap_or_default().to_owned();
+    detect_runtime(ProgramNames { scripts: &[name], ..ProgramNames::default() }, None).facts.language
 }
 
 /// Libraries, or the beginnings of their names, of languages whose programs do not call C's stdio themselves: COBOL, Octave, Raku
@@ -186,6 +191,16 @@ mod tests {
             let script = dir.path().join("sed");
             fs::write(&script, format!("{first_line}\n")).unwrap();
             assert_eq!(language(&script.to_string_lossy()), Some(expected), "{first_line}");
+        }
+    }
+
+    #[test]
+    fn an_executable_has_no_language_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["java", "node", "php", "python3"] {
+            let path = dir.path().join(name);
+            fs::copy("/bin/sleep", &path).unwrap();
+            assert_eq!(language(&path.to_string_lossy()), Some(SourceLanguage::C), "{name}");
         }
     }
 

@@ -87,6 +87,8 @@ pub(crate) struct ElfImage {
     names_runtime: OnceLock<bool>,
     /// The runtimes without a walker that are linked into the file, or that it uses; searched on first use.
     linked_runtimes: OnceLock<Vec<RuntimeId>>,
+    /// Runtimes whose marks the file has; searched on first use.
+    marked_runtimes: OnceLock<Vec<RuntimeId>>,
     /// Addresses and sizes of the sections that can have C++ type information: constants that the loader relocates, and
     /// in an executable at a fixed address all constants.
     pub type_sections: Vec<(u64, u64)>,
@@ -139,6 +141,12 @@ impl ElfImage {
     /// Tells whether a runtime whose buffers no walker reads is linked into the file. `path` is the path of this file.
     pub fn links_runtime(&self, path: &Path, runtime: RuntimeId) -> bool {
         self.linked_runtimes.get_or_init(|| linked_runtimes(path)).contains(&runtime)
+    }
+
+    /// Tells whether the file, which has a name of a runtime's program, confirms it. `path` is the path of this file.
+    pub fn confirms_runtime(&self, path: &Path, runtime: RuntimeId) -> bool {
+        let fits = |entry: &RuntimeEntry, sections: &ElfSections| entry.detection.is_confirmed_by(sections);
+        self.marked_runtimes.get_or_init(|| runtimes_of_file(path, fits)).contains(&runtime)
     }
 
     /// Returns the facts about file buffers of C++. `path` is the path of this file.
@@ -213,12 +221,17 @@ fn names_runtime(exe: &Path) -> bool {
 }
 
 fn linked_runtimes(path: &Path) -> Vec<RuntimeId> {
+    runtimes_of_file(path, |runtime, sections| {
+        runtime.unreadable_entry().is_some_and(|entry| (entry.is_linked_into)(sections))
+    })
+}
+
+/// Returns the runtimes that fit the sections of a file; none if it cannot be read.
+fn runtimes_of_file(path: &Path, fits: impl Fn(&RuntimeEntry, &ElfSections) -> bool) -> Vec<RuntimeId> {
     let Some(elf) = ElfFile::open(path) else { return Vec::new() };
     let Ok(sections) = elf.sections() else { return Vec::new() };
-    let linked = |runtime: &&&RuntimeEntry| {
-        runtime.unreadable_entry().is_some_and(|entry| (entry.is_linked_into)(&sections))
-    };
-    FILES.iter().filter(linked).map(|runtime| runtime.facts.id).collect()
+    let fitting = FILES.iter().filter(|runtime| fits(runtime, &sections));
+    fitting.map(|runtime| runtime.facts.id).collect()
 }
 
 /// Returns the start of the list of streams in a C library, or in a static executable that has its symbols.

@@ -17,6 +17,7 @@ mod open_descriptors;
 mod pending_bytes;
 mod process_images;
 mod process_streams;
+mod program_detection;
 mod runtime_entry;
 mod search_cache;
 mod stream_buffer;
@@ -47,9 +48,9 @@ pub use process_images::{functions, unreadable, unreadable_of_file, walkers, wal
 pub use process_streams::{
     PENDING_MOST, PendingRead, StreamPreview, buffers, pending, pending_of_stopped, previews,
 };
+pub use program_detection::{ProgramDetection, ProgramNames, detect_runtime, runtime_of};
 pub use runtime_entry::{
-    BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry,
-    compiled_runtime, detect_runtime, runtime_by_id, runtime_of, runtimes,
+    BufferAccess, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry, runtime_by_id, runtimes,
 };
 pub use runtimes::glibc::GlibcStreams;
 pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};

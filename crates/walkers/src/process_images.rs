@@ -38,8 +38,10 @@ pub fn unreadable(pid: u32) -> Option<Vec<String>> {
 pub fn unreadable_of_file(executable: &Path) -> Vec<String> {
     let Some(image) = elf_image::image(executable) else { return Vec::new() };
     let name = executable.file_name().unwrap_or_default().to_string_lossy();
-    let is_named =
-        |runtime: &&&RuntimeEntry| runtime.unreadable_entry().is_some_and(|entry| entry.names(&name));
+    let is_named = |runtime: &&&RuntimeEntry| {
+        runtime.unreadable_entry().is_some_and(|entry| entry.names(&name))
+            && image.confirms_runtime(executable, runtime.facts.id)
+    };
     let is_linked = |runtime: &&&RuntimeEntry| image.links_runtime(executable, runtime.facts.id);
     let mut runtimes_of_file: Vec<_> = runtimes().iter().filter(is_named).collect();
     if runtimes_of_file.is_empty() {
@@ -128,14 +130,21 @@ impl ProcessImages {
     /// interpreter may be written in C++, but its programs use its own buffers.
     fn add_unreadable(&self, found: &mut Detected) {
         let entries = || runtimes().iter().filter_map(|runtime| Some((runtime, runtime.unreadable_entry()?)));
-        let mut named = false;
-        for (_, entry) in entries() {
-            if let Some(region) = self.starts().find(|region| entry.names(region.name())) {
+        let mut is_named = false;
+        for (runtime, entry) in entries() {
+            // A library's name is its own; a program can have any name.
+            let is_confirmed = |region: &&MappedRegion| {
+                let confirms =
+                    |(path, image): (PathBuf, Arc<ElfImage>)| image.confirms_runtime(&path, runtime.facts.id);
+                region.name().starts_with("lib") || self.image_file(region).is_some_and(confirms)
+            };
+            let mut named = self.starts().filter(|region| entry.names(region.name()));
+            if let Some(region) = named.find(is_confirmed) {
                 found.add_unreadable_buffers(region.start, entry.buffers);
-                named = true;
+                is_named = true;
             }
         }
-        if named {
+        if is_named {
             return;
         }
         // Each file is opened once: a program maps dozens, and there are dozens of runtimes.

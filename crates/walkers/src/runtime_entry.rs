@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::{ElfSections, SECTION_BYTES_MOST};
 
+use crate::ProgramDetection;
 use crate::hook::{Hook, IgnoresEnvironment};
 use crate::process_images::{Detected, ProcessImages};
 use crate::runtimes::FILES;
@@ -26,19 +27,6 @@ pub struct RuntimeEntry {
     pub hook: Option<&'static Hook>,
     #[allow(missing_docs)]
     pub ignores_environment: IgnoresEnvironment,
-}
-
-/// How the programs of a runtime are recognised.
-#[derive(Debug)]
-pub enum ProgramDetection {
-    /// By a name of the program or of its interpreter, with or without a version after it.
-    ProgramNames(&'static [&'static str]),
-    /// By the sections of the executable.
-    Executable(fn(&ElfSections) -> bool),
-    /// Matches every program that no other entry matches.
-    AnyProgram,
-    /// Matches no program: the runtime is a library.
-    Never,
 }
 
 /// How the runtime's buffers in another process are read.
@@ -196,27 +184,6 @@ impl RuntimeEntry {
         self.unreached = unreached;
         self
     }
-
-    fn has_name(&self, program_names: &[String]) -> bool {
-        let ProgramDetection::ProgramNames(known) = self.detection else { return false };
-        program_names.iter().any(|name| known.contains(&without_version(name)))
-    }
-
-    /// Tells whether the entry is that of programs whose executable shows this runtime, or none.
-    fn is_for_compiled(&self, compiled: Option<RuntimeId>) -> bool {
-        match self.detection {
-            ProgramDetection::Executable(_) => compiled == Some(self.facts.id),
-            ProgramDetection::AnyProgram => true,
-            ProgramDetection::ProgramNames(_) | ProgramDetection::Never => false,
-        }
-    }
-}
-
-/// Returns a name without the version at its end. A `t` after the version is that of a free-threaded CPython.
-fn without_version(name: &str) -> &str {
-    let is_of_version = |letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-';
-    let numbered = name.strip_suffix('t').filter(|rest| rest.ends_with(|last: char| last.is_ascii_digit()));
-    numbered.unwrap_or(name).trim_end_matches(is_of_version)
 }
 
 /// Returns all runtimes in the order of detection.
@@ -232,38 +199,6 @@ pub fn runtimes() -> &'static [&'static RuntimeEntry] {
 /// Returns the runtime with an identifier; None for one from a recording of another version that no runtime has.
 pub fn runtime_by_id(id: RuntimeId) -> Option<&'static RuntimeEntry> {
     runtimes().iter().find(|entry| entry.facts.id == id).copied()
-}
-
-/// Returns the runtime of a program. `program_names` are its own name and those of its interpreters; `compiled` returns the runtime
-/// of its executable, from [`compiled_runtime`], and is not called if a name tells: it reads all constants, which takes milliseconds.
-pub fn detect_runtime(
-    program_names: &[String],
-    compiled: impl FnOnce() -> Option<RuntimeId>,
-) -> &'static RuntimeEntry {
-    let by_name = runtimes().iter().find(|entry| entry.has_name(program_names));
-    let or_by_id = || {
-        let id = compiled();
-        runtimes().iter().find(|entry| entry.is_for_compiled(id))
-    };
-    by_name.or_else(or_by_id).copied().unwrap_or(&crate::runtimes::glibc::RUNTIME)
-}
-
-/// Returns the runtime that an executable's sections show; None for C, and if they do not tell.
-pub fn compiled_runtime(sections: &ElfSections) -> Option<RuntimeId> {
-    let fits =
-        |entry: &&&RuntimeEntry| matches!(entry.detection, ProgramDetection::Executable(is) if is(sections));
-    runtimes().iter().find(fits).map(|entry| entry.facts.id)
-}
-
-/// Returns the runtime of a running or recorded program: by the name of its executable and its sections, else by the
-/// name under which it was called, as of a shell that is part of busybox.
-pub fn runtime_of(executable: &str, called: &str, compiled: Option<RuntimeId>) -> &'static RuntimeEntry {
-    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let by_executable = detect_runtime(&[base(executable)], || compiled);
-    match by_executable.detection {
-        ProgramDetection::AnyProgram => detect_runtime(&[base(called)], || None),
-        _ => by_executable,
-    }
 }
 
 /// Tells that no executable shows the runtime: it is in a library of its own.
@@ -290,75 +225,9 @@ pub(crate) fn always_possible(_sections: &ElfSections) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::path::Path;
 
     use super::*;
-
-    /// This test program has the words of the whole table among its constants, as weir has.
-    #[test]
-    fn weir_itself_is_a_program_of_rust() {
-        let own = weir_sys::elf::ElfFile::open(Path::new("/proc/self/exe")).unwrap();
-        let sections = own.sections().unwrap();
-        assert_eq!(compiled_runtime(&sections), Some(RuntimeId::new("rust")));
-        let unreadable = runtimes().iter().filter_map(|runtime| runtime.unreadable_entry());
-        assert!(
-            !unreadable.into_iter().any(|entry| (entry.is_linked_into)(&sections)),
-            "it is no program of these"
-        );
-        assert!(
-            ["OCAMLRUNPARAM", "GFORTRAN_UNBUFFERED_ALL", "GHCRTS"]
-                .iter()
-                .all(|word| !has_c_string(&sections, word))
-        );
-    }
-
-    fn detected(names: &[&str], compiled: Option<RuntimeId>) -> &'static str {
-        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-        detect_runtime(&names, || compiled).facts.name
-    }
-
-    #[test]
-    fn a_program_is_recognised_by_its_interpreter() {
-        for (names, runtime) in [
-            (&["python3", "bash"][..], "Python"),
-            (&["tool.py", "python3.11"], "Python"),
-            (&["tool.py", "python3.13t"], "Python"),
-            (&["pypy3.9"], "PyPy"),
-            (&["ruby3.1"], "Ruby"),
-            (&["prove", "perl"], "Perl"),
-            (&["tclsh", "tclsh8.6"], "Tcl"),
-            (&["nodejs"], "Node"),
-            (&["java"], "Java"),
-            (&["awk", "gawk"], "gawk"),
-            (&["awk", "mawk"], "mawk"),
-            (&["lua5.4"], "Lua"),
-            (&["php8.2"], "PHP"),
-            (&["sh", "dash"], "shell"),
-            (&["cut"], "C"),
-        ] {
-            assert_eq!(detected(names, None), runtime, "{names:?}");
-        }
-        for (compiled, runtime) in [(RuntimeId::GO, "Go"), (RuntimeId::RUST, "Rust"), (RuntimeId::CPP, "C++")]
-        {
-            assert_eq!(detected(&["prog"], Some(compiled)), runtime);
-        }
-    }
-
-    #[test]
-    fn interpreters_are_detected_first_and_c_last() {
-        let kind = |entry: &&RuntimeEntry| match entry.detection {
-            ProgramDetection::ProgramNames(_) => 0,
-            ProgramDetection::Executable(_) => 1,
-            ProgramDetection::Never => 2,
-            ProgramDetection::AnyProgram => 3,
-        };
-        assert!(runtimes().iter().is_sorted_by_key(kind));
-        assert_eq!(runtimes().last().map(|entry| entry.facts.id), Some(RuntimeId::GLIBC));
-        let orders: BTreeSet<u32> = runtimes().iter().map(|entry| entry.order).collect();
-        let ids: BTreeSet<RuntimeId> = runtimes().iter().map(|entry| entry.facts.id).collect();
-        assert_eq!((orders.len(), ids.len()), (runtimes().len(), runtimes().len()), "each is there once");
-    }
 
     #[test]
     fn generated_walkers_in_the_schemas() {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use weir_model::trace::RuntimeId;
 use weir_model::{StreamKind, Untrusted};
+use weir_sys::elf::ElfFile;
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::{fdinfo, kind_of};
 use weir_sys::{executable, proc, process_status};
@@ -82,7 +83,10 @@ pub fn unseen_sentence(pid: u32, walkers: &[Box<dyn Walker>], known: &[i32]) -> 
         return None;
     }
     let (exe, comm, _) = proc::names(pid);
-    if matches!(runtime_of(exe.exact(), comm.exact(), None).detection, ProgramDetection::ProgramNames(_)) {
+    let elf = ElfFile::open(&executable::link(pid));
+    let sections = elf.as_ref().and_then(|elf| elf.sections().ok());
+    let runtime = runtime_of(exe.exact(), comm.exact(), sections.as_ref());
+    if matches!(runtime.detection, ProgramDetection::ProgramNames { .. }) {
         return None;
     }
     let found = unseen_descriptors(pid, known);

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use weir_model::RuntimeId;
 use weir_sys::elf;
-use weir_walkers::{RuntimeEntry, UnreachedBuffers, compiled_runtime};
+use weir_walkers::{ProgramNames, RuntimeEntry, UnreachedBuffers, detect_runtime};
+
+use crate::plan::program::ResolvedProgram;
 
 /// The facts of one executable. For a foreign one only `native` is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,10 +32,16 @@ pub fn read(path: &Path) -> Option<ExecutableFacts> {
     })
 }
 
-/// Returns the runtime that an executable shows; None for C, and if the file does not tell.
-pub fn runtime(path: &Path) -> Option<RuntimeId> {
-    let file = elf::ElfFile::open(path).filter(|file| !file.is_foreign())?;
-    compiled_runtime(&file.sections().ok()?)
+/// Returns the runtime of a program, by its names and its executable; that of C if they show no other one.
+pub fn runtime(program: &ResolvedProgram) -> &'static RuntimeEntry {
+    let file = program.executable_path.as_deref().and_then(elf::ElfFile::open);
+    let file = file.filter(|file| !file.is_foreign());
+    let sections = file.as_ref().and_then(|file| file.sections().ok());
+    // The names of a program that does not exist are all that is known of it.
+    let unconfirmed =
+        if program.executable_path.is_some() { program.script_names } else { program.names.len() };
+    let (scripts, executable) = program.names.split_at(unconfirmed);
+    detect_runtime(ProgramNames { scripts, executable }, sections.as_ref())
 }
 
 /// Returns the buffers of a runtime that a program with this executable can have and that options do not reach.
@@ -48,13 +55,49 @@ pub fn unreached(path: Option<&Path>, runtime: &'static RuntimeEntry) -> Vec<&'s
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::fs::symlink;
+
+    use weir_model::RuntimeId;
+
     use super::*;
+
+    fn runtime_name(command: impl Into<OsString>) -> &'static str {
+        runtime(&ResolvedProgram::of(&[command.into()])).facts.name
+    }
+
+    #[test]
+    fn a_name_is_confirmed_by_the_executable_and_not_by_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["mix", "iex", "erl", "php", "node", "java", "julia", "python3", "sh"] {
+            let (copy, link) = (dir.path().join(name), dir.path().join(format!("{name}.d")));
+            std::fs::copy("/bin/sleep", &copy).unwrap();
+            std::fs::create_dir(&link).unwrap();
+            let link = link.join(name);
+            symlink("/bin/sleep", &link).unwrap();
+            assert_eq!((runtime_name(copy), runtime_name(link)), ("C", "C"), "{name}");
+        }
+    }
+
+    #[test]
+    fn links_and_wrappers_of_interpreters_are_recognised() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("interpreter");
+        symlink("/usr/bin/perl", &link).unwrap();
+        assert_eq!(runtime_name(link), "Perl");
+        let wrapper = dir.path().join("mix");
+        std::fs::write(&wrapper, "#!/bin/sh\nexec true\n").unwrap();
+        std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(runtime_name(wrapper), "Erlang");
+    }
 
     #[test]
     fn this_test_is_a_native_rust_program() {
         let path = std::env::current_exe().unwrap();
         let own = read(&path).unwrap();
-        assert_eq!((own.native, own.is_static, runtime(&path)), (true, false, Some(RuntimeId::RUST)));
+        let program = ResolvedProgram::of(&[path.into()]);
+        let runtime = runtime(&program).facts.id;
+        assert_eq!((own.native, own.is_static, runtime), (true, false, RuntimeId::RUST));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use weir_model::run::{Effect, PlanRow, ProgramProperties, RunPlan, Technique};
-use weir_walkers::{RuntimeEntry, UnreachedBuffers, detect_runtime};
+use weir_walkers::{RuntimeEntry, UnreachedBuffers};
 
 use crate::preload::PreloadConfig;
 
@@ -89,8 +89,7 @@ fn plan_within(command: &[OsString], request: &RunRequest, host: &HostCapabiliti
         plan.command.splice(..0, wrapper.iter().cloned());
         return plan;
     }
-    let compiled = || program.executable_path.as_deref().and_then(executable::runtime);
-    let runtime = detect_runtime(&program.names, compiled);
+    let runtime = executable::runtime(&program);
     let mut builder = PlanBuilder {
         unreached: executable::unreached(program.executable_path.as_deref(), runtime),
         plan: Plan {

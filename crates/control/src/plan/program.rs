@@ -25,6 +25,10 @@ pub struct ResolvedProgram {
     /// The command as typed, then the file names of its interpreters, and last the ELF file's name. Symbolic links
     /// are resolved.
     pub names: Vec<String>,
+    /// The first word of the command, as typed.
+    pub word: String,
+    /// How many of the names are those of scripts; the others are those of the ELF file.
+    pub script_names: usize,
     /// The words after the command's name.
     pub arguments: Vec<OsString>,
     #[allow(missing_docs)]
@@ -43,6 +47,7 @@ impl ResolvedProgram {
     pub fn of(command: &[OsString]) -> ResolvedProgram {
         let Some(name) = command.first() else { return ResolvedProgram::default() };
         let mut program = ResolvedProgram { arguments: command[1..].to_vec(), ..ResolvedProgram::default() };
+        program.word = name.to_string_lossy().into_owned();
         program.names.push(base(Path::new(name)));
         program.path = find(name);
         let mut next = program.path.clone();
@@ -53,6 +58,7 @@ impl ResolvedProgram {
             match interpreter(&path) {
                 Some(interpreter) => {
                     program.script = true;
+                    program.script_names = program.names.len();
                     program.names.push(base(Path::new(&interpreter)));
                     next = find(&interpreter);
                 }
@@ -136,7 +142,10 @@ mod tests {
             program.script
                 && program.executable.is_some_and(|executable| executable.native && !executable.is_static)
         );
-        assert_eq!(program.names[..3], ["tool", "perl", "sh"]);
+        assert_eq!(
+            (&program.names[..3], program.script_names),
+            (&["tool", "perl", "sh"].map(String::from)[..], 2)
+        );
         assert_eq!(program.arguments, ["x"]);
     }
 

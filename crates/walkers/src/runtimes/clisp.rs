@@ -10,7 +10,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "clisp",
     "CLISP",
     86,
-    ProgramDetection::ProgramNames(&["clisp", "lisp.run"]),
+    ProgramDetection::ProgramNames { names: &["clisp", "lisp.run"], marks: &["CLISP"] },
     RuntimeFixes::by_line("CLISP's own buffers cannot be reached"),
     UnreadableEntry { buffers: "CLISP's own buffers", files: &["lisp.run"], is_linked_into: is_clisp },
 )

@@ -9,7 +9,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "dotnet",
     ".NET",
     94,
-    ProgramDetection::ProgramNames(&["dotnet", "mono", "mono-sgen"]),
+    ProgramDetection::ProgramNames {
+        names: &["dotnet", "mono", "mono-sgen"],
+        marks: &["hostfxr", "DOTNET_ROOT", "mono_", "MONO_PATH"],
+    },
     RuntimeFixes {
         fully_buffered: RuntimeFix::Impossible("Console.Out has no buffer"),
         other_streams: RuntimeFix::Impossible("its streams cannot get another buffer from outside"),

@@ -9,7 +9,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "erlang",
     "Erlang",
     96,
-    ProgramDetection::ProgramNames(&["erl", "escript", "beam.smp", "elixir", "iex", "mix"]),
+    ProgramDetection::ProgramNames {
+        names: &["erl", "escript", "beam.smp", "elixir", "iex", "mix"],
+        marks: &["enif_", "erlexec", "ESCRIPT_"],
+    },
     RuntimeFixes {
         fully_buffered: RuntimeFix::Impossible("standard output has no buffer in Erlang"),
         other_streams: RuntimeFix::Impossible("its files cannot get another buffer from outside"),

@@ -6,5 +6,8 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::stdio(
     "grep",
     "grep",
     120,
-    ProgramDetection::ProgramNames(&["grep", "egrep", "fgrep", "zgrep"]),
+    ProgramDetection::ProgramNames {
+        names: &["grep", "egrep", "fgrep", "zgrep"],
+        marks: &["GREP_COLOR", "BusyBox", "toybox"],
+    },
 );

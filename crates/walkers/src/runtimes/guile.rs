@@ -9,7 +9,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "guile",
     "Guile",
     92,
-    ProgramDetection::ProgramNames(&["guile"]),
+    ProgramDetection::ProgramNames { names: &["guile"], marks: &["libguile", "scm_boot_guile"] },
     RuntimeFixes::by_terminal("Guile's own buffers cannot be reached"),
     UnreadableEntry {
         buffers: "Guile's own buffers",

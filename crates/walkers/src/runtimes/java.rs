@@ -31,7 +31,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         },
     },
     order: 70,
-    detection: ProgramDetection::ProgramNames(&["java"]),
+    detection: ProgramDetection::ProgramNames {
+        names: &["java"],
+        marks: &["libjli", "JLI_", "JNI_CreateJavaVM"],
+    },
     buffers: BufferAccess::Unreadable(UnreadableEntry {
         buffers: "Java's own buffers",
         files: &["libjvm.so"],

@@ -9,7 +9,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "julia",
     "Julia",
     98,
-    ProgramDetection::ProgramNames(&["julia"]),
+    ProgramDetection::ProgramNames { names: &["julia"], marks: &["libjulia", "jl_repl"] },
     RuntimeFixes::all(RuntimeFix::Impossible("Julia's own buffers cannot be reached")),
     UnreadableEntry { buffers: "Julia's own buffers", files: &["libjulia.so"], is_linked_into: never_linked },
 );

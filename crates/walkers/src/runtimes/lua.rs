@@ -4,6 +4,10 @@ use weir_model::SourceLanguage;
 
 use crate::{ProgramDetection, RuntimeEntry};
 
-pub(crate) static RUNTIME: RuntimeEntry =
-    RuntimeEntry::stdio("lua", "Lua", 140, ProgramDetection::ProgramNames(&["lua", "luajit"]))
-        .of_language(SourceLanguage::Lua);
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::stdio(
+    "lua",
+    "Lua",
+    140,
+    ProgramDetection::ProgramNames { names: &["lua", "luajit"], marks: &["luaL_", "LUA_INIT", "LUA_PATH"] },
+)
+.of_language(SourceLanguage::Lua);

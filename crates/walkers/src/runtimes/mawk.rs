@@ -7,12 +7,14 @@
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use weir_model::trace::Buffer;
 use weir_model::{Mode, Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 use weir_sys::memory::Memory;
 use weir_sys::proc::{self, ThreadState};
 
+use crate::elf_image::ElfImage;
 use crate::heap_search::blocks;
 use crate::stream_buffer::StreamBuffer;
 use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, Walker, WalkerEntry};
@@ -37,7 +39,12 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         limits: RuntimeLimits::NONE,
     },
     buffers: BufferAccess::Readable(WalkerEntry { symbols: &[], own_symbols: &[], libraries: &[], detect }),
-    ..RuntimeEntry::stdio("mawk", "mawk", 100, ProgramDetection::ProgramNames(&["mawk"]))
+    ..RuntimeEntry::stdio(
+        "mawk",
+        "mawk",
+        100,
+        ProgramDetection::ProgramNames { names: &["mawk"], marks: &["mawk", "MAWK"] },
+    )
 };
 
 /// mawk's walker comes after that of the C library.
@@ -45,7 +52,9 @@ const LAST: u64 = u64::MAX;
 
 fn detect(process: &ProcessImages, found: &mut Detected) {
     let name = process.path.file_name().unwrap_or_default();
-    if name.to_string_lossy().starts_with("mawk") {
+    let link = weir_sys::executable::link(process.pid);
+    let is_confirmed = |image: &Arc<ElfImage>| image.confirms_runtime(&link, RuntimeId::MAWK);
+    if name.to_string_lossy().starts_with("mawk") && process.executable.as_ref().is_some_and(is_confirmed) {
         found.add(LAST, Box::new(MawkInput { pid: process.pid, file: Cell::new(0) }));
     }
 }

@@ -11,8 +11,12 @@ const IMPOSSIBLE: RuntimeFix =
     RuntimeFix::Impossible("this static program has no stream of a C library that weir could change");
 
 pub(crate) static RUNTIME: RuntimeEntry = {
-    let mut entry =
-        RuntimeEntry::stdio("no-stdio", "a program without stdio", 290, ProgramDetection::Executable(is_without_streams));
+    let mut entry = RuntimeEntry::stdio(
+        "no-stdio",
+        "a program without stdio",
+        290,
+        ProgramDetection::Executable(is_without_streams),
+    );
     entry.facts.fixes = RuntimeFixes::all(IMPOSSIBLE);
     entry
 };
@@ -73,7 +77,8 @@ fn can_execute_program(segment: &StaticSegment) -> bool {
 /// Tells whether the program has a symbol that leads a walker to streams.
 fn has_symbol_of_streams(sections: &ElfSections) -> bool {
     let walkers = || runtimes().iter().filter_map(|runtime| runtime.walker_entry());
-    let is_known = |name: &[u8]| walkers().any(|one| one.symbols.iter().any(|known| known.as_bytes() == name));
+    let is_known =
+        |name: &[u8]| walkers().any(|one| one.symbols.iter().any(|known| known.as_bytes() == name));
     [false, true].iter().any(|dynamic| sections.any_symbol(*dynamic, is_known) == Some(true))
 }
 

@@ -31,7 +31,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         },
     },
     order: 60,
-    detection: ProgramDetection::ProgramNames(&["node", "nodejs"]),
+    detection: ProgramDetection::ProgramNames {
+        names: &["node", "nodejs"],
+        marks: &["napi_", "libnode", "NODE_OPTIONS"],
+    },
     buffers: BufferAccess::Unreadable(UnreadableEntry {
         buffers: "Node's own buffers",
         files: &["node", "nodejs", "libnode.so"],

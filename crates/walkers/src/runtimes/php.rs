@@ -6,8 +6,9 @@ use crate::hook::IgnoresEnvironment;
 use crate::runtime_entry::never_linked;
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreadableEntry};
 
-const NOT_NEEDED: RuntimeFix =
-    RuntimeFix::NotNeeded("PHP writes at once on the command line, unless output_buffering is set");
+const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded(
+    "PHP writes at once on the command line, unless the program calls ob_start() or sets output_buffering",
+);
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
@@ -31,7 +32,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         limits: RuntimeLimits::NONE,
     },
     order: 80,
-    detection: ProgramDetection::ProgramNames(&["php"]),
+    detection: ProgramDetection::ProgramNames { names: &["php"], marks: &["zend_", "PHPRC"] },
     buffers: BufferAccess::Unreadable(UnreadableEntry {
         buffers: "PHP's own buffers",
         files: &["php", "libphp"],

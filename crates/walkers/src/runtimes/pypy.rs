@@ -31,7 +31,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         limits: RuntimeLimits::NONE,
     },
     order: 20,
-    detection: ProgramDetection::ProgramNames(&["pypy"]),
+    detection: ProgramDetection::ProgramNames { names: &["pypy"], marks: &["pypy"] },
     buffers: BufferAccess::Unreadable(UnreadableEntry {
         buffers: "PyPy's own buffers",
         files: &["pypy", "libpypy"],

@@ -9,7 +9,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "raku",
     "Raku",
     89,
-    ProgramDetection::ProgramNames(&["raku", "rakudo", "perl6", "moar"]),
+    ProgramDetection::ProgramNames {
+        names: &["raku", "rakudo", "perl6", "moar"],
+        marks: &["libmoar", "MVM_"],
+    },
     RuntimeFixes::by_terminal("Raku's own buffers cannot be reached"),
     UnreadableEntry { buffers: "Raku's own buffers", files: &["libmoar.so"], is_linked_into: never_linked },
 )

@@ -2,5 +2,12 @@
 
 use crate::{ProgramDetection, RuntimeEntry};
 
-pub(crate) static RUNTIME: RuntimeEntry =
-    RuntimeEntry::stdio("sed", "sed", 110, ProgramDetection::ProgramNames(&["sed", "ssed"]));
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::stdio(
+    "sed",
+    "sed",
+    110,
+    ProgramDetection::ProgramNames {
+        names: &["sed", "ssed"],
+        marks: &["GNU sed", "super-sed", "BusyBox", "toybox"],
+    },
+);

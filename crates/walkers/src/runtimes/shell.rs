@@ -8,6 +8,9 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::stdio(
     "shell",
     "shell",
     150,
-    ProgramDetection::ProgramNames(&["sh", "dash", "bash", "rbash", "mksh", "ksh", "zsh", "fish", "yash"]),
+    ProgramDetection::ProgramNames {
+        names: &["sh", "dash", "bash", "rbash", "mksh", "ksh", "zsh", "fish", "yash"],
+        marks: &["OPTIND", "fish_", "BusyBox", "toybox"],
+    },
 )
 .of_language(SourceLanguage::Shell);

@@ -9,7 +9,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "swipl",
     "SWI-Prolog",
     84,
-    ProgramDetection::ProgramNames(&["swipl", "prolog"]),
+    ProgramDetection::ProgramNames { names: &["swipl", "prolog"], marks: &["libswipl", "PL_initialise"] },
     RuntimeFixes::by_line("SWI-Prolog's own buffers cannot be reached"),
     UnreadableEntry {
         buffers: "SWI-Prolog's own buffers",

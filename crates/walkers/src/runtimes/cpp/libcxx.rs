@@ -72,7 +72,13 @@ pub(crate) struct LibcxxStreams {
 
 impl LibcxxStreams {
     /// Returns the open file buffer at an address; None if there is none.
-    fn file_buffer(&self, memory: &dyn Memory, at: u64, files: &FilesByAddress, kept: u64) -> Option<FileBuffer> {
+    fn file_buffer(
+        &self,
+        memory: &dyn Memory,
+        at: u64,
+        files: &FilesByAddress,
+        kept: u64,
+    ) -> Option<FileBuffer> {
         let copy = structure::<OBJECT_BYTES>(memory, at)?;
         let read = |object: &[u8; OBJECT_BYTES]| {
             let is_one = self.types.contains(word(object, 0)) && libcxx_filebuf::is_open(at, object);

@@ -63,7 +63,8 @@ impl FileBufferTypes {
 
     /// Returns the range of the virtual table pointers.
     pub fn range(&self) -> RangeInclusive<u64> {
-        let [first, last] = [self.tables.first(), self.tables.last()].map(|table| table.copied().unwrap_or(0));
+        let [first, last] =
+            [self.tables.first(), self.tables.last()].map(|table| table.copied().unwrap_or(0));
         first..=last
     }
 

@@ -37,8 +37,7 @@ pub(super) fn add_drain(
     stream: &mut StreamBuffer,
 ) {
     (stream.drain_stores, stream.partial_stores, stream.locked) = Default::default();
-    let in_section =
-        buffered.iter().chain(&text).any(|object| layout.in_critical_section(memory, *object));
+    let in_section = buffered.iter().chain(&text).any(|object| layout.in_critical_section(memory, *object));
     stream.locked = in_section.then_some(true);
     let [buffered, text] = [buffered, text].map(|object| object.and_then(|at| layout.counts_at(at)));
     if let Some(at) = buffered {

@@ -77,7 +77,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         limits: RuntimeLimits { has_global_lock: true, ..RuntimeLimits::NONE },
     },
     order: 10,
-    detection: ProgramDetection::ProgramNames(&["python"]),
+    detection: ProgramDetection::ProgramNames {
+        names: &["python"],
+        marks: &["Py_BytesMain", "Py_Main", "_Py_UnixMain", "libpython", "PYTHONHOME"],
+    },
     buffers: BufferAccess::Readable(WalkerEntry {
         symbols: &["_PyRuntime", "Py_Version", EVALUATOR],
         own_symbols: &["_PyRuntime", "Py_Version"],

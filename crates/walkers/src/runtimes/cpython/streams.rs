@@ -208,7 +208,8 @@ impl ObjectReader<'_> {
         if pending_range.1 > size || ahead.1 > size {
             return None;
         }
-        let content = |from: u64, bytes, most| read_content(self.memory, buffer.checked_add(from)?, bytes, most);
+        let content =
+            |from: u64, bytes, most| read_content(self.memory, buffer.checked_add(from)?, bytes, most);
         let mut stream = StreamBuffer::of(Buffer {
             walker: RuntimeId::CPYTHON,
             address: at,

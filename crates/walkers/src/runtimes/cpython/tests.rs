@@ -123,8 +123,7 @@ fn counts_of_a_free_threaded_object() {
     };
     assert!(is_referenced(1, 0) && is_referenced(0, 1 << 2) && is_referenced(2, -1 << 2));
     assert!(!is_referenced(0, 0) && !is_referenced(0, 3), "freed, without and with merged counts");
-    let in_section = |lock: u64| {
-        layout.in_critical_section(&TestMemory::of(&[7, 1 << 32 | lock << 16, 0, 0]), BASE)
-    };
+    let in_section =
+        |lock: u64| layout.in_critical_section(&TestMemory::of(&[7, 1 << 32 | lock << 16, 0, 0]), BASE);
     assert_eq!([0, 1, 2, 3].map(in_section), [false, true, true, true]);
 }

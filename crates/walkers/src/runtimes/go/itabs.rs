@@ -81,7 +81,9 @@ impl GoItabs {
             ItabSection::Links(at, bytes) => {
                 words(&memory.bytes(at.wrapping_add(bias), bytes.min(8 * TABLES_MOST) as usize)).collect()
             }
-            ItabSection::Types(at, bytes) => itabs_behind_types(memory, &module, at.wrapping_add(bias), bytes)?,
+            ItabSection::Types(at, bytes) => {
+                itabs_behind_types(memory, &module, at.wrapping_add(bias), bytes)?
+            }
         };
         let tables: Vec<(u64, [u8; 16])> =
             addresses.into_iter().filter_map(|at| Some((at, structure(memory, at)?))).collect();

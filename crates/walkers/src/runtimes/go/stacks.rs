@@ -76,7 +76,8 @@ pub(super) fn find_list(memory: &dyn Memory, start: u64, end: u64) -> Option<u64
 
 /// Tells whether an array has only addresses of goroutines.
 fn are_goroutines(memory: &dyn Memory, array: u64, count: u64) -> bool {
-    let is_one = |at: u64| at.is_multiple_of(8) && at > 0 && memory.u64(at.saturating_add(OWN_ADDRESS)) == Some(at);
+    let is_one =
+        |at: u64| at.is_multiple_of(8) && at > 0 && memory.u64(at.saturating_add(OWN_ADDRESS)) == Some(at);
     // Most slices are not of goroutines, so the first element is examined first.
     memory.u64(array).is_some_and(is_one) && {
         let pointers = memory.bytes(array, 8 * count as usize);

@@ -273,8 +273,7 @@ pub(super) fn signal_registers(stack: &[u8], start: u64) -> Option<ThreadRegiste
         field(0) < 64 && field(1) == 0 && is_used && size < 1 << 24
     };
     let at = (0..stack.len().saturating_sub(200)).step_by(8).find(is_context)?;
-    let mut registers =
-        ThreadRegisters { next: word(stack, at + 40 + 8 * 16), ..ThreadRegisters::default() };
+    let mut registers = ThreadRegisters { next: word(stack, at + 40 + 8 * 16), ..ThreadRegisters::default() };
     for (index, number) in ORDER.into_iter().enumerate() {
         registers.general[number] = word(stack, at + 40 + 8 * index);
     }

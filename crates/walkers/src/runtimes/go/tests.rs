@@ -139,7 +139,10 @@ fn the_list_of_goroutines_is_found_without_symbols() {
     twice.copy_within(5..8, 10);
     assert_eq!(find(&twice), None, "nothing tells which one is the list");
     let memory = TestMemory::of(&words);
-    assert_eq!([(0, 0), (8, 0), (0, u64::MAX)].map(|(start, end)| stacks::find_list(&memory, start, end)), [None; 3]);
+    assert_eq!(
+        [(0, 0), (8, 0), (0, u64::MAX)].map(|(start, end)| stacks::find_list(&memory, start, end)),
+        [None; 3]
+    );
 }
 
 #[test]
@@ -182,7 +185,10 @@ fn types_with_itabs() -> (TestMemory, GoSections) {
         (words[itab], words[itab + 1], words[itab + 3]) = (at(interface), at(180), method);
     }
     let itabs = ItabSection::Types(at(types), 8 * 100);
-    (TestMemory::of(&words), GoSections { functions: 0x4000, itabs, data: vec![(BASE, 8 * 256)], is_profiled: false })
+    (
+        TestMemory::of(&words),
+        GoSections { functions: 0x4000, itabs, data: vec![(BASE, 8 * 256)], is_profiled: false },
+    )
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         limits: RuntimeLimits::NONE,
     },
     order: 40,
-    detection: ProgramDetection::ProgramNames(&["perl"]),
+    detection: ProgramDetection::ProgramNames { names: &["perl"], marks: &["perl_parse", "PERL5LIB"] },
     buffers: BufferAccess::Readable(WalkerEntry {
         symbols: &["PerlIO_perlio", "PerlIO_unix"],
         own_symbols: &["PerlIO_perlio"],

@@ -67,7 +67,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         },
     },
     order: 30,
-    detection: ProgramDetection::ProgramNames(&["ruby"]),
+    detection: ProgramDetection::ProgramNames { names: &["ruby"], marks: &["ruby_", "libruby", "RUBYOPT"] },
     buffers: BufferAccess::Readable(WalkerEntry {
         symbols: &["ruby_version", "rb_stdin", "rb_stdout", "rb_stderr", IO_CLASS],
         own_symbols: &["ruby_version"],

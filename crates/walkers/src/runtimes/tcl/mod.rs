@@ -41,7 +41,8 @@ static HOOK: Hook = Hook {
 const UNBUFFERED: RuntimeFix =
     RuntimeFix::Hook("TCL_LIBRARY leads to a file that sets -buffering none on stdout");
 const UNBUFFERED_SUBSTITUTE: RuntimeFix = RuntimeFix::HookSubstitute(
-    "TCL_LIBRARY leads to a file that sets -buffering none: no byte stays pending, and each puts is a call",
+    "TCL_LIBRARY leads to a file that sets -buffering none on stdout: no byte of stdout stays pending, and each puts is a \
+     call; other channels keep their buffers",
 );
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
@@ -66,7 +67,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         limits: RuntimeLimits::NONE,
     },
     order: 50,
-    detection: ProgramDetection::ProgramNames(&["tclsh", "wish", "expect"]),
+    detection: ProgramDetection::ProgramNames {
+        names: &["tclsh", "wish", "expect"],
+        marks: &["Tcl_", "TCL_LIBRARY"],
+    },
     buffers: BufferAccess::Readable(WalkerEntry {
         symbols: &[],
         own_symbols: &[],
