@@ -9,7 +9,7 @@ use crate::code_fix::{CodeFix, StreamObject, code_fix};
 use crate::context::RuleContext;
 use crate::flags::O_DSYNC;
 use crate::language::is_interpreted;
-use crate::run_advice::shell_quoted;
+use weir_model::shell_quoted;
 
 /// A file that was written in this run and then renamed.
 pub(crate) struct RenamedFile {

@@ -1,7 +1,7 @@
 //! `weir run` commands in fixes: what a rule proposes, and the planner that accepts or drops it.
 
 use weir_model::trace::Image;
-use weir_model::{StreamKind, Untrusted, obeyed_by_terminals};
+use weir_model::{StreamKind, Untrusted, obeyed_by_terminals, shell_quoted};
 
 use crate::context::RuleContext;
 use crate::renames::file_name;
@@ -128,47 +128,4 @@ impl RuleContext<'_> {
 
 fn join<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(shell_quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns a word with the quotes that a shell needs.
-pub(crate) fn shell_quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.into();
-    }
-    if word.contains(obeyed_by_terminals) {
-        // A line break would end the line on which the command is shown, and a terminal would obey the others.
-        let escaped: String = word.chars().map(escaped).collect();
-        return format!("$'{escaped}'");
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-/// Returns a character as it is written between `$'` and `'`.
-fn escaped(c: char) -> String {
-    match c {
-        '\\' | '\'' => format!("\\{c}"),
-        '\n' => "\\n".into(),
-        '\t' => "\\t".into(),
-        '\r' => "\\r".into(),
-        c if obeyed_by_terminals(c) => {
-            c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect()
-        }
-        c => c.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(
-            (shell_quoted("a.b"), shell_quoted("it's"), shell_quoted("")),
-            ("a.b".into(), "'it'\\''s'".into(), "''".into())
-        );
-        assert_eq!(shell_quoted("a\u{1b}\u{9b}1\u{202e}"), "$'a\\033\\302\\2331\\342\\200\\256'");
-        assert_eq!(shell_quoted("{ print\n\t\"it's\" }"), "$'{ print\\n\\t\"it\\'s\" }'");
-    }
 }

@@ -28,7 +28,7 @@ pub(crate) fn number_text(exact: bool, number: u64) -> String {
 /// Returns the first bytes as text in quotes, with control characters escaped.
 pub(crate) fn preview(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;
-    let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).escape_debug().collect();
+    let text = weir_model::peek::escaped(&bytes[..bytes.len().min(SHOWN)]);
     let more = if bytes.len() > SHOWN { " …" } else { "" };
     format!("\"{text}\"{more}")
 }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn sentences_are_readable() {
         assert_eq!((count(1, "byte"), count(2000, "byte")), ("1 byte".into(), "2,000 bytes".into()));
-        assert_eq!(preview(b"a\n\"\xff"), "\"a\\n\\\"\u{fffd}\"");
+        assert_eq!(preview(b"a\n\"\xff"), "\"a\\n\\\"\\xff\"");
         assert!(preview(&[b'x'; 100]).len() < 60);
         assert_eq!(
             (signal_name(9), signal_name(77), errno_name(28)),

@@ -4,8 +4,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use weir_model::SourceLanguage;
 use weir_model::run::{Effect, PlanRow, Technique};
+use weir_model::{SourceLanguage, shell_quoted};
 use weir_sys::file_system::open_regular;
 
 use super::program::ResolvedProgram;
@@ -121,8 +121,8 @@ fn not_reached(child: &Plan, needs_option: bool, row: &PlanRow) -> Option<String
         technique => technique == Technique::Terminal,
     };
     if is_for_command && row.option != "--pty" && row.effect != Effect::Not {
-        let name = child.program.names.first()?;
-        return Some(format!("only as the command itself: weir run -- {name} …"));
+        let word = shell_quoted(&child.program.word);
+        return Some(format!("only as the command itself: weir run -- {word} …"));
     }
     match (&row.unreached, row.effect) {
         (Some(unreached), _) => Some(unreached.clone()),
@@ -139,8 +139,8 @@ fn without_variables(wrapped: &WrappedCommand, child: &Plan, row: &PlanRow) -> O
     let needs_variables =
         matches!(row.technique, Technique::Library | Technique::Environment | Technique::Option);
     if needs_variables && row.effect != Effect::Not {
-        let (wrapper, name) = (wrapped.wrapper, child.program.names.first()?);
-        return Some(format!("{wrapper} removes the variables of weir: {wrapper} … weir run -- {name} …"));
+        let (wrapper, word) = (wrapped.wrapper, shell_quoted(&child.program.word));
+        return Some(format!("{wrapper} removes the variables of weir: {wrapper} … weir run -- {word} …"));
     }
     not_reached(child, false, row)
 }

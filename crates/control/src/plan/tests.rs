@@ -202,6 +202,8 @@ fn programs_that_a_wrapper_starts_are_planned() {
     }
     let remarks = plan_for("env -i A=1 python3 x", lines()).remarks();
     assert!(remarks.len() == 1 && remarks[0].contains("env … weir run -- python3"), "{remarks:?}");
+    let remarks = plan_for("env -i ./stuck x", lines()).remarks();
+    assert!(remarks.len() == 1 && remarks[0].contains("env … weir run -- ./stuck …"), "{remarks:?}");
     let remarks = plan_for("docker run x", RunRequest::default()).remarks();
     assert_eq!(remarks, ["--max-delay 100ms: docker has another process start the program: use weir there"]);
 }

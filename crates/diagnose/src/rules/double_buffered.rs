@@ -12,8 +12,8 @@ use crate::context::RuleContext;
 use crate::pass_through::PassThrough;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::run_advice::shell_quoted;
 use crate::text::count;
+use weir_model::shell_quoted;
 
 pub(crate) const RULE: Rule = Rule {
     id: "double-buffered",

@@ -14,8 +14,8 @@ use crate::power_cut::{PowerCutLoss, RenameHistory};
 use crate::renames::{RenamedFile, directory};
 use crate::rule::Supersedes::OnPath;
 use crate::rule::{GainKind, MergeKey, Rule, SeverityRule};
-use crate::run_advice::shell_quoted;
 use crate::text::count;
+use weir_model::shell_quoted;
 
 pub(crate) const RULE: Rule = Rule {
     id: "missing-sync-before-rename",
