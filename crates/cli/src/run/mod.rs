@@ -20,8 +20,8 @@ use report::RunReport;
 
 /// Run a program with other buffering: mode, size, delay, fewer calls, rescue at a kill
 ///
-/// Without options, weir writes all bytes within 100 ms, at the speed of full buffers. The command keeps its input,
-/// output, terminal, signals and exit status.
+/// Without options, weir writes all bytes within 100 ms, at the speed of full buffers; later if the program only waits in
+/// epoll_wait(2) calls of less than 1 s. The command keeps its input, output, terminal, signals and exit status.
 #[derive(clap::Args)]
 #[command(
     override_usage = "weir run [OPTIONS] [--] COMMAND...",
@@ -63,8 +63,8 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. With --coalesce only the gathered bytes, not
-    /// those in buffers of streams. Ends with the command. If weir itself is killed, the bytes that it wrote early are written
+    /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. Bytes wait longer while the program only waits in
+    /// epoll_wait(2) calls of less than 1 s. With --coalesce only the gathered bytes, not those in buffers of streams. Ends with the command. If weir itself is killed, the bytes that it wrote early are written
     /// twice
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]
     max_delay: Option<Duration>,

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use weir_model::RuntimeFix;
 use weir_model::duration::format_seconds;
+use weir_model::{RuntimeFix, RuntimeId};
 
 use super::request::{BufferMode, CoalesceScope};
 use super::{PlanBuilder, RECOMMENDED_DELAY};
@@ -59,7 +59,11 @@ impl PlanBuilder<'_> {
         if self.not_traceable().is_none() {
             self.bound_delay(delay);
         }
-        let text = format!("bytes older than {shown} are written");
+        let mut text = format!("bytes older than {shown} are written");
+        // Go's scheduler polls again after an interrupted call.
+        if self.plan.runtime.facts.id != RuntimeId::GO {
+            text += "; later if it only waits in epoll_wait(2) calls of less than 1 s";
+        }
         match fixes.max_delay {
             RuntimeFix::Outside => self.by_supervisor(&option, &text),
             RuntimeFix::NotNeeded(_) if self.has_drained_buffers() => self.by_supervisor(&option, &text),
