@@ -13,7 +13,7 @@ use weir_sys::clock::{clock_ns, now_ns};
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::{silent_files, silent_processes};
-use weir_sys::process_access::{check_answers, yama_forbids};
+use weir_sys::process_access::{self, AccessProblem, check_answers, yama_forbids};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, errno_text, launch, proc, signals};
 use weir_trace_api::{
@@ -110,9 +110,11 @@ fn running(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
     if !proc::has_ended(pid) && process.is_current() {
         return Ok(process);
     }
-    if proc::is_hidden(pid) {
-        let reason = weir_sys::process_access::AccessProblem::Hidden(pid).to_string();
-        return Err(Error::Hidden(reason));
+    if !proc::exists(pid) {
+        return Err(Error::Hidden(process_access::absent(pid).to_string()));
+    }
+    if !process.is_current() {
+        return Err(Error::Hidden(AccessProblem::Replaced(pid).to_string()));
     }
     let source = std::io::Error::from_raw_os_error(libc::ESRCH);
     Err(Error::Process { call: "read of /proc/PID/status", pid, source })
