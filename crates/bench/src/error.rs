@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use weir_model::{Size, errno};
+use weir_model::{Size, Untrusted, errno};
 
 /// An error that prevents the start or the end of a run.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A failed system call, with the file, the call, the errno and advice.
-    #[error("{path}: {call}: {error}; {advice}", path = path.display())]
+    #[error("{path}: {call}: {error}; {advice}", path = shown(.path))]
     System {
         /// The file or directory of the call.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum Error {
         advice: String,
     },
     /// A file system without room for the files of a run.
-    #[error("{path}: not enough space: {needed} needed, {free} free (statvfs); free some space, or use another --dir", path = path.display())]
+    #[error("{path}: not enough space: {needed} needed, {free} free (statvfs); free some space, or use another --dir", path = shown(.path))]
     NoSpace {
         /// Directory of the files.
         path: PathBuf,
@@ -36,6 +36,11 @@ pub enum Error {
     /// A failure without an errno.
     #[error("{0}")]
     Failed(String),
+}
+
+/// Returns a path on one line.
+fn shown(path: &Path) -> Untrusted {
+    path.to_string_lossy().into_owned().into()
 }
 
 /// The result type of this crate.

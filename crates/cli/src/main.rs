@@ -30,6 +30,7 @@ mod run;
 mod signals;
 mod top;
 mod trace;
+mod usage_message;
 mod values;
 
 use std::process::ExitCode;
@@ -52,7 +53,7 @@ Examples:
   weir bench write --sync none,o_sync  time writing with and without O_SYNC
   weir bench --published tlpi-13       measure the tables of a textbook
   weir trace -- ./program              report slow or lost reads and writes
-  weir run -- ./program                write all bytes within 100 ms, fast
+  weir run -- ./program                write bytes within 100 ms (see --help)
   weir peek 4711                       show the buffers of a running process
   weir flush 4711                      write its buffers now
   weir log -o all.log --listen unix:s  collect whole records from many writers
@@ -97,13 +98,16 @@ fn parse_verb() -> Verb {
     match std::env::args_os().nth(1).as_deref().and_then(std::ffi::OsStr::to_str) {
         Some("run") => Verb::Run(Box::new(parse_only::<run::Args>("run"))),
         Some("copy") => Verb::Copy(Box::new(parse_copy())),
-        _ => Cli::parse().verb,
+        _ => Cli::try_parse()
+            .map_or_else(|error| usage_message::exit(error, exit_status::USAGE), |cli| cli.verb),
     }
 }
 
 /// Parses the command line of one verb, which is the first argument.
 fn parse_only<A: Args>(verb: &'static str) -> A {
-    matches_of(verb).map(|(args, _)| args).unwrap_or_else(|error| error.exit())
+    matches_of(verb)
+        .map(|(args, _)| args)
+        .unwrap_or_else(|error| usage_message::exit(error, exit_status::USAGE))
 }
 
 /// Parses the command line of `weir copy`. Wrong usage gives cp's status.
@@ -113,11 +117,7 @@ fn parse_copy() -> copy::Args {
             args.note_order(&matches);
             args
         }
-        Err(error) if error.use_stderr() => {
-            let _printed = error.print();
-            std::process::exit(i32::from(exit_status::FAILED));
-        }
-        Err(error) => error.exit(),
+        Err(error) => usage_message::exit(error, exit_status::FAILED),
     }
 }
 

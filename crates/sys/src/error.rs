@@ -2,6 +2,8 @@
 
 use std::io;
 
+use weir_model::Untrusted;
+
 use crate::limits;
 
 /// An error of observing a process. Its message names the operation, the object, the reason and a remedy.
@@ -9,7 +11,7 @@ use crate::limits;
 #[allow(missing_docs)]
 pub enum Error {
     /// A system call on a process failed.
-    #[error("{call} of process {pid}: {}{}", errno_text(.source), advice(.source))]
+    #[error("{} of process {pid}: {}{}", call_on(.call, *.pid), errno_text(.source), advice(.source))]
     Process {
         /// The system call, or the operation with its file in /proc.
         call: &'static str,
@@ -20,10 +22,10 @@ pub enum Error {
     #[error("{0}")]
     Hidden(String),
     /// A file could not be read or written.
-    #[error("{path}: {call}: {}", errno_text(.source))]
+    #[error("{}: {call}: {}", Untrusted::from(.path.as_str()), errno_text(.source))]
     File { path: String, call: &'static str, source: io::Error },
     /// The command could not be started.
-    #[error("{command}: {}", errno_text(.source))]
+    #[error("{}: {}", Untrusted::from(.command.as_str()), errno_text(.source))]
     Command {
         /// The first word of the command.
         command: String,
@@ -41,6 +43,11 @@ pub enum Error {
         /// The reason and a remedy.
         reason: String,
     },
+}
+
+/// Returns a call whose file in /proc has the number of the process, not "PID".
+fn call_on(call: &str, pid: u32) -> String {
+    call.replace("/PID", &format!("/{pid}"))
 }
 
 /// Returns the name and text of an errno, as in "ENOENT: No such file or directory".
@@ -81,6 +88,12 @@ mod tests {
         let source = io::Error::from_raw_os_error(2);
         let error = Error::Command { command: "./nothing".into(), source };
         assert_eq!(error.to_string(), "./nothing: ENOENT: No such file or directory");
+        let source = io::Error::from_raw_os_error(2);
+        let error = Error::Command { command: "odd\n\u{1b}[2J".into(), source };
+        assert_eq!(error.to_string(), "odd\\n\\x1b[2J: ENOENT: No such file or directory");
+        let source = io::Error::from_raw_os_error(1);
+        let error = Error::Process { call: "read of /proc/PID/status", pid: 7, source }.to_string();
+        assert!(error.starts_with("read of /proc/7/status of process 7: EPERM"), "{error}");
         let unknown = io::Error::from_raw_os_error(77);
         assert!(!errno_text(&unknown).contains("os error"), "{}", errno_text(&unknown));
     }

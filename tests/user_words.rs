@@ -1,0 +1,54 @@
+//! Tests of messages that quote the words of the user: names of programs, odd names, numbers of processes; and of the help.
+
+mod common;
+
+use std::fs::{self, OpenOptions};
+
+use common::{disk_dir, text, weir};
+
+#[test]
+fn the_name_of_a_program_does_not_tell_its_runtime() {
+    let dir = disk_dir();
+    for name in ["mix", "iex", "erl", "php", "node", "java", "julia", "tclsh"] {
+        fs::copy("/bin/sleep", dir.path().join(name)).unwrap();
+        let program = format!("./{name}");
+        let output =
+            weir(dir.path(), &["run", "--why=only", "--fix-order", "--", &program, "0"]).output().unwrap();
+        let plan = text(&output.stderr) + &text(&output.stdout);
+        assert!(plan.contains(&format!("{program} 0 · C\n")), "{plan}");
+        assert!(plan.contains("--fix-order done, by the library"), "{plan}");
+    }
+}
+
+#[test]
+fn a_name_with_a_newline_is_shown_on_one_line() {
+    let dir = disk_dir();
+    let odd = "odd/out\n\u{1b}[2Jx.log";
+    let shown = "odd/out\\n\\x1b[2Jx.log";
+    for words in [
+        &["run", "--", odd][..],
+        &["trace", "-o", odd, "--", "true"],
+        &["run", "--max-delay", odd, "--", "true"],
+        &["trace", "--engine", odd, "--", "true"],
+    ] {
+        let output = weir(dir.path(), words).output().unwrap();
+        let errors = text(&output.stderr);
+        assert!(!output.status.success() && errors.contains(shown), "{words:?}: {errors}");
+        assert!(!errors.contains("\n\\x1b") && !errors.contains('\u{1b}'), "{words:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_help_that_cannot_be_written_is_an_error() {
+    let dir = disk_dir();
+    for words in [&["--help"][..], &["--version"], &["run", "--help"], &["copy", "-h"]] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = weir(dir.path(), words).stdout(full).output().unwrap();
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {errors}");
+        assert!(errors.starts_with("weir: standard output: write: ENOSPC"), "{words:?}: {errors}");
+        assert_eq!(weir(dir.path(), words).output().unwrap().status.code(), Some(0), "{words:?}");
+    }
+    assert_eq!(weir(dir.path(), &["--odd"]).output().unwrap().status.code(), Some(2));
+    assert_eq!(weir(dir.path(), &["copy", "--odd"]).output().unwrap().status.code(), Some(1));
+}
