@@ -62,6 +62,26 @@ fn a_directory_of_results_has_a_trend_with_its_change() {
 }
 
 #[test]
+fn one_round_fails_no_ci_job() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    write_results(dir, &[1.0, 4.93]);
+    let results = ["results/day1.json", "results/day2.json"];
+    for result in results {
+        let mut document: Value = serde_json::from_slice(&fs::read(dir.join(result)).unwrap()).unwrap();
+        for row in document["rows"].as_array_mut().expect("rows") {
+            row["samples_s"].as_array_mut().expect("samples").truncate(1);
+        }
+        fs::write(dir.join(result), document.to_string()).expect("written");
+    }
+    let output = run(dir, &[&["bench", "compare", "--fail-on", "5%"], &results[..]].concat());
+    let (screen, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{screen}{error}");
+    assert!(screen.contains("one round: no interval") && !screen.contains("slower\n"), "{screen}");
+    assert!(error.contains("4 of 4 rows not judged") && error.contains("--budget"), "{error}");
+}
+
+#[test]
 fn a_slower_result_fails_a_ci_job() {
     let dir = disk_dir();
     let dir = dir.path();

@@ -1,13 +1,11 @@
 //! Figures in sentences: a figure stands alone only if its interval is narrow, otherwise the sentence has the interval.
 
 use crate::duration::{format_seconds, three_digits};
-use crate::stats::{Ratio, Summary};
+use crate::stats::{Ratio, SAMPLES_LEAST, Summary};
 
 /// Largest half width of a 95 % interval, as a share of the figure, for a figure that stands alone. Beyond a tenth even its
 /// second digit is not certain.
 const NARROW: f64 = 0.1;
-/// Smallest number of samples that show a spread.
-const SAMPLES_LEAST: usize = 3;
 
 fn is_narrow(value: f64, [low, high]: [f64; 2]) -> bool {
     (high - low) / 2.0 <= NARROW * value.abs()
@@ -32,7 +30,7 @@ pub fn median_seconds(summary: &Summary) -> String {
 /// Returns a ratio for a table: `1.44×`, or `1.2–1.6×` for a wide interval.
 pub fn short_ratio(ratio: &Ratio) -> String {
     let [low, high] = ratio.ci95;
-    match ratio.n < SAMPLES_LEAST || is_narrow(ratio.value, ratio.ci95) {
+    match !ratio.has_interval() || is_narrow(ratio.value, ratio.ci95) {
         true => format!("{}×", three_digits(ratio.value)),
         false => format!("{}–{}×", two_digits(low), two_digits(high)),
     }
@@ -40,7 +38,7 @@ pub fn short_ratio(ratio: &Ratio) -> String {
 
 /// Returns a ratio for a sentence: `12.3× [12.1, 12.6]`, or `about 12.3×` if there are too few samples for an interval.
 pub fn ratio(ratio: &Ratio) -> String {
-    if ratio.n < SAMPLES_LEAST {
+    if !ratio.has_interval() {
         return format!("about {}×", three_digits(ratio.value));
     }
     let [low, high] = ratio.ci95.map(three_digits);

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use weir_bench::{Error, Result};
-use weir_model::bench::compare::{BenchComparison, ComparisonVerdict, compare};
+use weir_model::Ratio;
+use weir_model::bench::compare::{BenchComparison, ComparisonVerdict, compare, unjudged};
 use weir_model::bench::trend::{BenchTrend, trend};
 use weir_model::bench::{BenchDocument, SCHEMA};
 use weir_report::bench as report;
@@ -47,6 +48,7 @@ Examples:
 
 A ratio below 1 means that the second result is faster. 'tie' means that the
 interval contains 1, or that the difference is within the noise of both runs.
+A row with fewer than 3 rounds in a result has no interval and is not judged.
 
 Exit status:
   0  success
@@ -127,6 +129,7 @@ fn compare_two(args: &Args, a: &(String, BenchDocument), b: &(String, BenchDocum
         let label = format!("{} {} {}", row.group.workload, row.method, weir_model::Size(row.record_bytes));
         (label, row.verdict, row.ratio.value)
     });
+    note_unjudged(args, comparison.rows.iter().map(|row| &row.ratio));
     Ok(status(args, rows))
 }
 
@@ -139,7 +142,15 @@ fn show_trend(args: &Args, documents: Vec<(String, BenchDocument)>) -> Result<Ex
     }
     let files = args.output.open().map_err(Error::Usage)?;
     write_trend(args, files, &trend).map_err(Error::Failed)?;
+    note_unjudged(args, trend.rows.iter().map(|row| &row.latest));
     Ok(status(args, trend.rows.iter().map(|row| (row.label.clone(), row.verdict, row.latest.value))))
+}
+
+/// Reports the rows that `--fail-on` cannot judge, also with --quiet: success claims nothing about them.
+fn note_unjudged<'a>(args: &Args, ratios: impl Iterator<Item = &'a Ratio>) {
+    if let Some(sentence) = args.fail_on.and_then(|_| unjudged(ratios)) {
+        eprintln_lossy!("weir: --fail-on: {sentence}");
+    }
 }
 
 /// Returns failure if a row is slower than `--fail-on` allows, and names these rows.

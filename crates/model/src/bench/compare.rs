@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::Ratio;
+use crate::number::counted;
+use crate::stats::{Ratio, SAMPLES_LEAST};
 use serde::{Deserialize, Serialize};
 
 use super::{BenchDocument, BenchRow, GroupKey, Machine, UNKNOWN_NOISE};
@@ -92,19 +93,35 @@ pub struct ComparedRow {
 pub enum ComparisonVerdict {
     Faster,
     Slower,
-    /// The difference is not significant.
+    /// The difference is not significant, or there are too few rounds for an interval.
     Tie,
 }
 
 impl ComparisonVerdict {
-    /// Returns the conclusion from a ratio: a tie if it is within the noise.
+    /// Returns the conclusion from a ratio: a tie if it is within the noise, or if it has no interval.
     pub fn of(ratio: &Ratio, noise: f64) -> Self {
-        match (ratio.is_tie(noise), ratio.value < 1.0) {
+        match (!ratio.has_interval() || ratio.is_tie(noise), ratio.value < 1.0) {
             (true, _) => Self::Tie,
             (false, true) => Self::Faster,
             (false, false) => Self::Slower,
         }
     }
+}
+
+/// Returns a sentence about the rows whose ratios have no interval, with the remedy; `None` if all have one.
+pub fn unjudged<'a>(ratios: impl Iterator<Item = &'a Ratio>) -> Option<String> {
+    let (mut without, mut all) = (0, 0);
+    for ratio in ratios {
+        all += 1;
+        without += u64::from(!ratio.has_interval());
+    }
+    let rows = counted(all, "row");
+    (without > 0).then(|| {
+        format!(
+            "{without} of {rows} not judged: fewer than {SAMPLES_LEAST} rounds of a run give no interval; measure \
+             again with --rounds 5, or with a larger --budget"
+        )
+    })
 }
 
 /// Returns whether two rows are the same cell. Ignores the directory, which may differ between machines.
@@ -162,6 +179,8 @@ pub fn compare(names: [&str; 2], a: &BenchDocument, b: &BenchDocument) -> BenchC
         .filter(|row| row.cannot.is_none() && !a.rows.iter().any(|other| same_cell(row, other)))
         .map(label)
         .collect();
+    let mut warnings = warnings(a, b);
+    warnings.extend(unjudged(rows.iter().map(|row: &ComparedRow| &row.ratio)));
     BenchComparison {
         schema: SCHEMA.into(),
         a: names[0].into(),
@@ -170,7 +189,7 @@ pub fn compare(names: [&str; 2], a: &BenchDocument, b: &BenchDocument) -> BenchC
         rows,
         only_a,
         only_b,
-        warnings: warnings(a, b),
+        warnings,
         runs: [a, b].map(ComparedRun::of).into(),
     }
 }

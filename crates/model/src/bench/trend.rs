@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::{ComparedRun, ComparisonVerdict, label, same_cell};
+use super::compare::{ComparedRun, ComparisonVerdict, label, same_cell, unjudged};
 use super::{BenchDocument, BenchRow, GroupKey};
 use crate::Ratio;
 
@@ -88,8 +88,9 @@ pub fn trend(mut runs: Vec<(String, BenchDocument)>) -> BenchTrend {
     runs.sort_by(|a, b| a.1.started.cmp(&b.1.started));
     let noise = runs.iter().map(|(_, run)| run.noise.floor()).fold(0.0, f64::max);
     let last = runs.last().map(|(_, run)| run.rows.clone()).unwrap_or_default();
-    let rows = last.iter().filter_map(|row| trend_row(row, &runs, noise)).collect();
-    let warnings = warnings(&runs);
+    let rows: Vec<TrendRow> = last.iter().filter_map(|row| trend_row(row, &runs, noise)).collect();
+    let mut warnings = warnings(&runs);
+    warnings.extend(unjudged(rows.iter().map(|row| &row.latest)));
     let circumstances = runs.last().map(|(_, run)| ComparedRun::of(run));
     let run = |(name, run): (String, BenchDocument)| TrendRun {
         name,

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::bootstrap::interval;
 use super::summary::median;
 
+/// Smallest number of samples that show a spread, and thus have an interval: one has none, and of two the interval is only their range.
+pub const SAMPLES_LEAST: usize = 3;
+
 /// The median of the ratios within the rounds, with its 95 % interval. An arithmetic or geometric mean would follow
 /// the few samples that a busy host slows down.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -13,7 +16,7 @@ pub struct Ratio {
     pub n: usize,
     /// Median of the ratios within rounds.
     pub value: f64,
-    /// Ends of the 95 % interval.
+    /// Ends of the 95 % interval; it claims nothing if [`Ratio::has_interval`] is false.
     pub ci95: [f64; 2],
 }
 
@@ -55,6 +58,11 @@ impl Ratio {
     pub fn with_value(self, value: f64) -> Self {
         let [low, high] = self.ci95;
         Self { value, ci95: [low.min(value), high.max(value)], ..self }
+    }
+
+    /// Returns whether there are enough samples for an interval.
+    pub fn has_interval(&self) -> bool {
+        self.n >= SAMPLES_LEAST
     }
 
     /// Returns whether no difference can be claimed: the interval contains 1, or the ratio is within the noise `floor` of

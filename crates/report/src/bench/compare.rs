@@ -4,6 +4,7 @@ use weir_model::Size;
 use weir_model::bench::GroupKey;
 use weir_model::bench::compare::{BenchComparison, ComparedRow, ComparisonVerdict};
 use weir_model::number::counted;
+use weir_model::stats::Ratio;
 
 use super::labels;
 use crate::block::Block;
@@ -41,16 +42,23 @@ pub fn blocks_compare(comparison: &BenchComparison) -> Vec<Block> {
 }
 
 fn counts(comparison: &BenchComparison) -> String {
-    let count = |verdict| comparison.rows.iter().filter(|row| row.verdict == verdict).count();
+    let is = |row: &&ComparedRow, verdict| row.ratio.has_interval() && row.verdict == verdict;
+    let count = |verdict| comparison.rows.iter().filter(|row| is(row, verdict)).count();
     let [faster, slower, ties] =
         [ComparisonVerdict::Faster, ComparisonVerdict::Slower, ComparisonVerdict::Tie].map(count);
     match comparison.rows.len() {
         0 => "The two runs have no row in common.".into(),
         all => {
             let rows = counted(all as u64, "row");
-            format!("B against A, {rows}: {faster} faster, {slower} slower, {ties} tied.")
+            let unjudged = not_judged(all - faster - slower - ties);
+            format!("B against A, {rows}: {faster} faster, {slower} slower, {ties} tied{unjudged}.")
         }
     }
+}
+
+/// Returns the end of a sentence about `rows` without an interval; nothing for none.
+pub(super) fn not_judged(rows: usize) -> String {
+    if rows == 0 { String::new() } else { format!(", {rows} not judged (too few rounds)") }
 }
 
 fn table(rows: &[&ComparedRow]) -> Table {
@@ -69,8 +77,7 @@ fn table(rows: &[&ComparedRow]) -> Table {
         Column::new("B is", "", Align::Left),
     ]);
     let cells = |row: &ComparedRow| {
-        let (word, emphasis) = verdict(row.verdict);
-        let [low, high] = row.ratio.ci95.map(|end| format!("{end:.2}"));
+        let (word, emphasis) = verdict(&row.ratio, row.verdict);
         let mut cells: Vec<TableCell> = vec![row.method.as_str().into()];
         cells.extend(
             buffer.then(|| row.buffer_bytes.map_or(String::new(), |bytes| Size(bytes).to_string()).into()),
@@ -81,7 +88,7 @@ fn table(rows: &[&ComparedRow]) -> Table {
             unit.show(row.a_s).into(),
             unit.show(row.b_s).into(),
             TableCell::new(ratio(row.ratio.value), emphasis),
-            format!("[{low}, {high}]").into(),
+            interval(&row.ratio).into(),
             TableCell::new(word, emphasis),
         ]);
         cells
@@ -90,8 +97,18 @@ fn table(rows: &[&ComparedRow]) -> Table {
     Table { columns, rows: rows.iter().map(row).collect(), ..Table::default() }
 }
 
-pub(super) fn verdict(verdict: ComparisonVerdict) -> (&'static str, Emphasis) {
+/// Returns the interval of a ratio for a table, or why there is none.
+pub(super) fn interval(ratio: &Ratio) -> String {
+    match ratio.n {
+        1 => "one round: no interval".into(),
+        n if !ratio.has_interval() => format!("{n} rounds: no interval"),
+        _ => format!("[{:.2}, {:.2}]", ratio.ci95[0], ratio.ci95[1]),
+    }
+}
+
+pub(super) fn verdict(ratio: &Ratio, verdict: ComparisonVerdict) -> (&'static str, Emphasis) {
     match verdict {
+        _ if !ratio.has_interval() => ("not judged", Emphasis::Faint),
         ComparisonVerdict::Faster => ("faster", Emphasis::Good),
         ComparisonVerdict::Slower => ("slower", Emphasis::Bad),
         ComparisonVerdict::Tie => ("tie", Emphasis::Faint),
@@ -124,6 +141,7 @@ pub fn csv_compare(comparison: &BenchComparison) -> String {
     let or_empty = |value: Option<String>| value.unwrap_or_default();
     let record = |row: &ComparedRow| {
         let key = &row.group;
+        let end = |at: usize| or_empty(row.ratio.has_interval().then(|| row.ratio.ci95[at].to_string()));
         vec![
             key.workload.clone(),
             row.method.clone(),
@@ -139,10 +157,10 @@ pub fn csv_compare(comparison: &BenchComparison) -> String {
             row.a_s.to_string(),
             row.b_s.to_string(),
             row.ratio.value.to_string(),
-            row.ratio.ci95[0].to_string(),
-            row.ratio.ci95[1].to_string(),
+            end(0),
+            end(1),
             row.ratio.n.to_string(),
-            verdict(row.verdict).0.into(),
+            verdict(&row.ratio, row.verdict).0.into(),
         ]
     };
     crate::csv::text(&HEAD, comparison.rows.iter().map(record))

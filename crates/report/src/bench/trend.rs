@@ -5,7 +5,7 @@ use weir_model::bench::trend::{BenchTrend, TrendRow};
 use weir_model::duration::format_seconds;
 use weir_model::number::counted;
 
-use super::compare::verdict;
+use super::compare::{interval, not_judged, verdict};
 use super::labels;
 use crate::block::Block;
 use crate::number::{percent, ratio};
@@ -92,17 +92,19 @@ pub fn page_trend(trend: &BenchTrend, body: &mut Body, prefix: &str) {
 
 fn head(trend: &BenchTrend) -> Vec<Block> {
     use weir_model::bench::compare::ComparisonVerdict::{Faster, Slower, Tie};
-    let count = |wanted| trend.rows.iter().filter(|row| row.verdict == wanted).count();
+    let judged = |row: &&TrendRow| row.latest.has_interval();
+    let count = |wanted| trend.rows.iter().filter(judged).filter(|row| row.verdict == wanted).count();
     let changed = trend.rows.iter().filter(|row| !row.changes.is_empty()).count();
     let name = trend.runs.last().map_or("", |run| run.name.as_str());
     let lead = match trend.rows.len() {
         0 => "The last run has no row in common with the others.".into(),
         all => format!(
-            "{name} against the level before it, {}: {} faster, {} slower, {} tied. {} changed their level at some run.",
+            "{name} against the level before it, {}: {} faster, {} slower, {} tied{}. {} changed their level at some run.",
             counted(all as u64, "row"),
             count(Faster),
             count(Slower),
             count(Tie),
+            not_judged(all - trend.rows.iter().filter(judged).count()),
             counted(changed as u64, "row")
         ),
     };
@@ -134,18 +136,17 @@ fn table(trend: &BenchTrend, key: &GroupKey) -> Table {
         Column::new("changed at run", "", Align::Left).priority(ColumnPriority::Rank(1)),
     ];
     let row = |row: &TrendRow| {
-        let (word, emphasis) = verdict(row.verdict);
+        let (word, emphasis) = verdict(&row.latest, row.verdict);
         let ends = [row.points.first(), row.points.last()];
         let [first, last] =
             ends.map(|point| point.map_or(String::new(), |point| format_seconds(point.median_s)));
-        let [low, high] = row.latest.ci95.map(|end| format!("{end:.2}"));
         let changes = row.changes.iter().map(|one| format!("{} ({})", one.run + 1, ratio(one.ratio)));
         let cells = vec![
             short(row).into(),
             first.into(),
             last.into(),
             TableCell::new(ratio(row.latest.value), emphasis),
-            format!("[{low}, {high}]").into(),
+            interval(&row.latest).into(),
             TableCell::new(word, emphasis),
             changes.collect::<Vec<_>>().join(", ").into(),
         ];

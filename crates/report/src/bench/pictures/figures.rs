@@ -94,6 +94,7 @@ pub fn compared(rows: &[&ComparedRow], noise: f64, id: &str) -> Option<Picture> 
         .take(ROWS_MOST)
         .map(|row| {
             let series = match row.verdict {
+                _ if !row.ratio.has_interval() => 6,
                 ComparisonVerdict::Faster => 2,
                 ComparisonVerdict::Slower => 1,
                 ComparisonVerdict::Tie => 6,

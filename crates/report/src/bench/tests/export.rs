@@ -105,6 +105,20 @@ fn two_runs_side_by_side() {
     assert!(markdown_compare(&comparison).contains("| 1.50× |"));
 }
 
+#[test]
+fn one_round_gives_no_interval_and_no_verdict() {
+    let mut after = slower(textbook());
+    after.rows.iter_mut().for_each(|row| row.samples_s.truncate(1));
+    let comparison = compare(["a.json", "b.json"], &textbook(), &after);
+    let text = screen_compare(&comparison, &at(100));
+    assert!(text.contains("0 faster, 0 slower, 0 tied, 28 not judged"), "{text}");
+    let row = text.lines().find(|line| line.contains("syscall") && line.contains("4 KiB")).unwrap();
+    assert!(row.contains("one round: no interval") && row.ends_with("not judged"), "{row}");
+    assert!(text.contains("--rounds 5"), "{text}");
+    let lines = csv_compare(&comparison);
+    assert!(lines.lines().skip(1).all(|line| line.ends_with(",,,1,not judged")), "{lines}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
