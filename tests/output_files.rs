@@ -52,6 +52,44 @@ fn a_file_that_cannot_be_written_is_wrong_usage_for_every_verb() {
     }
 }
 
+/// Lines of bash with a closed descriptor, the exit status, and what the message names.
+const CLOSED: [(&str, i32, &str); 14] = [
+    ("weir copy source - >&-", 1, "standard output"),
+    ("weir copy - ran <&-", 1, "standard input"),
+    ("weir copy --json - source copied >&-", 1, "standard output"),
+    ("weir copy --events - source copied >&-", 1, "standard output"),
+    ("weir log -o - >&- <source", 1, "write standard output"),
+    ("weir log -o logged <&-", 1, "open standard input"),
+    ("weir log check source >&-", 1, "standard output"),
+    ("weir bench write --size 64K --records 4K --rounds 1 >&-", 1, "standard output"),
+    ("weir bench write --json - --rounds 1 >&-", 2, "standard output"),
+    ("weir trace --json - -- touch ran >&-", 125, "standard output"),
+    ("weir run --json - -- touch ran >&-", 125, "standard output"),
+    ("weir doctor >&-", 1, "standard output"),
+    ("weir top --once --interval 100ms >&-", 1, "standard output"),
+    ("weir peek --json - $$ >&-", 2, "standard output"),
+];
+
+#[test]
+fn a_closed_standard_descriptor_is_an_error_and_no_dev_null() {
+    let dir = common::disk_dir();
+    std::fs::write(dir.path().join("source"), "a line\n").expect("a file");
+    for (line, status, name) in CLOSED {
+        let script = format!("weir() {{ {} \"$@\"; }}; {line}", common::WEIR);
+        let output =
+            Command::new("bash").args(["-c", &script]).current_dir(dir.path()).output().expect("bash");
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{line}: {errors}");
+        assert!(errors.contains(name) && errors.contains("EBADF"), "{line}: {errors}");
+        assert!(errors.contains("open"), "it says what to do: {line}: {errors}");
+        assert!(!dir.path().join("ran").exists(), "{line}: nothing is made");
+    }
+    // A command still gets its descriptors closed.
+    let script = format!("{} run -- bash -c 'echo text' >&-", common::WEIR);
+    let output = Command::new("bash").args(["-c", &script]).output().expect("bash");
+    assert!(text(&output.stderr).contains("Bad file descriptor"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn weir_report_reads_its_files_first() {
     let dir = common::disk_dir();

@@ -31,6 +31,7 @@ mod signals;
 mod top;
 mod trace;
 mod usage_message;
+mod usage_tip;
 mod values;
 
 use std::process::ExitCode;
@@ -98,8 +99,13 @@ fn parse_verb() -> Verb {
     match std::env::args_os().nth(1).as_deref().and_then(std::ffi::OsStr::to_str) {
         Some("run") => Verb::Run(Box::new(parse_only::<run::Args>("run"))),
         Some("copy") => Verb::Copy(Box::new(parse_copy())),
-        _ => Cli::try_parse()
-            .map_or_else(|error| usage_message::exit(error, exit_status::USAGE), |cli| cli.verb),
+        _ => Cli::try_parse().map_or_else(
+            |error| {
+                let error = usage_tip::with_right_tip(error, &Cli::command());
+                usage_message::exit(error, exit_status::USAGE)
+            },
+            |cli| cli.verb,
+        ),
     }
 }
 
@@ -125,7 +131,8 @@ fn parse_copy() -> copy::Args {
 fn matches_of<A: Args>(verb: &'static str) -> Result<(A, clap::ArgMatches), clap::Error> {
     let table = A::augment_args(clap::Command::new(verb));
     let command = clap::Command::new("weir").subcommand(table).subcommand_required(true);
-    let mut matches = command.try_get_matches()?;
+    let mut matches =
+        command.try_get_matches().map_err(|error| usage_tip::with_right_tip(error, &Cli::command()))?;
     let (_, matches) = matches.remove_subcommand().expect("the first argument is the verb");
     match A::from_arg_matches(&matches) {
         Ok(args) => Ok((args, matches)),
@@ -170,6 +177,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == weir_bench::sample::CHILD_ARGUMENT) {
         return ExitCode::from(weir_bench::sample::child_main() as u8);
     }
+    weir_sys::inherited::let_closed_fail();
     weir_sys::hang_guard::allow(|sentence| eprintln_lossy!("weir: {sentence}"));
     if let Some(status) = weir_sys::hang_guard::waiter_main() {
         return ExitCode::from(status);

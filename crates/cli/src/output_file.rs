@@ -35,7 +35,10 @@ impl OutputFile {
     /// no work.
     pub fn open(path: &Path) -> Result<Self, String> {
         let target = match is_stdout(path) {
-            true => OutputTarget::Stdout,
+            true => {
+                console::check_stdout().map_err(|error| console::stdout_error(&error))?;
+                OutputTarget::Stdout
+            }
             false => open_target(path).map_err(|error| error_text("open", path, &error))?,
         };
         Ok(Self { path: path.into(), target })

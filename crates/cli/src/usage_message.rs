@@ -2,12 +2,11 @@
 
 use std::error::Error as _;
 use std::io::{self, Write};
-use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue};
-use weir_bench::Error;
 use weir_model::{Untrusted, escaped_lines, obeyed_by_terminals};
 
+use crate::console::{check_stdout, stdout_error};
 use crate::exit_status;
 
 /// Prints the message and ends weir: with `usage_status` for a wrong command line, with 0 after the help, and with 1 if the help
@@ -17,11 +16,10 @@ pub fn exit(error: clap::Error, usage_status: u8) -> ! {
         print_wrong_usage(error);
         std::process::exit(i32::from(usage_status));
     }
-    let written = error.print().and_then(|()| io::stdout().flush());
+    let written = check_stdout().and_then(|()| error.print()).and_then(|()| io::stdout().flush());
     let status = match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let target = Path::new("standard output");
-            eprintln_lossy!("weir: {}", Error::system("write", target, &error, "choose another file"));
+            eprintln_lossy!("weir: {}", stdout_error(&error));
             exit_status::FAILED
         }
         _ => 0,

@@ -73,6 +73,7 @@ fn advice(error: &io::Error) -> &'static str {
             " – this mount or user namespace has no number for an owner: see /proc/self/uid_map"
         }
         Errno::NOENT => " – no such file: check the name",
+        Errno::BADF => " – the descriptor is closed: open it, such as with <FILE or >FILE",
         _ => "",
     }
 }

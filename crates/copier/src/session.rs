@@ -203,7 +203,9 @@ impl<'a> Operands<'a> {
         let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
         let opened;
         let (input, input_name) = if source.as_os_str() == "-" {
-            (stdin.as_fd(), Path::new("standard input"))
+            let name = Path::new("standard input");
+            check_open(0).on(name, "read")?;
+            (stdin.as_fd(), name)
         } else {
             let stat: FileStat = rustix::fs::stat(source).on(source, "stat")?.into();
             crate::stream_file::check_device(context, &stat, source)?;
@@ -214,6 +216,7 @@ impl<'a> Operands<'a> {
         if self.target.as_os_str() == "-" {
             refuse_promises(context.options)?;
             let name = Path::new("standard output");
+            check_open(1).on(name, "write")?;
             return pump(context, worker, (input, input_name), (stdout.as_fd(), name), false).map(drop);
         }
         if self.into_directory {
@@ -236,6 +239,11 @@ impl<'a> Operands<'a> {
         let entry = Entry { dir: None, source: &source_name, target: &target_name };
         copy_to_file(context, worker, &entry, input, &stat, false)
     }
+}
+
+/// Fails if weir inherited this standard descriptor closed.
+fn check_open(fd: i32) -> rustix::io::Result<()> {
+    if weir_sys::inherited::was_closed(fd) { Err(rustix::io::Errno::BADF) } else { Ok(()) }
 }
 
 /// Fails if something is asked that standard output cannot give.

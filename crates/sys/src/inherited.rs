@@ -78,6 +78,25 @@ pub fn restore() {
     }
 }
 
+/// Returns whether weir inherited this standard descriptor (0 to 2) closed.
+pub fn was_closed(fd: RawFd) -> bool {
+    CLOSED.load(Relaxed) & (1 << fd) != 0
+}
+
+/// Lets reads of a closed standard input and writes to a closed standard output fail with EBADF.
+///
+/// Rust's runtime has opened /dev/null there, for both directions: a copy to it would succeed and lose everything. This function
+/// opens it for the other direction only, so that the numbers stay occupied and the calls fail as on a closed descriptor.
+pub fn let_closed_fail() {
+    for (fd, flags) in
+        [(0, OFlags::WRONLY), (1, OFlags::RDONLY)].into_iter().filter(|(fd, _)| was_closed(*fd))
+    {
+        if let Ok(null) = open("/dev/null", flags | OFlags::CLOEXEC, Mode::empty()) {
+            let _ = if fd == 0 { dup2_stdin(&null) } else { dup2_stdout(&null) };
+        }
+    }
+}
+
 /// Returns whether a command starts with this signal blocked.
 pub fn starts_blocked(signal: i32) -> bool {
     BLOCKED.load(Relaxed) & bit(signal) != 0

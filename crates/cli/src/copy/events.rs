@@ -25,7 +25,10 @@ impl EventLog {
     pub fn open(path: Option<&Path>) -> Result<Self, String> {
         let Some(path) = path else { return Ok(Self(None)) };
         let file: Box<dyn Write + Send> = match path.as_os_str() == "-" {
-            true => Box::new(std::io::stdout()),
+            true => {
+                crate::console::check_stdout().map_err(|error| crate::console::stdout_error(&error))?;
+                Box::new(std::io::stdout())
+            }
             false => Box::new(File::create(path).map_err(|error| {
                 format!(
                     "--events {}: open: {}; choose another file",

@@ -56,8 +56,14 @@ impl LogFile {
 
     fn standard_output(options: &SinkOptions) -> Result<Self, Error> {
         let name = "standard output".to_string();
+        let failed = |call: &str, errno| {
+            Error::call(call, &name, &io_error(errno), "open descriptor 1, such as with >FILE")
+        };
+        if weir_sys::inherited::was_closed(1) {
+            return Err(failed("write", Errno::BADF));
+        }
         let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)
-            .map_err(|errno| Error::call("dup", &name, &io_error(errno), "open descriptor 1"))?;
+            .map_err(|errno| failed("dup", errno))?;
         Self::from_fd(fd, None, name, options)
     }
 

@@ -47,6 +47,9 @@ const JOIN: Duration = Duration::from_secs(1);
 pub(super) fn stdin(options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let failed =
         |errno| Error::call("open", "standard input", &io_error(errno), "give the records on descriptor 0");
+    if weir_sys::inherited::was_closed(0) {
+        return Err(failed(Errno::BADF));
+    }
     let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(failed)?;
     let stat = rustix::fs::fstat(&fd).map_err(failed)?;
     let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);

@@ -1,0 +1,52 @@
+//! The tip about a negative number that follows an option.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Returns the error with the right tip. For `--size -1` clap takes `-1` for an option, and advises `-- -1`, which makes it no value
+/// of `--size`.
+pub fn with_right_tip(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else { return error };
+    let arguments: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(option) = option_before(found, &arguments, command)
+    {
+        let tip = format!("to pass '{found}' as a value, use '{option}={found}'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Returns the option with a value that stands before a number with a minus sign.
+fn option_before<'a>(found: &str, arguments: &'a [String], command: &clap::Command) -> Option<&'a str> {
+    let is_number = found.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit())
+        && found.chars().all(|c| c == '-' || c == '.' || c.is_ascii_alphanumeric());
+    let pair = arguments.windows(2).find(|pair| is_number && pair[1].starts_with(found))?;
+    let name = pair[0].strip_prefix("--")?;
+    takes_value(command, name).then_some(pair[0].as_str())
+}
+
+fn takes_value(command: &clap::Command, name: &str) -> bool {
+    let is_it = |arg: &clap::Arg| arg.get_long() == Some(name) && arg.get_action().takes_values();
+    command.get_arguments().any(is_it) || command.get_subcommands().any(|verb| takes_value(verb, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tip_names_the_option_of_the_number() {
+        let size = clap::Arg::new("size").long("size");
+        let quiet = clap::Arg::new("quiet").long("quiet").action(clap::ArgAction::SetTrue);
+        let command = clap::Command::new("weir").subcommand(clap::Command::new("bench").args([size, quiet]));
+        let of = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(Into::into).collect();
+            option_before("-1", &words, &command).map(str::to_string)
+        };
+        assert_eq!(of("weir bench --size -1").as_deref(), Some("--size"));
+        assert_eq!(of("weir bench --size -1M").as_deref(), Some("--size"));
+        assert_eq!(of("weir bench --quiet -1"), None);
+        assert_eq!(of("weir bench -1"), None);
+    }
+}
