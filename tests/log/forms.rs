@@ -29,7 +29,18 @@ fn long_records_are_split_cut_or_refused() {
     assert_eq!(logged(&["--max-record", "5"], input), "short\n12345\n6789\nend\n");
     assert_eq!(logged(&["--max-record", "5", "--mark"], input), "short\n12345 [weir: split]\n6789\nend\n");
     assert_eq!(logged(&["--max-record", "5", "--oversize", "cut"], input), "short\n12345\nend\n");
-    assert_eq!(logged(&["--max-record", "5", "--oversize", "refuse"], input), "short\nend\n");
+    for (mark, expected) in [
+        (&[][..], "short\nend\n"),
+        (&["--mark"], "short\nweir: 1 record of stdin refused: longer than 5 B\nend\n"),
+    ] {
+        let dir = disk_dir();
+        let options = [&["-q", "-o", "out", "--max-record", "5", "--oversize", "refuse"], mark].concat();
+        let output = log_of(dir.path(), &options, input);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{mark:?}: a record is missing: {error}");
+        assert!(error.contains("records are missing in the log: 1 refused"), "{error}");
+        assert_eq!(text(&std::fs::read(dir.path().join("out")).expect("the log")), expected);
+    }
 }
 
 #[test]

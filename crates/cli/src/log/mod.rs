@@ -165,7 +165,7 @@ struct RecordOptions {
     #[arg(long)]
     sequence: bool,
 
-    /// Say in the log which records are unfinished, split or cut
+    /// Say in the log which records are unfinished, split, cut or refused
     #[arg(long)]
     mark: bool,
 }
@@ -257,7 +257,7 @@ Examples:
 
 Exit status:
   0  success; with a command, its status
-  1  the log could not be written, or records are missing
+  1  the log could not be written, or records were refused (--oversize)
   2  wrong usage";
 
 /// Runs `weir log` and returns the exit status.
@@ -294,8 +294,9 @@ pub fn run(args: &Args) -> ExitCode {
     }
     let json = files.write_document(&summary.document(log.as_deref()));
     let errors = [result.err().map(|error| error.to_string()), json.err()];
+    let missing = missing_records(&summary.totals);
     let mut failed = false;
-    for error in errors.into_iter().flatten() {
+    for error in errors.into_iter().flatten().chain(missing) {
         eprintln_lossy!("weir: {error}");
         failed = true;
     }
@@ -304,6 +305,14 @@ pub fn run(args: &Args) -> ExitCode {
         (_, true) => ExitCode::from(FAILED),
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// Returns a sentence if records are missing because they were too long. Those that `--overflow` drops were given up by the user.
+fn missing_records(totals: &weir_model::log::LogCounts) -> Option<String> {
+    let refused = totals.refused;
+    (refused > 0).then(|| {
+        format!("records are missing in the log: {refused} refused because they are longer than --max-record")
+    })
 }
 
 /// Returns whether standard input was given and is no terminal, so that it can be the only source.

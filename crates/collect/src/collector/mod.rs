@@ -166,6 +166,10 @@ impl Collector {
             match intake.splitter.next(&data[at..]) {
                 SplitStep::NeedMore => break,
                 SplitStep::Skip { consumed, refused } => {
+                    if refused > 0 && !self.report_refused(intake) {
+                        intake.splitter = before;
+                        break;
+                    }
                     intake.counts.refused += refused;
                     at += consumed;
                 }

@@ -46,11 +46,24 @@ impl Collector {
             return;
         }
         let text = format!("weir: {} records of {} dropped", intake.unreported, intake.name);
-        let can_say = !self.formatter.passes_bytes() || matches!(self.options.framing, Framing::Delimiter(_));
-        if !can_say || self.put_notice(&text) {
+        if !self.can_say() || self.put_notice(&text) {
             self.messages.push(text);
             intake.unreported = 0;
         }
+    }
+
+    /// With `--mark`, says in the log that a record of the source is refused. Returns false if the log did not take the notice.
+    pub(super) fn report_refused(&mut self, intake: &Intake) -> bool {
+        if !self.options.fields.mark || !self.can_say() {
+            return true;
+        }
+        let most = weir_model::Size(self.options.max_record_bytes as u64);
+        self.put_notice(&format!("weir: 1 record of {} refused: longer than {most}", intake.name))
+    }
+
+    /// Returns whether a notice can be a record of the log: not if all records have one length, or a prefix.
+    fn can_say(&self) -> bool {
+        !self.formatter.passes_bytes() || matches!(self.options.framing, Framing::Delimiter(_))
     }
 
     /// Appends a record of weir itself. Returns whether the log took it.
