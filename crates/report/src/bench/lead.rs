@@ -1,8 +1,8 @@
 //! The most important sentence of a group.
 
-use weir_model::Size;
 use weir_model::bench::{BenchRow, FROM_TO};
 use weir_model::estimate::{median_seconds, short_ratio};
+use weir_model::{Knee, Size};
 
 use super::labels;
 use super::section::{Section, label, variant};
@@ -73,10 +73,16 @@ fn tied(section: &Section, best: &BenchRow) -> String {
     }
 }
 
+/// Returns whether the interval of a knee reaches the largest record: larger ones may then gain more.
+fn is_open(section: &Section, knee: &Knee) -> bool {
+    section.largest_of_knee().is_none_or(|largest| knee.ci95[1] >= largest)
+}
+
 /// Returns the sentence about the knee. A curve without a knee falls up to its largest record.
 fn gains(section: &Section) -> String {
     if let Some(knee) = section.knee() {
-        return format!(" Gains stop at {}.", labels::knee(&knee));
+        let or_more = if is_open(section, &knee) { " or more" } else { "" };
+        return format!(" Gains stop at {}{or_more}.", labels::knee(&knee));
     }
     let own = section.measured().map(|(row, _)| row);
     let own = own.filter(|row| Some(&row.method) == section.group.model_method.as_ref());
@@ -105,9 +111,14 @@ fn of_methods(section: &Section, best: &BenchRow) -> String {
 fn of_two_directories(section: &Section, best: &BenchRow, from: &str, to: &str) -> String {
     let knee = section.knee_row();
     let enough = knee.unwrap_or(best);
-    let (are, more) = match knee {
-        Some(_) => ("are enough", "larger ones win less than 5 %"),
-        None => ("are the fastest measured", "larger ones may gain more"),
+    let may_gain = || "larger ones may gain more".to_string();
+    let (are, more) = match section.knee().filter(|_| knee.is_some()) {
+        Some(knee) if is_open(section, &knee) => ("or more are enough", may_gain()),
+        Some(knee) if knee.ci95[1] > knee.bytes => {
+            ("are about enough", format!("those above {} win less than 5 %", Size(knee.ci95[1])))
+        }
+        Some(_) => ("are enough", "larger ones win less than 5 %".into()),
+        None => ("are the fastest measured", may_gain()),
     };
     let mut text = format!(
         "From {from} to {to}: blocks of {} {are} ({} {}{}); {more}",

@@ -125,9 +125,13 @@ impl<'a> Section<'a> {
 
     /// Returns the knee, unless it is the largest record of its method: gains may then go on.
     pub fn knee(&self) -> Option<Knee> {
-        let (knee, method) = (self.group.knee?, self.group.model_method.as_ref()?);
-        let own = self.measured().filter(|(row, _)| row.method == *method);
-        own.map(|(row, _)| row.record_bytes).max().and_then(|largest| knee.within(largest))
+        self.group.knee?.within(self.largest_of_knee()?)
+    }
+
+    /// Returns the largest record of the knee's method.
+    pub fn largest_of_knee(&self) -> Option<u64> {
+        let method = self.group.model_method.as_ref()?;
+        self.measured().filter(|(row, _)| row.method == *method).map(|(row, _)| row.record_bytes).max()
     }
 
     /// Returns the row of the knee.

@@ -1,7 +1,7 @@
 //! Tests of the screen of a run.
 
-use weir_model::Size;
 use weir_model::bench::{BenchRow, GroupKey, RowGroup};
+use weir_model::{Knee, Size};
 
 use super::at;
 use crate::bench::fixture::{self, everything, textbook};
@@ -27,6 +27,46 @@ fn no_line_is_wider_than_the_terminal() {
             }
         }
     }
+}
+
+/// Draws every knee and checks that the headline agrees with its interval: of one directory, and of two.
+#[test]
+fn the_headline_agrees_with_the_interval_of_the_knee() {
+    let sizes = [1, 64, 1024, 16384, 65536];
+    let below = |end: usize| sizes[..=end].iter().copied();
+    for (end, high) in sizes.into_iter().enumerate() {
+        let knees = below(end).flat_map(|low| sizes.map(|bytes| (low, bytes)));
+        for (low, bytes) in knees.filter(|(low, bytes)| low <= bytes && *bytes <= high) {
+            check_headline(Knee { bytes, ci95: [low, high] });
+        }
+    }
+}
+
+/// Checks the headlines of a table whose largest record has 64 KiB.
+fn check_headline(knee: Knee) {
+    let [low, high] = knee.ci95;
+    let mut document = textbook();
+    document.groups[0].knee = Some(knee);
+    let single = screen(&document, &at(1000));
+    group_of_two(&mut document);
+    let text = screen(&document, &at(1000));
+    let lead = text.lines().find(|line| line.contains("From /a to /b:")).expect(&text);
+    let (is_last, is_open) = (knee.bytes == 65536, high == 65536);
+    let context = format!("{low} {} {high}: {lead}\n{single}", knee.bytes);
+    assert_eq!(lead.contains("larger ones win less than 5 %"), knee.bytes == high && !is_open, "{context}");
+    assert_eq!(lead.contains("may gain more"), is_open, "{context}");
+    let above = format!("those above {} win less than 5 %", Size(high));
+    assert_eq!(lead.contains(&above), knee.bytes < high && !is_open, "{context}");
+    assert_eq!(single.contains("No knee: gains go on"), is_last, "{context}");
+    assert_eq!(single.contains("] or more."), is_open && !is_last, "{context}");
+}
+
+/// Makes the first group one that copies from a directory to another.
+fn group_of_two(document: &mut weir_model::bench::BenchDocument) {
+    let before = document.groups[0].key.clone();
+    document.groups[0].key.dir = format!("/a{}/b", weir_model::bench::FROM_TO);
+    let key = document.groups[0].key.clone();
+    document.rows.iter_mut().filter(|row| row.group == before).for_each(|row| row.group = key.clone());
 }
 
 #[test]
