@@ -27,7 +27,7 @@ static const char *wrong_field(const struct wb_job *job, unsigned options)
         return "out_path";
     if (job->bytes > INT64_MAX)
         return "bytes";
-    if (job->record_bytes < 1 || job->record_bytes > INT32_MAX / 2)
+    if (job->record_bytes < 1 || job->record_bytes > UINT64_C(1) << 30)
         return "record_bytes"; /* one call of Linux moves at most 2 GiB less a page */
     if (syncs_every(job->sync) && job->sync_every_bytes < 1)
         return "sync_every_bytes";

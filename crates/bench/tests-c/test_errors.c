@@ -118,6 +118,7 @@ static void invalid_jobs(void)
     expect(strcmp(run_failing(&job, EINVAL).error_call, #field) == 0, #field " " #value)
     WRONG("syscall", record_bytes, 0);
     WRONG("syscall", record_bytes, UINT64_MAX);
+    WRONG("syscall", record_bytes, (UINT64_C(1) << 30) + 1);
     WRONG("syscall", bytes, UINT64_MAX);
     WRONG("syscall", workload, WB_WORKLOADS);
     WRONG("syscall", sync, WB_SYNCS);
@@ -128,6 +129,10 @@ static void invalid_jobs(void)
     WRONG("vector", vector_records, 1025);
     WRONG("io_uring", queue_depth, 0);
     WRONG("io_uring", queue_depth, 4097);
+    /* The largest record is valid: the next field is the wrong one. */
+    job = make_job("vector", WB_COPY, 1, UINT64_C(1) << 30);
+    job.vector_records = 0;
+    expect(strcmp(run_failing(&job, EINVAL).error_call, "vector_records") == 0, "a record of 1 GiB");
     job = make_job("syscall", WB_COPY, 1, 1);
     job.sync = WB_SYNC_FSYNC;
     job.sync_every_bytes = 0;

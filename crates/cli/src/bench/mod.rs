@@ -146,9 +146,6 @@ enum SubVerb {
     Compare(compare::Args),
 }
 
-/// Least time in seconds that a row takes: two pilot runs and a sample of about 10 ms each, with start and preparation.
-const MIN_ROW_S: f64 = 0.03;
-
 const EXAMPLES: &str = "\
 Examples:
   weir bench copy                                     the textbook's table
@@ -248,7 +245,9 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
         })
     };
     let directories = directories.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
-    warn_of_small_budget(cells.len(), args.budget);
+    if let Some(sentence) = needs::small_budget(&cells, args.budget.as_secs_f64()) {
+        eprintln_lossy!("weir: {sentence}");
+    }
     let mut progress = TerminalProgress::new(args.output.is_quiet());
     let mut measurement = run::run(cells, &directories, &args.settings(), &stop, &mut progress);
     progress.finish();
@@ -268,18 +267,6 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
             Ok(ExitCode::from(INTERRUPTED))
         }
         None => Ok(ExitCode::SUCCESS),
-    }
-}
-
-fn warn_of_small_budget(rows: usize, budget: Duration) {
-    let needed_s = rows as f64 * MIN_ROW_S;
-    if needed_s > budget.as_secs_f64() {
-        eprintln_lossy!(
-            "weir: {rows} rows take at least about {} s; the budget of {} s gives each row one sample: use a longer \
-             --budget or shorter lists",
-            needed_s.ceil(),
-            budget.as_secs_f64()
-        );
     }
 }
 
