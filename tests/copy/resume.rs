@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{KillOnDrop, disk_dir, names, run, text, wait_for, weir};
+use weir_model::Size;
+
+use crate::common::{KillOnDrop, WEIR, disk_dir, names, run, text, wait_for, weir};
 use crate::{copy, shell};
 
 const PART: u64 = 8 << 20;
@@ -35,6 +37,35 @@ fn stop_half_way(dir: &Path, signal: Signal) {
     child.0.wait().expect("its end");
     assert_eq!(kept(dir).len(), 2, "{:?}", names(dir));
     assert_eq!(fs::read_to_string(dir.join("t")).ok().as_deref(), Some("old\n"), "the old file stays");
+}
+
+#[test]
+fn a_killed_copy_may_keep_its_lock_for_a_moment() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 9000000 /dev/urandom > s");
+    let lock = "journal=.weir-resume-$(printf t | sha256sum | head -c 16).journal; exec 9>$journal; flock 9;";
+    let hold = |time: &str| format!("{lock} (sleep {time}) & exec 9>&-; {} copy --resume s t; wait", WEIR);
+    shell(dir.path(), &hold("0.5"));
+    shell(dir.path(), "cmp s t; rm t");
+    let output =
+        Command::new("bash").args(["-ec", &hold("4")]).current_dir(dir.path()).output().expect("bash");
+    assert!(text(&output.stderr).contains("another weir copies to this target"), "{}", text(&output.stderr));
+    assert!(!dir.path().join("t").exists());
+}
+
+#[test]
+fn the_summary_counts_what_was_moved() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 26000000 /dev/urandom > s; echo old > t");
+    stop_half_way(dir.path(), Signal::KILL);
+    let output = copy(dir.path(), &["--reflink=never", "--resume", "--summary", "--json", "j", "s", "t"]);
+    let json: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("j")).expect("a result")).expect("JSON");
+    let [copied, kept] = ["copied_bytes", "kept_bytes"].map(|name| json[name].as_u64().expect("a number"));
+    assert!(kept >= PART && kept.is_multiple_of(PART) && copied + kept == 26_000_000, "{json}");
+    let error = text(&output.stderr);
+    assert!(error.contains(&format!("{} kept", Size(kept))), "{error}");
+    assert!(error.contains(&format!("1 file, {} in", Size(copied))), "{error}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub enum CopyPhase {
 pub struct CopyControl {
     stop: Arc<AtomicBool>,
     bytes: AtomicU64,
+    kept_bytes: AtomicU64,
     total_bytes: AtomicU64,
     files: AtomicU64,
     durable_bytes: AtomicU64,
@@ -37,6 +38,7 @@ impl CopyControl {
         Self {
             stop: Arc::default(),
             bytes: AtomicU64::new(0),
+            kept_bytes: AtomicU64::new(0),
             total_bytes: AtomicU64::new(0),
             files: AtomicU64::new(0),
             durable_bytes: AtomicU64::new(0),
@@ -94,8 +96,19 @@ impl CopyControl {
         self.check()
     }
 
+    /// Notes bytes that are in the target already: the rate limit does not count them.
+    pub(crate) fn keep(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.kept_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Returns the bytes that were in the targets already.
+    pub fn kept_bytes(&self) -> u64 {
+        self.kept_bytes.load(Relaxed)
+    }
+
     /// Sleeps in short parts, so that a stop request is obeyed soon.
-    fn sleep(&self, pause: Duration) -> CopyResult<()> {
+    pub(crate) fn sleep(&self, pause: Duration) -> CopyResult<()> {
         const PART: Duration = Duration::from_millis(50);
         let end = Instant::now() + pause;
         loop {

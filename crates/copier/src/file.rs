@@ -307,7 +307,9 @@ pub(crate) fn fill_with_engine(
     {
         context.note_refusal(stat.dev, dir.target_stat.dev);
     }
-    count(worker, result.method, result.bytes, result.hole_bytes);
+    let kept = target.journal.as_ref().map_or(0, |journal| journal.verified_bytes);
+    worker.tally.kept_bytes += kept;
+    count(worker, result.method, result.bytes.saturating_sub(kept), result.hole_bytes);
     if result.has_grown {
         context.reporter.warning(&format!(
             "{} has grown while it was copied: the copy has its first {} bytes",

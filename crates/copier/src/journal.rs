@@ -6,12 +6,15 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::{Errno, retry_on_intr};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::context::Context;
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
@@ -96,22 +99,40 @@ fn open_own(entry: &Entry, name: &CStr) -> CopyResult<(OwnedFd, FileStat)> {
     }
 }
 
+/// Locks a journal. Returns false if another process keeps it locked. A weir that was killed keeps it for a moment: the process
+/// that copies ends after the one that was killed.
+fn lock(context: &Context, file: &OwnedFd, path: &Path) -> CopyResult<bool> {
+    /// A process ends that late if it is in a write(2) of one chunk to a slow disk.
+    const PATIENCE: Duration = Duration::from_secs(2);
+    const PAUSE: Duration = Duration::from_millis(20);
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) if Instant::now() < end => context.control.sleep(PAUSE)?,
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(errno) => return Err(CopyError::call(path, "flock", errno)),
+        }
+    }
+}
+
 impl Journal {
     /// Opens the temporary file of a target and its journal. Reads back what is there, and cuts off the rest.
-    pub fn open(entry: &Entry, target: &CStr, source: &FileStat) -> CopyResult<(OwnedFd, CString, Self)> {
+    pub fn open(
+        context: &Context,
+        entry: &Entry,
+        target: &CStr,
+        source: &FileStat,
+    ) -> CopyResult<(OwnedFd, CString, Self)> {
         let (temporary_name, name) = names(target);
         let path = entry.with_target(&name).target_path();
         let (file, _) = open_own(entry, &name)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(CopyError::Refused(format!(
-                    "{}: another weir copies to this target now (it has locked {}): wait for its end",
-                    quoted(&entry.target_path()),
-                    quoted(&path)
-                )));
-            }
-            Err(errno) => return Err(CopyError::call(path, "flock", errno)),
+        if !lock(context, &file, &path)? {
+            return Err(CopyError::Refused(format!(
+                "{}: another weir copies to this target now (it has locked {}): wait for its end",
+                quoted(&entry.target_path()),
+                quoted(&path)
+            )));
         }
         let (temporary, _) = open_own(entry, &temporary_name)?;
         let mut journal = Self { file: file.into(), name, verified_bytes: 0 };

@@ -45,7 +45,7 @@ pub(crate) fn is_copied(
     }
     worker.tally.verified_bytes += stat.size;
     worker.tally.skipped += 1;
-    context.control.advance(stat.size)?;
+    context.control.keep(stat.size);
     let attributes = Attributes {
         source: source.as_fd(),
         source_path: &|| entry.source_path(),
@@ -105,7 +105,7 @@ pub(crate) fn copy_rest(
                 stat.size
             ));
         }
-        context.control.advance(begin)?;
+        context.control.keep(begin);
         hole_bytes = copy_parts(context, worker, entry, source, stat, target, journal)?;
     } else {
         context.control.advance(stat.size)?;

@@ -16,6 +16,8 @@ pub struct CopyTally {
     pub files: u64,
     /// Bytes of data that were copied.
     pub copied_bytes: u64,
+    /// Bytes of an earlier run that `--resume` kept.
+    pub kept_bytes: u64,
     /// Bytes that source and target share.
     pub shared_bytes: u64,
     /// Bytes of holes that were kept or made.
@@ -54,6 +56,7 @@ impl CopyTally {
         let pairs = [
             (&mut self.files, other.files),
             (&mut self.copied_bytes, other.copied_bytes),
+            (&mut self.kept_bytes, other.kept_bytes),
             (&mut self.shared_bytes, other.shared_bytes),
             (&mut self.hole_bytes, other.hole_bytes),
             (&mut self.directories, other.directories),

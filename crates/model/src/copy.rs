@@ -39,6 +39,9 @@ pub struct CopyDocument {
     pub skipped: u64,
     /// Bytes of data that were copied.
     pub copied_bytes: u64,
+    /// Bytes of an earlier run that `--resume` kept; 0 in the documents of older versions, which counted them as copied.
+    #[serde(default)]
+    pub kept_bytes: u64,
     /// Bytes whose blocks source and target share.
     pub shared_bytes: u64,
     pub hole_bytes: u64,

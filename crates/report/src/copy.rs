@@ -46,6 +46,7 @@ pub fn amounts(document: &CopyDocument) -> String {
         }
     }
     let sizes = [
+        (document.kept_bytes, "kept"),
         (document.shared_bytes, "shared with the source"),
         (document.hole_bytes, "of holes"),
         (document.verified_bytes, "reread and equal"),

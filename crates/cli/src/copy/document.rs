@@ -24,6 +24,7 @@ pub fn of(summary: &CopySummary, options: &CopyOptions) -> CopyDocument {
         special_files: tally.special_files,
         skipped: tally.skipped,
         copied_bytes: tally.copied_bytes,
+        kept_bytes: tally.kept_bytes,
         shared_bytes: tally.shared_bytes,
         hole_bytes: tally.hole_bytes,
         methods: tally
@@ -64,7 +65,7 @@ fn sync_name(options: &CopyOptions) -> &'static str {
 
 /// Returns what a power cut now would cost.
 fn power_cut(tally: &CopyTally, options: &CopyOptions) -> String {
-    let bytes = Size(tally.copied_bytes + tally.shared_bytes);
+    let bytes = Size(tally.copied_bytes + tally.kept_bytes + tally.shared_bytes);
     if tally.files == 0 {
         return "no file content was copied, so a power cut costs none".into();
     }

@@ -203,7 +203,7 @@ impl Watch {
     fn status(&self) -> String {
         let (bytes, known, durable) = self.control.bytes();
         let elapsed = self.started.elapsed().as_secs_f64().max(0.001);
-        let rate = bytes as f64 / elapsed;
+        let rate = bytes.saturating_sub(self.control.kept_bytes()) as f64 / elapsed;
         if self.control.phase() == CopyPhase::Syncing {
             return format!("durable {} of {}, syncing for the rest", Size(durable), Size(bytes));
         }
