@@ -27,6 +27,17 @@ fn with_small_disk(dir: &std::path::Path, script: &str) -> Option<String> {
 }
 
 #[test]
+fn a_full_device_had_no_content() {
+    let dir = disk_dir();
+    shell(dir.path(), "echo text > s");
+    let error = failed_copy(dir.path(), &["s", "/dev/full"]);
+    assert!(
+        error.contains("ENOSPC") && !error.contains("--atomic") && !error.contains("old content"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_full_disk_leaves_nothing_half() {
     if !is_root() {
         return skip("a_full_disk_leaves_nothing_half", "needs root to mount a small tmpfs");

@@ -129,7 +129,9 @@ fn a_command_has_two_outputs_and_a_status() {
     assert!(text(&output.stderr).contains("1 unfinished"), "{}", text(&output.stderr));
     let missing = run(dir.path(), &["log", "-o", "out2", "--", "./no-such-command"]);
     assert_eq!(missing.status.code(), Some(1));
-    assert!(text(&missing.stderr).contains("exec no-such-command: ENOENT"), "{}", text(&missing.stderr));
+    assert!(text(&missing.stderr).contains("exec ./no-such-command: ENOENT"), "{}", text(&missing.stderr));
+    let missing = log_of(dir.path(), &["-o", "out", "--", "/no/such/command"], b"");
+    assert!(text(&missing.stderr).contains("exec /no/such/command: ENOENT"), "{}", text(&missing.stderr));
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl BenchDirectory {
         let work = tempfile::Builder::new()
             .prefix("weir-bench-")
             .tempdir_in(dir)
-            .map_err(|error| Error::system("mkdir", dir, &error, ""))?;
+            .map_err(|error| Error::system("mkdir", dir, &error, mkdir_advice(&error)))?;
         let (fs, mount_options) = mount_of(dir);
         Ok(Self {
             dir: dir.display().to_string(),
@@ -154,10 +154,21 @@ impl BenchDirectory {
     }
 }
 
+/// Returns what to do about a directory that is there and takes no directory; empty for the default of the errno.
+fn mkdir_advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            "its file system, such as that of /proc, takes no files: use another --dir"
+        }
+        _ => "",
+    }
+}
+
+/// Fails if a file system has too little space. Some, such as proc, do not say how much they have.
 fn check_space(dir: &Path, need_bytes: u64) -> Result<()> {
     let room = rustix::fs::statvfs(dir).map_err(|error| Error::system("statvfs", dir, &error.into(), ""))?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
-    if free < need_bytes.saturating_add(MARGIN_BYTES) {
+    if room.f_blocks > 0 && free < need_bytes.saturating_add(MARGIN_BYTES) {
         let needed = Size(need_bytes.saturating_add(MARGIN_BYTES));
         return Err(Error::NoSpace { path: dir.into(), needed, free: Size(free) });
     }
@@ -199,6 +210,8 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(absent.starts_with("/nonexistent/weir: stat: ENOENT"), "{absent}");
+        let proc = BenchDirectory::open(&DirectoryRequest::Dir("/proc".into()), 1).unwrap_err().to_string();
+        assert!(proc.starts_with("/proc: mkdir: ") && proc.contains("takes no files"), "{proc}");
         let full =
             BenchDirectory::open(&DirectoryRequest::Dir("/tmp".into()), 1 << 60).unwrap_err().to_string();
         assert!(full.contains("not enough space"), "{full}");

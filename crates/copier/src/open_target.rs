@@ -121,7 +121,7 @@ fn open_temporary(
     };
     let target = renamed_to.as_deref().unwrap_or(entry.target);
     let (file, temporary, journal, created_mode) = if is_resumable(context.options, source) {
-        let (file, temporary, journal) = Journal::open(entry, target, source)?;
+        let (file, temporary, journal) = Journal::open(context, entry, target, source)?;
         // It was created for its owner only; `resume` sets the mode when it is complete.
         (file, temporary, Some(journal), None)
     } else {
@@ -163,6 +163,12 @@ pub(crate) fn creation_mode(context: &Context, stat: &FileStat) -> u32 {
 /// Removes an incomplete target that weir has made. An older one was overwritten; the error then says so.
 pub(crate) fn discard(entry: &Entry, target: &OpenTarget, error: CopyError) -> CopyError {
     if !target.is_new {
+        // A device or a FIFO has no content that could be kept.
+        let is_file =
+            fstat(&target.file).is_ok_and(|stat| FileStat::from(stat).kind() == FileType::RegularFile);
+        if !is_file {
+            return error;
+        }
         let text = format!(
             "{error} – {} is incomplete, and its old content is gone; --atomic keeps it",
             quoted(&entry.target_path())

@@ -18,7 +18,7 @@ pub enum Error {
     #[error("experiment {name}: {why}")]
     Broken { name: String, why: String },
     /// A system call on a file of the experiment failed.
-    #[error("{}: {call}: {source}", .path.display())]
+    #[error("{}: {call}: {}", .path.display(), weir_sys::errno_text(.source))]
     File { path: PathBuf, call: &'static str, source: io::Error },
     /// The experiment's program could not be compiled.
     #[error("{command}: {message}")]

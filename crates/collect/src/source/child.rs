@@ -42,9 +42,15 @@ pub(super) fn spawn(
     options: &LogOptions,
     sets_status: bool,
 ) -> Result<Vec<Box<dyn Source>>, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
     let failed = |error: &std::io::Error| {
         let limit = limits::advice_alone(error);
-        Error::call("exec", name, error, limit.unwrap_or("check the name and the permissions of the command"))
+        Error::call(
+            "exec",
+            &program,
+            error,
+            limit.unwrap_or("check the name and the permissions of the command"),
+        )
     };
     let mut child = command
         .stdin(Stdio::null())

@@ -117,7 +117,8 @@ pub(super) fn open(spec: &GpioSpec, options: &LogOptions) -> Result<Box<dyn Sour
     }
     let request = builder.request().map_err(|error| {
         let chip = spec.chip.display();
-        Error::text(format!("gpio {chip}:{}: {error}; gpioinfo lists the chips, lines and owners", spec.line))
+        let text = named_errno(&error.to_string());
+        Error::text(format!("gpio {chip}:{}: {text}; gpioinfo lists the chips, lines and owners", spec.line))
     })?;
     let chip = spec.chip.file_name().unwrap_or_default().to_string_lossy();
     let intake = Intake::new(format!("{chip}:{}", spec.line), None, options);
@@ -186,7 +187,11 @@ impl GpioSource {
     }
 
     fn end_with(&mut self, error: &gpiocdev::Error, collector: &mut Collector) {
-        collector.messages.push(format!("gpio {}: {error}: the source ends here", self.intake.name));
+        collector.messages.push(format!(
+            "gpio {}: {}: the source ends here",
+            self.intake.name,
+            named_errno(&error.to_string())
+        ));
         self.ended = true;
     }
 
@@ -249,6 +254,15 @@ impl Source for GpioSource {
     fn intake(&self) -> Option<&Intake> {
         Some(&self.intake)
     }
+}
+
+/// Returns the text of an error of the GPIO library with the name of its errno, as the other messages have it.
+fn named_errno(text: &str) -> String {
+    let number = text.split_once(" (os error ").and_then(|(_, rest)| rest.split(')').next()?.parse().ok());
+    number.map_or_else(
+        || text.into(),
+        |number| weir_sys::errno_text(&std::io::Error::from_raw_os_error(number)),
+    )
 }
 
 #[cfg(test)]
