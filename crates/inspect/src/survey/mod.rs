@@ -95,7 +95,8 @@ impl Surveyor {
     fn read(&mut self, deadline: Instant) -> usize {
         let pids: Vec<u32> = match &self.scope.processes {
             Some(named) => named.iter().filter(|one| one.is_current()).map(ProcessIdentity::pid).collect(),
-            None => numbers("/proc"),
+            // The calls of weir itself are its cost, which the survey has apart.
+            None => numbers("/proc").into_iter().filter(|&pid| pid != std::process::id()).collect(),
         };
         let mut before = std::mem::take(&mut self.processes);
         let asleep = self.counters.unanswered();
@@ -160,6 +161,14 @@ fn unanswered(pid: u32) -> Option<ProcessActivity> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weir_itself_is_surveyed_only_if_it_is_named() {
+        let own = std::process::id();
+        let mut all = Surveyor::new(SurveyScope::default());
+        all.read(Instant::now() + COUNTERS_LIMIT);
+        assert!(!all.processes.is_empty() && !all.processes.contains_key(&own));
+    }
 
     #[test]
     fn after_the_deadline_no_counters_are_read() {
