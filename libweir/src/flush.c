@@ -5,7 +5,7 @@ int weir__publish_begun(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     struct weir__state *state = weir__state(s);
-    if (!config->can_write || !config->sink->write)
+    if (config->can_write && !config->sink->write)
         return 0;
     if (state->error)
         return state->error;

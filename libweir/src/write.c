@@ -24,8 +24,8 @@ int weir__start_writing(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     struct weir__state *state = weir__state(s);
-    if (!config->can_write)
-        return -EBADF;
+    if (!config->can_write && !state->error)
+        state->error = -EBADF; /* sticks, so that it is enough to check the last call */
     if (state->error)
         return state->error;
     int result = state->reading ? switch_to_writing(s) : config->spill ? weir__spill_append_begin(s) : 0;

@@ -45,6 +45,19 @@ static void text_after_a_begun_record(void)
     fake_file_free(&f);
 }
 
+static void a_write_to_a_reading_stream_sticks(void)
+{
+    struct fake_file f;
+    weir_stream *s = open_fake(&f, FAKE_FILE, O_RDONLY, (struct weir_options){0});
+    check(weir_flush(s) == 0 && weir_error(s) == 0, "nothing was written");
+    check(weir_putc(s, 'a') == -EBADF && weir_error(s) == -EBADF, "the write");
+    check(weir_flush(s) == -EBADF && weir_put_u64(s, 1) == -EBADF, "it sticks");
+    weir_clear(s);
+    check(weir_flush(s) == 0 && weir_error(s) == 0, "until weir_clear");
+    check(weir_write(s, "ab", 2) == -EBADF && weir_close(s) == -EBADF, "the last call is enough");
+    fake_file_free(&f);
+}
+
 static void commit_while_the_sink_blocks(void)
 {
     struct fake_file f;
@@ -338,6 +351,7 @@ static const struct {
 } tests[] = {
 #define TEST(name) {#name, name}
     TEST(text_after_a_begun_record),
+    TEST(a_write_to_a_reading_stream_sticks),
     TEST(commit_while_the_sink_blocks),
     TEST(many_parts_are_one_write),
     TEST(lengths_that_overflow),

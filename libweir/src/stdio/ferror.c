@@ -23,7 +23,7 @@ void weir__stdio_take_errors(weir_stream *s)
     if (!state->error && !state->read_error)
         return;
     config->stdio_failed = true;
-    if (!config->stdio_write_error)
+    if (!config->stdio_write_error && config->can_write) /* as in weir__stdio_fail_write */
         config->stdio_write_error = state->error;
     state->error = state->read_error = 0;
     weir__set_limits(s);
