@@ -10,6 +10,14 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", thousands(number))
 }
 
+/// Returns the bytes of a buffer that have a known age: `35 bytes`, or `6 of 35 bytes` if the others are younger.
+pub(crate) fn oldest_of(oldest: u64, all: u64) -> String {
+    match oldest < all {
+        true => format!("{} of {}", thousands(oldest), count(all, "byte")),
+        false => count(all, "byte"),
+    }
+}
+
 /// Returns a stream's calls or bytes. They begin with "about" if they are an estimate.
 pub(crate) fn total(stream: &StreamCounts, number: u64) -> String {
     number_text(!stream.estimated, number)

@@ -16,7 +16,7 @@ use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::run_advice::RunOption;
-use crate::text::{count, preview, thousands};
+use crate::text::{count, oldest_of, preview, thousands};
 
 pub(crate) const RULE: Rule = Rule {
     id: "held-output",
@@ -267,6 +267,9 @@ const OWN_BUFFER: &str = "write each line when it is complete, at least before t
 struct UnusedInput<'a> {
     first: BufferSnapshot<'a>,
     last: BufferSnapshot<'a>,
+    /// The unread bytes at the first snapshot. Those that came later are younger.
+    oldest_bytes: u64,
+    /// The buffer at the last snapshot.
     buffer: &'a Buffer,
 }
 
@@ -293,7 +296,7 @@ fn judge_unused_input(context: &RuleContext, pid: u32) -> Option<Finding> {
     let why = format!(
         "{} has held {} of input unused for {}: it waits until its input buffer of {} bytes is full. They begin {}.",
         context.name_at(pid, since_s),
-        count(buffer.unread_bytes, "byte"),
+        oldest_of(span.oldest_bytes, buffer.unread_bytes),
         format_seconds(held_s),
         thousands(buffer.buffer_bytes),
         preview(&buffer.unread)
@@ -340,7 +343,8 @@ fn longest_unused_input<'a>(context: &RuleContext<'a>, pid: u32) -> Option<Unuse
         match open.as_mut().filter(|_| continues) {
             Some(span) => (span.last, span.buffer) = (*snapshot, buffer),
             None => {
-                let new = UnusedInput { first: *snapshot, last: *snapshot, buffer };
+                let oldest_bytes = buffer.unread_bytes;
+                let new = UnusedInput { first: *snapshot, last: *snapshot, oldest_bytes, buffer };
                 longest = longest.into_iter().chain(open.replace(new)).max_by(by_length);
             }
         }

@@ -14,7 +14,7 @@ use crate::context::{BufferSnapshot, RuleContext, same_prefix};
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::run_advice::RunOption;
-use crate::text::{count, preview};
+use crate::text::{oldest_of, preview};
 
 pub(crate) const RULE: Rule = Rule {
     id: "stuck-output",
@@ -46,6 +46,8 @@ const RECORDED_CALLS: u64 = 8;
 struct PendingSpan<'a> {
     first: BufferSnapshot<'a>,
     last: BufferSnapshot<'a>,
+    /// The pending bytes at the first snapshot. Those that came later are younger.
+    oldest_bytes: u64,
     /// The buffer at the last snapshot.
     buffer: &'a Buffer,
     snapshots: u32,
@@ -96,8 +98,15 @@ fn longer<'a>(
 impl<'a> PendingSpan<'a> {
     /// Returns a span with one more snapshot, or a new one.
     fn extended(span: Option<Self>, snapshot: &BufferSnapshot<'a>, buffer: &'a Buffer) -> Self {
-        let new =
-            || Self { first: *snapshot, last: *snapshot, buffer, snapshots: 0, waiting: 0, waits_in: "" };
+        let new = || Self {
+            first: *snapshot,
+            last: *snapshot,
+            oldest_bytes: buffer.pending_bytes,
+            buffer,
+            snapshots: 0,
+            waiting: 0,
+            waits_in: "",
+        };
         let mut span = span.unwrap_or_else(new);
         (span.last, span.buffer, span.snapshots) = (*snapshot, buffer, span.snapshots + 1);
         if is_waiting_call(snapshot.waits_in) {
@@ -191,8 +200,8 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
     let severity = if length_s >= LONG_S { Severity::High } else { Severity::Warn };
     let why = format!(
         "{} {} been in the buffer of {} for {}, while it waits in {}: {}.",
-        count(bytes, "byte"),
-        if bytes == 1 { "has" } else { "have" },
+        oldest_of(span.oldest_bytes, bytes),
+        if span.oldest_bytes == 1 { "has" } else { "have" },
         context.name(pid),
         describe_length(context, span),
         span.waits_in,

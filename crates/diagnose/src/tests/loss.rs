@@ -31,6 +31,11 @@ fn bytes_pending_for_a_second_are_stuck() {
         (finding.evidence["waited_s"] - 1.5).abs() < 1e-6 && (finding.evidence["since_s"] - 0.1).abs() < 1e-6
     );
     assert!(finding.why.contains("clock_nanosleep") && finding.why.contains("21.5"), "{}", finding.why);
+    assert!(
+        finding.why.starts_with("17 bytes have been in the buffer of prog (1) for 1.50 s"),
+        "{}",
+        finding.why
+    );
     assert!(sleeping(40.0, "poll", |_| LINE.into()).severity("stuck-output") == High);
 }
 
@@ -84,7 +89,11 @@ fn a_command_is_that_of_the_run_or_of_the_attached_process() {
 #[test]
 fn more_pending_bytes_do_not_end_the_wait_of_the_oldest() {
     let growing = |at_s: f64| LINE.repeat(1 + (at_s / 0.4) as usize);
-    assert_eq!(sleeping(1.5, "clock_nanosleep", growing).severity("stuck-output"), Warn);
+    let finding = sleeping(1.5, "clock_nanosleep", growing).finding("stuck-output");
+    assert_eq!(finding.severity, Warn);
+    // Only the first line is that old.
+    let text = "17 of 85 bytes have been in the buffer of prog (1) for 1.50 s, since";
+    assert!(finding.why.starts_with(text), "{}", finding.why);
 }
 
 #[test]
