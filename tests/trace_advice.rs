@@ -139,6 +139,31 @@ fn a_python_file_gets_the_code_of_files() {
     }
 }
 
+/// `weir run` writes the bytes of these runtimes from outside, though a search finds their streams.
+#[test]
+fn go_and_rust_writers_get_the_command_that_writes_their_bytes() {
+    let go = "package main\nimport (\"bufio\"; \"fmt\"; \"os\"; \"time\")\nfunc main() { w := bufio.NewWriter(os.Stdout); \
+        fmt.Fprintln(w, \"a line\"); time.Sleep(1600 * time.Millisecond); os.Exit(2) }\n";
+    let rust = "use std::io::Write;\nfn main() { let file = std::fs::File::create(\"log\").unwrap();\n\
+        let mut out = std::io::BufWriter::new(file); writeln!(out, \"a line\").unwrap();\n\
+        std::thread::sleep(std::time::Duration::from_millis(1600)); std::process::exit(3) }\n";
+    for (language, compiler, source, text) in [
+        ("Go", &["go", "build", "-o", "prog"][..], "prog.go", go),
+        ("Rust", &["rustc", "-g", "-O", "-o", "prog"], "prog.rs", rust),
+    ] {
+        let dir = disk_dir();
+        if !build(dir.path(), &format!("advice for {language}"), compiler, source, text) {
+            continue;
+        }
+        let found = findings(dir.path(), &["./prog"]);
+        for id in ["stuck-output", "lost-at-exit"] {
+            let finding = only(&found, id);
+            let command = finding["command"].as_str().unwrap_or_else(|| panic!("{language}: {finding:#}"));
+            assert_accepted(dir.path(), command);
+        }
+    }
+}
+
 #[test]
 fn a_static_program_is_not_offered_what_needs_a_library() {
     let dir = disk_dir();

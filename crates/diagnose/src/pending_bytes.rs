@@ -167,7 +167,8 @@ impl<'a> RuleContext<'a> {
         (pid, at_s): (u32, f64),
         buffer: &Buffer,
     ) -> Option<String> {
-        (!buffer.found_by_search).then(|| self.weir_run(option, pid, at_s))?
+        let can_be_written = !buffer.found_by_search || buffer.has_write_address;
+        can_be_written.then(|| self.weir_run(option, pid, at_s))?
     }
 
     /// Returns whether processes can share the input position or contents of an open file of this kind.

@@ -53,6 +53,7 @@ pub(crate) fn recording(elapsed_s: f64) -> RecordingBuilder {
         exit: Some(Exit::Code(0)),
         overhead: Overhead::default(),
         blind: Vec::new(),
+        incomplete: false,
         unreadable: Vec::new(),
         prices: Prices::default(),
         processes: Vec::new(),
@@ -269,6 +270,7 @@ pub(crate) fn pending(fd: i32, bytes: &[u8]) -> Buffer {
         unread_bytes: 0,
         unread: Vec::new(),
         found_by_search: false,
+        has_write_address: false,
     }
 }
 

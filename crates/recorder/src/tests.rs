@@ -92,6 +92,7 @@ fn buffer(fd: i32) -> Buffer {
         unread_bytes: 0,
         unread: Vec::new(),
         found_by_search: false,
+        has_write_address: false,
     }
 }
 

@@ -166,6 +166,7 @@ fn buffer(event: &BufferEvent) -> Buffer {
         unread_bytes: event.unread,
         unread,
         found_by_search: false,
+        has_write_address: false,
     }
 }
 

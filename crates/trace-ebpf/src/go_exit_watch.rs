@@ -215,6 +215,7 @@ mod tests {
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: true,
+            has_write_address: false,
         };
         let after_flushing = |written: Range<u64>, flushing: &[u64]| {
             let mut buffers = vec![buffer(1000, 100), buffer(2000, 50), buffer(3000, 0)];

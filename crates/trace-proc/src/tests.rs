@@ -27,6 +27,7 @@ impl BufferSnapshots for LastSnapshot {
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: false,
+            has_write_address: false,
         }]
     }
 }

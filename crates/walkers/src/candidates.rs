@@ -85,6 +85,7 @@ mod tests {
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: false,
+            has_write_address: false,
         });
         StreamCandidate { at, untouched, stream }
     }

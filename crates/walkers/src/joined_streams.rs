@@ -131,6 +131,7 @@ mod tests {
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: false,
+            has_write_address: false,
         }
     }
 

@@ -62,6 +62,7 @@ impl StreamBuffer {
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: false,
+            has_write_address: false,
         })
     }
 
@@ -95,7 +96,8 @@ impl StreamBuffer {
 
 /// Returns the buffers of streams.
 pub(crate) fn buffers(found: Vec<StreamBuffer>) -> Vec<Buffer> {
-    found.into_iter().map(|one| one.buffer).collect()
+    let buffer = |one: StreamBuffer| Buffer { has_write_address: one.data_address.is_some(), ..one.buffer };
+    found.into_iter().map(buffer).collect()
 }
 
 /// Returns the address of the word that changes at each write into this buffer, for a hardware breakpoint.

@@ -53,7 +53,7 @@ fn bytes_pending_before_weir_attached_have_a_lower_bound() {
 }
 
 #[test]
-fn buffers_found_by_a_search_are_fixed_in_code() {
+fn buffers_found_by_a_search_are_written_from_outside_if_their_write_shows_it() {
     let mut builder = sleeping(1.5, "epoll_pwait", |_| LINE.into());
     assert!(builder.finding("stuck-output").fix.starts_with("weir run"));
     for event in &mut builder.0.events {
@@ -66,6 +66,14 @@ fn buffers_found_by_a_search_are_fixed_in_code() {
     builder.root().images[0].language = Some(SourceLanguage::Go);
     let fix = builder.finding("stuck-output").fix;
     assert!(!fix.contains("weir run") && fix.contains("w.Flush()"), "{fix}");
+    for event in &mut builder.0.events {
+        if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.kind {
+            buffers.iter_mut().for_each(|one| one.has_write_address = true);
+        }
+    }
+    builder.root().images[0].language = Some(SourceLanguage::Rust);
+    let fix = builder.finding("stuck-output").fix;
+    assert!(fix.starts_with("weir run --max-delay 100ms -- ") && fix.contains("flush()"), "{fix}");
 }
 
 #[test]

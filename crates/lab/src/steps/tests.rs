@@ -36,6 +36,7 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
         exit: None,
         overhead: Default::default(),
         blind: Vec::new(),
+        incomplete: false,
         unreadable: Vec::new(),
         prices: Prices::default(),
         processes: vec![
@@ -77,6 +78,7 @@ fn snapshot(moment: SnapshotMoment, pending: &str) -> EventKind {
         unread_bytes: 0,
         unread: Vec::new(),
         found_by_search: false,
+        has_write_address: false,
     };
     let (waits_in_name, files) = (String::new(), vec![(1, FILE)]);
     EventKind::Buffers { moment, buffers: vec![buffer], waits_in: None, waits_in_name, files }

@@ -47,6 +47,9 @@ pub struct Buffer {
     /// proved that the bytes are not written yet: they could be written twice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found_by_search: bool,
+    /// The runtime writes the pending bytes from a known address, so `weir run` can write those of a stream that a search found.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_write_address: bool,
 }
 
 impl Buffer {
@@ -74,6 +77,7 @@ mod tests {
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: false,
+            has_write_address: false,
         };
         let json = |buffer: &Buffer| serde_json::to_string(buffer).unwrap();
         assert!(!json(&listed).contains("found_by_search"));

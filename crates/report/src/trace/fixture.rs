@@ -60,6 +60,7 @@ fn recording(command: &[&str]) -> Recording {
         exit: Some(Exit::Code(0)),
         overhead: Overhead { startup_s: 0.041, watched_s: 3.0, ..Overhead::default() },
         blind: vec![],
+        incomplete: false,
         unreadable: vec![],
         prices: Prices::default(),
         processes: vec![],
@@ -197,6 +198,7 @@ fn pipeline_events() -> Vec<Event> {
         unread_bytes: 0,
         unread: vec![],
         found_by_search: false,
+        has_write_address: false,
     };
     let snapshot = EventKind::Buffers {
         moment: SnapshotMoment::Sample,

@@ -139,6 +139,7 @@ pub(crate) fn read(
         unread_bytes: unread,
         unread: read_content(memory, word(object, READ), unread, UNREAD_KEPT)?,
         found_by_search: false,
+        has_write_address: false,
     });
     stream.watch_address = Some(at + (HEAD + WRITTEN) as u64);
     if pending > 0 {

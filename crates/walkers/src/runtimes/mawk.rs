@@ -158,6 +158,7 @@ impl Walker for MawkInput {
             unread_bytes,
             unread: memory.bytes(buffer, unread_bytes.min(PREVIEW_BYTES) as usize),
             found_by_search: true,
+            has_write_address: false,
         })]
     }
 

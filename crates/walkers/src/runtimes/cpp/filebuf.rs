@@ -114,6 +114,7 @@ pub(super) fn stream(
         unread_bytes: 0,
         unread: Vec::new(),
         found_by_search: false,
+        has_write_address: false,
     };
     let [pbase, pptr, epptr] = [PBASE, PPTR, EPPTR].map(|field| word(object, field));
     if object[READING] == 1 {

@@ -221,6 +221,7 @@ impl ObjectReader<'_> {
             unread_bytes: unread,
             unread: content(ahead.0, unread, UNREAD_KEPT)?,
             found_by_search: false,
+            has_write_address: false,
         });
         if pending > 0 {
             add_drain(self.memory, self.layout, Some(at), None, &mut stream);

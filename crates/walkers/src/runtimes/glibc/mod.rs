@@ -156,6 +156,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
         unread_bytes: 0,
         unread: Vec::new(),
         found_by_search: false,
+        has_write_address: false,
     };
     if flags & PUTTING != 0 {
         if base > write_base || write_base > write_ptr || write_ptr > end {

@@ -128,6 +128,7 @@ impl BufioValidator<'_> {
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: false,
+            has_write_address: false,
         })
     }
 

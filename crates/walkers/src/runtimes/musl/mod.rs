@@ -148,6 +148,7 @@ fn stream(
         unread_bytes: 0,
         unread: Vec::new(),
         found_by_search: false,
+        has_write_address: false,
     };
     if wbase != 0 {
         if buf > wbase || wbase > wpos || wpos > end {

@@ -245,6 +245,7 @@ fn read(
         unread_bytes: 0,
         unread: Vec::new(),
         found_by_search: false,
+        has_write_address: false,
     };
     if max != 0 {
         found.unread_bytes = max.checked_sub(curr).filter(|bytes| *bytes <= BUFFER_MOST && max <= end)?;

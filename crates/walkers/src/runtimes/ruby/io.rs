@@ -112,6 +112,7 @@ fn read(memory: &dyn Memory, object: u64, at: u64, io: &[u8; IO_BYTES], kept: u6
         unread_bytes: decoded.1 + ahead.1,
         unread,
         found_by_search: false,
+        has_write_address: false,
     });
     if written.1 > 0 {
         add_drain(memory, at, io, &mut stream);

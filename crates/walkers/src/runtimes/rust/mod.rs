@@ -217,6 +217,7 @@ impl RustStdout {
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: false,
+            has_write_address: false,
         });
         // The lock says nothing: main often holds it all the time, and the bytes can be drained nevertheless. Every thread can
         // reach the RefCell in the lock, so the length is in memory at each system call, unless the RefCell is borrowed: then

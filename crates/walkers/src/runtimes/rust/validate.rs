@@ -93,6 +93,7 @@ impl BufferValidator<'_> {
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: false,
+            has_write_address: false,
         };
         match layout.used.map(|at| word(object, at)) {
             None => {

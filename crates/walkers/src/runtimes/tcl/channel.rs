@@ -71,6 +71,7 @@ fn read(
         unread_bytes: sum(&ahead),
         unread: contents(memory, &ahead, UNREAD_KEPT)?,
         found_by_search: false,
+        has_write_address: false,
     });
     // Tcl itself goes on writing the buffers in the queue.
     if let (0, [last]) = (queued, written.as_slice()) {
