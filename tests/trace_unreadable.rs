@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::programs::{self, PROGRAM, SOURCE, has_libcxx};
 use common::{has, skip};
-use trace::{compile, compile_by, for_each_engine, path, traced};
+use trace::{compile, compile_by, finding, for_each_engine, path, traced};
 
 /// Returns the verdict on a command, and the kinds of buffers in `unreadable`.
 fn verdict(engine: &str, dir: &Path, command: &[&str]) -> (String, Vec<String>) {
@@ -217,6 +217,31 @@ fn a_go_program_that_ends_at_once() {
         for _ in 0..8 {
             let (verdict, buffers) = verdict(engine, dir, &["./short"]);
             assert!(!buffers.iter().any(|one| one.contains("Go")), "{engine}: {verdict}");
+        }
+    });
+}
+
+/// The snapshot at the end of a process belongs to the process, also if its end is read from the kernel first.
+#[test]
+fn a_short_static_program_is_named_and_rescued() {
+    let code =
+        "#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf(\"lost text\"); _exit(7); }\n";
+    for_each_engine(|engine, dir| {
+        let Some(_program) = compile(dir, "short", code, &["-static"]) else {
+            return skip("a_short_static_program_is_named_and_rescued", "there is no static C library");
+        };
+        for run in 0..5 {
+            let (_, document) = traced(dir, &["-q", "--engine", engine, "-o", "report"], &["./short"]);
+            let found =
+                finding(&document, "lost-at-exit").unwrap_or_else(|| panic!("{engine} {run}: {document:#}"));
+            let why = found["why"].as_str().expect("a sentence");
+            assert!(why.contains("in the buffer of short ("), "{engine} {run}: {why}");
+            assert_eq!(found["command"], "weir run --rescue -- ./short", "{engine} {run}");
+            assert_eq!(
+                document["unreadable"].as_array().map_or(0, Vec::len),
+                0,
+                "{engine} {run}: {document:#}"
+            );
         }
     });
 }

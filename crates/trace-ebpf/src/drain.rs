@@ -1,12 +1,13 @@
 //! Waits for events, takes them out of the ring buffer and handles them.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace;
-use weir_trace_api::{RawEvent, RawEventKind};
+use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 
 use super::Run;
 use super::decode::{self, ProcessChange};
@@ -14,6 +15,13 @@ use super::decode::{self, ProcessChange};
 /// Bytes taken at a time: a sixteenth of the ring buffer. If more has accumulated, weir raises its scheduling priority for
 /// the rest of the run, because events would be dropped next. It does not do so earlier, to not delay the traced programs.
 const BATCH_BYTES: usize = 1 << 18;
+
+/// Sends the tracer's events until a time, CLOCK_MONOTONIC.
+fn send_until(ns: u64, tracer_events: &mut VecDeque<RawEvent>, sink: &mut EventSink<'_>) {
+    while let Some(earlier) = tracer_events.pop_front_if(|earlier| earlier.ns <= ns) {
+        sink(earlier);
+    }
+}
 
 impl Run<'_> {
     /// Waits at most `ns` for events or the end of the root process. Returns whether the root process has ended.
@@ -70,9 +78,7 @@ impl Run<'_> {
         let (root, before_exec) = (self.root, self.before_exec);
         let (sink, tracer_events) = (&mut *self.sink, &mut self.tracer_events);
         let change = self.decoder.decode(event, &mut |raw: RawEvent| {
-            while let Some(earlier) = tracer_events.pop_front_if(|earlier| earlier.ns <= raw.ns) {
-                sink(earlier);
-            }
+            send_until(raw.ns, tracer_events, sink);
             let of_weir = before_exec && raw.pid == root;
             // The command keeps weir's working directory.
             if !of_weir || matches!(raw.kind, RawEventKind::Exec { .. } | RawEventKind::Directory(_)) {
@@ -89,10 +95,13 @@ impl Run<'_> {
                     self.sweep(Some(pid));
                 }
                 if let Some(raw) = decode::exit_event(event, self.image_reads.take(pid)) {
+                    // The tracer has taken the snapshot of the process's last buffers before.
+                    send_until(raw.ns, &mut self.tracer_events, self.sink);
                     (self.sink)(raw);
                 }
                 self.gap.process_exited(pid);
                 if pid == self.root {
+                    self.tracer.settle();
                     self.exit = Some(exit);
                 }
             }

@@ -1,11 +1,9 @@
 //! The tracer thread: stops processes by ptrace(2) where the BPF programs cannot read their buffers.
 //!
-//! That is, processes whose buffers are not in glibc's list of FILEs (CPython, musl, stripped static programs). They are stopped
-//! at fork, execve(2) and exit, and at the first writes of their first threads, and [`BufferSnapshots`] reads their
-//! memory. They do not stop at other calls.
+//! That is, processes whose buffers are not in glibc's list of FILEs (CPython, musl, stripped static programs). They are stopped at
+//! fork, execve(2) and exit, and at the first writes of their first threads, when [`BufferSnapshots`] reads their memory.
 //!
-//! The command is stopped from its execve(2) until its breakpoints are set, so that none of its writes is missed. Processes that
-//! it starts are running already when their execve(2) event arrives.
+//! The command is stopped from its execve(2) until its breakpoints are set. Its children run already when that event arrives.
 
 mod go_stops;
 
@@ -110,6 +108,7 @@ impl Tracer<'_> {
                 Ok(TracerRequest::FirstStop(pid, stop, answer)) => {
                     let _ = answer.send(self.expect_first_stop(pid, stop));
                 }
+                Ok(TracerRequest::Settle(answer)) => drop(answer.send(())),
                 Err(TryRecvError::Empty) => wakeup.wait(interval),
                 Err(TryRecvError::Disconnected) => return,
             }
@@ -335,13 +334,15 @@ impl Tracer<'_> {
             return; // its exec stop came first
         }
         let link = executable::link(pid);
-        let wanted = needs_stops(&link) || (status(&link).is_err() && needs_stops(exe));
+        // A file of which nothing is known any more: in another root directory, or removed.
+        let is_unknown = || exe.is_absolute() && status(exe).is_err();
+        let wanted = needs_stops(&link) || (status(&link).is_err() && (needs_stops(exe) || is_unknown()));
         let seized = wanted && !executable::traces_others(pid) && self.seize(pid);
         if seized && !self.is_followed(pid) {
             self.tracees.remove(&pid);
             self.strangers.insert(pid);
             let _ended = ptrace::interrupt(pid);
-        } else if seized {
+        } else if seized && status(&link).is_ok() {
             self.awaiting_library.push((pid, Instant::now()));
         } else if wanted {
             self.emit(pid, RawEventKind::Unstopped);
@@ -387,8 +388,7 @@ impl Tracer<'_> {
     }
 
     fn emit(&self, pid: u32, kind: RawEventKind) {
-        // Fails if the run has ended; the event is not needed then.
-        let _ = self.events.send(RawEvent { ns: now_ns(), pid, tid: pid, kind });
+        let _run_ended = self.events.send(RawEvent { ns: now_ns(), pid, tid: pid, kind });
     }
 
     /// Sends the buffers of process `pid`, whose memory was read through `tid`.

@@ -1,7 +1,9 @@
 //! The channels between the backend and its tracer thread ([`crate::tracer`]).
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+use std::time::Duration;
 
 use weir_trace_api::RawEvent;
 
@@ -14,6 +16,8 @@ pub(super) enum TracerRequest {
     CheckImage(u32, PathBuf),
     /// Stop a command at its start. The answer is whether the process is traced.
     FirstStop(u32, FirstStop, SyncSender<bool>),
+    /// Answer when the requests before this one are handled.
+    Settle(SyncSender<()>),
 }
 
 /// The first stop of a command.
@@ -31,7 +35,12 @@ pub(super) struct TracerHandle<'a> {
     requests: Option<Sender<TracerRequest>>,
     wakeup: &'a TracerWakeup,
     events: Receiver<RawEvent>,
+    /// The last request may not be handled yet.
+    is_busy: Cell<bool>,
 }
+
+/// The longest wait for the tracer at the end of a run. A request takes it less than a millisecond.
+const SETTLE_MOST: Duration = Duration::from_millis(200);
 
 impl<'a> TracerHandle<'a> {
     pub fn new(
@@ -39,12 +48,22 @@ impl<'a> TracerHandle<'a> {
         wakeup: &'a TracerWakeup,
         events: Receiver<RawEvent>,
     ) -> Self {
-        Self { requests: Some(requests), wakeup, events }
+        Self { requests: Some(requests), wakeup, events, is_busy: Cell::new(false) }
     }
 
     /// Requests that a process that has executed `exe` is traced if its buffers need stops.
     pub fn check_image(&self, pid: u32, exe: &Path) {
         self.send(TracerRequest::CheckImage(pid, exe.to_path_buf()));
+        self.is_busy.set(true);
+    }
+
+    /// Waits until the tracer has handled all requests, so that its events about a process that has ended are there.
+    pub fn settle(&self) {
+        if self.is_busy.take() {
+            let (answer, answered) = sync_channel(1);
+            self.send(TracerRequest::Settle(answer));
+            let _late = answered.recv_timeout(SETTLE_MOST);
+        }
     }
 
     /// Requests the first stop of a command at its gate, and waits until the command is traced. Returns false if it cannot be
