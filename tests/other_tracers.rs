@@ -119,6 +119,21 @@ fn a_debugger_works() {
     assert_same(dir.path(), &debugger, &ways().into_iter().filter(some).collect::<Vec<_>>());
 }
 
+/// weir records nothing more of them, so it does not know whether something is wrong.
+#[test]
+fn a_verdict_does_not_include_processes_that_another_program_traces() {
+    let test = "a_verdict_does_not_include_processes_that_another_program_traces";
+    if !has("strace") {
+        return skip(test, "strace is missing");
+    }
+    let dir = disk_dir();
+    let command = ["trace", "--engine", "ptrace", "--", "strace", "-f", "-o", "calls", "true"];
+    let output = limited(dir.path(), &command).stdin(Stdio::null()).output().expect("timeout(1)");
+    let said = text(&output.stderr);
+    assert!(said.contains(SENTENCE) && !said.contains("Nothing is wrong"), "{said}");
+    assert!(said.contains("Nothing wrong in what could be seen; \"not seen\" below"), "{said}");
+}
+
 #[test]
 fn strace_works() {
     if !has("strace") {

@@ -49,6 +49,12 @@ fn nothing_wrong(context: &RuleContext, findings: &[Finding]) -> RunVerdict {
         1.. if !context.recording.unreadable.is_empty() => {
             format!("Nothing wrong in what could be seen; {}", unreadable_clause(context))
         }
+        1.. if context.recording.incomplete => {
+            "Nothing wrong in what could be seen; \"not seen\" below says what is missing".to_string()
+        }
+        1.. if let Some(share) = sampled_share(context) => {
+            format!("Nothing is wrong in the sampled {:.0} % of the run", share * 100.0)
+        }
         0 if context.has_unattributed_calls() => {
             "Bytes were moved, but their streams were not recorded".to_string()
         }
@@ -62,6 +68,17 @@ fn nothing_wrong(context: &RuleContext, findings: &[Finding]) -> RunVerdict {
         count => format!("; {count} hints below."),
     };
     RunVerdict { text: streams + &hints, command: None }
+}
+
+/// The share of the time from which a recording counts as whole: gaps this short hide few calls.
+const NEARLY_ALL: f64 = 0.95;
+
+/// Returns the share of the time in which calls were recorded, if that is less than nearly all.
+fn sampled_share(context: &RuleContext) -> Option<f64> {
+    let overhead = &context.recording.overhead;
+    let all_s = overhead.watched_s + overhead.unwatched_s;
+    let share = overhead.watched_s / all_s;
+    (all_s > 0.0 && share < NEARLY_ALL).then_some(share)
 }
 
 /// Returns which buffers cannot be read, as a clause: bytes may be pending there.

@@ -272,7 +272,14 @@ impl Observation {
         let sentences =
             unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
         let silent = silent_processes().into_iter().chain(silent_files());
-        let unobserved = sentences.chain(skipped_searches).chain(silent).chain(unanswered).collect();
+        let unobserved: BTreeSet<String> =
+            skipped_searches.into_iter().chain(silent).chain(unanswered).collect();
+        let incomplete = backend == BackendKind::Sample
+            || report.lost_events > 0
+            || !(report.blind_spots.is_empty() && unobserved.is_empty())
+            || !output.untracked_transfers.is_empty()
+            || output.dropped_events > 0;
+        let unobserved = unobserved.into_iter().chain(sentences).collect();
         Recording {
             environment: Default::default(),
             command: command_words(&options.target),
@@ -287,7 +294,8 @@ impl Observation {
             elapsed_s: 0.0,
             exit: report.exit,
             overhead: overhead(backend, &report),
-            blind: blind_spots(backend, report.blind_spots, unobserved, &output),
+            blind: blind_spots(backend, [report.blind_spots, report.remarks].concat(), unobserved, &output),
+            incomplete,
             unreadable,
             prices: options.prices,
             processes: output.processes,

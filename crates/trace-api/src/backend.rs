@@ -76,8 +76,10 @@ pub struct TraceHooks<'h, 'c> {
 pub struct BackendReport {
     /// How the root process ended; None if it still runs.
     pub exit: Option<Exit>,
-    /// The limits of this observation, each a sentence for the report.
+    /// Sentences for the report about processes, calls and buffers that this observation lacks.
     pub blind_spots: Vec<String>,
+    /// Sentences about other effects and limits of this observation.
+    pub remarks: Vec<String>,
     /// System calls that a stop or an eBPF handler observed.
     pub observed_calls: u64,
     /// Time inside sampling windows, summed over all processes.

@@ -156,7 +156,7 @@ impl Tracer<'_, '_> {
         if executable::loses_privilege(pid) {
             let reason =
                 "is set-user-ID: it runs without that privilege while weir, which has none, watches it";
-            self.blind_spots.insert(format!("{label} {reason}"));
+            self.remarks.insert(format!("{label} {reason}"));
         }
         self.emit(now, pid, pid, RawEventKind::Exec { exe, comm, argv });
         if executable::is_foreign(pid) {

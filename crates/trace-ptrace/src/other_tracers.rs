@@ -59,7 +59,7 @@ impl Tracer<'_, '_> {
     /// Records that another tracer was refused. Without weir the filtered calls of its target would fail, so its ptrace(2)
     /// fails with EPERM instead.
     fn note_refused(&mut self, wanted: u32) {
-        self.blind_spots.insert(format!(
+        self.remarks.insert(format!(
             "{} could not be traced by another program: with a seccomp filter only weir can",
             proc::label(wanted)
         ));

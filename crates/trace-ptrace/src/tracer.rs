@@ -182,6 +182,7 @@ pub(super) struct Tracer<'h, 'c> {
     /// The command was detached for another tracer: no stop tells its end.
     pub root_detached: bool,
     pub blind_spots: BTreeSet<String>,
+    pub remarks: BTreeSet<String>,
     pub observed_calls: u64,
     pub observed_ns: u64,
     pub gap_ns: u64,
@@ -219,6 +220,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             root_gone: false,
             root_detached: false,
             blind_spots: BTreeSet::new(),
+            remarks: BTreeSet::new(),
             observed_calls: 0,
             observed_ns: 0,
             gap_ns: 0,
@@ -359,6 +361,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
         BackendReport {
             exit: self.exit,
             blind_spots: self.blind_spots.into_iter().collect(),
+            remarks: self.remarks.into_iter().collect(),
             observed_calls: self.observed_calls,
             observed_ns: self.observed_ns,
             gap_ns: self.gap_ns,

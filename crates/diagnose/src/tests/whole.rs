@@ -75,6 +75,24 @@ fn nothing_is_wrong_only_if_all_buffers_could_be_read() {
 }
 
 #[test]
+fn the_verdict_claims_no_more_than_was_recorded() {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/out", File);
+    builder.stream(1, 1, file, Out, 100, 65_536);
+    let text = |builder: &RecordingBuilder| verdict(&builder.0, &[]).text;
+    (builder.0.overhead.watched_s, builder.0.overhead.unwatched_s) = (0.97, 0.03);
+    assert_eq!(text(&builder), "Nothing is wrong with the one stream of this run.", "nearly all");
+    (builder.0.overhead.watched_s, builder.0.overhead.unwatched_s) = (0.69, 0.31);
+    assert_eq!(text(&builder), "Nothing is wrong in the sampled 69 % of the run.");
+    builder.0.blind.push("process 2 (strace) is traced by another program".into());
+    builder.0.incomplete = true;
+    let incomplete = "Nothing wrong in what could be seen; \"not seen\" below says what is missing.";
+    assert_eq!(text(&builder), incomplete);
+    builder.0.unreadable.push(UnreadableBuffers { buffers: "Java's own buffers".into(), pids: vec![1] });
+    assert_eq!(text(&builder), "Nothing wrong in what could be seen; Java's own buffers cannot be read.");
+}
+
+#[test]
 fn the_verdict_counts_streams_and_not_their_openings() {
     let mut builder = recording(1.0);
     for _ in 0..18 {

@@ -265,8 +265,12 @@ pub struct Recording {
     pub exit: Option<Exit>,
     /// Cost and gaps of the recording.
     pub overhead: Overhead,
-    /// Sentences about events that the recording lacks.
+    /// Sentences about events that the recording lacks, and about other limits.
     pub blind: Vec<String>,
+    /// A sentence of `blind` says that a process, calls or buffers were not recorded. Calls in gaps do not count, nor do the buffers
+    /// of `unreadable`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
     /// Buffers that could not be read, so that bytes may be pending there unseen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<UnreadableBuffers>,
