@@ -1,7 +1,7 @@
 //! sync-before-flush: a file is synced while its bytes are still in the program's buffer.
 //!
 //! Evidence: each sync of the file comes before the first write to it, soon after that the file is written and closed, or the
-//! process ends, and nothing is synced any more. The program wanted durable data, and called fsync(2) without a flush before
+//! process ends, and nothing is synced any more. "Soon after" is also met by a snapshot that has bytes of the file in a buffer. The program wanted durable data, and called fsync(2) without a flush before
 //! it, or before the data was made. A file whose size changed before the sync, or that was read, may have been synced for
 //! that.
 
@@ -9,7 +9,7 @@ use weir_model::trace::{Op, StreamCounts};
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::code_fix::CodeFix;
-use crate::context::{RuleContext, TimedCall};
+use crate::context::{BufferSnapshot, RuleContext, TimedCall};
 use crate::flags::O_DSYNC;
 use crate::rule::{GainKind, Rule, SeverityRule};
 
@@ -24,7 +24,7 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// The most seconds from the sync to the first write, and from the last write to the close. Later ones are other work.
+/// The most seconds from the sync until bytes are in the buffer or written, and from the last write to the close. Later ones are other work.
 const SOON_S: f64 = 0.5;
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
@@ -43,11 +43,22 @@ fn judge_stream(context: &RuleContext, stream: &StreamCounts) -> Option<Finding>
     let synced_s = last_sync(calls)?;
     let resized = |timed: &TimedCall| matches!(timed.call.op, Op::Ftruncate | Op::Fallocate);
     let is_mistake = synced_s < written_s
-        && written_s - synced_s < SOON_S
+        && pending_at(context, stream, written_s) - synced_s < SOON_S
         && !calls.iter().any(resized)
         && !context.syncs_of(stream.file).any(|sync| sync.at_s >= written_s)
         && ends_soon(context, stream);
     is_mistake.then(|| finding(context, stream, synced_s))
+}
+
+/// Returns the time from which bytes are known to be in the buffer of a stream: that of a snapshot, at most that of the first write.
+fn pending_at(context: &RuleContext, stream: &StreamCounts, written_s: f64) -> f64 {
+    let has_bytes = |snapshot: &&BufferSnapshot| {
+        let file = context.file_at(stream.pid, stream.fd, snapshot.at_s);
+        let mut own = snapshot.buffers.iter().filter(|buffer| buffer.fd == stream.fd);
+        file == Some(stream.file) && own.any(|buffer| context.own_pending_bytes(snapshot, buffer) > 0)
+    };
+    let first = context.snapshots(stream.pid).iter().find(has_bytes);
+    first.map_or(written_s, |snapshot| snapshot.at_s.min(written_s))
 }
 
 /// Returns the time of the last sync of an open file.
@@ -84,7 +95,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts, synced_s: f64) -> Findi
 
 #[cfg(test)]
 mod tests {
-    use weir_model::trace::Op;
+    use weir_model::trace::{Op, SnapshotMoment};
 
     use crate::testing::*;
 
@@ -105,6 +116,20 @@ mod tests {
         let finding = synced_at(1.0, 1.1, 1.2).finding("sync-before-flush");
         assert_eq!(finding.evidence["bytes"], 40.0);
         assert!(finding.why.contains("before it wrote anything"), "{finding:#?}");
+    }
+
+    #[test]
+    fn bytes_in_the_buffer_at_the_sync_may_be_written_later() {
+        let with_snapshot = |at_s: f64, bytes: &[u8]| {
+            let mut builder = synced_at(1.0, 3.0, 3.1);
+            builder.call(0.5, 1, Op::Openat, -1, 0, b"").result = 3;
+            builder.snapshot(at_s, 1, SnapshotMoment::Sample, &[pending(3, bytes)]);
+            builder.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+            builder
+        };
+        assert!(with_snapshot(1.2, b"settings").finding("sync-before-flush").why.contains("before it wrote"));
+        with_snapshot(1.2, b"").no_finding("sync-before-flush");
+        with_snapshot(1.8, b"settings").no_finding("sync-before-flush");
     }
 
     #[test]

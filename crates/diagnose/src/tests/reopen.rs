@@ -45,6 +45,15 @@ fn a_file_that_is_opened_for_each_line_costs_the_kernels_time() {
 }
 
 #[test]
+fn libraries_opened_at_the_start_do_not_hide_a_loop_of_which_little_was_recorded() {
+    let mut builder = appender(150, APPEND, 1);
+    builder.0.other_calls[0].calls += 26;
+    let finding = builder.finding("reopen-per-record");
+    assert_eq!(finding.evidence["openings"], 60_000.0);
+    assert!((finding.evidence["cost_s"] - 0.366).abs() < 0.01, "{finding:#?}");
+}
+
+#[test]
 fn few_openings_truncated_files_and_long_sessions_are_no_finding() {
     appender(99, APPEND, 1).no_finding("reopen-per-record");
     appender(2000, APPEND | O_TRUNC, 1).no_finding("reopen-per-record");
