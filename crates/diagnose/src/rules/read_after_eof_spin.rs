@@ -45,10 +45,10 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let of_loop = RULE.severity_of(context, stream.pid, loop_s).unwrap_or(Severity::Info);
     let severity = RULE.severity_of(context, stream.pid, calls_s)?.max(of_loop);
     let why = format!(
-        "{} read {} times at the end of its input, {:.0} times a second, and wasted {} of CPU time.",
+        "{} read {} times at the end of its input, {} times a second, and wasted {} of CPU time.",
         context.name(stream.pid),
         part(stream, stream.zeros),
-        stream.zeros as f64 / span_s.max(1e-6),
+        part(stream, (stream.zeros as f64 / span_s.max(1e-6)).round() as u64),
         format_seconds(loop_s)
     );
     let fix = match context.language(stream.pid, stream.first_s) {

@@ -121,8 +121,8 @@ pub(super) fn backend(recording: &Recording) -> Block {
     if total_s > 0.0 && recording.elapsed_s > 0.0 {
         let cost = total_s / base;
         facts.push(match () {
-            // Processes that run beside each other may be stopped for longer than the run.
-            () if base < recording.elapsed_s / 10.0 => "cost most of the time of the run".into(),
+            // No share of the rest says more then. Processes that run beside each other may be stopped for longer than the run.
+            () if total_s > base => "cost most of the time of the run".into(),
             () if cost < LITTLE => "cost less than 0.1 %".into(),
             // On a busy machine the processes and the tracer also wait for a processor at each stop.
             () if overhead.stopped_s > overhead.cost_s => format!("cost at least {} %", percent(cost)),
