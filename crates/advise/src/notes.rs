@@ -17,6 +17,9 @@ const ROTATE_BYTES_PER_DAY: f64 = 20e6;
 /// Ratio of the longest and the shortest sync from which on the screen says that they vary: the error that a predicted time may have.
 const SYNC_VARIES: f64 = 1.5;
 const DAY_S: f64 = 86_400.0;
+/// A write(2) into the page cache takes microseconds. One that takes longer waits for a device, as on a file system that is mounted with
+/// `sync`; less is measured there.
+const SLOW_WRITE_NS: f64 = 300_000.0;
 
 /// Returns the assumptions behind the figures and their limits.
 pub fn assumptions(question: &AdviceQuestion, host: &AdviceHost, prices: &AdvicePrices) -> Vec<String> {
@@ -42,6 +45,13 @@ pub fn assumptions(question: &AdviceQuestion, host: &AdviceHost, prices: &Advice
             false => "; assumed: the medium programs pages of 4 KiB".into(),
         };
         all.push(format!("{sync}{page}. Copies that the medium makes internally are not included."));
+    }
+    if let Some(ns) = prices.write.first().map(|one| one.price.elapsed_ns).filter(|ns| *ns > SLOW_WRITE_NS) {
+        all.push(format!(
+            "One write(2) takes {} in {}, so the measurement was cut to fewer and shorter samples: the prices are rough.",
+            format_seconds(ns / 1e9),
+            question.dir
+        ));
     }
     all.extend(sync_range(prices));
     all.extend(timed_in_c(question.lang));
@@ -163,6 +173,16 @@ mod tests {
                 && !of(AdviceLanguage::C).contains("timed in C")
         );
         assert!(of(AdviceLanguage::Python).contains("the interpreter's or runtime's own time"));
+    }
+
+    #[test]
+    fn a_cut_measurement_is_named_as_such() {
+        let cut = |prices| {
+            assumptions(&question(), &host(), &prices).iter().any(|text| text.contains("was cut to"))
+        };
+        let mut slow = prices();
+        slow.write[0].price.elapsed_ns = 1e6;
+        assert!(!cut(prices()) && cut(slow));
     }
 
     #[test]

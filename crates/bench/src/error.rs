@@ -63,6 +63,19 @@ impl Error {
     pub fn errno(call: &str, path: &Path, number: i32) -> Self {
         Self::system(call, path, &io::Error::from_raw_os_error(number), "")
     }
+
+    /// Returns the error with advice that names no option of `weir bench`, for `weir advise`, which does not have them.
+    pub(crate) fn without_options_of_bench(self) -> Self {
+        match self {
+            Self::System { path, call, error, advice }
+                if advice.contains("--size") || advice.contains("--records") =>
+            {
+                let advice = "free some space or memory, or use another --dir".into();
+                Self::System { path, call, error, advice }
+            }
+            other => other,
+        }
+    }
 }
 
 /// Returns the errno of `error`. A library that wraps an error to add a path leaves only the kind; the errno is then
@@ -126,6 +139,12 @@ pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_gets_no_advice_about_options_of_bench() {
+        let text = Error::errno("write", Path::new("f"), 28).without_options_of_bench().to_string();
+        assert!(text.contains("ENOSPC") && text.contains("--dir") && !text.contains("--size"), "{text}");
+    }
 
     #[test]
     fn an_error_names_file_call_errno_and_advice() {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use weir_model::advise::{CallPrice, SharedPrice};
 
 use super::cells;
+use super::pace::{Pace, calls_in};
 use crate::shared::{SharedJob, Sharing, measure};
 
 /// Threads that write at once: the middle of the two to eight that a question usually has.
@@ -18,12 +19,18 @@ const WRITTEN: u64 = 5000;
 const COPIED: u64 = 100_000;
 /// Pairs of samples, with one writer and with several.
 const PAIRS: usize = 5;
+/// Pairs where write(2) is slow.
+const SLOW_PAIRS: usize = 2;
+/// Records that share one call if they are copied to a buffer.
+const BUFFERED: u64 = cells::BUFFER_BYTES / RECORD_BYTES;
 /// A short line of a log.
 const RECORD_BYTES: u64 = 100;
 /// Threads that wait for one sync: prices between these lie on lines.
 const COMMITTERS: [u32; 3] = [2, 4, 8];
 /// Records of a thread in a sample with syncs, and the time for all samples of a way.
 const SYNCED: u64 = 25;
+/// Time of the syncs of a thread in a sample, if none is shared.
+const SYNC_SAMPLE_S: f64 = 0.1;
 const SYNC_BUDGET: Duration = Duration::from_millis(250);
 /// Rounds of the samples with syncs, if the time allows.
 const SYNC_ROUNDS: usize = 7;
@@ -36,28 +43,33 @@ pub struct ContentionPrices {
     pub libweir_write: Option<CallPrice>,
 }
 
-/// Measures in a temporary file of `directory`, in about a second.
-pub fn contention(directory: &Path) -> ContentionPrices {
-    let of = |sharing, records| more_when_shared(directory, sharing, records).ok();
+/// Measures in a temporary file of `directory`, in about a second; where write(2) is slow, with fewer records.
+pub fn contention(directory: &Path, pace: &Pace) -> ContentionPrices {
+    let pairs = if pace.slow_write_s().is_some() { SLOW_PAIRS } else { PAIRS };
+    let of = |sharing, records| {
+        pace.has_time().then(|| more_when_shared(directory, sharing, records, pairs).ok()).flatten()
+    };
+    let (written, copied) = (pace.calls(WRITTEN), pace.calls(COPIED / BUFFERED) * BUFFERED);
     ContentionPrices {
-        buffer: of(Sharing::Buffer, COPIED),
-        write: of(Sharing::Write, WRITTEN),
-        libweir: of(Sharing::Libweir, COPIED),
-        libweir_write: of(Sharing::LibweirWrite, WRITTEN),
+        buffer: of(Sharing::Buffer, copied),
+        write: of(Sharing::Write, written),
+        libweir: of(Sharing::Libweir, copied),
+        libweir_write: of(Sharing::LibweirWrite, written),
     }
 }
 
-/// Returns the price of a record that waits until it is synced, by the number of threads that wait at once. Empty if it cannot be
-/// measured.
-pub fn group_commit(directory: &Path, sharing: Sharing) -> Vec<SharedPrice> {
+/// Returns the price of a record that waits until it is synced, by the number of threads that wait at once: with fewer records if
+/// one sync takes long. Empty if it cannot be measured, or not in time.
+pub fn group_commit(directory: &Path, sharing: Sharing, sync_s: f64, pace: &Pace) -> Vec<SharedPrice> {
+    let synced = calls_in(SYNC_SAMPLE_S, sync_s, SYNCED);
     let mut samples = COMMITTERS.map(|writers| (writers, Vec::new()));
     let start = Instant::now();
     for round in 0..SYNC_ROUNDS {
-        if round > 0 && start.elapsed() > SYNC_BUDGET {
+        if round > 0 && start.elapsed() > SYNC_BUDGET || !pace.has_time() {
             break;
         }
         for (writers, prices) in &mut samples {
-            prices.extend(sample(directory, sharing, *writers, SYNCED));
+            prices.extend(sample(directory, sharing, *writers, synced));
         }
     }
     let median = |(writers, prices): (u32, Vec<CallPrice>)| {
@@ -69,13 +81,13 @@ pub fn group_commit(directory: &Path, sharing: Sharing) -> Vec<SharedPrice> {
 
 /// Returns what a record costs more with several writers: the lower quartile of their samples less the cheapest sample of one
 /// writer, because other processes make some samples dearer.
-fn more_when_shared(directory: &Path, sharing: Sharing, records: u64) -> io::Result<CallPrice> {
+fn more_when_shared(directory: &Path, sharing: Sharing, records: u64, pairs: usize) -> io::Result<CallPrice> {
     let (mut alone, mut shared) = (Vec::new(), Vec::new());
-    for _ in 0..PAIRS {
+    for _ in 0..pairs {
         alone.push(sample(directory, sharing, 1, records)?);
         shared.push(sample(directory, sharing, WRITERS, records)?);
     }
-    Ok(ranked(&shared, PAIRS / 4).minus(ranked(&alone, 0)))
+    Ok(ranked(&shared, pairs / 4).minus(ranked(&alone, 0)))
 }
 
 /// Returns the price at a rank, each of its times by itself.
@@ -105,19 +117,21 @@ mod tests {
     #[test]
     fn sharing_has_a_price_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
-        let ContentionPrices { buffer, write, libweir, libweir_write } = contention(directory.path());
+        let ContentionPrices { buffer, write, libweir, libweir_write } =
+            contention(directory.path(), &Pace::of(directory.path()));
         for price in [buffer, write, libweir, libweir_write] {
             let price = price.expect("a price");
             assert!(price.elapsed_ns >= 0.0 && price.elapsed_ns < 1e8 && price.cpu_ns >= 0.0, "{price:?}");
         }
         for sharing in [Sharing::Group, Sharing::LibweirGroup, Sharing::Each] {
-            let prices = group_commit(directory.path(), sharing);
+            let prices = group_commit(directory.path(), sharing, 0.0, &Pace::of(directory.path()));
             assert_eq!(prices.iter().map(|one| one.writers).collect::<Vec<_>>(), COMMITTERS);
             assert!(prices.iter().all(|one| one.price.elapsed_ns > 0.0), "{prices:?}");
         }
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-        assert!(contention(Path::new("/no/such/directory")).write.is_none());
-        assert!(group_commit(Path::new("/no/such/directory"), Sharing::Group).is_empty());
+        let absent = Path::new("/no/such/directory");
+        assert!(contention(absent, &Pace::of(absent)).write.is_none());
+        assert!(group_commit(absent, Sharing::Group, 0.0, &Pace::of(absent)).is_empty());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Prices of ways to write in a directory, from which `weir advise` predicts: measured by the engine of `weir bench` in
-//! interleaved rounds, in less than ten seconds, and kept in the user's cache.
+//! interleaved rounds, in at most about ten seconds, and kept in the user's cache.
 
 mod batch_sync;
 mod cells;
@@ -7,6 +7,7 @@ mod contention;
 mod cpu_wait;
 mod device;
 mod host;
+mod pace;
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -28,6 +29,7 @@ use crate::run::{self, Measurement, Progress, Settings};
 use crate::shared::Sharing;
 
 pub use host::host;
+use pace::Pace;
 
 /// Name of the cache file in `weir/`.
 const FILE: &str = "advise.json";
@@ -94,10 +96,14 @@ fn with_new_syncs(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<AdvicePrices> {
+    let pace = Pace::of(directory);
     let syncs = run_cells(cells::syncs(directory)?, directory, NEW_SYNC_BUDGET, stop, progress)?;
+    let sync_s = sync_s(&syncs);
     let of = |kind, bytes, known: Option<CallPrice>| sync_price(&syncs, kind, bytes).or(known);
     let batches = batch_sync::batch_syncs(directory, NEW_BATCH_BUDGET);
-    let groups = |sharing, known: Vec<SharedPrice>| match contention::group_commit(directory, sharing) {
+    let groups = |sharing, known: Vec<SharedPrice>| match contention::group_commit(
+        directory, sharing, sync_s, &pace,
+    ) {
         new if new.is_empty() => known,
         new => new,
     };
@@ -114,6 +120,11 @@ fn with_new_syncs(
         shared_sync: groups(Sharing::Each, prices.shared_sync),
         ..prices
     })
+}
+
+/// Returns the seconds of a sync of a record; 0 if none was measured.
+fn sync_s(syncs: &Measurement) -> f64 {
+    sync_price(syncs, "fdatasync", cells::SYNC_RECORD_BYTES).map_or(0.0, |price| price.elapsed_ns / 1e9)
 }
 
 fn sync_price(measurement: &Measurement, kind: &str, bytes: u64) -> Option<CallPrice> {
@@ -186,11 +197,12 @@ fn is_valid(prices: &AdvicePrices) -> bool {
 
 fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<AdvicePrices> {
     let (wait, started) = (cpu_wait::CpuWait::start(), Instant::now());
+    let pace = Pace::of(directory);
     // The syncs come first: a sync may also write the dirty pages of the other cells' files.
     let syncs = run_cells(cells::syncs(directory)?, directory, SYNC_BUDGET, stop, progress)?;
     let batches = batch_sync::batch_syncs(directory, BATCH_BUDGET);
     let budget = CELLS_DONE.saturating_sub(started.elapsed()).min(BUDGET);
-    let others = run_cells(cells::others(directory)?, directory, budget, stop, progress)?;
+    let others = run_cells(cells::others(directory, &pace)?, directory, budget, stop, progress)?;
     let table =
         |method: &str| table(&others, |cell| cell.method == method && cell.sync.kind.name() == "none");
     let write = table("syscall");
@@ -200,7 +212,9 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
             directory.display()
         )));
     }
-    let shared = contention::contention(directory);
+    let shared = contention::contention(directory, &pace);
+    let sync_s = sync_s(&syncs);
+    let group = |sharing| contention::group_commit(directory, sharing, sync_s, &pace);
     let at_end = self::table(&others, |cell| cell.sync.kind.name() == "end");
     Ok(AdvicePrices {
         write,
@@ -229,9 +243,9 @@ fn measure_all(directory: &Path, stop: &AtomicBool, progress: &mut dyn Progress)
         shared_write: shared.write,
         shared_libweir: shared.libweir,
         shared_libweir_write: shared.libweir_write,
-        group: contention::group_commit(directory, Sharing::Group),
-        libweir_group: contention::group_commit(directory, Sharing::LibweirGroup),
-        shared_sync: contention::group_commit(directory, Sharing::Each),
+        group: group(Sharing::Group),
+        libweir_group: group(Sharing::LibweirGroup),
+        shared_sync: group(Sharing::Each),
         wake_ns: lowest(wake_ns),
         cpu_wait_share: wait.share(),
     })
@@ -253,7 +267,7 @@ fn run_cells(
     let [opened] = directories;
     opened.close()?;
     match measurement.error.take() {
-        Some(error) => Err(error),
+        Some(error) => Err(error.without_options_of_bench()),
         None if stop.load(Ordering::Relaxed) => Err(Error::Failed("stopped".into())),
         None => Ok(measurement),
     }
