@@ -127,7 +127,8 @@ fn opening_s(context: &RuleContext, reopened: &Reopened) -> f64 {
     let all: u64 = others().filter(|other| other.op != Op::Mmap).map(|other| other.calls).sum();
     // Programs open libraries at their start, which sampling windows cover in full, so the openings in gaps count too.
     let in_gaps = reopened.openings - reopened.seen;
-    let is_all = reopened.openings * 10 >= (opens + in_gaps) * 9 && all <= reopened.seen.max(opens) * TURN_CALLS;
+    let is_all =
+        reopened.openings * 10 >= (opens + in_gaps) * 9 && all <= reopened.seen.max(opens) * TURN_CALLS;
     match () {
         () if rest_s == 0.0 => context.cap_to_cpu(pid, priced),
         () if is_all && opens > 0 => rest_s,
