@@ -109,8 +109,10 @@ bool checked_error_allowed(struct checked_stream *t, int64_t result, enum op op)
     bool reads = op >= OP_GETC && op <= OP_UNGETC;
     if (result >= 0 || checked_may_fail(t) || result == t->sync_failed)
         return true;
-    if (result == -EBADF && ((reads && !t->can_read) || (op < OP_FLUSH && !t->can_write)))
-        return true;
+    if (result == -EBADF && op < OP_FLUSH && !t->can_write)
+        return t->write_was_refused = true;
+    if (result == -EBADF && ((reads && !t->can_read) || t->write_was_refused))
+        return true; /* the error of a refused write sticks */
     if (result == -EBADF && (op == OP_SYNC || op == OP_SYNC_WHOLE) && !t->can_write)
         return true;
     if (result == -EINVAL && (op == OP_SYNC || op == OP_SYNC_WHOLE) && !t->seekable)
@@ -213,7 +215,10 @@ static int64_t other_step(struct checked_stream *t, enum op op, uint64_t argumen
     case OP_TELL: result = weir_tell(t->s); break;
     case OP_FILENO: result = weir_fileno(t->s); break;
     case OP_SHARE: result = weir_share(t->s); break;
-    case OP_CLEAR: weir_clear(t->s); break;
+    case OP_CLEAR:
+        weir_clear(t->s);
+        t->write_was_refused = false;
+        break;
     case OP_SET_MODE:
         result = weir_set_mode(t->s, (enum weir_mode)(argument % 5), sizes[argument / 5 % 6]);
         break;

@@ -34,6 +34,7 @@ struct checked_stream {
     size_t pushed_count;
     uint64_t generated;   /* bytes of test text so far */
     bool fault_is_visible;  /* the fault may make calls fail: not only a short count or EINTR, which libweir hides */
+    bool write_was_refused; /* a write to a stream that is open for reading only */
     bool error_was_cleared; /* the pending bytes include some that an error left and weir_clear kept */
     int sync_failed;      /* result of the first failed sync: no later sync may return 0 */
     uint64_t failures;    /* of checks */
