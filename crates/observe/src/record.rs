@@ -110,7 +110,7 @@ fn running(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
     if !proc::has_ended(pid) && process.is_current() {
         return Ok(process);
     }
-    if !proc::exists(pid) {
+    if !proc::exists(pid) || proc::is_hidden(pid) {
         return Err(Error::Hidden(process_access::absent(pid).to_string()));
     }
     if !process.is_current() {
