@@ -6,9 +6,9 @@
 //! The command is stopped from its execve(2) until its breakpoints are set. Its children run already when that event arrives.
 
 mod go_stops;
+mod image_checks;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,6 +61,7 @@ pub(super) fn run_beside<T>(
             processes,
             exit_writes: ExitWrites::default(),
             strangers: HashSet::new(),
+            ended: HashSet::new(),
         };
         thread::Builder::new()
             .spawn_scoped(scope, move || tracer.run(&received, wakeup))
@@ -89,6 +90,8 @@ struct Tracer<'a> {
     exit_writes: ExitWrites,
     /// Processes that have got the number of a traced one that has ended. They are detached at their next stop.
     strangers: HashSet<u32>,
+    /// Tracees that have ended.
+    ended: HashSet<u32>,
 }
 
 impl Tracer<'_> {
@@ -146,7 +149,9 @@ impl Tracer<'_> {
 
     fn forget(&mut self, tid: u32) {
         self.strangers.remove(&tid);
-        self.tracees.remove(&tid);
+        if self.tracees.remove(&tid).is_some() {
+            self.ended.insert(tid);
+        }
         self.go_exit_watches.remove(tid);
         self.exit_writes.forget(tid);
         self.command_start.remove(tid);
@@ -326,43 +331,6 @@ impl Tracer<'_> {
             TrapKind::Exec => self.snapshot(pid, SnapshotMoment::Exec, SnapshotMoment::Sample),
             TrapKind::Write => self.snapshot(pid, SnapshotMoment::Sample, SnapshotMoment::Sample),
         }
-    }
-
-    /// Attaches to a process that has executed `exe` if its buffers need stops. Emits that it cannot be traced if it cannot.
-    fn check_image(&mut self, pid: u32, exe: &Path) {
-        if self.tracees.contains_key(&pid) || self.go_exit_watches.is_watched(pid) {
-            return; // its exec stop came first
-        }
-        let link = executable::link(pid);
-        // A file of which nothing is known any more: in another root directory, or removed.
-        let is_unknown = || exe.is_absolute() && status(exe).is_err();
-        let wanted = needs_stops(&link) || (status(&link).is_err() && (needs_stops(exe) || is_unknown()));
-        let seized = wanted && !executable::traces_others(pid) && self.seize(pid);
-        if seized && !self.is_followed(pid) {
-            self.tracees.remove(&pid);
-            self.strangers.insert(pid);
-            let _ended = ptrace::interrupt(pid);
-        } else if seized && status(&link).is_ok() {
-            self.awaiting_library.push((pid, Instant::now()));
-        } else if wanted {
-            self.emit(pid, RawEventKind::Unstopped);
-        } else {
-            self.go_exit_watches.await_thread(pid, &link);
-        }
-    }
-
-    /// Returns whether the kernel programs follow a tracee. They forget a process at its end, and the event of its execve(2) may be
-    /// handled later.
-    fn is_followed(&self, pid: u32) -> bool {
-        self.processes.as_ref().is_none_or(|followed| followed.get(&pid, 0).is_ok())
-    }
-
-    fn seize(&mut self, pid: u32) -> bool {
-        let seized = ptrace::seize_for_lifecycle(pid).is_ok();
-        if seized {
-            self.add_tracee(pid);
-        }
-        seized
     }
 
     /// Sets the breakpoints of processes that have mapped their C library by now.
