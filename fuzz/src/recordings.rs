@@ -18,6 +18,7 @@ pub fn recording(output: RecorderOutput) -> Recording {
         exit: Some(Exit::Code(0)),
         overhead: Overhead::default(),
         blind: output.untracked_transfers,
+        incomplete: false,
         unreadable: Vec::new(),
         prices: Prices::default(),
         processes: output.processes,
