@@ -177,10 +177,10 @@ impl<'a> RuleContext<'a> {
 
     /// Returns the first bytes of a stream's first calls, with their positions in the stream.
     pub fn call_heads(&self, stream: &StreamCounts) -> Vec<(u64, &'a [u8])> {
-        let calls = self.calls(stream.pid).iter().filter(|timed| {
+        let calls = self.calls_on(stream.file).iter().filter(|timed| {
             let call = timed.call;
             let moves = if stream.direction == Direction::In { call.op.reads() } else { call.op.writes() };
-            moves && call.fd == stream.fd && call.file == Some(stream.file) && call.result > 0
+            moves && timed.pid == stream.pid && call.fd == stream.fd && call.result > 0
         });
         let mut next = 0;
         let heads = calls.take(RECORDED_CALLS).map(|timed| {
