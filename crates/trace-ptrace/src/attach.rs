@@ -99,12 +99,9 @@ impl Tracer<'_, '_> {
 
     /// Notes that the calls of a process that runs on were not recorded, if weir could not stop it since it attached.
     pub(super) fn note_never_stopped(&mut self, pid: u32) {
-        let was_stopped = |process: &PtracedProcess| process.gap != Some(process.began_ns);
-        if self
-            .processes
-            .get(&pid)
-            .is_some_and(|process| !process.foreign && !process.hidden && !was_stopped(process))
-        {
+        let is_in_first_gap = |process: &PtracedProcess| process.gap == Some(process.began_ns);
+        let is_expected = |process: &PtracedProcess| process.foreign || process.hidden;
+        if self.processes.get(&pid).is_some_and(|process| is_in_first_gap(process) && !is_expected(process)) {
             self.blind_spots.insert(format!(
                 "the calls of {}: at each attempt to stop it, it was in a call that a stop would change",
                 proc::label(pid)

@@ -174,10 +174,11 @@ impl Tracer<'_, '_> {
             // A thread that has not stopped since the gap began will stop without a request.
             has_traced |= thread.syscall_stops;
             let is_untraced = !thread.syscall_stops && !thread.interrupted;
-            if is_untraced
-                && (may_interrupt(pid, *tid, thread.fragile_calls > 0) || may_repeat_wait(*tid, any_timeout))
-            {
-                thread.interrupted = ptrace::interrupt(*tid).is_ok();
+            if is_untraced {
+                let state = proc::thread_state(*tid);
+                let may_stop = may_interrupt(pid, &state, thread.fragile_calls > 0)
+                    || may_repeat_wait(&state, any_timeout);
+                thread.interrupted = may_stop && ptrace::interrupt(*tid).is_ok();
             }
         }
         if has_traced {

@@ -12,15 +12,16 @@ use crate::foreign_file;
 /// Tells whether a thread can be stopped unnoticed. A thread that blocks in a write is left alone: its bytes are on
 /// their way.
 pub(super) fn can_interrupt(pid: u32, tid: u32, is_go: bool) -> bool {
-    let restarts = match proc::thread_state(tid) {
-        proc::ThreadState::Waiting { number, .. } if syscalls::op(number).is_some_and(Op::writes) => {
+    let state = proc::thread_state(tid);
+    let restarts = match &state {
+        proc::ThreadState::Waiting { number, .. } if syscalls::op(*number).is_some_and(Op::writes) => {
             return false;
         }
-        proc::ThreadState::Waiting { number, args } if is_go && is_poll_of_go(number, &args) => true,
-        proc::ThreadState::Waiting { number, args } => restarts_unchanged(tid, number, &args),
+        proc::ThreadState::Waiting { number, args } if is_go && is_poll_of_go(*number, args) => true,
+        proc::ThreadState::Waiting { number, args } => restarts_unchanged(tid, *number, args),
         _ => false,
     };
-    restarts || may_interrupt(pid, tid, false)
+    restarts || may_interrupt(pid, &state, false)
 }
 
 /// Tells whether a call of a Go program is the poll of its scheduler, which goes on at EINTR and computes the timeout again.

@@ -10,12 +10,12 @@ use crate::syscalls;
 /// The size of a write to a pipe up to which it is atomic (pipe(7)).
 pub const PIPE_BUF: u64 = 4096;
 
-/// Returns whether a stop now is invisible to the program. With `only_blocked`, a running thread may not be stopped
-/// either, because it could enter a fragile call before the stop.
-pub fn may_interrupt(pid: u32, tid: u32, only_blocked: bool) -> bool {
-    match proc::thread_state(tid) {
+/// Returns whether a stop now of a thread of process `pid` is invisible to the program. With `only_blocked`, a running thread may
+/// not be stopped either, because it could enter a fragile call before the stop.
+pub fn may_interrupt(pid: u32, state: &ThreadState, only_blocked: bool) -> bool {
+    match state {
         ThreadState::Running => !only_blocked,
-        ThreadState::Waiting { number, args } => resumes_unchanged(pid, number, &args),
+        ThreadState::Waiting { number, args } => resumes_unchanged(pid, *number, args),
         ThreadState::Unknown => false,
     }
 }
@@ -26,14 +26,14 @@ const LONG_TIMEOUT_MS: i32 = 1000;
 /// Returns whether a thread waits for events or messages in a call that fails with EINTR at a stop and that
 /// [`RepeatedCall`](super::repeat::RepeatedCall) makes again: without a timeout or with a long one. With `any_timeout` also with a
 /// short one that it can limit: the wait then takes up to twice its timeout, once.
-pub fn may_repeat_wait(tid: u32, any_timeout: bool) -> bool {
+pub fn may_repeat_wait(state: &ThreadState, any_timeout: bool) -> bool {
     // On other architectures weir does not see that a call was interrupted.
     if !cfg!(target_arch = "x86_64") {
         return false;
     }
-    match proc::thread_state(tid) {
+    match state {
         ThreadState::Waiting { number, args } => {
-            has_no_short_timeout(number, &args) || any_timeout && has_known_timeout(number, &args)
+            has_no_short_timeout(*number, args) || any_timeout && has_known_timeout(*number, args)
         }
         _ => false,
     }
