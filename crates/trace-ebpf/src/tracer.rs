@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace::{self, PtraceStop, new_tid};
-use weir_sys::{Error, executable, file_system::status, limits, proc};
+use weir_sys::{Error, executable, limits, proc};
 use weir_trace_api::breakpoint_traps::{self, BreakpointTraps, TrapKind};
 use weir_trace_api::{BufferSnapshots, RawEvent, RawEventKind};
 use weir_walkers::needs_stops;

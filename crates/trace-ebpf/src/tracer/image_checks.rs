@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use weir_sys::{executable, ptrace};
+use weir_sys::{executable, file_system::status, ptrace};
 use weir_trace_api::RawEventKind;
 
-use super::{Tracer, needs_stops, status};
+use super::{Tracer, needs_stops};
 
 impl Tracer<'_> {
     /// Attaches to a process that has executed `exe` if its buffers need stops. Emits that it cannot be traced if it cannot.
@@ -15,19 +15,20 @@ impl Tracer<'_> {
             return; // its exec stop came first
         }
         let link = executable::link(pid);
+        let is_gone = || status(&link).is_err();
         // It was stopped at its exit before the event of its execve(2) was handled.
-        if self.ended.remove(&pid) && status(&link).is_err() {
+        if self.ended.remove(&pid) && is_gone() {
             return;
         }
         // A file of which nothing is known any more: in another root directory, or removed.
         let is_unknown = || exe.is_absolute() && status(exe).is_err();
-        let wanted = needs_stops(&link) || (status(&link).is_err() && (needs_stops(exe) || is_unknown()));
+        let wanted = needs_stops(&link) || is_gone() && (needs_stops(exe) || is_unknown());
         let seized = wanted && !executable::traces_others(pid) && self.seize(pid);
         if seized && !self.is_followed(pid) {
             self.tracees.remove(&pid);
             self.strangers.insert(pid);
             let _ended = ptrace::interrupt(pid);
-        } else if seized && status(&link).is_ok() {
+        } else if seized && !is_gone() {
             self.awaiting_library.push((pid, Instant::now()));
         } else if wanted {
             self.emit(pid, RawEventKind::Unstopped);
