@@ -117,15 +117,9 @@ pub fn list(lines: &[LabLine], now_s: u64, style: &Style) -> String {
         columns.insert(1, Column::new(AGREED, "", Align::Left));
     }
     let rows = |line: &LabLine| {
-        let first =
-            (line.name.clone().into(), line.previous.as_ref().map_or_else(TableCell::default, last_run));
-        let rest = std::iter::repeat((TableCell::default(), TableCell::default()));
-        let texts = wrap(&clean(&line.about, style), room, "", "");
-        let cells = std::iter::once(first).chain(rest).zip(texts).map(|((name, previous), text)| match ran {
-            true => vec![name, previous, text.into()],
-            false => vec![name, text.into()],
-        });
-        cells.collect()
+        let mut first = vec![line.name.clone().into()];
+        first.extend(ran.then(|| line.previous.as_ref().map_or_else(TableCell::default, last_run)));
+        wrapped(&first, &line.about, room, style)
     };
     let hint =
         "weir lab NAME runs one; with --step you go through it call by call; weir lab all --quick runs all";
@@ -133,6 +127,14 @@ pub fn list(lines: &[LabLine], now_s: u64, style: &Style) -> String {
     blocks.extend(ran.then(|| Block::Facts(previous_runs(lines, now_s))));
     blocks.push(Block::Aside(hint.into()));
     terminal::text(&blocks, style)
+}
+
+/// Returns the rows of a line whose last column, of `room` columns, has a text of several lines.
+fn wrapped(first: &[TableCell], text: &str, room: usize, style: &Style) -> Vec<Vec<TableCell>> {
+    let rest = vec![TableCell::default(); first.len()];
+    let rows = std::iter::once(first).chain(std::iter::repeat(rest.as_slice()));
+    let texts = wrap(&clean(text, style), room, "", "");
+    rows.zip(texts).map(|(cells, text)| [cells, &[text.into()]].concat()).collect()
 }
 
 /// Returns how old the previous runs are and what their marks mean.
@@ -163,14 +165,7 @@ pub fn summary(lines: &[LabLine], tables: &[&PublishedTable], style: &Style) -> 
             true => first_items(&line.seen, room),
             false => line.reason.clone(),
         };
-        let first = (line.name.clone().into(), TableCell::new(word, emphasis));
-        let rest = std::iter::repeat((TableCell::default(), TableCell::default()));
-        let texts = wrap(&clean(&text, style), room, "", "");
-        std::iter::once(first)
-            .chain(rest)
-            .zip(texts)
-            .map(|((name, word), text)| vec![name, word, text.into()])
-            .collect()
+        wrapped(&[line.name.clone().into(), TableCell::new(word, emphasis)], &text, room, style)
     };
     let agree = lines.iter().filter(|line| line.agrees == Some(true)).count();
     let lead = format!("{agree} of {} experiments agree with what they state.", lines.len());
