@@ -1,8 +1,8 @@
 //! sync-before-flush: a file is synced while its bytes are still in the program's buffer.
 //!
 //! Evidence: each sync of the file comes before the first write to it, soon after that the file is written and closed, or the
-//! process ends, and nothing is synced any more. "Soon after" is also met by a snapshot that has bytes of the file in a buffer. The program wanted durable data, and called fsync(2) without a flush before
-//! it, or before the data was made. A file whose size changed before the sync, or that was read, may have been synced for
+//! process ends, and nothing is synced any more. "Soon after" is also met by a snapshot that has bytes of the file in a buffer.
+//! The program wanted durable data, and called fsync(2) without a flush before it, or before the data was made. A file whose size changed before the sync, or that was read, may have been synced for
 //! that.
 
 use weir_model::trace::{Op, StreamCounts};
@@ -24,7 +24,8 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// The most seconds from the sync until bytes are in the buffer or written, and from the last write to the close. Later ones are other work.
+/// The most seconds from the sync until bytes are in the buffer or written, and from the last write to the close. Later ones are
+/// other work.
 const SOON_S: f64 = 0.5;
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
