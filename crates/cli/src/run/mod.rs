@@ -20,8 +20,9 @@ use report::RunReport;
 
 /// Run a program with other buffering: mode, size, delay, fewer calls, rescue at a kill
 ///
-/// Without options, weir writes all bytes within 100 ms, at the speed of full buffers; later if the program only waits in
-/// epoll_wait(2) calls of less than 1 s. The command keeps its input, output, terminal, signals and exit status.
+/// Without options, weir writes bytes within 100 ms, at the speed of full buffers, as with --max-delay 100ms. Each option
+/// that changes something switches this delay off, for example --rescue: add --max-delay 100ms to it. --why, --strict,
+/// --json, --html and --quiet leave it on. The command keeps its input, output, terminal, signals and exit status.
 #[derive(clap::Args)]
 #[command(
     override_usage = "weir run [OPTIONS] [--] COMMAND...",
@@ -63,9 +64,10 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. Bytes wait longer while the program only waits in
-    /// epoll_wait(2) calls of less than 1 s. With --coalesce only the gathered bytes, not those in buffers of streams. Ends with the command. If weir itself is killed, the bytes that it wrote early are written
-    /// twice
+    /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. In some cases bytes wait longer, for
+    /// example while the program only waits in epoll_wait(2) calls of less than 1 s. With --coalesce only the gathered
+    /// bytes, not those in buffers of streams. Ends with the command. If weir itself is killed, the bytes that it wrote
+    /// early are written twice
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]
     max_delay: Option<Duration>,
 
@@ -74,7 +76,9 @@ pub struct Args {
     coalesce: Option<CoalescedCalls>,
 
     /// Write the pending bytes of the program and its children when they are killed, crash, or call _exit or exec; only
-    /// until the command ends, and while weir itself lives
+    /// until the command ends, and while weir itself lives: write `weir run --rescue -- timeout ...`, not
+    /// `timeout ... weir run`. Bytes that their file does not take are saved as weir-rescue-PID-FD.bin in the current
+    /// directory, else in $TMPDIR or /tmp
     #[arg(long)]
     rescue: bool,
 
