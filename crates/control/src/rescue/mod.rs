@@ -1,7 +1,7 @@
 //! `--rescue`: writes the pending bytes of a process that dies to their file, pipe or terminal, once and in order.
 //!
 //! In the exit stop the process's memory and descriptors still exist. Bytes that the file does not take are saved in
-//! a file of their own. A running program costs nothing.
+//! a file of their own. Between forks, execs, signals and exits the program runs at its own speed.
 
 mod cpython_handoff;
 mod in_use;

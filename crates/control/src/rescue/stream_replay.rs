@@ -12,7 +12,7 @@
 //!
 //! Goroutines are threads of a scheduler of their own: each one that was in a flush is replayed, also if it was waiting. It
 //! ends where it notes that all is written, or where it is about to write the next bytes. If it reaches neither, it is
-//! unknown which bytes are written, and they are saved beside the file.
+//! unknown which bytes are written, and they are saved in a file of their own.
 
 use std::collections::{BTreeSet, VecDeque};
 

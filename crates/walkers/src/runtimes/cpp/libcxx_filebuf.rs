@@ -9,7 +9,7 @@
 //!    before it stores the byte, which the rescue completes. Only `overflow` hands bytes over: it calls fwrite(3) with
 //!    `[pbase, pptr)` and sets `pptr` to `pbase` afterwards. `sync`, seeks and `close` call `overflow`.
 //! 2. fwrite(3) of glibc holds the FILE's lock. While the lock is held, the bytes may be in both buffers: flush leaves them,
-//!    and the rescue replays the thread up to the change of `pptr`, or saves the bytes beside the file.
+//!    and the rescue replays the thread up to the change of `pptr`, or saves the bytes in a file of their own.
 //! 3. A thread that has left fwrite(3) and has not moved `pptr` is in user mode, so flush does not meet it. One exception: it
 //!    may wake a thread that waits for the lock. Flush leaves the bytes while a thread is in a call with the lock's address.
 //!    The rescue replays such a thread too.
