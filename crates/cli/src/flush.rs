@@ -20,8 +20,8 @@ use crate::values::{parse_nonzero_duration, parse_nonzero_size, parse_pid};
 ///
 /// weir does what fflush(3) in the program would do, at a moment when no thread is inside a stream. It writes the pending
 /// bytes to the file, pipe or terminal of each stream; the program continues and does not write them again. weir knows
-/// the streams of glibc, musl and libstdc++ (also in static and stripped programs), CPython, Perl, Ruby, Tcl, OCaml, libweir,
-/// Rust's standard output, and the bufio.Writers of Go.
+/// the streams of glibc, musl, libstdc++ and libc++ (also in static and stripped programs), CPython, Perl, Ruby, Tcl,
+/// OCaml, libweir, Rust's standard output, and the bufio.Writers of Go.
 ///
 /// If a pipe is full or a stream is locked, weir retries for the time of --wait. The program runs meanwhile.
 #[derive(clap::Args)]

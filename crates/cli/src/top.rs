@@ -24,7 +24,7 @@ use crate::{console, signals};
 ///
 /// weir reads /proc for every process: read and write calls per second, the bytes that they move, and the time in the
 /// kernel. In sleeping processes weir also reads the buffers. It shows the bytes that the program has written but the
-/// kernel has not received yet (glibc, musl, libweir, CPython, Perl, Ruby, Tcl, Rust).
+/// kernel has not received yet (glibc, musl, libstdc++, libc++, libweir, CPython, Perl, Ruby, Tcl, OCaml, Rust, Go).
 ///
 /// No process is stopped. No privilege is needed. The mark ! means that a process belongs to another user: weir shows
 /// less of it. If standard output is not a terminal, weir prints one table, as with --once.

@@ -54,11 +54,11 @@ pub struct Args {
     #[arg(long, value_name = "TICKS", requires = "pid", hide = true)]
     start_ticks: Option<u64>,
 
-    /// Stop tracing after this time, e.g. 10s; the program continues
+    /// Stop tracing after this time, e.g. 10s, report and end; the program continues without weir
     #[arg(long, short, value_name = "TIME", value_parser = parse_nonzero_duration, conflicts_with = "replay")]
     time: Option<Duration>,
 
-    /// How to trace: ebpf (needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF, from about Linux 6.1 on), ptrace
+    /// How to trace: ebpf (needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF, Linux 5.10 or later), ptrace
     /// (needs no privilege), sample (only reads /proc), auto (the best that works here)
     #[arg(
         long,
@@ -173,8 +173,9 @@ SIGUSR1 and others on to it. The report comes when the command has ended.
 
 Exit status: the command's own, or
   128+N  signal N ended the command
-  0      with --pid
-  1      the command ended with 0, but --fail-on found something
+  0      with --pid or --time, if the process or the command continues; with
+         --pid, a process that ends while it is traced gives its own status
+  1      the status would be 0, but --fail-on found something
   2      wrong usage
   125    weir failed, e.g. it could not write the report; the command was still
          run to its end
