@@ -7,17 +7,17 @@ use framehop::{
 use crate::call_sites::image::{ImageSection, LoadedImage};
 use crate::call_sites::stack_sample::{SampledRegisters, StackSample};
 
-/// Limit of frames: a longer stack is a recursion or damaged.
+/// Maximum number of frames. A longer stack is a deep recursion or damaged memory.
 const FRAMES_MAX: usize = 64;
 
-/// Returns the addresses of the store, of its function's caller, and so on. Each lies within the instruction
-/// that stored or called.
+/// Returns the address of the sampled instruction (a store or a system call), then one call address per caller, innermost
+/// first. Each address lies within its instruction.
 pub(super) fn unwind(sample: &StackSample, images: &[LoadedImage]) -> Vec<u64> {
     let mut unwinder = UnwinderNative::<Vec<u8>, _>::new();
-    images.iter().for_each(|one| unwinder.add_module(module(one)));
+    images.iter().for_each(|loaded| unwinder.add_module(framehop_module(loaded)));
     let mut cache = CacheNative::<_>::new();
     let mut read_stack = |address: u64| sample.word(address).ok_or(());
-    let registers = registers(&sample.registers);
+    let registers = unwind_registers(&sample.registers);
     let mut frames = unwinder.iter_frames(sample.registers.ip, registers, &mut cache, &mut read_stack);
     let mut found = Vec::new();
     while found.len() < FRAMES_MAX
@@ -36,10 +36,10 @@ pub(super) fn unwind(sample: &StackSample, images: &[LoadedImage]) -> Vec<u64> {
 }
 
 /// Returns whether the caller of this frame can be found: the function is in the unwind tables, or it is
-/// compiled by Go, which keeps frame pointers. Other code may use that register for anything.
+/// compiled by Go, which keeps frame pointers. Code without a table may use the frame-pointer register for other data.
 fn can_unwind(address: u64, images: &[LoadedImage]) -> bool {
-    let Some(one) = images.iter().find(|one| one.range.contains(&address)) else { return false };
-    one.image.go || one.image.has_unwind_table(address.wrapping_sub(one.bias))
+    let Some(loaded) = images.iter().find(|loaded| loaded.range.contains(&address)) else { return false };
+    loaded.image.go || loaded.image.has_unwind_table(address.wrapping_sub(loaded.bias))
 }
 
 /// Returns an address within the storing instruction: on x86-64 the sample's address is that of the next one.
@@ -48,16 +48,16 @@ fn store_address(ip: u64) -> u64 {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn registers(at: &SampledRegisters) -> UnwindRegsNative {
+fn unwind_registers(at: &SampledRegisters) -> UnwindRegsNative {
     UnwindRegsNative::new(at.ip, at.sp, at.fp)
 }
 
 #[cfg(target_arch = "aarch64")]
-fn registers(at: &SampledRegisters) -> UnwindRegsNative {
+fn unwind_registers(at: &SampledRegisters) -> UnwindRegsNative {
     UnwindRegsNative::new(at.link, at.sp, at.fp)
 }
 
-fn module(loaded: &LoadedImage) -> Module<Vec<u8>> {
+fn framehop_module(loaded: &LoadedImage) -> Module<Vec<u8>> {
     let image = &loaded.image;
     let range = |section: &Option<ImageSection>| section.as_ref().map(|one| one.range.clone());
     let bytes = |section: &Option<ImageSection>| section.as_ref().map(|one| one.bytes.clone());
