@@ -18,8 +18,8 @@ use crate::values::{parse_nonzero_size, parse_pid};
 /// they would be written, and the bytes themselves. It also shows what the process is waiting for.
 ///
 /// weir only reads. It does not stop or change the process. It knows the buffers of glibc, musl, libstdc++ and libc++
-/// (also in static and stripped programs), CPython, Perl, Ruby, Tcl, OCaml, libweir, Rust's standard output and (with debug
-/// information) BufWriter, and Go's bufio.
+/// (also in static and stripped programs), CPython, Perl, Ruby, Tcl, OCaml, libweir, Rust's standard output and (with
+/// debug information) BufWriter, and Go's bufio.
 #[derive(clap::Args)]
 #[command(override_usage = "weir peek [OPTIONS] PID...", after_help = EXAMPLES, after_long_help = EXAMPLES)]
 #[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-peek/1); - is standard output")))]

@@ -20,9 +20,9 @@ use report::RunReport;
 
 /// Run a program with other buffering: mode, size, delay, fewer calls, rescue at a kill
 ///
-/// Without options, weir writes bytes within 100 ms, at the speed of full buffers, as with --max-delay 100ms. Each option
-/// that changes something switches this delay off, for example --rescue: add --max-delay 100ms to it. --why, --strict,
-/// --json, --html and --quiet leave it on. The command keeps its input, output, terminal, signals and exit status.
+/// Without options, weir writes bytes within 100 ms, at the speed of full buffers, as with --max-delay 100ms. Each
+/// option that changes something switches this delay off, for example --rescue: add --max-delay 100ms to it. --why,
+/// --strict, --json, --html and --quiet leave it on. The command keeps its input, output, terminal, signals and exit status.
 #[derive(clap::Args)]
 #[command(
     override_usage = "weir run [OPTIONS] [--] COMMAND...",

@@ -10,8 +10,8 @@ use crate::call_sites::stack_sample::{SampledRegisters, StackSample};
 /// Maximum number of frames. A longer stack is a deep recursion or damaged memory.
 const FRAMES_MAX: usize = 64;
 
-/// Returns the address of the sampled instruction (a store or a system call), then one call address per caller, innermost
-/// first. Each address lies within its instruction.
+/// Returns the address of the sampled instruction (a store or a system call), then one call address per caller,
+/// innermost first. Each address lies within its instruction.
 pub(super) fn unwind(sample: &StackSample, images: &[LoadedImage]) -> Vec<u64> {
     let mut unwinder = UnwinderNative::<Vec<u8>, _>::new();
     images.iter().for_each(|loaded| unwinder.add_module(framehop_module(loaded)));
