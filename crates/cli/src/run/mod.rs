@@ -22,7 +22,8 @@ use report::RunReport;
 ///
 /// Without options, weir writes bytes within 100 ms, at the speed of full buffers, as with --max-delay 100ms. Each
 /// option that changes something switches this delay off, for example --rescue: add --max-delay 100ms to it. --why,
-/// --strict, --json, --html and --quiet leave it on. The command keeps its input, output, terminal, signals and exit status.
+/// --strict, --json, --html and --quiet leave it on. The command keeps its input, output, terminal, signals and exit
+/// status.
 #[derive(clap::Args)]
 #[command(
     override_usage = "weir run [OPTIONS] [--] COMMAND...",
