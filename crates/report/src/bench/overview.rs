@@ -10,7 +10,7 @@ use crate::block::Block;
 use crate::number::ABSENT;
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 
-/// Returns a table of all `sections`.
+/// Returns a title and one table with a row for each of the `sections`.
 pub(super) fn blocks(sections: &[Section]) -> Vec<Block> {
     let right = |head: &str, unit: &str| Column::new(head, unit, Align::Right);
     let price =
@@ -31,8 +31,10 @@ pub(super) fn blocks(sections: &[Section]) -> Vec<Block> {
 }
 
 fn row(section: &Section, keys: &[&GroupKey]) -> TableRow {
+    // The smallest record of the method whose curve the group shows; without a curve, of all methods.
     let smallest =
         lead::smallest(section).or_else(|| section.measured().min_by_key(|(row, _)| row.record_bytes));
+    // A price of 0 means that the model has no such term, for example no sync.
     let price = |price: fn(&CostModel) -> f64, unit: f64| {
         section.group.model.as_ref().map(price).filter(|ns| *ns > 0.0).map(|ns| three_digits(ns / unit))
     };

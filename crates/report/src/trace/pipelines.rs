@@ -48,6 +48,7 @@ fn row(heading: usize, hop: &Hop, waits_here: bool) -> TableRow {
         process_label(&reader.comm, reader.pid).into(),
         buffer(reader).into(),
     ];
+    // A long and a short form: the table shows the first one that fits.
     let remarks = if waits_here {
         vec!["◀ lines are delayed here".into(), "◀ delayed here".into()]
     } else {
