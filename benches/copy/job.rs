@@ -1,5 +1,6 @@
 //! Runs and times copies, in interleaved rounds.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -33,7 +34,9 @@ pub fn installed(jobs: &[Job]) -> Vec<&Job> {
     jobs.iter().filter(|job| job.name.starts_with("weir") || has(job.name)).collect()
 }
 
-/// Runs the jobs in rounds. Returns the samples, one row per round.
+/// Runs each job once in each round, in an order that rotates from round to round. Deletes `target` and calls `prepare`
+/// before each run. Returns the samples: one row per round, one column per job in the order of `jobs`. A first round,
+/// which warms up, is dropped.
 pub fn measure(
     rounds: usize,
     jobs: &[&Job],
@@ -42,7 +45,6 @@ pub fn measure(
     prepare: &dyn Fn() -> Result<(), BoxError>,
 ) -> Result<Vec<Vec<Sample>>, BoxError> {
     let mut rows = Vec::new();
-    // The first round warms up, and is dropped.
     for round in 0..=rounds {
         let mut row = vec![Sample { wall_s: 0.0, cpu_s: 0.0 }; jobs.len()];
         for step in 0..jobs.len() {
@@ -62,13 +64,17 @@ fn remove(target: &Path) -> Result<(), BoxError> {
     match std::fs::symlink_metadata(target) {
         Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(target)?,
         Ok(_) => std::fs::remove_file(target)?,
-        Err(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
     }
     Ok(())
 }
 
 fn run(job: &Job, source: &Path, target: &Path) -> Result<Sample, BoxError> {
-    let cpu = || children_cpu_seconds().0 + children_cpu_seconds().1;
+    let cpu = || {
+        let (user_s, system_s) = children_cpu_seconds();
+        user_s + system_s
+    };
     let (started, before) = (Instant::now(), cpu());
     let status = Command::new("sh")
         .args(["-c", job.line])
@@ -82,7 +88,7 @@ fn run(job: &Job, source: &Path, target: &Path) -> Result<Sample, BoxError> {
     if status.success() { Ok(sample) } else { Err(format!("{}: {status}", job.line).into()) }
 }
 
-/// Returns the median ratio of two jobs.
+/// Returns the median over the rounds of the ratio of job `a` to job `b`, with its interval.
 pub fn ratio_of(
     rows: &[Vec<Sample>],
     a: usize,
@@ -92,7 +98,7 @@ pub fn ratio_of(
     paired(rows.iter().map(|row| (value(&row[a]), value(&row[b]))))
 }
 
-/// Returns the number of the job, from the second one, with the least median.
+/// Returns the index of the job with the smallest median among the columns `first..`; `first` if there are none.
 pub fn best_rival(rows: &[Vec<Sample>], first: usize, value: fn(&Sample) -> f64) -> usize {
     let median = |job: usize| {
         let mut values: Vec<f64> = rows.iter().map(|row| value(&row[job])).collect();
