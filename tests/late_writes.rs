@@ -1,14 +1,21 @@
-//! A process of another user makes the writes of weir itself. If its file does not answer, weir does not wait for ever: other
-//! processes go on, the process gets its registers back when the write returns, and no byte is written twice.
+//! For a process of another user, a thread of that process makes weir's write. If its file does not answer, weir does
+//! not wait for ever: other processes go on, the process gets its registers back when the write returns, and no byte is
+//! written twice.
 
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
 
 use common::programs::compile_c;
 use common::{disk_dir, has, is_root, skip, text, wait_for, weir};
+
+/// The time after which a test fails instead of waiting on, as in [`wait_for`].
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// A file system on a loop device whose writes block until it is thawed.
 struct FrozenFileSystem {
@@ -20,7 +27,7 @@ impl FrozenFileSystem {
     /// Mounts a file system, and builds the program. Returns None if this machine does not permit it.
     fn mount(test: &str) -> Option<FrozenFileSystem> {
         if !is_root() || !["mkfs.ext4", "fsfreeze", "mount", "gcc"].into_iter().all(has) {
-            skip(test, "it needs root, mkfs.ext4, fsfreeze and gcc");
+            skip(test, "it needs root, mkfs.ext4, fsfreeze, mount and gcc");
             return None;
         }
         let system = FrozenFileSystem { dir: disk_dir(), is_frozen: false };
@@ -74,7 +81,8 @@ impl Drop for FrozenFileSystem {
 struct Program {
     child: Child,
     input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    /// The lines of its standard output, which a thread reads.
+    lines: Receiver<String>,
 }
 
 impl Program {
@@ -86,15 +94,18 @@ impl Program {
             .spawn()
             .expect("it starts");
         let (input, output) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
-        let mut program = Program { child, input, output: BufReader::new(output) };
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            let all = BufReader::new(output).lines().map_while(Result::ok);
+            all.for_each(|line| drop(sender.send(line)));
+        });
+        let program = Program { child, input, lines };
         program.expect_line("ready");
         program
     }
 
-    fn expect_line(&mut self, expected: &str) {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        assert_eq!(line.trim_end(), expected);
+    fn expect_line(&self, expected: &str) {
+        assert_eq!(self.lines.recv_timeout(LIMIT).as_deref(), Ok(expected));
     }
 
     fn send_line(&mut self) {
@@ -103,9 +114,13 @@ impl Program {
 
     /// Waits for the end. Returns the status and the errors.
     fn end(mut self) -> (Option<i32>, String) {
-        let status = self.child.wait().expect("its end").code();
-        let errors = self.child.stderr.take().expect("a pipe");
-        (status, std::io::read_to_string(errors).expect("text"))
+        let child = &mut self.child;
+        wait_for("the end of the program", || child.try_wait().expect("its status").is_some());
+        let status = child.wait().expect("its status").code();
+        let (errors, (sender, received)) = (child.stderr.take().expect("a pipe"), mpsc::channel());
+        // A process that has inherited the pipe keeps it open.
+        thread::spawn(move || drop(sender.send(std::io::read_to_string(errors))));
+        (status, received.recv_timeout(LIMIT).expect("the end of the errors").expect("text"))
     }
 }
 
@@ -115,7 +130,8 @@ impl Drop for Program {
     }
 }
 
-fn state_of(pid: u32) -> String {
+/// Returns the text of /proc/PID/status; empty if the process has ended.
+fn proc_status(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default()
 }
 
@@ -137,7 +153,7 @@ fn run_goes_on_with_the_others() {
     let Some(mut system) = FrozenFileSystem::mount("run_goes_on_with_the_others") else { return };
     let [late, other] = [system.path("mount/late"), system.path("other")];
     let (late_name, other_name) = (late.display().to_string(), other.display().to_string());
-    // Both get the lines of one FIFO each; the shell ends with the status of the late one.
+    // The first program reads weir's standard input, the second one the FIFO. The shell's status is that of the first.
     let script = "./late $0 65534 <&3 & late=$!; ./late $1 65534 >/dev/null <fifo & wait $late";
     let fifo = system.path("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
@@ -161,7 +177,7 @@ fn run_goes_on_with_the_others() {
     program.send_line();
     program.expect_line("pending");
     let weir_pid = program.child.id();
-    let blocks = |pid: &u32| state_of(*pid).contains("State:\tD");
+    let blocks = |pid: &u32| proc_status(*pid).contains("State:\tD");
     wait_for("the write blocks", || descendants_named(weir_pid, "late").iter().any(blocks));
     other_input.write_all(b"\n").expect("it reads");
     wait_for("the other bytes are written", || std::fs::read(&other).is_ok_and(|bytes| bytes == b"first "));
@@ -200,9 +216,9 @@ fn flush_leaves_no_thread_stopped() {
     assert_eq!(output.status.code(), Some(1), "{errors}");
     let flat = errors.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("does not return from a write of its pending bytes"), "{errors}");
-    assert!(!state_of(pid).contains("State:\tt"), "no thread is stopped: {}", state_of(pid));
+    assert!(!proc_status(pid).contains("State:\tt"), "no thread is stopped: {}", proc_status(pid));
     system.thaw();
-    wait_for("the process is free", || state_of(pid).contains("TracerPid:\t0"));
+    wait_for("the process is free", || proc_status(pid).contains("TracerPid:\t0"));
     program.send_line();
     assert_eq!(program.end().0, Some(7));
     assert_eq!(text(&std::fs::read(&file).expect("its file")), "first second");

@@ -1,5 +1,5 @@
-//! `weir trace` samples: it attributes no bytes of a gap to a wrong stream, no finding names a file that the descriptor no
-//! longer refers to, and the totals are exact.
+//! When `weir trace` samples, it attributes no bytes of a gap to a wrong stream, no finding names a file that the
+//! descriptor no longer refers to, and the totals are exact.
 
 mod common;
 #[path = "common/trace.rs"]
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::programs::{self, PROGRAM, SOURCE};
-use common::{disk_dir, has, skip, text};
+use common::{disk_dir, has, is_root, skip, text};
 use serde_json::Value;
 use trace::{compile, engines, finding, list, path, traced};
 
@@ -191,26 +191,26 @@ fn bytes_that_a_go_program_loses_at_exit_are_found() {
     }
 }
 
-/// For each `read <&3` the shell duplicates the descriptor and closes the copy, so that an fd snapshot may not contain it.
+/// For each `read <&3` the shell duplicates the descriptor and closes the copy, so an fd snapshot can miss the copy.
 #[test]
 fn reads_through_duplicated_descriptors_are_attributed_over_gaps() {
+    let name = "reads_through_duplicated_descriptors_are_attributed_over_gaps";
+    if !is_root() {
+        return skip(name, "the engine ebpf needs root");
+    }
     let script = ": > file; exec 3< file; i=0; \
         while [ $i -lt 300000 ]; do read -r line <&3; i=$((i + 1)); done";
     let dir = disk_dir();
-    for engine in engines().into_iter().filter(|engine| *engine == "ebpf") {
-        let document = trace(dir.path(), engine, &["sh", "-c", script], 0);
-        let reads = streams(&document).iter().filter(|stream| stream["direction"] == "in");
-        let (known, all) = reads.fold((0, 0), |(known, all), stream| {
-            let calls = number(&stream["calls"]);
-            let of_file = stream["path"].as_str().is_some_and(|path| path.ends_with("/file"));
-            (known + if of_file { calls } else { 0 }, all + calls)
-        });
-        assert!(all >= 300_000, "{engine}: {all} calls");
-        assert!(known * 3 >= all, "{engine}: {known} of {all}: {}", document["blind"]);
-        assert!(
-            document["overhead"]["unwatched_s"].as_f64() > Some(0.0),
-            "{engine}: {}",
-            document["overhead"]
-        );
-    }
+    let document = trace(dir.path(), "ebpf", &["sh", "-c", script], 0);
+    let reads = streams(&document).iter().filter(|stream| stream["direction"] == "in");
+    let (known, all) = reads.fold((0, 0), |(known, all), stream| {
+        let calls = number(&stream["calls"]);
+        let of_file = stream["path"].as_str().is_some_and(|path| path.ends_with("/file"));
+        (known + if of_file { calls } else { 0 }, all + calls)
+    });
+    assert!(all >= 300_000, "{all} calls");
+    // All reads meet the end of the file, so no offset shows them. The calls of a gap are attributed only if the
+    // process did the same in the windows before and after it, which is not so for each gap. At least a third is known.
+    assert!(known * 3 >= all, "{known} of {all}: {}", document["blind"]);
+    assert!(document["overhead"]["unwatched_s"].as_f64() > Some(0.0), "{}", document["overhead"]);
 }
