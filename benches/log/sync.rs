@@ -51,8 +51,7 @@ fn grouped(bench: &BenchDir, records: usize) -> Result<f64, BoxError> {
     Ok(started.elapsed().as_secs_f64())
 }
 
-/// Sends records, and waits for the acknowledgement of each. Fails with UnexpectedEof if `weir log` ends before the last
-/// one.
+/// Sends records, and waits for the acknowledgement of each. Fails with UnexpectedEof if `weir log` ends before that.
 fn send(socket: &UnixStream, records: usize) -> std::io::Result<()> {
     let mut acks = BufReader::new(socket);
     let mut line = String::new();
