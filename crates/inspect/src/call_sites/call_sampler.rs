@@ -1,14 +1,18 @@
 //! Samples the small reads and writes of processes with perf events on the kernel's tracepoints of read(2) and write(2), in the
 //! thread that [`super::CallSamples`] starts.
+//!
+//! An open event, even a disabled one, makes each system call of each process slower (the kernel sets SYSCALL_WORK_SYSCALL_TRACEPOINT
+//! for all threads: by a seventh for a read of one byte). So the events are open for some milliseconds only.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use weir_model::Direction;
 use weir_model::trace::IoTotals;
-use weir_sys::descriptors::close_by_child;
+use weir_sys::descriptors::{ClosingChild, close_by_child};
 use weir_sys::maps::MappedRegion;
 use weir_sys::{breakpoint, proc, tracefs};
 
@@ -21,6 +25,10 @@ const CALLS_LEAST: u64 = 1_000;
 const BYTES_MOST: u64 = 1_024;
 /// The kernel samples one call in so many: a prime, so that it does not follow the period of a loop.
 const PERIOD: u64 = 97;
+/// How long events are open: twice as long as the slowest calls that are worth a sample need for one.
+const OPEN_MOST: Duration = Duration::from_millis(20);
+/// The pause between two looks for samples.
+const LOOK_PAUSE: Duration = Duration::from_micros(500);
 /// Limit of samples of a process. They are some intervals apart, so that a later phase of the program is seen too.
 const SAMPLES_MAX: usize = 8;
 /// Limit of sampled threads of a process.
@@ -39,6 +47,8 @@ struct EnabledEvent {
 struct SampledProcess {
     totals: IoTotals,
     enabled: Vec<EnabledEvent>,
+    /// The direction of the last events.
+    last: Option<Direction>,
     samples: usize,
     /// The code mappings when the first event was enabled; those of a later dlopen(3) are missing.
     code: Option<Arc<[MappedRegion]>>,
@@ -57,22 +67,20 @@ pub(super) struct ObservedCall {
 pub(super) struct CallSampler {
     processes: HashMap<u32, SampledProcess>,
     calls: Vec<ObservedCall>,
-    /// A disabled event of each tracepoint that was enabled: at the close of the last one the kernel waits until no processor
+    /// A disabled event of each tracepoint that is enabled: at the close of the last one the kernel waits until no processor
     /// executes the tracepoint (tracepoint_synchronize_unregister), which takes some 30 ms.
     last_events: HashMap<u64, OwnedFd>,
+    closing: Vec<ClosingChild>,
 }
 
 impl CallSampler {
-    /// Collects the samples of a process, and enables new events if it has made small calls since the last poll. Reads a file
-    /// of /proc, and opens at most [`THREADS_MAX`] events for each direction. Enables none with enough samples, and does
-    /// nothing without the rights.
+    /// Enables events for a process that has made small calls since the last poll. Reads a file of /proc, and opens at most
+    /// [`THREADS_MAX`] events. Enables none with enough samples, and does nothing without the rights.
+    ///
+    /// If both directions are small they take turns: the kernel closes one tracepoint after the other, and the second one would
+    /// make calls slower for 30 ms more.
     pub fn poll(&mut self, pid: u32) {
         let Some(tracepoints) = tracepoints() else { return };
-        self.collect(pid, u64::MAX);
-        self.enable_events(pid, tracepoints);
-    }
-
-    fn enable_events(&mut self, pid: u32, tracepoints: [u64; 2]) {
         let process = self.processes.entry(pid).or_default();
         if process.samples >= SAMPLES_MAX || self.calls.len() >= ALL_SAMPLES_MAX {
             return;
@@ -81,49 +89,71 @@ impl CallSampler {
         let since = totals.since(std::mem::replace(&mut process.totals, totals));
         let is_small = |calls: u64, bytes: u64| calls >= CALLS_LEAST && bytes / calls < BYTES_MOST;
         let directions = [
-            (Direction::In, since.read_calls, since.read_bytes),
-            (Direction::Out, since.write_calls, since.written_bytes),
+            (Direction::In, since.read_calls, since.read_bytes, tracepoints[0]),
+            (Direction::Out, since.write_calls, since.written_bytes, tracepoints[1]),
         ];
-        for ((direction, calls, bytes), number) in directions.into_iter().zip(tracepoints) {
-            if !is_small(calls, bytes) {
-                continue;
-            }
-            process.code.get_or_insert_with(|| super::code(pid));
-            if let Entry::Vacant(last_event) = self.last_events.entry(number)
-                && let Ok(event) = breakpoint::open(&breakpoint::tracepoint(number, PERIOD), 0)
-            {
-                last_event.insert(event);
-            }
-            let threads = proc::threads(pid).into_iter().take(THREADS_MAX);
-            let events = threads.filter_map(|tid| enable(tid, number));
-            process.enabled.extend(events.map(|event| EnabledEvent { direction, event }));
+        let mut small = directions.into_iter().filter(|(_, calls, bytes, _)| is_small(*calls, *bytes));
+        let (Some(first), second) = (small.next(), small.next()) else { return };
+        let (direction, _, _, number) = second.filter(|_| process.last == Some(first.0)).unwrap_or(first);
+        process.last = Some(direction);
+        process.code.get_or_insert_with(|| super::code(pid));
+        if let Entry::Vacant(last_event) = self.last_events.entry(number)
+            && let Ok(event) = breakpoint::open(&breakpoint::tracepoint(number, PERIOD), 0)
+        {
+            last_event.insert(event);
         }
+        let threads = proc::threads(pid).into_iter().take(THREADS_MAX);
+        let events = threads.filter_map(|tid| enable(tid, number));
+        process.enabled.extend(events.map(|event| EnabledEvent { direction, event }));
     }
 
-    /// Takes at most one sample from each event of a process, if it was taken before `end_ns`, CLOCK_MONOTONIC, and closes the
-    /// events.
-    fn collect(&mut self, pid: u32, end_ns: u64) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        for mut one in std::mem::take(&mut process.enabled) {
-            let sample = one.event.take_events().and_then(|events| events.sample);
-            let sample = sample.filter(|sample| sample.ns < end_ns);
-            let (Some(sample), Some(code)) = (sample, &process.code) else { continue };
-            process.samples += 1;
-            self.calls.push(ObservedCall { pid, direction: one.direction, sample, code: Arc::clone(code) });
+    /// Collects a sample of each enabled event, and closes the events. Waits for the samples, at most for [`OPEN_MOST`].
+    pub fn collect(&mut self) {
+        if self.last_events.is_empty() {
+            return;
         }
+        let end = Instant::now() + OPEN_MOST;
+        while self.take_samples() && Instant::now() < end {
+            std::thread::sleep(LOOK_PAUSE);
+        }
+        self.processes.values_mut().for_each(|process| process.enabled.clear());
+        self.closing.retain(|child| !child.has_ended());
+        self.closing.extend(close_by_child(self.last_events.drain().map(|(_, event)| event).collect()));
     }
 
-    /// Ends the samples of an image that was executed until `end_ns`, at execve(2) or at the end of the process.
+    /// Takes the samples that are there. Returns whether an event has none yet.
+    fn take_samples(&mut self) -> bool {
+        let mut is_waiting = false;
+        for (&pid, process) in &mut self.processes {
+            let Some(code) = &process.code else { continue };
+            process.enabled.retain_mut(|one| {
+                let Some(sample) = one.event.take_events().and_then(|events| events.sample) else {
+                    return true;
+                };
+                process.samples += 1;
+                self.calls.push(ObservedCall {
+                    pid,
+                    direction: one.direction,
+                    sample,
+                    code: Arc::clone(code),
+                });
+                false
+            });
+            is_waiting |= !process.enabled.is_empty();
+        }
+        is_waiting
+    }
+
+    /// Ends the samples of an image that was executed until `end_ns`, CLOCK_MONOTONIC, at execve(2) or at the end of the process.
+    /// Later samples are calls of its next image, whose code is another.
     pub fn end(&mut self, pid: u32, end_ns: u64) {
-        self.collect(pid, end_ns);
         self.processes.remove(&pid);
+        self.calls.retain(|call| call.pid != pid || call.sample.ns < end_ns);
     }
 
-    /// Ends the samples of all processes, and returns them.
-    pub fn finish(mut self) -> Vec<ObservedCall> {
-        let pids: Vec<u32> = self.processes.keys().copied().collect();
-        pids.into_iter().for_each(|pid| self.collect(pid, u64::MAX));
-        close_by_child(self.last_events.into_values().collect());
+    /// Returns the samples of all processes.
+    pub fn finish(self) -> Vec<ObservedCall> {
+        let _closed = close_by_child(self.last_events.into_values().collect());
         self.calls
     }
 }
@@ -148,9 +178,6 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::process::Command;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Duration;
-
-    use weir_sys::clock::now_ns;
 
     use super::*;
     use crate::call_sites::small_calls::named;
@@ -182,6 +209,7 @@ mod tests {
         };
         for _ in 0..2_000 {
             samples.poll(pid);
+            samples.collect();
             if let Some(process) = samples.processes.get_mut(&pid) {
                 process.samples = 0;
             }
@@ -207,19 +235,14 @@ mod tests {
         let pid = program.id();
         if tracepoints().and_then(|[_, write]| enable(pid, write)).is_some() {
             let mut samples = CallSampler::default();
-            samples
-                .processes
-                .insert(pid, SampledProcess { code: Some(Arc::default()), ..SampledProcess::default() });
             let mut sampled_before = |end_ns: u64| {
-                let event = enable(pid, tracepoints().unwrap()[1]).unwrap();
-                std::thread::sleep(Duration::from_millis(50));
-                let one = EnabledEvent { direction: Direction::Out, event };
-                samples.processes.get_mut(&pid).unwrap().enabled.push(one);
-                samples.collect(pid, end_ns);
+                samples.poll(pid);
+                samples.collect();
+                samples.end(pid, end_ns);
                 std::mem::take(&mut samples.calls).len()
             };
-            assert_eq!(sampled_before(now_ns()), 0);
-            assert!((0..100).any(|_| sampled_before(u64::MAX) == 1), "dd is never sampled");
+            assert_eq!((0..100).map(|_| sampled_before(1)).max(), Some(0));
+            assert!((0..100).any(|_| sampled_before(u64::MAX) >= 1), "dd is never sampled");
         } else {
             let name = "a_sample_after_the_end_of_the_image_is_dropped";
             crate::call_sites::tests::skip(name, "no rights to trace the kernel");

@@ -1,8 +1,8 @@
 //! Finds the call sites of small reads and writes: while a process makes many of them, a perf event on the kernel's tracepoint
 //! of read(2) or write(2) samples one in 97, with its stack. It needs the rights to trace the kernel; without them there are no samples.
 //!
-//! A thread opens and closes the events. An open waits for the close of the last event of any program, which takes some 30 ms;
-//! a tracer whose tracees are stopped must not wait for it.
+//! A thread opens the events, waits for the samples, and closes the events. An open waits for the close of the last event of any
+//! program, which takes some 30 ms; a tracer whose tracees are stopped must not wait for it.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub struct CallSamples {
 }
 
 impl CallSamples {
-    /// Collects the samples of a process, and samples its next calls if it has made small ones since the last poll. Does not wait.
+    /// Samples the next calls of a process if it has made small ones since the last poll. Does not wait.
     pub fn poll(&mut self, pid: u32) {
         if !std::mem::replace(&mut self.is_started, true) && tracepoints().is_some() {
             self.requests = start();
@@ -81,15 +81,19 @@ fn start() -> Option<Sender<Request>> {
 
 fn serve(requests: &Receiver<Request>) {
     let mut sampler = CallSampler::default();
-    for request in requests {
-        match request {
-            Request::Poll(pid) => sampler.poll(pid),
-            Request::End(pid, end_ns) => sampler.end(pid, end_ns),
-            Request::Finish(answer) => {
-                let _received = answer.send(sampler.finish());
-                return;
+    while let Ok(first) = requests.recv() {
+        // The processes that are polled at once are sampled at once.
+        for request in std::iter::once(first).chain(requests.try_iter()) {
+            match request {
+                Request::Poll(pid) => sampler.poll(pid),
+                Request::End(pid, end_ns) => sampler.end(pid, end_ns),
+                Request::Finish(answer) => {
+                    let _received = answer.send(sampler.finish());
+                    return;
+                }
             }
         }
+        sampler.collect();
     }
 }
 
