@@ -128,10 +128,22 @@ fn a_command_has_two_outputs_and_a_status() {
     assert_eq!(lines, ["job.err: error", "job: out", "job: unfinished [weir: unfinished]"]);
     assert!(text(&output.stderr).contains("1 unfinished"), "{}", text(&output.stderr));
     let missing = run(dir.path(), &["log", "-o", "out2", "--", "./no-such-command"]);
-    assert_eq!(missing.status.code(), Some(1));
+    assert_eq!(missing.status.code(), Some(127));
     assert!(text(&missing.stderr).contains("exec ./no-such-command: ENOENT"), "{}", text(&missing.stderr));
     let missing = log_of(dir.path(), &["-o", "out", "--", "/no/such/command"], b"");
     assert!(text(&missing.stderr).contains("exec /no/such/command: ENOENT"), "{}", text(&missing.stderr));
+}
+
+#[test]
+fn a_command_that_cannot_start_has_the_status_of_env() {
+    let dir = disk_dir();
+    std::fs::write(dir.path().join("data"), "no program").expect("a file");
+    let status_of = |command: &str| {
+        let output = run(dir.path(), &["log", "-o", "out", "--", command]);
+        assert!(text(&output.stderr).contains(&format!("exec {command}: ")), "{}", text(&output.stderr));
+        output.status.code()
+    };
+    assert_eq!(["./absent", "./data"].map(status_of), [Some(127), Some(126)]);
 }
 
 #[test]

@@ -35,10 +35,7 @@ impl CommandFailure {
 impl From<weir_sys::Error> for CommandFailure {
     fn from(error: weir_sys::Error) -> Self {
         let status = match &error {
-            weir_sys::Error::Command { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                NOT_FOUND
-            }
-            weir_sys::Error::Command { .. } => NOT_EXECUTABLE,
+            weir_sys::Error::Command { source, .. } => of_start_failure(source.kind()),
             _ => WEIR_FAILED,
         };
         Self { text: error.to_string(), status }
@@ -53,6 +50,11 @@ impl From<weir_control::launch::LaunchError> for CommandFailure {
             other => Self::of_weir(other.to_string()),
         }
     }
+}
+
+/// Returns the exit status after an execve(2) of the command that failed.
+pub fn of_start_failure(error: std::io::ErrorKind) -> u8 {
+    if error == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE }
 }
 
 /// Returns the exit status after a run of the command. A command that failed determines the status; otherwise

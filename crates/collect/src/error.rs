@@ -6,21 +6,34 @@ use rustix::io::Errno;
 
 /// An error of the collector.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(String);
+#[error("{text}")]
+pub struct Error {
+    text: String,
+    start_failure: Option<io::ErrorKind>,
+}
 
 impl Error {
     pub(crate) fn text(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { text: text.into(), start_failure: None }
+    }
+
+    /// Returns why the command behind `--` did not start, if this is the error.
+    pub fn start_failure(&self) -> Option<io::ErrorKind> {
+        self.start_failure
+    }
+
+    /// Marks the error of an execve(2) of the command behind `--`.
+    pub(crate) fn of_start(self, error: &io::Error) -> Self {
+        Self { start_failure: Some(error.kind()), ..self }
     }
 
     /// Returns the error of a system call on something with a name.
     pub(crate) fn call(call: &str, name: &str, error: &io::Error, advice: &str) -> Self {
-        Self(format!("{call} {name}: {}; {advice}", weir_sys::errno_text(error)))
+        Self::text(format!("{call} {name}: {}; {advice}", weir_sys::errno_text(error)))
     }
 
     pub(crate) fn write(name: &str, error: &io::Error, lost: u64) -> Self {
-        Self(format!(
+        Self::text(format!(
             "write {name}: {}; {lost} accepted bytes are not in the log",
             weir_sys::errno_text(error)
         ))

@@ -12,7 +12,7 @@ use weir_collect::{Engine, Flush, Framing, Overflow, Oversize, SyncPolicy, loss_
 use weir_model::{Size, duration};
 use weir_sys::file_system::is_terminal;
 
-use crate::exit_status::{FAILED, USAGE};
+use crate::exit_status::{self, FAILED, USAGE};
 use crate::output::OutputOptions;
 use crate::values::{parse_nonzero_duration, parse_nonzero_size};
 
@@ -258,7 +258,9 @@ Examples:
 Exit status:
   0  success; with a command, its status
   1  the log could not be written, or records were refused (--oversize)
-  2  wrong usage";
+  2  wrong usage
+  126, 127
+     the command cannot be executed, or does not exist";
 
 /// Runs `weir log` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
@@ -282,7 +284,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(engine) => engine,
         Err(error) => {
             eprintln_lossy!("weir: {error}");
-            return ExitCode::from(FAILED);
+            return ExitCode::from(error.start_failure().map_or(FAILED, exit_status::of_start_failure));
         }
     };
     if !quiet {

@@ -57,7 +57,7 @@ pub(super) fn spawn(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| if sets_status { failed(&error).of_start(&error) } else { failed(&error) })?;
     let pid = Pid::from_child(&child);
     let end = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(&io_error(errno)))?;
     let pipes: [Option<OwnedFd>; 2] =
