@@ -6,8 +6,8 @@
 //! interrupted calls are made again. One case cannot be seen from outside: a signal handler that blocks in a system
 //! call after it has interrupted an unlocked stdio call.
 //!
-//! Bytes are written first and removed from the stream then. If weir is killed in between, they are written twice;
-//! no other death loses or doubles a byte.
+//! weir writes the bytes first, then empties the stream. If weir is killed in between, the program writes them again. The death of
+//! the program loses and doubles none of them.
 
 mod attempt;
 mod blocked_call;
@@ -34,12 +34,12 @@ pub use processes::{DrainFailure, DrainTargets, DrainedProcess};
 /// The first pause between attempts, which is about a scheduler's time slice; it doubles up to the longest.
 const PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// The number of reads of a running process's buffers after which they count as empty.
-const EMPTY_READS: usize = 8;
-/// The time for which a process that cannot run is tried again: a user who stops it for a moment does not notice.
-const STUCK_MOST: Duration = Duration::from_secs(1);
-/// The pause between such reads: longer than a flush of one buffer takes.
+/// The number of reads of a running process's buffers after which a stream that is in none of them counts as absent.
+const BUSY_READS: usize = 8;
+/// The pause between these reads: longer than a flush of one buffer takes.
 const READ_PAUSE: Duration = Duration::from_micros(700);
+/// How long weir tries again to flush a process that is stopped, frozen or in uninterruptible sleep.
+const STUCK_RETRY_TIME: Duration = Duration::from_secs(1);
 
 /// The reason why a process's streams cannot be flushed at all.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ fn image_of(pid: u32) -> Option<(u64, u64)> {
 /// The result of draining one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DrainResult {
-    /// The streams that had pending bytes, in the order of their writes.
+    /// The streams that had pending bytes, in the order in which the attempts met them.
     pub streams: Vec<FlushedStream>,
     /// A sentence for each buffer that weir cannot read.
     pub unseen: Vec<String>,
@@ -81,7 +81,7 @@ pub struct DrainResult {
 /// The reason why bytes are still pending.
 struct Obstacle {
     text: String,
-    /// Another attempt meets the same obstacle.
+    /// Every later attempt meets this obstacle too.
     permanent: bool,
 }
 
@@ -95,7 +95,7 @@ impl Obstacle {
     }
 }
 
-/// A stream that had pending bytes when its buffer was read.
+/// A stream, with its number of pending bytes when its buffer was read.
 #[derive(Debug, Clone, Copy)]
 struct PendingStream {
     walker: RuntimeId,
@@ -104,8 +104,14 @@ struct PendingStream {
     bytes: u64,
 }
 
+impl PendingStream {
+    fn is_same(&self, other: &PendingStream) -> bool {
+        (self.address, self.fd) == (other.address, other.fd)
+    }
+}
+
 impl DrainResult {
-    /// Tells whether another attempt has no bytes to write.
+    /// Tells whether no noted stream has bytes that another attempt could write.
     fn is_finished(&self) -> bool {
         self.streams.iter().all(|stream| stream.left_bytes == 0 || stream.refused)
     }
@@ -141,6 +147,22 @@ impl DrainResult {
     }
 }
 
+/// Adds the streams of a later read, which replace those of earlier ones.
+fn add_newer(known: &mut Vec<PendingStream>, newer: Vec<PendingStream>) {
+    known.retain(|old| !newer.iter().any(|new| new.is_same(old)));
+    known.extend(newer);
+}
+
+/// Returns the number of pending bytes of a stream of which `left` were pending. A stream that is in no read either changed during
+/// each, and keeps its last number, or was closed, and has none.
+fn still_left(left: u64, read: Option<&PendingStream>, is_closed: impl FnOnce() -> bool) -> u64 {
+    match read {
+        Some(read) => read.bytes,
+        None if is_closed() => 0,
+        None => left,
+    }
+}
+
 /// Drains the streams of one process.
 pub struct ProcessDrain {
     process: ProcessIdentity,
@@ -155,22 +177,23 @@ pub struct ProcessDrain {
 }
 
 impl ProcessDrain {
-    /// Searches the process's walkers. At most `most` pending bytes of the process are read at once.
+    /// Finds the process's walkers. At most `most` pending bytes of the process are read at once.
     pub fn new(process: ProcessIdentity, most: u64) -> Result<ProcessDrain, DrainError> {
         process_access::check_same(process)?;
         let pid = process.pid();
         let image = image_of(pid);
         let (walkers, missing) = (walkers(pid), walkers_missing(pid));
         if walkers.is_empty() {
-            // Nothing is found in memory that weir may not read any more.
+            // Without access to the memory, the search finds nothing.
             process_access::check_same(process)?;
             return Err(DrainError::Unknown { label: proc::label(pid), missing });
         }
         Ok(ProcessDrain { process, pid, image, walkers, missing, memory: ProcessMemory { pid }, most })
     }
 
-    /// Writes the pending bytes. Repeats the attempt until `wait` is over or `stop` is set. A process without pending
-    /// bytes is not stopped. The result names the bytes that are still pending, and why.
+    /// Writes the pending bytes. Repeats the attempt while a stream has bytes that may be written later, until `wait` is over,
+    /// `stop` is set, or the process could not run for [`STUCK_RETRY_TIME`]. A process without pending bytes is not stopped. The
+    /// result names the bytes that are still pending, and why.
     pub fn flush(&mut self, wait: Duration, stop: &AtomicBool) -> Result<DrainResult, DrainError> {
         weir_sys::signals::catch_file_size_limit();
         set_search_time(USER_SEARCH_TIME);
@@ -187,7 +210,7 @@ impl ProcessDrain {
             }
             let end = attempt::attempt(self, &streams, deadline, &mut result)?;
             stuck_since = (end == AttemptEnd::Stuck).then(|| stuck_since.unwrap_or_else(Instant::now));
-            let is_stuck = stuck_since.is_some_and(|since| since.elapsed() >= STUCK_MOST);
+            let is_stuck = stuck_since.is_some_and(|since| since.elapsed() >= STUCK_RETRY_TIME);
             let is_over = is_stuck || Instant::now() >= deadline || stop.load(Ordering::Relaxed);
             if is_over || result.is_finished() {
                 break;
@@ -196,7 +219,7 @@ impl ProcessDrain {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         if result.streams.is_empty() {
-            // Reads of memory that weir may not read any more find nothing.
+            // Without access to the memory, the reads find nothing.
             process_access::check_same(self.process)?;
         }
         result.unseen.extend(take_search_cut_of(self.pid));
@@ -217,34 +240,40 @@ impl ProcessDrain {
         }
     }
 
-    /// Returns whether the process still runs the program whose walkers are known. Those of another one would read any memory.
+    /// Returns whether the process still runs the program whose walkers are known. In another program's memory they would read
+    /// unrelated bytes.
     fn has_same_image(&self) -> bool {
         self.image.is_some() && self.image == image_of(self.pid)
     }
 
-    /// Returns the streams with pending bytes, without stopping the process. A walker rejects a stream that changes
-    /// during the read, so the buffers of a running process are read several times before they count as empty.
+    /// Returns the streams with pending bytes, without stopping the process.
     fn pending_streams(&self) -> Vec<PendingStream> {
-        for _ in 1..EMPTY_READS {
-            let streams = self.read_pending_streams();
-            if !streams.is_empty() || !proc::is_running(self.pid) {
-                return streams;
-            }
-            std::thread::sleep(READ_PAUSE);
-        }
-        self.read_pending_streams()
+        self.known_streams().into_iter().filter(|stream| stream.bytes > 0).collect()
     }
 
-    fn read_pending_streams(&self) -> Vec<PendingStream> {
+    /// Returns the streams, those without pending bytes too. A walker rejects a stream that changes during the read, so the buffers
+    /// of a running process are read several times. The last read of each stream counts.
+    fn known_streams(&self) -> Vec<PendingStream> {
+        let mut known = self.read_streams();
+        for _ in 1..BUSY_READS {
+            if !proc::is_running(self.pid) {
+                break;
+            }
+            std::thread::sleep(READ_PAUSE);
+            add_newer(&mut known, self.read_streams());
+        }
+        known
+    }
+
+    fn read_streams(&self) -> Vec<PendingStream> {
         let buffers = self.walkers.iter().flat_map(|walker| walker.buffers(&self.memory));
-        let pending = buffers.filter(|buffer| buffer.pending_bytes > 0 && buffer.fd >= 0);
         let stream = |buffer: weir_model::trace::Buffer| PendingStream {
             walker: buffer.walker,
             address: buffer.address,
             fd: buffer.fd,
             bytes: buffer.pending_bytes,
         };
-        pending.map(stream).collect()
+        buffers.filter(|buffer| buffer.fd >= 0).map(stream).collect()
     }
 
     fn pending(&self) -> PendingRead {
@@ -258,16 +287,42 @@ impl ProcessDrain {
 
     /// Reads again how many bytes are still pending: the program itself may have flushed a stream meanwhile.
     fn update_left_bytes(&self, result: &mut DrainResult) {
-        let pending = self.pending_streams();
+        let known = self.known_streams();
         if !self.process.is_current() {
             return;
         }
         for stream in result.streams.iter_mut().filter(|stream| stream.left_bytes > 0) {
-            let still = pending.iter().find(|one| one.address == stream.address && one.fd == stream.fd);
-            stream.left_bytes = still.map_or(0, |one| one.bytes);
+            let read = known.iter().find(|one| one.address == stream.address && one.fd == stream.fd);
+            let is_closed = || proc::descriptor(self.pid, stream.fd).is_none();
+            stream.left_bytes = still_left(stream.left_bytes, read, is_closed);
         }
         for stream in result.streams.iter_mut().filter(|stream| stream.left_bytes == 0) {
             (stream.why, stream.refused) = (None, false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(address: u64, bytes: u64) -> PendingStream {
+        PendingStream { walker: RuntimeId::GLIBC, address, fd: 1, bytes }
+    }
+
+    #[test]
+    fn a_stream_that_one_read_lacks_stays_known() {
+        let mut known = vec![stream(0x1000, 7), stream(0x2000, 5)];
+        add_newer(&mut known, vec![stream(0x2000, 0), stream(0x3000, 1)]);
+        let read: Vec<_> = known.iter().map(|one| (one.address, one.bytes)).collect();
+        assert_eq!(read, [(0x1000, 7), (0x2000, 0), (0x3000, 1)]);
+    }
+
+    #[test]
+    fn a_stream_without_a_read_keeps_its_bytes_unless_it_is_closed() {
+        let unasked = || panic!("a read tells");
+        assert_eq!(still_left(9, Some(&stream(0x1000, 4)), unasked), 4);
+        assert_eq!(still_left(9, Some(&stream(0x1000, 0)), unasked), 0);
+        assert_eq!([still_left(9, None, || false), still_left(9, None, || true)], [9, 0]);
     }
 }
