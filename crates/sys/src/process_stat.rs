@@ -18,6 +18,8 @@ pub struct ProcessStat {
     pub parent: u32,
     /// Kernel threads have no user memory.
     pub is_kernel_thread: bool,
+    /// The main thread has passed its exit stop (PTRACE_EVENT_EXIT).
+    pub is_exiting: bool,
     /// CPU time of all threads in user mode.
     pub user_ticks: u64,
     /// CPU time of all threads in the kernel.
@@ -34,6 +36,8 @@ pub struct ProcessStat {
 
 /// The flag of kernel threads (include/linux/sched.h).
 const PF_KTHREAD: u64 = 0x0020_0000;
+/// The flag of threads in the last part of exit(2) (include/linux/sched.h, kernel/exit.c).
+const PF_EXITING: u64 = 0x4;
 
 impl ProcessStat {
     /// Returns whether the main thread has ended and others run.
@@ -83,10 +87,12 @@ pub fn parse(text: &[u8]) -> Option<ProcessStat> {
     let state = fields.next()?.bytes().next()?;
     // Skips `skip` fields and parses the next one.
     let mut number = |skip: usize| fields.nth(skip)?.parse::<u64>().ok();
+    let (parent, flags) = (u32::try_from(number(0)?).ok()?, number(4)?);
     Some(ProcessStat {
         state,
-        parent: u32::try_from(number(0)?).ok()?,
-        is_kernel_thread: number(4)? & PF_KTHREAD != 0,
+        parent,
+        is_kernel_thread: flags & PF_KTHREAD != 0,
+        is_exiting: flags & PF_EXITING != 0,
         user_ticks: number(4)?,
         system_ticks: number(0)?,
         threads: u32::try_from(number(4)?).ok()?,
@@ -123,7 +129,8 @@ mod tests {
     fn names_may_contain_parentheses() {
         let text = b"7 (a) R (b) S 1 2 3 4 5 2097152 7 8 9 10 30 12 13 14 15 16 17 18 19 20 21 22 23 24 25";
         let stat = parse(text).unwrap();
-        assert_eq!((stat.state, stat.parent, stat.is_kernel_thread), (b'S', 1, true));
+        assert_eq!((stat.state, stat.parent), (b'S', 1));
+        assert_eq!((stat.is_kernel_thread, stat.is_exiting), (true, false));
         assert_eq!((stat.user_ticks, stat.system_ticks, stat.cpu_ticks()), (30, 12, 42));
         assert_eq!((stat.start_ticks, stat.image()), (19, (23, 25)));
         assert_eq!(name(text), Some(&b"a) R (b"[..]));
@@ -133,9 +140,21 @@ mod tests {
     }
 
     #[test]
+    fn a_zombie_is_exiting() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let stat = || read(child.id()).unwrap();
+        while stat().state != b'Z' {
+            std::thread::yield_now();
+        }
+        assert!(stat().is_exiting);
+        child.wait().unwrap();
+    }
+
+    #[test]
     fn stat_of_this_process_is_read() {
         let own = read(std::process::id()).unwrap();
         assert_eq!((own.parent, own.is_kernel_thread), (std::os::unix::process::parent_id(), false));
+        assert!(!own.is_exiting);
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let code: Vec<&str> = maps.lines().filter(|line| line.contains("r-xp")).collect();
         let start = |line: &&str| u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use weir_sys::{executable, file_system::status, ptrace};
+use weir_sys::{executable, file_system::status, process_stat, ptrace};
 use weir_trace_api::RawEventKind;
 
 use super::{Tracer, needs_stops};
@@ -28,6 +28,9 @@ impl Tracer<'_> {
             self.tracees.remove(&pid);
             self.strangers.insert(pid);
             let _ended = ptrace::interrupt(pid);
+        } else if seized && process_stat::read(pid).is_some_and(|stat| stat.is_exiting) {
+            self.tracees.remove(&pid);
+            self.emit(pid, RawEventKind::Unstopped); // too late for its exit stop
         } else if seized && !is_gone() {
             self.awaiting_library.push((pid, Instant::now()));
         } else if wanted {
