@@ -63,14 +63,15 @@ fn library(process: &ProcessImages, image: &ElfImage, region: &MappedRegion) -> 
 }
 
 /// The walker of a static C library comes last, but before that of file buffers which hand their bytes to its streams.
-const LAST: u64 = u64::MAX - 1;
+pub(crate) const STATIC_LIBRARY: u64 = u64::MAX - 1;
 
 /// Adds the C library inside a static executable, found by its symbols or else by a search.
 fn detect_static(process: &ProcessImages, image: &ElfImage, found: &mut Detected) {
     let Some(region) = process.executable_start() else { return };
     match library(process, image, region).or_else(|| search(process)) {
-        Some(walker) => found.add(LAST, walker),
-        None => found.add_unreadable(LAST, "a static program in which no streams of a C library were found"),
+        Some(walker) => found.add(STATIC_LIBRARY, walker),
+        None => found
+            .add_unreadable(STATIC_LIBRARY, "a static program in which no streams of a C library were found"),
     }
 }
 

@@ -249,7 +249,7 @@ impl Detected {
 
     /// Removes the note of a static program without known streams: its runtime is known, and has no others.
     fn drop_unknown_static(&mut self) {
-        self.unreadable.retain(|(start, _)| *start != u64::MAX);
+        self.unreadable.retain(|(start, _)| *start != c_library::STATIC_LIBRARY);
     }
 
     fn into_walkers(mut self) -> Vec<Box<dyn Walker>> {
@@ -260,5 +260,19 @@ impl Detected {
     fn into_unreadable(mut self) -> Vec<String> {
         self.unreadable.sort_by_key(|(start, _)| *start);
         self.unreadable.into_iter().map(|(_, text)| text).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_runtime_replaces_only_the_note_of_a_static_program_without_streams() {
+        let mut found = Detected::default();
+        found.add_unreadable(c_library::STATIC_LIBRARY, "a static program");
+        found.add_unreadable(u64::MAX, "libc++");
+        found.drop_unknown_static();
+        assert_eq!(found.into_unreadable(), ["the buffers of libc++"]);
     }
 }
