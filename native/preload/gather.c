@@ -61,6 +61,7 @@ int gather_end(const uint64_t *mask, int patient) {
     struct session *s = session;
     if (!s->selector && !region_pending(s->region)) return 1;
     if (!region_flush(mask, patient)) return 0;
+    if (!s->region) return 1; /* a child that a handler has forked: its session is wiped */
     region_return_read_ahead();
     s->fast_write_max = 0;
     s->selector = 0;

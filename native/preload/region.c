@@ -1,4 +1,5 @@
-/* region.c: writes the bytes of a session, reads ahead, and returns read-ahead bytes. Signals are masked. */
+/* region.c: writes the bytes of a session, reads ahead, and moves the file's offset back over unread bytes. Signals are
+   masked. */
 #include "gather.h"
 
 #if WEIR_HAS_DISPATCH
@@ -7,21 +8,21 @@
 #include "dispatch.h"
 #include "signals.h"
 
-enum { ERR_INTR = -4, ERR_AGAIN = -11, ERR_SEARCH = -3, SPINS = 256 };
+enum { ERR_INTR = -4, ERR_AGAIN = -11, ERR_SEARCH = -3, SLEEPS = 256 };
 
 struct pause {
     long seconds, nanoseconds;
 };
 
-/* Takes the lock. weir's tick holds it for one write that does not block. A lock whose holder has died is
-   released. */
+/* Takes the lock. weir's timer (Arena::tick in crates/control/src/coalesce) holds it for one write that does not block. A
+   lock whose holder has died is released. */
 static void lock(struct weir_region *region, uint32_t own) {
-    for (int spins = 1;; spins++) {
+    for (int sleeps = 1;; sleeps++) {
         uint32_t holder = 0;
         if (__atomic_compare_exchange_n(&region->lock, &holder, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
         struct pause moment = {0, 20000};
         sys2(__NR_nanosleep, &moment, 0);
-        if (spins % SPINS == 0 && sys2(__NR_kill, holder, 0) == ERR_SEARCH)
+        if (sleeps % SLEEPS == 0 && sys2(__NR_kill, holder, 0) == ERR_SEARCH)
             __atomic_compare_exchange_n(&region->lock, &holder, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
 }
@@ -35,8 +36,8 @@ int region_has_room(const struct target *out) {
 }
 
 /* Waits until a write would not block, with the program's signal mask. This is rare, because there was room when
-   the first byte was gathered. The session is suspended meanwhile, so to a handler the blocked write has not been
-   made. Returns false if a handler ran. */
+   the first byte was gathered. The session is suspended meanwhile, so a handler's calls go to the kernel. Returns false
+   if the wait failed, because a handler ran. */
 static int wait_for_room(const uint64_t *mask) {
     struct session *s = session;
     struct pollfd wait = {s->out.fd, POLLOUT, 0};
@@ -67,8 +68,7 @@ static long write_piece(struct weir_region *region) {
     return done;
 }
 
-/* Empties the region. After a kill between the two stores, head 0 with drained bytes means that nothing is
-   pending. */
+/* Empties the region. If the process dies between the two stores, head is 0 and drained is not: nothing is pending. */
 static void restart_region(struct weir_region *region) {
     if (!(uint32_t)region->head) return;
     lock(region, (uint32_t)sys0(__NR_getpid));
@@ -91,7 +91,7 @@ int region_flush(const uint64_t *mask, int patient) {
             break; /* as after any failed write, the bytes are lost and the program gets the error */
         }
     }
-    /* An interrupted fast path still stores after `drained`. */
+    /* A fast path that a signal has interrupted will append after `drained`: keep the region. */
     if (s->region && !s->in_fast_path) restart_region(s->region);
     return 1;
 }
@@ -106,7 +106,7 @@ void region_return_read_ahead(void) {
         if (sys3(__NR_lseek, region->in_fd, 0, 1) == region->in_end)
             sys3(__NR_lseek, region->in_fd, region->in_end - unread, 0);
         else
-            s->no_read_ahead = 1; /* another process uses the offset at the same time */
+            s->no_read_ahead = 1; /* another process reads at this offset: the unread bytes cannot be returned (README.md) */
     }
     region->in_length = 0;
     region->in_used = ((region->in_used >> 32) + 1) << 32;
