@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use weir_model::doctor::{Doctor, EbpfHook, HostAbility};
+use weir_sys::foreign_descriptors::{self, FORBIDDEN_ADVICE};
 use weir_sys::{breakpoint, launch, proc, ptrace};
 
 /// The file without which no BPF program of weir loads.
@@ -21,6 +22,7 @@ pub fn examine() -> Doctor {
         ebpf,
         btf(),
         own_commands(),
+        open_files(),
         yama(),
         proc_mount(),
         breakpoints(),
@@ -98,6 +100,15 @@ fn own_commands() -> HostAbility {
     let advice =
         "a container needs --cap-add SYS_PTRACE; a debugger or strace of weir takes the place of the tracer";
     ability("ptrace", "weir trace, weir run --rescue, weir run --max-delay on own commands", result, advice)
+}
+
+/// Duplicates an own descriptor, as weir duplicates those of the programs for which it writes.
+fn open_files() -> HostAbility {
+    let result = match foreign_descriptors::forbidden() {
+        None => Ok(()),
+        Some(error) => Err(format!("pidfd_getfd: {}", weir_sys::error::errno_text(&error))),
+    };
+    ability("open-files", "weir run and flush write to the open files of programs", result, FORBIDDEN_ADVICE)
 }
 
 /// Whether weir may trace processes that it did not start: by CAP_SYS_PTRACE, or those of its own user.

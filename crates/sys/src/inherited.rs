@@ -5,11 +5,14 @@
 //! runtime starts: in a function of `.init_array`, which the dynamic loader (or a static program's start code) calls
 //! before `main`. That function makes only async-signal-safe calls and does not use Rust's runtime.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
+
+use crate::{file_system, foreign_descriptors};
 
 /// The highest signal number (SIGRTMAX, signal(7)).
 const LAST_SIGNAL: i32 = 64;
@@ -129,6 +132,7 @@ pub fn close_inherited(keep: InheritedFds) {
     if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         let _ = dup2_stdin(&null);
         if keep == InheritedFds::Nothing {
+            keep_stdout();
             let _ = dup2_stdout(&null);
         }
     }
@@ -136,6 +140,30 @@ pub fn close_inherited(keep: InheritedFds) {
         // SAFETY: the descriptor was inherited through execve(2), so no object of this program owns it.
         unsafe { libc::close(fd) };
     }
+}
+
+/// Standard output before [`close_inherited`], if weir may need it.
+static KEPT_STDOUT: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Keeps standard output where weir can neither get it from the command nor open it anew. Its peer sees its end when weir ends.
+fn keep_stdout() {
+    if foreign_descriptors::forbidden().is_none() {
+        return;
+    }
+    let stdout = rustix::stdio::stdout();
+    let has_offset = || file_system::status_of(stdout).is_ok_and(|status| status.is_file());
+    // O_NONBLOCK: without a reader, the open of a pipe would wait.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    if (has_offset() || open("/proc/self/fd/1", flags, Mode::empty()).is_err())
+        && let Ok(copy) = stdout.try_clone_to_owned()
+    {
+        let _first = KEPT_STDOUT.set(copy);
+    }
+}
+
+/// Returns the standard output that [`close_inherited`] has closed, if it was kept.
+pub fn kept_stdout() -> Option<BorrowedFd<'static>> {
+    KEPT_STDOUT.get().map(AsFd::as_fd)
 }
 
 /// Returns the open descriptors of this process; none without /proc.

@@ -16,6 +16,7 @@ pub mod executable;
 pub mod executing_processes;
 pub mod expendable;
 pub mod file_system;
+pub mod foreign_descriptors;
 mod foreign_reads;
 pub mod frozen;
 #[doc(hidden)] // for fuzz/ only

@@ -36,6 +36,14 @@ impl LifecycleHandler for CoalesceHandler {
         let exit = Exit::of_status(status);
         match self.arena.drain(pid) {
             Ok(drained) => {
+                if let Some(error) = drained.unreturned {
+                    tracees.add_limitation(format!(
+                        "process {pid} ({}) has read bytes ahead that its program did not use, and the offset of the file could not be \
+                         moved back: {}",
+                        proc::names(tid).1,
+                        weir_sys::error::errno_text(&error)
+                    ));
+                }
                 let missed = |left: &UnwrittenBytes| !rescue::has_no_reader(exit, &left.why);
                 if let Some(left) = drained.left.filter(missed) {
                     save_unwritten(tracees, pid, tid, exit, &left);

@@ -46,6 +46,8 @@ pub struct ArenaDrain {
     pub returned: u64,
     /// Gathered bytes that weir could not write.
     pub left: Option<UnwrittenBytes>,
+    /// Why weir could not move the offset back.
+    pub unreturned: Option<io::Error>,
 }
 
 /// The time since which a region has had pending bytes.
@@ -89,7 +91,10 @@ impl Arena {
             let region = self.map.region(slot);
             let process = open_pidfd(pid)?;
             region.complete(interrupted_call(pid, region));
-            drained.returned += return_read_ahead(&process, region)?;
+            match return_read_ahead(&process, region) {
+                Ok(bytes) => drained.returned += bytes,
+                Err(error) => drained.unreturned = Some(error),
+            }
             if region.pending_len() > 0 {
                 let (written, error) = write_pending(ProcessIdentity::of(pid), region, EXIT_WRITE_TIMEOUT);
                 drained.written += written;
@@ -260,7 +265,7 @@ fn interrupted_call(_pid: u32, _region: &ArenaRegion) -> Option<(layout::Interru
     None
 }
 
-/// Moves a file's offset back by the bytes that the program has not read, unless another process has moved it.
+/// Moves a file's offset back by the bytes that the program has not read. Fails if another process has moved it.
 fn return_read_ahead(process: &OwnedFd, region: &ArenaRegion) -> io::Result<u64> {
     let unread = region.unread_len();
     if unread == 0 {
@@ -269,7 +274,7 @@ fn return_read_ahead(process: &OwnedFd, region: &ArenaRegion) -> io::Result<u64>
     let file = rustix::process::pidfd_getfd(process, region.in_fd.load(Relaxed), PidfdGetfdFlags::empty())?;
     let (end, offset) = (region.in_end.load(Relaxed), rustix::fs::tell(&file)?);
     if end >= 0 && offset != end as u64 {
-        return Ok(0);
+        return Err(io::Error::other("another process has moved it"));
     }
     rustix::fs::seek(&file, SeekFrom::Current(-(unread as i64)))?;
     Ok(unread)

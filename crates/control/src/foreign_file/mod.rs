@@ -4,6 +4,7 @@
 //! writer's user ID, a security module allows or denies. So weir writes itself only for a process of its own identity.
 //! For others a stopped thread of the process makes the write; if none can, a child with exactly that identity.
 
+mod duplicate;
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "a thread writes on x86-64 only"))]
 pub(crate) mod late_writes;
 mod sink;
@@ -12,14 +13,15 @@ mod thread_write;
 
 use std::cell::OnceCell;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::fs::{FileType, OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 use weir_sys::errno_text;
-use weir_sys::ptrace::{PtraceStop, same_file};
+use weir_sys::foreign_descriptors::{FORBIDDEN_ADVICE, forbidden};
+use weir_sys::ptrace::PtraceStop;
 use weir_sys::seccomp_copy::SeccompCopy;
 use weir_sys::write_as::{ChildCredentials, WriteProgress};
 use weir_sys::writer_identity::{WriterIdentity, has_seccomp_filter};
@@ -46,7 +48,7 @@ impl TargetThread {
     }
 }
 
-/// A duplicate of another process's descriptor: the same open file with the same offset.
+/// A duplicate of another process's descriptor: the same open file with the same offset, or another one that writes to the same place.
 #[derive(Debug)]
 pub(crate) struct ForeignFile {
     file: OwnedFd,
@@ -69,7 +71,7 @@ enum Writer {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ForeignFileError {
     /// The descriptor cannot be duplicated.
-    #[error("pidfd_getfd: {}", errno_text(.0))]
+    #[error("pidfd_getfd: {}{}", errno_text(.0), advice())]
     Open(#[from] io::Error),
     /// The write could do what the process itself may not do. Holds the reason.
     #[error("{0}")]
@@ -96,7 +98,7 @@ impl ForeignFile {
         if let Some(why) = sink::refusal_by_mount(tid, fd) {
             return Err(ForeignFileError::Refused(why));
         }
-        let file = duplicate(tid, fd).or_else(|error| own_duplicate(tid, fd).ok_or(error))?;
+        let file = duplicate::open(tid, fd)?;
         if let Some(why) = sink::refusal(tid, file.as_fd()) {
             return Err(ForeignFileError::Refused(why));
         }
@@ -226,6 +228,11 @@ fn write_under_filters(
     outcome
 }
 
+/// Returns what to do if pidfd_getfd(2) is forbidden to weir; begins with its own separator.
+fn advice() -> String {
+    forbidden().map_or_else(String::new, |_| format!("; {FORBIDDEN_ADVICE}"))
+}
+
 fn no_identity_text(error: &io::Error) -> String {
     format!("weir cannot take the identity of the process: {}", errno_text(error))
 }
@@ -307,35 +314,6 @@ fn write_without_waiting(file: BorrowedFd, part: &[u8]) -> rustix::io::Result<us
         Err(Errno::OPNOTSUPP | Errno::SPIPE | Errno::INVAL) => rustix::io::write(file, part),
         answer => answer,
     }
-}
-
-/// Duplicates a descriptor of another process by pidfd_getfd(2).
-pub(crate) fn duplicate(tid: u32, fd: i32) -> io::Result<OwnedFd> {
-    // Since Linux 6.9 a pidfd can refer to a thread, which outlives its leader.
-    const PIDFD_THREAD: i32 = libc::O_EXCL;
-    let pidfd = pidfd_open(tid, 0).or_else(|_| pidfd_open(tid, PIDFD_THREAD))?;
-    // SAFETY: all arguments are numbers; the result is a new close-on-exec descriptor.
-    owned_fd(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })
-}
-
-fn pidfd_open(tid: u32, flags: i32) -> io::Result<OwnedFd> {
-    // SAFETY: all arguments are numbers; the result is a new close-on-exec descriptor.
-    owned_fd(unsafe { libc::syscall(libc::SYS_pidfd_open, tid as libc::pid_t, flags) })
-}
-
-fn owned_fd(result: libc::c_long) -> io::Result<OwnedFd> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just created this descriptor for the caller.
-    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
-}
-
-/// Duplicates the one of weir's standard descriptors that has the same open file.
-fn own_duplicate(tid: u32, fd: i32) -> Option<OwnedFd> {
-    let own = (0..3).find(|own| same_file((tid, fd), (std::process::id(), *own)))?;
-    // SAFETY: F_DUPFD_CLOEXEC creates a descriptor and changes no other.
-    owned_fd(unsafe { libc::fcntl(own, libc::F_DUPFD_CLOEXEC, 3) }.into()).ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tests of writes for other processes.
 
 use std::io::Read;
+use std::os::fd::AsRawFd;
 
 use super::*;
 

@@ -4,7 +4,7 @@ use std::io::{stdin, stdout};
 
 use weir_sys::file_system::{self, FileStatus};
 use weir_sys::process_access::yama_forbids;
-use weir_sys::{launch, proc};
+use weir_sys::{foreign_descriptors, launch, proc};
 
 /// The facts that a plan depends on besides the program.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +13,8 @@ pub struct HostCapabilities {
     pub not_traceable: Option<String>,
     /// Another tracer follows weir and its children: its name. A process can have only one tracer.
     pub tracer: Option<String>,
+    /// pidfd_getfd(2) is forbidden, so weir writes only to descriptors that it has inherited too, and to files without an offset.
+    pub no_foreign_files: bool,
     /// The reason why system calls cannot be intercepted here; None if they can.
     pub no_syscall_dispatch: Option<&'static str>,
     #[allow(missing_docs)]
@@ -30,6 +32,7 @@ impl HostCapabilities {
         HostCapabilities {
             not_traceable: yama_forbids().map(str::to_string),
             tracer: tracer_of_children(),
+            no_foreign_files: foreign_descriptors::forbidden().is_some(),
             no_syscall_dispatch: no_syscall_dispatch(),
             stdout_is_terminal: file_system::is_terminal(stdout()),
             stdin_is_file: stdin.as_ref().is_some_and(FileStatus::is_file),

@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use weir_model::run::{Effect, PlanRow, ProgramProperties, RunPlan, Technique};
+use weir_sys::foreign_descriptors::FORBIDDEN_ADVICE;
 use weir_walkers::{RuntimeEntry, UnreachedBuffers};
 
 use crate::preload::PreloadConfig;
@@ -174,7 +175,20 @@ impl PlanBuilder<'_> {
             names.filter(|_| row.effect != Effect::Not)
         };
         let unreached = row.unreached.clone().or_else(of_runtime);
+        let own_files = self.own_files_out_of_reach(&row);
+        let unreached: Vec<String> = unreached.into_iter().chain(own_files).collect();
+        let unreached = (!unreached.is_empty()).then(|| unreached.join("; "));
         self.plan.rows.push(row.without(unreached));
+    }
+
+    /// Names the files to which the supervisor cannot write where pidfd_getfd(2) is forbidden.
+    fn own_files_out_of_reach(&self, row: &PlanRow) -> Option<String> {
+        let concerns = row.technique == Technique::Outside && row.effect != Effect::Not;
+        (concerns && self.host.no_foreign_files).then(|| {
+            format!(
+                "files and sockets that it opens itself, because pidfd_getfd(2) fails: {FORBIDDEN_ADVICE}"
+            )
+        })
     }
 
     /// Returns the library's configuration, and adds the library to the plan.

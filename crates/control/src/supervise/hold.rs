@@ -5,7 +5,7 @@ use weir_sys::clock::now_ns;
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
-use super::interruptible::{can_interrupt, is_poll_of_go};
+use super::interruptible::{ThreadFacts, can_interrupt, has_interrupted_receive, is_poll_of_go};
 use super::tracee::TraceeState;
 use super::tracees::Tracees;
 
@@ -37,7 +37,10 @@ impl Tracees {
             _ if thread.exiting => true,
             TraceeState::Stopped => true,
             TraceeState::GroupStopped => false,
-            TraceeState::Running => can_interrupt(pid, tid, self.is_go(pid)),
+            TraceeState::Running => {
+                let facts = ThreadFacts { is_go: self.is_go(pid), times_receives: thread.times_receives };
+                can_interrupt(pid, tid, facts)
+            }
         }
     }
 
@@ -50,6 +53,7 @@ impl Tracees {
             return;
         }
         if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.times_receives |= has_interrupted_receive(tid);
             thread.repeated_call.repeat(tid);
         }
     }

@@ -37,6 +37,8 @@ pub(crate) struct TracedThread {
     /// PTRACE_INTERRUPT was sent, and its stop has not come.
     pub stop_requested: bool,
     pub repeated_call: RepeatedCall,
+    /// A stop has ended one of its receives with EINTR, so its sockets may have timeouts.
+    pub times_receives: bool,
     /// The thread has reached its exit stop.
     pub exiting: bool,
     /// The partly skipped call that the thread is in.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use weir_model::run::RescuedBytes;
 use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::foreign_descriptors::forbidden;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc;
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
@@ -316,7 +317,13 @@ impl Tracees {
     ) -> Option<ForeignFile> {
         let fd = stream.fd;
         let file = ForeignFile::open(thread, fd, &self.threads_for_calls(pid));
-        if let Err(ForeignFileError::Refused(why)) = &file {
+        let why = match &file {
+            Err(ForeignFileError::Refused(why)) => Some(why.clone()),
+            // The descriptor itself may be closed meanwhile.
+            Err(error @ ForeignFileError::Open(_)) if forbidden().is_some() => Some(error.to_string()),
+            _ => None,
+        };
+        if let Some(why) = why {
             let path = proc::descriptor(thread.tid, fd).unwrap_or_default();
             self.add_limitation(format!(
                 "{}: its bytes for {path} are not written early: {why}",

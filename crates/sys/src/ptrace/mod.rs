@@ -347,12 +347,20 @@ fn is_same(one: u32, other: u32, kind: libc::c_int) -> bool {
         && unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, kind, 0, 0) == 0 }
 }
 
-/// Returns whether a descriptor of one process and one of another refer to the same open file (kcmp(2)).
+/// Returns whether a descriptor of one process and one of another refer to the same open file. Returns false if the kernel does not
+/// tell.
 pub fn same_file(one: (u32, i32), other: (u32, i32)) -> bool {
+    compare_files(one, other).unwrap_or(false)
+}
+
+/// As [`same_file`]. Fails if the kernel does not tell (kcmp(2)), as with EPERM in a container that forbids the call.
+pub fn compare_files(one: (u32, i32), other: (u32, i32)) -> io::Result<bool> {
     const KCMP_FILE: libc::c_int = 0;
     let (one_pid, other_pid) = (one.0 as libc::pid_t, other.0 as libc::pid_t);
     // SAFETY: the call takes and returns numbers.
-    unsafe { libc::syscall(libc::SYS_kcmp, one_pid, other_pid, KCMP_FILE, one.1 as u64, other.1 as u64) == 0 }
+    let answer =
+        unsafe { libc::syscall(libc::SYS_kcmp, one_pid, other_pid, KCMP_FILE, one.1 as u64, other.1 as u64) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer == 0) }
 }
 
 /// Returns the registers of a stopped tracee; None if it has died.

@@ -4,7 +4,8 @@
 
 use rustix::net::sockopt::{Timeout, socket_domain, socket_protocol, socket_timeout, socket_type};
 use rustix::net::{AddressFamily, SocketType, ipproto};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::foreign_descriptors::duplicate;
 
 /// The size up to which a send on a UNIX stream is atomic: half of the smallest send buffer (SOCK_MIN_SNDBUF of the kernel's
 /// include/net/sock.h), minus its overhead.
@@ -22,8 +23,7 @@ pub struct Socket {
 impl Socket {
     /// Queries a descriptor. Returns None if it is no socket, of an unsupported family, or may not be copied.
     pub fn of(pid: u32, fd: u64) -> Option<Self> {
-        let process = pidfd_open(Pid::from_raw(pid as i32)?, PidfdFlags::empty()).ok()?;
-        let socket = pidfd_getfd(process, i32::try_from(fd).ok()?, PidfdGetfdFlags::empty()).ok()?;
+        let socket = duplicate(pid, i32::try_from(fd).ok()?).ok()?;
         let kind = socket_type(&socket).ok()?;
         let protocol = || socket_protocol(&socket).ok()?;
         let atomic_bytes = match socket_domain(&socket).ok()? {
