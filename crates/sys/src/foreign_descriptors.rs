@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 /// Since Linux 6.9 a pidfd can refer to a thread, which outlives its leader.
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
 
-/// What to do where it is forbidden.
+/// The advice where it is forbidden.
 pub const FORBIDDEN_ADVICE: &str =
     "a seccomp filter such as Docker's forbids it: start the container with --cap-add SYS_PTRACE";
 

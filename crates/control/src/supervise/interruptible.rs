@@ -8,7 +8,7 @@ use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::repeat::has_interrupted_call;
 use weir_sys::{proc, syscalls};
 
-/// What is known of a thread before a stop.
+/// Facts about a thread before a stop.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ThreadFacts {
     /// Its process has a scheduler of Go.

@@ -347,8 +347,7 @@ fn is_same(one: u32, other: u32, kind: libc::c_int) -> bool {
         && unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, kind, 0, 0) == 0 }
 }
 
-/// Returns whether a descriptor of one process and one of another refer to the same open file. Returns false if the kernel does not
-/// tell.
+/// Returns whether two descriptors refer to the same open file; false if the kernel does not tell.
 pub fn same_file(one: (u32, i32), other: (u32, i32)) -> bool {
     compare_files(one, other).unwrap_or(false)
 }
