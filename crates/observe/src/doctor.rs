@@ -296,6 +296,7 @@ mod tests {
             "ebpf",
             "btf",
             "ptrace",
+            "open-files",
             "other-processes",
             "proc",
             "breakpoints",

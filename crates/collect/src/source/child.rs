@@ -52,12 +52,14 @@ pub(super) fn spawn(
             limit.unwrap_or("check the name and the permissions of the command"),
         )
     };
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| if sets_status { failed(&error).of_start(&error) } else { failed(&error) })?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(
+            |error| {
+                // At a limit the command might be executed later.
+                let is_its_fault = sets_status && limits::advice_alone(&error).is_none();
+                if is_its_fault { failed(&error).of_start(&error) } else { failed(&error) }
+            },
+        )?;
     let pid = Pid::from_child(&child);
     let end = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(&io_error(errno)))?;
     let pipes: [Option<OwnedFd>; 2] =
