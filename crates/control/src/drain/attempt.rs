@@ -31,6 +31,8 @@ pub(super) enum AttemptEnd {
     Noted,
     /// As `Noted`. Nothing was written, and the process runs only if somebody else lets it.
     Stuck,
+    /// A thread ended meanwhile, and nothing was noted. The next attempt finds out whether the process is gone.
+    ThreadEnded,
 }
 
 /// Makes one attempt, and notes in `result` what it wrote and why bytes are left.
@@ -58,8 +60,7 @@ pub(super) fn attempt(
             note_obstacle(result, pid, streams, &why);
             Ok(AttemptEnd::Stuck)
         }
-        // The next attempt finds out whether the process is gone.
-        Err(StopError::Ended) if Instant::now() < deadline => Ok(AttemptEnd::Noted),
+        Err(StopError::Ended) if Instant::now() < deadline => Ok(AttemptEnd::ThreadEnded),
         Err(StopError::Ended) => Err(AccessProblem::Gone(pid).into()),
         Err(StopError::Ptrace(source)) => Err(ptrace_error(pid, source)),
     }

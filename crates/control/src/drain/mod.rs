@@ -212,7 +212,7 @@ impl ProcessDrain {
             stuck_since = (end == AttemptEnd::Stuck).then(|| stuck_since.unwrap_or_else(Instant::now));
             let is_stuck = stuck_since.is_some_and(|since| since.elapsed() >= STUCK_RETRY_TIME);
             let is_over = is_stuck || Instant::now() >= deadline || stop.load(Ordering::Relaxed);
-            if is_over || result.is_finished() {
+            if is_over || end != AttemptEnd::ThreadEnded && result.is_finished() {
                 break;
             }
             std::thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
