@@ -71,7 +71,7 @@ static int reports_late_error(long call, long fd) {
     switch (call) {
     case __NR_write: case __NR_writev: case __NR_pwrite64: case __NR_pwritev: case __NR_fsync: case __NR_fdatasync:
     case __NR_close: case __NR_sendto: case __NR_sendmsg: case __NR_ftruncate:
-        return (int)fd >= 0 && session->late_error_fd == (int)fd + 1;
+        return gather_has_late_error((int)fd);
     }
     return 0;
 }

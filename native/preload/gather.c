@@ -73,10 +73,25 @@ int gather_end(const uint64_t *mask, int patient) {
     return 1;
 }
 
+/* Returns the entry of a descriptor (+ 1), or null; with 0 a free one. */
+static struct late_error *late_error_of(int fd_plus_1) {
+    for (int i = 0; i < MAX_TARGETS; i++)
+        if (session->late_errors[i].fd == fd_plus_1) return &session->late_errors[i];
+    return NULL;
+}
+
+int gather_has_late_error(int fd) { return fd >= 0 && late_error_of(fd + 1); }
+
 int gather_take_late_error(int fd) {
-    if (fd < 0 || session->late_error_fd != fd + 1) return 0;
-    session->late_error_fd = 0;
-    return session->late_error;
+    struct late_error *late = fd < 0 ? NULL : late_error_of(fd + 1);
+    if (!late) return 0;
+    late->fd = 0;
+    return late->error;
+}
+
+void gather_note_late_error(int fd, int error) {
+    struct late_error *late = gather_has_late_error(fd) ? NULL : late_error_of(0);
+    if (late) *late = (struct late_error){fd + 1, error};
 }
 
 void gather_end_now(void) {
@@ -125,7 +140,7 @@ static long gather_bytes(int fd, const void *from, size_t n, const uint64_t *mas
         if (attached && (uint32_t)s->region->head + n <= s->out_room) break;
         *done = DONE;
         if (!region_flush(mask, 0)) return -EINTR;
-        if (s->late_error_fd == fd + 1) return -gather_take_late_error(fd);
+        if (gather_has_late_error(fd)) return -gather_take_late_error(fd);
         s->out_room = s->out.room;
         if (!s->selector || attached) continue; /* a handler ended the session during the wait */
         if (target_same(target, &s->in)) region_return_read_ahead(), s->in.kind = KIND_OTHER;

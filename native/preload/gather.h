@@ -52,8 +52,10 @@ struct session {
     uint32_t direct_calls;      /* tiny calls since the last session */
     uint32_t extra_warmup;      /* more warm-up calls, after sessions that gathered few calls */
     uint32_t read_ahead_bytes;  /* grows while the program uses them up */
-    int late_error_fd;          /* the descriptor (+ 1) of a failed flush, for its next call */
-    int late_error;
+    struct late_error {
+        int fd; /* the descriptor (+ 1) of a failed flush, whose next call gets the error; 0 in a free entry */
+        int error;
+    } late_errors[MAX_TARGETS];
     int source_fd;              /* a KIND_SOURCE descriptor (+ 1): reads of it reveal nothing */
     int readable_fd;            /* a pipe, terminal or socket (+ 1) with at least `readable_bytes` to read */
     int64_t readable_bytes;
@@ -96,6 +98,9 @@ void gather_disable(void);
 int gather_end(const uint64_t *mask, int patient);
 /* Returns the late error of this descriptor once, else 0. */
 int gather_take_late_error(int fd);
+int gather_has_late_error(int fd);
+/* Keeps the error of a failed flush. The first error of a descriptor stays. */
+void gather_note_late_error(int fd, int error);
 
 /* region.c. Signals are masked. */
 int region_flush(const uint64_t *mask, int patient);

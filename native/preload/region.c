@@ -86,8 +86,7 @@ int region_flush(const uint64_t *mask, int patient) {
         }
         long done = write_piece(s->region);
         if (done < 0 && done != ERR_INTR && done != ERR_AGAIN) {
-            s->late_error_fd = s->out.fd + 1;
-            s->late_error = (int)-done;
+            gather_note_late_error(s->out.fd, (int)-done);
             break; /* as after any failed write, the bytes are lost and the program gets the error */
         }
     }

@@ -241,6 +241,18 @@ static void file_limit(void) { /* a later call may return the error; the bytes b
     printf("; %ld bytes\n", (long)stat.st_size);
 }
 
+static void file_limits(void) { /* each file's error is reported, by the next write to it */
+    int first = limited(), second = open("m1", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int null = open("/dev/null", O_WRONLY), errors[2] = {0, 0};
+    for (int i = 0; i < 1010; i++) errors[0] |= write(first, "x", 1) != 1;
+    for (int i = 0; i < 1010; i++) errors[1] |= write(second, "y", 1) != 1;
+    for (int i = 0; i < 10; i++)
+        if (write(null, "z", 1) != 1) _exit(1);
+    errors[0] |= write(first, "x", 1) != 1;
+    errors[1] |= write(second, "y", 1) != 1;
+    printf("errors %d %d\n", errors[0], errors[1]);
+}
+
 static void file_limit_kills(void) {
     int fd = limited();
     signal(SIGXFSZ, SIG_DFL);
@@ -350,7 +362,7 @@ static const struct {
 #define ACTION(name) {#name, name}
     ACTION(handler_writes), ACTION(timer_writes), ACTION(long_jumps), ACTION(alternate_stack), ACTION(blocked),
     ACTION(seccomp_trap), ACTION(seccomp_strict), ACTION(dies_of_sigsys), ACTION(vfork_child), ACTION(own_number), ACTION(threads),
-    ACTION(file_limit), ACTION(file_limit_kills), ACTION(broken_pipe), ACTION(broken_pipe_error),
+    ACTION(file_limit), ACTION(file_limits), ACTION(file_limit_kills), ACTION(broken_pipe), ACTION(broken_pipe_error),
     ACTION(exit_of_full_pipe), ACTION(interrupted_write), ACTION(without_waiting), ACTION(many_descriptors),
     ACTION(closes_all), ACTION(stdio_and_write),
 };
