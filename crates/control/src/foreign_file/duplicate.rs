@@ -15,10 +15,12 @@ use weir_sys::open_files::{fdinfo, kind_at};
 use weir_sys::proc;
 use weir_sys::ptrace::compare_files;
 
-/// Returns a descriptor by which bytes reach the place to which a write(2) of the thread would bring them.
-pub(super) fn open(tid: u32, fd: i32) -> io::Result<OwnedFd> {
+/// Returns a descriptor by which bytes reach the place to which a write(2) of the thread would bring them. `has_own_identity` tells
+/// whether the thread has the rights of weir: only then is a file opened anew, because another thread with the same descriptors could
+/// put a file there that it may only read.
+pub(super) fn open(tid: u32, fd: i32, has_own_identity: impl FnOnce() -> bool) -> io::Result<OwnedFd> {
     duplicate(tid, fd).or_else(|error| {
-        let reopened = || forbidden().and_then(|_| reopen(tid, fd));
+        let reopened = || forbidden().filter(|_| has_own_identity()).and_then(|_| reopen(tid, fd));
         own_duplicate(tid, fd).or_else(reopened).ok_or(error)
     })
 }

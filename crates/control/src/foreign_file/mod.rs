@@ -98,7 +98,8 @@ impl ForeignFile {
         if let Some(why) = sink::refusal_by_mount(tid, fd) {
             return Err(ForeignFileError::Refused(why));
         }
-        let file = duplicate::open(tid, fd)?;
+        let file =
+            duplicate::open(tid, fd, || own_identity().is_some_and(|own| thread.identity() == Some(own)))?;
         if let Some(why) = sink::refusal(tid, file.as_fd()) {
             return Err(ForeignFileError::Refused(why));
         }
@@ -244,12 +245,16 @@ fn note_error(progress: &WriteProgress, result: rustix::io::Result<()>) {
     }
 }
 
+/// Returns weir's identity, which never changes.
+fn own_identity() -> Option<&'static WriterIdentity> {
+    static OWN: OnceLock<Option<WriterIdentity>> = OnceLock::new();
+    OWN.get_or_init(WriterIdentity::own).as_ref()
+}
+
 /// Decides who writes for a thread. Fails if nobody can without a gain for the process.
 fn writer(thread: &TargetThread, fd: i32, stopped: &[u32]) -> Result<Writer, ForeignFileError> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
-    // Weir never changes its own identity.
-    static OWN: OnceLock<Option<WriterIdentity>> = OnceLock::new();
-    let own = OWN.get_or_init(WriterIdentity::own).as_ref().ok_or_else(gone)?;
+    let own = own_identity().ok_or_else(gone)?;
     let identity = thread.identity().ok_or_else(gone)?;
     if own == identity {
         return Ok(Writer::Weir);
