@@ -163,7 +163,7 @@ mod tests {
             advance: Some(7),
             access: Some(weir_model::Direction::In),
             unmoved: false,
-            position_at_start: 0,
+            unknown_at_start: 0,
         };
         assert_eq!(opened_in_gap, HashMap::from_iter([((fd, 0), progress)]));
     }

@@ -327,13 +327,13 @@ impl GapAttribution<'_> {
         attributed: &mut [(Option<FdFile>, CallsAndBytes)],
         rest_bytes: f64,
     ) -> bool {
-        // The window recorded the other bytes before the position.
+        // The window recorded the others of these bytes.
         let unrecorded = |fd_file: Option<FdFile>| {
             let (used, closed) =
                 self.gap.closed.iter().find(|one| Some(one.0.1) == fd_file.map(|one| one.1))?;
             let recorded =
                 self.gap.window_before.get(&(*used, self.direction)).map_or(0, |active| active.bytes);
-            Some(closed.position_at_start.saturating_sub(recorded) as f64)
+            Some(closed.unknown_at_start.saturating_sub(recorded) as f64)
         };
         let one =
             attributed.iter_mut().find(|one| unrecorded(one.0).is_some_and(|bytes| bytes >= rest_bytes));

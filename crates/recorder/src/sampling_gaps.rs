@@ -61,6 +61,8 @@ pub(super) struct SamplingGaps {
     /// Calls and bytes of each stream in past gaps, and the time (seconds) at which the first of these gaps
     /// began.
     pub shares: HashMap<GapStream, (CallsAndBytes, f64)>,
+    /// Bytes of each open file in past gaps and in the windows before them.
+    known_bytes: HashMap<u32, f64>,
 }
 
 impl SamplingGaps {
@@ -87,12 +89,22 @@ impl SamplingGaps {
         }
     }
 
-    fn add(&mut self, gap: &ProcessGap, after: &WindowActivity, image: u32) {
+    fn add(&mut self, mut gap: ProcessGap, after: &WindowActivity, image: u32) {
+        for ((_, file), progress) in &mut gap.closed {
+            let known = self.known_bytes.get(file).copied().unwrap_or(0.0) as u64;
+            progress.unknown_at_start = progress.unknown_at_start.saturating_sub(known);
+        }
         for direction in [Direction::In, Direction::Out] {
-            for (fd_file, amount) in gap_attribution::shares(gap, after, direction) {
+            for (fd_file, amount) in gap_attribution::shares(&gap, after, direction) {
                 let share = self.shares.entry((image, fd_file, direction));
                 share.or_insert((CallsAndBytes::default(), gap.from_s)).0.add(amount);
+                if let Some((_, file)) = fd_file {
+                    *self.known_bytes.entry(file).or_default() += amount.bytes;
+                }
             }
+        }
+        for (((_, file), _), active) in &gap.window_before {
+            *self.known_bytes.entry(*file).or_default() += active.bytes as f64;
         }
     }
 }
@@ -111,7 +123,7 @@ impl Recorder {
         let window_before = self.window(pid);
         let gaps = &mut self.live_process(pid, at_s).gaps;
         if let Some((last, image)) = gaps.last.take() {
-            gaps.add(&last, &window_before, image);
+            gaps.add(last, &window_before, image);
         }
         let (window_start_s, positions) = (gaps.window_start_s, std::mem::take(&mut gaps.positions));
         let (marks, open_at_start) = self.with_table(pid, |table, files| {
@@ -184,7 +196,7 @@ impl Recorder {
         let seeks = self.streams.seeked_files(pid, live.image);
         let gaps = &mut live.gaps;
         if let Some((last, image)) = gaps.last.take() {
-            gaps.add(&last, &after, image);
+            gaps.add(last, &after, image);
         }
         if let (Some(current), Some(io)) = (gaps.current.take(), io.or(live.latest_totals)) {
             let transferred = io.since(current.totals);
@@ -204,7 +216,7 @@ impl Recorder {
                 open_at_start,
                 short_lived,
             };
-            gaps.add(&gap, &WindowActivity::new(), live.image);
+            gaps.add(gap, &WindowActivity::new(), live.image);
         }
     }
 
@@ -269,7 +281,7 @@ fn closed_files(
                 advance: Some(size as i64 - position as i64),
                 access: mark.access,
                 unmoved: mark.unmoved,
-                position_at_start: position,
+                unknown_at_start: position,
             },
         ))
     };
@@ -322,7 +334,7 @@ fn fds_at_gap_end(
                 advance,
                 access: direction_of(now.flags),
                 unmoved: mark.unmoved,
-                position_at_start: 0,
+                unknown_at_start: 0,
             },
         );
         positions.insert((fd, mark.file), now.position);

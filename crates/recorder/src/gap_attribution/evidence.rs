@@ -33,8 +33,8 @@ pub(crate) struct FdProgress {
     pub access: Option<Direction>,
     /// The calls of the window before did not move the position (pread(2), or reads at end of file).
     pub unmoved: bool,
-    /// Position of a closed file at the start of the gap, in bytes.
-    pub position_at_start: u64,
+    /// Position of a closed file at the start of the gap, in bytes, without those of earlier gaps and of the windows before them.
+    pub unknown_at_start: u64,
 }
 
 /// The descriptors of a process at the end of a gap.

@@ -43,7 +43,7 @@ fn fds_at_end(still_open: &[(FdFile, Option<i64>)], new: &[(FdFile, Option<i64>)
     let of = |list: &[(FdFile, Option<i64>)]| -> HashMap<FdFile, FdProgress> {
         list.iter()
             .map(|&(fd_file, advance)| {
-                (fd_file, FdProgress { advance, access: Some(In), unmoved: false, position_at_start: 0 })
+                (fd_file, FdProgress { advance, access: Some(In), unmoved: false, unknown_at_start: 0 })
             })
             .collect()
     };
@@ -256,7 +256,7 @@ fn a_short_lived_file_gets_the_bytes_that_snapshots_show() {
         advance: Some(advance),
         access: Some(In),
         unmoved: false,
-        position_at_start: 0,
+        unknown_at_start: 0,
     };
     let window_before = [(FILE, In, 10, 10_000)];
     let mut gap = gap_with((100, 100_000), &window_before, Some(fds_at_end(&[(FILE, Some(0))], &[])));

@@ -11,7 +11,7 @@ fn a_file_closed_in_the_gap_gets_the_bytes_after_its_position() {
                 advance: Some(advance),
                 access: Some(direction),
                 unmoved: false,
-                position_at_start: 0,
+                unknown_at_start: 0,
             },
         )])
     };
@@ -48,7 +48,7 @@ fn a_file_at_its_end_gets_no_bytes_of_later_files() {
     let mut gap = gap_with((0, 0), &[(FILE, Out, 100, 100)], None);
     gap.transferred = IoTotals { write_calls: 7000, written_bytes: 7000, ..IoTotals::default() };
     let at_its_end =
-        |unmoved| FdProgress { advance: Some(0), access: Some(Out), unmoved, position_at_start: 100 };
+        |unmoved| FdProgress { advance: Some(0), access: Some(Out), unmoved, unknown_at_start: 100 };
     gap.closed = HashMap::from_iter([(FILE, at_its_end(false))]);
     let given = |gap: &ProcessGap| rounded(shares(gap, &WindowActivity::default(), Out));
     assert_eq!(given(&gap), [(None, 7000, 7000)]);
@@ -64,7 +64,7 @@ fn a_closed_file_is_credited_with_unrecorded_bytes_only() {
         let closed = FdProgress {
             advance: Some(4900),
             access: Some(In),
-            position_at_start: 150,
+            unknown_at_start: 150,
             ..FdProgress::default()
         };
         gap.closed = HashMap::from_iter([(FILE, closed)]);
