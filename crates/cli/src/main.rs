@@ -166,7 +166,8 @@ fn worker_limits(verb: &Verb) -> Option<WorkerLimits> {
 
 /// Prints a sentence about the worker of a verb. A progress bar is drawn again below.
 fn report_wait(sentence: &str) {
-    let verb = std::env::args().nth(1).unwrap_or_default();
+    let verb = std::env::args_os().nth(1).unwrap_or_default();
+    let verb = verb.to_string_lossy();
     let clear = if weir_sys::file_system::is_terminal(std::io::stderr()) { "\r\x1b[2K" } else { "" };
     let line = weir_model::escaped_lines(sentence);
     let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{clear}weir {verb}: {line}\n"));

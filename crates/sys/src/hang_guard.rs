@@ -286,7 +286,8 @@ fn abandon(call: &BlockingCall, command: Option<u32>, companion: Option<RawFd>, 
 /// Waits for the command if this process is a waiter. Returns the command's status, and None in other processes. The
 /// second signal that asks weir to end ends the waiter: the command may ignore it.
 pub fn waiter_main() -> Option<u8> {
-    let mut arguments = std::env::args().skip(1);
+    // The arguments of a user may be no UTF-8.
+    let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let is_waiter = arguments.next().is_some_and(|argument| argument == WAITER_ARGUMENT);
     let mut number = || arguments.next().filter(|_| is_waiter)?.parse::<RawFd>().ok();
     let command = u32::try_from(number()?).ok()?;

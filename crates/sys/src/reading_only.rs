@@ -110,7 +110,9 @@ pub(crate) fn restrict(passed_too: Option<c_long>) {
     // Each step can only fail where the process has not the right anyway, or where the kernel has no filters.
     let _ = set_no_new_privs(true);
     if let Ok(held) = capabilities(None) {
-        let kept = held.permitted & KEPT;
+        // Without CAP_SYS_PTRACE the kernel permits to read only processes that have no capability more than the reader (ptrace(2)).
+        let may_read_all = held.permitted.contains(CapabilitySet::SYS_PTRACE);
+        let kept = if may_read_all { held.permitted & KEPT } else { held.permitted };
         let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
         let _ = set_capabilities(None, sets);
     }

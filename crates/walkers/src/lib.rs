@@ -53,6 +53,7 @@ pub use runtime_entry::{
     BufferAccess, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry, runtime_by_id, runtimes,
 };
 pub use runtimes::glibc::GlibcStreams;
+pub use runtimes::mawk::entry_for as mawk_entry_for;
 pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};
 pub use unseen_descriptors::{UnseenDescriptor, unseen_descriptors, unseen_sentence};
 pub use write_epoch::WriteEpoch;

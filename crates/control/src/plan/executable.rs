@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use weir_model::RuntimeId;
 use weir_sys::elf;
-use weir_walkers::{ProgramNames, RuntimeEntry, UnreachedBuffers, detect_runtime};
+use weir_walkers::{ProgramNames, RuntimeEntry, UnreachedBuffers, detect_runtime, mawk_entry_for};
 
 use crate::plan::program::ResolvedProgram;
 
@@ -41,7 +42,8 @@ pub fn runtime(program: &ResolvedProgram) -> &'static RuntimeEntry {
     let unconfirmed =
         if program.executable_path.is_some() { program.script_names } else { program.names.len() };
     let (scripts, executable) = program.names.split_at(unconfirmed);
-    detect_runtime(ProgramNames { scripts, executable }, sections.as_ref())
+    let runtime = detect_runtime(ProgramNames { scripts, executable }, sections.as_ref());
+    if runtime.facts.id == RuntimeId::MAWK { mawk_entry_for(&program.arguments) } else { runtime }
 }
 
 /// Returns the buffers of a runtime that a program with this executable can have and that options do not reach.

@@ -20,7 +20,7 @@ pub(crate) fn owner_of(tid: u32) -> Option<Owner> {
     WriterIdentity::of(tid).map(|identity| (identity.user_ids[1], identity.group_ids[1]))
 }
 
-/// Saves `bytes` in a file and notes it in `rescued`. Reports bytes that cannot be saved as a limitation.
+/// Saves `bytes` in a file and notes it in `rescued`. Reports bytes that cannot be saved as a limitation: they do not count as rescued.
 pub(crate) fn save_or_report(
     tracees: &mut Tracees,
     rescued: &mut RescuedBytes,
@@ -30,14 +30,17 @@ pub(crate) fn save_or_report(
 ) {
     match save(tracees.save_in.as_deref(), bytes, owner, rescued, &why) {
         Ok(path) => rescued.saved = Some(SavedFile { path: path.to_string_lossy().into_owned(), why }),
-        Err(error) => tracees.add_limitation(format!(
-            "{} bytes of process {} ({}) for {} are lost: {why}; and they could not be saved: {}",
-            bytes.len(),
-            rescued.pid,
-            rescued.comm,
-            rescued.path,
-            weir_sys::error::errno_text(&error)
-        )),
+        Err(error) => {
+            rescued.bytes = rescued.bytes.saturating_sub(bytes.len() as u64);
+            tracees.add_limitation(format!(
+                "{} bytes of process {} ({}) for {} are lost: {why}; and they could not be saved: {}",
+                bytes.len(),
+                rescued.pid,
+                rescued.comm,
+                rescued.path,
+                weir_sys::error::errno_text(&error)
+            ));
+        }
     }
 }
 

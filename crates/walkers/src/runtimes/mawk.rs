@@ -6,18 +6,31 @@
 //! read(2) ends.
 
 use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use weir_model::trace::Buffer;
 use weir_model::{Mode, Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
+use weir_sys::file_system::status;
 use weir_sys::memory::Memory;
 use weir_sys::proc::{self, ThreadState};
 
 use crate::elf_image::ElfImage;
 use crate::heap_search::blocks;
+use crate::runtime_entry::always_possible;
 use crate::stream_buffer::StreamBuffer;
-use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, Walker, WalkerEntry};
+use crate::{
+    BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, UnreachedBuffers, Walker,
+    WalkerEntry,
+};
+
+/// A program of mawk is shorter.
+const PROGRAM_BYTES_MOST: u64 = 1 << 20;
 
 /// mawk fills its input buffer before it processes the first line of a pipe, unless it is interactive.
 const INTERACTIVE: RuntimeFix = RuntimeFix::Options {
@@ -46,6 +59,60 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         ProgramDetection::ProgramNames { names: &["mawk"], marks: &["mawk", "MAWK"] },
     )
 };
+
+/// mawk whose program sets RS. With -W interactive, mawk reads lines whatever RS is, so it keeps its own buffers.
+pub(crate) static OWN_RECORDS: RuntimeEntry = RuntimeEntry {
+    facts: Runtime { fixes: RuntimeFixes::STDIO, ..RUNTIME.facts },
+    unreached: &[UnreachedBuffers {
+        name: "input that mawk has read and not used (its program sets RS, which mawk -W interactive ignores)",
+        options: &["--max-delay", "--stdin", "--stdout"],
+        possible: always_possible,
+        is_drained: false,
+    }],
+    ..RuntimeEntry::stdio(
+        "mawk",
+        "mawk",
+        100,
+        ProgramDetection::ProgramNames { names: &["mawk"], marks: &["mawk", "MAWK"] },
+    )
+};
+
+/// Returns the entry for mawk with these arguments.
+pub fn entry_for(arguments: &[OsString]) -> &'static RuntimeEntry {
+    if sets_record_separator(arguments) { &OWN_RECORDS } else { &RUNTIME }
+}
+
+/// Returns whether an argument, or a program's file behind -f, names the variable RS. Also true for a file that cannot be read.
+fn sets_record_separator(arguments: &[OsString]) -> bool {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let names_rs = |text: &[u8]| {
+        let begins = |at: usize| at == 0 || !is_name(&text[at - 1]) || text[..at].ends_with(b"-v");
+        let ends = |at: usize| text.get(at).is_none_or(|byte| !is_name(byte));
+        text.windows(2).enumerate().any(|(at, word)| word == b"RS" && begins(at) && ends(at + 2))
+    };
+    let file_names_rs = |file: &OsStr| {
+        // A pipe can be read once, by mawk.
+        let is_file = status(Path::new(file)).is_ok_and(|status| status.is_file());
+        let mut text = Vec::new();
+        let mut read = || File::open(file)?.take(PROGRAM_BYTES_MOST).read_to_end(&mut text);
+        !is_file || read().map_or(true, |bytes| bytes as u64 == PROGRAM_BYTES_MOST) || names_rs(&text)
+    };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let file = match word.as_bytes() {
+            b"-f" | b"--file" => words.next().map(OsString::as_os_str),
+            b"--" => None,
+            option => option
+                .strip_prefix(b"--file=")
+                .or_else(|| option.strip_prefix(b"-f").filter(|rest| !rest.is_empty()))
+                .map(OsStr::from_bytes),
+        };
+        if names_rs(word.as_bytes()) || file.is_some_and(file_names_rs) {
+            return true;
+        }
+    }
+    false
+}
 
 /// mawk's walker comes after that of the C library.
 const LAST: u64 = u64::MAX;
@@ -192,6 +259,31 @@ mod tests {
             .for_each(|(at, word)| bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes()));
         bytes[40..].copy_from_slice(&blocks.to_le_bytes());
         bytes
+    }
+
+    #[test]
+    fn a_program_that_names_rs_keeps_its_own_records() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str, text: &str| {
+            std::fs::write(dir.path().join(name), text).unwrap();
+            dir.path().join(name).display().to_string()
+        };
+        let (with, without) = (path("with", "BEGIN { RS = \"\" }"), path("without", "{ print FIRST, RST }"));
+        let sets =
+            |words: &[&str]| sets_record_separator(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        for words in [
+            &["BEGIN{RS=\";\"}{print}"][..],
+            &["-vRS=", "1"],
+            &["-v", "RS=", "1"],
+            &["1", "RS=x", "f"],
+            &["-f", &with],
+            &["-f", "/dev/null"],
+        ] {
+            assert!(sets(words), "{words:?}");
+        }
+        for words in [&["{print $1}"][..], &["-F:", "/URS/{print ORS}"], &["-f", &without, "data"]] {
+            assert!(!sets(words), "{words:?}");
+        }
     }
 
     #[test]

@@ -120,6 +120,7 @@ impl Followed {
 /// One file in the state file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Position {
+    #[serde(with = "path_text")]
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -132,6 +133,36 @@ impl Position {
         (self.device, self.inode) == followed.identity()
             && Head::read(&followed.file, self.head.bytes).is_ok_and(|(head, _)| head == self.head)
             && followed.file.metadata().is_ok_and(|metadata| metadata.len() >= self.offset)
+    }
+}
+
+/// A path as JSON: a string, or an array of its bytes if they are no UTF-8.
+mod path_text {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Text {
+        Utf8(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => path.as_os_str().as_bytes().serialize(serializer),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        Ok(match Text::deserialize(deserializer)? {
+            Text::Utf8(text) => text.into(),
+            Text::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
     }
 }
 
