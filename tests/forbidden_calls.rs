@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use common::programs::compile_c;
-use common::{WEIR, disk_dir, names, skip, text, wait_for, weir};
+use common::{WEIR, disk_dir, is_root, names, skip, text, wait_for, weir};
 
 const LINE: &str = "a line\n";
 
@@ -51,7 +51,7 @@ fn pending_bytes_are_written_early_to_a_pipe_and_a_file() {
         let words = [&[WEIR, "run", "--max-delay", "20ms", "--", "./prints", "-"], how].concat();
         restricted(dir.path(), &words).stdout(out).stderr(Stdio::piped()).spawn().expect("weir starts")
     };
-    for how in [&[][..], &["receive"]] {
+    for how in [&[][..], &["receive"], &["eventfd"], &["timerfd"], &["signalfd"], &["inotify"]] {
         let mut child = command(Stdio::piped(), how);
         let mut line = [0; LINE.len()];
         child.stdout.take().expect("a pipe").read_exact(&mut line).expect("the line");
@@ -174,6 +174,69 @@ fn flush_writes_to_a_pipe_and_names_the_filter_for_a_file() {
     assert!(!output.status.success() && shown.contains("pidfd_getfd: EPERM"), "{shown}");
     assert!(shown.contains("--cap-add SYS_PTRACE"), "{shown}");
     child.kill().and_then(|()| child.wait()).expect("it ends");
+}
+
+#[test]
+fn root_without_the_capability_to_trace_reads_its_own_processes() {
+    let (test, dir) = ("root_without_the_capability_to_trace_reads_its_own_processes", disk_dir());
+    if !prepare(test, dir.path()) {
+        return;
+    }
+    let container = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all"];
+    let within = |words: &[&str]| restricted(dir.path(), &[&container[..], words].concat());
+    if !is_root() || !within(&["true"]).output().is_ok_and(|output| output.status.success()) {
+        return skip(test, "it needs root and setpriv");
+    }
+    let mut child = within(&["./prints", "-"]).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let pid = child.id().to_string();
+    let peek = || within(&[WEIR, "peek", &pid]).output().expect("weir starts");
+    wait_for("a pending line", || text(&peek().stdout).contains("7 B"));
+    let top = within(&[WEIR, "top", "--once", "--json", "-"]).output().expect("weir starts");
+    let top: serde_json::Value = serde_json::from_slice(&top.stdout).expect("a document");
+    let processes = top["processes"].as_array().expect("processes");
+    let one = processes.iter().find(|one| one["pid"] == child.id()).expect("the process");
+    assert_eq!(one["pending_bytes"], 7, "{one}");
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+}
+
+#[test]
+fn bytes_that_nobody_takes_are_not_called_rescued() {
+    let (test, dir) = ("bytes_that_nobody_takes_are_not_called_rescued", disk_dir());
+    if !prepare(test, dir.path()) {
+        return;
+    }
+    let script = "mount -t tmpfs -o size=16k none full || exit 9\n\
+                  head -c 20000 /dev/zero > full/fill 2> /dev/null; cd full\n\
+                  TMPDIR=$PWD exec \"$1\" run --rescue -- ../prints - kill > out";
+    std::fs::create_dir(dir.path().join("full")).expect("a directory");
+    let words = ["-m", "sh", "-c", script, "sh", WEIR];
+    let output = Command::new("unshare").args(words).current_dir(dir.path()).output().expect("unshare");
+    if output.status.code() == Some(9) || output.status.code() == Some(1) {
+        return skip(test, "it needs root and mount namespaces");
+    }
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(137), "{errors}");
+    assert!(errors.contains("7 bytes of process") && errors.contains("are lost: ENOSPC"), "{errors}");
+    assert!(!errors.contains("rescued"), "{errors}");
+}
+
+#[test]
+fn as_process_1_weir_rescues_what_runs_on_after_the_command() {
+    let (test, dir) = ("as_process_1_weir_rescues_what_runs_on_after_the_command", disk_dir());
+    if !prepare(test, dir.path()) {
+        return;
+    }
+    let words = ["--pid", "--fork", "--mount-proc", WEIR, "run", "--rescue", "--", "sh", "-c"];
+    let script = "./prints - & while ! grep -q pause /proc/$!/wchan /proc/$!/syscall && ! grep -q '^34 ' /proc/$!/syscall\n\
+                  do sleep 0.05; done 2> /dev/null; exit 3";
+    let output =
+        Command::new("unshare").args(words).arg(script).current_dir(dir.path()).output().expect("unshare");
+    if output.status.code() == Some(1) {
+        return skip(test, "it needs root and PID namespaces");
+    }
+    let errors = text(&output.stderr);
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), (LINE, Some(3)), "{errors}");
+    assert!(errors.contains("rescued 7 B of prints") && !errors.contains("on after the command"), "{errors}");
 }
 
 #[test]

@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
 
-use common::{disk_dir, text, weir};
+use common::{WEIR, disk_dir, has, skip, text, weir};
 
 #[test]
 fn the_name_of_a_program_does_not_tell_its_runtime() {
@@ -35,6 +38,38 @@ fn a_name_with_a_newline_is_shown_on_one_line() {
         let errors = text(&output.stderr);
         assert!(!output.status.success() && errors.contains(shown), "{words:?}: {errors}");
         assert!(!errors.contains("\n\\x1b") && !errors.contains('\u{1b}'), "{words:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_first_argument_need_not_be_utf_8() {
+    let dir = disk_dir();
+    let odd = OsStr::from_bytes(b"n\xff");
+    fs::write(dir.path().join(odd), "text").unwrap();
+    let output = weir(dir.path(), &["copy"]).arg(odd).arg("to").output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(fs::read(dir.path().join("to")).unwrap(), b"text");
+    for verb in ["peek", "flush", "top", "report", "bench", "advise", "lab", "doctor"] {
+        let output = weir(dir.path(), &[verb]).arg(odd).output().unwrap();
+        assert!(output.status.code().is_some_and(|status| status < 101), "{verb}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn mawk_reads_its_own_records() {
+    if !has("mawk") {
+        return skip("mawk_reads_its_own_records", "mawk is not installed");
+    }
+    let dir = disk_dir();
+    let output = |run: &[&str]| {
+        let script = "printf 'a;b;c\\nd' | \"$@\" mawk 'BEGIN { RS = \";\" } { print NR, $0 }'";
+        Command::new("sh").args(["-c", script, "sh"]).args(run).current_dir(dir.path()).output().unwrap()
+    };
+    let alone = output(&["env"]);
+    assert_eq!(text(&alone.stdout), "1 a\n2 b\n3 c\nd\n");
+    for options in [&["run", "--"][..], &["run", "-oL", "--"], &["run", "--rescue", "--"]] {
+        let output = output(&[&[WEIR], options].concat());
+        assert_eq!((output.status, output.stdout), (alone.status, alone.stdout.clone()), "{options:?}");
     }
 }
 

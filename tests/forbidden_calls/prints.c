@@ -1,13 +1,31 @@
-/* prints FILE|- [kill|receive|timed|copy]: writes a line to a stream and waits for a signal or a message, kills itself, or receives 20
-   times with a timeout. Without a flush the line stays pending. With copy it copies 50 bytes one by one, and
-   SIGALRM kills it without another system call. */
+/* prints FILE|- [HOW]: writes a line to a stream, which stays pending without a flush, and then, by HOW, waits for a signal,
+   kills itself (kill), waits for a message (receive) or for an event (eventfd, timerfd, signalfd, inotify), or receives 20 times
+   with a timeout (timed). With copy it copies 50 bytes one by one instead, and SIGALRM kills it without another system call. */
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
+
+/* Waits for an event that does not come. */
+static int wait_for_event(const char *kind)
+{
+    uint64_t number;
+    sigset_t none;
+    sigemptyset(&none);
+    int fd = !strcmp(kind, "eventfd") ? eventfd(0, 0)
+        : !strcmp(kind, "timerfd")    ? timerfd_create(CLOCK_MONOTONIC, 0)
+        : !strcmp(kind, "signalfd")   ? signalfd(-1, &none, 0)
+                                      : inotify_init();
+    return read(fd, &number, sizeof number) != -1;
+}
 
 static int receive(int is_timed)
 {
@@ -49,6 +67,8 @@ int main(int argc, char **argv)
     fputs("a line\n", out);
     if (argc > 2 && !strcmp(argv[2], "kill"))
         raise(SIGKILL);
+    if (argc > 2 && (strstr(argv[2], "fd") || !strcmp(argv[2], "inotify")))
+        return wait_for_event(argv[2]);
     if (argc > 2)
         return receive(!strcmp(argv[2], "timed"));
     for (;;)

@@ -1,6 +1,8 @@
 //! Following files that are renamed, truncated, and read on after a restart.
 
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::common::{disk_dir, names};
@@ -111,6 +113,18 @@ fn a_pattern_finds_new_files() {
     log.sort();
     assert_eq!(log, ["a.log: again", "a.log: from a", "b.log: from b"]);
     assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn the_name_of_a_followed_file_need_not_be_utf_8() {
+    let dir = disk_dir();
+    let file = dir.path().join(OsStr::from_bytes(b"z\xff.log"));
+    for part in 0..2 {
+        append(&file, &numbers(part * 10, part * 10 + 10));
+        let collector = Collector::start(dir.path(), &["-o", "out", "--follow", "*.log"]);
+        assert_eq!(lines_of(&dir.path().join("out"), (part + 1) * 10), lines(0, (part + 1) * 10));
+        collector.stop();
+    }
 }
 
 #[test]

@@ -163,10 +163,14 @@ fn breakpoints() -> HostAbility {
         .map_err(|error| format!("perf_event_open: {}", weir_sys::error::errno_text(&error)));
     let paranoid =
         fs::read_to_string(PARANOID).map_or_else(|_| "?".to_owned(), |level| level.trim().to_owned());
-    let advice = format!(
-        "needed to name who wrote pending bytes: kernel.perf_event_paranoid is {paranoid}, 2 or less is needed; a \
-         container needs a seccomp profile that allows perf_event_open(2); virtual machines may have no debug registers"
-    );
+    let is_paranoid = paranoid.parse::<i32>().is_ok_and(|level| level > 2);
+    let advice = match is_paranoid {
+        true => format!("kernel.perf_event_paranoid is {paranoid}: 2 or less is needed"),
+        false => "a container needs a seccomp profile that allows perf_event_open(2); virtual machines may have no debug \
+                  registers"
+            .into(),
+    };
+    let advice = format!("needed to name who wrote pending bytes: {advice}");
     ability("breakpoints", "perf_event_open, PERF_TYPE_BREAKPOINT", result, &advice)
 }
 
@@ -194,8 +198,12 @@ fn io_uring() -> HostAbility {
         // SAFETY: the descriptor is new, so nothing else owns it.
         unsafe { libc::close(fd as i32) };
     }
-    let advice =
-        "sysctl kernel.io_uring_disabled=0; a container needs a seccomp profile that allows io_uring";
+    let is_disabled =
+        fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|level| level.trim() != "0");
+    let advice = match is_disabled {
+        true => "sysctl kernel.io_uring_disabled=0",
+        false => "it needs Linux 5.1, and in a container a seccomp profile that allows io_uring",
+    };
     ability("io_uring", "weir bench --method io_uring", result, advice)
 }
 

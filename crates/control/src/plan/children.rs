@@ -10,7 +10,7 @@ use weir_sys::file_system::open_regular;
 
 use super::program::ResolvedProgram;
 use super::wrappers::WrappedCommand;
-use super::{Plan, PlanBuilder, plan_within, shell_commands, wrappers};
+use super::{HostCapabilities, Plan, PlanBuilder, plan_within, shell_commands, wrappers};
 
 /// The most programs that start each other in a command.
 pub(super) const DEPTH_MOST: u32 = 4;
@@ -25,14 +25,16 @@ impl PlanBuilder<'_> {
         if depth >= DEPTH_MOST {
             return;
         }
+        // The command's own rows name the files that are out of reach.
+        let host = HostCapabilities { no_foreign_files: false, ..self.host.clone() };
         if let Some(messenger) = wrappers::messenger(&program.names) {
             self.add_messenger(messenger);
         } else if let Some(wrapped) = wrappers::command(program) {
-            let child = plan_within(&program.arguments[wrapped.at..], self.request, self.host, depth + 1);
+            let child = plan_within(&program.arguments[wrapped.at..], self.request, &host, depth + 1);
             self.add_child(&child, |row| without_variables(&wrapped, &child, row));
         } else if self.plan.runtime.facts.language == SourceLanguage::Shell {
             for command in shell_commands::commands(&script(program)) {
-                let child = plan_within(&command, self.request, self.host, depth + 1);
+                let child = plan_within(&command, self.request, &host, depth + 1);
                 self.add_child(&child, |row| not_reached(&child, child.command != command, row));
             }
         }

@@ -19,7 +19,6 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use weir_model::run::{Effect, PlanRow, ProgramProperties, RunPlan, Technique};
-use weir_sys::foreign_descriptors::FORBIDDEN_ADVICE;
 use weir_walkers::{RuntimeEntry, UnreachedBuffers};
 
 use crate::preload::PreloadConfig;
@@ -74,6 +73,10 @@ pub struct Plan {
     /// One row for each option.
     pub rows: Vec<PlanRow>,
 }
+
+/// The files that weir does not reach where pidfd_getfd(2) is forbidden.
+const OWN_FILES: &str = "files and sockets that a program opens itself (pidfd_getfd(2) is forbidden here, as in Docker without \
+                         --cap-add SYS_PTRACE)";
 
 /// Makes the plan for a command.
 pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities) -> Plan {
@@ -183,12 +186,10 @@ impl PlanBuilder<'_> {
 
     /// Names the files to which the supervisor cannot write where pidfd_getfd(2) is forbidden.
     fn own_files_out_of_reach(&self, row: &PlanRow) -> Option<String> {
-        let concerns = row.technique == Technique::Outside && row.effect != Effect::Not;
-        (concerns && self.host.no_foreign_files).then(|| {
-            format!(
-                "files and sockets that it opens itself, because pidfd_getfd(2) fails: {FORBIDDEN_ADVICE}"
-            )
-        })
+        let is_outside =
+            ["--max-delay", "--rescue", "--fix-fork"].iter().any(|one| row.option.starts_with(one));
+        let concerns = is_outside && row.technique != Technique::Nothing && row.effect != Effect::Not;
+        (concerns && self.host.no_foreign_files).then(|| OWN_FILES.to_string())
     }
 
     /// Returns the library's configuration, and adds the library to the plan.

@@ -23,8 +23,19 @@ const EXECUTE_ALL: u32 = 0o111;
 
 /// No candidate directory is safe and writable. Holds one sentence for each candidate.
 #[derive(Debug, thiserror::Error)]
-#[error("no directory for the files that are loaded into programs: {}; set XDG_CACHE_HOME to a directory of your own", .0.join("; "))]
+#[error("no directory for the files that are loaded into programs: {}; {}", .0.join("; "), advice())]
 pub struct InstallError(Vec<String>);
+
+/// Returns what to do without a directory.
+fn advice() -> &'static str {
+    match geteuid().is_root() {
+        true => {
+            "mount a file system without noexec and with the mode 0755 at /run/weir, or one with the sticky bit at /tmp (docker run \
+             --tmpfs /tmp:exec)"
+        }
+        false => "set XDG_CACHE_HOME to a directory of your own, on a file system without noexec",
+    }
+}
 
 /// The files of one folder: relative paths and contents.
 pub type Files<'a> = &'a [(&'a str, &'a [u8])];

@@ -117,7 +117,7 @@ struct RescueJob {
 
 impl LifecycleHandler for RescueHandler {
     fn service(&self) -> Option<&'static str> {
-        Some("rescued")
+        Some(save::RESCUED)
     }
 
     fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
@@ -345,7 +345,7 @@ impl RescueJob {
         let target = proc::descriptor(tid, fd).filter(|_| !bytes.is_empty())?;
         let rescued = RescuedBytes {
             pid,
-            comm: process_name(pid, tid),
+            comm: proc::comm(pid),
             fd,
             path: target,
             bytes: bytes.len() as u64,
@@ -391,11 +391,6 @@ impl RescueJob {
         save::save_or_report(tracees, &mut self.rescued, self.owner, &self.bytes[self.written..], why);
         true
     }
-}
-
-/// Returns the name of a process, as of its first thread; `tid` is another one, which can have a name of its own.
-fn process_name(pid: u32, tid: u32) -> weir_model::Untrusted {
-    Some(proc::comm(pid)).filter(|name| !name.exact().is_empty()).unwrap_or_else(|| proc::comm(tid))
 }
 
 /// Tells whether a process ended by SIGPIPE and its pipe still has no reader: then no reader misses the bytes.

@@ -20,6 +20,9 @@ pub(crate) fn owner_of(tid: u32) -> Option<Owner> {
     WriterIdentity::of(tid).map(|identity| (identity.user_ids[1], identity.group_ids[1]))
 }
 
+/// The service of a rescue, as a participle for a sentence.
+pub(crate) const RESCUED: &str = "rescued";
+
 /// Saves `bytes` in a file and notes it in `rescued`. Reports bytes that cannot be saved as a limitation: they do not count as rescued.
 pub(crate) fn save_or_report(
     tracees: &mut Tracees,

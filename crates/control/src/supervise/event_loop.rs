@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use weir_model::run::RunOutcome;
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
@@ -19,6 +20,7 @@ use super::tracee::TracedProcess;
 use super::tracees::Tracees;
 use crate::delay::write_ahead::reclaim_written_ahead;
 use crate::foreign_file::late_writes;
+use crate::rescue::save::RESCUED;
 
 /// The retry interval for exits and forks that a handler defers and for stops of unknown threads: short for a user.
 const RETRY_NS: u64 = 2_000_000;
@@ -32,6 +34,9 @@ const ROOT_NS: u64 = 10_000_000;
 /// How long weir serves processes on after the command's end, before it names them: the other processes of a pipeline end at
 /// about the same time.
 const GRACE_NS: u64 = 20_000_000;
+
+/// How long weir rescues the bytes of processes that it has killed: a little longer than a rescue waits for a reader.
+const KILLED_GRACE_NS: u64 = 7_000_000_000;
 
 /// The most processes that are named.
 const NAMED_MOST: usize = 4;
@@ -68,6 +73,8 @@ pub(crate) struct Supervisor {
     next_tick_ns: u64,
     /// The end of [`GRACE_NS`].
     grace_until_ns: Option<u64>,
+    /// As process 1, weir has killed the processes that ran on.
+    has_killed_the_rest: bool,
 }
 
 /// Supervises a command from its gate to its end.
@@ -106,6 +113,7 @@ impl Supervisor {
             tick_interval,
             next_tick_ns: 0,
             grace_until_ns: None,
+            has_killed_the_rest: false,
         })
     }
 
@@ -154,10 +162,28 @@ impl Supervisor {
         self.handlers.iter().filter_map(|handler| handler.service()).collect()
     }
 
-    /// Returns whether processes run on after the command that may end by themselves in a moment.
+    /// Returns whether processes run on after the command that may end by themselves in a moment, or that weir has killed.
     fn gives_grace(&mut self) -> bool {
         let until_ns = *self.grace_until_ns.get_or_insert_with(|| now_ns() + GRACE_NS);
-        now_ns() < until_ns && !self.services().is_empty() && !self.left_running().is_empty()
+        if self.services().is_empty() {
+            return false;
+        }
+        let left = self.left_running();
+        if now_ns() >= until_ns && !left.is_empty() && self.kills_the_rest() {
+            for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
+                let _ended = kill_process(pid, Signal::KILL);
+            }
+            self.grace_until_ns = Some(now_ns() + KILLED_GRACE_NS);
+            return true;
+        }
+        now_ns() < until_ns && !left.is_empty()
+    }
+
+    /// Returns whether weir kills the rest now: the end of process 1 kills all processes of its PID namespace (pid_namespaces(7)),
+    /// and then nobody writes their pending bytes. False after the first time.
+    fn kills_the_rest(&mut self) -> bool {
+        let is_init = std::process::id() == 1 && self.services().contains(&RESCUED);
+        is_init && !std::mem::replace(&mut self.has_killed_the_rest, true)
     }
 
     /// Returns the processes that have not ended.

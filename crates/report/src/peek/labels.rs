@@ -2,7 +2,7 @@
 
 use weir_model::duration::format_seconds;
 use weir_model::peek::{MainThreadState, Peek, PeekStream};
-use weir_model::{Mode, Size, StreamKind};
+use weir_model::{Mode, Size, StreamKind, shell_quoted};
 
 /// Returns the bytes of a stream: `41 B`, `17 B unread`.
 pub(super) fn waiting(stream: &PeekStream) -> String {
@@ -111,6 +111,12 @@ pub(super) fn command(peek: &Peek) -> String {
     }
     let words: Vec<String> = peek.command.iter().map(|word| quoted(&word.to_string())).collect();
     if words.is_empty() { peek.comm.to_string() } else { words.join(" ") }
+}
+
+/// Returns the command as a shell takes it, also with line breaks in its words.
+pub(super) fn pasted_command(peek: &Peek) -> String {
+    let words: Vec<String> = peek.command.iter().map(|word| shell_quoted(word.exact())).collect();
+    if words.is_empty() { shell_quoted(peek.comm.exact()) } else { words.join(" ") }
 }
 
 fn quoted(word: &str) -> String {

@@ -154,7 +154,7 @@ fn commands(peek: &Peek, style: &Style, text: &mut String) {
         *text += &format!("  {now}\n");
         return;
     }
-    let command = format!("weir run --max-delay 100ms -- {}", clean(&labels::command(peek), style));
+    let command = format!("weir run --max-delay 100ms -- {}", clean(&labels::pasted_command(peek), style));
     let next = format!("next time:  {command}");
     if 2 + width(&now) + 6 + width(&next) <= style.width {
         *text += &format!("  {now}      {next}\n");

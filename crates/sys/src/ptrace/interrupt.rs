@@ -60,7 +60,9 @@ pub fn has_no_short_timeout(number: i64, args: &[u64; 6]) -> bool {
 fn resumes_unchanged(pid: u32, number: i64, args: &[u64; 6]) -> bool {
     use Op::*;
     match syscalls::op(number) {
-        Some(Read | Readv) => restarts_read(pid, args[0]) || restarts_receive(pid, args[0]),
+        Some(Read | Readv) => {
+            restarts_read(pid, args[0]) || waits_for_event(pid, args[0]) || restarts_receive(pid, args[0])
+        }
         Some(Recvfrom) => restarts_receive(pid, args[0]) && !waits_for_all(args[3]),
         Some(Recvmsg) => restarts_receive(pid, args[0]) && !waits_for_all(args[2]),
         Some(Accept | Accept4) => restarts_receive(pid, args[0]),
@@ -108,6 +110,13 @@ fn is_path_or_pipe(link: &str) -> bool {
 /// Returns whether the kernel restarts a blocked read(2) or small write(2) of this descriptor: pipes, terminals, files.
 fn restarts_read(pid: u32, fd: u64) -> bool {
     proc::descriptor(pid, fd as i32).is_some_and(|link| is_path_or_pipe(link.exact()))
+}
+
+/// Returns whether the descriptor is one of events, whose blocked read(2) the kernel restarts (signal(7): inotify since Linux 3.8).
+fn waits_for_event(pid: u32, fd: u64) -> bool {
+    const EVENTS: [&str; 4] =
+        ["anon_inode:[eventfd]", "anon_inode:[timerfd]", "anon_inode:[signalfd]", "anon_inode:inotify"];
+    proc::descriptor(pid, fd as i32).is_some_and(|link| EVENTS.contains(&link.exact()))
 }
 
 /// Returns whether the descriptor is a socket on which the kernel restarts a blocked receive.
