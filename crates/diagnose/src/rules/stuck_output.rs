@@ -5,6 +5,8 @@
 //! snapshot without the buffer is no evidence. Not reported: a program that waits in a write (its reader is slow), one that
 //! computes, and bytes inherited at a fork.
 
+use std::collections::HashSet;
+
 use weir_model::duration::format_seconds;
 use weir_model::trace::{Buffer, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Finding, Severity};
@@ -59,18 +61,20 @@ struct PendingSpan<'a> {
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
     let pids = context.recording.processes.iter().map(|process| process.pid);
-    pids.filter_map(|pid| longest_span(context, pid)).filter_map(|span| finding(context, &span)).collect()
+    let spans = pids.flat_map(|pid| longest_spans(context, pid));
+    spans.filter_map(|span| finding(context, &span)).collect()
 }
 
-/// Returns the longest span of a process, or None if its snapshots cover too little time for a finding.
-fn longest_span<'a>(context: &RuleContext<'a>, pid: u32) -> Option<PendingSpan<'a>> {
+/// Returns the longest span of each descriptor of a process, the longest first; none if its snapshots cover too little time for a finding.
+fn longest_spans<'a>(context: &RuleContext<'a>, pid: u32) -> Vec<PendingSpan<'a>> {
     let snapshots = context.snapshots(pid);
+    let (Some(first), Some(last)) = (snapshots.first(), snapshots.last()) else { return Vec::new() };
     // Bytes are known to be pending from a snapshot on, and at most until a write soon after another one.
-    if snapshots.last()?.at_s - snapshots.first()?.at_s + NEXT_SNAPSHOT_S < LEAST_S {
-        return None;
+    if last.at_s - first.at_s + NEXT_SNAPSHOT_S < LEAST_S {
+        return Vec::new();
     }
     let mut open: Vec<PendingSpan> = Vec::new();
-    let mut longest: Option<PendingSpan> = None;
+    let mut all: Vec<PendingSpan> = Vec::new();
     for snapshot in snapshots {
         let mut next = Vec::new();
         let pending =
@@ -82,17 +86,16 @@ fn longest_span<'a>(context: &RuleContext<'a>, pid: u32) -> Option<PendingSpan<'
         }
         let (kept, ended): (Vec<_>, Vec<_>) = open.into_iter().partition(|span| span.is_absent_in(snapshot));
         next.extend(kept);
-        longest = longer(context, ended.into_iter().chain(longest));
+        all.extend(ended);
         open = next;
     }
-    longer(context, open.into_iter().chain(longest))
-}
-
-fn longer<'a>(
-    context: &RuleContext,
-    spans: impl Iterator<Item = PendingSpan<'a>>,
-) -> Option<PendingSpan<'a>> {
-    spans.max_by(|a, b| a.length_s(context).total_cmp(&b.length_s(context)))
+    all.extend(open);
+    let mut spans: Vec<(f64, PendingSpan)> =
+        all.into_iter().map(|span| (span.length_s(context), span)).collect();
+    spans.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut seen = HashSet::new();
+    spans.retain(|(_, span)| seen.insert(span.buffer.fd));
+    spans.into_iter().map(|(_, span)| span).collect()
 }
 
 impl<'a> PendingSpan<'a> {

@@ -40,6 +40,24 @@ fn bytes_pending_for_a_second_are_stuck() {
 }
 
 #[test]
+fn each_descriptor_with_stuck_bytes_is_a_finding() {
+    let mut builder = recording(2.0);
+    let files = [builder.file("/d/one", File), builder.file("/d/two", File)];
+    for (fd, file) in [1, 2].into_iter().zip(files) {
+        builder.call(0.0, 1, weir_model::trace::Op::Openat, -1, file, b"").result = fd;
+    }
+    for quarter in 0..7 {
+        let at_s = 0.1 + f64::from(quarter) * 0.25;
+        let second = pending(2, if quarter == 0 { b"" } else { LINE });
+        builder.snapshot_in(at_s, 1, SnapshotMoment::Sample, "poll", &[pending(1, LINE), second]);
+    }
+    let found = builder.findings("stuck-output");
+    let paths: Vec<&str> = found.iter().map(|finding| finding.path.exact()).collect();
+    assert_eq!(paths, ["/d/one", "/d/two"], "the longest first");
+    assert_eq!(found[1].evidence["waited_s"], 1.25);
+}
+
+#[test]
 fn bytes_pending_before_weir_attached_have_a_lower_bound() {
     let text = |attached: bool| {
         let mut builder = sleeping(1.5, "clock_nanosleep", |_| LINE.into());
