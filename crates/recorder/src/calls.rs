@@ -37,7 +37,7 @@ impl Recorder {
         let pid = raw.pid;
         let image = self.image(pid, at_s);
         self.other_calls.add((pid, image), call);
-        self.untracked.note_ring(pid, call);
+        self.untracked.note_call(pid, call);
         let transfers = call.op.reads() || call.op.writes() || call.op.copies();
         let mut is_event = !transfers;
         if transfers && !call.counted {

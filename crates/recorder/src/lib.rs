@@ -302,9 +302,10 @@ impl Recorder {
             self.settle_process(live, None, at_s);
         }
         self.settle_unobserved_spans();
-        let other_calls = std::mem::take(&mut self.other_calls).finish(&self.partly_observed());
+        let sampled = self.partly_observed();
+        let other_calls = std::mem::take(&mut self.other_calls).finish(&sampled);
         let snapshot_directory = self.snapshot_directory();
-        let untracked_transfers = self.untracked.sentences(&other_calls, &self.files.all);
+        let untracked_transfers = self.untracked.sentences(&other_calls, &self.files.all, &sampled);
         event_order::sort(&mut self.events);
         RecorderOutput {
             processes: self.processes,

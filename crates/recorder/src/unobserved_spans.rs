@@ -124,7 +124,7 @@ impl Recorder {
         if self.files.kernel_reports_files { WaitsInGaps::Measured } else { WaitsInGaps::NotMeasured }
     }
 
-    /// Extrapolates what the kernel's totals do not tell: calls on sockets, and the times of the last calls.
+    /// Extrapolates what the kernel's totals do not tell: calls on sockets, copies within the kernel, and the times of the last calls.
     pub(super) fn settle_unobserved_spans(&mut self) {
         let mut extrapolated = Vec::new();
         let ended = self.processes.iter().filter_map(|process| Some((process.pid, process.ended_s?)));
@@ -138,7 +138,8 @@ impl Recorder {
                 None => Cow::Borrowed(of_all),
                 Some(own) => Cow::Owned(without_overlaps(of_all.iter().chain(own).copied().collect())),
             });
-            if self.files.is_socket(stream.file) {
+            // The totals lack splice(2), tee(2) and vmsplice(2), and contain sendfile(2).
+            if self.files.is_socket(stream.file) || stream.in_kernel > 0 {
                 extrapolated.extend(scaling::extrapolation(stream, own, ended_s).map(|one| (index, one)));
             } else if !stream.exact {
                 stream.last_s = scaling::estimated_last_s(stream, own, ended_s);
@@ -147,7 +148,7 @@ impl Recorder {
         self.add_extrapolated(&extrapolated);
     }
 
-    /// Adds the extrapolated calls of sockets. Those that the kernel's totals contain are in the unknown streams by now:
+    /// Adds the extrapolated calls. Those that the kernel's totals contain are in the unknown streams by now:
     /// they are moved from there, and there are no more of them.
     fn add_extrapolated(&mut self, extrapolated: &[(usize, Extrapolation)]) {
         let mut sums: HashMap<(u32, Direction), (f64, f64)> = HashMap::new();

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use foldhash::HashSet;
 use weir_model::Size;
 use weir_model::trace::{Op, OpenFile, OtherCalls};
 use weir_trace_api::RawCall;
@@ -23,14 +24,19 @@ pub(super) struct UntrackedTransfers {
     /// Mapped bytes, by file id.
     mapped: BTreeMap<u32, u64>,
     mappers: BTreeSet<u32>,
+    /// Processes that have copied by calls which the kernel's totals do not contain.
+    splicers: BTreeSet<u32>,
 }
 
 impl UntrackedTransfers {
-    /// Notes a call that sets up a ring or submits operations.
-    pub fn note_ring(&mut self, pid: u32, call: &RawCall) {
+    /// Notes a call that sets up a ring, submits operations, or copies without being counted.
+    pub fn note_call(&mut self, pid: u32, call: &RawCall) {
         let polled = call.op == Op::IoUringSetup && call.args[2] & SETUP_SQPOLL != 0 && call.result >= 0;
         if polled {
             *self.polled.entry(pid).or_default() += 1;
+        }
+        if matches!(call.op, Op::Splice | Op::Tee | Op::Vmsplice) {
+            self.splicers.insert(pid);
         }
         self.submits |= polled || (call.op.submits() && call.result > 0);
     }
@@ -53,8 +59,13 @@ impl UntrackedTransfers {
         self.submits
     }
 
-    /// Returns one sentence for each kind of untracked transfer.
-    pub fn sentences(&self, counts: &[OtherCalls], files: &[OpenFile]) -> Vec<String> {
+    /// Returns one sentence for each kind of untracked transfer. `sampled`: the processes that were not observed all the time.
+    pub fn sentences(
+        &self,
+        counts: &[OtherCalls],
+        files: &[OpenFile],
+        sampled: &HashSet<u32>,
+    ) -> Vec<String> {
         let submitted = [(Op::IoUringEnter, "io_uring"), (Op::IoSubmit, "aio")];
         let mut sentences: Vec<String> =
             submitted.into_iter().filter_map(|(op, interface)| submissions(counts, op, interface)).collect();
@@ -68,6 +79,14 @@ impl UntrackedTransfers {
             ));
         }
         sentences.extend(self.mappings(files));
+        let splicers = self.splicers.iter().filter(|pid| sampled.contains(pid)).count() as u64;
+        if splicers > 0 {
+            sentences.push(format!(
+                "how often {} called splice, tee or vmsplice between samples: the kernel's totals do not contain these calls, \
+                 so their number follows from the samples, in which a program makes fewer of them; --exact counts them",
+                plural(splicers, "process", "processes")
+            ));
+        }
         sentences
     }
 
@@ -120,20 +139,23 @@ mod tests {
     #[test]
     fn only_a_polled_ring_is_a_submission_without_calls() {
         let mut transfers = UntrackedTransfers::default();
-        transfers.note_ring(7, &setup(0, 4));
-        transfers.note_ring(7, &setup(SETUP_SQPOLL, -i64::from(libc::EPERM)));
-        transfers.note_ring(7, &RawCall::new(Op::IoUringEnter, [4, 0, 1, 1, 0, 0], 0));
-        assert!(!transfers.submits() && transfers.sentences(&[], &[]).is_empty(), "{transfers:?}");
-        transfers.note_ring(7, &setup(SETUP_SQPOLL, 5));
+        transfers.note_call(7, &setup(0, 4));
+        transfers.note_call(7, &setup(SETUP_SQPOLL, -i64::from(libc::EPERM)));
+        transfers.note_call(7, &RawCall::new(Op::IoUringEnter, [4, 0, 1, 1, 0, 0], 0));
+        assert!(
+            !transfers.submits() && transfers.sentences(&[], &[], &HashSet::default()).is_empty(),
+            "{transfers:?}"
+        );
+        transfers.note_call(7, &setup(SETUP_SQPOLL, 5));
         assert!(transfers.submits());
-        let [sentences] = &transfers.sentences(&[], &[])[..] else { panic!() };
+        let [sentences] = &transfers.sentences(&[], &[], &HashSet::default())[..] else { panic!() };
         assert!(sentences.contains("1 ring of io_uring") && sentences.contains("1 process"), "{sentences}");
     }
 
     #[test]
     fn sentences_have_the_number_of_submissions_or_a_lower_limit() {
         let mut transfers = UntrackedTransfers::default();
-        transfers.note_ring(7, &RawCall::new(Op::IoSubmit, [0; 6], 32));
+        transfers.note_call(7, &RawCall::new(Op::IoSubmit, [0; 6], 32));
         let one = |pid, exact| OtherCalls {
             pid,
             image: 0,
@@ -143,7 +165,8 @@ mod tests {
             submitted: 32,
             exact,
         };
-        let sentences = |counts: &[OtherCalls]| transfers.sentences(counts, &[]).join("\n");
+        let sentences =
+            |counts: &[OtherCalls]| transfers.sentences(counts, &[], &HashSet::default()).join("\n");
         let all = sentences(&[one(7, true)]);
         assert!(
             all.contains("1 process submitted 32 operations") && all.contains("2 calls of io_submit"),
@@ -152,5 +175,16 @@ mod tests {
         let part = sentences(&[one(7, true), one(8, false)]);
         assert!(part.contains("2 processes submitted at least 64 operations"), "{part}");
         assert!(transfers.submits());
+    }
+
+    #[test]
+    fn copies_between_samples_are_not_counted() {
+        let mut transfers = UntrackedTransfers::default();
+        transfers.note_call(7, &RawCall::new(Op::Splice, [3, 0, 4, 0, 4096, 0], 4096));
+        transfers.note_call(8, &RawCall::new(Op::Sendfile, [4, 3, 0, 4096, 0, 0], 4096));
+        let sentences = |sampled: &[u32]| transfers.sentences(&[], &[], &sampled.iter().copied().collect());
+        assert!(sentences(&[8]).is_empty(), "the totals contain sendfile(2)");
+        let all = sentences(&[7, 8]);
+        assert!(all.len() == 1 && all[0].starts_with("how often 1 process called splice"), "{all:?}");
     }
 }

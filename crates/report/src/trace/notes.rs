@@ -68,22 +68,24 @@ pub(super) fn backend_name(backend: BackendKind) -> &'static str {
 }
 
 /// Returns how exact the totals of calls and bytes are; `None` if every call was counted, or if no totals are known. The kernel
-/// counts by process and direction, but not calls on sockets, so the shares of several streams and sockets are estimates.
+/// counts by process and direction, but not calls on sockets nor splice(2), so the shares of several streams, sockets and copies within
+/// the kernel are estimates.
 fn totals(recording: &Recording) -> Option<String> {
     if recording.exact || recording.backend == BackendKind::Sample {
         return None;
     }
     let streams = recording.streams();
     let estimated = || streams.iter().filter(|stream| stream.sum.estimated);
-    let is_socket = |stream: &StreamSum| {
-        recording.file(stream.sum.file).is_some_and(|file| file.kind == StreamKind::Socket)
+    let is_uncounted = |stream: &StreamSum| {
+        let is_socket = recording.file(stream.sum.file).is_some_and(|file| file.kind == StreamKind::Socket);
+        is_socket || stream.sum.in_kernel > 0
     };
     let has_totals = |pid: u32| recording.process(pid).is_some_and(|process| process.io.is_some());
     let sampled = || streams.iter().filter(|stream| !stream.sum.exact);
     Some(match () {
         () if !sampled().all(|stream| has_totals(stream.sum.pid)) => return None,
         () if estimated().next().is_none() => "totals exact".into(),
-        () if estimated().any(is_socket) => "totals estimated".into(),
+        () if estimated().any(is_uncounted) => "totals estimated".into(),
         () => "sum of each process exact, its streams estimated".into(),
     })
 }
