@@ -41,7 +41,7 @@ fn lines(block: &Block, style: &Style) -> Vec<String> {
         Block::Verdict(sentences) => {
             let (first, rest) = ("weir: ", "      ");
             let line = |(at, text): (usize, &String)| {
-                if text.starts_with("weir run ") {
+                if is_command(text) {
                     let lines = wrap_command(&clean(text, style), style.width, rest, "          ");
                     return lines.iter().map(|line| style.paint(Emphasis::Strong, line)).collect();
                 }
@@ -62,6 +62,11 @@ fn lines(block: &Block, style: &Style) -> Vec<String> {
         Block::Plot(plot) => plot.lines(INDENT, style),
         Block::Picture(lines) => lines.iter().map(|line| format!("  {}", clean(line, style))).collect(),
     }
+}
+
+/// Returns whether a line of the verdict is the command to type, also in another directory.
+fn is_command(line: &str) -> bool {
+    line.starts_with("weir run ") || line.starts_with("cd ") && line.contains(" && weir run ")
 }
 
 fn facts(facts: &[String], style: &Style) -> Vec<String> {
@@ -146,6 +151,14 @@ mod tests {
 
     fn at(width: usize, colour: bool) -> Style {
         Style { colour, width, ..Style::default() }
+    }
+
+    #[test]
+    fn a_long_command_of_the_verdict_can_be_pasted() {
+        let command = "cd '/tmp/x y' && weir run --max-delay 100ms -- ./program 'two  blanks' and more words";
+        let shown = text(&[Block::Verdict(vec!["It hangs.".into(), command.into()])], &at(40, false));
+        let pasted = shown.lines().skip(1).map(|line| line.trim().trim_end_matches('\\')).collect::<String>();
+        assert_eq!(pasted, command, "{shown}");
     }
 
     #[test]
