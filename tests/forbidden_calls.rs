@@ -32,6 +32,13 @@ fn restricted(dir: &Path, words: &[&str]) -> Command {
     command
 }
 
+/// Asserts that the line is what a program, which runs on, has written to its pipe.
+fn assert_line_comes(child: &mut Child) {
+    let mut line = [0; LINE.len()];
+    child.stdout.take().expect("a pipe").read_exact(&mut line).expect("the line");
+    assert_eq!(text(&line), LINE);
+}
+
 /// Ends a command whose program waits, and returns what it wrote to standard error.
 fn end(mut child: Child) -> String {
     Command::new("pkill").args(["-KILL", "-P", &child.id().to_string()]).status().expect("pkill");
@@ -53,9 +60,7 @@ fn pending_bytes_are_written_early_to_a_pipe_and_a_file() {
     };
     for how in [&[][..], &["receive"], &["eventfd"], &["timerfd"], &["signalfd"], &["inotify"]] {
         let mut child = command(Stdio::piped(), how);
-        let mut line = [0; LINE.len()];
-        child.stdout.take().expect("a pipe").read_exact(&mut line).expect("the line");
-        assert_eq!(text(&line), LINE);
+        assert_line_comes(&mut child);
         let errors = end(child);
         assert!(errors.contains("out of reach in this C program: files and sockets"), "{errors}");
         assert!(errors.contains("pidfd_getfd") && !errors.contains("not written early"), "{errors}");
@@ -88,9 +93,7 @@ fn an_unprivileged_user_writes_early_to_a_pipe_of_root() {
     let words = [&user[..], &["run", "--max-delay", "20ms", "--", "./prints", "-"]].concat();
     let mut command = restricted(dir.path(), &words);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weir starts");
-    let mut line = [0; LINE.len()];
-    child.stdout.take().expect("a pipe").read_exact(&mut line).expect("the line");
-    assert_eq!(text(&line), LINE);
+    assert_line_comes(&mut child);
     let errors = end(child);
     assert!(!errors.contains("not written early"), "{errors}");
 }
@@ -163,9 +166,7 @@ fn flush_writes_to_a_pipe_and_names_the_filter_for_a_file() {
     let mut child = start("-");
     let output = flush(&child);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let mut line = [0; LINE.len()];
-    child.stdout.take().expect("a pipe").read_exact(&mut line).expect("the line");
-    assert_eq!(text(&line), LINE);
+    assert_line_comes(&mut child);
     child.kill().and_then(|()| child.wait()).expect("it ends");
 
     let mut child = start("own");

@@ -151,7 +151,8 @@ fn kill_after_call(command: &mut Command, number: i64, steps: usize) {
     }
     kill(pid);
     assert_eq!(wait(pid) >> 16, libc::PTRACE_EVENT_EXIT, "the exit stop");
-    arena.drain(pid as u32).expect("a stopped process");
+    let drained = arena.drain(pid as u32);
+    assert!(drained.unreturned.is_none(), "{drained:?}");
     assert_eq!(libc::WTERMSIG(resume(pid, libc::PTRACE_CONT)), libc::SIGKILL);
 }
 

@@ -200,7 +200,7 @@ impl Tracer<'_, '_> {
         }
         if must_repeat {
             let thread = self.threads.get_mut(&tid);
-            thread.into_iter().for_each(|thread| thread.repeated_call.repeat(tid));
+            let _repeated = thread.and_then(|thread| thread.repeated_call.repeat(tid));
         }
         // The kernel counts both the failed call and its repetition.
         if let (Some(op), Some(process)) = (syscalls::op(number), self.process(pid)) {

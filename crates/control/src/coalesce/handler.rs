@@ -34,26 +34,18 @@ impl LifecycleHandler for CoalesceHandler {
 
     fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
         let exit = Exit::of_status(status);
-        match self.arena.drain(pid) {
-            Ok(drained) => {
-                if let Some(error) = drained.unreturned {
-                    tracees.add_limitation(format!(
-                        "process {pid} ({}) has read bytes ahead that its program did not use, and the offset of the file could not be \
-                         moved back: {}",
-                        proc::names(tid).1,
-                        weir_sys::error::errno_text(&error)
-                    ));
-                }
-                let missed = |left: &UnwrittenBytes| !rescue::has_no_reader(exit, &left.why);
-                if let Some(left) = drained.left.filter(missed) {
-                    save_unwritten(tracees, pid, tid, exit, &left);
-                }
-            }
-            Err(error) => tracees.add_limitation(format!(
-                "the gathered bytes of process {pid} ({}) could not be written: {}",
-                proc::names(tid).1,
+        let drained = self.arena.drain(pid);
+        if let Some(error) = drained.unreturned {
+            tracees.add_limitation(format!(
+                "process {pid} ({}) has read bytes ahead that its program did not use, and the offset of the file could not be \
+                 moved back: {}",
+                proc::comm(pid),
                 weir_sys::error::errno_text(&error)
-            )),
+            ));
+        }
+        let missed = |left: &UnwrittenBytes| !rescue::has_no_reader(exit, &left.why);
+        if let Some(left) = drained.left.filter(missed) {
+            save_unwritten(tracees, pid, tid, exit, &left);
         }
         true
     }

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use rustix::fs::SeekFrom;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+use weir_sys::foreign_descriptors::duplicate;
 use weir_sys::proc;
 use weir_sys::process_identity::ProcessIdentity;
 
@@ -85,13 +85,12 @@ impl Arena {
 
     /// Drains the regions of `pid`, which must be in its exit stop under the calling thread. Writes its gathered bytes
     /// to their open files, moves offsets back by its read-ahead bytes, and frees its slots.
-    pub fn drain(&mut self, pid: u32) -> io::Result<ArenaDrain> {
+    pub fn drain(&mut self, pid: u32) -> ArenaDrain {
         let mut drained = ArenaDrain::default();
         for slot in self.slots_of(pid) {
             let region = self.map.region(slot);
-            let process = open_pidfd(pid)?;
             region.complete(interrupted_call(pid, region));
-            match return_read_ahead(&process, region) {
+            match return_read_ahead(pid, region) {
                 Ok(bytes) => drained.returned += bytes,
                 Err(error) => drained.unreturned = Some(error),
             }
@@ -106,7 +105,7 @@ impl Arena {
             }
             self.free(slot);
         }
-        Ok(drained)
+        drained
     }
 
     /// Writes bytes that are older than the delay, for programs that make no call meanwhile. Never blocks: the next
@@ -188,11 +187,6 @@ fn is_alive(pid: u32) -> bool {
     proc::status(pid).is_some_and(|status| !status.state.starts_with(['Z', 'X']))
 }
 
-fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
-    Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
-}
-
 /// Writes pending bytes of a region, and notes each piece at once. Waits for a reader until `timeout` is over. Returns the
 /// number of bytes written, and an error if bytes are left. The caller holds the region's lock, or its owner is dead.
 fn write_pending(
@@ -266,12 +260,12 @@ fn interrupted_call(_pid: u32, _region: &ArenaRegion) -> Option<(layout::Interru
 }
 
 /// Moves a file's offset back by the bytes that the program has not read. Fails if another process has moved it.
-fn return_read_ahead(process: &OwnedFd, region: &ArenaRegion) -> io::Result<u64> {
+fn return_read_ahead(pid: u32, region: &ArenaRegion) -> io::Result<u64> {
     let unread = region.unread_len();
     if unread == 0 {
         return Ok(0);
     }
-    let file = rustix::process::pidfd_getfd(process, region.in_fd.load(Relaxed), PidfdGetfdFlags::empty())?;
+    let file = duplicate(pid, region.in_fd.load(Relaxed))?;
     let (end, offset) = (region.in_end.load(Relaxed), rustix::fs::tell(&file)?);
     if end >= 0 && offset != end as u64 {
         return Err(io::Error::other("another process has moved it"));

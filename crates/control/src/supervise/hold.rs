@@ -5,7 +5,7 @@ use weir_sys::clock::now_ns;
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
-use super::interruptible::{ThreadFacts, can_interrupt, has_interrupted_receive, is_poll_of_go};
+use super::interruptible::{ThreadFacts, can_interrupt, is_poll_of_go, is_receive};
 use super::tracee::TraceeState;
 use super::tracees::Tracees;
 
@@ -53,8 +53,8 @@ impl Tracees {
             return;
         }
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.times_receives |= has_interrupted_receive(tid);
-            thread.repeated_call.repeat(tid);
+            let ended = thread.repeated_call.repeat(tid);
+            thread.times_receives |= ended.is_some_and(|call| is_receive(tid, &call));
         }
     }
 

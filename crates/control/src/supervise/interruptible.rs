@@ -3,9 +3,8 @@
 use rustix::net::sockopt::{Timeout, socket_timeout};
 use weir_model::trace::Op;
 use weir_sys::foreign_descriptors::{duplicate, forbidden};
-use weir_sys::ptrace::interrupt::{has_no_short_timeout, may_interrupt};
-use weir_sys::ptrace::registers::{self, SyscallRegisters};
-use weir_sys::ptrace::repeat::has_interrupted_call;
+use weir_sys::ptrace::interrupt::{SOCKET, has_no_short_timeout, may_interrupt};
+use weir_sys::ptrace::registers::SyscallRegisters;
 use weir_sys::{proc, syscalls};
 
 /// Facts about a thread before a stop.
@@ -67,16 +66,14 @@ fn has_no_timeout(tid: u32, fd: i32, facts: ThreadFacts) -> bool {
 }
 
 fn is_socket(tid: u32, fd: i32) -> bool {
-    proc::descriptor(tid, fd).is_some_and(|link| link.exact().starts_with("socket:"))
+    proc::descriptor(tid, fd).is_some_and(|link| link.exact().starts_with(SOCKET))
 }
 
-/// Tells whether a stop has ended a receive of a stopped thread with EINTR, as only a timeout lets it.
-pub(super) fn has_interrupted_receive(tid: u32) -> bool {
-    let receives = |call: SyscallRegisters| {
-        let op = syscalls::op(call.number);
-        let receives =
-            matches!(op, Some(Op::Read | Op::Readv | Op::Accept | Op::Accept4 | Op::Recvfrom | Op::Recvmsg));
-        receives && is_socket(tid, call.args[0] as i32)
-    };
-    has_interrupted_call(tid) && registers::current_syscall(tid).is_some_and(receives)
+/// Tells whether a call that a stop has ended with EINTR is a receive: only a timeout lets it end so.
+pub(super) fn is_receive(tid: u32, call: &SyscallRegisters) -> bool {
+    let receives = matches!(
+        syscalls::op(call.number),
+        Some(Op::Read | Op::Readv | Op::Accept | Op::Accept4 | Op::Recvfrom | Op::Recvmsg)
+    );
+    receives && is_socket(tid, call.args[0] as i32)
 }

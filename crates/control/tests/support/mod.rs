@@ -108,7 +108,9 @@ pub fn trace(command: &mut Command, arena: &mut Arena, mut while_it_runs: impl F
 fn on_stop(pid: i32, status: i32, new_children: &mut HashSet<i32>, arena: &mut Arena, run: &mut TracedRun) {
     let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
     if event == libc::PTRACE_EVENT_EXIT {
-        run.drained.push(arena.drain(pid as u32).expect("a stopped process"));
+        let drained = arena.drain(pid as u32);
+        assert!(drained.unreturned.is_none(), "{drained:?}");
+        run.drained.push(drained);
     }
     let options = libc::PTRACE_O_TRACEEXIT
         | libc::PTRACE_O_TRACEEXEC

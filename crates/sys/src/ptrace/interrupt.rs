@@ -95,7 +95,7 @@ pub fn may_be_cut_short(pid: u32, number: i64, args: &[u64; 6]) -> bool {
 }
 
 /// The prefix of a socket's link in /proc/PID/fd (proc_pid_fd(5)).
-const SOCKET: &str = "socket:";
+pub const SOCKET: &str = "socket:";
 
 /// Returns whether the link is that of a file on a file system, whose waits a stop does not interrupt.
 fn is_file(link: &str) -> bool {

@@ -33,14 +33,15 @@ pub fn has_interrupted_call(tid: u32) -> bool {
 
 impl RepeatedCall {
     /// Makes a stopped thread repeat the call that the stop or an ignored signal ended with EINTR, unless another signal
-    /// is pending. A call whose timeout has passed meanwhile returns 0 instead, as at a timeout.
-    pub fn repeat(&mut self, tid: u32) {
-        let Some(call) = interrupted_call(tid).filter(|_| !proc::has_deliverable_signal(tid)) else { return };
+    /// is pending. A call whose timeout has passed meanwhile returns 0 instead, as at a timeout. Returns the call, if there was one.
+    pub fn repeat(&mut self, tid: u32) -> Option<SyscallRegisters> {
+        let call = interrupted_call(tid).filter(|_| !proc::has_deliverable_signal(tid))?;
         if self.has_timed_out(call.number, &call.args, now_ns()) {
             registers::set_result(tid, &call.args, 0);
         } else {
             registers::restart_syscall(tid);
         }
+        Some(call)
     }
 
     /// Notes a repetition. Returns true if the timeout has passed since the first repetition of this call.

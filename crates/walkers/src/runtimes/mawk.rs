@@ -7,7 +7,6 @@
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 
 use weir_model::trace::Buffer;
 use weir_model::{Mode, Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
-use weir_sys::file_system::status;
+use weir_sys::file_system::open_regular;
 use weir_sys::memory::Memory;
 use weir_sys::proc::{self, ThreadState};
 
@@ -38,6 +37,14 @@ const INTERACTIVE: RuntimeFix = RuntimeFix::Options {
     effect: "mawk -W interactive: it reads lines as they come and writes them at once",
 };
 
+/// mawk as a program of the C library's stdio.
+const STDIO: RuntimeEntry = RuntimeEntry::stdio(
+    "mawk",
+    "mawk",
+    100,
+    ProgramDetection::ProgramNames { names: &["mawk"], marks: &["mawk", "MAWK"] },
+);
+
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
         id: RuntimeId::MAWK,
@@ -52,12 +59,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         limits: RuntimeLimits::NONE,
     },
     buffers: BufferAccess::Readable(WalkerEntry { symbols: &[], own_symbols: &[], libraries: &[], detect }),
-    ..RuntimeEntry::stdio(
-        "mawk",
-        "mawk",
-        100,
-        ProgramDetection::ProgramNames { names: &["mawk"], marks: &["mawk", "MAWK"] },
-    )
+    ..STDIO
 };
 
 /// mawk whose program sets RS. With -W interactive, mawk reads lines whatever RS is, so it keeps its own buffers.
@@ -69,12 +71,7 @@ pub(crate) static OWN_RECORDS: RuntimeEntry = RuntimeEntry {
         possible: always_possible,
         is_drained: false,
     }],
-    ..RuntimeEntry::stdio(
-        "mawk",
-        "mawk",
-        100,
-        ProgramDetection::ProgramNames { names: &["mawk"], marks: &["mawk", "MAWK"] },
-    )
+    ..STDIO
 };
 
 /// Returns the entry for mawk with these arguments.
@@ -91,11 +88,10 @@ fn sets_record_separator(arguments: &[OsString]) -> bool {
         text.windows(2).enumerate().any(|(at, word)| word == b"RS" && begins(at) && ends(at + 2))
     };
     let file_names_rs = |file: &OsStr| {
-        // A pipe can be read once, by mawk.
-        let is_file = status(Path::new(file)).is_ok_and(|status| status.is_file());
         let mut text = Vec::new();
-        let mut read = || File::open(file)?.take(PROGRAM_BYTES_MOST).read_to_end(&mut text);
-        !is_file || read().map_or(true, |bytes| bytes as u64 == PROGRAM_BYTES_MOST) || names_rs(&text)
+        // A pipe can be read once, by mawk.
+        let mut read = || open_regular(Path::new(file))?.take(PROGRAM_BYTES_MOST).read_to_end(&mut text);
+        read().map_or(true, |bytes| bytes as u64 == PROGRAM_BYTES_MOST) || names_rs(&text)
     };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
