@@ -59,6 +59,7 @@ fn judge_buffer(context: &RuleContext, snapshot: &BufferSnapshot, buffer: &Buffe
     });
     if written_before
         || may_be_flush(context, snapshot, buffer, overtaking)
+        || may_be_another_threads(context, snapshot, buffer, overtaking)
         || buffer_changed(context, snapshot, buffer, overtaking.at_s)
         || !is_by_family(context, snapshot, overtaking)
         || !written_later(context, snapshot, buffer, &calls, overtaking.at_s)
@@ -82,6 +83,29 @@ fn may_be_flush(
         && buffer.walker == RuntimeId::CPYTHON
         && same_stream
         && overtaking.call.result as u64 >= buffer.buffer_bytes.max(1)
+}
+
+/// Returns whether a write may be that of a stream that another thread uses: threads with a stream each have no order among them.
+fn may_be_another_threads(
+    context: &RuleContext,
+    snapshot: &BufferSnapshot,
+    buffer: &Buffer,
+    overtaking: &TimedCall,
+) -> bool {
+    let threads = context.process(snapshot.pid).map_or(0, |process| process.threads);
+    threads > 1 && is_of_another_stream(context, snapshot, buffer, overtaking)
+}
+
+/// Returns whether a write used the descriptor of another stream of the same process.
+fn is_of_another_stream(
+    context: &RuleContext,
+    snapshot: &BufferSnapshot,
+    buffer: &Buffer,
+    overtaking: &TimedCall,
+) -> bool {
+    let fd = overtaking.call.fd;
+    let mut buffers = context.snapshots(snapshot.pid).iter().flat_map(|snapshot| snapshot.buffers);
+    overtaking.pid == snapshot.pid && fd != buffer.fd && buffers.any(|other| other.fd == fd)
 }
 
 /// Returns whether a snapshot up to a time shows the buffer without the pending bytes.
@@ -158,7 +182,11 @@ fn finding(
     let by_itself = overtaking.pid == pid;
     // Messages on standard error are meant to appear at once, even in a shared log.
     let severity = if call.fd == 2 && buffer.fd != 2 { Severity::Warn } else { Severity::High };
-    let writer = if by_itself { "a direct write".into() } else { context.name(overtaking.pid) };
+    let writer = match by_itself {
+        true if is_of_another_stream(context, snapshot, buffer, overtaking) => "another stream".into(),
+        true => "a direct write".into(),
+        false => context.name(overtaking.pid),
+    };
     let why = format!(
         "{} of {} ({}) were still in its buffer when {writer} put {} in front of them.",
         count(buffer.pending_bytes, "byte"),

@@ -1,10 +1,10 @@
 //! torn-records: records of several writers are mixed into each other or overwritten.
 //!
 //! Evidence for mixed records: two processes write text to one target at the same time; one of them ends its calls within a line
-//! because its buffer was full, and the other writes meanwhile. Evidence for overwritten records: two processes have opened one
-//! file separately without O_APPEND, both write from its beginning, and they overlap in time. Not reported: a prompt whose
-//! answer a child prints, whole lines of several processes, writes with an offset argument, and writers whose writes are
-//! estimated for a sampling gap.
+//! because its buffer was full, and the other writes meanwhile. Evidence for overwritten records: one file was opened twice
+//! without O_APPEND, by two processes or by one (`> log 2> log`), both write from its beginning, and they overlap in time. Not
+//! reported: a prompt whose answer a child prints, whole lines of several processes, writes with an offset argument, and writers
+//! whose writes are estimated for a sampling gap.
 
 use std::collections::HashMap;
 
@@ -54,12 +54,12 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 }
 
 fn judge_target(context: &RuleContext, writers: &[&StreamCounts]) -> Option<Finding> {
-    let pairs =
-        || writers.iter().flat_map(|a| writers.iter().map(move |b| (*a, *b))).filter(|(a, b)| a.pid != b.pid);
+    let pairs = || writers.iter().flat_map(|a| writers.iter().map(move |b| (*a, *b)));
     if let Some((a, b)) = pairs().find(|(a, b)| overwrites(context, a, b)) {
         return Some(overwritten(context, a, b, writers.len()));
     }
-    let (torn, other) = pairs().filter(|(a, b)| tears(context, a, b)).max_by_key(|(a, _)| cut_calls(a))?;
+    let of_two = pairs().filter(|(a, b)| a.pid != b.pid);
+    let (torn, other) = of_two.filter(|(a, b)| tears(context, a, b)).max_by_key(|(a, _)| cut_calls(a))?;
     Some(mixed(context, torn, other, writers))
 }
 
@@ -91,7 +91,9 @@ fn writes_during(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> b
 
 fn overwrites(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> bool {
     let (Some(one), Some(other)) = (context.file(a.file), context.file(b.file)) else { return false };
-    let separate = one.id != other.id && one.kind == StreamKind::File;
+    // Within one process, equal paths can be a file and its successor; equal inodes of two files that are open at once cannot.
+    let is_one_file = a.pid != b.pid || (one.ino != 0 && a.fd != b.fd);
+    let separate = one.id != other.id && one.kind == StreamKind::File && is_one_file;
     let appending = one.flags & other.flags & O_APPEND != 0;
     let is_positioned = |stream: &StreamCounts| {
         let mut calls = context.calls_on(stream.file).iter().filter(|timed| timed.pid == stream.pid);
@@ -147,15 +149,29 @@ fn mixed(
 
 fn overwritten(context: &RuleContext, a: &StreamCounts, b: &StreamCounts, writers: usize) -> Finding {
     let bytes = a.bytes.min(b.bytes);
-    let why = format!(
-        "{} and {} opened one file separately without O_APPEND, and both write from its beginning: up to {} \
-            overwrite each other.",
-        context.name(a.pid),
-        context.name(b.pid),
-        count(bytes, "byte")
-    );
-    let fix = "open it with O_APPEND (fopen(path, \"a\"), open(path, 'a'), >> in a shell) and write whole \
-        records, or open it once before the fork.";
+    let together = format!("both write from its beginning: up to {} overwrite each other.", count(bytes, "byte"));
+    let why = if a.pid == b.pid {
+        let (first, second) = (a.fd.min(b.fd), a.fd.max(b.fd));
+        let name = context.name(a.pid);
+        format!("{name} has one file open twice without O_APPEND, as descriptors {first} and {second}, and {together}")
+    } else {
+        let (one, other) = (context.name(a.pid), context.name(b.pid));
+        format!("{one} and {other} opened one file separately without O_APPEND, and {together}")
+    };
+    let fix = match (a.pid == b.pid, a.fd.min(b.fd), a.fd.max(b.fd)) {
+        (true, 1, 2) => {
+            "redirect both to one open file (> file 2>&1 in a shell, stderr=subprocess.STDOUT in Python), or open \
+                it with O_APPEND (>> file 2>> file)."
+        }
+        (true, ..) => {
+            "open it once and write by that descriptor, or open it with O_APPEND (fopen(path, \"a\"), open(path, \
+                'a'), >> in a shell) and write whole records."
+        }
+        (false, ..) => {
+            "open it with O_APPEND (fopen(path, \"a\"), open(path, 'a'), >> in a shell) and write whole \
+                records, or open it once before the fork."
+        }
+    };
     let finding = context.finding(&RULE, Severity::High, a.pid, a.fd, Some(a.file));
     finding.count("overwritten_bytes", bytes).count("writers", writers as u64).build(why, fix)
 }

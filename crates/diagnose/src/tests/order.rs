@@ -149,6 +149,24 @@ fn a_thread_that_flushes_what_it_took_from_the_stream_is_in_order() {
 }
 
 #[test]
+fn threads_with_a_stream_each_have_no_order() {
+    let run = |threads: u32| {
+        let mut builder = recording(1.0);
+        builder.root().threads = threads;
+        let files = [builder.file("/d/log", File), builder.file("/d/log", File)];
+        for file in files {
+            (builder.open_file(file).flags, builder.open_file(file).ino) = (APPEND, 77);
+        }
+        builder.snapshot(0.2, 1, SnapshotMoment::Sample, &[pending(3, b"left 0\n"), pending(4, b"")]);
+        builder.write(0.3, 1, 4, files[1], b"right 0\n");
+        builder.write(0.9, 1, 3, files[0], b"left 0\n");
+        builder
+    };
+    assert!(run(1).finding("mixed-order").why.contains("when another stream put"));
+    run(3).no_finding("mixed-order");
+}
+
+#[test]
 fn flushed_bytes_are_in_order() {
     heading_and_body(b"", b"name value\n", 1).no_finding("mixed-order");
     // Flushed before the direct write.
@@ -301,6 +319,24 @@ fn two_open_files_without_append_overwrite_each_other() {
     let mut later = two_writers(0o101, 40, 28);
     timed(&mut later.0.counts[0], 0.01, 0.05);
     later.no_finding("torn-records");
+}
+
+#[test]
+fn one_process_with_two_open_files_overwrites_itself() {
+    let run = |own: bool| {
+        let mut builder = recording(1.0);
+        let one = builder.file("/d/log", File);
+        let other = if own { builder.file("/d/log", File) } else { one };
+        for (fd, file) in [(1, one), (2, other)] {
+            (builder.open_file(file).flags, builder.open_file(file).ino) = (0o101, 77);
+            timed(builder.stream(1, fd, file, Out, 40, 28), 0.1, 0.9);
+        }
+        builder
+    };
+    let finding = run(true).finding("torn-records");
+    assert!(finding.why.contains("has one file open twice"), "{}", finding.why);
+    assert!(finding.fix.contains("2>&1"), "{}", finding.fix);
+    run(false).no_finding("torn-records");
 }
 
 fn seek(builder: &mut RecordingBuilder, at_s: f64, pid: u32, file: u32, whence: u64) {

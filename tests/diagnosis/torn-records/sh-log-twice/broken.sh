@@ -1,0 +1,1 @@
+python3 job.py > job.log 2> job.log
