@@ -120,3 +120,22 @@ fn the_calls_of_an_event_loop_are_recorded() {
         assert!(status.is_none(), "{timeout}: it ended: {status:?}");
     }
 }
+
+/// A shell that starts weir for its own PID is its parent.
+#[test]
+fn weir_does_not_trace_itself() {
+    if !is_root() {
+        return common::skip("weir_does_not_trace_itself", "the eBPF engine needs root");
+    }
+    let dir = disk_dir();
+    let words = "\"$0\" trace -q --engine ebpf --time 300ms --json t.json --pid $$; exit $?";
+    let mut shell = Command::new("sh");
+    shell.current_dir(dir.path()).args(["-c", words, common::WEIR]).stdin(Stdio::null());
+    let output = shell.output().expect("sh");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document = fs::read_to_string(dir.path().join("t.json")).expect("the document");
+    let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+    let processes = document["processes"].as_array().expect("processes").iter();
+    let names: Vec<&str> = processes.filter_map(|one| one["images"][0]["comm"].as_str()).collect();
+    assert!(!names.contains(&"weir") && names.contains(&"sh"), "{names:?}");
+}

@@ -215,7 +215,9 @@ impl EbpfBackend {
         let mut processes = vec![ProcessIdentity::of(root)];
         if !is_command {
             let descendants = processes[0].descendants().into_iter();
-            processes.extend(descendants.filter(|one| check_answers(one.pid()).is_ok()));
+            // weir itself is one of them where its shell is traced.
+            let others = descendants.filter(|one| one.pid() != std::process::id());
+            processes.extend(others.filter(|one| check_answers(one.pid()).is_ok()));
         }
         let start = now_ns();
         let mut added = Vec::new();
