@@ -5,6 +5,7 @@ mod cpu_credit;
 pub mod doctor;
 mod program_languages;
 mod record;
+mod target_state;
 mod unreadable_buffers;
 mod unseen_files;
 

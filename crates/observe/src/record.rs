@@ -13,9 +13,8 @@ use weir_sys::clock::{clock_ns, now_ns};
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::{silent_files, silent_processes};
-use weir_sys::process_access::{self, AccessProblem, check_answers, yama_forbids};
-use weir_sys::process_identity::ProcessIdentity;
-use weir_sys::{Error, errno_text, launch, proc, signals};
+use weir_sys::process_access::yama_forbids;
+use weir_sys::{Error, errno_text, launch, signals};
 use weir_trace_api::{
     BackendChoice, BackendReport, BufferSnapshots, DeferredCleanup, EventSink, RawEvent, RawEventKind,
     TraceBackend, TraceHooks, TraceOptions, TraceRoot, TraceTarget,
@@ -26,6 +25,7 @@ use weir_trace_ptrace::PtraceBackend;
 
 use crate::buffer_watch::BufferWatch;
 use crate::program_languages::ProgramLanguages;
+use crate::target_state::{running, stopped_sentences};
 use crate::unreadable_buffers::UnreadableSearch;
 use crate::unseen_files::unseen_files;
 
@@ -101,23 +101,6 @@ fn start_target(options: &TraceOptions) -> Result<(TraceRoot, Option<signals::Si
     let forwards = options.inherited != InheritedFds::All;
     let forwarding = forwards.then(|| signals::forward(gated.pid, &signals::FORWARDED));
     Ok((TraceRoot::Command(gated), forwarding))
-}
-
-/// Returns a process that runs. Fails for a zombie too, which not every backend reports.
-fn running(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
-    let pid = process.pid();
-    check_answers(pid).map_err(|problem| Error::Hidden(problem.to_string()))?;
-    if !proc::has_ended(pid) && process.is_current() {
-        return Ok(process);
-    }
-    if !proc::exists(pid) || proc::is_hidden(pid) {
-        return Err(Error::Hidden(process_access::absent(pid).to_string()));
-    }
-    if !process.is_current() {
-        return Err(Error::Hidden(AccessProblem::Replaced(pid).to_string()));
-    }
-    let source = std::io::Error::from_raw_os_error(libc::ESRCH);
-    Err(Error::Process { call: "read of /proc/PID/status", pid, source })
 }
 
 /// Returns the backend that was asked for, or the best that works, with the reason why it is not a better one.
@@ -272,8 +255,12 @@ impl Observation {
         let sentences =
             unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
         let silent = silent_processes().into_iter().chain(silent_files());
-        let unobserved: BTreeSet<String> =
-            skipped_searches.into_iter().chain(silent).chain(unanswered).collect();
+        let unobserved: BTreeSet<String> = skipped_searches
+            .into_iter()
+            .chain(silent)
+            .chain(unanswered)
+            .chain(stopped_sentences(&output.processes))
+            .collect();
         let incomplete = backend == BackendKind::Sample
             || report.lost_events > 0
             || !(report.blind_spots.is_empty() && unobserved.is_empty())

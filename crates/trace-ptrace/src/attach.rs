@@ -3,7 +3,7 @@
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::process_identity::ProcessIdentity;
-use weir_sys::{Error, executable, proc, ptrace};
+use weir_sys::{Error, executable, proc, process_status, ptrace};
 use weir_trace_api::RawEventKind;
 
 use super::tracer::{PtracedProcess, PtracedThread, Tracer};
@@ -100,7 +100,10 @@ impl Tracer<'_, '_> {
     /// Notes that the calls of a process that runs on were not recorded, if weir could not stop it since it attached.
     pub(super) fn note_never_stopped(&mut self, pid: u32) {
         let is_in_first_gap = |process: &PtracedProcess| process.gap == Some(process.began_ns);
-        let is_expected = |process: &PtracedProcess| process.foreign || process.hidden;
+        // A process that a signal has stopped makes no calls.
+        let is_stopped =
+            || process_status::read(pid).is_some_and(|status| matches!(status.state, b'T' | b't'));
+        let is_expected = |process: &PtracedProcess| process.foreign || process.hidden || is_stopped();
         if self.processes.get(&pid).is_some_and(|process| is_in_first_gap(process) && !is_expected(process)) {
             self.blind_spots.insert(format!(
                 "the calls of {}: at each attempt to stop it, it was in a call that a stop would change",
