@@ -110,3 +110,25 @@ fn the_sample_engine_reports_estimated_figures() {
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
     assert!(text(&refused.stderr).contains("--exact records every call"), "{}", text(&refused.stderr));
 }
+
+/// Its last threads have no exit stop if the process ends before them.
+#[test]
+fn a_process_of_short_threads_has_its_last_counters() {
+    const PROGRAM: &str = "import os, threading\nfile = os.open('out', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)\n\
+        def work():\n for _ in range(40): os.write(file, b'line\\n')\n sum(range(20000))\n\
+        for _ in range(200):\n thread = threading.Thread(target=work)\n thread.start()\n thread.join()\n";
+    if !common::has("python3") {
+        return common::skip("a_process_of_short_threads_has_its_last_counters", "python3 is not installed");
+    }
+    let dir = disk_dir();
+    fs::write(dir.path().join("short.py"), PROGRAM).unwrap();
+    for _ in 0..8 {
+        let document = trace(dir.path(), &[], &["python3", "short.py"]);
+        let process =
+            document["processes"].as_array().unwrap().iter().max_by_key(|one| one["threads"].as_u64());
+        let process = process.unwrap();
+        assert!(process["io"]["write_calls"].as_u64() >= Some(8000), "{process}");
+        let cpu_s = process["user_s"].as_f64().unwrap() + process["system_s"].as_f64().unwrap();
+        assert!(cpu_s > 0.0, "{process}");
+    }
+}

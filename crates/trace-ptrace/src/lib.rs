@@ -14,6 +14,7 @@
 
 mod attach;
 mod blocked_time;
+mod held_exits;
 mod io_account;
 mod lifecycle;
 mod other_tracers;

@@ -174,17 +174,11 @@ impl Tracer<'_, '_> {
         if let Some(process) = self.process(pid) {
             process.last_writes.extend(LastWrite::all_of_thread(tid));
         }
-        let is_alive = |other: &u32| self.threads.get(other).is_some_and(|thread| thread.ending.is_none());
-        let is_last_thread =
-            self.processes.get(&pid).is_some_and(|process| !process.threads.iter().any(is_alive));
-        if is_last_thread {
-            self.snapshot_at_end(pid, tid, status, now);
-        }
-        ptrace::resume(tid, false, 0);
+        self.take_exit_stop(pid, tid, status, now);
     }
 
     /// Emits the end of the recorded calls and takes the last buffer snapshot of a process.
-    fn snapshot_at_end(&mut self, pid: u32, tid: u32, status: i32, now: u64) {
+    pub(super) fn snapshot_at_end(&mut self, pid: u32, tid: u32, status: i32, now: u64) {
         let moment = if libc::WIFSIGNALED(status) {
             self.emit(now, pid, tid, RawEventKind::Signal { number: libc::WTERMSIG(status) });
             SnapshotMoment::Signal
@@ -210,6 +204,7 @@ impl Tracer<'_, '_> {
         if let Some(process) = self.process(pid) {
             process.threads.remove(&tid);
         }
+        self.retry_held_exits();
         if tid == pid {
             self.on_process_end(pid, exit_of(status), now);
         }

@@ -1,11 +1,20 @@
 //! Programs that trace others, such as debuggers and strace. A process can have only one tracer (ptrace(2)), so weir
 //! detaches from the processes that such a program traces.
 
+use weir_model::trace::Exit;
 use weir_sys::{proc, ptrace};
 
 use super::tracer::Tracer;
 
 impl Tracer<'_, '_> {
+    /// Reaps a command that was detached for another tracer, if it has ended.
+    pub(super) fn reap_detached_root(&mut self) {
+        if self.root_detached && !self.root_gone {
+            self.exit = ptrace::try_reap_child(self.root).map(Exit::of_status);
+            self.root_gone = self.exit.is_some();
+        }
+    }
+
     /// Handles the entry of ptrace(2). Returns true if the thread must not be resumed: it is detached, or it stays stopped
     /// until its target is detached.
     pub(super) fn on_ptrace(&mut self, tid: u32, args: [u64; 6]) -> bool {

@@ -5,6 +5,7 @@ use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop, registers};
 use weir_sys::{proc, syscalls};
 use weir_trace_api::{RawCall, RawEventKind, breakpoint_traps};
 
+use super::held_exits::RETRY_NS;
 use super::tracer::{PtracedProcess, Tracer};
 use crate::io_account::{counted, plus};
 use crate::syscalls::EnteredCall;
@@ -66,7 +67,8 @@ impl Tracer<'_, '_> {
             }
             _ => self.resume(tid, 0, now),
         }
-        self.processes.get(&pid).and_then(|process| self.next_due_at(process))
+        let catch = self.processes.get(&pid).and_then(|process| self.next_due_at(process));
+        self.held_exits.first().map(|_| now + RETRY_NS).into_iter().chain(catch).min()
     }
 
     /// Handles a signal-delivery stop. The signal is delivered, except that of a breakpoint.

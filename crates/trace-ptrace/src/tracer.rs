@@ -15,6 +15,7 @@ use weir_sys::{Error, limits, unkillable};
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_trace_api::{BackendReport, RawEvent, RawEventKind, TraceHooks, TraceOptions, TraceRoot};
 
+use super::held_exits::{HeldExit, RETRY_NS};
 use super::{not_started, unusable};
 use crate::blocked_time::{AheadOfDelay, StopDelay};
 use crate::io_account::IoAccount;
@@ -167,6 +168,7 @@ pub(super) struct Tracer<'h, 'c> {
     pub processes: HashMap<u32, PtracedProcess>,
     /// Stops of children whose parent's clone stop was not received yet, by thread ID, with their time.
     pub early: HashMap<u32, (PtraceStop, u64)>,
+    pub held_exits: Vec<HeldExit>,
     pub stop_cost: StopCost,
     /// The time of the context switches of all stops, nanoseconds.
     pub switches_ns: f64,
@@ -209,6 +211,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             threads: HashMap::new(),
             processes: HashMap::new(),
             early: HashMap::new(),
+            held_exits: Vec::new(),
             stop_cost: StopCost::default(),
             switches_ns: 0.0,
             stop_delay: StopDelay::default(),
@@ -313,17 +316,10 @@ impl<'h, 'c> Tracer<'h, 'c> {
         self.closing_since.is_some_and(|since| settled() || now >= since + most_ns)
     }
 
-    /// Reaps a command that was detached for another tracer, if it has ended.
-    fn reap_detached_root(&mut self) {
-        if self.root_detached && !self.root_gone {
-            self.exit = ptrace::try_reap_child(self.root).map(Exit::of_status);
-            self.root_gone = self.exit.is_some();
-        }
-    }
-
     /// Does the work that is due by time: ticks, early stops, the end of gaps, fd snapshots.
     fn on_timer(&mut self, now: u64) {
         self.reap_detached_root();
+        self.retry_held_exits();
         if now >= self.tick_at && !self.closing() {
             self.tick_at = now + TICK_NS;
             self.emit_untraced_threads(now);
@@ -345,7 +341,14 @@ impl<'h, 'c> Tracer<'h, 'c> {
     fn next_due(&self, now: u64) -> u64 {
         let early = self.early.values().map(|early| early.1 + EARLY_STOP_NS);
         let catches = self.processes.values().filter_map(|process| self.next_due_at(process));
-        early.chain(catches).chain([self.tick_at]).min().unwrap_or(self.tick_at).max(now + 200_000)
+        let held = self.held_exits.first().map(|_| now + RETRY_NS);
+        early
+            .chain(catches)
+            .chain(held)
+            .chain([self.tick_at])
+            .min()
+            .unwrap_or(self.tick_at)
+            .max(now + 200_000)
     }
 
     /// Emits the final totals of the processes that still run and returns the report.

@@ -1,0 +1,43 @@
+//! Whether a process to which weir attaches runs at all: weir refuses a zombie or kernel thread, and names a stopped process.
+
+use weir_model::trace::Process;
+use weir_sys::process_access::{self, AccessProblem, check_answers};
+use weir_sys::process_identity::ProcessIdentity;
+use weir_sys::{Error, proc, process_status};
+
+/// The most stopped processes that are named.
+const NAMED_MOST: usize = 3;
+
+/// Returns a process that runs. Fails for a zombie and a kernel thread too, which not every backend reports.
+pub(crate) fn running(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
+    let pid = process.pid();
+    check_answers(pid).map_err(|problem| Error::Hidden(problem.to_string()))?;
+    if !proc::exists(pid) || proc::is_hidden(pid) {
+        return Err(Error::Hidden(process_access::absent(pid).to_string()));
+    }
+    if !process.is_current() {
+        return Err(Error::Hidden(AccessProblem::Replaced(pid).to_string()));
+    }
+    // The check of its memory could block, and only a process without memory needs it.
+    if proc::status(pid).is_some_and(|status| status.vmsize.is_some()) {
+        return Ok(process);
+    }
+    match process_access::check(pid) {
+        Err(problem @ (AccessProblem::Zombie { .. } | AccessProblem::Kernel(_))) => {
+            Err(Error::Hidden(problem.to_string()))
+        }
+        _ if proc::has_ended(pid) => Err(Error::Hidden(process_access::absent(pid).to_string())),
+        _ => Ok(process),
+    }
+}
+
+/// Returns a sentence for each recorded process that a signal has stopped and that nobody has continued.
+pub(crate) fn stopped_sentences(processes: &[Process]) -> impl Iterator<Item = String> {
+    let is_stopped = |pid: u32| process_status::read(pid).is_some_and(|status| status.state == b'T');
+    let stopped =
+        processes.iter().filter(move |process| process.ended_s.is_none() && is_stopped(process.pid));
+    stopped.take(NAMED_MOST).map(|process| {
+        let (label, pid) = (proc::label(process.pid), process.pid);
+        format!("what {label} does when it runs: a signal has stopped it; continue it with: kill -CONT {pid}")
+    })
+}
