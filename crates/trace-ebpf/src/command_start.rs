@@ -5,6 +5,7 @@
 //! its execve(2) and then by a breakpoint at its entry point. Processes that the command starts have no such stop: they run past
 //! their entry point before the tracer can seize them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
@@ -20,6 +21,12 @@ pub(super) struct CommandStart {
     /// The kernel's map, if a BPF program stops the command.
     processes: Option<ProcessMap>,
     reached: bool,
+}
+
+/// Returns false for set-user-ID programs: execve(2) of a tracee ignores the bit unless its tracer is privileged.
+pub(super) fn may_be_traced(executable: &Path) -> bool {
+    let mode = std::fs::metadata(executable).map(|file| file.permissions().mode());
+    mode.is_ok_and(|mode| mode & (libc::S_ISUID | libc::S_ISGID) == 0)
 }
 
 /// Sets a breakpoint at the entry point. Returns None if the executable has no streams then, or the kernel refuses it.

@@ -32,7 +32,6 @@ mod tracer_wakeup;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -175,7 +174,9 @@ impl EbpfBackend {
         }
         let mut released_ns = 0;
         if let TraceRoot::Command(gated) = target {
-            if let Some(executable) = gated.executable().filter(|executable| may_be_traced(executable)) {
+            if let Some(executable) =
+                gated.executable().filter(|executable| command_start::may_be_traced(executable))
+            {
                 self.stop_at_start(gated.pid, &executable, tracer)?;
             }
             released_ns = now_ns();
@@ -388,12 +389,6 @@ impl Run<'_> {
 
 fn pidfd(pid: u32) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
-}
-
-/// Returns false for set-user-ID programs: execve(2) of a tracee ignores the bit unless its tracer is privileged.
-fn may_be_traced(executable: &Path) -> bool {
-    let mode = std::fs::metadata(executable).map(|file| file.permissions().mode());
-    mode.is_ok_and(|mode| mode & (libc::S_ISUID | libc::S_ISGID) == 0)
 }
 
 /// Has the walkers examine and cache the executable now, because the tracer asks while the process is stopped.

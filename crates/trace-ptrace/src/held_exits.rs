@@ -17,7 +17,7 @@ pub(super) const RETRY_NS: u64 = 200_000;
 
 /// A thread in its exit stop.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HeldExit {
+pub(super) struct HeldExitStop {
     pid: u32,
     tid: u32,
     status: i32,
@@ -31,7 +31,7 @@ impl Tracer<'_, '_> {
         if !self.has_living_thread(pid) {
             self.snapshot_at_end(pid, tid, status, now);
         } else if self.living_threads(pid).all(proc::is_killed) {
-            self.held_exits.push(HeldExit { pid, tid, status, until_ns: now + HELD_MOST_NS });
+            self.held_exits.push(HeldExitStop { pid, tid, status, until_ns: now + HELD_MOST_NS });
             return;
         }
         ptrace::resume(tid, false, 0);
@@ -40,7 +40,7 @@ impl Tracer<'_, '_> {
     /// Lets the held threads go whose process has no other living thread any more, or that were held too long.
     pub(super) fn retry_held_exits(&mut self) {
         for held in std::mem::take(&mut self.held_exits) {
-            let HeldExit { pid, tid, status, until_ns } = held;
+            let HeldExitStop { pid, tid, status, until_ns } = held;
             let now = now_ns();
             let is_done = self.processes.get(&pid).is_none_or(|process| process.final_counters.is_some());
             let is_last = !is_done && !self.has_living_thread(pid);

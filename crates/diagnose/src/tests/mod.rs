@@ -16,5 +16,6 @@ mod reads;
 mod renames;
 mod reopen;
 mod shared_input;
+mod shared_offset;
 mod small_calls;
 mod whole;

@@ -1,4 +1,4 @@
-//! Tests of the rules over-read, eaten-stdin, mixed-order, torn-records and shared-offset.
+//! Tests of the rules over-read, eaten-stdin, mixed-order and torn-records.
 
 use weir_model::Severity::*;
 use weir_model::trace::{Buffer, Op, RuntimeId, SnapshotMoment};
@@ -337,75 +337,6 @@ fn one_process_with_two_open_files_overwrites_itself() {
     assert!(finding.why.contains("has one file open twice"), "{}", finding.why);
     assert!(finding.fix.contains("2>&1"), "{}", finding.fix);
     run(false).no_finding("torn-records");
-}
-
-fn seek(builder: &mut RecordingBuilder, at_s: f64, pid: u32, file: u32, whence: u64) {
-    let call = builder.call(at_s, pid, Op::Lseek, 3, file, b"");
-    (call.args[1], call.args[2]) = (16, whence);
-}
-
-#[test]
-fn two_processes_that_seek_and_read_by_turns_share_an_offset() {
-    let run = |own: bool, whence: u64| {
-        let mut builder = recording(1.0);
-        let files = [builder.file("/d/table", File), builder.file("/d/table", File)];
-        builder.fork(0.05, 2);
-        for turn in 0..3 {
-            for pid in [1u32, 2] {
-                let file = files[if own { pid as usize - 1 } else { 0 }];
-                let at_s = 0.1 + f64::from(turn) * 0.1 + f64::from(pid) * 0.01;
-                seek(&mut builder, at_s, pid, file, whence);
-                builder.read(at_s + 0.005, pid, 3, file, b"record");
-            }
-        }
-        builder.stream(1, 3, files[0], In, 3, 6).seeks = 3;
-        builder
-    };
-    assert_eq!(run(false, 0).severity("shared-offset"), High);
-    run(true, 0).no_finding("shared-offset");
-    // A seek that gives unused bytes back, as shells do before each command.
-    run(false, 1).no_finding("shared-offset");
-}
-
-#[test]
-fn a_rewind_under_a_writer_makes_it_overwrite() {
-    let run = |flags: i32, whence: u64| {
-        let mut builder = recording(1.0);
-        let file = builder.file("/d/service.log", File);
-        builder.open_file(file).flags = flags;
-        builder.write(0.1, 1, 3, file, b"event 1\n");
-        builder.fork(0.2, 2);
-        seek(&mut builder, 0.3, 2, file, whence);
-        builder.read(0.31, 2, 3, file, b"event 1\n");
-        // dprintf(3) asks for the offset before it writes.
-        let query = builder.call(0.39, 1, Op::Lseek, 3, file, b"");
-        (query.args[1], query.args[2]) = (0, 1);
-        builder.write(0.4, 1, 3, file, b"event 2\n");
-        builder
-    };
-    assert_eq!(run(0o102, 0).severity("shared-offset"), High);
-    run(0o2102, 0).no_finding("shared-offset");
-    run(0o102, 1).no_finding("shared-offset");
-}
-
-#[test]
-fn a_childs_seek_moves_its_parents_reads() {
-    let run = |becomes_another: bool, own: bool| {
-        let mut builder = recording(1.0);
-        let files = [builder.file("/d/text", File), builder.file("/d/text", File)];
-        builder.fork(0.1, 2);
-        if becomes_another {
-            builder.exec(0.15, 2, "skip");
-        }
-        let call = builder.call(0.2, 2, Op::Lseek, 3, files[usize::from(own)], b"");
-        (call.args[1], call.args[2], call.result) = ((-7i64) as u64, 2, 19);
-        builder.read(0.3, 1, 3, files[0], b"racters");
-        builder
-    };
-    assert_eq!(run(false, false).severity("shared-offset"), High);
-    // A program that moves the offset for the next program; an open file of its own.
-    run(true, false).no_finding("shared-offset");
-    run(false, true).no_finding("shared-offset");
 }
 
 #[test]
