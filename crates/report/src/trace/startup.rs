@@ -7,7 +7,7 @@ use weir_model::trace::{Process, Recording, TraceResult, TraceStream};
 use weir_model::{Direction, StreamKind, Untrusted};
 
 use super::labels::{bytes, counted};
-use super::table::{MATTERS, is_found};
+use super::table::is_found;
 use crate::block::Block;
 use crate::number::percent;
 use crate::text::list;
@@ -43,10 +43,11 @@ impl<'a> StartupStreams<'a> {
         Self { processes, wrappers }
     }
 
-    /// Returns whether the report folds a stream: it belongs to a start, costs little and no finding is about it.
+    /// Returns whether the report folds a stream: it belongs to a start and no finding is about it. Its cost does not count:
+    /// in a run of a few milliseconds the loader's calls are a large share, and the line has that share.
     pub fn folds(&self, stream: &TraceStream, trace: &TraceResult) -> bool {
         let belongs = is_loader(stream) || is_locale(stream) || self.is_of_wrapper(stream);
-        belongs && stream.share < MATTERS && !is_found(stream, trace.findings)
+        belongs && !is_found(stream, trace.findings)
     }
 
     /// Returns whether a wrapper shell has the stream. Its output to files, terminals and sockets is the user's data.
@@ -188,6 +189,16 @@ mod tests {
         let paths = folded(&recording);
         assert_eq!(paths.len(), 4, "{paths:?}");
         assert!(!paths.iter().any(|path| path.starts_with("/tmp/")), "{paths:?}");
+    }
+
+    #[test]
+    fn the_streams_of_a_start_are_folded_in_a_run_of_which_they_take_most() {
+        let mut recording = wrapped();
+        recording.elapsed_s = 1e-6;
+        let trace = TraceResult::new(&recording, &[], "", &[]);
+        let library = trace.streams.iter().find(|stream| stream.path.exact().ends_with("libc.so.6")).unwrap();
+        assert!(library.share > 0.1, "{library:?}");
+        assert_eq!(folded(&recording).len(), 4, "{:?}", folded(&recording));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 /// Smallest share of the run's time that is emphasised.
 const MUCH: f64 = 0.2;
 /// Smallest share of the run's time that makes a stream important.
-pub(super) const MATTERS: f64 = 0.01;
+const MATTERS: f64 = 0.01;
 /// Other input streams get a row if they have at least 1/20 of all calls or of all bytes …
 const PART: u64 = 20;
 /// … or 1/5 if not all streams fit: the totals by location say more than a few of many similar rows.
