@@ -20,6 +20,7 @@ mod peers;
 mod pending_bytes;
 mod pipelines;
 mod power_cut;
+mod private_files;
 mod renames;
 mod rule;
 mod rules;

@@ -122,7 +122,7 @@ impl<'a> RuleContext<'a> {
         let (pid, at_s) = (snapshot.pid, snapshot.at_s);
         let bytes = self.own_pending_bytes(snapshot, buffer);
         let file = self.file_at(pid, buffer.fd, at_s);
-        let discarded = file.is_some_and(|file| self.is_null(file));
+        let discarded = file.is_some_and(|file| self.is_null(file) || self.is_private(file, at_s));
         let by_child = || self.written_by_child(pid, buffer);
         if bytes == 0 || discarded || self.last_write_failed(pid, buffer.fd) || by_child() {
             return None;

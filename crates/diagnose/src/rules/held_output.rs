@@ -103,6 +103,9 @@ fn judge_blocks(context: &RuleContext, output: &StreamCounts) -> Option<Finding>
     }
     let first_s = writes.first()?.at_s;
     let block = BlockSize::of(&writes)?;
+    if context.is_private(output.file, first_s) {
+        return None;
+    }
     let input = arriving_input(context, output, &writes);
     // Without input the first block may have been there at once.
     let (since_s, held) =

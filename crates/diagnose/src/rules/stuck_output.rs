@@ -3,7 +3,7 @@
 //! Evidence: for at least a second, snapshots show the same oldest byte of a buffer pending, or the byte is written soon after
 //! the last of them; nothing was written there in between; and the program was in a waiting call at most of the snapshots. A
 //! snapshot without the buffer is no evidence. Not reported: a program that waits in a write (its reader is slow), one that
-//! computes, and bytes inherited at a fork.
+//! computes, bytes inherited at a fork, and bytes for a file that only this process can read.
 
 use std::collections::HashSet;
 
@@ -196,7 +196,8 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
     let length_s = span.length_s(context);
     let (pid, fd, bytes) = (span.first.pid, span.buffer.fd, span.buffer.pending_bytes);
     let file = context.file_at(pid, fd, span.last.at_s);
-    let discarded = file.is_some_and(|file| context.is_null(file));
+    let discarded =
+        file.is_some_and(|file| context.is_null(file) || context.is_private(file, span.first.at_s));
     if length_s < LEAST_S || span.waiting * 2 < span.snapshots || discarded {
         return None;
     }
