@@ -25,6 +25,22 @@ impl RuleContext<'_> {
             _ => None,
         }
     }
+
+    /// Returns whether a program writes blocks of a size that is an option of it: full blocks are its purpose.
+    pub fn writes_blocks_by_option(&self, pid: u32, at_s: f64) -> bool {
+        let program = self.image_at(pid, at_s).and_then(|(_, image)| called_program(image));
+        program.is_some_and(|name| BLOCK_PROGRAMS.contains(&name))
+    }
+}
+
+/// Programs that copy their input in blocks, and whose option sets the size: bs= and obs= of dd, -b of tar, -C of cpio, -s of
+/// buffer and mbuffer.
+const BLOCK_PROGRAMS: [&str; 8] = ["dd", "tar", "bsdtar", "star", "cpio", "pax", "buffer", "mbuffer"];
+
+/// Returns the name by which a program was called, if the kernel's name of the process agrees: also that of a program in busybox.
+fn called_program(image: &Image) -> Option<&str> {
+    let called = image.argv.first()?.exact().rsplit('/').next()?;
+    (image.comm == *called).then_some(called)
 }
 
 /// Returns the name of a program that was executed under its own name, not as one of many in one executable (busybox).

@@ -103,7 +103,7 @@ fn judge_blocks(context: &RuleContext, output: &StreamCounts) -> Option<Finding>
     }
     let first_s = writes.first()?.at_s;
     let block = BlockSize::of(&writes)?;
-    if context.is_private(output.file, first_s) {
+    if context.is_private(output.file, first_s) || context.writes_blocks_by_option(output.pid, first_s) {
         return None;
     }
     let input = arriving_input(context, output, &writes);

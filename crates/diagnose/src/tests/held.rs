@@ -119,6 +119,16 @@ fn a_copy_in_blocks_is_not_held_output() {
         }
     }
     dd.no_finding("held-output");
+    // dd with obs=: it collects the pieces itself.
+    let called = |words: &[&str], comm: &str| {
+        let mut builder = Filter::default().recording();
+        let image = &mut builder.root().images[0];
+        (image.argv, image.comm) = (words.iter().map(|word| (*word).into()).collect(), comm.into());
+        builder
+    };
+    called(&["/usr/bin/dd", "obs=4096"], "dd").no_finding("held-output");
+    called(&["mbuffer", "-s", "4096"], "mbuffer").no_finding("held-output");
+    assert_eq!(called(&["dd", "obs=4096"], "filter").severity("held-output"), Warn, "another program");
     let mut packed = Filter::default().recording();
     for event in &mut packed.0.events {
         if let weir_model::trace::EventKind::Call(call) = &mut event.kind
