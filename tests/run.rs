@@ -173,36 +173,6 @@ fn the_users_preload_and_variables_are_kept() {
 }
 
 #[test]
-fn hooks_of_runtimes_keep_the_programs_own_settings() {
-    let dir = disk_dir();
-    std::fs::create_dir(dir.path().join("own")).unwrap();
-    std::fs::write(dir.path().join("own/sitecustomize.py"), "import sys; sys.own = 1\n").unwrap();
-    let python =
-        "import sys, os; print(sys.own, any('hooks' in p for p in sys.path), sys.stdout.line_buffering)";
-    let output = weir(dir.path(), &["run", "-oL", "--", "python3", "-c", python])
-        .env("PYTHONPATH", dir.path().join("own"))
-        .env_remove("PYTHONUNBUFFERED")
-        .output()
-        .unwrap();
-    assert_eq!((text(&output.stdout).as_str(), errors(&output).as_str()), ("1 False True\n", ""));
-    let tcl = dir.path().join("x.tcl");
-    std::fs::write(
-        &tcl,
-        "package require msgcat; puts [fconfigure stdout -buffering]; puts [info library]\n",
-    )
-    .unwrap();
-    let by = |options: &[&str]| {
-        let words = [&["run"], options, &["--", "tclsh", tcl.to_str().unwrap()]].concat();
-        text(&run(dir.path(), &words).stdout)
-    };
-    let bare = Command::new("tclsh").arg(&tcl).output().unwrap();
-    let bare = text(&bare.stdout);
-    assert!(bare.starts_with("line\n"), "{bare}");
-    assert_eq!(by(&["-o0"]), bare.replacen("line", "none", 1));
-    assert_eq!(by(&["-o", "full"]), bare.replacen("line", "full", 1));
-}
-
-#[test]
 fn standard_input_is_passed_on_unchanged() {
     let dir = disk_dir();
     std::fs::write(dir.path().join("in"), "1\n2\n3\n").unwrap();

@@ -8,6 +8,7 @@ use weir_model::run::{Effect, PlanRow, Technique};
 use weir_model::{SourceLanguage, shell_quoted};
 use weir_sys::file_system::open_regular;
 
+use super::guarantees::PRIVATE_STDIN;
 use super::program::ResolvedProgram;
 use super::wrappers::WrappedCommand;
 use super::{HostCapabilities, Plan, PlanBuilder, plan_within, shell_commands, wrappers};
@@ -48,6 +49,9 @@ impl PlanBuilder<'_> {
             let option = &self.plan.rows[number].option;
             let Some(of_child) = child.rows.iter().find(|row| row.option == *option) else { continue };
             self.inherit(child, of_child.technique);
+            if of_child.option == PRIVATE_STDIN && has_private_input_anyway(child, of_child) {
+                continue;
+            }
             if let Some(why) = why_not(of_child) {
                 self.add_unreached(number, format!("{name} ({why})"));
             }
@@ -80,9 +84,11 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Replaces the rows of a program that has a process of a service start the command, which no option reaches.
+    /// Replaces the rows of a program that has a process of a service start the command, which no option reaches. The program
+    /// itself reads the standard input, for that command.
     fn add_messenger(&mut self, messenger: &str) {
-        for row in self.plan.rows.iter_mut().filter(|row| row.effect != Effect::Not) {
+        let is_replaced = |row: &&mut PlanRow| row.effect != Effect::Not && row.option != PRIVATE_STDIN;
+        for row in self.plan.rows.iter_mut().filter(is_replaced) {
             let text = format!("{messenger} has another process start the program: use weir there");
             *row = PlanRow::honoured(&row.option, Technique::Nothing, text).with_effect(Effect::Part);
         }
@@ -99,6 +105,12 @@ impl PlanBuilder<'_> {
         };
         *row = row.clone().without(Some(all));
     }
+}
+
+/// Tells whether a program that the command starts cannot read the command's input, whatever its own plan says: its parent replaces
+/// its standard input before it starts. A shell can read a file in a loop of its own.
+fn has_private_input_anyway(child: &Plan, row: &PlanRow) -> bool {
+    child.runtime.facts.language != SourceLanguage::Shell && row.unreached.is_none()
 }
 
 /// Returns the text of a shell's script, from its arguments or its file; empty if it reads the script from its input.

@@ -10,6 +10,9 @@ use super::request::{BufferMode, CoalesceScope};
 use super::{PlanBuilder, RECOMMENDED_DELAY};
 use weir_model::run::{Effect, PlanRow, Technique};
 
+/// The option as a row names it.
+pub(super) const PRIVATE_STDIN: &str = "--private-stdin";
+
 impl PlanBuilder<'_> {
     pub(super) fn add_guarantees(&mut self) {
         let recommended = self.request.is_empty().then_some(RECOMMENDED_DELAY);
@@ -207,7 +210,7 @@ impl PlanBuilder<'_> {
     }
 
     fn add_private_stdin(&mut self) {
-        let option = "--private-stdin";
+        let option = PRIVATE_STDIN;
         // No file has this inode. A loop in the command can read a file even if standard input is closed.
         const CLOSED: (u64, u64) = (0, 0);
         self.library().private_stdin = Some(self.host.stdin_inode.unwrap_or(CLOSED));

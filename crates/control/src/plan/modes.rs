@@ -72,7 +72,24 @@ impl PlanBuilder<'_> {
             RuntimeFix::NotNeeded(why) if self.drained_buffers(option).is_some() => {
                 self.row_with_drained_buffers(PlanRow::honoured(option, Technique::Outside, why), mode);
             }
-            other => self.apply(option, other),
+            other => {
+                let before = self.plan.rows.len();
+                self.apply(option, other);
+                if matches!(mode, BufferMode::Full(Some(_))) {
+                    self.note_fixed_size(before, other);
+                }
+            }
+        }
+    }
+
+    /// Notes in the rows from `first` on that the runtime's own buffer has another size than the one asked for.
+    fn note_fixed_size(&mut self, first: usize, fix: RuntimeFix) {
+        if matches!(fix, RuntimeFix::Environment { .. } | RuntimeFix::NotNeeded(_)) {
+            let name = self.plan.runtime.facts.name;
+            for row in &mut self.plan.rows[first..] {
+                row.effect = Effect::Part;
+                row.text += &format!("; weir cannot change the size of {name}'s buffer");
+            }
         }
     }
 

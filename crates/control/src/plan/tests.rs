@@ -162,6 +162,21 @@ fn runtimes_that_cannot_be_gathered_are_refused() {
 }
 
 #[test]
+fn a_buffer_of_another_size_is_part_of_what_was_asked_for() {
+    let effect = |command: &str, size: Option<u64>| {
+        let modes = vec![(StandardStream::Output, BufferMode::Full(size.map(weir_model::Size)))];
+        plan_for(command, RunRequest { modes, ..RunRequest::default() }).rows[0].effect
+    };
+    for (command, whole) in
+        [("perl x", Effect::Already), ("python3 x", Effect::Whole), ("tclsh x", Effect::Whole)]
+    {
+        assert_eq!(effect(command, None), whole, "{command}");
+        let sized = if command == "tclsh x" { Effect::Whole } else { Effect::Part };
+        assert_eq!(effect(command, Some(65_536)), sized, "{command}");
+    }
+}
+
+#[test]
 fn a_hook_has_one_mode() {
     let request = RunRequest {
         modes: vec![(StandardStream::Output, BufferMode::Full(None))],
@@ -221,6 +236,25 @@ fn programs_that_a_wrapper_starts_are_planned() {
     assert!(remarks.len() == 1 && remarks[0].contains("env … weir run -- ./stuck …"), "{remarks:?}");
     let remarks = plan_for("docker run x", RunRequest::default()).remarks();
     assert_eq!(remarks, ["--max-delay 100ms: docker has another process start the program: use weir there"]);
+}
+
+/// The shell gives ssh and the like another standard input before they start.
+#[test]
+fn the_input_of_a_loop_is_private_for_programs_that_no_other_option_reaches() {
+    let request = RunRequest { private_stdin: true, ..RunRequest::default() };
+    for command in ["ssh h uptime", "docker exec c x", "sudo uptime", "env -i uptime", "./static"] {
+        let script = format!("while read -r h; do {command}; done < hosts");
+        let words = ["sh".into(), "-c".into(), script.into()];
+        let plan = plan(&words, &request, &HostCapabilities::default());
+        assert_eq!(
+            (plan.remarks(), plan.rows[0].effect),
+            (vec![], Effect::Whole),
+            "{command}: {:?}",
+            plan.rows
+        );
+    }
+    let words = ["sh".into(), "-c".into(), "sudo sh -c 'while read a; do cat; done < b'".into()];
+    assert_ne!(plan(&words, &request, &HostCapabilities::default()).remarks(), Vec::<String>::new());
 }
 
 #[test]
