@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use common::{disk_dir, run, skip, text, weir};
 
 /// Shells that load the library.
-const SHELLS: [&[&str]; 4] = [&["bash"], &["dash"], &["mksh"], &["busybox", "sh"]];
+const SHELLS: [&[&str]; 5] = [&["bash"], &["dash"], &["mksh"], &["ksh"], &["busybox", "sh"]];
 
 /// A loop over a file, whose child reads all input that it gets.
 const LOOP: &str = "while read h; do cat > /dev/null; echo \"$h\"; done < hosts\n";
@@ -111,6 +111,19 @@ fn the_commands_own_input_is_private_but_not_its_file() {
         let output = command.args(&words[1..]).current_dir(dir.path()).stdin(hosts).output().unwrap();
         assert_eq!(joined(&output), "132", "{tracer:?}: {}", text(&output.stderr));
     }
+}
+
+/// system(3) and popen(3) start their shell in libc.
+#[test]
+fn the_input_of_awk_is_private_for_its_commands() {
+    let dir = disk_dir();
+    prepare(dir.path());
+    let script = "awk '{ system(\"cat\"); \"cat; echo e\" | getline x; print $0 x }' < hosts";
+    assert_eq!(joined(&private(dir.path(), &["sh"], script)), "1e2e3e");
+    let python = "import os\nos.read(0, 2)\npid = os.posix_spawnp('cat', ['cat'], os.environ)\nos.waitpid(pid, 0)\n\
+                  print(os.read(0, 2))\n";
+    std::fs::write(dir.path().join("spawn.py"), python).unwrap();
+    assert_eq!(joined(&private(dir.path(), &["sh"], "python3 spawn.py < hosts")), "b'2\\n'");
 }
 
 /// Python starts programs by vfork(2), whose child shares the memory of its parent but not its descriptors.

@@ -19,7 +19,7 @@ EXPORT int execve(const char *path, vector arguments, vector environment) {
     vector passed = CHILD_ENVIRONMENT(environment, environment_loads(AT_FDCWD, path));
     int saved = private_stdin_exec();
     int failed = call ? call(path, arguments, passed) : (int)result(sys3(__NR_execve, path, arguments, passed));
-    private_stdin_failed_exec(saved);
+    private_stdin_restore(saved);
     return failed;
 }
 
@@ -32,7 +32,7 @@ EXPORT int fexecve(int fd, vector arguments, vector environment) {
     exec_flush();
     int saved = private_stdin_exec();
     int failed = call ? call(fd, arguments, CHILD_ENVIRONMENT(environment, 1)) : fail(-38);
-    private_stdin_failed_exec(saved);
+    private_stdin_restore(saved);
     return failed;
 }
 
@@ -42,7 +42,7 @@ EXPORT int execveat(int dirfd, const char *path, vector arguments, vector enviro
     vector passed = CHILD_ENVIRONMENT(environment, environment_loads(dirfd, path));
     int saved = private_stdin_exec();
     int failed = (int)result(sys5(__NR_execveat, dirfd, path, arguments, passed, flags));
-    private_stdin_failed_exec(saved);
+    private_stdin_restore(saved);
     return failed;
 }
 
@@ -53,7 +53,7 @@ EXPORT int execvpe(const char *name, vector arguments, vector environment) {
     int saved = private_stdin_exec();
     vector passed = CHILD_ENVIRONMENT(environment, environment_loads_in_path(name));
     int failed = call ? call(name, arguments, passed) : fail(-38);
-    private_stdin_failed_exec(saved);
+    private_stdin_restore(saved);
     return failed;
 }
 
@@ -104,7 +104,10 @@ EXPORT int posix_spawn(int *pid, const char *path, const void *actions, const vo
                        vector environment) {
     spawn_call *call = NEXT("posix_spawn");
     vector passed = CHILD_ENVIRONMENT(environment, environment_loads(AT_FDCWD, path));
-    return call ? call(pid, path, actions, attributes, arguments, passed) : 38;
+    int saved = private_stdin_spawn();
+    int failed = call ? call(pid, path, actions, attributes, arguments, passed) : 38;
+    private_stdin_restore(saved);
+    return failed;
 }
 
 EXPORT spawn_call posix_spawnp;
@@ -112,19 +115,27 @@ EXPORT int posix_spawnp(int *pid, const char *name, const void *actions, const v
                         vector environment) {
     spawn_call *call = NEXT("posix_spawnp");
     vector passed = CHILD_ENVIRONMENT(environment, environment_loads_in_path(name));
-    return call ? call(pid, name, actions, attributes, arguments, passed) : 38;
+    int saved = private_stdin_spawn();
+    int failed = call ? call(pid, name, actions, attributes, arguments, passed) : 38;
+    private_stdin_restore(saved);
+    return failed;
 }
 
-/* system and popen read __environ. It is replaced during the call if the program has removed the variables. */
+/* Replaces __environ, which system and popen read, if the program has removed the variables. */
+static void set_environment(vector passed) {
+    if (passed != own_environment()) __environ = (char **)passed;
+}
+
 EXPORT int system(const char *command);
 EXPORT int system(const char *command) {
     int (*call)(const char *) = NEXT("system");
     vector before = own_environment(), passed = CHILD_ENVIRONMENT(before, 1);
     if (!call) return fail(-38);
-    if (passed == before) return call(command);
-    __environ = (char **)passed;
+    set_environment(passed);
+    int saved = private_stdin_spawn();
     int status = call(command);
-    __environ = (char **)before;
+    private_stdin_restore(saved);
+    set_environment(before);
     return status;
 }
 
@@ -133,9 +144,10 @@ EXPORT struct file *popen(const char *command, const char *how) {
     struct file *(*call)(const char *, const char *) = NEXT("popen");
     vector before = own_environment(), passed = CHILD_ENVIRONMENT(before, 1);
     if (!call) return NULL;
-    if (passed == before) return call(command, how);
-    __environ = (char **)passed;
+    set_environment(passed);
+    int saved = private_stdin_spawn();
     struct file *stream = call(command, how);
-    __environ = (char **)before;
+    private_stdin_restore(saved);
+    set_environment(before);
     return stream;
 }

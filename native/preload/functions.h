@@ -22,12 +22,14 @@ void order_flush(int fd);
 
 /* private_stdin.c. private_stdin_start gives /dev/null to a new program that inherits the command's standard input.
    private_stdin_note_read notes a read of descriptor 0 that got bytes. private_stdin_exec gives /dev/null to a child
-   whose parent has read from the child's descriptor 0; if the exec fails, private_stdin_failed_exec takes its result
-   and gives the descriptor back. */
+   whose parent has read from the child's descriptor 0, before an exec; private_stdin_spawn does so in the parent, around
+   a call that starts a child. private_stdin_restore takes the result of either and gives the descriptor back: if the exec
+   fails, and after the call. It keeps errno. */
 void private_stdin_start(void);
 void private_stdin_note_read(void);
 int private_stdin_exec(void);
-void private_stdin_failed_exec(int saved);
+int private_stdin_spawn(void);
+void private_stdin_restore(int saved);
 
 /* exec_flush.c: writes the process's own pending stdio bytes before exec, if exec-flush=1. In a child of vfork it
    does nothing; bytes that a fork copied from the parent are left to the parent. */

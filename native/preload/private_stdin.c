@@ -3,7 +3,8 @@
    A new program gets /dev/null as descriptor 0
    - if that is the command's own standard input, inherited from its parent (private_stdin_start), or
    - if it is an open file that a parent has read from by its own read(2), as a shell does in `while read x; do …; done <
-     file` (private_stdin_exec). `{ head -1; cat; } < file` keeps the file, because the shell itself reads nothing. */
+     file` (private_stdin_exec in a forked child, private_stdin_spawn around posix_spawn, system and popen). `{ head -1;
+     cat; } < file` keeps the file, because the shell itself reads nothing. */
 #include "functions.h"
 
 #include <asm/stat.h>
@@ -94,16 +95,29 @@ void private_stdin_note_read(void) {
     if (config.private_stdin && !readers[0] && owns_memory()) readers[0] = (int32_t)sys0(__NR_getpid);
 }
 
-int private_stdin_exec(void) {
-    if (!config.private_stdin || !readers[0] || readers[0] == sys0(__NR_getpid)) return -1;
-    /* In a child of vfork the table is the parent's, whose descriptor 0 may be another one. */
-    if (!owns_memory() && (!owner || same_open_file(*owner, 0) != 1)) return -1;
+/* Replaces descriptor 0 and returns its duplicate. */
+static int replace(void) {
     long saved = sys3(__NR_fcntl, 0, DUP_FD_CLOEXEC, 10);
     if (saved >= 0) give_null();
     return (int)saved;
 }
 
-void private_stdin_failed_exec(int saved) {
+int private_stdin_exec(void) {
+    if (!config.private_stdin || !readers[0] || readers[0] == sys0(__NR_getpid)) return -1;
+    /* In a child of vfork the table is the parent's, whose descriptor 0 may be another one. */
+    if (!owns_memory() && (!owner || same_open_file(*owner, 0) != 1)) return -1;
+    return replace();
+}
+
+/* The child of such a call starts in libc, so this process's own descriptor 0 is replaced until it has started. Another
+   thread could read it meanwhile. */
+int private_stdin_spawn(void) {
+    if (!config.private_stdin || !readers[0] || !owns_memory() || !threads_single()) return -1;
+    /* With FD_CLOEXEC the child would have no descriptor 0 anyway. */
+    return sys3(__NR_fcntl, 0, F_GETFD, 0) == 0 ? replace() : -1;
+}
+
+void private_stdin_restore(int saved) {
     if (saved < 0) return;
     sys3(__NR_dup3, saved, 0, 0);
     sys_close(saved);
