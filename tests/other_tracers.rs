@@ -146,3 +146,36 @@ fn strace_works() {
     let calls = std::fs::read_to_string(dir.path().join("calls")).expect("the calls");
     assert!(calls.contains("write(1, \"one"), "{calls}");
 }
+
+/// A tracer makes each call of weir a hundred times as expensive. Prices from such a run would last for weeks.
+#[test]
+fn prices_that_a_tracer_made_are_not_kept() {
+    if !has("strace") {
+        return skip("prices_that_a_tracer_made_are_not_kept", "strace is not installed");
+    }
+    let dir = disk_dir();
+    let cache = dir.path().join("cache");
+    let call_ns = |before: &[&str]| {
+        let words = [common::WEIR, "trace", "-q", "--engine", "sample", "--json", "t.json", "--", "true"];
+        let words = [before, &words].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(dir.path()).env("XDG_CACHE_HOME", &cache).stdin(Stdio::null());
+        let output = command.output().expect("it starts");
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        let document = std::fs::read(dir.path().join("t.json")).expect("the document");
+        let document: serde_json::Value = serde_json::from_slice(&document).expect("JSON");
+        document["prices"]["call_ns"].as_f64().expect("a price")
+    };
+    call_ns(&["strace", "-f", "-o", "/dev/null"]);
+    let prices = cache.join("weir/prices.json");
+    assert!(!prices.exists(), "{}", std::fs::read_to_string(&prices).unwrap_or_default());
+    let right = call_ns(&[]);
+    // An entry of an earlier weir, or of an emulator.
+    let entries = std::fs::read_to_string(&prices).expect("the cache");
+    let entries = entries.replace(&format!("\"call_ns\": {right}"), "\"call_ns\": 38632.0");
+    assert!(entries.contains("38632.0"), "{right}: {entries}");
+    std::fs::write(&prices, entries).expect("the cache");
+    assert!(call_ns(&[]) < 20_000.0);
+    let entries = std::fs::read_to_string(&prices).expect("the cache");
+    assert!(!entries.contains("38632.0"), "{entries}");
+}

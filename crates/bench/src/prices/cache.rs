@@ -9,6 +9,7 @@ use rustix::fs::{major, minor};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weir_sys::file_system::{is_private, last_status};
+use weir_sys::proc;
 
 /// Age at which prices are measured again. 30 days: firmware updates and other guests of the host change them.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -62,12 +63,20 @@ pub(crate) fn load<T: DeserializeOwned>(
     load_from(&path(file)?, key, now_s(), is_sane)
 }
 
-/// Stores `prices` under `key` in a cache file. Fails if the file cannot be written.
+/// Returns whether another process traces this one, for example strace(1): each of its calls stops it.
+pub(crate) fn is_traced() -> bool {
+    proc::status(std::process::id()).is_some_and(|status| status.tracerpid > 0)
+}
+
+/// Stores `prices` under `key` in a cache file, unless a tracer has made them. Fails if the file cannot be written.
 pub(crate) fn store<T: Serialize + DeserializeOwned>(
     file: &str,
     key: &PriceKey,
     prices: T,
 ) -> io::Result<()> {
+    if is_traced() {
+        return Ok(());
+    }
     let path = path(file).ok_or(io::ErrorKind::NotFound)?;
     store_to(&path, key, prices, now_s())
 }

@@ -65,6 +65,13 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     Ok(Prices { sync_ns: sync_ns(directory)?, piped_byte_ns: piped_byte_ns()?, ..Prices::of(&rounds, low) })
 }
 
+/// Returns the price of a call now, the lowest of a few short loops, which take 50 µs. Returns None if /dev/null is not usable.
+pub(super) fn call_now_ns() -> Option<f64> {
+    let null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let loops = (0..3).map(|_| timed(CALLS / 10, |_| done(write(&null, b"w")?, 1)).ok());
+    loops.flatten().filter(|ns| *ns > 0.0).min_by(f64::total_cmp)
+}
+
 /// Returns the value at the lowest eighth: the lowest of up to seven values, the second lowest of 8 to 15. The result
 /// is at least 0.001, because a price must be positive.
 fn low(mut values: Vec<f64>) -> f64 {

@@ -20,15 +20,34 @@ fn is_sane(prices: &Prices) -> bool {
 }
 
 /// Returns the prices of this machine and of the file system of `directory`: from the cache, or measured and cached. If
-/// `directory` is not writable, or another user serves it, measures in the directory for temporary files.
+/// `directory` is not writable, or another user serves it, measures in the directory for temporary files. Under a tracer
+/// returns typical prices if there are no cached ones.
 pub fn prices(directory: &Path) -> Prices {
     without_file_size_signal(|| cached_or_measured(directory))
 }
 
+/// How many times as expensive as now a call may have been when its price was cached. The measurement takes the lowest of many
+/// rounds, which load hardly changes; a tracer makes each call a hundred times as expensive.
+const DEARER_MOST: f64 = 4.0;
+
+/// Returns whether a cached price of a call can be right, as a call costs `now_ns` now.
+fn is_plausible(prices: &Prices, now_ns: f64) -> bool {
+    prices.call_ns <= DEARER_MOST * now_ns
+}
+
+/// Returns the cached prices, unless a tracer or an emulator had made them.
+fn load(key: &cache::PriceKey) -> Option<Prices> {
+    let prices = cache::load(FILE, key, is_sane)?;
+    measure::call_now_ns().is_none_or(|now_ns| is_plausible(&prices, now_ns)).then_some(prices)
+}
+
 fn cached_or_measured(directory: &Path) -> Prices {
     let key = cache::PriceKey::of(directory);
-    if let Some(prices) = key.as_ref().and_then(|key| cache::load(FILE, key, is_sane)) {
+    if let Some(prices) = key.as_ref().and_then(load) {
         return prices;
+    }
+    if cache::is_traced() {
+        return Prices::default();
     }
     let temporary = std::env::temp_dir();
     let mut usable = [directory, &temporary].into_iter().filter(|directory| is_usable(directory));
@@ -50,5 +69,18 @@ pub fn sync_ns(directory: &Path) -> Option<f64> {
 
 /// Returns the cached prices, if there are any.
 pub fn cached(directory: &Path) -> Option<Prices> {
-    cache::load(FILE, &cache::PriceKey::of(directory)?, is_sane)
+    load(&cache::PriceKey::of(directory)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_from_under_a_tracer_is_not_plausible() {
+        let priced = |call_ns: f64| Prices { call_ns, ..Prices::default() };
+        assert!(is_plausible(&priced(400.0), 156.0) && is_plausible(&priced(100.0), 3000.0));
+        assert!(!is_plausible(&priced(4860.0), 156.0) && !is_plausible(&priced(38_632.0), 400.0));
+        assert!(measure::call_now_ns().is_some_and(|ns| ns > 0.0));
+    }
 }

@@ -134,7 +134,7 @@ fn parts_finding(context: &RuleContext, owner: &StreamCounts, inputs: &[&StreamC
     );
     let finding = context.finding(&RULE, Severity::Warn, first.pid, first.fd, Some(first.file));
     let finding = finding.count("children", eaters.len() as u64).count("loop_bytes", owner.bytes);
-    Some(build(context, owner, finding, why))
+    Some(build(context, owner, first, finding, why))
 }
 
 /// Returns whether a process got bytes between two times, as far as its calls were recorded.
@@ -157,10 +157,23 @@ fn rest_finding(context: &RuleContext, eater: &StreamCounts, owner: &StreamCount
     );
     let finding = context.finding(&RULE, Severity::High, eater.pid, eater.fd, Some(eater.file));
     let finding = finding.count("eaten_bytes", eater.bytes).count("loop_bytes", owner.bytes);
-    build(context, owner, finding, why)
+    build(context, owner, eater, finding, why)
 }
 
-fn build(context: &RuleContext, owner: &StreamCounts, finding: FindingBuilder, why: String) -> Finding {
+/// Returns whether the child was given the input on purpose (`cat <&3`): the loop's process has it as another descriptor than 0.
+fn was_given(context: &RuleContext, owner: &StreamCounts, eater: &StreamCounts) -> bool {
+    let standard_input = context.file_at(owner.pid, 0, context.forked_at(eater.pid));
+    standard_input.is_some_and(|file| file != owner.file)
+}
+
+fn build(
+    context: &RuleContext,
+    owner: &StreamCounts,
+    eater: &StreamCounts,
+    finding: FindingBuilder,
+    why: String,
+) -> Finding {
+    let was_given = was_given(context, owner, eater);
     let code = match context.language(owner.pid, owner.first_s) {
         SourceLanguage::Python => "subprocess.run(…, stdin=subprocess.DEVNULL)",
         SourceLanguage::Perl => "system(\"COMMAND < /dev/null\"), or give the child a file",
@@ -170,12 +183,13 @@ fn build(context: &RuleContext, owner: &StreamCounts, finding: FindingBuilder, w
         SourceLanguage::Tcl => "exec command < /dev/null",
         SourceLanguage::Java => "processBuilder.redirectInput(new File(\"/dev/null\"))",
         SourceLanguage::Awk => "system(command \" < /dev/null\")",
+        SourceLanguage::Shell if was_given => "COMMAND < /dev/null in the loop, in place of <&3 or the like",
         SourceLanguage::Shell => {
             "COMMAND < /dev/null in the loop (ssh -n), or let the loop read another descriptor: while \
             read -r x <&3; do …; done 3< FILE"
         }
         _ => "open /dev/null as the child's descriptor 0 before exec",
     };
-    let command = context.weir_run(RunOption::PrivateStdin, owner.pid, owner.first_s);
+    let command = context.weir_run(RunOption::PrivateStdin, owner.pid, owner.first_s).filter(|_| !was_given);
     finding.count("loop_pid", owner.pid.into()).build_with_command(why, command, code)
 }

@@ -90,6 +90,17 @@ fn a_child_that_reads_the_loops_input_to_its_end_is_found() {
     assert_eq!((finding.severity, finding.pid, finding.evidence["eaten_bytes"]), (High, 2, 80.0));
 }
 
+/// `while read x <&3; do cat <&3; done 3< hosts`: descriptor 0 of the loop's process is another file.
+#[test]
+fn a_child_that_was_given_the_input_keeps_it_under_weir() {
+    let mut builder = looping(80, b"");
+    assert!(builder.finding("eaten-stdin").command.is_some());
+    let terminal = builder.file("/dev/tty", Terminal);
+    builder.call(0.15, 1, Op::Openat, -1, terminal, b"").result = 0;
+    let finding = builder.finding("eaten-stdin");
+    assert!(finding.command.is_none() && finding.fix.contains("<&3"), "{finding:?}");
+}
+
 #[test]
 fn counts_alone_show_that_the_loop_hit_end_of_file() {
     let counted = |zeros: u64, jumps: u64| {
