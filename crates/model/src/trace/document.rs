@@ -97,6 +97,9 @@ pub struct TraceDocument {
 pub struct StreamRow {
     pub pid: u32,
     pub comm: Untrusted,
+    /// Index of the program in [`Process::images`]; `None` in the documents of older versions.
+    #[serde(default)]
+    pub image: Option<u32>,
     pub fd: i32,
     /// Path by which the program opened the file first.
     pub path: Untrusted,
@@ -217,6 +220,7 @@ impl StreamRow {
         Self {
             pid: counts.pid,
             comm: stream.comm.clone(),
+            image: Some(counts.image),
             fd: counts.fd,
             path: stream.path.clone(),
             also: stream.also.iter().copied().cloned().collect(),

@@ -67,8 +67,14 @@ impl Body {
 
     /// Adds blocks in a closed part that a click opens.
     pub fn details(&mut self, summary: &str, inside: &[crate::Block]) {
-        let inside = blocks::html(inside);
-        self.html += &format!("<details><summary>{}</summary>\n{inside}</details>\n", escape(summary));
+        self.closed(summary, |body| body.blocks(inside));
+    }
+
+    /// Adds a closed part that a click opens, around what `inside` adds.
+    pub fn closed(&mut self, summary: &str, inside: impl FnOnce(&mut Self)) {
+        self.html += &format!("<details><summary>{}</summary>\n", escape(summary));
+        inside(self);
+        self.html += "</details>\n";
     }
 
     /// Adds an element that other parts of the page link to, around what `inside` adds.

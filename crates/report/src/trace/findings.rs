@@ -5,7 +5,7 @@ use weir_model::trace::{TraceResult, TraceStream};
 use weir_model::{Finding, Gain};
 
 use super::labels::{counted, evidence, stream_label};
-use super::table::is_of;
+use super::listed_stream::ListedStream;
 use crate::block::{self, Block};
 
 /// Returns the findings by severity, then in their order, in which the most expensive is first.
@@ -40,7 +40,12 @@ fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> blo
 /// Returns whether the numbers of calls and bytes of the finding's stream are exact, and whether every call was
 /// recorded.
 fn exact(streams: &[TraceStream], finding: &Finding) -> (bool, bool) {
-    let about = || streams.iter().filter(|stream| is_of(finding, stream)).map(|stream| &stream.counts);
+    let about = || {
+        streams
+            .iter()
+            .filter(|stream| ListedStream::from(*stream).is_of(finding))
+            .map(|stream| &stream.counts)
+    };
     (about().all(|counts| !counts.estimated), about().all(|counts| counts.exact))
 }
 

@@ -1,11 +1,14 @@
 //! The report, the document's text and the timeline of `weir trace`.
 
+mod choice;
 mod findings;
 mod labels;
+mod listed_stream;
 mod locations;
 mod notes;
 mod other_calls;
 mod page;
+mod page_streams;
 mod pictures;
 mod pipeline_picture;
 mod pipelines;
@@ -26,6 +29,9 @@ use crate::block::Block;
 use crate::style::Style;
 use crate::terminal;
 
+use choice::ChosenStreams;
+use listed_stream::{ListContext, ListedStream};
+
 pub use page::{page, page_title};
 pub use text::{document_text, streams_text};
 pub use timeline::timeline;
@@ -36,7 +42,7 @@ const STREAMS_MOST: usize = 12;
 /// Returns all blocks of a result in reading order; `all` shows every stream.
 pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
     let streams = &trace.streams;
-    let chosen = table::choose(streams, trace, (!all).then_some(STREAMS_MOST));
+    let chosen = if all { ChosenStreams::all(streams.len()) } else { chosen(trace) };
     let mut blocks = notes::verdict(trace, streams);
     blocks.extend(table::blocks(trace, &chosen));
     blocks.extend(sizes::blocks(streams, &chosen.rows, trace.findings, all));
@@ -46,6 +52,14 @@ pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
     blocks.extend(notes::gaps(trace.recording));
     blocks.push(notes::backend(trace.recording));
     blocks
+}
+
+/// Chooses the streams of the report.
+fn chosen(trace: &TraceResult) -> ChosenStreams {
+    let listed: Vec<ListedStream> = trace.streams.iter().map(ListedStream::from).collect();
+    let processes = &trace.recording.processes;
+    let context = ListContext { processes, findings: trace.findings, pipelines: trace.pipelines };
+    ChosenStreams::of(&listed, &context, STREAMS_MOST)
 }
 
 /// Returns the report as text for a terminal; `all` shows every stream. A report that is longer than the terminal repeats

@@ -3,19 +3,18 @@
 use weir_model::duration::format_seconds;
 use weir_model::trace::document::StreamRow;
 use weir_model::trace::{BackendKind, Exit, TraceDocument};
-use weir_model::{Finding, Size, Untrusted};
+use weir_model::{Finding, Untrusted};
 
-use super::labels::{
-    NAMELESS, bytes, counted, direction_sign, evidence, kind, mode, process_label, thousands,
-};
+use super::labels::{NAMELESS, counted, evidence, process_label, thousands};
+use super::page_streams::PageStreams;
 use super::{findings, pictures, pipeline_picture, pipelines};
 use crate::block::{Block, FindingBlock};
-use crate::number::{ABSENT, percent};
+use crate::number::ABSENT;
 use crate::page::Body;
-use crate::table::{Align, Column, Table, TableCell, TableRow};
+use crate::table::{Align, Column, Table, TableRow};
 
 /// Rows of a table in a page: the JSON inside of the page has all.
-const ROWS_MOST: usize = 1000;
+pub(super) const ROWS_MOST: usize = 1000;
 
 /// Returns the title of the page of a trace.
 pub fn page_title(document: &TraceDocument) -> String {
@@ -42,14 +41,14 @@ fn command(document: &TraceDocument) -> String {
 
 /// Adds a trace to a page: verdict and findings first, then the streams, then the circumstances.
 pub fn page(document: &TraceDocument, body: &mut Body, prefix: &str) {
+    let streams = PageStreams::of(document);
     body.blocks(&[Block::Facts(summary(document)), verdict(document)]);
     if !document.findings.is_empty() {
         body.heading(&format!("{prefix}findings"), &format!("Findings: {}", document.findings.len()));
-        let drawn = pictures::drawn(document);
         let mut sorted: Vec<&Finding> = document.findings.iter().collect();
         sorted.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         for finding in sorted {
-            let stream = stream_of(document, finding).filter(|at| drawn.contains(at));
+            let stream = stream_of(document, finding).filter(|at| streams.shown.contains(at));
             body.blocks(&[Block::Finding(shown(document, finding))]);
             if let Some(at) = stream.filter(|_| !document.timeline.is_empty()) {
                 body.link(&pictures::lane_id(prefix, at), "Its stream in the timeline");
@@ -65,15 +64,7 @@ pub fn page(document: &TraceDocument, body: &mut Body, prefix: &str) {
         }
     }
     body.heading(&format!("{prefix}streams"), &plural_streams(document.streams.len()));
-    let table = Block::Table(streams(&document.streams));
-    let mut behind = vec![table];
-    for picture in
-        [pictures::timeline(document, prefix), pictures::costs(document, prefix)].into_iter().flatten()
-    {
-        body.picture(picture, &std::mem::take(&mut behind));
-    }
-    body.blocks(&behind);
-    pictures::sizes(document, prefix).into_iter().for_each(|picture| body.picture(picture, &[]));
+    streams.add(document, body, prefix);
     rest(document, body, prefix);
 }
 
@@ -162,43 +153,6 @@ fn place(document: &TraceDocument, finding: &Finding) -> String {
         (!finding.path.is_empty()).then(|| finding.path.to_string()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the table of the streams, the most expensive first.
-fn streams(streams: &[StreamRow]) -> Table {
-    let columns = vec![
-        Column::new("process", "", Align::Left),
-        Column::new("fd", "", Align::Right),
-        Column::new("", "", Align::Left),
-        Column::new("stream", "", Align::Path),
-        Column::new("kind", "", Align::Left),
-        Column::new("calls", "", Align::Right),
-        Column::new("bytes", "", Align::Right),
-        Column::new("typical", "", Align::Right),
-        Column::new("mode", "", Align::Left),
-        Column::new("share", "%", Align::Right),
-    ];
-    let mut sorted: Vec<&StreamRow> = streams.iter().collect();
-    sorted.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
-    let row = |stream: &&StreamRow| {
-        let about = if stream.estimated { "about " } else { "" };
-        let deduced = if stream.mode.is_some() && !stream.mode_seen { "~" } else { "" };
-        let cells = vec![
-            process_label(&stream.comm, stream.pid).into(),
-            if stream.fd >= 0 { stream.fd.to_string() } else { ABSENT.into() }.into(),
-            direction_sign(stream.direction).into(),
-            stream.path.to_string().into(),
-            kind(stream.kind).into(),
-            format!("{about}{}", thousands(stream.calls)).into(),
-            format!("{about}{}", bytes(stream.bytes)).into(),
-            stream.typical_bytes.map_or(ABSENT.into(), |typical| Size(typical).to_string()).into(),
-            TableCell::from(stream.mode.map_or(ABSENT.into(), |one| mode(one, stream.buffer_bytes)))
-                .marked(deduced),
-            percent(stream.share).into(),
-        ];
-        TableRow { cells, ..TableRow::default() }
-    };
-    Table { columns, rows: sorted.iter().take(ROWS_MOST).map(row).collect(), ..Table::default() }
 }
 
 fn processes(document: &TraceDocument) -> Table {

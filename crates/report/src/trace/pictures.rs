@@ -13,7 +13,7 @@ use crate::scale::{Axis, Spacing, Unit};
 use crate::svg::{BarRow, BarsText, NARROW, Picture, RowChart, Svg, bars, series_class};
 
 /// Lanes of the timeline and rows of the costs. More do not fit on a screen; the table has all streams.
-const LANES_MOST: usize = 40;
+pub(super) const LANES_MOST: usize = 40;
 /// Streams with a histogram.
 const HISTOGRAMS_MOST: usize = 6;
 /// Smallest number of calls for a histogram.
@@ -35,34 +35,22 @@ fn series(stream: &StreamRow) -> usize {
     if stream.direction == Direction::In { 0 } else { 1 }
 }
 
-/// Returns the indexes of the streams to draw: those of findings first, then by cost; in the order of the document.
-pub(super) fn drawn(document: &TraceDocument) -> Vec<usize> {
-    let found = |at: usize| {
-        let stream = &document.streams[at];
-        document.findings.iter().any(|finding| finding.pid == stream.pid && finding.fd == stream.fd)
-    };
-    let mut order: Vec<usize> = (0..document.streams.len()).collect();
-    order.sort_by(|&a, &b| {
-        let cost = |at: usize| document.streams[at].cost_s;
-        found(b).cmp(&found(a)).then(cost(b).total_cmp(&cost(a)))
-    });
-    order.truncate(LANES_MOST);
-    order.sort_unstable();
-    order
-}
-
-fn left_out(document: &TraceDocument) -> String {
-    match document.streams.len().saturating_sub(LANES_MOST) {
+fn left_out(streams: &[usize]) -> String {
+    match streams.len().saturating_sub(LANES_MOST) {
         0 => String::new(),
         more => format!(" {more} more streams are in the table only."),
     }
 }
 
-/// Returns the streams over time.
-pub(super) fn timeline(document: &TraceDocument, prefix: &str) -> Option<Picture> {
-    let drawn = drawn(document);
-    let lanes: Vec<(usize, &StreamTimeline)> = drawn
+/// Returns some streams over time, in their order. `prefix`: of the identifiers of the page's part, and of this picture.
+pub(super) fn timeline(
+    document: &TraceDocument,
+    streams: &[usize],
+    [prefix, name]: [&str; 2],
+) -> Option<Picture> {
+    let lanes: Vec<(usize, &StreamTimeline)> = streams
         .iter()
+        .take(LANES_MOST)
         .filter_map(|&at| Some((at, document.timeline.iter().find(|timeline| timeline.stream == at)?)))
         .collect();
     let draw = |width: f64| {
@@ -85,11 +73,15 @@ pub(super) fn timeline(document: &TraceDocument, prefix: &str) -> Option<Picture
         "Each lane is a stream from its first call to its last; blue is read, orange is written. Strokes are calls with a \
          recorded time (of a busy stream the first and the last ones), the red line is the number of bytes pending in the \
          program when weir read its buffers (between these moments there may have been more), the grey parts are gaps.{}",
-        left_out(document)
+        left_out(streams)
     );
-    Some(Picture::new(&format!("{prefix}timeline"), "Streams over time", &description, Vec::new(), |width| {
-        draw(width).unwrap_or_else(|| Svg::new(width, 1.0))
-    }))
+    Some(Picture::new(
+        &format!("{prefix}{name}timeline"),
+        "Streams over time",
+        &description,
+        Vec::new(),
+        |width| draw(width).unwrap_or_else(|| Svg::new(width, 1.0)),
+    ))
 }
 
 /// Draws the lane of one stream.
@@ -154,8 +146,12 @@ fn pending(chart: &RowChart, timeline: &StreamTimeline, [top, bottom]: [f64; 2])
     line
 }
 
-/// Returns the cost of each stream as a share of the run.
-pub(super) fn costs(document: &TraceDocument, prefix: &str) -> Option<Picture> {
+/// Returns the cost of each of some streams as a share of the run; the arguments are those of [`timeline`].
+pub(super) fn costs(
+    document: &TraceDocument,
+    streams: &[usize],
+    [prefix, name]: [&str; 2],
+) -> Option<Picture> {
     let bar = |at: usize| {
         let stream = &document.streams[at];
         let tip = format!("{}: {} of the run", label(stream), format_seconds(stream.cost_s));
@@ -168,21 +164,21 @@ pub(super) fn costs(document: &TraceDocument, prefix: &str) -> Option<Picture> {
     let description = format!(
         "Time of the calls of each stream by this machine's prices, as a share of the run; blue is read, orange is \
          written.{}",
-        left_out(document)
+        left_out(streams)
     );
     let text = BarsText {
-        id: &format!("{prefix}costs"),
+        id: &format!("{prefix}{name}costs"),
         title: "What each stream costs",
         description: &description,
         axis: Axis { spacing: Spacing::Linear, unit: Unit::Number },
         axis_name: "% of the run",
     };
-    bars(&text, &drawn(document).into_iter().map(bar).collect::<Vec<_>>())
+    bars(&text, &streams.iter().take(LANES_MOST).map(|&at| bar(at)).collect::<Vec<_>>())
 }
 
-/// Returns the histograms of call sizes of the most expensive streams that have calls of several sizes.
-pub(super) fn sizes(document: &TraceDocument, prefix: &str) -> Vec<Picture> {
-    let mut order: Vec<usize> = (0..document.streams.len()).collect();
+/// Returns the histograms of call sizes of the most expensive of some streams that have calls of several sizes.
+pub(super) fn sizes(document: &TraceDocument, streams: &[usize], prefix: &str) -> Vec<Picture> {
+    let mut order: Vec<usize> = streams.to_vec();
     order.sort_by(|&a, &b| document.streams[b].cost_s.total_cmp(&document.streams[a].cost_s));
     let shown = order.into_iter().filter(|&at| {
         let stream = &document.streams[at];

@@ -4,7 +4,7 @@ use weir_model::trace::{Histogram, StreamCounts, TraceStream};
 use weir_model::{Finding, Size};
 
 use super::labels::{direction_sign, process_label, thousands};
-use super::table::is_found;
+use super::listed_stream::ListedStream;
 use crate::block::Block;
 use crate::number::{ABSENT, whole_percent};
 use crate::table::{Align, Bars, Column, Heading, Table, TableRow};
@@ -24,7 +24,9 @@ pub(super) fn blocks(
     all: bool,
 ) -> Vec<Block> {
     let several = |stream: &TraceStream| stream.counts.sizes.0.iter().filter(|count| **count > 0).count() > 1;
-    let matters = |stream: &TraceStream| all || stream.share >= MATTERS || is_found(stream, findings);
+    let matters = |stream: &TraceStream| {
+        all || stream.share >= MATTERS || ListedStream::from(stream).is_found(findings)
+    };
     let mut chosen: Vec<&TraceStream> = shown.iter().map(|&index| &streams[index]).collect();
     chosen.retain(|stream| stream.counts.calls >= FEW_CALLS && several(stream) && matters(stream));
     if !all {

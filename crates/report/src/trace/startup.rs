@@ -3,13 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use weir_model::trace::{Process, Recording, TraceResult, TraceStream};
-use weir_model::{Direction, StreamKind, Untrusted};
+use weir_model::trace::Process;
+use weir_model::{Direction, Finding, StreamKind, Untrusted};
 
-use super::labels::{bytes, counted};
-use super::table::is_found;
-use crate::block::Block;
-use crate::number::percent;
+use super::labels::counted;
+use super::listed_stream::{self, ListedStream};
 use crate::text::list;
 
 /// Files that the C library reads by itself at the start of a program.
@@ -35,74 +33,64 @@ pub(super) struct StartupStreams<'a> {
 
 impl<'a> StartupStreams<'a> {
     /// Finds the wrapper shells of a recording.
-    pub fn of(recording: &'a Recording) -> Self {
+    pub fn of(recorded: &'a [Process]) -> Self {
         let processes: HashMap<u32, &Process> =
-            recording.processes.iter().map(|process| (process.pid, process)).collect();
-        let wrappers = recording.processes.iter().filter(|process| is_wrapper(process, &processes));
+            recorded.iter().map(|process| (process.pid, process)).collect();
+        let wrappers = recorded.iter().filter(|process| is_wrapper(process, &processes));
         let wrappers = wrappers.map(|process| process.pid).collect();
         Self { processes, wrappers }
     }
 
     /// Returns whether the report folds a stream: it belongs to a start and no finding is about it. Its cost does not count:
     /// in a run of a few milliseconds the loader's calls are a large share, and the line has that share.
-    pub fn folds(&self, stream: &TraceStream, trace: &TraceResult) -> bool {
+    pub fn folds(&self, stream: &ListedStream, findings: &[Finding]) -> bool {
         let belongs = is_loader(stream) || is_locale(stream) || self.is_of_wrapper(stream);
-        belongs && !is_found(stream, trace.findings)
+        belongs && !stream.is_found(findings)
     }
 
     /// Returns whether a wrapper shell has the stream. Its output to files, terminals and sockets is the user's data.
-    fn is_of_wrapper(&self, stream: &TraceStream) -> bool {
-        let is_output = stream.counts.direction != Direction::In;
+    fn is_of_wrapper(&self, stream: &ListedStream) -> bool {
+        let is_output = stream.direction != Direction::In;
         if is_output && !matches!(stream.kind, StreamKind::Pipe | StreamKind::Device) {
             return false;
         }
         let is_replaced = || {
-            let process = self.processes.get(&stream.counts.pid);
-            process.is_some_and(|process| is_launcher(process, stream.counts.image as usize))
+            let process = self.processes.get(&stream.pid).zip(stream.image);
+            process.is_some_and(|(process, image)| is_launcher(process, image))
         };
-        self.wrappers.contains(&stream.counts.pid) || is_replaced()
+        self.wrappers.contains(&stream.pid) || is_replaced()
     }
 }
 
-/// Returns the totals of the folded streams as one line.
-pub(super) fn line(folded: &[&TraceStream]) -> Option<Block> {
+/// Returns the totals of the folded streams as one line; `None` without any.
+pub(super) fn totals(folded: &[ListedStream]) -> Option<String> {
     if folded.is_empty() {
         return None;
     }
     let kinds = [
-        ("the loader", folded.iter().any(|stream| is_loader(stream))),
-        ("locale files", folded.iter().any(|stream| is_locale(stream))),
+        ("the loader", folded.iter().any(is_loader)),
+        ("locale files", folded.iter().any(is_locale)),
         ("wrapper shells", folded.iter().any(|stream| !is_loader(stream) && !is_locale(stream))),
     ];
     let kinds: Vec<String> = kinds.iter().filter(|(_, any)| *any).map(|(name, _)| name.to_string()).collect();
-    let sum = |of: fn(&TraceStream) -> u64| folded.iter().map(|stream| of(stream)).sum::<u64>();
-    let share: f64 = folded.iter().map(|stream| stream.share).sum();
-    Some(Block::Aside(format!(
-        "start-up: {} of {}: {}, {}, {} % of the time (--all shows {})",
-        counted(folded.len() as u64, "stream"),
-        list(&kinds),
-        counted(sum(|stream| stream.counts.calls), "call"),
-        bytes(sum(|stream| stream.counts.bytes)),
-        percent(share.min(1.0)),
-        if folded.len() == 1 { "it" } else { "them" },
-    )))
+    let streams = counted(folded.len() as u64, "stream");
+    Some(format!("start-up: {streams} of {}: {}", list(&kinds), listed_stream::totals(folded)))
 }
 
-fn is_read_file(stream: &TraceStream) -> bool {
-    stream.kind == StreamKind::File && stream.counts.direction == Direction::In
+fn is_read_file(stream: &ListedStream) -> bool {
+    stream.kind == StreamKind::File && stream.direction == Direction::In
 }
 
 /// Returns whether the dynamic loader reads the stream: the first bytes of a shared object, or its own configuration.
-fn is_loader(stream: &TraceStream) -> bool {
+fn is_loader(stream: &ListedStream) -> bool {
     let name = stream.path.exact().rsplit('/').next().unwrap_or_default();
     let is_object = name.ends_with(".so") || name.contains(".so.");
-    let openings = stream.openings.len().max(1) as u64;
-    let reads_headers =
-        stream.counts.calls <= LOADER_CALLS * openings && stream.counts.bytes <= LOADER_BYTES * openings;
+    let openings = stream.openings.max(1);
+    let reads_headers = stream.calls <= LOADER_CALLS * openings && stream.bytes <= LOADER_BYTES * openings;
     is_read_file(stream) && (is_object && reads_headers || FILES[..2].contains(&stream.path.exact()))
 }
 
-fn is_locale(stream: &TraceStream) -> bool {
+fn is_locale(stream: &ListedStream) -> bool {
     let is_module = || stream.path.exact().contains("/gconv/");
     let is_data = || DIRECTORIES.iter().any(|directory| stream.path.exact().starts_with(directory));
     is_read_file(stream) && (FILES[2..].contains(&stream.path.exact()) || is_data() || is_module())
@@ -137,7 +125,7 @@ fn is_wrapper(process: &Process, processes: &HashMap<u32, &Process>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::trace::{Image, OpenFile, Process};
+    use weir_model::trace::{Image, OpenFile, Process, Recording, TraceResult};
 
     use super::super::fixture::{clean, counts, file, process};
     use super::*;
@@ -178,8 +166,8 @@ mod tests {
 
     fn folded(recording: &Recording) -> Vec<String> {
         let trace = TraceResult::new(recording, &[], "", &[]);
-        let startup = StartupStreams::of(recording);
-        let folded = trace.streams.iter().filter(|stream| startup.folds(stream, &trace));
+        let startup = StartupStreams::of(&recording.processes);
+        let folded = trace.streams.iter().filter(|stream| startup.folds(&(*stream).into(), &[]));
         folded.map(|stream| stream.path.to_string()).collect()
     }
 

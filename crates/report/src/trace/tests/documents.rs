@@ -68,6 +68,46 @@ fn documents_obey_the_schema_and_can_be_read() {
     }
 }
 
+/// Returns the page of a document, and the same page without its closed parts.
+fn page_and_visible_part(document: &TraceDocument) -> (String, String) {
+    let mut body = crate::page::Body::default();
+    page(document, &mut body, "");
+    let html = crate::page::page("t", &body, &[]);
+    let (mut visible, mut depth) = (String::new(), 0usize);
+    for part in html.split_inclusive('\n') {
+        depth += part.matches("<details").count();
+        if depth == 0 {
+            visible += part;
+        }
+        depth -= part.matches("</details>").count();
+    }
+    (html, visible)
+}
+
+#[test]
+fn a_page_folds_the_streams_that_the_screen_folds() {
+    let (recording, findings) = bytewise();
+    let document = TraceDocument::new(&of(&recording, &findings, VERDICT));
+    let (html, visible) = page_and_visible_part(&document);
+    assert!(html.contains("<summary>start-up: 1 stream of the loader: 1 call, 832 B"), "{html}");
+    assert!(html.contains("libc.so.6") && !visible.contains("libc.so.6"), "{visible}");
+    let (recording, findings, _) = pipeline();
+    let document = TraceDocument::new(&of(&recording, &findings, "x"));
+    let (html, visible) = page_and_visible_part(&document);
+    assert!(html.contains("<summary>20 more streams: 40 calls"), "{html}");
+    assert!(html.contains("module7.py") && !visible.contains("module7.py"), "{visible}");
+}
+
+#[test]
+fn the_streams_of_findings_come_first_in_a_page() {
+    let (recording, findings) = bytewise();
+    let document = TraceDocument::new(&of(&recording, &findings, VERDICT));
+    let (_, visible) = page_and_visible_part(&document);
+    let at = |stream: usize| visible.find(&format!("id=\"stream-{stream}\"")).unwrap();
+    assert_eq!((document.streams[0].fd, document.streams[1].fd), (0, 1));
+    assert!(at(1) < at(0), "the finding is about descriptor 1");
+}
+
 #[test]
 fn two_threads_write_the_same_text_as_one() {
     let (recording, findings) = bytewise();

@@ -308,7 +308,7 @@ fn several_paths_of_a_file_are_one_stream() {
     assert_eq!(text.matches("one file: /tmp/b = /tmp/link = /tmp/sub/../b").count(), 1, "{text}");
     // A finding has the path of the opening that it is about.
     let finding = Finding { path: "/tmp/link".into(), fd: 4, ..bytewise().1.remove(0) };
-    assert!(super::table::is_found(&streams[1], &[finding]));
+    assert!(listed_stream::ListedStream::from(&streams[1]).is_found(&[finding]));
 }
 
 #[test]
