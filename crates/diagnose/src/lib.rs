@@ -1,6 +1,7 @@
 //! Derives findings from a recording. Each file in rules/ is one rule: a pure function of a
 //! [`weir_model::trace::Recording`].
 
+mod awk_program;
 mod block_option;
 mod call_patterns;
 mod coalesce;
@@ -29,6 +30,7 @@ mod sampled_calls;
 mod small_calls;
 mod text;
 mod tool_options;
+mod unused_input;
 mod verdict;
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub struct Rule {
     pub merge: MergeKey,
     /// How the verdict words a finding of this rule.
     pub verdict: VerdictForm,
+    /// An `info` of this rule leaves open whether bytes are late or lost, so the run cannot be called right.
+    pub info_is_undecided: bool,
     pub(crate) judge: fn(&RuleContext) -> Vec<Finding>,
 }
 
@@ -100,6 +102,7 @@ impl Rule {
         supersedes: &[],
         merge: MergeKey::Descriptor,
         verdict: VerdictForm::Sentence,
+        info_is_undecided: false,
         judge: |_| Vec::new(),
     };
 

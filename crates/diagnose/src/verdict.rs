@@ -52,6 +52,9 @@ fn nothing_wrong(context: &RuleContext, findings: &[Finding]) -> RunVerdict {
         1.. if context.recording.incomplete => {
             "Nothing wrong in what could be seen; \"not seen\" below says what is missing".to_string()
         }
+        1.. if findings.iter().any(|finding| rule_of(finding).info_is_undecided) => {
+            "Nothing wrong in what could be seen".to_string()
+        }
         1.. if let Some(share) = sampled_share(context) => {
             format!("Nothing is wrong in the sampled {:.0} % of the run", share * 100.0)
         }

@@ -4,19 +4,21 @@
 //! Evidence, one of: (1) It writes text in full blocks that end in the middle of lines, a second or more apart, while input
 //! arrives in between, or while it waits. A reader that is slow does not cause this: the bytes fit into the pipe. (2) Whole
 //! lines of input stay in a buffer that the program uses only when it is full. Output that all follows the end of the input
-//! is no evidence, because a sort cannot write earlier, unless (2) shows that the output is what was held. Not reported:
+//! is no evidence, because a sort cannot write earlier, unless (2) shows that the output is what was held, or a signal ended the program before it used the lines. Not reported:
 //! programs that copy bytes into blocks (dd), that limit a rate, or whose bytes are no text (gzip). While a program with
 //! unreadable buffers still runs and has taken input without any output, the finding says what is not decided, as info.
 
 use weir_model::duration::format_seconds;
-use weir_model::trace::{Buffer, SnapshotMoment, StreamCounts};
+use weir_model::trace::{Buffer, StreamCounts};
 use weir_model::{Direction, Finding, Severity, SourceLanguage, StreamKind};
 
+use crate::awk_program::prints_every_record;
 use crate::code_fix::CodeFix;
-use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
+use crate::context::{RuleContext, TimedCall, same_prefix};
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::run_advice::RunOption;
-use crate::text::{count, oldest_of, preview, thousands};
+use crate::text::{count, oldest_of, preview, signal_name, thousands};
+use crate::unused_input::UnusedInput;
 
 pub(crate) const RULE: Rule = Rule {
     id: "held-output",
@@ -25,6 +27,7 @@ pub(crate) const RULE: Rule = Rule {
     position: 45,
     severity: SeverityRule::Effect { least: Severity::Info, most: Severity::Warn },
     gain: GainKind::None,
+    info_is_undecided: true,
     judge,
     ..Rule::DEFAULT
 };
@@ -266,43 +269,35 @@ fn flush_advice(context: &RuleContext, output: &StreamCounts, since_s: f64) -> S
 /// The advice for a buffer of the program's own.
 const OWN_BUFFER: &str = "write each line when it is complete, at least before the program waits for more";
 
-/// Whole lines of input in a buffer that the program uses only when it is full, from the first snapshot to the last.
-struct UnusedInput<'a> {
-    first: BufferSnapshot<'a>,
-    last: BufferSnapshot<'a>,
-    /// The unread bytes at the first snapshot. Those that came later are younger.
-    oldest_bytes: u64,
-    /// The buffer at the last snapshot.
-    buffer: &'a Buffer,
-}
-
-impl UnusedInput<'_> {
-    fn length_s(&self) -> f64 {
-        self.last.at_s - self.first.at_s
-    }
-}
-
 /// Judges a process by evidence (2).
 fn judge_unused_input(context: &RuleContext, pid: u32) -> Option<Finding> {
-    let span = longest_unused_input(context, pid).filter(|span| span.length_s() >= LEAST_S)?;
+    let span = UnusedInput::longest(context, pid).filter(|span| span.length_s() >= LEAST_S)?;
     let (buffer, since_s, held_s) = (span.buffer, span.first.at_s, span.length_s());
     let own = context.streams_of(pid).iter().copied();
     let input = own.clone().find(|input| input.direction == Direction::In && input.fd == buffer.fd)?;
     let later = own
         .filter(|output| output.direction == Direction::Out && output.bytes > 0 && output.last_s > since_s);
     let output = later.max_by_key(|output| output.bytes);
-    let severity = match output {
-        Some(output) => severity_of_output(context, input, output, buffer)?,
-        None if context.process(pid)?.ended_s.is_none() => Severity::Info,
-        None => return None,
+    let killed = span.ended_by(context).map(|number| (number, severity_of_loss(context, &span)));
+    let severity = match (output, killed) {
+        (Some(output), _) => severity_of_output(context, input, output, buffer),
+        (None, None) if context.process(pid)?.ended_s.is_none() => Some(Severity::Info),
+        _ => None,
     };
+    let severity = severity.max(killed.and_then(|(_, severity)| severity))?;
     let why = format!(
-        "{} has held {} of input unused for {}: it waits until its input buffer of {} bytes is full. They begin {}.",
+        "{} has held {} of input unused for {}{}: it waits until its input buffer of {} bytes is full. They begin {}.{}",
         context.name_at(pid, since_s),
         oldest_of(span.oldest_bytes, buffer.unread_bytes),
         format_seconds(held_s),
+        killed.map_or(String::new(), |(number, _)| format!(", until {} ended it", signal_name(number))),
         thousands(buffer.buffer_bytes),
-        preview(&buffer.unread)
+        preview(&buffer.unread),
+        match (killed, severity) {
+            (None, _) => "",
+            (_, Severity::Info) => " If it would have written something for them, that is lost.",
+            _ => " What it would have written for them is lost.",
+        }
     );
     let command = context.weir_run(RunOption::MaxDelay, pid, since_s);
     let stream = output.unwrap_or(input);
@@ -310,6 +305,19 @@ fn judge_unused_input(context: &RuleContext, pid: u32) -> Option<Finding> {
     let finding = finding.count("unused_bytes", buffer.unread_bytes).figure("held_s", held_s);
     let finding = finding.figure("since_s", since_s).count("buffer_bytes", buffer.buffer_bytes);
     Some(finding.build_with_command(why, command, "mawk -W interactive instead of mawk"))
+}
+
+/// Returns how certain it is that output is missing because a signal ended the process before it used its input: certain if the
+/// program prints every record. None if the output is discarded.
+fn severity_of_loss(context: &RuleContext, span: &UnusedInput) -> Option<Severity> {
+    let (pid, at_s) = (span.last.pid, span.last.at_s);
+    let output = context.file_at(pid, 1, at_s);
+    if output.is_some_and(|file| context.is_null(file)) {
+        return None;
+    }
+    let is_read = output.is_none_or(|file| !context.readers_exited(file, at_s));
+    let prints = context.image_at(pid, at_s).is_some_and(|(_, image)| prints_every_record(image));
+    Some(if prints && is_read { Severity::Warn } else { Severity::Info })
 }
 
 /// Returns how certain it is that earlier use of the input would have made this output earlier; None for a program such as
@@ -329,34 +337,6 @@ fn severity_of_output(
     }
     let lines = heads().filter(|&&byte| byte == b'\n').count();
     (lines > 1 && output.bytes >= input.bytes / 4).then_some(Severity::Info)
-}
-
-fn longest_unused_input<'a>(context: &RuleContext<'a>, pid: u32) -> Option<UnusedInput<'a>> {
-    let (mut longest, mut open): (Option<UnusedInput>, Option<UnusedInput>) = (None, None);
-    let samples = context.snapshots(pid).iter().filter(|snapshot| snapshot.moment == SnapshotMoment::Sample);
-    for snapshot in samples {
-        let mut filling = snapshot.buffers.iter().filter(|buffer| buffer.is_being_filled());
-        let Some(buffer) = filling.find(|buffer| buffer.unread.contains(&b'\n')) else { continue };
-        let continues = open.as_ref().is_some_and(|span| {
-            let before = span.buffer;
-            before.address == buffer.address
-                && same_prefix(&before.unread, &buffer.unread)
-                && before.unread_bytes <= buffer.unread_bytes
-        });
-        match open.as_mut().filter(|_| continues) {
-            Some(span) => (span.last, span.buffer) = (*snapshot, buffer),
-            None => {
-                let oldest_bytes = buffer.unread_bytes;
-                let new = UnusedInput { first: *snapshot, last: *snapshot, oldest_bytes, buffer };
-                longest = longest.into_iter().chain(open.replace(new)).max_by(by_length);
-            }
-        }
-    }
-    longest.into_iter().chain(open).max_by(by_length)
-}
-
-fn by_length(a: &UnusedInput, b: &UnusedInput) -> std::cmp::Ordering {
-    a.length_s().total_cmp(&b.length_s())
 }
 
 /// Judges a process that still runs, has taken input piece by piece for a second, and has written nothing.

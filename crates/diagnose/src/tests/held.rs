@@ -219,6 +219,40 @@ fn unused_lines_in_an_input_buffer_are_held() {
 }
 
 #[test]
+fn unused_lines_are_lost_when_a_signal_ends_mawk() {
+    let killed = |program: &str, number: i32| {
+        let mut builder = mawk(b"");
+        builder.root().images[0].argv = vec!["mawk".into(), program.into()];
+        builder.root().exit = Some(Exit::Signal(number));
+        builder
+    };
+    let mut builder = killed("{ print \"m\", $0 }", 9);
+    assert_eq!(builder.severity("held-output"), Warn, "the kernel reads other buffers at the signal");
+    let at_end = weir_model::trace::Buffer { walker: RuntimeId::MAWK, ..unread(0, &b"line\n".repeat(3)) };
+    builder.snapshot(2.45, 1, SnapshotMoment::Signal, &[at_end]);
+    let finding = builder.finding("held-output");
+    assert_eq!((finding.severity, finding.fd), (Warn, 0));
+    assert!(finding.why.contains("unused for 2.10 s, until SIGKILL ended it: it waits"), "{}", finding.why);
+    assert!(finding.why.ends_with("What it would have written for them is lost."), "{}", finding.why);
+    assert!(finding.fix.starts_with("weir run --max-delay 100ms -- "), "{}", finding.fix);
+    assert_eq!(killed("END { print NR }", 15).severity("held-output"), Info, "it had to read all");
+    let undecided = killed("END { print NR }", 15);
+    let verdict = verdict(&undecided.0, &diagnose(&undecided.0)).text;
+    assert_eq!(verdict, "Nothing wrong in what could be seen; one hint below.");
+    killed("{ print }", 13).no_finding("held-output");
+    let mut discarded = killed("{ print }", 9);
+    let null = discarded.file("/dev/null", StreamKind::Device);
+    discarded.stream(1, 1, null, Out, 0, 0);
+    discarded.no_finding("held-output");
+    let mut without_reader = killed("{ print }", 9);
+    let pipe = without_reader.file("pipe:[5]", Pipe);
+    without_reader.stream(1, 1, pipe, Out, 0, 0);
+    without_reader.fork(0.1, 2).ended_s = Some(0.2);
+    without_reader.stream(2, 0, pipe, In, 1, 0);
+    assert_eq!(without_reader.severity("held-output"), Info);
+}
+
+#[test]
 fn a_silent_program_that_still_runs_is_undecided() {
     let silent = |runs: bool, unreadable: bool| {
         let mut builder = Filter { writes: vec![], rest: 0, ..Filter::default() }.recording();
