@@ -104,6 +104,7 @@ fn eighty_columns() {
         expected[3].split_whitespace().collect::<Vec<_>>()
     );
     assert!(lines[4].contains("4711") && lines[4].contains(" 17 B >11 m fd 1 pipe"), "{lines:#?}");
+    assert!(lines[4].contains(" python3 ") && !lines[4].contains("worker"), "{lines:#?}");
     assert_eq!(lines[21], "4711 python3 worker.py --listen 8080");
     assert_eq!(lines[22], r#"fd 1 pipe: 17 B pending for >11 m: "ready: listening\n""#);
     assert_eq!(lines[23], "q quit  ? help  s sort  / filter  p peek  f flush  t trace  space pause");
