@@ -13,7 +13,8 @@ use super::tracees::Tracees;
 const STOP_TIMEOUT_NS: u64 = 30_000_000;
 
 impl Tracees {
-    /// Stops all threads of a process if the program cannot notice it. Returns whether every thread is stopped.
+    /// Stops all threads of a process if the program cannot notice it. Returns whether every thread is stopped. A process that
+    /// was killed is not: a thread in its exit stop may have written bytes that its streams have not noted.
     /// [`Tracees::release`] must follow in both cases.
     pub(crate) fn hold(&mut self, pid: u32) -> bool {
         let Some(process) = self.processes.get(&pid) else { return false };
@@ -22,7 +23,7 @@ impl Tracees {
         let cannot_stop = |tid: &u32| !self.can_stop(pid, *tid);
         if in_vfork
             || self.early_stops.values().any(|(stop, _)| stop.tid == pid)
-            || tids.iter().any(cannot_stop)
+            || tids.iter().any(|tid| cannot_stop(tid) || self.was_killed(*tid))
         {
             return false;
         }
@@ -63,6 +64,13 @@ impl Tracees {
         walkers.is_some_and(|walkers| walkers.iter().any(|walker| walker.runtime() == RuntimeId::GO))
     }
 
+    /// Tells whether a thread is in its exit stop because its process was killed or ends.
+    fn was_killed(&self, tid: u32) -> bool {
+        let is_exit = |stop: &PtraceStop| stop.tid == tid && stop.status >> 16 == libc::PTRACE_EVENT_EXIT;
+        let is_exiting = self.threads.get(&tid).is_some_and(|thread| thread.exiting);
+        (is_exiting || self.deferred_stops.iter().any(is_exit)) && !ends_alone(tid)
+    }
+
     fn request_stop(&mut self, tid: u32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         if thread.state == TraceeState::Running && !thread.exiting && !thread.stop_requested {
@@ -75,7 +83,7 @@ impl Tracees {
         loop {
             let Some(thread) = self.threads.get(&tid) else { return false };
             if thread.state != TraceeState::Running || thread.exiting {
-                return true;
+                return !self.was_killed(tid);
             }
             match ptrace::wait_for(tid) {
                 Ok(Some(stop)) => return self.on_awaited_stop(stop),
@@ -95,7 +103,7 @@ impl Tracees {
             if !requested {
                 self.deferred_stops.push_back(stop);
             }
-            return true;
+            return !self.was_killed(stop.tid);
         }
         self.deferred_stops.push_back(stop);
         false
@@ -115,4 +123,10 @@ impl Tracees {
             }
         }
     }
+}
+
+/// Tells whether a thread in its exit stop ends by its own exit(2), and the process goes on. A thread that has left the stop may have
+/// been killed.
+fn ends_alone(tid: u32) -> bool {
+    registers::current_syscall(tid).is_some_and(|call| call.number == libc::SYS_exit)
 }
