@@ -63,6 +63,27 @@ fn resume_after_a_kill_keeps_the_exit_stop() {
     reap(pid);
 }
 
+/// A killed thread may have written bytes that its stream has not noted. If weir wrote them early, they would be there twice.
+#[test]
+fn a_killed_process_is_not_held_for_an_early_write() {
+    for known in [false, true] {
+        let (mut supervisor, pid) = stopped_command(Vec::new());
+        assert!(supervisor.tracees.hold(pid), "it is stopped");
+        supervisor.tracees.release(pid);
+        kill(pid);
+        supervisor.tracees.threads.get_mut(&pid).expect("its thread").state = TraceeState::Running;
+        if known {
+            let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
+            assert!(is_exit_stop(stop), "{stop:?}");
+            supervisor.tracees.threads.get_mut(&pid).expect("its thread").exiting = true;
+        }
+        assert!(!supervisor.tracees.hold(pid), "{known}");
+        assert!(!supervisor.tracees.hold(pid), "{known}: at once again");
+        ptrace::resume(pid, false, 0);
+        reap(pid);
+    }
+}
+
 /// Counts the exits of processes.
 struct ExitCounter(Arc<AtomicU32>);
 
