@@ -173,6 +173,44 @@ fn a_killed_program_with_a_buffer_of_its_own() {
     });
 }
 
+/// Passes on the first piece of its input, keeps the others in memory of its own or, with an argument, in standard output's buffer,
+/// and is killed at the fourth. With an argument that begins with `l` it writes each piece.
+const OWN_FILTER: &str = "#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n\
+    static char own[4096];\n\
+    int main(int words, char **word) {\n\
+        char piece[64];\n\
+        int lines = words > 1 && *word[1] == 'l';\n\
+        if (lines) setvbuf(stdout, NULL, _IOLBF, 0);\n\
+        for (int read_pieces = 0; read_pieces < 4; read_pieces++) {\n\
+            ssize_t bytes = read(0, piece, sizeof piece);\n\
+            if (bytes <= 0) return 1;\n\
+            if (words > 1) fwrite(piece, 1, bytes, stdout);\n\
+            else if (read_pieces == 0 && write(1, piece, bytes) != bytes) return 1;\n\
+            else memcpy(own + 64 * read_pieces, piece, bytes);\n\
+        }\n\
+        kill(getpid(), SIGKILL); }\n";
+
+#[test]
+fn a_killed_filter_that_read_on_after_its_last_write() {
+    for_each_engine(|engine, dir| {
+        if compile(dir, "filter", OWN_FILTER, &[]).is_none() {
+            return;
+        }
+        let slow = "(for i in 1 2 3 4; do echo line $i; sleep 0.1; done)";
+        let killed = |rest: &str| verdict(engine, dir, &["sh", "-c", &format!("{slow} | {rest}")]).0;
+        for output in ["./filter > file", "./filter | cat", "{ exec 5> file; ./filter >&5; }"] {
+            let said = killed(output);
+            assert!(
+                said.starts_with("Nothing wrong in what could be seen; bytes that filter may keep for "),
+                "{engine} {output}: {said}"
+            );
+        }
+        assert!(killed("./filter lines > file").starts_with("Nothing is wrong with "), "{engine}");
+        assert!(killed("./filter block > file").contains("lost"), "{engine}: a walker reads the buffer");
+        assert!(killed("./filter > /dev/null").starts_with("Nothing is wrong with "), "{engine}");
+    });
+}
+
 #[test]
 fn a_running_program_with_a_buffer_of_its_own() {
     let dir = tempfile::tempdir().expect("a directory");

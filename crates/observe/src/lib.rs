@@ -8,6 +8,7 @@ mod record;
 mod target_state;
 mod unreadable_buffers;
 mod unseen_files;
+mod work_at_kill;
 
 pub use buffer_watch::BufferWatch;
 pub use record::record;

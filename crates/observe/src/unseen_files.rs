@@ -1,13 +1,18 @@
-//! Files that a program of no known runtime has opened for writing and not written: it may keep bytes for them in a buffer that no
-//! walker knows. Only a process that was killed, or still runs, can have such bytes.
+//! Files for which a program of no known runtime may keep bytes in a buffer that no walker knows: those that it has opened for
+//! writing and not written, and at a kill its standard output and all that it wrote, if it worked on after its last write. Only a
+//! process that was killed, or still runs, can have such bytes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use weir_model::trace::{Call, EventKind, Exit, Op, OpenFile, Process, StreamCounts, UnreadableBuffers};
+use weir_model::trace::{
+    Call, EventKind, Exit, Op, OpenFile, Process, SnapshotMoment, StreamCounts, UnreadableBuffers,
+};
 use weir_model::{Direction, SourceLanguage, StreamKind, Untrusted};
 use weir_recorder::RecorderOutput;
 use weir_sys::proc;
 use weir_walkers::unseen_descriptors;
+
+use crate::work_at_kill::{outputs_of, worked_after_last_write};
 
 /// The most processes that still run whose descriptors are read.
 const RUNNING_MOST: usize = 16;
@@ -25,7 +30,7 @@ pub(crate) fn unseen_files(
     let mut running = 0;
     for process in unknown {
         let paths = match process.exit {
-            Some(Exit::Signal(_)) => ends.unwritten(output, process),
+            Some(Exit::Signal(number)) => ends.unseen_at_kill(output, process, number),
             None if process.ended_s.is_none() && running < RUNNING_MOST => {
                 running += 1;
                 ends.unwritten_now(output, process)
@@ -61,6 +66,8 @@ struct Descriptors {
     opened: HashMap<u32, BTreeMap<i32, u32>>,
     /// The descriptors for which a walker has found a stream.
     streams: HashMap<u32, HashSet<i32>>,
+    /// Those of them whose stream the program has used. The C library has one for each standard descriptor, used or not.
+    used: HashMap<u32, HashSet<i32>>,
     /// Open files to which a call wrote.
     written: HashSet<u32>,
 }
@@ -75,16 +82,23 @@ impl Descriptors {
                 EventKind::Call(call) if call.result >= 0 => all.note_call(event.pid, call),
                 // A child has its parent's descriptors, and its parent's streams.
                 EventKind::Fork { child } => {
-                    let (opened, streams) = (all.opened.get(&event.pid), all.streams.get(&event.pid));
-                    let (opened, streams) = (opened.cloned(), streams.cloned());
+                    let opened = all.opened.get(&event.pid).cloned();
                     all.opened.insert(*child, opened.unwrap_or_default());
-                    all.streams.insert(*child, streams.unwrap_or_default());
+                    for streams in [&mut all.streams, &mut all.used] {
+                        let of_parent = streams.get(&event.pid).cloned();
+                        streams.insert(*child, of_parent.unwrap_or_default());
+                    }
                 }
                 EventKind::Exec { .. } => {
                     all.opened.remove(&event.pid);
                     all.streams.remove(&event.pid);
+                    all.used.remove(&event.pid);
                 }
+                // The streams of the image before.
+                EventKind::Buffers { moment: SnapshotMoment::Exec, .. } => {}
                 EventKind::Buffers { buffers, .. } => {
+                    let used = buffers.iter().filter(|one| one.mode.is_some() || one.pending_bytes > 0);
+                    all.used.entry(event.pid).or_default().extend(used.map(|one| one.fd));
                     all.streams.entry(event.pid).or_default().extend(buffers.iter().map(|one| one.fd));
                 }
                 _ => {}
@@ -101,6 +115,7 @@ impl Descriptors {
                 opened.remove(&new);
                 opened.extend(call.file.map(|file| (new, file)));
                 self.streams.entry(pid).or_default().remove(&new);
+                self.used.entry(pid).or_default().remove(&new);
             }
             Op::Close => {
                 opened.remove(&call.fd);
@@ -119,6 +134,37 @@ impl Descriptors {
             op if op.writes() || op.copies() => self.written.extend(call.file),
             _ => {}
         }
+    }
+
+    /// Returns the paths for which a killed process may have kept bytes.
+    fn unseen_at_kill(&self, output: &RecorderOutput, process: &Process, number: i32) -> Vec<Untrusted> {
+        let mut paths = self.unwritten(output, process);
+        if number != libc::SIGPIPE && worked_after_last_write(output, process) {
+            paths.extend(self.unseen_outputs(output, process, true));
+            if paths.is_empty() {
+                paths.extend(self.unseen_outputs(output, process, false));
+            }
+        }
+        let mut known = HashSet::new();
+        paths.retain(|path| known.insert(path.clone()));
+        paths
+    }
+
+    /// Returns the paths of the files and pipes that a killed process wrote, or that of its unwritten standard output, without those
+    /// that belong to a stream which a walker reads.
+    fn unseen_outputs(&self, output: &RecorderOutput, process: &Process, written: bool) -> Vec<Untrusted> {
+        let is_used = |fd: i32| self.used.get(&process.pid).is_some_and(|used| used.contains(&fd));
+        let has_stream = |fd: i32| self.streams.get(&process.pid).is_some_and(|known| known.contains(&fd));
+        let is_seen = |fd: i32| if fd <= 2 { is_used(fd) } else { has_stream(fd) };
+        let is_written = |file: u32| outputs_of(output, process).any(|stream| stream.file == file);
+        let open = output.open_at_kill.get(&process.pid).into_iter().flatten();
+        let candidates = open.filter(|(fd, file)| is_written(*file) == written && (written || *fd == 1));
+        let unseen = candidates.filter(|(fd, _)| *fd != 2 && !is_seen(*fd));
+        let files = unseen.filter_map(|(_, file)| output.files.get(*file as usize));
+        let mut paths: Vec<Untrusted> =
+            files.filter(|file| is_output(file)).map(|file| file.path.clone()).collect();
+        paths.sort_by(|a, b| a.exact().cmp(b.exact()));
+        paths
     }
 
     /// Returns the paths of the files that a killed process had open for writing and had not written.
@@ -144,6 +190,11 @@ impl Descriptors {
         };
         unwritten.filter(|path| !is_written(path)).collect()
     }
+}
+
+/// Tells whether an open file is a regular file or a pipe that can be written.
+fn is_output(file: &OpenFile) -> bool {
+    matches!(file.kind, StreamKind::File | StreamKind::Pipe) && file.flags & libc::O_ACCMODE != libc::O_RDONLY
 }
 
 /// Tells whether an open file is a regular file or a FIFO that can only be written.

@@ -29,7 +29,7 @@ mod tests;
 mod unobserved_spans;
 mod untracked_transfers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
@@ -83,6 +83,8 @@ pub struct Recorder {
     snapshot_files: Vec<u32>,
     /// Processes with more descriptors than are read at once.
     many_descriptors: BTreeSet<String>,
+    /// See [`RecorderOutput::open_at_kill`].
+    open_at_kill: BTreeMap<u32, Vec<(i32, u32)>>,
     other_calls: OtherCallCounts,
     untracked: UntrackedTransfers,
     existing_names: ExistingNames,
@@ -116,6 +118,7 @@ impl Recorder {
             positions: FilePositions::default(),
             snapshot_files: Vec::new(),
             many_descriptors: BTreeSet::new(),
+            open_at_kill: BTreeMap::new(),
             other_calls: OtherCallCounts::default(),
             untracked: UntrackedTransfers::default(),
             existing_names: ExistingNames::default(),
@@ -310,6 +313,7 @@ impl Recorder {
         RecorderOutput {
             processes: self.processes,
             files: self.files.all,
+            open_at_kill: self.open_at_kill,
             streams: self.streams.all,
             other_calls,
             events: self.events,

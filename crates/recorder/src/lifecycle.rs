@@ -88,6 +88,11 @@ impl Recorder {
         self.live_process(pid, at_s);
         let Some(live) = self.live.remove(&pid) else { return };
         self.files.directories.exit(pid);
+        if matches!(exit, Exit::Signal(_)) {
+            let table = live.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+            let open = table.iter().map(|(&fd, descriptor)| (fd, descriptor.file)).collect();
+            self.open_at_kill.insert(pid, open);
+        }
         self.close_files(&live);
         let process = &mut self.processes[live.process];
         process.ended_s = Some(at_s);

@@ -1,6 +1,8 @@
 //! The parts of a recording that the recorder builds from raw events. The caller adds command, backend and
 //! overhead.
 
+use std::collections::BTreeMap;
+
 use weir_model::Untrusted;
 use weir_model::trace::{Event, OpenFile, OtherCalls, Process};
 
@@ -11,6 +13,8 @@ pub struct RecorderOutput {
     pub processes: Vec<Process>,
     /// Indexed by [`OpenFile::id`].
     pub files: Vec<OpenFile>,
+    /// The descriptors of each process that a signal ended, at its end, with their open files; by PID.
+    pub open_at_kill: BTreeMap<u32, Vec<(i32, u32)>>,
     /// Counters per process, image, descriptor and direction.
     pub streams: Vec<weir_model::trace::StreamCounts>,
     /// Counts of the calls that move no bytes.

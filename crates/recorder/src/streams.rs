@@ -158,7 +158,9 @@ impl StreamTotals {
         let state = self.states.entry(index).or_default();
         let stream = &mut self.all[index];
         let requested = requested_bytes(call);
-        stream.last_s = at_s;
+        if !is_retry(call.result) || stream.calls == 0 {
+            stream.last_s = at_s;
+        }
         stream.calls += 1;
         stream.asked.add(requested, 1);
         stream.asked_max = stream.asked_max.max(requested.min(crate::calls::STREAM_BYTES_MOST));
@@ -258,6 +260,16 @@ mod tests {
         assert_eq!((stream.again, stream.errors), (2, 1));
         assert_eq!(stream.sizes.total(), 3);
         assert_eq!(stream.asked.total(), 6);
+    }
+
+    #[test]
+    fn an_interrupted_call_is_not_the_last_one() {
+        let mut totals = StreamTotals::default();
+        let key = (1, 0, 3, 7, Direction::In);
+        for (ns, result) in [(1_000_000_000, -512), (2_000_000_000, 10), (3_000_000_000, -512)] {
+            totals.add_call(key, &read(10, result), ns, false, false);
+        }
+        assert_eq!((totals.all[0].first_s, totals.all[0].last_s, totals.all[0].calls), (1.0, 2.0, 3));
     }
 
     #[test]

@@ -162,7 +162,7 @@ static __always_inline int count(const struct transfer *t)
     struct stream_key key = {pid, t->fd * 2 + t->writes};
     struct stream_counters *counters = bpf_map_lookup_elem(&streams, &key);
     struct process_state *process;
-    int tail = -1;
+    int tail = -1, retried = 0;
     if (!counters) {
         process = bpf_map_lookup_elem(&processes, &pid);
         if (!process || t->result == -EBADF_)
@@ -191,7 +191,8 @@ static __always_inline int count(const struct transfer *t)
         if (t->writes && moved > 1 && t->buffer)
             tail = count_last_byte(counters, t->buffer, moved);
     } else if (t->result == -EAGAIN_ || t->result == -EINTR_ || t->result <= -512) {
-        __sync_fetch_and_add(&counters->again, 1); /* ERESTARTSYS (512) and its kin: the kernel restarts the call */
+        retried = 1; /* ERESTARTSYS (512) and its kin: the kernel restarts the call */
+        __sync_fetch_and_add(&counters->again, 1);
     } else {
         __sync_fetch_and_add(&counters->errors, 1);
     }
@@ -199,7 +200,8 @@ static __always_inline int count(const struct transfer *t)
         counters->asked_max = t->asked;
     if (t->in_kernel)
         counters->in_kernel++;
-    stamp(counters);
+    if (!retried || !counters->last_ns)
+        stamp(counters);
     if (is_emitted(counters, t))
         emit_call_with_buffers(t, counters, tail);
     return 0;

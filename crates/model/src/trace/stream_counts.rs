@@ -67,7 +67,7 @@ pub struct StreamCounts {
     pub direction: Direction,
     /// Time of the first call.
     pub first_s: f64,
-    /// Time of the last call.
+    /// Time of the last call. One that returned EAGAIN or that a signal interrupted counts only if it is the first.
     pub last_s: f64,
     /// Calls that moved bytes, returned 0 or failed.
     pub calls: u64,
