@@ -1,5 +1,6 @@
 //! `weir flush`: parses the command line, drains the processes, prints what was written.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -111,8 +112,13 @@ fn flush_once(args: &Args, targets: &DrainTargets, mut files: OutputFiles, stop:
 
 /// Returns false if a named process cannot be flushed.
 fn flush_every(args: &Args, targets: &DrainTargets, interval: Duration, stop: &AtomicBool) -> bool {
+    let shows_screen = !args.output.is_quiet();
+    let mut printed = HashSet::new();
     let print = |process: &FlushedProcess| {
-        print_streams(process, written_lines(process), !args.output.is_quiet());
+        print_streams(process, written_lines(process), shows_screen);
+        if printed.insert(process.pid) {
+            print_unseen(process, shows_screen);
+        }
     };
     let result = targets.drain_every(interval, args.wait, stop, print);
     if let Err(error) = &result {
@@ -125,7 +131,10 @@ fn flush_every(args: &Args, targets: &DrainTargets, interval: Duration, stop: &A
 fn print_process(process: &DrainedProcess, shows_screen: bool) -> bool {
     if process.failure.is_some() {
         let error = process.reportable_error();
-        error.inspect(|error| eprintln_lossy!("weir: {error}"));
+        match error {
+            Some(error) => eprintln_lossy!("weir: {error}"),
+            None => print_unseen(&process.flushed, shows_screen),
+        }
         return error.is_none();
     }
     let mut lines = written_lines(&process.flushed);
@@ -135,10 +144,15 @@ fn print_process(process: &DrainedProcess, shows_screen: bool) -> bool {
     if !print_streams(&process.flushed, lines, shows_screen) {
         return false;
     }
-    if process.named && shows_screen {
-        process.flushed.unseen.iter().for_each(|reason| eprintln_lossy!("weir: {reason}"));
-    }
+    print_unseen(&process.flushed, shows_screen);
     !process.is_partial()
+}
+
+/// Prints which buffers weir cannot read, so that silence means that nothing is pending.
+fn print_unseen(process: &FlushedProcess, shows_screen: bool) {
+    if shows_screen {
+        process.unseen.iter().for_each(|reason| eprintln_lossy!("weir: {reason}"));
+    }
 }
 
 /// Prints `lines` to standard output and the streams that are still pending to standard error. Returns false if standard

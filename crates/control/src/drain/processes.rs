@@ -120,7 +120,10 @@ fn drain_directly(process: ProcessIdentity, most: u64, wait: Duration, stop: &At
         Ok(result) => (result, None),
         Err(error) => (DrainResult::default(), Some(error)),
     };
-    let DrainResult { streams, unseen } = result;
+    let DrainResult { streams, mut unseen } = result;
+    if let Some(DrainError::Unknown { missing, .. }) = &error {
+        unseen.clone_from(missing);
+    }
     let has_ended = error.as_ref().is_some_and(has_ended);
     let is_unknown = matches!(error, Some(DrainError::Unknown { .. }));
     let error = error.map(|error| error.to_string());
@@ -144,8 +147,9 @@ impl DrainTargets {
 
     /// Drains the processes every `interval` until the named ones have ended or `stop` is set.
     ///
-    /// Calls `report` if bytes were written, or if other bytes are pending than before. An obstacle may be gone at the
-    /// next interval, so errors are ignored. Only the first drain of a named process fails.
+    /// Calls `report` if bytes were written, if other bytes are pending than before, or if the first drain met buffers that
+    /// cannot be read. An obstacle may be gone at the next interval, so errors are ignored. Only the first drain of a named
+    /// process fails.
     pub fn drain_every(
         &self,
         interval: Duration,
@@ -170,7 +174,10 @@ impl DrainTargets {
                         has_live_process |= named;
                         let has_written = flushed.streams.iter().any(|stream| stream.written_bytes > 0);
                         let pending = pending_streams(&flushed);
-                        if has_written || pending_before.get(&flushed.pid).unwrap_or(&Vec::new()) != &pending
+                        let names_unseen = is_first && !flushed.unseen.is_empty();
+                        if has_written
+                            || names_unseen
+                            || pending_before.get(&flushed.pid).unwrap_or(&Vec::new()) != &pending
                         {
                             report(&flushed);
                             pending_before.insert(flushed.pid, pending);
