@@ -213,6 +213,11 @@ pub fn is_killed(tid: u32) -> bool {
     status(tid).is_none_or(|status| is_kill_pending(&status))
 }
 
+/// Returns whether a thread is in a stop, and SIGKILL has not come since.
+pub fn is_stopped(tid: u32) -> bool {
+    status(tid).is_some_and(|status| status.state.starts_with(['t', 'T']) && !is_kill_pending(&status))
+}
+
 /// Returns whether SIGKILL is pending for a process, or its main thread is in a tracing stop.
 pub fn is_dying(pid: u32) -> bool {
     status(pid).is_some_and(|status| is_kill_pending(&status) || status.state.starts_with('t'))

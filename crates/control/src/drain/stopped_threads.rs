@@ -78,6 +78,10 @@ impl<'t> StoppedThreads<'t> {
             let is_stopped = |state: &StopState| matches!(state, StopState::Stopped { .. });
             let all_stopped = !found_new && stopped.threads.values().all(is_stopped);
             if all_stopped && stopped.resume_unsafe_threads()? {
+                // A thread that was killed after the stop of another one may have written what its streams have not noted.
+                if !stopped.threads.keys().copied().all(proc::is_stopped) {
+                    return Err(StopError::Ended);
+                }
                 // A tracee keeps its number until its tracer waits for its end.
                 return if process.is_current() { Ok(stopped) } else { Err(StopError::Ended) };
             }
