@@ -115,9 +115,16 @@ fn small_calls(
         Some(_) => finding.command_gain.or(finding.gain),
         None => finding.gain,
     };
-    let saved_s = sum(&|finding| gain(finding).map_or(0.0, |gain| gain.elapsed_s));
+    // The gain includes an estimate of the program's own work around the calls.
+    let saved_s = sum(&|finding| gain(finding).map_or(0.0, |gain| gain.elapsed_s)).min(cost_s);
     let calls = describe_calls(context, worst, direction, by_line);
-    let (mut text, command) = (calls + &cost(context, worst.pid, cost_s, saved_s), worst.command.clone());
+    let others = match same_process.len() {
+        0 | 1 => String::new(),
+        2 => ", and another stream below is like it".to_string(),
+        count => format!(", and {} other streams below are like it", thousands(count as u64 - 1)),
+    };
+    let mut text = calls + &others + &cost(context, worst.pid, cost_s, saved_s);
+    let command = worst.command.clone();
     if command.is_none() {
         text.truncate(text.trim_end_matches(':').len());
         text.push('.');

@@ -2,8 +2,8 @@
 //!
 //! Evidence: the file was opened with O_SYNC or O_DSYNC, or pwritev2(2) is called with RWF_DSYNC or RWF_SYNC; the writes are
 //! smaller than a large buffer; and the waits cost time: as measured, else by the price of a sync, never more than the time in
-//! which they happened. On tmpfs, where nothing waits, that time is short and there is no finding. Whole blocks may be a database's pages,
-//! which have to be synced: at most warn.
+//! which they happened. On tmpfs, where nothing waits, there is no finding. Whole blocks may be a database's pages, which have
+//! to be synced: at most warn.
 
 use weir_model::duration::format_seconds;
 use weir_model::trace::StreamCounts;
@@ -13,6 +13,7 @@ use crate::call_patterns::{is_synchronous, moving_calls, straddles_blocks};
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::cost::BUFFER;
+use crate::flags::O_DSYNC;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::{part, total};
@@ -41,8 +42,14 @@ const BLOCK: f64 = 4096.0;
 /// The most by which a device that other processes use is slower than its price. An estimate; the program may sleep besides.
 const BUSY: f64 = 3.0;
 
+/// The share of the time in the calls for which a write on a device blocks at least. The rest is the kernel's work: that of a
+/// journal can be half of it.
+const BLOCKED_LEAST: f64 = 0.25;
+
 fn judge(context: &RuleContext) -> Vec<Finding> {
-    let streams = context.streams(Direction::Out).filter(|stream| applies(context, stream));
+    let streams = context
+        .streams(Direction::Out)
+        .filter(|stream| applies(context, stream) && !is_known_not_to_wait(context, stream));
     streams.filter_map(|stream| finding(context, stream)).collect()
 }
 
@@ -53,6 +60,12 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
     };
     let is_file = context.kind(stream.file) == StreamKind::File;
     moving_calls(stream) >= 10 && small && is_file && is_synchronous(context, stream)
+}
+
+/// Returns whether the time for which the calls blocked was measured, and is too short for waits for a device.
+fn is_known_not_to_wait(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let blocked = stream.wait_s.zip(context.in_calls_s(stream));
+    blocked.is_some_and(|(blocked_s, in_calls_s)| blocked_s < in_calls_s * BLOCKED_LEAST)
 }
 
 /// Returns the seconds of the waits: the measured ones, else the time in which the program did not compute, as far as the price
@@ -91,9 +104,15 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let image = context.image_at(stream.pid, stream.first_s).map(|(_, image)| image);
     let fix = match image.and_then(|image| tool_option(image, CodeFix::BufferOutput)) {
         Some(option) => format!("{option}."),
-        None => "open it without O_SYNC and O_DSYNC, gather records into large writes and call fdatasync(2) \
-            once where the data must be safe."
-            .into(),
+        None => {
+            let flags = match context.file(stream.file).is_some_and(|file| file.flags & O_DSYNC != 0) {
+                true => "open it without O_SYNC and O_DSYNC",
+                false => "call pwritev2(2) without RWF_SYNC and RWF_DSYNC",
+            };
+            format!(
+                "{flags}, gather records into large writes and call fdatasync(2) once where the data must be safe."
+            )
+        }
     };
     let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file)).gain(gain);
     let finding = finding.count("calls", calls).count("bytes", stream.bytes);

@@ -19,8 +19,8 @@ fn the_worst_comes_first_and_the_verdict_says_it() {
     let text = verdict(&builder.0, &found);
     assert_eq!(
         text.text,
-        "5,000,000 of 5,000,000 bytes were written one at a time. This costs 6.50 s of 7.00 s. With \
-            gathering the run takes about 541 ms instead of 7.00 s:"
+        "5,000,000 of 5,000,000 bytes were written one at a time, and another stream below is like it. This \
+            costs 6.50 s of 7.00 s. With gathering the run takes about 541 ms instead of 7.00 s:"
     );
     assert_eq!(text.command.as_deref(), Some("weir run --coalesce -- ./prog 'a b'"));
 }
