@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::CallSite;
+use weir_model::trace::{CallSite, StreamCounts};
 use weir_model::{Finding, Gain, Severity, Untrusted};
 
 use crate::context::RuleContext;
@@ -46,6 +46,12 @@ impl RuleContext<'_> {
     /// Returns the name of a process for a sentence, as in `cat (42)`.
     pub fn name(&self, pid: u32) -> String {
         process_name(self.process(pid).map(|process| process.comm()), pid)
+    }
+
+    /// Returns the name of the program that made the calls of a stream.
+    pub fn stream_name(&self, stream: &StreamCounts) -> String {
+        let image = self.recording.image(stream.pid, stream.image);
+        image.map_or_else(|| self.name(stream.pid), |image| process_name(Some(&image.comm), stream.pid))
     }
 
     /// Returns the name of a process as it was at a time: execve(2) changes it.
@@ -130,5 +136,22 @@ impl FindingBuilder {
         self.0.why.extend(self.1.map(|sentence| format!(" {sentence}")));
         self.0.fix = fix.into();
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::*;
+
+    #[test]
+    fn calls_before_an_execve_are_those_of_the_program_before_it() {
+        let mut builder = recording(1.0);
+        builder.root().system_s = 0.9;
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, 500_000, 17);
+        assert!(builder.finding("tiny-writes").why.starts_with("prog (1) wrote"));
+        builder.exec(0.99, 1, "true");
+        let why = builder.finding("tiny-writes").why;
+        assert!(why.starts_with("prog (1) wrote"), "{why}");
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn finding(
     let peer = context.slowed_peer(stream).filter(|peer| context.severity(peer.pid, peer.saved_s).is_some());
     let why = format!(
         "{} {verb} {} bytes with {} calls, {:.1} bytes each: these calls take about {:.0} % of the run{}.",
-        context.name(stream.pid),
+        context.stream_name(stream),
         total(stream, stream.bytes),
         total(stream, stream.calls),
         stream.mean_bytes(),

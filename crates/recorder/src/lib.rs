@@ -15,6 +15,7 @@ mod fd_table;
 mod file_aliases;
 mod file_positions;
 mod gap_attribution;
+mod gap_image;
 mod lifecycle;
 mod open_files;
 mod other_calls;

@@ -15,6 +15,7 @@ use crate::fd_table::{FdEntry, FdTable, same_open_file};
 use crate::gap_attribution::{
     self, CallsAndBytes, FdFile, FdProgress, FdsAtGapEnd, ProcessGap, StreamActivity, WindowActivity,
 };
+use crate::gap_image::image_of_gap;
 use crate::open_files::OpenFileTable;
 use crate::streams::RecentStream;
 
@@ -144,7 +145,7 @@ impl Recorder {
 
     fn end_gap(&mut self, pid: u32, totals: IoTotals, at_s: f64) {
         let live = self.live_process(pid, at_s);
-        let (image, process) = (live.image, live.process);
+        let (end_image, process) = (live.image, live.process);
         // A process that started within the gap has no earlier window.
         let current = live.gaps.current.take();
         let started_s = self.processes[process].started_s;
@@ -153,7 +154,8 @@ impl Recorder {
             window_start_s: started_s,
             ..CurrentGap::default()
         });
-        let seeks: HashSet<FdFile> = self.streams.seeked_files(pid, image);
+        let image = image_of_gap(&self.processes[process].images, end_image, current.at_s, at_s);
+        let seeks: HashSet<FdFile> = self.streams.seeked_files(pid, end_image);
         let mut positions = HashMap::new();
         let mut marks = current.marks.clone();
         let (fds_at_end, mut short_lived) = self.with_table(pid, |table, files| {
@@ -216,7 +218,9 @@ impl Recorder {
                 open_at_start,
                 short_lived,
             };
-            gaps.add(gap, &WindowActivity::new(), live.image);
+            let images = &self.processes[live.process].images;
+            let image = image_of_gap(images, live.image, from_s, at_s);
+            gaps.add(gap, &WindowActivity::new(), image);
         }
     }
 

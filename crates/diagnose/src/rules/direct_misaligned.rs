@@ -77,7 +77,7 @@ fn finding(context: &RuleContext, file: &OpenFile, calls: &[TimedCall]) -> Optio
     let why = format!(
         "{} of {} with O_DIRECT failed with EINVAL {} times: {}.",
         first.call.op.name(),
-        context.name(first.pid),
+        context.name_at(first.pid, first.at_s),
         thousands(calls.len() as u64),
         clauses.join(", ")
     );

@@ -89,7 +89,7 @@ fn finding(context: &RuleContext, copy: PassThrough, peer: u32, cost_s: f64, fix
     let severity = RULE.severity_of(context, input.pid, cost_s)?;
     let why = format!(
         "{} only copies {} between a file and the pipe of {}: each byte crosses two more buffers.",
-        context.name(input.pid),
+        context.stream_name(input),
         count(copy.bytes, "byte"),
         context.name(peer)
     );

@@ -76,7 +76,7 @@ fn finding(context: &RuleContext, failures: &[TimedCall]) -> Finding {
         "{}(2) to {path} failed with {}, and {} ended with status 0 and no message: {} are missing.",
         first.call.op.name(),
         errno_name(error),
-        context.name(first.pid),
+        context.name_at(first.pid, first.at_s),
         count(bytes, "byte")
     );
     let code = context.code_fix(first.pid, first.at_s, (first.call.fd, file), CodeFix::CheckErrors);

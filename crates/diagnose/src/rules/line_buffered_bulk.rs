@@ -68,7 +68,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let share = context.share(context.calls_s(stream));
     let why = format!(
         "{} wrote {} bytes in {} calls, one for each line: these calls take about {:.0} % of the run{}.",
-        context.name(stream.pid),
+        context.stream_name(stream),
         total(stream, stream.bytes),
         total(stream, stream.calls),
         share * 100.0,

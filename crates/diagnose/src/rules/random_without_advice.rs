@@ -85,7 +85,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let why = format!(
         "{} read {} bytes with {} calls, {} of them not at the end of the one before; they took {}, and the kernel \
             got no advice{read_ahead}.",
-        context.name(stream.pid),
+        context.stream_name(stream),
         total(stream, stream.bytes),
         total(stream, stream.calls),
         part(stream, stream.jumps),

@@ -46,7 +46,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let severity = RULE.severity_of(context, stream.pid, calls_s)?.max(of_loop);
     let why = format!(
         "{} read {} times at the end of its input, {} times a second, and wasted {} of CPU time.",
-        context.name(stream.pid),
+        context.stream_name(stream),
         part(stream, stream.zeros),
         part(stream, (stream.zeros as f64 / span_s.max(1e-6)).round() as u64),
         format_seconds(loop_s)

@@ -74,7 +74,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts, short: &TimedCall) -> F
         short.call.op.name(),
         count(taken, "byte"),
         count(short.call.asked, "byte"),
-        context.name(stream.pid),
+        context.stream_name(stream),
         count(rest, "byte")
     );
     let fix = "write the rest in a loop until all is taken or an error occurs (EAGAIN: poll(2) first): \

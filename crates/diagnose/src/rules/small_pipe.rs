@@ -120,9 +120,9 @@ fn finding(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) 
     let severity = RULE.severity_of(context, writer.pid, saved_s)?;
     let why = format!(
         "{} hands {} at a time to {} through a pipe that holds {}: each waits while the other works.",
-        context.name(writer.pid),
+        context.stream_name(writer),
         count(writer.asked_max, "byte"),
-        context.name(reader.pid),
+        context.stream_name(reader),
         count(capacity, "byte")
     );
     let fix = format!(

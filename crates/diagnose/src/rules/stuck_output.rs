@@ -206,7 +206,7 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
         "{} {} been in the buffer of {} for {}, while it waits in {}: {}.",
         oldest_of(span.oldest_bytes, bytes),
         if span.oldest_bytes == 1 { "has" } else { "have" },
-        context.name(pid),
+        context.name_at(pid, span.first.at_s),
         describe_length(context, span),
         span.waits_in,
         preview(&span.buffer.pending)

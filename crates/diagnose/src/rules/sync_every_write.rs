@@ -153,7 +153,7 @@ fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> 
     let exact = file.streams.iter().all(|stream| stream.exact);
     let why = format!(
         "{} called {} {} times for {} writes of {mean_bytes:.0} bytes{}: it waits for the device for about {} of {}.",
-        context.name(stream.pid),
+        context.stream_name(stream),
         sync_call(context, stream.file),
         number_text(exact, file.syncs),
         number_text(exact, file.writes),

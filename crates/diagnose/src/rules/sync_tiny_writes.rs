@@ -95,7 +95,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     }
     let why = format!(
         "{} wrote {} bytes in {} calls that each wait for the device: about {} of {}.",
-        context.name(stream.pid),
+        context.stream_name(stream),
         total(stream, stream.bytes),
         part(stream, calls),
         format_seconds(cost_s),

@@ -60,7 +60,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let severity = RULE.severity_of(context, stream.pid, saved_s)?;
     let why = format!(
         "{} wrote {} bytes to the terminal in {} calls: showing them takes about {} of {}.",
-        context.name(stream.pid),
+        context.stream_name(stream),
         total(stream, stream.bytes),
         total(stream, stream.calls),
         format_seconds(saved_s),

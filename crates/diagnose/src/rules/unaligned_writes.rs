@@ -45,7 +45,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
             read the rest of the block first{}.",
         part(stream, stream.unaligned),
         total(stream, stream.calls),
-        context.name(stream.pid),
+        context.stream_name(stream),
         stream.mean_bytes(),
         if file.flags & O_DSYNC != 0 { ", and wait for two blocks" } else { "" }
     );

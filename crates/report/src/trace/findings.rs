@@ -5,7 +5,7 @@ use weir_model::trace::{TraceResult, TraceStream};
 use weir_model::{Finding, Gain};
 
 use super::labels::{counted, evidence, stream_label};
-use super::listed_stream::ListedStream;
+use super::listed_stream::{ListedStream, time_of_program};
 use crate::block::{self, Block};
 
 /// Returns the findings by severity, then in their order, in which the most expensive is first.
@@ -26,7 +26,8 @@ fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> blo
     if !figures.is_empty() {
         facts.push(("seen", figures.join(" · ")));
     }
-    let at_s = finding.evidence.get("at_s").copied();
+    let listed = streams.iter().map(ListedStream::from);
+    let at_s = time_of_program(finding, trace.recording.process(finding.pid), listed);
     facts.extend(fix(&finding.fix, finding.command.as_deref()));
     facts.extend(gains(finding).map(|text| ("gain", text)));
     block::FindingBlock {

@@ -74,6 +74,18 @@ impl<'a> From<&'a StreamRow> for ListedStream<'a> {
     }
 }
 
+/// Returns the time at which the process of a finding ran the program that the finding is about: the finding's own time, or the
+/// start of the program that made most of the calls.
+pub(super) fn time_of_program<'a>(
+    finding: &Finding,
+    process: Option<&Process>,
+    streams: impl Iterator<Item = ListedStream<'a>>,
+) -> Option<f64> {
+    let own = ["at_s", "since_s"].iter().find_map(|name| finding.evidence.get(*name).copied());
+    let busiest = || streams.filter(|stream| stream.is_of(finding)).max_by_key(|stream| stream.calls);
+    own.or_else(|| Some(process?.images.get(busiest()?.image?)?.started_s))
+}
+
 impl ListedStream<'_> {
     /// Returns whether the stream of the calls is known.
     pub fn is_known(&self) -> bool {

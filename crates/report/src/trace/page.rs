@@ -6,6 +6,7 @@ use weir_model::trace::{BackendKind, Exit, TraceDocument};
 use weir_model::{Finding, Untrusted};
 
 use super::labels::{NAMELESS, counted, evidence, process_label, thousands};
+use super::listed_stream::{ListedStream, time_of_program};
 use super::page_streams::PageStreams;
 use super::{findings, pictures, pipeline_picture, pipelines};
 use crate::block::{Block, FindingBlock};
@@ -144,7 +145,7 @@ fn shown(document: &TraceDocument, finding: &Finding) -> FindingBlock {
 /// Returns process, descriptor and path of a finding, as far as it has them.
 fn place(document: &TraceDocument, finding: &Finding) -> String {
     let process = document.processes.iter().find(|process| process.pid == finding.pid);
-    let at_s = finding.evidence.get("at_s").copied();
+    let at_s = time_of_program(finding, process, document.streams.iter().map(ListedStream::from));
     let image = process.and_then(|process| process.image_at(at_s?));
     let comm = image.map(|(_, image)| &image.comm).or(process.map(|process| process.comm()));
     let parts = [
