@@ -84,7 +84,7 @@ impl ProgramLanguages {
     }
 
     fn language(&mut self, image: &Image, missing: &mut HashSet<Untrusted>) -> Option<SourceLanguage> {
-        let key = (image.exe.clone(), image.comm.clone());
+        let key = (image.exe.clone(), called_name(image));
         if let Some(&language) = self.known.get(&key) {
             return Some(language);
         }
@@ -96,6 +96,15 @@ impl ProgramLanguages {
             missing.insert(image.exe.clone());
         }
         found
+    }
+}
+
+/// Returns the name under which a program was called: `sh` for `busybox sh`.
+fn called_name(image: &Image) -> Untrusted {
+    let is_box = |word: &Untrusted| matches!(word.exact().rsplit('/').next(), Some("busybox" | "toybox"));
+    match image.argv.as_slice() {
+        [first, applet, ..] if is_box(first) => applet.clone(),
+        _ => image.comm.clone(),
     }
 }
 
@@ -175,6 +184,17 @@ mod tests {
 
     fn language(exe: &str) -> Option<SourceLanguage> {
         language_of(Path::new(exe), exe, "")
+    }
+
+    #[test]
+    fn a_program_of_busybox_is_called_by_its_own_name() {
+        let called = |words: &[&str]| {
+            let argv = words.iter().map(|word| (*word).into()).collect();
+            called_name(&Image { comm: "busybox".into(), argv, ..Image::default() })
+        };
+        assert_eq!(called(&["/bin/busybox", "sh", "x.sh"]), *"sh");
+        assert_eq!(called(&["busybox"]), *"busybox");
+        assert_eq!(called(&["sh", "x.sh"]), *"busybox");
     }
 
     #[test]

@@ -63,8 +63,8 @@ fn buffer_output(object: StreamObject) -> (&'static str, &'static str) {
         ),
         StreamObject::File => (
             "f = open(path, 'wb', buffering=65536)",
-            " and f.write(); no buffering=0, no f.flush() and no os.write() in the loop; with logging, \
-                MemoryHandler(1000, target=handler) of logging.handlers, because other handlers flush each record",
+            " ('w' for text) and f.write(); no buffering=0 or 1, no flush=True, no f.flush() and no os.write() in the \
+                loop; with logging, MemoryHandler(1000, target=handler) of logging.handlers, because other handlers flush each record",
         ),
         StreamObject::Pipe => {
             ("f = os.fdopen(fd, 'wb', buffering=65536)", " and f.write(); no os.write() in the loop")
