@@ -4,7 +4,7 @@ use weir_model::{Size, estimate};
 
 use super::{View, elapsed, figure, name};
 use crate::rows::ratio;
-use weir_model::bench::{BenchAnswer, BenchRow};
+use weir_model::bench::{BenchAnswer, BenchRow, FROM_TO};
 
 /// Methods that copy inside the kernel. Among equally fast rows they are preferred: they need the least code and memory.
 const IN_KERNEL: [&str; 2] = ["copy_file_range", "sendfile"];
@@ -14,6 +14,9 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
         return None;
     }
     let best = view.fastest()?;
+    if view.group.key.dir.contains(FROM_TO) {
+        return block_size(view, best);
+    }
     let tied: Vec<(usize, &BenchRow)> =
         view.rows.iter().copied().filter(|(_, row)| row.ties_with_best).collect();
     let calls = best_plain(view, "syscall");
@@ -52,6 +55,28 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
         format!("For a program that must {} here: {text}.", purpose(view)),
         evidence,
     )
+}
+
+/// Returns the block size that is enough for a copy from one directory to another, as its users type it.
+fn block_size(view: &View, best: (usize, &BenchRow)) -> Option<BenchAnswer> {
+    let knee = view.group.model_method.as_deref().filter(|_| view.group.knee.is_some());
+    let enough = knee.and_then(|method| best_plain(view, method)).unwrap_or(best);
+    let size = enough.1.record_bytes;
+    let text = format!("Blocks of {}: {}.", Size(size), options(size));
+    view.answer("What to choose here?", text, vec![elapsed(enough)])
+}
+
+/// Returns the options of dd, tar and cpio for a block size. tar counts blocks of 512 bytes; cpio knows no suffix.
+fn options(bytes: u64) -> String {
+    let dd = match bytes {
+        bytes if bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
+        bytes => bytes.to_string(),
+    };
+    match bytes.is_multiple_of(512) {
+        true => format!("dd bs={dd}, tar -b {}, cpio -C {bytes}", bytes / 512),
+        false => format!("dd bs={dd}, cpio -C {bytes}"),
+    }
 }
 
 fn purpose(view: &View) -> &'static str {
@@ -97,4 +122,16 @@ fn in_kernel(
         }
     }
     view.answer("What to choose here?", text + ".", evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::options;
+
+    #[test]
+    fn a_block_size_is_typed_as_each_program_takes_it() {
+        assert_eq!(options(1 << 20), "dd bs=1M, tar -b 2048, cpio -C 1048576");
+        assert_eq!(options(512), "dd bs=512, tar -b 1, cpio -C 512");
+        assert_eq!(options(100), "dd bs=100, cpio -C 100");
+    }
 }

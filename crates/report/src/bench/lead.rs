@@ -113,7 +113,7 @@ fn of_two_directories(section: &Section, best: &BenchRow, from: &str, to: &str) 
     let enough = knee.unwrap_or(best);
     let may_gain = || "larger ones may gain more".to_string();
     let (are, more) = match section.knee().filter(|_| knee.is_some()) {
-        Some(knee) if is_open(section, &knee) => ("or more are enough", may_gain()),
+        Some(knee) if is_open(section, &knee) => ("or more are needed", may_gain()),
         Some(knee) if knee.ci95[1] > knee.bytes => {
             ("are about enough", format!("those above {} win less than 5 %", Size(knee.ci95[1])))
         }
