@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::duration::format_seconds;
+use weir_model::trace::FindingGroup;
 use weir_model::{Direction, Finding, Severity};
 
 use crate::context::RuleContext;
@@ -39,7 +40,11 @@ pub(crate) fn verdict(context: &RuleContext, findings: &[Finding]) -> RunVerdict
             small_calls(context, findings, worst, direction, by_line)
         }
         VerdictForm::Sentence => {
-            RunVerdict { text: sentence_with_gain(context, worst), command: worst.command.clone() }
+            let groups = FindingGroup::of(findings, &context.recording.processes, context.run_s());
+            // The worst finding is the first, so it is in the first group.
+            let text =
+                groups.first().map_or_else(|| worst.why.clone(), |group| sentence_with_gain(context, group));
+            RunVerdict { text, command: worst.command.clone() }
         }
     }
 }
@@ -170,14 +175,20 @@ fn cost(context: &RuleContext, pid: u32, cost_s: f64, saved_s: f64) -> String {
     }
 }
 
-fn sentence_with_gain(context: &RuleContext, finding: &Finding) -> String {
-    match finding.gain.filter(|gain| gain.elapsed_s >= 0.001) {
+/// Returns the sentence of a finding, with the number of other files and the gain of all.
+fn sentence_with_gain(context: &RuleContext, group: &FindingGroup) -> String {
+    let mut text = group.first.why.clone();
+    if let Some(more) = group.more() {
+        let in_all =
+            group.bytes.map_or(String::new(), |bytes| format!(", {} bytes in all", thousands(bytes)));
+        text += &format!(" The same happened with {more}{in_all}.");
+    }
+    match group.first.gain.filter(|gain| gain.elapsed_s >= 0.001) {
         Some(gain) => format!(
-            "{} Fixing this saves about {} of {}.",
-            finding.why,
+            "{text} Fixing this saves about {} of {}.",
             format_seconds(gain.elapsed_s),
             format_seconds(context.run_s())
         ),
-        None => finding.why.clone(),
+        None => text,
     }
 }

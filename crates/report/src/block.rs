@@ -49,6 +49,8 @@ pub struct FindingBlock {
     pub stream: String,
     /// Labels (`why`, `fix`, `gain` …) with their texts.
     pub facts: Vec<(&'static str, String)>,
+    /// Other files with the same finding, which a page lists in a closed part.
+    pub files: Vec<String>,
 }
 
 impl FindingBlock {

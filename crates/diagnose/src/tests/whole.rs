@@ -315,3 +315,21 @@ fn a_reader_that_asks_for_much_is_not_blamed_for_its_writer() {
     stream.asked = asked;
     assert!(diagnose(&builder.0).iter().all(|finding| finding.severity < Severity::Warn));
 }
+
+#[test]
+fn the_verdict_has_the_sum_of_equal_losses() {
+    let mut builder = recording(1.0);
+    let lost: Vec<_> = (3..33)
+        .map(|fd| {
+            let file = builder.file(&format!("/d/out{fd}"), File);
+            builder.stream(1, fd, file, Out, 0, 0);
+            pending(fd, &[b'x'; 390])
+        })
+        .collect();
+    builder.snapshot(0.9, 1, weir_model::trace::SnapshotMoment::Exit, &lost);
+    let found = diagnose(&builder.0);
+    assert_eq!(found.len(), 30, "the document has each");
+    let text = verdict(&builder.0, &found).text;
+    assert!(text.starts_with("390 bytes for /d/out3 "), "{text}");
+    assert!(text.contains(" The same happened with 29 more files, 11,700 bytes in all."), "{text}");
+}

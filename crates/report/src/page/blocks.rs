@@ -87,7 +87,16 @@ fn finding(finding: &FindingBlock) -> String {
         let text = if code { format!("<pre><code>{text}</code></pre>") } else { text };
         html += &format!("<div><dt>{name}</dt><dd>{text}</dd></div>\n");
     }
-    html + "</dl></div>\n"
+    html + "</dl>" + &files(&finding.files) + "</div>\n"
+}
+
+/// Returns the other files of a finding in a closed part.
+fn files(files: &[String]) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    let items: String = files.iter().map(|file| format!("<li>{}</li>\n", escape(file))).collect();
+    format!("<details><summary>The other files</summary>\n<ul>\n{items}</ul></details>")
 }
 
 fn table(table: &Table) -> String {

@@ -1,21 +1,49 @@
 //! The findings, the most severe first.
 
 use weir_model::duration::format_seconds;
-use weir_model::trace::{TraceResult, TraceStream};
+use weir_model::trace::{FindingGroup, Process, TraceResult, TraceStream};
 use weir_model::{Finding, Gain};
 
-use super::labels::{counted, evidence, stream_label};
+use super::labels::{bytes, counted, evidence, stream_label};
 use super::listed_stream::{ListedStream, time_of_program};
 use crate::block::{self, Block};
 
-/// Returns the findings by severity, then in their order, in which the most expensive is first.
-pub(super) fn blocks(trace: &TraceResult, streams: &[TraceStream]) -> Vec<Block> {
-    let mut findings: Vec<&Finding> = trace.findings.iter().collect();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    findings.into_iter().map(|finding| Block::Finding(shown(trace, streams, finding))).collect()
+/// Returns the findings by severity, then in their order, in which the most expensive is first. Findings that differ in the file
+/// only are one; `all` names each file.
+pub(super) fn blocks(trace: &TraceResult, streams: &[TraceStream], all: bool) -> Vec<Block> {
+    let groups = sorted(trace.findings, &trace.recording.processes, trace.recording.elapsed_s);
+    groups.iter().map(|group| Block::Finding(shown(trace, streams, group, all))).collect()
 }
 
-fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> block::FindingBlock {
+/// Returns the findings in groups, the most severe first.
+pub(super) fn sorted<'a>(
+    findings: &'a [Finding],
+    processes: &[Process],
+    elapsed_s: f64,
+) -> Vec<FindingGroup<'a>> {
+    let mut groups = FindingGroup::of(findings, processes, elapsed_s);
+    groups.sort_by_key(|group| std::cmp::Reverse(group.first.severity));
+    groups
+}
+
+/// Other files that are named if not all are requested.
+pub(super) const FILES_NAMED: usize = 3;
+
+/// Returns the number and the first `most` names of the other files of a finding.
+pub(super) fn other_files(group: &FindingGroup, most: usize) -> Option<(&'static str, String)> {
+    let in_all = group.bytes.map_or(String::new(), |sum| format!(", {} in all", bytes(sum)));
+    let names: Vec<String> = group.others.iter().take(most).map(|finding| finding.path.to_string()).collect();
+    let more = if group.others.len() > most { " …" } else { "" };
+    Some(("also", format!("{}{in_all}: {}{more}", group.more()?, names.join(", "))))
+}
+
+fn shown(
+    trace: &TraceResult,
+    streams: &[TraceStream],
+    group: &FindingGroup,
+    all: bool,
+) -> block::FindingBlock {
+    let finding = &group.first;
     let mut facts = Vec::new();
     let exact = exact(streams, finding);
     let figures = finding.evidence.iter().map(|(name, value)| evidence(name, *value, exact));
@@ -26,6 +54,9 @@ fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> blo
     if !figures.is_empty() {
         facts.push(("seen", figures.join(" · ")));
     }
+    let named = if all { usize::MAX } else { FILES_NAMED };
+    let hint = if group.others.len() > named { " (--all names each)" } else { "" };
+    facts.extend(other_files(group, named).map(|(name, text)| (name, text + hint)));
     let listed = streams.iter().map(ListedStream::from);
     let at_s = time_of_program(finding, trace.recording.process(finding.pid), listed);
     facts.extend(fix(&finding.fix, finding.command.as_deref()));
@@ -35,6 +66,7 @@ fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> blo
         name: finding.id.to_string(),
         stream: stream_label(trace.recording, finding.pid, finding.fd, &finding.path, at_s),
         facts,
+        files: Vec::new(),
     }
 }
 

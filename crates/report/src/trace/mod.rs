@@ -46,7 +46,7 @@ pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
     let mut blocks = notes::verdict(trace, streams);
     blocks.extend(table::blocks(trace, &chosen));
     blocks.extend(sizes::blocks(streams, &chosen.rows, trace.findings, all));
-    blocks.extend(findings::blocks(trace, streams));
+    blocks.extend(findings::blocks(trace, streams, all));
     blocks.extend(pipelines::blocks(trace.pipelines));
     blocks.extend(other_calls::blocks(trace.recording, all));
     blocks.extend(notes::gaps(trace.recording));

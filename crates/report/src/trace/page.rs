@@ -2,9 +2,10 @@
 
 use weir_model::duration::format_seconds;
 use weir_model::trace::document::StreamRow;
-use weir_model::trace::{BackendKind, Exit, TraceDocument};
+use weir_model::trace::{BackendKind, Exit, FindingGroup, TraceDocument};
 use weir_model::{Finding, Untrusted};
 
+use super::findings::FILES_NAMED;
 use super::labels::{NAMELESS, counted, evidence, process_label, thousands};
 use super::listed_stream::{ListedStream, time_of_program};
 use super::page_streams::PageStreams;
@@ -44,16 +45,15 @@ fn command(document: &TraceDocument) -> String {
 pub fn page(document: &TraceDocument, body: &mut Body, prefix: &str) {
     let streams = PageStreams::of(document);
     body.blocks(&[Block::Facts(summary(document)), verdict(document)]);
-    if !document.findings.is_empty() {
-        body.heading(&format!("{prefix}findings"), &format!("Findings: {}", document.findings.len()));
-        let mut sorted: Vec<&Finding> = document.findings.iter().collect();
-        sorted.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-        for finding in sorted {
-            let stream = stream_of(document, finding).filter(|at| streams.shown.contains(at));
-            body.blocks(&[Block::Finding(shown(document, finding))]);
-            if let Some(at) = stream.filter(|_| !document.timeline.is_empty()) {
-                body.link(&pictures::lane_id(prefix, at), "Its stream in the timeline");
-            }
+    let groups = findings::sorted(&document.findings, &document.processes, document.elapsed_s);
+    if !groups.is_empty() {
+        body.heading(&format!("{prefix}findings"), &format!("Findings: {}", groups.len()));
+    }
+    for group in &groups {
+        let stream = stream_of(document, &group.first).filter(|at| streams.shown.contains(at));
+        body.blocks(&[Block::Finding(shown(document, group))]);
+        if let Some(at) = stream.filter(|_| !document.timeline.is_empty()) {
+            body.link(&pictures::lane_id(prefix, at), "Its stream in the timeline");
         }
     }
     for (number, pipeline) in document.pipelines.iter().enumerate() {
@@ -120,7 +120,8 @@ fn stream_of(document: &TraceDocument, finding: &Finding) -> Option<usize> {
     streams.iter().position(with_path).or_else(|| streams.iter().position(|stream| same(&stream)))
 }
 
-fn shown(document: &TraceDocument, finding: &Finding) -> FindingBlock {
+fn shown(document: &TraceDocument, group: &FindingGroup) -> FindingBlock {
+    let finding = &group.first;
     let stream = stream_of(document, finding).map(|at| &document.streams[at]);
     let exact = stream.map_or((true, true), |stream| (!stream.estimated, stream.exact));
     let mut facts = Vec::new();
@@ -132,6 +133,7 @@ fn shown(document: &TraceDocument, finding: &Finding) -> FindingBlock {
     if !figures.is_empty() {
         facts.push(("seen", figures.join(" · ")));
     }
+    facts.extend(findings::other_files(group, FILES_NAMED));
     facts.extend(findings::fix(&finding.fix, finding.command.as_deref()));
     facts.extend(findings::gains(finding).map(|text| ("gain", text)));
     FindingBlock {
@@ -139,7 +141,13 @@ fn shown(document: &TraceDocument, finding: &Finding) -> FindingBlock {
         name: finding.id.to_string(),
         stream: place(document, finding),
         facts,
+        files: if group.others.len() > FILES_NAMED { files(group) } else { Vec::new() },
     }
+}
+
+/// Returns the other files of a finding with their sentences.
+fn files(group: &FindingGroup) -> Vec<String> {
+    group.others.iter().take(ROWS_MOST).map(|finding| finding.why.clone()).collect()
 }
 
 /// Returns process, descriptor and path of a finding, as far as it has them.

@@ -109,6 +109,22 @@ fn the_streams_of_findings_come_first_in_a_page() {
 }
 
 #[test]
+fn a_page_lists_the_other_files_of_a_finding_in_a_closed_part() {
+    let recording = clean();
+    let findings = super::losses::equal_losses(30);
+    let document = TraceDocument::new(&of(&recording, &findings, "x"));
+    assert_eq!(document.findings.len(), 30);
+    let (html, visible) = page_and_visible_part(&document);
+    assert!(
+        visible.contains(">Findings: 1<") && visible.contains("29 more files, 11.4 KiB in all"),
+        "{visible}"
+    );
+    assert!(visible.contains("/tmp/f3") && !visible.contains("/tmp/f4"), "{visible}");
+    assert!(html.contains("390 bytes for /tmp/f29 are lost."), "{html}");
+    check_page(&document);
+}
+
+#[test]
 fn two_threads_write_the_same_text_as_one() {
     let (recording, findings) = bytewise();
     let mut trace = of(&recording, &findings, VERDICT);

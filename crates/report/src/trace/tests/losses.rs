@@ -1,11 +1,44 @@
-//! Tests of what the screen says about calls that were not seen, and of sizes that are only known roughly.
+//! Tests of what the screen says about calls that were not seen, about sizes that are only known roughly, and about losses in
+//! many files.
 
 use weir_model::trace::{Histogram, StreamCounts, StreamTable, trace_streams};
+use weir_model::{Finding, FindingId, Severity};
 
 use super::super::table;
-use super::{of, screen_at};
+use super::{Style, clean, of, screen, screen_at};
 use crate::block::Block;
 use crate::trace::fixture::pipeline;
+
+/// Returns findings that differ in the file.
+pub(super) fn equal_losses(number: i32) -> Vec<Finding> {
+    let (_, findings, _) = pipeline();
+    let finding = |at: i32| Finding {
+        id: FindingId::new("lost-at-exit"),
+        severity: Severity::High,
+        pid: 4711,
+        fd: 3 + at,
+        path: format!("/tmp/f{at}").into(),
+        why: format!("390 bytes for /tmp/f{at} are lost."),
+        evidence: [("lost_bytes".to_string(), 390.0)].into(),
+        ..findings[0].clone()
+    };
+    (0..number).map(finding).collect()
+}
+
+#[test]
+fn equal_losses_in_many_files_are_one_finding() {
+    let recording = clean();
+    let findings = equal_losses(30);
+    let trace = of(&recording, &findings, "x");
+    let text = screen_at(&trace, 80);
+    assert_eq!(text.matches("HIGH").count(), 1, "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("also 29 more files, 11.4 KiB in all: /tmp/f1, /tmp/f2, /tmp/f3 …"), "{text}");
+    let all = screen(&trace, true, &Style { rows: 200, ..Style::default() });
+    assert!(all.contains("/tmp/f29") && !all.contains('…'), "{all}");
+    let two = screen_at(&of(&recording, &findings[..2], "x"), 120);
+    assert!(two.contains("also  1 more file, 780 B in all: /tmp/f1\n"), "{two}");
+}
 
 #[test]
 fn a_loss_is_told_once() {
