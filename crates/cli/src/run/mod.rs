@@ -76,8 +76,8 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "all", hide_possible_values = true)]
     coalesce: Option<CoalescedCalls>,
 
-    /// Write the pending bytes of the program and its children when they are killed, crash, or call _exit or exec; only
-    /// until the command ends, and while weir itself lives: write `weir run --rescue -- timeout ...`, not
+    /// Write the pending bytes of the program and its children when they are killed, crash, or call _exit; at an exec,
+    /// those of stdio in dynamic programs. Only until the command ends, and while weir itself lives: write `weir run --rescue -- timeout ...`, not
     /// `timeout ... weir run`. Bytes that their file does not take are saved as weir-rescue-PID-FD.bin in the current
     /// directory, else in $TMPDIR or /tmp
     #[arg(long)]

@@ -38,6 +38,12 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             },
             is_drained: true,
         },
+        UnreachedBuffers {
+            name: "the file buffer of a std::wofstream",
+            options: &["--stdout", "--file", "--max-delay", "--rescue", "--fix-fork", "--fix-order"],
+            possible: has_wide_buffers,
+            is_drained: false,
+        },
     ],
     buffers: BufferAccess::Readable(WalkerEntry {
         symbols: &[FILE_BUFFER_TABLE],
@@ -60,6 +66,9 @@ pub(crate) struct FileBufferFacts {
     pub names_of_libcxx: Vec<u64>,
     /// The file contains or imports code that writes through a file buffer of libc++.
     pub uses_libcxx: bool,
+    /// The file imports code that writes through a file buffer of wide characters, which no walker reads: their bytes are made
+    /// only when they are written.
+    pub uses_wide: bool,
 }
 
 impl FileBufferFacts {
@@ -78,6 +87,7 @@ impl FileBufferFacts {
             names: addresses(FILE_BUFFER_TYPE),
             names_of_libcxx: addresses(FILE_BUFFER_OF_LIBCXX),
             uses_libcxx: has_buffers_of_libcxx(sections),
+            uses_wide: has_wide_buffers(sections),
         }
     }
 }
@@ -111,6 +121,13 @@ fn can_have_file_buffers(sections: &ElfSections) -> bool {
             && !imports(sections, |name| contains(name, "basic_ifstream"))
     };
     is_linked_in(sections) || imports(sections, writes) || own_buffer()
+}
+
+/// Tells whether a program imports a writing stream or file buffer of wide characters. A static program does not tell.
+fn has_wide_buffers(sections: &ElfSections) -> bool {
+    const WIDE: [&[u8]; 3] = [b"basic_ofstreamIw", b"basic_fstreamIw", b"basic_filebufIw"];
+    let is_wide = |name: &[u8]| WIDE.iter().any(|part| memchr::memmem::find(name, part).is_some());
+    sections.any_symbol(true, is_wide).unwrap_or(false)
 }
 
 /// Tells whether a dynamic symbol of the executable fits. True if the file does not tell.

@@ -40,7 +40,17 @@ const UNREADABLE: &str = "C++ file buffers (std::ofstream)";
 /// Bounds the writable memory of the library or static executable that is read in each snapshot.
 const OWN_MOST: u64 = 1 << 20;
 
+/// The buffers that no walker reads.
+const WIDE: &str = "C++ file buffers of wide characters (std::wofstream)";
+
 fn detect(process: &ProcessImages, found: &mut Detected) {
+    let executable = process.executable_start();
+    let file = executable.and_then(|region| process.image_file(region));
+    if let (Some(region), Some((path, image))) = (executable, file)
+        && image.file_buffers(&path).uses_wide
+    {
+        found.add_unreadable_buffers(region.start, WIDE);
+    }
     libcxx::detect(process, found);
     detect_libstdcxx(process, found);
 }
