@@ -15,7 +15,7 @@ pub fn screen(doctor: &Doctor, style: &Style) -> String {
     for ability in &doctor.abilities {
         lines.extend(ability_lines(ability, style));
         if ability.name == "ebpf" {
-            lines.extend(hooks(&doctor.hooks));
+            lines.extend(hooks(&doctor.hooks, style));
         }
     }
     lines.join("\n") + "\n"
@@ -32,13 +32,15 @@ fn ability_lines(ability: &HostAbility, style: &Style) -> Vec<String> {
     lines
 }
 
-/// Returns a line for each part of the eBPF engine, with the hooks that the kernel refused.
-pub fn hooks(hooks: &[EbpfHook]) -> Vec<String> {
+/// Returns the parts of the eBPF engine with their hooks, and the hooks that the kernel refused. Lines break between words.
+pub fn hooks(hooks: &[EbpfHook], style: &Style) -> Vec<String> {
+    let indent = format!("  {:NAME_WIDTH$}     ", "");
     let mut lines = Vec::new();
     for hook in hooks {
         let taken = hook.hook.as_deref().unwrap_or("none");
-        lines.push(format!("  {:NAME_WIDTH$}     {}: {taken}", "", hook.part));
-        lines.extend(hook.refused.iter().map(|why| format!("  {:NAME_WIDTH$}       not {why}", "")));
+        let line = |text: &str, indent: &str| wrap(text, style.width, indent, &format!("{indent}  "));
+        lines.extend(line(&format!("{}: {taken}", hook.part), &indent));
+        lines.extend(hook.refused.iter().flat_map(|why| line(&format!("not {why}"), &format!("{indent}  "))));
     }
     lines
 }
@@ -66,7 +68,7 @@ mod tests {
                 refused: vec!["tracepoint sched_process_exit: it has 1 arguments, not 2".into()],
             }],
         };
-        let text = screen(&doctor, &Style::default());
+        let text = screen(&doctor, &Style { width: 100, ..Style::default() });
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert_eq!(
             lines,
@@ -80,5 +82,17 @@ mod tests {
                 "→ set a limit",
             ]
         );
+    }
+
+    #[test]
+    fn a_narrow_screen_breaks_lines_between_words() {
+        let hook = EbpfHook {
+            part: "buffers at exec".into(),
+            hook: Some("tracepoint sched_prepare_exec".into()),
+            refused: vec!["fentry begin_new_exec: the kernel has no such function".into()],
+        };
+        let lines = hooks(&[hook], &Style { width: 60, ..Style::default() });
+        assert!(lines.iter().all(|line| line.chars().count() <= 60), "{lines:#?}");
+        assert!(lines.iter().any(|line| line.trim() == "sched_prepare_exec"), "{lines:#?}");
     }
 }

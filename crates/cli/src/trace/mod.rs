@@ -214,7 +214,10 @@ pub fn run(args: Args) -> ExitCode {
 fn print_hooks(btf: Option<&Path>) {
     match weir_observe::doctor::ebpf_hooks(btf) {
         Ok(hooks) => {
-            eprintln_lossy!("weir: hooks of ebpf\n{}", weir_report::doctor::hooks(&hooks).join("\n"))
+            // The tests of kernels read whole lines.
+            let style = weir_report::Style { width: usize::MAX, ..weir_report::Style::default() };
+            let lines = weir_report::doctor::hooks(&hooks, &style);
+            eprintln_lossy!("weir: hooks of ebpf\n{}", lines.join("\n"))
         }
         Err(error) => eprintln_lossy!("weir: {error}"),
     }

@@ -221,4 +221,19 @@ mod tests {
         assert_eq!(lines(&empty, 80).len(), 2);
         assert!(Table::default().lines(2, &Style::default()).len() <= 1);
     }
+
+    #[test]
+    fn a_wide_table_gets_no_line_that_the_terminal_breaks() {
+        let columns = vec![
+            Column::new("process", "", Align::Left),
+            Column::new("fd", "", Align::Right),
+            Column::new("stream", "", Align::Path),
+            Column::new("calls", "", Align::Right),
+            Column::new("time %", "", Align::Decimal),
+        ];
+        let cells = ["python3 12345", "3", "/tmp/out", "4,999,999,998*", "97"].map(TableCell::from);
+        let rows = vec![TableRow { cells: cells.into(), ..TableRow::default() }];
+        let lines = lines(&Table { columns, rows, ..Table::default() }, 40);
+        assert!(lines.iter().all(|line| width(line) <= 40) && lines[0].ends_with("time %"), "{lines:#?}");
+    }
 }

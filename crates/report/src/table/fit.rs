@@ -8,8 +8,9 @@ use crate::text::{clean, shorten, shorten_front, width};
 pub(super) const GAP: usize = 2;
 /// Smallest and largest width of a bar in characters.
 const BAR: [usize; 2] = [8, 24];
-/// Smallest width that words are shortened to.
-const SHORTEST_WORD: usize = 6;
+/// Smallest width that words are shortened to, and the smallest one if the table is still too wide: a line that the terminal
+/// breaks is worse than a name that is hard to recognize.
+const SHORTEST_WORDS: [usize; 2] = [6, 2];
 /// Paths are shortened to this width before a column is left out.
 const SHORT_PATH: usize = 12;
 
@@ -114,10 +115,11 @@ impl Table {
     fn shorten_words(&self, columns: &mut [FittedColumn], over: usize, style: &Style) {
         let cuts: [(Align, Cut); 2] = [(Align::Path, shorten_front), (Align::Left, shorten)];
         let mut over = over;
-        for (align, cut) in cuts {
+        for (least, (align, cut)) in SHORTEST_WORDS.into_iter().flat_map(|least| cuts.map(|cut| (least, cut)))
+        {
             let words = columns.iter_mut().filter(|column| self.columns[column.index].align == align);
             let Some(widest) = words.max_by_key(|column| column.width).filter(|_| over > 0) else { continue };
-            let width = widest.width.saturating_sub(over).max(SHORTEST_WORD.min(widest.width));
+            let width = widest.width.saturating_sub(over).max(least.min(widest.width));
             over -= widest.width - width;
             widest.width = width;
             for text in widest.texts.iter_mut().chain(&mut widest.head) {
