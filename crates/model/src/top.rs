@@ -75,6 +75,8 @@ pub struct ProcessActivity {
     pub command: Untrusted,
     /// The process belongs to another user, so its calls and buffers cannot be read.
     pub foreign: bool,
+    /// weir has CAP_SYS_PTRACE, but the process has a capability that weir lacks. Not in the JSON form.
+    pub more_capable: bool,
     /// A read of the process's memory or of its files in /proc blocks or takes too long, so its buffers, and perhaps its
     /// command line and counters, are unknown.
     pub unanswered: bool,

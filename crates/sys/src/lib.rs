@@ -3,6 +3,7 @@
 pub mod blocking_calls;
 pub mod breakpoint;
 mod cached_paths;
+pub mod capabilities;
 pub mod clock;
 pub mod code_pages;
 pub mod command;

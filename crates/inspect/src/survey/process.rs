@@ -7,6 +7,7 @@ use std::time::Instant;
 use weir_model::Untrusted;
 use weir_model::top::{CallRate, ProcessActivity};
 use weir_model::trace::IoTotals;
+use weir_sys::capabilities::exceed_those_of_the_tracer;
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::process_stat::ProcessStat;
 
@@ -23,6 +24,7 @@ pub(super) struct SurveyedProcess {
     comm: Untrusted,
     command: Untrusted,
     foreign: bool,
+    more_capable: bool,
     at: Instant,
     counters: Option<IoTotals>,
     /// Activity in the last interval.
@@ -51,6 +53,8 @@ impl SurveyedProcess {
             command: comm.clone(),
             comm,
             foreign: totals.as_ref().is_err_and(is_denied),
+            more_capable: totals.as_ref().is_err_and(is_denied)
+                && exceed_those_of_the_tracer(new.identity.pid()),
             at,
             counters: totals.ok(),
             activity: None,
@@ -175,6 +179,7 @@ impl SurveyedProcess {
             comm: self.comm.clone(),
             command: self.command.clone(),
             foreign: self.foreign,
+            more_capable: self.foreign && self.more_capable,
             reads: rate(|activity| (activity.read_calls, activity.read_bytes)),
             writes: rate(|activity| (activity.write_calls, activity.written_bytes)),
             user_share: share(|activity| activity.user_ticks),

@@ -74,7 +74,9 @@ fn top(view: &TopView, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buf
 
 /// Draws the command of the selected process and its oldest pending bytes.
 fn detail(view: &TopView, one: &ProcessActivity, area: Rect, buffer: &mut Buffer) {
-    let user = if one.foreign {
+    let user = if one.more_capable {
+        format!(" {FOREIGN} of user {} (it has a capability that weir lacks)", one.uid)
+    } else if one.foreign {
         format!(" {FOREIGN} of user {}: root with CAP_SYS_PTRACE sees more", one.uid)
     } else {
         String::new()
@@ -150,7 +152,7 @@ fn help(view: &TopView, area: Rect, buffer: &mut Buffer) {
         "the kernel, 100 for one CPU. PENDING: bytes that the program wrote and that are still in".into(),
         "its own buffers. AGE: for how long; > if they were pending before the first survey.".into(),
         format!(
-            "{FOREIGN} after a PID: weir may not read it; root with CAP_SYS_PTRACE sees calls and buffers."
+            "{FOREIGN} after a PID: weir may not read it. Root with CAP_SYS_PTRACE may, if it has its capabilities."
         ),
     ];
     let keys = KEYS.iter().map(|key| format!("{:>9}   {}", key.key, key.long));

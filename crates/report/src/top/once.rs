@@ -86,7 +86,10 @@ fn facts(survey: &Survey, shown: &[&ProcessActivity]) -> Vec<String> {
         format!("weir used {} % of one CPU", whole_percent(cost)),
         "tiny: less than 512 B a call".to_string(),
     ];
-    if shown.iter().any(|one| one.foreign) {
+    if shown.iter().any(|one| one.more_capable) {
+        facts.push("! it has a capability that weir lacks, so its calls and buffers cannot be read".into());
+    }
+    if shown.iter().any(|one| one.foreign && !one.more_capable) {
         facts.push("! another user's, or more privileged than weir: root with CAP_SYS_PTRACE sees its calls and buffers".into());
     }
     facts

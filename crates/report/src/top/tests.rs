@@ -129,6 +129,19 @@ fn a_hundred_and_twenty_columns() {
 }
 
 #[test]
+fn a_process_with_more_capabilities_than_weir_is_named_as_such() {
+    let (mut survey, selection) = (survey(), Selection { sort: Sort::Pid, ..Selection::default() });
+    survey.processes[0].more_capable = true;
+    let lines = lines(&view(&survey, &selection, 9), 120, 40);
+    assert_eq!(lines[37], "9 ! of user 33 (it has a capability that weir lacks) nginx: worker");
+    let text = terminal::text(&blocks(&survey, &selection, 20), &Style { width: 120, ..Style::default() });
+    assert!(
+        text.contains("! it has a capability that weir lacks") && !text.contains("CAP_SYS_PTRACE"),
+        "{text}"
+    );
+}
+
+#[test]
 fn the_selected_process_is_visible() {
     let processes = (1..=100).map(|pid| activity(pid, "cat", (0.0, 0.0), (0.0, 0.0))).collect();
     let survey = Survey { elapsed_s: 1.0, processes, ..Survey::default() };
