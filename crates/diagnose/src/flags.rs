@@ -1,5 +1,7 @@
 //! Flags, commands and error numbers of system calls, with the values of x86-64 and aarch64.
 
+pub(crate) const O_WRONLY: i32 = 0o1;
+pub(crate) const O_RDWR: i32 = 0o2;
 pub(crate) const O_CREAT: i32 = 0o100;
 pub(crate) const O_EXCL: i32 = 0o200;
 pub(crate) const O_TRUNC: i32 = 0o1000;

@@ -3,6 +3,7 @@
 
 mod awk_program;
 mod block_option;
+mod buffer_name;
 mod call_patterns;
 mod coalesce;
 mod code_fix;

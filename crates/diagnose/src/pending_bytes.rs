@@ -152,10 +152,10 @@ impl<'a> RuleContext<'a> {
         let text = buffer.pending.get(inherited..).unwrap_or_default();
         let shown = if text.is_empty() { String::new() } else { format!(", beginning {}", preview(text)) };
         format!(
-            "{} for {path} {} still in the buffer of {} when {how}: {} lost{shown}.",
+            "{} for {path} {} still in {} when {how}: {} lost{shown}.",
             count(bytes, "byte"),
             if bytes == 1 { "was" } else { "were" },
-            self.name_at(snapshot.pid, snapshot.at_s),
+            self.buffer_name(buffer, snapshot.pid, snapshot.at_s),
             if bytes == 1 { "it is" } else { "they are" }
         )
     }

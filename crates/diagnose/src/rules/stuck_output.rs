@@ -203,10 +203,10 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
     }
     let severity = if length_s >= LONG_S { Severity::High } else { Severity::Warn };
     let why = format!(
-        "{} {} been in the buffer of {} for {}, while it waits in {}: {}.",
+        "{} {} been in {} for {}, while it waits in {}: {}.",
         oldest_of(span.oldest_bytes, bytes),
         if span.oldest_bytes == 1 { "has" } else { "have" },
-        context.name_at(pid, span.first.at_s),
+        context.buffer_name(span.buffer, pid, span.first.at_s),
         describe_length(context, span),
         span.waits_in,
         preview(&span.buffer.pending)
