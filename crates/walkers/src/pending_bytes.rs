@@ -15,6 +15,8 @@ pub struct PendingBytes {
     pub fd: i32,
     /// All pending bytes, in the order in which the program would write them.
     pub bytes: Vec<u8>,
+    /// The size of the buffer.
+    pub buffer_bytes: u64,
     /// A thread holds the stream's lock; None if the stream has no lock or its state is unknown.
     pub locked: Option<bool>,
     /// Owner of the lock as the runtime identifies threads: a thread number, or an address; 0 for no owner.
@@ -46,6 +48,22 @@ pub struct PendingBytes {
     pub(crate) by_lines: bool,
     /// The bytes of a stream that a search found are surely not written yet.
     pub(crate) unwritten: bool,
+    /// Copies of the stream, one of which the program uses, if it is unknown which; or a mark that the descriptor may be that of
+    /// another stream. The stream is the copy with the most bytes.
+    pub rivals: Vec<Rival>,
+    /// Only a rescue, which reads the file, can tell what the stream holds. Nobody else reports it.
+    pub(crate) is_contested: bool,
+}
+
+/// A copy of a stream with its own number of bytes. A move leaves one behind; it is used no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rival {
+    /// Descriptor in the process; -1 if the descriptor is that of another stream.
+    pub fd: i32,
+    #[allow(missing_docs)]
+    pub pending_bytes: u64,
+    /// As [`PendingBytes::note`].
+    pub note: Option<CountWord>,
 }
 
 impl PendingBytes {
@@ -59,6 +77,17 @@ impl PendingBytes {
             true => memchr::memrchr(b'\n', &self.bytes).map_or(0, |at| at + 1),
             false => self.bytes.len(),
         }
+    }
+
+    /// Returns the stream with the first `len` bytes, after it was found out that these are pending.
+    #[must_use]
+    pub fn with_decided(mut self, len: usize) -> PendingBytes {
+        let is_live = |one: &&Rival| one.fd == self.fd && one.pending_bytes == len as u64;
+        self.note = self.rivals.iter().find(is_live).and_then(|one| one.note);
+        self.bytes.truncate(len);
+        self.rivals.clear();
+        self.is_contested = false;
+        self
     }
 
     /// Tells whether the bytes come after those of another stream, because the stream hands its bytes to that one.
@@ -198,6 +227,7 @@ mod tests {
             stream: 1,
             fd: 1,
             bytes: b"abcdef".to_vec(),
+            buffer_bytes: 100,
             locked: None,
             lock_owner: 0,
             drain_stores: Vec::new(),
@@ -212,6 +242,8 @@ mod tests {
             remainder_most,
             by_lines: false,
             unwritten: false,
+            rivals: Vec::new(),
+            is_contested: false,
         }
     }
 

@@ -22,12 +22,20 @@ pub struct PendingRead {
 /// Returns the buffers of all streams, also of empty ones. Bytes that a stream has handed to another one are shown in its own
 /// buffer, before those that it still holds.
 pub fn buffers(walkers: &[Box<dyn Walker>], memory: &dyn Memory) -> Vec<Buffer> {
-    join_buffers(walkers.iter().flat_map(|walker| walker.read(memory, PENDING_KEPT)).collect())
+    let streams = walkers.iter().flat_map(|walker| walker.read(memory, PENDING_KEPT));
+    join_buffers(streams.filter(|one| !one.is_contested).collect())
 }
 
-/// Reads all pending bytes of a process, at most `most`. Leaves out streams that do not fit, and those whose bytes cannot
-/// be read.
+/// Reads all pending bytes of a process, at most `most`. Leaves out streams that do not fit, those whose bytes cannot
+/// be read, and those whose number of bytes is unknown.
 pub fn pending(walkers: &[Box<dyn Walker>], memory: &dyn Memory, most: u64) -> PendingRead {
+    let mut pending = pending_with_rivals(walkers, memory, most);
+    pending.streams.retain(|one| !one.is_contested);
+    pending
+}
+
+/// As [`pending`], with the streams whose number of bytes is unknown, see [`PendingBytes::rivals`].
+pub fn pending_with_rivals(walkers: &[Box<dyn Walker>], memory: &dyn Memory, most: u64) -> PendingRead {
     read(memory, most, |memory| walkers.iter().flat_map(|walker| walker.pending(memory)).collect())
 }
 
@@ -41,9 +49,10 @@ pub fn pending_of_stopped(
     // A search of a large heap would stop the process for a tenth of a second.
     let defer_searches = |is_deferred| walkers.iter().for_each(|walker| walker.defer_search(is_deferred));
     defer_searches(true);
-    let pending = read(memory, most, |memory| {
+    let mut pending = read(memory, most, |memory| {
         walkers.iter().flat_map(|walker| walker.pending_of_stopped(memory, threads)).collect()
     });
+    pending.streams.retain(|one| !one.is_contested);
     defer_searches(false);
     pending
 }
@@ -86,5 +95,5 @@ pub fn previews(
         locked: one.locked,
         can_be_drained: !one.drain_stores.is_empty() || one.is_drained_when_stopped,
     };
-    streams.map(preview).collect()
+    streams.filter(|one| !one.is_contested).map(preview).collect()
 }

@@ -3,7 +3,9 @@
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
-use crate::pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PartialStore, PendingBytes};
+use crate::pending_bytes::{
+    CountWord, FlushPosition, InnerStream, MemoryStore, PartialStore, PendingBytes, Rival,
+};
 
 /// A stream, and what is needed to drain it. The fields are those of [`PendingBytes`].
 #[derive(Debug, Clone)]
@@ -21,6 +23,8 @@ pub struct StreamBuffer {
     pub(crate) inner: Option<InnerStream>,
     pub(crate) by_lines: bool,
     pub(crate) unwritten: bool,
+    pub(crate) rivals: Vec<Rival>,
+    pub(crate) is_contested: bool,
     /// The stores are known only while all threads are stopped, see [`crate::Walker::pending_of_stopped`].
     pub(crate) is_drained_when_stopped: bool,
     /// Address of the word that changes at each write into the buffer, if it is known.
@@ -44,6 +48,8 @@ impl StreamBuffer {
             inner: None,
             by_lines: false,
             unwritten: false,
+            rivals: Vec::new(),
+            is_contested: false,
             is_drained_when_stopped: false,
             watch_address: None,
         }
@@ -66,16 +72,34 @@ impl StreamBuffer {
         })
     }
 
+    /// Returns the stream with a mark that its descriptor may belong to another stream, which has none of its bytes.
+    pub(crate) fn with_doubtful_owner(mut self, is_contested: bool) -> StreamBuffer {
+        self.is_contested |= is_contested;
+        if self.rivals.is_empty() {
+            self.add_itself_as_rival();
+        }
+        self.rivals.push(Rival { fd: -1, pending_bytes: 0, note: None });
+        self
+    }
+
+    /// Marks that it is unknown whether the bytes are written, although their number is known.
+    pub(crate) fn add_itself_as_rival(&mut self) {
+        let Buffer { fd, pending_bytes, .. } = self.buffer;
+        self.rivals.push(Rival { fd, pending_bytes, note: self.note });
+    }
+
     /// Returns the pending bytes; None if there are none, if the stream has no descriptor, or if `buffer` has not all
     /// of them.
     pub(crate) fn pending(self) -> Option<PendingBytes> {
-        let Buffer { walker, address, fd, pending_bytes, pending, found_by_search, .. } = self.buffer;
+        let Buffer { walker, address, fd, buffer_bytes, pending_bytes, pending, found_by_search, .. } =
+            self.buffer;
         let stream = pending_bytes > 0 && fd >= 0 && pending.len() as u64 == pending_bytes;
         stream.then_some(PendingBytes {
             walker,
             stream: address,
             fd,
             bytes: pending,
+            buffer_bytes,
             locked: self.locked,
             lock_owner: self.lock_owner,
             drain_stores: self.drain_stores,
@@ -90,14 +114,19 @@ impl StreamBuffer {
             joined: None,
             by_lines: self.by_lines,
             unwritten: self.unwritten,
+            rivals: self.rivals,
+            is_contested: self.is_contested,
         })
     }
 }
 
-/// Returns the buffers of streams.
+/// Returns the buffers of streams, except of those whose number of bytes is unknown.
 pub(crate) fn buffers(found: Vec<StreamBuffer>) -> Vec<Buffer> {
-    let buffer = |one: StreamBuffer| Buffer { has_write_address: one.data_address.is_some(), ..one.buffer };
-    found.into_iter().map(buffer).collect()
+    let buffer = |one: StreamBuffer| Buffer {
+        has_write_address: one.data_address.is_some() && one.rivals.is_empty(),
+        ..one.buffer
+    };
+    found.into_iter().filter(|one| !one.is_contested).map(buffer).collect()
 }
 
 /// Returns the address of the word that changes at each write into this buffer, for a hardware breakpoint.

@@ -11,6 +11,8 @@ pub(super) struct InheritedBytes {
     pub stream: u64,
     pub fd: i32,
     pub bytes: Vec<u8>,
+    /// How many of them were pending is unknown, see [`PendingBytes::rivals`].
+    pub is_contested: bool,
 }
 
 impl Tracees {
@@ -36,10 +38,14 @@ impl Tracees {
             (process.image_started_ns, process.forked) = (started, true);
         }
         self.search_for_new(child);
-        let pending = self.pending(child, child);
+        let pending = self.pending_and_contested(child, child);
         let Some(process) = self.processes.get_mut(&child) else { return };
-        let inherited =
-            |one: PendingBytes| InheritedBytes { stream: one.stream, fd: one.fd, bytes: one.bytes };
+        let inherited = |one: PendingBytes| InheritedBytes {
+            stream: one.stream,
+            fd: one.fd,
+            bytes: one.bytes,
+            is_contested: !one.rivals.is_empty(),
+        };
         process.inherited_bytes = pending.into_iter().map(inherited).collect();
         if let (Some(parent), Some(process)) = (self.processes.get(&parent_pid), self.processes.get(&child)) {
             parent.continue_searches(&process.walkers);
@@ -50,12 +56,19 @@ impl Tracees {
     /// writing them.
     pub(crate) fn inherited_len(&self, pid: u32, pending: &PendingBytes) -> usize {
         let of = |stream: u64| {
-            let inherited = self.inherited_bytes(pid).iter().find(|one| one.stream == stream);
+            let inherited =
+                self.inherited_bytes(pid).iter().find(|one| one.stream == stream && !one.is_contested);
             inherited.map_or(&[][..], |one| &one.bytes)
         };
         let outer = pending.joined.as_ref().map_or(&[][..], |joined| of(joined.then().stream));
         let bytes = [of(pending.stream), outer].concat();
         if pending.bytes.starts_with(&bytes) { bytes.len() } else { 0 }
+    }
+
+    /// Returns the first bytes of the buffer of a stream at the fork, if it was unknown how many of them were pending.
+    pub(crate) fn contested_at_fork(&self, pid: u32, stream: u64) -> Option<&[u8]> {
+        let inherited = self.inherited_bytes(pid).iter().find(|one| one.stream == stream && one.is_contested);
+        inherited.map(|one| one.bytes.as_slice())
     }
 
     fn inherited_bytes(&self, pid: u32) -> &[InheritedBytes] {
@@ -75,7 +88,7 @@ impl Tracees {
         let same = |known: u64, its_fd: i32| known == stream || stream == 0 && its_fd == fd;
         let ahead = self.written_ahead.streams(pid).filter(|one| same(one.stream, one.fd));
         let of = |wanted: &dyn Fn(&InheritedBytes) -> bool| {
-            let inherited = self.inherited_bytes(pid).iter().filter(|one| wanted(one));
+            let inherited = self.inherited_bytes(pid).iter().filter(|one| !one.is_contested && wanted(one));
             inherited.map(|one| one.bytes.clone()).collect::<Vec<_>>()
         };
         let mut prefixes = of(&|one| same(one.stream, one.fd));
@@ -98,8 +111,12 @@ mod tests {
     fn child(inherited: &[(u64, &str)]) -> Tracees {
         let mut tracees = Tracees::new(1, None).expect("a timer");
         let mut process = TracedProcess::new(7);
-        let of =
-            |(stream, text): &(u64, &str)| InheritedBytes { stream: *stream, fd: 1, bytes: (*text).into() };
+        let of = |(stream, text): &(u64, &str)| InheritedBytes {
+            stream: *stream,
+            fd: 1,
+            bytes: (*text).into(),
+            is_contested: false,
+        };
         process.inherited_bytes = inherited.iter().map(of).collect();
         tracees.processes.insert(7, process);
         tracees

@@ -109,11 +109,18 @@ impl Tracees {
     /// Returns the pending bytes of a process's streams, read through its thread `tid`. Bytes that were written
     /// ahead are included.
     pub fn pending(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
+        let mut pending = self.pending_and_contested(pid, tid);
+        pending.retain(|one| one.rivals.is_empty());
+        pending
+    }
+
+    /// As [`Tracees::pending`], with the streams whose copies contradict each other, see [`PendingBytes::rivals`].
+    pub(super) fn pending_and_contested(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.update_walkers(tid);
         }
         self.note_writes(pid);
-        self.pending_in_memory(pid, &ProcessMemory { pid: tid })
+        self.pending_with_rivals(pid, &ProcessMemory { pid: tid })
     }
 
     /// As [`Tracees::pending`] for a process whose threads are stopped: its memory is not searched for other streams, which would take
@@ -134,7 +141,8 @@ impl Tracees {
         self.walkers(pid).iter().for_each(|walker| walker.defer_search(is_deferred));
     }
 
-    /// As [`Tracees::pending`] for a process in its exit stop, with a new search for walkers and streams. A forked process keeps
+    /// As [`Tracees::pending`] for a process in its exit stop, with a new search for walkers and streams, and with streams whose copies
+    /// contradict each other. A forked process keeps
     /// the walkers of its parent.
     pub(crate) fn final_pending(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
@@ -142,7 +150,7 @@ impl Tracees {
             process.search_walkers(tid);
         }
         self.search_again(pid);
-        self.pending_in_memory(pid, &ProcessMemory { pid: tid })
+        self.pending_with_rivals(pid, &ProcessMemory { pid: tid })
     }
 
     /// Makes the next snapshot of a process search all memory.
@@ -158,8 +166,15 @@ impl Tracees {
     /// Returns the pending bytes of a process's streams in `memory`, by the walkers that the last search has found. Notes as a
     /// limitation that streams are left out or may be found late.
     pub(crate) fn pending_in_memory(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
+        let mut pending = self.pending_with_rivals(pid, memory);
+        pending.retain(|one| one.rivals.is_empty());
+        pending
+    }
+
+    /// As [`Tracees::pending_in_memory`], with the streams whose copies contradict each other, see [`PendingBytes::rivals`].
+    fn pending_with_rivals(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
-        let pending = weir_walkers::pending(&process.walkers, memory, PENDING_MOST);
+        let pending = weir_walkers::pending_with_rivals(&process.walkers, memory, PENDING_MOST);
         process.partly_read = pending.is_partial;
         if pending.is_partial {
             self.add_limitation(format!(

@@ -39,6 +39,8 @@ pub(super) struct LiveObjects {
     /// All goroutines are known.
     pub is_complete: bool,
     spans: Vec<u64>,
+    /// All spans that contain one of the objects are known.
+    has_all_spans: bool,
     variables: Vec<(u64, u64)>,
     /// The code of the vDSO, which uses another stack although the goroutine goes on.
     vdso: Vec<(u64, u64)>,
@@ -63,7 +65,9 @@ impl LiveObjects {
         if now.goroutines.is_empty() || self.spans.is_empty() {
             return None;
         }
-        let mut now = LiveObjects { spans: self.spans.clone(), is_complete: true, ..now };
+        // A span can be new.
+        let mut now =
+            LiveObjects { spans: self.spans.clone(), has_all_spans: false, is_complete: true, ..now };
         now.sort();
         Some(now)
     }
@@ -82,9 +86,10 @@ impl LiveObjects {
         // The spans are not in the heap that has the objects. A search of a heap of 100 MB would not reach them in time.
         let mut rest = None;
         if is_listed {
-            touched_outside(pid, memory, objects, SEARCH_MOST, |start, data| {
+            let left = touched_outside(pid, memory, objects, SEARCH_MOST, |start, data| {
                 found.add_spans(objects, start, data);
             });
+            found.has_all_spans = left.is_none() && !found.spans.is_empty();
         }
         if found.spans.is_empty() {
             rest = touched_part(pid, memory, 0, SEARCH_MOST, |start, data| {
@@ -176,6 +181,8 @@ impl LiveObjects {
     fn use_in_heap(&self, memory: &dyn Memory, object: u64) -> Use {
         let spans: Vec<Use> = self.in_heap(memory, object).map(|one| one.use_now).collect();
         match spans.as_slice() {
+            // A large stack is a span of its own, which is no span any more when the stack has grown.
+            [] if self.has_all_spans => Use::Freed,
             [] => Use::Unknown,
             all if all.contains(&Use::Used) => Use::Used,
             all if all.contains(&Use::Unknown) => Use::Unknown,
@@ -228,6 +235,11 @@ fn object_in_span(memory: &dyn Memory, span: u64, object: u64) -> Option<HeapObj
         let swept = swept(int(&bytes, at - SWEPT_BEFORE_SIZE) as u32);
         return Some(HeapObject { use_now, swept, is_marked });
     }
+    // Each span has its end in a field. Other data can have an address of the heap before a small number.
+    let is_end = |at: usize| (start + 1..=start + pages * PAGE).contains(&word(&bytes, at));
+    if !(88..SPAN_BYTES).step_by(8).any(is_end) {
+        return None;
+    }
     // A span of stacks has no objects.
     let use_now = if short(50) == 0 { Use::Freed } else { Use::Unknown };
     Some(HeapObject { use_now, swept: 0, is_marked: false })
@@ -274,6 +286,28 @@ mod tests {
         assert_eq!([used(span(3, 0, 0)), used(span(2, 0, 0))], [Use::Used, Use::Freed], "not allocated yet");
         assert_eq!(used(span(0, 1 << 2, 0)), Use::Used);
         assert_eq!(used(span(0, 0, 1 << 2)), Use::Used, "the last collection has reached it");
+    }
+
+    #[test]
+    fn other_data_with_an_address_of_the_heap_are_no_span() {
+        let mut words = vec![0; 40];
+        (words[3], words[4], words[6]) = (START, 1, u64::MAX);
+        assert!(object_in_span(&TestMemory::of(&words), BASE, OBJECT).is_none());
+        words[14] = START + PAGE;
+        let one = object_in_span(&TestMemory::of(&words), BASE, OBJECT).expect("a span");
+        assert_eq!(one.use_now, Use::Unknown, "one with other fields");
+    }
+
+    /// A stack of more than 32 KiB leaves memory without a span when it grows.
+    #[test]
+    fn memory_without_a_span_is_in_no_use_if_all_spans_are_known() {
+        let (memory, outside) = (span(3, 0, 0), START + 2 * PAGE);
+        let use_of = |spans, has_all_spans, object| {
+            LiveObjects { spans, has_all_spans, ..LiveObjects::default() }.use_of(&memory, object)
+        };
+        assert_eq!(use_of(vec![BASE], true, outside), Use::Freed);
+        assert_eq!(use_of(vec![BASE], false, outside), Use::Unknown);
+        assert_eq!(use_of(vec![BASE], true, OBJECT), Use::Used);
     }
 
     /// The memory of a thread that has ended still names its stack, whose memory the heap may use.

@@ -52,17 +52,19 @@ impl RustBuffers {
     }
 }
 
-/// Drops stale streams. A file has one owner, except for the standard streams: another stream with its descriptor
-/// belongs to a file that was closed before. Of several streams the empty ones are dropped; if several have bytes,
-/// all are dropped.
-fn owned(found: Vec<StreamBuffer>) -> Vec<StreamBuffer> {
-    let has = |one: &&StreamBuffer| one.buffer.pending_bytes + one.buffer.unread_bytes > 0;
-    let full_ones = |fd: i32| found.iter().filter(has).filter(|one| one.buffer.fd == fd).count();
-    let stays = |one: &&StreamBuffer| match (one.buffer.fd, full_ones(one.buffer.fd)) {
-        (0..=2, _) | (_, 0) => true,
-        (_, full) => full == 1 && has(one),
+/// Drops empty streams whose descriptor is that of a stream with bytes, and marks those that `is_owner` denies: their descriptor may
+/// belong to another stream, so that their bytes are old ones of a file that was closed.
+fn owned(found: Vec<StreamBuffer>, is_owner: impl Fn(&StreamBuffer) -> bool) -> Vec<StreamBuffer> {
+    let has = |one: &StreamBuffer| one.buffer.pending_bytes + one.buffer.unread_bytes > 0;
+    let full: Vec<i32> = found.iter().filter(|one| has(one)).map(|one| one.buffer.fd).collect();
+    let is_shared = |one: &StreamBuffer| full.iter().filter(|fd| **fd == one.buffer.fd).count() > 1;
+    let stays = |one: &StreamBuffer| one.buffer.fd <= 2 || has(one) || !full.contains(&one.buffer.fd);
+    let mark = |one: StreamBuffer| match (is_shared(&one), is_owner(&one)) {
+        _ if !has(&one) || one.buffer.fd <= 2 => one,
+        (false, true) => one,
+        (is_shared, _) => one.with_doubtful_owner(is_shared),
     };
-    found.iter().filter(stays).cloned().collect()
+    found.iter().filter(|one| stays(one)).cloned().map(mark).collect()
 }
 
 impl Walker for RustBuffers {
@@ -96,6 +98,7 @@ impl Walker for RustBuffers {
         cache.record(self.pid, &candidates_now, is_first);
         let drainable = Drainable { layouts: &self.layouts, memory, stacks: &stacks, cache: &cache };
         let (sure, unwritten) = (drainable.buffers(&candidates_now), drainable.unwritten(&candidates_now));
+        let all = candidates_now.clone();
         // Until the first write to the file the number of pending bytes only grows, so the smaller one is stale.
         let has_fewer = |one: &StreamCandidate, all: &[StreamCandidate]| {
             let more =
@@ -105,9 +108,11 @@ impl Walker for RustBuffers {
         let is_stale = |one: &StreamCandidate, all: &[StreamCandidate]| {
             cache.is_stale_copy(one.at, &candidates::addresses(all)) || has_fewer(one, all)
         };
-        let mut found = owned(candidates::resolve(candidates_now, is_stale));
+        let resolved = candidates::resolve(candidates_now, is_stale);
+        let mut found = owned(resolved, |one| owns_descriptor(&one.buffer, &all));
         for one in &mut found {
-            one.unwritten = one.note.is_some_and(|note| unwritten.contains(&note.address));
+            one.unwritten =
+                one.rivals.is_empty() && one.note.is_some_and(|note| unwritten.contains(&note.address));
             if !one.unwritten && !sure.contains(&one.buffer.address) {
                 (one.data_address, one.note) = (None, None);
             }
@@ -143,7 +148,7 @@ impl Walker for RustBuffers {
 /// store it later. It writes the bytes ahead of the program, whose own write of them begins at the buffer's address and is
 /// skipped. So the only condition is that the bytes before the number in memory are the next ones that this buffer
 /// writes. While the program runs, [`crate::write_epoch`] shows it. At its end a writer that was not observed counts if
-/// its buffer is allocated and no other writer claims its descriptor.
+/// its buffer is allocated; if another writer claims its descriptor, the file must show that the bytes are not written.
 struct Drainable<'a> {
     layouts: &'a RustLayouts,
     memory: &'a dyn Memory,
@@ -154,9 +159,7 @@ struct Drainable<'a> {
 impl Drainable<'_> {
     /// Returns the addresses of the buffers that can be written at the program's end.
     fn buffers(&self, all: &[StreamCandidate]) -> BTreeSet<u64> {
-        let sure = |one: &&StreamCandidate| {
-            self.is_allocated(one) && self.has_number(one) && owns_descriptor(one, all)
-        };
+        let sure = |one: &&StreamCandidate| self.is_allocated(one) && self.has_number(one);
         let known = all.iter().filter(|_| !self.layouts.has_lookalike);
         known.filter(sure).map(|one| one.stream.buffer.address).collect()
     }
@@ -183,10 +186,10 @@ impl Drainable<'_> {
 }
 
 /// Tells whether no other writer claims the same descriptor, except the standard ones.
-fn owns_descriptor(one: &StreamCandidate, all: &[StreamCandidate]) -> bool {
-    let (fd, address) = (one.stream.buffer.fd, one.stream.buffer.address);
+fn owns_descriptor(buffer: &Buffer, all: &[StreamCandidate]) -> bool {
     let rivals = |other: &StreamCandidate| {
-        other.stream.note.is_some() && other.stream.buffer.fd == fd && other.stream.buffer.address != address
+        let other_buffer = &other.stream.buffer;
+        other.stream.note.is_some() && other_buffer.fd == buffer.fd && other_buffer.address != buffer.address
     };
-    (0..=2).contains(&fd) || !all.iter().any(rivals)
+    (0..=2).contains(&buffer.fd) || !all.iter().any(rivals)
 }

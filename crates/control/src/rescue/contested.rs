@@ -1,0 +1,291 @@
+//! Finds out which copy of a stream a dead process used, if several contradict each other, by what its file ends with.
+//!
+//! A program that moves a writer leaves its old copy in memory, with an old number of bytes of the same buffer. A flush
+//! writes the first bytes of the buffer and leaves them there; later bytes replace them from the first one on. So behind
+//! the pending bytes the buffer still has what the last flush wrote, and the file ends with that. This shows how many
+//! bytes the flush had, and the buffer differs from them up to the number of bytes that were put since.
+
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use weir_sys::file_system::{open_regular, status_of_descriptor};
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::open_files::fdinfo;
+use weir_walkers::PendingBytes;
+
+use crate::supervise::Tracees;
+
+/// The number of equal bytes that show where the last flush began, if so many pieces of them differ: they are some lines of a log,
+/// which have a time or a number each.
+const SURE: usize = 128;
+const SURE_PIECES: usize = 64;
+const PIECE: usize = 16;
+/// So many equal bytes can be chance, or a sixteenth of those that are equal elsewhere.
+const CHANCE: usize = 16;
+/// The part of the file that is compared, and the bound for all comparisons of a stream.
+const FILE_BYTES: usize = 1 << 20;
+const COMPARED_BYTES: usize = 16 << 20;
+
+/// As [`Tracees::final_pending`], with a decision for each contested stream which copy the process used, and without those that
+/// have no bytes then. A stream that stays contested keeps its rivals.
+pub(super) fn final_pending(tracees: &mut Tracees, pid: u32, tid: u32) -> Vec<PendingBytes> {
+    let pending = tracees.final_pending(pid, tid);
+    let decided = pending.into_iter().map(|one| {
+        let len = if one.rivals.is_empty() { None } else { decided_len(tracees, pid, tid, &one) };
+        match len {
+            Some(len) => one.with_decided(len),
+            None => one,
+        }
+    });
+    decided.filter(|one| !one.bytes.is_empty()).collect()
+}
+
+/// Returns how many bytes of a contested stream are pending; None if it is unknown.
+fn decided_len(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> Option<usize> {
+    if let Some(inherited) = tracees.contested_at_fork(pid, one.stream) {
+        // The parent has the same bytes; how many, is unknown.
+        return inherited.starts_with(&one.bytes).then_some(0);
+    }
+    let buffer = ProcessMemory { pid: tid }.bytes(one.data_address?, one.buffer_bytes as usize);
+    let ahead = tracees.written_ahead.streams(pid).find(|ahead| ahead.stream == one.stream);
+    let ahead = ahead.map_or(&[][..], |ahead| &ahead.bytes);
+    let position = fdinfo(tid, one.fd)?.position.checked_sub(ahead.len() as u64)?;
+    let is_file = status_of_descriptor(tid, one.fd).is_ok_and(|about| about.is_file());
+    if !is_file || !buffer.starts_with(ahead) || (buffer.len() as u64) < one.buffer_bytes {
+        return None;
+    }
+    // Of a copy for another descriptor, this one has no bytes.
+    let own = |rival: &weir_walkers::Rival| if rival.fd == one.fd { rival.pending_bytes as usize } else { 0 };
+    let mut lens: Vec<usize> = one.rivals.iter().map(own).filter(|len| *len >= ahead.len()).collect();
+    lens.sort_unstable();
+    lens.dedup();
+    if position == 0 {
+        // Before the first write to the file the number only grows.
+        let has_one_owner = one.rivals.iter().all(|rival| rival.fd == one.fd);
+        return lens.last().copied().filter(|_| has_one_owner);
+    }
+    let part = FILE_BYTES.min(COMPARED_BYTES / lens.len().max(1)).max(2 * buffer.len());
+    let file = file_end(tid, one.fd, position, part)?;
+    live_len(&buffer, &file, &lens)
+}
+
+/// Reads the last bytes of a file before a position, at most `most`.
+fn file_end(tid: u32, fd: i32, position: u64, most: usize) -> Option<Vec<u8>> {
+    let file = open_regular(Path::new(&format!("/proc/{tid}/fd/{fd}"))).ok()?;
+    let len = position.min(most as u64);
+    let mut bytes = vec![0; len as usize];
+    file.read_exact_at(&mut bytes, position - len).ok()?;
+    Some(bytes)
+}
+
+/// Returns which of some numbers of bytes, in order, are pending in a buffer whose file has this end. None if that does not show it.
+fn live_len(buffer: &[u8], file: &[u8], lens: &[usize]) -> Option<usize> {
+    // A flush of more bytes than the file has was none.
+    let behind = |len: usize| buffer.get(len..file.len().min(buffer.len())).unwrap_or_default();
+    let found: Vec<EqualBytes> = lens.iter().map(|len| EqualBytes::find(behind(*len), file)).collect();
+    let at_end = |index: usize| found[index].at_end.first().copied().unwrap_or(0);
+    let live = (0..lens.len()).max_by_key(|index| (at_end(*index), std::cmp::Reverse(*index)))?;
+    let (len, equal) = (lens[live], at_end(live));
+    let flushed = len + equal;
+    let is_chance = |bytes: usize| bytes < CHANCE.max(equal / CHANCE);
+    // A write past the buffer can end with bytes that look like those of a flush; then that flush is elsewhere.
+    let is_alone =
+        found[live].longest == equal && found[live].at_end.get(1).is_none_or(|next| is_chance(*next));
+    let is_other_stale = |other: usize| match lens[other] {
+        more if more > len && more <= flushed => more >= len + SURE,
+        // The kill may have cut a flush of more bytes.
+        more if more > flushed && file.ends_with(&buffer[..flushed]) => false,
+        _ => is_chance(at_end(other)) && found[other].longest < equal,
+    };
+    let mut others = (0..lens.len()).filter(|other| *other != live);
+    // Only one place is possible for the flush of a full buffer, which is the usual one in Go.
+    let share = if flushed == buffer.len() { 4 } else { 1 };
+    let pieces = different_pieces(&behind(len)[..equal]);
+    let is_sure = equal >= SURE / share && pieces >= SURE_PIECES / share && is_alone;
+    (is_sure && others.all(is_other_stale)).then_some(len)
+}
+
+/// Returns the number of different pieces of some bytes.
+fn different_pieces(bytes: &[u8]) -> usize {
+    bytes.windows(PIECE).collect::<std::collections::HashSet<_>>().len()
+}
+
+/// Where a file has the first bytes of a text.
+#[derive(Debug, PartialEq, Eq)]
+struct EqualBytes {
+    /// How many it has at its end, the longest first.
+    at_end: Vec<usize>,
+    /// How many it has anywhere, at most.
+    longest: usize,
+}
+
+impl EqualBytes {
+    /// Searches a file as Knuth, Morris and Pratt.
+    fn find(text: &[u8], file: &[u8]) -> EqualBytes {
+        // The longest proper beginning of each beginning of the text with which that ends.
+        let mut border = vec![0; text.len() + 1];
+        let step = |border: &[usize], mut len: usize, byte: u8| {
+            while len > 0 && text.get(len) != Some(&byte) {
+                len = border[len];
+            }
+            len + usize::from(text.get(len) == Some(&byte))
+        };
+        for at in 1..text.len() {
+            border[at + 1] = step(&border, border[at], text[at]);
+        }
+        let (mut len, mut longest) = (0, 0);
+        for byte in file {
+            len = step(&border, len, *byte);
+            longest = longest.max(len);
+        }
+        let at_end = std::iter::successors(Some(len), |len| Some(border[*len]));
+        EqualBytes { at_end: at_end.take_while(|len| *len > 0).collect(), longest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: usize = 1024;
+
+    /// A writer of lines, its file, and the number of bytes of each copy that a move has left.
+    #[derive(Default)]
+    struct Writer {
+        buffer: Vec<u8>,
+        len: usize,
+        file: Vec<u8>,
+        copies: Vec<usize>,
+    }
+
+    impl Writer {
+        fn new() -> Writer {
+            Writer { buffer: vec![0; SIZE], copies: vec![0], ..Writer::default() }
+        }
+
+        fn put(&mut self, bytes: &[u8]) {
+            if self.len + bytes.len() > SIZE {
+                self.flush();
+            }
+            if bytes.len() >= SIZE {
+                return self.file.extend(bytes);
+            }
+            self.buffer[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+            self.len += bytes.len();
+        }
+
+        fn flush(&mut self) {
+            self.file.extend(&self.buffer[..self.len]);
+            self.len = 0;
+        }
+
+        fn live(&self) -> Option<usize> {
+            let mut lens: Vec<usize> = self.copies.iter().copied().chain([self.len]).collect();
+            lens.sort_unstable();
+            lens.dedup();
+            live_len(&self.buffer, &self.file, &lens)
+        }
+    }
+
+    fn line(number: usize) -> String {
+        format!("{number} hello world, this is a line of a log\n")
+    }
+
+    #[test]
+    fn equal_bytes_at_the_end_and_anywhere() {
+        let found = |text: &str, file: &str| {
+            let EqualBytes { at_end, longest } = EqualBytes::find(text.as_bytes(), file.as_bytes());
+            (at_end, longest)
+        };
+        assert_eq!(found("abab", "xxabab"), (vec![4, 2], 4));
+        assert_eq!(found("abcd", "abcxab"), (vec![2], 3));
+        assert_eq!(found("abcd", "abcde"), (vec![], 4));
+        assert_eq!(found("aaa", "aaaaaa"), (vec![3, 2, 1], 3));
+        assert_eq!([found("", "a"), found("a", "")], [(vec![], 0), (vec![], 0)]);
+    }
+
+    #[test]
+    fn the_number_of_bytes_since_the_last_flush() {
+        let mut writer = Writer::new();
+        for number in 0..60 {
+            writer.put(line(number).as_bytes());
+        }
+        assert!(writer.len > 0 && writer.len < SIZE - 200, "{}", writer.len);
+        assert_eq!(writer.live(), Some(writer.len), "it was moved before the first byte");
+        let moved = writer.len;
+        writer.flush();
+        writer.copies = vec![moved];
+        assert_eq!(writer.live(), Some(0), "it was moved before the flush");
+    }
+
+    #[test]
+    fn equal_lines_tell_nothing() {
+        let mut writer = Writer::new();
+        for _ in 0..60 {
+            writer.put(b"hello world, this is a line of a log\n");
+        }
+        assert_eq!(writer.live(), None);
+    }
+
+    #[test]
+    fn a_write_past_the_buffer_hides_the_last_flush() {
+        let mut writer = Writer::new();
+        for number in 0..60 {
+            writer.put(line(number).as_bytes());
+        }
+        writer.put(&[b'x'; 2 * SIZE]);
+        writer.put(line(60).as_bytes());
+        assert_eq!(writer.live(), None);
+    }
+
+    #[test]
+    fn a_flush_that_a_kill_has_cut() {
+        let mut writer = Writer::new();
+        for number in 0..20 {
+            writer.put(line(number).as_bytes());
+        }
+        writer.file.extend(&writer.buffer[..500]);
+        assert_eq!(writer.live(), None);
+    }
+
+    /// Any answer is the truth, for lines of any length, long runs of one byte, and moves and flushes at any time.
+    #[test]
+    fn no_answer_is_wrong() {
+        let mut state = 20261129u64;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % below
+        };
+        let (mut known, mut unknown) = (0, 0);
+        for run in 0..2000 {
+            let mut writer = Writer::new();
+            let (has_flushes, copies, long) = (draw(3) == 0, draw(20) as usize + 1, draw(3) * 90 + 100);
+            for number in 0..draw(300) {
+                let letter = char::from(b'a' + (number % 26) as u8);
+                let bytes = match draw(long) {
+                    0 => letter.to_string().repeat(SIZE + draw(500) as usize) + "\n",
+                    1..=5 if has_flushes => {
+                        writer.flush();
+                        continue;
+                    }
+                    _ => format!("{number} {}\n", letter.to_string().repeat(draw(80) as usize)),
+                };
+                writer.put(bytes.as_bytes());
+                if draw(20) == 0 {
+                    writer.copies.push(writer.len);
+                }
+                if writer.copies.len() > copies {
+                    writer.copies.remove(0);
+                }
+            }
+            match writer.live() {
+                Some(len) => {
+                    assert_eq!(len, writer.len, "run {run}");
+                    known += 1;
+                }
+                None => unknown += 1,
+            }
+        }
+        assert!(known > 200, "{known} {unknown}");
+    }
+}

@@ -1,0 +1,68 @@
+//! With --rescue no line is lost or doubled of a writer that the program has moved: the old copy stays in memory.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Build, GO_BUILDS, RUST_BUILDS, assert_same, compile, folder, output, supervised, text};
+
+const DEBUG: Build = Build { name: "rust-debug", compiler: "rustc", flags: &[] };
+
+fn line(number: usize) -> String {
+    format!("{number} hello world, this is a line of a log\n")
+}
+
+/// Runs a program in a new folder, and returns the folder, what is in its file, and in the files of saved bytes.
+fn run(program: &Path, how: &str, options: &[&str]) -> (Vec<u8>, Vec<u8>) {
+    let folder = folder();
+    let mut command = supervised(options, &[text(program), text(folder.path()), how]);
+    output(command.current_dir(folder.path()));
+    let saved = fs::read_dir(folder.path()).expect("it").map(|one| one.expect("a file").path());
+    let saved =
+        saved.filter(|path| text(path).ends_with(".bin")).flat_map(|path| fs::read(path).expect("it"));
+    (fs::read(folder.path().join("0")).expect("the file"), saved.collect())
+}
+
+fn has_lines(program: &Path, how: &str, lines: usize) {
+    let wanted: String = (0..lines).map(line).collect();
+    for options in [&["--rescue"][..], &["--rescue", "--max-delay", "1"]] {
+        let (written, saved) = run(program, how, options);
+        let what = format!("{} {how} {options:?}", program.display());
+        assert_same(&what, wanted.as_bytes(), &written);
+        assert_same(&what, b"", &saved);
+    }
+}
+
+#[test]
+fn rust() {
+    let folder = folder();
+    for build in [DEBUG, RUST_BUILDS[0]] {
+        let Some(program) = compile("moved_writers", build, "moves.rs", folder.path()) else { return };
+        for how in ["field", "box", "shared", "map", "channel", "flushed"] {
+            has_lines(&program, how, 500);
+        }
+    }
+}
+
+/// No byte is lost in silence.
+#[test]
+fn bytes_of_which_nothing_shows_whether_they_are_written_are_saved() {
+    let folder = folder();
+    let Some(program) = compile("moved_writers", DEBUG, "moves.rs", folder.path()) else { return };
+    let (written, saved) = run(&program, "equal", &["--rescue"]);
+    let wanted = "hello world, this is a line of a log\n".repeat(500);
+    assert!(written.len() < wanted.len(), "the program has written them all");
+    assert_same("both", wanted.as_bytes(), &[written, saved].concat());
+}
+
+#[test]
+fn go() {
+    let folder = folder();
+    for build in GO_BUILDS {
+        let Some(program) = compile("moved_writers", build, "moves.go", folder.path()) else { return };
+        for how in ["part", "stack"] {
+            has_lines(&program, how, 480);
+        }
+    }
+}
