@@ -194,40 +194,6 @@ fn a_limit_of_two_options_is_said_once() {
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 
-const LOG_WRITER: &str = "use std::io::Write;
-fn main() {
-    let mut log = std::io::BufWriter::new(std::fs::File::create(\"log\").unwrap());
-    writeln!(log, \"hi\").unwrap();
-}
-";
-
-/// The buffers of a stripped program share a sentence too.
-#[test]
-fn a_stripped_rust_program_is_commented_once() {
-    let dir = disk_dir();
-    for (name, flags, buffers) in [
-        (
-            "stripped",
-            &["-O", "-Cstrip=symbols"][..],
-            "a BufWriter, because the program has no debug information (-g), or standard output, because the \
-             program has no symbols",
-        ),
-        ("symbols", &["-O"], "a BufWriter, because the program has no debug information (-g)"),
-        ("debug", &["-O", "-g"], ""),
-    ] {
-        let compiler = [&["rustc"], flags].concat();
-        let Some(program) = build(dir.path(), name, "log_writer.rs", LOG_WRITER, &compiler) else { return };
-        let output = run(dir.path(), &["run", "--rescue", "--max-delay", "50ms", "--", &program]);
-        let said = match buffers {
-            "" => String::new(),
-            _ => {
-                format!("weir: --max-delay 50.0ms, --rescue: out of reach in this Rust program: {buffers}\n")
-            }
-        };
-        assert_eq!((errors(&output), output.status.code()), (said, Some(0)), "{name}");
-    }
-}
-
 /// The statuses are those of env(1): 127 if there is no such file, 126 for every other reason.
 #[test]
 fn a_file_that_cannot_be_executed_has_status_126() {

@@ -8,7 +8,7 @@ use gimli::{AttributeValue, EndianSlice, LittleEndian, UnitOffset, constants};
 use weir_sys::elf::{ElfFile, ElfSections};
 
 /// Bounds the time to read the debug information.
-const INFO_MOST: u64 = 24 << 20;
+pub(super) const INFO_MOST: u64 = 24 << 20;
 /// The deepest nesting of structures that is followed.
 const DEPTH_MOST: usize = 8;
 /// The number of bytes read of each object. No known version has larger ones.
@@ -247,7 +247,7 @@ impl<'a> DebugUnit<'a> {
     }
 }
 
-fn inner_of(name: &str) -> Option<BufferTarget> {
+pub(super) fn inner_of(name: &str) -> Option<BufferTarget> {
     let descriptor = DESCRIPTORS.contains(&name).then_some(BufferTarget::Descriptor);
     descriptor.or_else(|| STDOUTS.contains(&name).then_some(BufferTarget::Stdout))
 }

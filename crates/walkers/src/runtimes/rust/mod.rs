@@ -29,7 +29,8 @@ use crate::{
 use std::cell::RefCell;
 use std::path::Path;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::{ElfSections, SECTION_BYTES_MOST};
+use weir_sys::elf::ElfSections;
+use layouts::INFO_MOST;
 use weir_sys::memory::Memory;
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
@@ -60,19 +61,25 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         UnreachedBuffers {
             name: "a BufWriter",
             options: &["--stdout none", "--stdout line"],
-            possible: |sections| has_buf_writer(sections) && has_types(sections),
+            possible: |sections| has_buf_writer(sections) && described_writers(sections).files,
             is_drained: true,
         },
         UnreachedBuffers {
             name: "a BufWriter",
             options: &["--fix-fork"],
-            possible: |sections| has_buf_writer(sections) && has_types(sections),
+            possible: |sections| has_buf_writer(sections) && described_writers(sections).files,
             is_drained: false,
         },
         UnreachedBuffers {
             name: "a BufWriter, because the program has no debug information (-g),",
             options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork"],
-            possible: |sections| has_buf_writer(sections) && !has_types(sections),
+            possible: |sections| has_buf_writer(sections) && !described_writers(sections).any(),
+            is_drained: false,
+        },
+        UnreachedBuffers {
+            name: "a BufWriter over Box<dyn Write> or another type than a file",
+            options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork"],
+            possible: |sections| has_buf_writer(sections) && described_writers(sections).others,
             is_drained: false,
         },
         UnreachedBuffers {
@@ -110,13 +117,65 @@ pub(crate) fn has_buf_writer(sections: &ElfSections) -> bool {
     sections.any_symbol(false, |name| own(name) || is_flush(name)).unwrap_or(true)
 }
 
-/// Tells whether the program has the debug information that describes its writers. Without `-g` it has only that of the
-/// standard library, which describes at most the writer of standard output.
-fn has_types(sections: &ElfSections) -> bool {
+/// The writers of the program's own that its debug information describes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct DescribedWriters {
+    /// There are writers over a descriptor or standard output.
+    files: bool,
+    /// There are writers over another type that may lead to a file.
+    others: bool,
+}
+
+impl DescribedWriters {
+    fn any(self) -> bool {
+        self.files || self.others
+    }
+}
+
+/// Returns which writers are described, by the names of types. Without `-g` only the writer of standard output is. With
+/// `-Cdebuginfo=1` or less there are names of functions only, in which the type's name is no whole one.
+fn described_writers(sections: &ElfSections) -> DescribedWriters {
+    let text = |name| sections.bytes(name, INFO_MOST);
+    // Sections that are too large or compressed are not read later either.
+    match (text(".debug_info"), text(".debug_str")) {
+        (Some(_), Some(names)) => writers_in(names),
+        _ => DescribedWriters::default(),
+    }
+}
+
+fn writers_in(names: &[u8]) -> DescribedWriters {
     const WRITER: &[u8] = b"BufWriter<";
-    let text = sections.bytes(".debug_str", SECTION_BYTES_MOST).unwrap_or_default();
-    let mut writers = memchr::memmem::find_iter(text, WRITER).map(|at| &text[at + WRITER.len()..]);
-    writers.any(|of| !of.starts_with(b"std::io::stdio::StdoutRaw"))
+    let mut found = DescribedWriters::default();
+    for at in memchr::memmem::find_iter(names, WRITER).map(|at| at + WRITER.len()) {
+        let name = names[at..].split(|byte| *byte == 0).next().unwrap_or_default();
+        let Some(inner) = name.strip_suffix(b">").and_then(|inner| std::str::from_utf8(inner).ok()) else {
+            continue;
+        };
+        if is_type(inner) {
+            found.files |= layouts::inner_of(inner).is_some();
+            found.others |= layouts::inner_of(inner).is_none() && !stays_in_memory(inner);
+        }
+    }
+    found
+}
+
+/// Tells whether each bracket has its pair, so that the text is one type and not the rest of a longer name.
+fn is_type(text: &str) -> bool {
+    let after = |depth: i32, next: char| match next {
+        '<' => Some(depth + 1),
+        '>' if depth == 0 => None,
+        '>' => Some(depth - 1),
+        _ => Some(depth),
+    };
+    // The arrow of a function's type is no bracket.
+    text.replace("->", "").chars().try_fold(0, after) == Some(0)
+}
+
+/// Tells whether the bytes of a writer over this type go to no file, or the type is that of standard output's own writer.
+fn stays_in_memory(inner: &str) -> bool {
+    let inner = inner.trim_start_matches("&mut ");
+    let memory = ["alloc::vec::Vec<u8", "std::io::cursor::Cursor<", "std::io::util::", "[u8]"];
+    memory.iter().any(|start| inner.starts_with(start)) || inner.ends_with("StdoutRaw") || inner.len() == 1
 }
 
 fn hides_stdout(sections: &ElfSections) -> bool {

@@ -72,6 +72,24 @@ fn a_writer_is_accepted_if_all_its_fields_agree() {
     }
 }
 
+#[test]
+fn only_whole_names_of_types_describe_writers() {
+    let of = |names: &str| {
+        let found = super::writers_in(names.as_bytes());
+        (found.files, found.others)
+    };
+    assert_eq!(of("BufWriter<std::fs::File>\0"), (true, false));
+    assert_eq!(of("x\0flush<std::io::buffered::BufWriter<std::fs::File>>\0"), (false, false), "a function");
+    assert_eq!(of("BufWriter<std::fs::File> as core::fmt::Write>::{vtable}\0"), (false, false));
+    let boxed = "BufWriter<alloc::boxed::Box<dyn std::io::Write, alloc::alloc::Global>>\0";
+    assert_eq!(of(boxed), (false, true));
+    assert_eq!(of(&["BufWriter<std::fs::File>\0", boxed].concat()), (true, true));
+    for name in ["BufWriter<std::io::stdio::StdoutRaw>\0", "BufWriter<W>\0", "BufWriter<"] {
+        assert_eq!(of(name), (false, false), "{name}");
+    }
+    assert_eq!(of("BufWriter<alloc::vec::Vec<u8, alloc::alloc::Global>>\0"), (false, false));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
