@@ -20,20 +20,28 @@ impl BenchDir {
         let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
         let bench_dir =
             Self { dir, quick: std::env::var_os("WEIR_BENCH_QUICK").is_some_and(|value| value != "0") };
-        let benches = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
         for (folder, program) in programs {
-            let source = benches.join(folder).join("programs").join(program).with_extension("c");
-            let built = Command::new(&compiler)
-                .args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-o"])
-                .args([&bench_dir.path(program), &source])
-                .status()
-                .map_err(|error| format!("{compiler}: {error}"))?;
-            if !built.success() {
-                return Err(format!("{compiler} {}: {built}", source.display()).into());
-            }
+            bench_dir.compile(folder, program, &[])?;
         }
         Ok(bench_dir)
+    }
+
+    /// Compiles a program, or a library with the options for one.
+    pub fn compile(&self, folder: &str, program: &str, options: &[&str]) -> Result<(), BoxError> {
+        let benches = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+        let source = benches.join(folder).join("programs").join(program).with_extension("c");
+        let built = Command::new(&compiler)
+            .args(["-std=c11", "-D_GNU_SOURCE", "-O2"])
+            .args(options)
+            .arg("-o")
+            .args([&self.path(program), &source])
+            .status()
+            .map_err(|error| format!("{compiler}: {error}"))?;
+        match built.success() {
+            true => Ok(()),
+            false => Err(format!("{compiler} {}: {built}", source.display()).into()),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

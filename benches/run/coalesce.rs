@@ -1,4 +1,5 @@
-//! tr2u, which reads and writes single bytes, bare and with --coalesce; and tr2b, the fixed program.
+//! tr2u, which reads and writes single bytes, bare and with --coalesce; tr2b, the fixed program; and tr2u with a library that
+//! gathers its calls and checks nothing, the floor for any such library.
 
 use crate::bench_dir::BenchDir;
 use crate::figure::{paired, ratio};
@@ -9,12 +10,16 @@ use crate::{BoxError, process};
 const BYTES: usize = 5_000_000;
 const LEAST_FASTER: f64 = 40.0;
 const MOST_OF_FIXED: f64 = 1.5;
+const MOST_OF_FLOOR: f64 = 1.4;
 
 pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     let bytes = bench.pick(BYTES, BYTES / 10);
     let (input, line) = (bench.path("in"), b"abcdefghijklmnopqrstuvwxyz a banana and an aardvark\n");
     std::fs::write(&input, line.iter().copied().cycle().take(bytes).collect::<Vec<u8>>())?;
-    let runs = [(&[][..], "tr2u"), (&["weir", "--coalesce"], "tr2u"), (&[], "tr2b")];
+    bench.compile("run", "floor", &["-shared", "-fPIC"])?;
+    let preload = format!("LD_PRELOAD={}", bench.path("floor").display());
+    let floor = ["env", &preload];
+    let runs = [(&[][..], "tr2u"), (&["weir", "--coalesce"], "tr2u"), (&[], "tr2b"), (&floor, "tr2u")];
     let output = |which: usize| bench.path(&format!("out-{which}"));
     let times = rounds(bench.pick(9, 3), runs.len(), |which| {
         let (under, program) = runs[which];
@@ -37,6 +42,14 @@ pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
         target: format!("at most {MOST_OF_FIXED} times tr2b"),
         measured: ratio(&of_fixed),
         reached: of_fixed.value <= MOST_OF_FIXED,
+    });
+    let of_floor = paired(pairs(&times, 1, 3))?;
+    let floor_of_fixed = paired(pairs(&times, 3, 2))?;
+    rows.push(Target {
+        name: "the same beside the floor".into(),
+        target: format!("at most {MOST_OF_FLOOR} times a library that checks nothing"),
+        measured: format!("{}; the floor is {} times tr2b", ratio(&of_floor), ratio(&floor_of_fixed)),
+        reached: of_floor.value <= MOST_OF_FLOOR,
     });
     rows.push(Target {
         name: "the same, its output".into(),
