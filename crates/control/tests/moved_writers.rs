@@ -1,11 +1,12 @@
-//! With --rescue no line is lost or doubled of a writer that the program has moved: the old copy stays in memory.
+//! No line is lost or doubled of a writer that the program has moved, or fills and then leaves alone: the end of its file shows
+//! which bytes are not written.
 
 mod common;
 
 use std::fs;
 use std::path::Path;
 
-use common::{Build, GO_BUILDS, RUST_BUILDS, assert_same, compile, folder, output, supervised, text};
+use common::{Build, GO_BUILDS, RUST_BUILDS, assert_same, compile, folder, output, supervised, text, until};
 
 const DEBUG: Build = Build { name: "rust-debug", compiler: "rustc", flags: &[] };
 
@@ -65,4 +66,33 @@ fn go() {
             has_lines(&program, how, 480);
         }
     }
+}
+
+/// A program fills its buffer in less time than the delay, and waits: nobody sees the writer grow.
+fn writes_early_after_a_burst(program: &Path, lines: usize) {
+    let folder = folder();
+    let words = [text(program), text(folder.path()), "idle"];
+    let mut weir = supervised(&["--max-delay", "20"], &words).spawn().expect("it starts");
+    let wanted = |lines: usize| (0..lines).map(line).collect::<String>();
+    let read = || fs::read_to_string(folder.path().join("0")).unwrap_or_default();
+    until("all lines", || read() == wanted(lines));
+    fs::write(folder.path().join("stop"), "").expect("a file");
+    assert!(weir.wait().expect("its end").success());
+    assert_same("at the end", wanted(lines + 1).as_bytes(), read().as_bytes());
+}
+
+#[test]
+fn a_burst_of_rust() {
+    let folder = folder();
+    for build in [DEBUG, RUST_BUILDS[0]] {
+        let Some(program) = compile("moved_writers", build, "moves.rs", folder.path()) else { return };
+        writes_early_after_a_burst(&program, 500);
+    }
+}
+
+#[test]
+fn a_burst_of_go() {
+    let folder = folder();
+    let Some(program) = compile("moved_writers", GO_BUILDS[0], "moves.go", folder.path()) else { return };
+    writes_early_after_a_burst(&program, 480);
 }

@@ -61,6 +61,11 @@ pub fn take_search_cut() -> bool {
     IS_CUT.take()
 }
 
+/// As [`take_search_cut`], without a reset.
+pub(crate) fn is_search_cut() -> bool {
+    IS_CUT.get()
+}
+
 /// The buffers that a search has left out, as the subject of a sentence; see [`take_search_cut`].
 pub const UNSEARCHED: &str = "buffers in the part of the memory that was not searched";
 

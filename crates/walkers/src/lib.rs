@@ -33,6 +33,7 @@ mod runtimes {
 }
 
 use std::ops::Range;
+use std::time::Instant;
 
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
@@ -175,6 +176,11 @@ pub trait Walker: Send {
     /// ignores it.
     fn defer_search(&self, is_deferred: bool) {
         let _ = is_deferred;
+    }
+
+    /// Returns the begin of the last search of all memory; None if there was none, or the walker needs none.
+    fn last_search(&self) -> Option<Instant> {
+        None
     }
 
     /// Makes the next snapshot search all memory for streams. Those that are known stay so if the search is cut.

@@ -79,6 +79,12 @@ impl PendingBytes {
         }
     }
 
+    /// Tells whether the end of a file can show how many bytes of the stream are not written: they are in a buffer, and a flush writes
+    /// them from there to the file.
+    pub fn can_show_by_file(&self) -> bool {
+        self.found_by_search && self.data_address.is_some() && self.inner.is_none() && !self.by_lines
+    }
+
     /// Returns the stream with the first `len` bytes, after it was found out that these are pending.
     #[must_use]
     pub fn with_decided(mut self, len: usize) -> PendingBytes {

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use crate::candidates::StreamCandidate;
-use crate::heap_search::with_former;
+use crate::heap_search::{is_search_cut, with_former};
 use crate::write_epoch::{WriteEpoch, WriteToken};
 
 /// A search costs at most 1 % of the time: the next one is due after 100 times the duration of the last one.
@@ -36,6 +36,8 @@ struct ObservedObject {
 pub(crate) struct SearchCache<Kind> {
     found: BTreeSet<(u64, Kind)>,
     next: Option<Instant>,
+    /// The begin of the last search that read all memory.
+    searched: Option<Instant>,
     /// No search is made, although one is due.
     is_deferred: bool,
     observed: BTreeMap<u64, ObservedObject>,
@@ -50,6 +52,7 @@ impl<Kind> Default for SearchCache<Kind> {
         SearchCache {
             found: BTreeSet::new(),
             next: None,
+            searched: None,
             is_deferred: false,
             observed: BTreeMap::new(),
             snapshots: 0,
@@ -64,9 +67,15 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
         let begun = Instant::now();
         if !self.is_deferred && self.next.is_none_or(|next| next <= begun) {
             self.found = with_former(std::mem::take(&mut self.found), search);
+            self.searched = Some(begun).filter(|_| !is_search_cut()).or(self.searched);
             self.next = Some(Instant::now() + (begun.elapsed() * PAUSE).max(PAUSE_LEAST));
         }
         &self.found
+    }
+
+    /// Returns the begin of the last search that read all memory.
+    pub fn searched(&self) -> Option<Instant> {
+        self.searched
     }
 
     /// Sets whether searches wait, so that snapshots read only the objects that are known.

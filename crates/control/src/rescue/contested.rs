@@ -31,20 +31,40 @@ const COMPARED_BYTES: usize = 16 << 20;
 pub(super) fn final_pending(tracees: &mut Tracees, pid: u32, tid: u32) -> Vec<PendingBytes> {
     let pending = tracees.final_pending(pid, tid);
     let decided = pending.into_iter().map(|one| {
-        let len = if one.rivals.is_empty() { None } else { decided_len(tracees, pid, tid, &one) };
+        let len = if one.rivals.is_empty() { None } else { decided_len(tracees, pid, tid, &one, true) };
         match len {
-            Some(len) => one.with_decided(len),
+            Some((len, _)) => one.with_decided(len),
             None => one,
         }
     });
     decided.filter(|one| !one.bytes.is_empty()).collect()
 }
 
-/// Returns how many bytes of a contested stream are pending; None if it is unknown.
-fn decided_len(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> Option<usize> {
+/// Returns how many bytes of a stream are not written, as its file shows while the process is stopped; None if it does not show it.
+/// `all_found`: the memory was searched after the last bytes were put. Otherwise the process may use a copy with fewer bytes that
+/// is not found yet.
+pub(crate) fn unwritten_len(
+    tracees: &Tracees,
+    (pid, tid): (u32, u32),
+    one: &PendingBytes,
+    all_found: bool,
+) -> Option<usize> {
+    let (len, equal) = decided_len(tracees, pid, tid, one, false)?;
+    Some(if all_found { len } else { len - equal }).filter(|len| *len > 0)
+}
+
+/// Returns the result of [`live_len`] for a stream; None if it is unknown what is pending. `is_at_end`: all threads have ended, and no flush has
+/// written the bytes unless a thread was killed in it. Otherwise all of them may be written.
+fn decided_len(
+    tracees: &Tracees,
+    pid: u32,
+    tid: u32,
+    one: &PendingBytes,
+    is_at_end: bool,
+) -> Option<(usize, usize)> {
     if let Some(inherited) = tracees.contested_at_fork(pid, one.stream) {
         // The parent has the same bytes; how many, is unknown.
-        return inherited.starts_with(&one.bytes).then_some(0);
+        return inherited.starts_with(&one.bytes).then_some((0, 0));
     }
     let buffer = ProcessMemory { pid: tid }.bytes(one.data_address?, one.buffer_bytes as usize);
     let ahead = tracees.written_ahead.streams(pid).find(|ahead| ahead.stream == one.stream);
@@ -57,12 +77,15 @@ fn decided_len(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> Opt
     // Of a copy for another descriptor, this one has no bytes.
     let own = |rival: &weir_walkers::Rival| if rival.fd == one.fd { rival.pending_bytes as usize } else { 0 };
     let mut lens: Vec<usize> = one.rivals.iter().map(own).filter(|len| *len >= ahead.len()).collect();
+    if !is_at_end {
+        lens.extend([ahead.len(), one.bytes.len()]);
+    }
     lens.sort_unstable();
     lens.dedup();
     if position == 0 {
         // Before the first write to the file the number only grows.
         let has_one_owner = one.rivals.iter().all(|rival| rival.fd == one.fd);
-        return lens.last().copied().filter(|_| has_one_owner);
+        return lens.last().map(|len| (*len, 0)).filter(|_| has_one_owner && is_at_end);
     }
     let part = FILE_BYTES.min(COMPARED_BYTES / lens.len().max(1)).max(2 * buffer.len());
     let file = file_end(tid, one.fd, position, part)?;
@@ -78,8 +101,9 @@ fn file_end(tid: u32, fd: i32, position: u64, most: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns which of some numbers of bytes, in order, are pending in a buffer whose file has this end. None if that does not show it.
-fn live_len(buffer: &[u8], file: &[u8], lens: &[usize]) -> Option<usize> {
+/// Returns which of some numbers of bytes, in order, are pending in a buffer whose file has this end, and how many of the last of them
+/// are equal to what the last flush had at their place. None if the file does not show it.
+fn live_len(buffer: &[u8], file: &[u8], lens: &[usize]) -> Option<(usize, usize)> {
     // A flush of more bytes than the file has was none.
     let behind = |len: usize| buffer.get(len..file.len().min(buffer.len())).unwrap_or_default();
     let found: Vec<EqualBytes> = lens.iter().map(|len| EqualBytes::find(behind(*len), file)).collect();
@@ -102,7 +126,12 @@ fn live_len(buffer: &[u8], file: &[u8], lens: &[usize]) -> Option<usize> {
     let share = if flushed == buffer.len() { 4 } else { 1 };
     let pieces = different_pieces(&behind(len)[..equal]);
     let is_sure = equal >= SURE / share && pieces >= SURE_PIECES / share && is_alone;
-    (is_sure && others.all(is_other_stale)).then_some(len)
+    // The last flush as far as the file has it. More equal bytes than chance gives belong to it.
+    let before = &file[..file.len() - equal];
+    let pairs = buffer[..len].iter().rev().zip(before.iter().rev());
+    let equal_before = pairs.take_while(|(put, flushed)| put == flushed).count();
+    (is_sure && (len == 0 || equal_before < SURE) && others.all(is_other_stale))
+        .then_some((len, equal_before))
 }
 
 /// Returns the number of different pieces of some bytes.
@@ -183,7 +212,7 @@ mod tests {
             let mut lens: Vec<usize> = self.copies.iter().copied().chain([self.len]).collect();
             lens.sort_unstable();
             lens.dedup();
-            live_len(&self.buffer, &self.file, &lens)
+            live_len(&self.buffer, &self.file, &lens).map(|(len, _)| len)
         }
     }
 
@@ -246,6 +275,21 @@ mod tests {
         }
         writer.file.extend(&writer.buffer[..500]);
         assert_eq!(writer.live(), None);
+    }
+
+    /// The search has found only an old copy, with more bytes than the program has put since the last flush.
+    #[test]
+    fn a_copy_with_too_many_bytes_alone() {
+        let mut writer = Writer::new();
+        for number in 0..60 {
+            writer.put(line(number).as_bytes());
+        }
+        for more in [1, 10, 100, 300] {
+            let shown = live_len(&writer.buffer, &writer.file, &[0, writer.len + more]);
+            assert!(shown.is_none_or(|(len, equal)| len - equal <= writer.len), "{more}: {shown:?}");
+        }
+        let shown = live_len(&writer.buffer, &writer.file, &[0, writer.len]);
+        assert!(shown.is_some_and(|(len, equal)| len == writer.len && equal < SURE), "{shown:?}");
     }
 
     /// Any answer is the truth, for lines of any length, long runs of one byte, and moves and flushes at any time.

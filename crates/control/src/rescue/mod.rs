@@ -3,7 +3,7 @@
 //! In the exit stop the process's memory and descriptors still exist. Bytes that the file does not take are saved in
 //! a file of their own. Between forks, execs, signals and exits the program runs at its own speed.
 
-mod contested;
+pub(crate) mod contested;
 mod cpython_handoff;
 mod in_use;
 #[cfg(target_arch = "x86_64")]

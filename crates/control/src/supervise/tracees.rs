@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_model::run::RescuedBytes;
 use weir_model::trace::{Buffer, RuntimeId};
@@ -115,7 +115,7 @@ impl Tracees {
     }
 
     /// As [`Tracees::pending`], with the streams whose copies contradict each other, see [`PendingBytes::rivals`].
-    pub(super) fn pending_and_contested(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
+    pub(crate) fn pending_and_contested(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.update_walkers(tid);
         }
@@ -126,8 +126,15 @@ impl Tracees {
     /// As [`Tracees::pending`] for a process whose threads are stopped: its memory is not searched for other streams, which would take
     /// some 0.1 s with a large heap.
     pub(crate) fn pending_when_held(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
+        let mut pending = self.pending_and_contested_when_held(pid, tid);
+        pending.retain(|one| one.rivals.is_empty());
+        pending
+    }
+
+    /// As [`Tracees::pending_when_held`], with the streams whose copies contradict each other.
+    pub(crate) fn pending_and_contested_when_held(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         self.defer_search(pid, true);
-        let pending = self.pending(pid, tid);
+        let pending = self.pending_and_contested(pid, tid);
         self.defer_search(pid, false);
         pending
     }
@@ -151,6 +158,11 @@ impl Tracees {
         }
         self.search_again(pid);
         self.pending_with_rivals(pid, &ProcessMemory { pid: tid })
+    }
+
+    /// Returns the time since which no search of all memory for streams was made; None if one was never made.
+    pub(crate) fn last_search(&self, pid: u32) -> Option<Instant> {
+        self.walkers(pid).iter().filter_map(|walker| walker.last_search()).min()
     }
 
     /// Makes the next snapshot of a process search all memory.

@@ -1,5 +1,5 @@
-// Writes 480 lines to a file by a Writer that was copied or moved, and ends without a flush. Arguments: the folder, and
-// whether the Writer is a part of another object or on a stack that grows.
+// Writes 480 lines to a file by a Writer that was copied or moved, and ends without a flush, or waits for
+// a file and flushes. Arguments: the folder, and whether the Writer is a part of another object, on a stack that grows, or idle.
 package main
 
 import (
@@ -46,6 +46,21 @@ func main() {
 			one.WriteString(line(number))
 		}
 		os.Exit(1)
+	}
+	if os.Args[2] == "idle" {
+		writer := bufio.NewWriter(open())
+		for number := 0; number < lines; number++ {
+			writer.WriteString(line(number))
+		}
+		for {
+			if _, err := os.Stat(os.Args[1] + "/stop"); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		writer.WriteString(line(lines))
+		writer.Flush()
+		return
 	}
 	go func() {
 		writer := bufio.NewWriter(open())

@@ -1,4 +1,4 @@
-//! Writes 500 lines to each of some files by writers that were moved, and ends without a flush. Arguments: the folder, and how
+//! Writes 500 lines to each of some files by writers that were moved, and ends without a flush, or waits for a file and flushes. Arguments: the folder, and how
 //! it moves the writers.
 
 use std::collections::HashMap;
@@ -93,6 +93,14 @@ fn main() {
             boxed.log(10);
             boxed.writer.flush().unwrap();
             std::process::exit(0);
+        }
+        "idle" => {
+            let mut logger = Box::new(open(folder, "0").unwrap());
+            logger.log(LINES);
+            while !std::fs::exists(format!("{folder}/stop")).unwrap() {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            logger.log(1);
         }
         "map" => in_a_map(folder),
         "channel" => in_a_channel(folder),

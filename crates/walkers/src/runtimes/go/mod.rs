@@ -372,6 +372,10 @@ impl Walker for GoStreams {
         flushing.into_iter().map(|writer| returned_flush::buffer_of(memory, writer)).collect()
     }
 
+    fn last_search(&self) -> Option<std::time::Instant> {
+        self.cache.borrow().searched()
+    }
+
     fn defer_search(&self, is_deferred: bool) {
         self.cache.borrow_mut().defer(is_deferred);
     }

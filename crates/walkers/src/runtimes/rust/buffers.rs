@@ -133,6 +133,10 @@ impl Walker for RustBuffers {
         self.cache.borrow_mut().note_writes(epoch);
     }
 
+    fn last_search(&self) -> Option<std::time::Instant> {
+        self.cache.borrow().searched()
+    }
+
     fn defer_search(&self, is_deferred: bool) {
         self.cache.borrow_mut().defer(is_deferred);
     }

@@ -1,0 +1,93 @@
+//! Writes the bytes of streams that a search found and of which no growth was seen, if their file shows that they are not written.
+//!
+//! A program that fills a buffer and then waits shows no growth: the bytes may be those of a flush that is not noted yet, or of an old
+//! copy. If they stay the same, the file is compared with the buffer while the process is stopped.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use weir_model::trace::RuntimeId;
+use weir_walkers::PendingBytes;
+
+use super::write_ahead::{ThreadActivity, drain_stream, thread_activity};
+use crate::foreign_file::TargetThread;
+use crate::rescue::contested;
+use crate::supervise::Tracees;
+
+/// The streams of which it is unknown whether their bytes are written, by process and stream address.
+#[derive(Default)]
+pub(super) struct DoubtfulStreams {
+    seen: HashMap<(u32, u64), SeenBytes>,
+}
+
+struct SeenBytes {
+    bytes: Vec<u8>,
+    since: Instant,
+    /// The bytes were compared with the file, and whether the memory was searched before. Another comparison has the same result.
+    compared: Option<bool>,
+}
+
+/// Tells whether only the file can show that bytes of this stream are not written.
+fn is_doubtful(one: &PendingBytes) -> bool {
+    let is_known = [RuntimeId::RUST, RuntimeId::GO].contains(&one.walker);
+    is_known && one.can_show_by_file() && (!one.rivals.is_empty() || one.early_len() == 0)
+}
+
+impl DoubtfulStreams {
+    /// Notes the streams of a process, and writes the bytes of those that are the same for `due_age`.
+    pub fn check(
+        &mut self,
+        tracees: &mut Tracees,
+        (pid, tid): (u32, u32),
+        pending: &[PendingBytes],
+        due_age: Duration,
+    ) {
+        let is_there = |stream: u64| pending.iter().any(|one| one.stream == stream && is_doubtful(one));
+        self.seen.retain(|(owner, stream), _| *owner != pid || is_there(*stream));
+        let mut due = Vec::new();
+        for one in pending.iter().filter(|one| is_doubtful(one)) {
+            let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
+            let seen = self.seen.entry((pid, one.stream)).or_insert_with(|| SeenBytes::new(one));
+            if seen.bytes != one.bytes {
+                *seen = SeenBytes::new(one);
+            }
+            let all_found = tracees.last_search(pid).is_some_and(|begun| begun > seen.since);
+            let is_new = seen.compared.is_none() || all_found && seen.compared == Some(false);
+            if ahead < one.bytes.len() && is_new && seen.since.elapsed() >= due_age {
+                seen.compared = Some(all_found);
+                let shown = contested::unwritten_len(tracees, (pid, tid), one, all_found);
+                due.extend(shown.map(|_| (one.stream, one.bytes.clone(), all_found)));
+            }
+        }
+        if !due.is_empty() {
+            write_shown(tracees, pid, tid, &due);
+        }
+    }
+
+    pub fn forget(&mut self, pid: u32) {
+        self.seen.retain(|(owner, _), _| *owner != pid);
+    }
+}
+
+impl SeenBytes {
+    fn new(one: &PendingBytes) -> SeenBytes {
+        SeenBytes { bytes: one.bytes.clone(), since: Instant::now(), compared: None }
+    }
+}
+
+/// Stops the process and writes the bytes of some streams, if they are still the same, as far as the file still shows that they are not written.
+fn write_shown(tracees: &mut Tracees, pid: u32, tid: u32, streams: &[(u64, Vec<u8>, bool)]) {
+    if tracees.hold(pid) && thread_activity(tracees, pid) != ThreadActivity::Writing {
+        let pending = tracees.pending_and_contested_when_held(pid, tid);
+        for one in pending.into_iter().filter(is_doubtful) {
+            let is_same =
+                |(stream, bytes, _): &&(u64, Vec<u8>, bool)| (*stream, bytes) == (one.stream, &one.bytes);
+            let Some((.., all_found)) = streams.iter().find(is_same) else { continue };
+            if let Some(len) = contested::unwritten_len(tracees, (pid, tid), &one, *all_found) {
+                let one = one.with_decided(len);
+                drain_stream(tracees, pid, &TargetThread::new(tid), &one, len, false);
+            }
+        }
+    }
+    tracees.release(pid);
+}
