@@ -64,11 +64,11 @@ impl Tracees {
         walkers.is_some_and(|walkers| walkers.iter().any(|walker| walker.runtime() == RuntimeId::GO))
     }
 
-    /// Tells whether a thread is in its exit stop because its process was killed or ends.
+    /// Tells whether a thread has reached its exit stop because its process was killed or ends.
     fn was_killed(&self, tid: u32) -> bool {
         let is_exit = |stop: &PtraceStop| stop.tid == tid && stop.status >> 16 == libc::PTRACE_EVENT_EXIT;
-        let is_exiting = self.threads.get(&tid).is_some_and(|thread| thread.exiting);
-        (is_exiting || self.deferred_stops.iter().any(is_exit)) && !ends_alone(tid)
+        self.threads.get(&tid).is_some_and(|thread| thread.ended_with_process)
+            || self.deferred_stops.iter().any(is_exit) && !ends_alone(tid)
     }
 
     fn request_stop(&mut self, tid: u32) {
@@ -127,6 +127,6 @@ impl Tracees {
 
 /// Tells whether a thread in its exit stop ends by its own exit(2), and the process goes on. A thread that has left the stop may have
 /// been killed.
-fn ends_alone(tid: u32) -> bool {
+pub(super) fn ends_alone(tid: u32) -> bool {
     registers::current_syscall(tid).is_some_and(|call| call.number == libc::SYS_exit)
 }

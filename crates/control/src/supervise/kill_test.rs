@@ -75,7 +75,8 @@ fn a_killed_process_is_not_held_for_an_early_write() {
         if known {
             let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
             assert!(is_exit_stop(stop), "{stop:?}");
-            supervisor.tracees.threads.get_mut(&pid).expect("its thread").exiting = true;
+            let thread = supervisor.tracees.threads.get_mut(&pid).expect("its thread");
+            (thread.exiting, thread.ended_with_process) = (true, true);
         }
         assert!(!supervisor.tracees.hold(pid), "{known}");
         assert!(!supervisor.tracees.hold(pid), "{known}: at once again");

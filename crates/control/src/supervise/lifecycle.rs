@@ -9,6 +9,7 @@ use super::deferred_fork::DeferredFork;
 use super::event_loop::{DeferredExit, HeldExit, Supervisor};
 use super::final_state::FinalState;
 use super::handler::{Fork, LifecycleHandler};
+use super::hold::ends_alone;
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use super::tracees::Tracees;
 
@@ -150,6 +151,7 @@ impl Supervisor {
         let status = ptrace::event_message(tid).unwrap_or(0) as i32;
         let Some(thread) = self.tracees.threads.get_mut(&tid) else { return };
         thread.exiting = true;
+        thread.ended_with_process = !ends_alone(tid);
         let pid = thread.pid;
         let state = FinalState::in_exit_stop(tid, thread.skipped_call.as_ref());
         let Some(process) = self.tracees.processes.get_mut(&pid) else { return self.tracees.resume(tid, 0) };
@@ -199,7 +201,8 @@ impl Supervisor {
             if !proc::is_dead(tid) {
                 return true;
             }
-            let exiting = TracedThread { pid, exiting: true, ..TracedThread::default() };
+            let exiting =
+                TracedThread { pid, exiting: true, ended_with_process: true, ..TracedThread::default() };
             if let Some(ended) = self.tracees.threads.insert(tid, exiting) {
                 self.add_unseen_state(tid, ended);
             }

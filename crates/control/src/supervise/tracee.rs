@@ -41,6 +41,8 @@ pub(crate) struct TracedThread {
     pub times_receives: bool,
     /// The thread has reached its exit stop.
     pub exiting: bool,
+    /// It has reached it because its process was killed or ends, and not by its own exit(2).
+    pub ended_with_process: bool,
     /// The partly skipped call that the thread is in.
     pub skipped_call: Option<SkippedCall>,
     /// The registers with which the thread was resumed last, if its process has streams.
