@@ -8,7 +8,7 @@ const VALUE_OPTIONS: [&str; 3] = ["-F", "-v", "-W"];
 /// Returns whether an awk program certainly prints for every record: a rule without a pattern, or with a number other than zero as
 /// its pattern, has no action or one that reaches a print statement on every path. False if the text is not known.
 pub(crate) fn prints_every_record(image: &Image) -> bool {
-    program_text(image).is_some_and(|text| text_prints_every_record(text))
+    program_text(image).is_some_and(text_prints_every_record)
 }
 
 /// Returns the program among an image's arguments, or None if it is in a file or cut.
