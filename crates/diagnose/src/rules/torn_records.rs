@@ -149,11 +149,14 @@ fn mixed(
 
 fn overwritten(context: &RuleContext, a: &StreamCounts, b: &StreamCounts, writers: usize) -> Finding {
     let bytes = a.bytes.min(b.bytes);
-    let together = format!("both write from its beginning: up to {} overwrite each other.", count(bytes, "byte"));
+    let together =
+        format!("both write from its beginning: up to {} overwrite each other.", count(bytes, "byte"));
     let why = if a.pid == b.pid {
         let (first, second) = (a.fd.min(b.fd), a.fd.max(b.fd));
         let name = context.name(a.pid);
-        format!("{name} has one file open twice without O_APPEND, as descriptors {first} and {second}, and {together}")
+        format!(
+            "{name} has one file open twice without O_APPEND, as descriptors {first} and {second}, and {together}"
+        )
     } else {
         let (one, other) = (context.name(a.pid), context.name(b.pid));
         format!("{one} and {other} opened one file separately without O_APPEND, and {together}")
