@@ -151,17 +151,18 @@ fn overwritten(context: &RuleContext, a: &StreamCounts, b: &StreamCounts, writer
     let bytes = a.bytes.min(b.bytes);
     let together =
         format!("both write from its beginning: up to {} overwrite each other.", count(bytes, "byte"));
-    let why = if a.pid == b.pid {
-        let (first, second) = (a.fd.min(b.fd), a.fd.max(b.fd));
-        let name = context.name(a.pid);
+    let (first, second) = (a.fd.min(b.fd), a.fd.max(b.fd));
+    let by_one_process = a.pid == b.pid;
+    let name = context.name(a.pid);
+    let why = if by_one_process {
         format!(
             "{name} has one file open twice without O_APPEND, as descriptors {first} and {second}, and {together}"
         )
     } else {
-        let (one, other) = (context.name(a.pid), context.name(b.pid));
-        format!("{one} and {other} opened one file separately without O_APPEND, and {together}")
+        let other = context.name(b.pid);
+        format!("{name} and {other} opened one file separately without O_APPEND, and {together}")
     };
-    let fix = match (a.pid == b.pid, a.fd.min(b.fd), a.fd.max(b.fd)) {
+    let fix = match (by_one_process, first, second) {
         (true, 1, 2) => {
             "redirect both to one open file (> file 2>&1 in a shell, stderr=subprocess.STDOUT in Python), or open \
                 it with O_APPEND (>> file 2>> file)."
