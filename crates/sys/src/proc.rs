@@ -213,6 +213,11 @@ pub fn is_killed(tid: u32) -> bool {
     status(tid).is_none_or(|status| is_kill_pending(&status))
 }
 
+/// Returns whether another process traces this one, for example strace(1): each of its calls stops it.
+pub fn is_traced() -> bool {
+    status(std::process::id()).is_some_and(|status| status.tracerpid > 0)
+}
+
 /// Returns whether a thread is in a stop, and SIGKILL has not come since.
 pub fn is_stopped(tid: u32) -> bool {
     status(tid).is_some_and(|status| status.state.starts_with(['t', 'T']) && !is_kill_pending(&status))

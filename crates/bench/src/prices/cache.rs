@@ -63,18 +63,13 @@ pub(crate) fn load<T: DeserializeOwned>(
     load_from(&path(file)?, key, now_s(), is_sane)
 }
 
-/// Returns whether another process traces this one, for example strace(1): each of its calls stops it.
-pub(crate) fn is_traced() -> bool {
-    proc::status(std::process::id()).is_some_and(|status| status.tracerpid > 0)
-}
-
 /// Stores `prices` under `key` in a cache file, unless a tracer has made them. Fails if the file cannot be written.
 pub(crate) fn store<T: Serialize + DeserializeOwned>(
     file: &str,
     key: &PriceKey,
     prices: T,
 ) -> io::Result<()> {
-    if is_traced() {
+    if proc::is_traced() {
         return Ok(());
     }
     let path = path(file).ok_or(io::ErrorKind::NotFound)?;

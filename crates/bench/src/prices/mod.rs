@@ -9,6 +9,7 @@ use std::path::Path;
 
 use weir_model::trace::Prices;
 use weir_sys::file_system::is_usable;
+use weir_sys::proc;
 use weir_sys::signals::without_file_size_signal;
 
 /// Name of the cache file in `weir/`.
@@ -46,7 +47,7 @@ fn cached_or_measured(directory: &Path) -> Prices {
     if let Some(prices) = key.as_ref().and_then(load) {
         return prices;
     }
-    if cache::is_traced() {
+    if proc::is_traced() {
         return Prices::default();
     }
     let temporary = std::env::temp_dir();

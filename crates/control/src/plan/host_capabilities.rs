@@ -43,7 +43,7 @@ impl HostCapabilities {
 
 /// Returns the name of the tracer that would trace a child of weir too, as `strace -f` does; None if there is none.
 fn tracer_of_children() -> Option<String> {
-    proc::status(std::process::id()).filter(|status| status.tracerpid > 0)?;
+    proc::is_traced().then_some(())?;
     // Only a child shows whether the tracer follows forks. Without release it ends before any execve(2).
     let child = launch::start(&["true".into()]).ok()?;
     let tracer = proc::status(child.pid).map(|status| status.tracerpid).filter(|pid| *pid > 0)?;
