@@ -59,7 +59,7 @@ fn judge_buffer(context: &RuleContext, snapshot: &BufferSnapshot, buffer: &Buffe
     });
     if written_before
         || may_be_flush(context, snapshot, buffer, overtaking)
-        || may_be_another_threads(context, snapshot, buffer, overtaking)
+        || may_be_another_threads(context, snapshot, buffer, overtaking, file)
         || buffer_changed(context, snapshot, buffer, overtaking.at_s)
         || !is_by_family(context, snapshot, overtaking)
         || !written_later(context, snapshot, buffer, &calls, overtaking.at_s)
@@ -86,14 +86,18 @@ fn may_be_flush(
 }
 
 /// Returns whether a write may be that of a stream that another thread uses: threads with a stream each have no order among them.
+/// A thread that opens the file for itself can have a stream that no snapshot shows.
 fn may_be_another_threads(
     context: &RuleContext,
     snapshot: &BufferSnapshot,
     buffer: &Buffer,
     overtaking: &TimedCall,
+    file: u32,
 ) -> bool {
     let threads = context.process(snapshot.pid).map_or(0, |process| process.threads);
-    threads > 1 && is_of_another_stream(context, snapshot, buffer, overtaking)
+    let opened_again =
+        overtaking.pid == snapshot.pid && overtaking.call.file.is_some_and(|other| other != file);
+    threads > 1 && (opened_again || is_of_another_stream(context, snapshot, buffer, overtaking))
 }
 
 /// Returns whether a write used the descriptor of another stream of the same process.

@@ -161,20 +161,24 @@ fn a_thread_that_flushes_what_it_took_from_the_stream_is_in_order() {
 
 #[test]
 fn threads_with_a_stream_each_have_no_order() {
-    let run = |threads: u32| {
+    let run = |threads: u32, buffers: &[Buffer]| {
         let mut builder = recording(1.0);
         builder.root().threads = threads;
         let files = [builder.file("/d/log", File), builder.file("/d/log", File)];
         for file in files {
             (builder.open_file(file).flags, builder.open_file(file).ino) = (APPEND, 77);
         }
-        builder.snapshot(0.2, 1, SnapshotMoment::Sample, &[pending(3, b"left 0\n"), pending(4, b"")]);
+        builder.snapshot(0.2, 1, SnapshotMoment::Sample, buffers);
         builder.write(0.3, 1, 4, files[1], b"right 0\n");
         builder.write(0.9, 1, 3, files[0], b"left 0\n");
         builder
     };
-    assert!(run(1).finding("mixed-order").why.contains("when another stream put"));
-    run(3).no_finding("mixed-order");
+    let both = [pending(3, b"left 0\n"), pending(4, b"")];
+    assert!(run(1, &both).finding("mixed-order").why.contains("when another stream put"));
+    run(3, &both).no_finding("mixed-order");
+    // The snapshot was made before the other thread had its stream.
+    assert!(run(1, &both[..1]).finding("mixed-order").why.contains("when a direct write put"));
+    run(3, &both[..1]).no_finding("mixed-order");
 }
 
 #[test]
