@@ -83,13 +83,15 @@ pub(crate) fn straddles_blocks(context: &RuleContext, stream: &StreamCounts) -> 
         return false;
     };
     let many = moving_calls(stream) >= 100 && stream.unaligned * 10 >= stream.calls;
-    many && stream.mean_bytes() >= TINY as f64 && (overwrites(file, stream) || file.flags & O_DSYNC != 0)
+    many && stream.mean_bytes() >= TINY as f64
+        && (overwrites(context, file, stream) || file.flags & O_DSYNC != 0)
 }
 
 /// Returns whether the blocks around the writes held data before. For a file that was open before the run the flags of
-/// open(2) are unknown, and only its size shows that.
-fn overwrites(file: &OpenFile, stream: &StreamCounts) -> bool {
+/// open(2) are unknown, and only its size shows that: it has more bytes than the stream wrote, those of sampling gaps included.
+fn overwrites(context: &RuleContext, file: &OpenFile, stream: &StreamCounts) -> bool {
     let not_new = file.opened_by.is_some() && file.flags & O_CREAT == 0;
-    let larger = file.size_bytes.is_some_and(|size| size > stream.bytes + stream.bytes / 20);
+    let written = context.with_unassigned(stream);
+    let larger = file.size_bytes.is_some_and(|size| size > written.saturating_add(written / 20));
     (not_new || larger) && file.flags & (O_TRUNC | O_APPEND) == 0
 }

@@ -1,7 +1,7 @@
 //! Tests of the rules random-without-advice, seek-and-reread and unaligned-writes.
 
 use weir_model::Severity::*;
-use weir_model::trace::Op;
+use weir_model::trace::{Op, StreamCounts};
 
 use crate::testing::*;
 
@@ -152,4 +152,10 @@ fn new_files_appends_and_whole_blocks_are_no_finding() {
     let mut inherited = records(0o1, Some(20_000_000), 4000);
     inherited.open_file(0).opened_by = None;
     inherited.no_finding("unaligned-writes");
+    // The file is larger than what the sampled counts assign to the stream, but not than what the process wrote.
+    let mut sampled = records(0o1, Some(21_500_000), 4000);
+    sampled.open_file(0).opened_by = None;
+    let unknown = sampled.file(StreamCounts::UNKNOWN_PATH, weir_model::StreamKind::Other);
+    sampled.stream(1, StreamCounts::UNKNOWN, unknown, Out, 300, 5000);
+    sampled.no_finding("unaligned-writes");
 }
