@@ -45,6 +45,19 @@ GLOBAL_FUNCTION int emit_buffer(const struct buffer_walk *w, const struct stdio_
     return 0;
 }
 
+/* Skips the bytes that a thread's last write(2) wrote: the thread ended before stdio noted them. */
+static __always_inline void skip_last_write(const struct buffer_walk *w, struct stdio_file *f)
+{
+    if (w->written_at >= f->write_base && w->written_at < f->write_ptr && w->written_end <= f->write_ptr)
+        f->write_base = w->written_end;
+    if (!w->has_last_writes)
+        return;
+    struct last_write_key key = {bpf_get_current_pid_tgid() >> 32, w->image, f->write_ptr};
+    struct last_write *write = bpf_map_lookup_elem(&last_writes, &key);
+    if (write && write->begin >= f->write_base && write->end > write->begin && write->end <= f->write_ptr)
+        f->write_base = write->end;
+}
+
 static long walk_file(u32 i, void *context)
 {
     struct buffer_walk *w = context;
@@ -54,8 +67,7 @@ static long walk_file(u32 i, void *context)
     struct stdio_file *f = &own->file;
     if ((f->flags & STDIO_MAGIC_MASK) != STDIO_MAGIC)
         return 1;
-    if (w->written_at >= f->write_base && w->written_at < f->write_ptr && w->written_end <= f->write_ptr)
-        f->write_base = w->written_end;
+    skip_last_write(w, f);
     u64 size = f->buf_end - f->buf_base, pending = 0, unread = 0;
     if (f->flags & STDIO_PUTTING && f->write_ptr > f->write_base && f->write_ptr - f->write_base <= size)
         pending = f->write_ptr - f->write_base;
@@ -80,6 +92,8 @@ static __always_inline int begin_walk(struct buffer_walk *w, const struct proces
         return 0;
     w->written_at = process->written_at;
     w->written_end = process->written_end;
+    w->has_last_writes = process->has_last_writes;
+    w->image = process->image;
     return bpf_probe_read_user(&w->address, sizeof w->address, (void *)process->list) == 0;
 }
 

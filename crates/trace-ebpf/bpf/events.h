@@ -264,7 +264,7 @@ struct process_state {
     unsigned int command;             /* enum command_state */
     unsigned long long directory;     /* hash of the working directory in the last directory_event */
     unsigned int unbuffered_streams;  /* streams in a row that had no stdio buffer at their first read */
-    unsigned int reserved;            /* keeps 8-byte alignment */
+    unsigned int has_last_writes;     /* 1: the map `last_writes` has some of this image */
     unsigned long long fd_bits[2];    /* descriptors below 64 that have had counters: reads, writes */
     unsigned long long written_at, written_end; /* memory written by the last write(2) of a thread that ended in it; may be empty */
 };

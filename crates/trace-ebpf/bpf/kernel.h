@@ -125,6 +125,7 @@ struct pt_regs {
 #define SAVED_RESULT(r) ((s64)SAVED(r, ax))
 #define SAVED_0(r) SAVED(r, di)
 #define SAVED_1(r) SAVED(r, si)
+#define SAVED_2(r) SAVED(r, dx)
 /* Arguments of a kernel function at its entry, for kprobes. */
 #define FUNCTION_0(r) ((r)->di)
 #define FUNCTION_1(r) ((r)->si)
@@ -153,6 +154,7 @@ struct pt_regs {
 #define SAVED_RESULT(r) ((s64)SAVED(r, user_regs.regs[0]))
 #define SAVED_0(r) SAVED(r, orig_x0)
 #define SAVED_1(r) SAVED(r, user_regs.regs[1])
+#define SAVED_2(r) SAVED(r, user_regs.regs[2])
 #define FUNCTION_0(r) ((r)->user_regs.regs[0])
 #define FUNCTION_1(r) ((r)->user_regs.regs[1])
 #else

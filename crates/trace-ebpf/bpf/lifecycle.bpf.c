@@ -113,7 +113,7 @@ static __always_inline int end_exec(struct task_struct *task, int old_pid, struc
         forget_thread((u32)old_pid);
     process->fd_bits[0] = process->fd_bits[1] = 0;
     process->list = process->walker = process->unbuffered_streams = 0;
-    process->written_at = process->written_end = 0;
+    process->written_at = process->written_end = process->has_last_writes = 0;
     if (process->image == IMAGE_GATED)
         subtract_gate(process, task);
     process->image++;
@@ -173,17 +173,36 @@ static __always_inline void copy_totals(struct lifecycle_event *event, const str
     event->fetched_bytes = process->fetched_bytes;
 }
 
+/* Notes that the current thread's last write(2) wrote the bytes from `begin` to `end` of those up to `asked_end`. */
+static __always_inline void add_last_write(struct process_state *process, u64 begin, u64 end, u64 asked_end)
+{
+    struct last_write_key key = {bpf_get_current_pid_tgid() >> 32, process->image, asked_end};
+    struct last_write write = {begin, end};
+    if (bpf_map_update_elem(&last_writes, &key, &write, BPF_ANY) == 0)
+        process->has_last_writes = 1;
+}
+
 /* A thread that a signal or another thread's execve(2) ends at the return of write(2) leaves the written bytes in its
- * stream's buffer. They are not lost. */
+ * stream's buffer. They are not lost.
+ *
+ * A thread that ended in user mode may have returned from such a call a moment before. Then its registers still have the
+ * result and the address. In any other thread they have numbers that fit no stream: skip_last_write() compares both ends. The
+ * call wrote all, for after a short write a stream calls again. */
 static __always_inline void note_last_write(struct process_state *process)
 {
     struct pt_regs *regs = saved_registers();
     u32 nr = SAVED_NUMBER(regs);
     s64 result = SAVED_RESULT(regs);
-    if (nr >= SYSCALL_NUMBERS || classes[nr] != CLASS_WRITE || (result <= 0 && process->written_at))
+    u64 at = SAVED_1(regs);
+    int in_user_mode = nr >= SYSCALL_NUMBERS;
+    if (!in_user_mode && classes[nr] != CLASS_WRITE)
         return;
-    process->written_at = SAVED_1(regs);
-    process->written_end = process->written_at + (result > 0 ? result : 0);
+    if (result > 0)
+        add_last_write(process, at, at + result, at + (in_user_mode ? result : SAVED_2(regs)));
+    if (in_user_mode || (result <= 0 && process->written_at))
+        return;
+    process->written_at = at;
+    process->written_end = at + (result > 0 ? result : 0);
 }
 
 /* Whether a thread exits because another one has called execve(2). */

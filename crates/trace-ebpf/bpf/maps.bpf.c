@@ -4,6 +4,7 @@
 struct process_map processes SEC(".maps");
 struct stream_map streams SEC(".maps");
 struct wait_map waits SEC(".maps");
+struct last_write_map last_writes SEC(".maps");
 struct library_map libraries SEC(".maps");
 struct event_map events SEC(".maps");
 struct scratch_map scratch_spaces SEC(".maps");

@@ -100,6 +100,25 @@ struct wait_map {
 };
 extern struct wait_map waits SEC(".maps");
 
+/* A write(2) in which or right after which a thread ended. The key has the end of the bytes that it was to write: a stream writes
+ * all that is pending, so its pending bytes end there too. */
+struct last_write_key {
+    u32 pid;
+    int image; /* see struct process_state */
+    u64 asked_end;
+};
+struct last_write {
+    u64 begin, end; /* of the bytes that were written */
+};
+/* Old entries make room for new ones, because nothing deletes those of a process: it cannot list them. */
+struct last_write_map {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 4096);
+    __type(key, struct last_write_key);
+    __type(value, struct last_write);
+};
+extern struct last_write_map last_writes SEC(".maps");
+
 struct library_map {
     __uint(type, BPF_MAP_TYPE_HASH);
     MAP_SIZES(1024, 1024);
@@ -166,6 +185,8 @@ struct buffer_walk {
     u64 written_at, written_end; /* see struct process_state */
     u32 moment, call_fd;
     u32 found_call_fd;
+    u32 has_last_writes;
+    int image;
     u32 pad; /* explicit, because older kernels reject uninitialized stack bytes */
 };
 
