@@ -30,7 +30,9 @@ mod untrusted;
 pub use cost::{Cost, CostModel, Observation};
 pub use finding::{Finding, FindingId, Gain, Severity};
 pub use knee::{Knee, knee};
-pub use runtime::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
+pub use runtime::{
+    DIRECT_WRITERS, Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage,
+};
 pub use shell_quote::shell_quoted;
 pub use size::Size;
 pub use stats::{Ratio, Summary};

@@ -110,6 +110,9 @@ pub enum SourceLanguage {
     Other,
 }
 
+/// Programs that write their data by write(2) and not through a stream. Some have streams for messages.
+pub const DIRECT_WRITERS: [&str; 8] = ["cat", "dd", "factor", "gzip", "pv", "tee", "xz", "yes"];
+
 /// A runtime: how its programs buffer output, and how `weir run` changes that.
 #[derive(Debug)]
 pub struct Runtime {
@@ -146,6 +149,10 @@ pub enum RuntimeFix {
     Terminal(&'static str),
     /// The runtime does it already.
     NotNeeded(&'static str),
+    /// The command runs, but the option changes nothing in it, for this reason.
+    NoEffect(&'static str),
+    /// The library, if `--force` is given; otherwise the program sets the mode itself, as this text says.
+    IfForced(&'static str),
     /// No fix exists, for this reason.
     Impossible(&'static str),
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use weir_control::plan::program::ResolvedProgram;
 use weir_control::plan::{self, HostCapabilities, Plan};
 use weir_diagnose::{PlannedRun, RunOption, RunPlanner, RunProposal};
-use weir_model::run::Effect;
+use weir_model::run::{Effect, Technique};
 use weir_model::trace::Image;
 
 use crate::run::parse_request;
@@ -89,6 +89,7 @@ fn helps(plan: &Plan, option: &RunOption) -> bool {
     }
     plan.rows.iter().all(|row| match row.effect {
         Effect::Whole => true,
+        Effect::Part if row.technique == Technique::Nothing => false,
         Effect::StandIn | Effect::Part => option.may_be_partial(),
         Effect::Already | Effect::Not => false,
     })

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use weir_model::run::{Effect, PlanRow, Technique};
-use weir_model::{SourceLanguage, shell_quoted};
+use weir_model::{RuntimeFix, SourceLanguage, shell_quoted};
 use weir_sys::file_system::open_regular;
 
 use super::guarantees::PRIVATE_STDIN;
@@ -34,9 +34,14 @@ impl PlanBuilder<'_> {
             let child = plan_within(&program.arguments[wrapped.at..], self.request, &host, depth + 1);
             self.add_child(&child, |row| without_variables(&wrapped, &child, row));
         } else if self.plan.runtime.facts.language == SourceLanguage::Shell {
-            for command in shell_commands::commands(&script(program)) {
-                let child = plan_within(&command, self.request, &host, depth + 1);
-                self.add_child(&child, |row| not_reached(&child, child.command != command, row));
+            let plan = |command: Vec<_>| (plan_within(&command, self.request, &host, depth + 1), command);
+            let children: Vec<_> = shell_commands::commands(&script(program)).into_iter().map(plan).collect();
+            // An option is meant for the others, if there are any: a script often ends with cat or gzip.
+            let only_direct = children.iter().all(|(child, _)| writes_directly(child));
+            for (child, command) in
+                children.iter().filter(|(child, _)| only_direct || !writes_directly(child))
+            {
+                self.add_child(child, |row| not_reached(child, child.command != *command, row));
             }
         }
     }
@@ -105,6 +110,11 @@ impl PlanBuilder<'_> {
         };
         *row = row.clone().without(Some(all));
     }
+}
+
+/// Tells whether the plan is for a program whose output no mode of a stream changes.
+fn writes_directly(plan: &Plan) -> bool {
+    matches!(plan.runtime.facts.fixes.line_buffered, RuntimeFix::NoEffect(_) | RuntimeFix::IfForced(_))
 }
 
 /// Tells whether a program that the command starts cannot read the command's input, whatever its own plan says: its parent replaces

@@ -29,6 +29,9 @@ impl PlanBuilder<'_> {
             RuntimeFix::Impossible(why) if self.request.is_empty() => {
                 self.row_without_effect(option, why.into());
             }
+            RuntimeFix::NoEffect(why) | RuntimeFix::IfForced(why) => {
+                self.row_without_effect(option, why.into());
+            }
             RuntimeFix::Terminal(why) => self.terminal_substitute(option, why),
             RuntimeFix::NotNeeded(text) => {
                 self.row(PlanRow::honoured(option, Technique::Nothing, text).with_effect(Effect::Already));
@@ -40,7 +43,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Adds a row for a command without options, which runs unchanged. It gets no terminal, to which some programs write other bytes.
+    /// Adds a row for a command that runs unchanged. Without options it gets no terminal, to which some programs write other bytes.
     fn row_without_effect(&mut self, option: &str, why: String) {
         self.plan.rows.push(PlanRow::honoured(option, Technique::Nothing, why).with_effect(Effect::Part));
     }

@@ -95,11 +95,17 @@ impl PlanBuilder<'_> {
 
     fn output_fix(&self, mode: BufferMode) -> RuntimeFix {
         let fixes = &self.plan.runtime.facts.fixes;
-        match mode {
+        let fix = match mode {
             BufferMode::None => fixes.unbuffered,
             BufferMode::Line => fixes.line_buffered,
             BufferMode::Full(_) => fixes.fully_buffered,
-        }
+        };
+        self.unless_forced(fix)
+    }
+
+    /// Returns the fix that holds with the request's `--force`, or without it.
+    fn unless_forced(&self, fix: RuntimeFix) -> RuntimeFix {
+        if matches!(fix, RuntimeFix::IfForced(_)) && self.request.force { RuntimeFix::Library } else { fix }
     }
 
     /// Lets the library call setvbuf, or adds a substitute if the library cannot be loaded.
@@ -155,7 +161,10 @@ impl PlanBuilder<'_> {
 
     fn add_error(&mut self, option: &str, mode: BufferMode) {
         match (self.plan.runtime.facts.fixes.other_streams, self.not_preloadable(), mode) {
-            (RuntimeFix::Library, None, _) => self.by_library(option, StandardStream::Error, mode),
+            // Only the data of such programs bypass the streams, not their messages.
+            (RuntimeFix::Library | RuntimeFix::NoEffect(_) | RuntimeFix::IfForced(_), None, _) => {
+                self.by_library(option, StandardStream::Error, mode);
+            }
             (_, Some(why), BufferMode::Full(_)) => self.row(PlanRow::refused(option, why)),
             (other, _, BufferMode::Full(_)) => self.apply(option, other),
             _ => {
@@ -172,7 +181,7 @@ impl PlanBuilder<'_> {
             return self.row(PlanRow::refused(&option, why));
         }
         self.library().files.push((glob.into(), mode.to_string()));
-        match (self.plan.runtime.facts.fixes.other_streams, self.not_preloadable()) {
+        match (self.unless_forced(self.plan.runtime.facts.fixes.other_streams), self.not_preloadable()) {
             (RuntimeFix::Library, None) => {
                 let text = "setvbuf on streams that fopen, fdopen and freopen open on such a name";
                 let row = PlanRow::honoured(&option, Technique::Library, text);

@@ -51,6 +51,23 @@ fn modes_of_a_dynamic_program_need_no_supervisor() {
 }
 
 #[test]
+fn a_mode_has_no_effect_on_a_program_without_a_stream_for_its_data() {
+    let effect = |command: &str, request: &RunRequest| {
+        let plan = plan_for(command, request.clone());
+        let row = plan.rows.iter().find(|row| row.option == "--stdout line").unwrap();
+        (row.effect, row.technique, plan.remarks().len())
+    };
+    let forced = RunRequest { force: true, ..lines() };
+    let none = (Effect::Part, Technique::Nothing, 1);
+    for command in ["missing/dd", "missing/cat x", "missing/gzip", "nice missing/dd", "missing/tee"] {
+        assert_eq!(effect(command, &lines()), none, "{command}");
+    }
+    assert_eq!(effect("missing/dd", &forced), none);
+    assert_eq!(effect("missing/tee", &forced), (Effect::Whole, Technique::Library, 0), "it has streams");
+    assert_eq!(effect("missing/cut", &lines()), (Effect::Whole, Technique::Library, 0));
+}
+
+#[test]
 fn a_static_program_gets_substitutes_or_refusals() {
     let path = static_executable();
     let command = path.to_str().unwrap();

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, Severity, StreamKind};
+use weir_model::{DIRECT_WRITERS, Direction, Finding, Severity, StreamKind};
 
 use crate::call_patterns::moving_calls;
 use crate::code_fix::CodeFix;
@@ -32,8 +32,9 @@ pub(crate) const RULE: Rule = Rule {
 /// The most writers of one target that are compared with each other; more of them add no evidence.
 const COMPARED: usize = 32;
 
-/// Programs that write blocks whatever the mode of their stream: they do not use stdio, or hand it whole blocks (seq).
-const BLOCK_WRITERS: [&str; 5] = ["mawk", "seq", "cat", "dd", "tee"];
+/// Programs that write blocks whatever the mode of their stream, beside [`DIRECT_WRITERS`]: seq hands its stream whole blocks, and
+/// mawk keeps its buffer.
+const BLOCK_WRITERS: [&str; 2] = ["mawk", "seq"];
 
 /// The smallest buffer: a shorter call that ends within a line does so on purpose.
 const BUFFER: f64 = 512.0;
@@ -113,7 +114,7 @@ fn line_mode_command(context: &RuleContext, writers: &[&StreamCounts]) -> Option
         let image = context.image_at(stream.pid, stream.first_s);
         let exe = image.map_or("", |(_, image)| image.exe.exact());
         let name = exe.rsplit('/').next().unwrap_or_default();
-        BLOCK_WRITERS.contains(&name)
+        BLOCK_WRITERS.contains(&name) || DIRECT_WRITERS.contains(&name)
     };
     if context.recording.command.is_empty() || writers.iter().any(keeps_blocks) {
         return None;
