@@ -1,4 +1,4 @@
-/* read.c: consumes bytes: the slow path of weir_getc, weir_read, weir_peek, weir_skip, weir_ungetc. */
+/* read.c: weir_read, weir_read_some, weir_peek, weir_skip, weir_ungetc, and the slow path of weir_getc. */
 #include "private.h"
 
 #include <limits.h>
@@ -163,14 +163,13 @@ ssize_t weir_skip(weir_stream *s, size_t bytes)
     return result;
 }
 
-/* Makes room in front of the unread bytes. The caller's memory must not be changed, so it is replaced by a
- * mapping. */
+/* Makes room in front of the unread bytes. A buffer of the caller must not change: a mapping replaces it. */
 static int make_pushback_room(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     bool is_mapped = config->read_mapped != 0;
     uint64_t unread = weir__unread(s);
-    if (unread >= WEIR_BUFFER_MAX) /* a program that puts bytes back until this fails does not take all memory */
+    if (unread >= WEIR_BUFFER_MAX) /* bounds the memory that repeated calls take */
         return -EMSGSIZE;
     if (is_mapped && weir__next(s) > config->read_buffer)
         return 0;
@@ -186,12 +185,12 @@ int weir__ungetc_held(weir_stream *s, int c)
         return -EBADF;
     if (c < 0)
         return -EINVAL;
-    bool changed = state->eof; /* the limits */
+    bool limits_changed = state->eof;
     if (config->can_write && config->seekable && !state->reading) {
         int result = weir__flush_held(s);
         if (result < 0)
             return result;
-        state->reading = changed = true;
+        state->reading = limits_changed = true;
     }
     bool same = s->read > weir__read_start(s) && s->read <= s->held_read_limit &&
                 (unsigned char)weir__next(s)[-1] == (unsigned char)c;
@@ -200,11 +199,11 @@ int weir__ungetc_held(weir_stream *s, int c)
         if (result < 0)
             return result;
         weir__next(s)[-1] = (char)c;
-        state->pushed_back = changed = true;
+        state->pushed_back = limits_changed = true;
     }
     WEIR_STORE(&s->read, s->read - 1);
     state->eof = false;
-    if (changed)
+    if (limits_changed)
         weir__set_limits(s);
     return (unsigned char)c;
 }

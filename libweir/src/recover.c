@@ -50,8 +50,8 @@ bool weir__owner_maps(const struct weir__spill_image *image, uint64_t ino)
     return scan.found;
 }
 
-/* Returns whether this process owns the spill file. Checked before it is opened, because closing it again
- * would release this process's lock on it. */
+/* Returns whether this process owns the spill file. Checked before it is opened, because any close(2) of the file
+ * would release this process's F_SETLK lock. */
 static bool is_open_here(const char *path)
 {
     struct stat status;

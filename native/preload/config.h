@@ -7,7 +7,7 @@
      force=1                        the program's setvbuf and its like do not change these modes
      order=1                        stdio and write(2) on one descriptor keep the program's order
      stdin-private=DEV:INO          children get /dev/null instead of this file as standard input
-     first=PID                      the command's own pid or its parent's: stdin-private does not affect the command
+     first=PID                      the PID of the command's parent: stdin-private does not affect the command
      coalesce=all|files             gather tiny reads and writes
      arena=/proc/PID/fd/N           the arena for gathered bytes: see arena.h
      exec-flush=1                   write own stdio bytes before exec

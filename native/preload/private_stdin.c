@@ -2,9 +2,11 @@
 
    A new program gets /dev/null as descriptor 0
    - if that is the command's own standard input, inherited from its parent (private_stdin_start), or
-   - if it is an open file that a parent has read from by its own read(2), as a shell does in `while read x; do …; done <
-     file` (private_stdin_exec in a forked child, private_stdin_spawn around posix_spawn, system and popen). `{ head -1;
-     cat; } < file` keeps the file, because the shell itself reads nothing. */
+   - if descriptor 0 is an open file that a parent has read from by its own read(2), as a shell does in `while read x; do …;
+     done < file` (private_stdin_exec in a forked child, private_stdin_spawn around posix_spawn, system and popen). `{ head -1;
+     cat; } < file` keeps the file, because the shell itself reads nothing.
+
+   It follows open files through dup(2), fcntl(2) and close(2), which it therefore exports. */
 #include "functions.h"
 
 #include <asm/stat.h>
@@ -14,7 +16,7 @@
 
 enum { MADV_WIPE_ON_FORK = 18, KCMP_FILE = 0, FDS = 256, DUP_FD = 0, DUP_FD_CLOEXEC = 1030, ERR_BAD_FD = -9 };
 
-/* For each descriptor the process that has read its open file through descriptor 0; 0: none. A fork copies the table,
+/* For each descriptor: the PID of the process that read its open file as descriptor 0; 0: none. A fork copies the table,
    dup(2) and its like copy entries, so an entry follows the open file. */
 static int32_t readers[FDS];
 
@@ -64,7 +66,7 @@ static long same_open_file(long pid, int fd) {
     return span_same((struct span){own, (size_t)n}, (struct span){other, (size_t)n});
 }
 
-/* Returns whether the parent has this open file too. Without a parent the answer is yes. */
+/* Returns whether the parent has this open file too; 1 also if the parent is PID 1 or not visible. */
 static int is_inherited(void) {
     long parent = sys0(__NR_getppid);
     for (int fd = 0; parent > 1 && fd < FDS; fd++)
@@ -73,7 +75,7 @@ static int is_inherited(void) {
 }
 
 static int is_first(void) {
-    return sys0(__NR_getpid) == config.first_pid || sys0(__NR_getppid) == config.first_pid;
+    return sys0(__NR_getppid) == config.first_pid;
 }
 
 static void give_null(void) {

@@ -7,7 +7,7 @@ use weir_model::advise::{
 };
 
 use crate::sized;
-use crate::syncs::{largest_group, shared, syncs};
+use crate::syncs::{largest_group_records, shared, syncs};
 use crate::way::Way;
 
 /// Bytes that a small flash medium programs at least for one sync. An assumption: data pages of SD cards have 8 to 16 KiB.
@@ -175,7 +175,7 @@ pub fn device_rate(question: &AdviceQuestion, prices: &AdvicePrices) -> f64 {
 fn syncs_at_rate(way: &Way, question: &AdviceQuestion, record: &RecordCost) -> f64 {
     match (way.sync, record.sync) {
         (SyncPoint::Group, Some(sync)) => {
-            1.0 / (question.rate * sync.elapsed_ns / 1e9).clamp(1.0, largest_group(question))
+            1.0 / (question.rate * sync.elapsed_ns / 1e9).clamp(1.0, largest_group_records(question))
         }
         _ => record.syncs,
     }

@@ -5,7 +5,7 @@ use weir_model::advise::{AdvicePrices, AdviceQuestion, CallPrice, SizedPrice, Sy
 use crate::sized;
 use crate::way::Way;
 
-/// Returns the syncs per record and the price of one, which writes the bytes since the last. `write_bytes`: of a call of write(2)
+/// Returns the syncs per record, and the price of a sync of the bytes since the last one. `write_bytes`: length of the write(2) calls
 /// of this way.
 pub fn syncs(
     way: &Way,
@@ -20,7 +20,7 @@ pub fn syncs(
         SyncPoint::None => (0.0, None),
         SyncPoint::Record => (1.0, Some(fdatasync(bytes)?)),
         SyncPoint::ODsync => (1.0, Some(of(prices.o_dsync, prices.o_dsync_block, bytes)?)),
-        SyncPoint::Group => (1.0 / largest_group(question), Some(fdatasync(bytes)?)),
+        SyncPoint::Group => (1.0 / largest_group_records(question), Some(fdatasync(bytes)?)),
         SyncPoint::Period => {
             let records = (question.rate * way.sync_period_s?).max(1.0);
             // At less than one record an interval, an interval without a record makes no sync.
@@ -59,7 +59,8 @@ fn sync_of(
 }
 
 /// Returns the price of a sync of `bytes` that calls of `write_bytes` each have written. The kernel takes larger folios for longer
-/// calls, and a sync of fewer folios costs less. Between the two measured lengths the price follows the logarithm.
+/// calls, and a sync of fewer folios costs less. Between the two measured lengths the price
+/// is interpolated over the logarithm of the length.
 fn batch_sync(prices: &AdvicePrices, bytes: f64, write_bytes: f64) -> Option<CallPrice> {
     let (short, long) = (prices.short_write_bytes.max(1) as f64, prices.long_write_bytes as f64);
     let after_short = sized::at(&prices.sync_after_short, bytes)?;
@@ -68,9 +69,9 @@ fn batch_sync(prices: &AdvicePrices, bytes: f64, write_bytes: f64) -> Option<Cal
     Some(after_long.map_or(after_short, |other| after_short.times(1.0 - share).plus(other.times(share))))
 }
 
-/// Returns how many records one sync covers if all threads wait: half of them, because a record that comes during a sync
-/// waits for the next.
-pub fn largest_group(question: &AdviceQuestion) -> f64 {
+/// Returns the records of one sync if all threads wait: about half the number of threads, because a record that comes during a sync waits
+/// for the next one.
+pub fn largest_group_records(question: &AdviceQuestion) -> f64 {
     (f64::from(question.sharers.max(1)) + 1.0) / 2.0
 }
 
@@ -83,6 +84,7 @@ pub fn shared(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Op
         (SyncPoint::Record, _) if question.sharers > 1 => &prices.shared_sync,
         _ => return None,
     };
+    // Interpolated over the number of threads, in the field for bytes.
     let table: Vec<SizedPrice> =
         measured.iter().map(|one| SizedPrice { bytes: u64::from(one.writers), price: one.price }).collect();
     let group = sized::at(&table, f64::from(question.sharers))?;

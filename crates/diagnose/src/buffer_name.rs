@@ -15,7 +15,8 @@ impl RuleContext<'_> {
         }
     }
 
-    /// Returns the type of the object, if the runtime has one for such files. A Rust program's standard output has no name.
+    /// Returns the type of the object, if the runtime has one for such files. None for Rust below descriptor 3: the buffer can be that of
+    /// stdout itself.
     fn object_of(&self, buffer: &Buffer, pid: u32, at_s: f64) -> Option<&'static str> {
         let flags =
             self.file_at(pid, buffer.fd, at_s).and_then(|file| self.file(file)).map(|file| file.flags);

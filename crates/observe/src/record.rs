@@ -25,7 +25,7 @@ use weir_trace_ptrace::PtraceBackend;
 
 use crate::buffer_watch::BufferWatch;
 use crate::program_languages::ProgramLanguages;
-use crate::target_state::{running, stopped_sentences};
+use crate::target_state::{attachable, stopped_sentences};
 use crate::unreadable_buffers::UnreadableSearch;
 use crate::unseen_files::unseen_files;
 
@@ -92,7 +92,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
 fn start_target(options: &TraceOptions) -> Result<(TraceRoot, Option<signals::SignalForwarding>), Error> {
     let command = match &options.target {
         TraceTarget::Command(command) => command,
-        TraceTarget::Process(process) => return Ok((TraceRoot::Process(running(*process)?), None)),
+        TraceTarget::Process(process) => return Ok((TraceRoot::Process(attachable(*process)?), None)),
     };
     let filtered = options.seccomp && options.exact && options.backend == BackendChoice::Ptrace;
     let start = if filtered { launch::start_filtered } else { launch::start };

@@ -1,4 +1,4 @@
-//! Whether a process to which weir attaches runs at all: weir refuses a zombie or kernel thread, and names a stopped process.
+//! Whether weir can attach to a process: it refuses a zombie or kernel thread, and names a stopped process.
 
 use weir_model::trace::Process;
 use weir_sys::process_access::{self, AccessProblem, check_answers};
@@ -8,8 +8,8 @@ use weir_sys::{Error, proc, process_status};
 /// The most stopped processes that are named.
 const NAMED_MOST: usize = 3;
 
-/// Returns a process that runs. Fails for a zombie and a kernel thread too, which not every backend reports.
-pub(crate) fn running(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
+/// Returns the process. Fails if it is gone, replaced, a zombie or a kernel thread, which not every backend reports.
+pub(crate) fn attachable(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
     let pid = process.pid();
     check_answers(pid).map_err(|problem| Error::Hidden(problem.to_string()))?;
     if !proc::exists(pid) || proc::is_hidden(pid) {
@@ -31,13 +31,13 @@ pub(crate) fn running(process: ProcessIdentity) -> Result<ProcessIdentity, Error
     }
 }
 
-/// Returns a sentence for each recorded process that a signal has stopped and that nobody has continued.
+/// Returns a sentence for each of the first [`NAMED_MOST`] recorded processes that is stopped by a signal.
 pub(crate) fn stopped_sentences(processes: &[Process]) -> impl Iterator<Item = String> {
     let is_stopped = |pid: u32| process_status::read(pid).is_some_and(|status| status.state == b'T');
     let stopped =
         processes.iter().filter(move |process| process.ended_s.is_none() && is_stopped(process.pid));
     stopped.take(NAMED_MOST).map(|process| {
         let (label, pid) = (proc::label(process.pid), process.pid);
-        format!("what {label} does when it runs: a signal has stopped it; continue it with: kill -CONT {pid}")
+        format!("the calls of {label}, which a signal has stopped: kill -CONT {pid} continues it")
     })
 }

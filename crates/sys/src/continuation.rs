@@ -1,16 +1,16 @@
 //! Continues weir when the command with which it stopped is continued or killed.
 //!
-//! A stopped weir sees nothing of its command. A signal to the command alone, as cpulimit(1) and supervisors send it, would leave
-//! both stopped: a tracee needs its tracer to go on or to die. A process that is not stopped with them sees the signal.
+//! A stopped weir cannot see its command. If only the command gets SIGCONT or SIGKILL, as cpulimit(1) and supervisors send them, both
+//! would stay stopped, because a tracee needs its tracer. So a helper process watches the command.
 
 use std::ffi::{CStr, CString};
 use std::time::Duration;
 
-/// The first interval between two looks at the command. Later ones are a part of the time since the stop, up to the last.
+/// Bounds of the interval between two checks of the command. An interval is a fraction of the time since the stop.
 const FIRST_INTERVAL: Duration = Duration::from_millis(2);
 const LAST_INTERVAL: Duration = Duration::from_millis(100);
-/// The part of the time since the stop.
-const INTERVAL_PART: u32 = 16;
+/// The time since the stop is divided by this number.
+const INTERVAL_DIVISOR: u32 = 16;
 /// Flags of a task (proc_pid_stat(5), linux/sched.h): PF_EXITING and PF_SIGNALED, which a fatal signal sets.
 const ENDING_FLAGS: u64 = 0x4 | 0x400;
 
@@ -23,8 +23,8 @@ impl ContinuationWatch {
     pub fn start(pid: u32) -> Option<Self> {
         let file = |name: &str| CString::new(format!("/proc/{pid}/{name}")).ok();
         let (stat, status) = (file("stat")?, file("status")?);
-        // SAFETY: zeroed is a valid set, which the call fills; both sets live in this frame. The child makes only calls that
-        // signal-safety(7) allows after fork(2) of a process with threads, and never returns.
+        // SAFETY: zeroed is a valid set, which the call fills; both sets live in this frame. The child only makes
+        // system calls, allocates nothing, takes no lock, as a fork(2) of a process with threads requires, and never returns.
         unsafe {
             let weir = libc::getpid();
             let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
@@ -57,19 +57,19 @@ impl Drop for ContinuationWatch {
 /// Sends SIGCONT to weir as long as the command goes on or ends. Ends with weir.
 ///
 /// # Safety
-/// Runs in a child after fork(2): it makes only calls that signal-safety(7) allows.
+/// Runs in a child after fork(2): it only makes system calls, allocates nothing and takes no lock.
 unsafe fn watch(weir: libc::pid_t, stat: &CStr, status: &CStr) -> ! {
     // SAFETY: calls with numbers only.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         let mut waited = Duration::ZERO;
         while libc::getppid() == weir {
-            let interval = (waited / INTERVAL_PART).clamp(FIRST_INTERVAL, LAST_INTERVAL);
+            let interval = (waited / INTERVAL_DIVISOR).clamp(FIRST_INTERVAL, LAST_INTERVAL);
             libc::usleep(interval.as_micros() as u32);
             waited += interval;
             let (mut first, mut second) = ([0; 1024], [0; 2048]);
             if !remains_stopped(read(stat, &mut first), read(status, &mut second)) {
-                // Again at each look: weir may not have stopped yet.
+                // Again at each check: weir may not have stopped yet.
                 libc::kill(weir, libc::SIGCONT);
             }
         }

@@ -51,7 +51,7 @@ pub struct PendingBytes {
     /// Copies of the stream, one of which the program uses, if it is unknown which; or a mark that the descriptor may be that of
     /// another stream. The stream is the copy with the most bytes.
     pub rivals: Vec<Rival>,
-    /// Only a rescue, which reads the file, can tell what the stream holds. Nobody else reports it.
+    /// Only the end of its file shows how many bytes are pending. peek, flush and trace leave the stream out.
     pub(crate) is_contested: bool,
 }
 

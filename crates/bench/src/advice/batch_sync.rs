@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::fdatasync;
-use rustix::time::{ClockId, clock_gettime};
 use weir_model::advise::{CallPrice, SizedPrice};
 use weir_model::stats::Summary;
+use weir_sys::clock::thread_cpu_ns;
 
 use super::cells;
 
@@ -21,7 +21,7 @@ pub const LONG_WRITE_BYTES: u64 = 65_500;
 const AFTER_SHORT: [u64; 6] =
     [cells::SYNC_RECORD_BYTES, cells::SYNC_BLOCK_BYTES, 128 << 10, 1 << 20, 4 << 20, 16 << 20];
 const AFTER_LONG: [u64; 4] = [LONG_WRITE_BYTES, 1 << 20, 4 << 20, 16 << 20];
-/// Samples that are expected to take longer are left out if the time does not allow them, as the large ones.
+/// Longest expected time of a sample that is taken even after the budget.
 const LONGEST: Duration = Duration::from_millis(500);
 /// Rounds over all sizes, if the time allows.
 const ROUNDS: usize = 9;
@@ -58,7 +58,7 @@ impl Batch {
 }
 
 /// Measures in temporary files of `directory` for about as long as `budget`; on a slow device the larger sizes are left out. A file has
-/// at most 43 MB.
+/// at most 45 MB.
 pub fn batch_syncs(directory: &Path, budget: Duration) -> BatchSyncs {
     let mut short = AFTER_SHORT.map(|bytes| Batch::new(SHORT_WRITE_BYTES, bytes));
     let mut long = AFTER_LONG.map(|bytes| Batch::new(LONG_WRITE_BYTES, bytes));
@@ -75,7 +75,8 @@ pub fn batch_syncs(directory: &Path, budget: Duration) -> BatchSyncs {
     BatchSyncs { after_short: table(&short), after_long: table(&long) }
 }
 
-/// Takes one sample of each size that is expected to end before `end`. Fails if the file cannot be written or synced.
+/// Takes a sample of each size, and ends at the first size above 1 MiB, or slower than [`LONGEST`], that would end after `end`. Fails if
+/// the file cannot be written or synced.
 fn round(directory: &Path, batches: &mut [&mut Batch], end: Instant) -> io::Result<()> {
     let mut file = tempfile::tempfile_in(directory)?;
     // The first sync of a file also writes its inode, and what other programs left in the journal.
@@ -115,13 +116,10 @@ fn append(file: &mut File, bytes: u64, write_bytes: u64) -> io::Result<()> {
 }
 
 fn sync(file: &File) -> io::Result<CallPrice> {
-    let cpu_ns = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-    };
-    let (begin, cpu) = (Instant::now(), cpu_ns());
+    let (begin, cpu) = (Instant::now(), thread_cpu_ns());
     fdatasync(file)?;
-    Ok(CallPrice { elapsed_ns: begin.elapsed().as_nanos() as f64, cpu_ns: cpu_ns() - cpu })
+    let cpu_ns = thread_cpu_ns().saturating_sub(cpu) as f64;
+    Ok(CallPrice { elapsed_ns: begin.elapsed().as_nanos() as f64, cpu_ns })
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
 use weir_model::advise::{AdvicePrices, CallPrice, SharedPrice, SizedPrice};
 use weir_model::stats::Summary;
+use weir_sys::clock::thread_cpu_ns;
 
 use crate::directory::{BenchDirectory, DirectoryRequest};
 use crate::disturbance::is_quiet_now;
@@ -322,13 +322,9 @@ fn lock_ns() -> f64 {
 /// Returns the nanoseconds of CPU time to sleep for 1 ms and wake.
 fn wake_ns() -> f64 {
     const TIMES: u32 = 10;
-    let cpu_ns = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-    };
-    let start = cpu_ns();
+    let start = thread_cpu_ns();
     (0..TIMES).for_each(|_| sleep(Duration::from_millis(1)));
-    (cpu_ns() - start) / f64::from(TIMES)
+    thread_cpu_ns().saturating_sub(start) as f64 / f64::from(TIMES)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub(crate) fn load<T: DeserializeOwned>(
     load_from(&path(file)?, key, now_s(), is_sane)
 }
 
-/// Stores `prices` under `key` in a cache file, unless a tracer has made them. Fails if the file cannot be written.
+/// Stores `prices` under `key` in a cache file; does nothing under a tracer. Fails if the file cannot be written.
 pub(crate) fn store<T: Serialize + DeserializeOwned>(
     file: &str,
     key: &PriceKey,
@@ -76,7 +76,7 @@ pub(crate) fn store<T: Serialize + DeserializeOwned>(
     store_to(&path, key, prices, now_s())
 }
 
-/// Replaces the prices of `key` in a cache file without making them younger. Without an entry of `key` it does nothing. Fails if
+/// Replaces the prices of `key` in a cache file and keeps their age. Without an entry of `key` it does nothing. Fails if
 /// the file cannot be written.
 pub(crate) fn update<T: Serialize + DeserializeOwned>(
     file: &str,

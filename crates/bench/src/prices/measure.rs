@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags, fdatasync, open};
 use rustix::io::{pread, pwrite, read, write};
 use rustix::pipe::pipe;
-use rustix::time::{ClockId, clock_gettime};
 use weir_model::trace::Prices;
+use weir_sys::clock::thread_cpu_ns;
 use weir_sys::signals::HandledSignal;
 
 /// Calls of one loop: enough for the resolution of the clock, few enough for [`ROUNDS`] rounds in [`TIME`].
@@ -89,8 +89,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Returns the CPU time of this thread in nanoseconds. The loops do not wait, so it leaves out only the time of other
 /// processes.
 fn processor_ns() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    thread_cpu_ns() as f64
 }
 
 /// Calls `work` with each number below `times`. Returns the CPU time per call in nanoseconds; fails if `work` fails.
@@ -103,8 +102,7 @@ fn timed(times: u32, mut work: impl FnMut(u32) -> io::Result<()>) -> io::Result<
 }
 
 impl Bench {
-    /// Measures each price once, but leaves `sync_ns` 0, because a sync of this file would also write the loops' dirty pages, and
-    /// `piped_byte_ns`.
+    /// Measures each price once. Leaves `piped_byte_ns` and `sync_ns` 0: a sync of this file would also write the loops' dirty pages.
     fn round(&mut self) -> io::Result<Prices> {
         let Self { file, null, reader, writer, block, end } = self;
         let (file, null) = (file.as_fd(), null.as_fd());
@@ -162,8 +160,8 @@ pub(super) fn sync_ns(directory: &Path) -> io::Result<f64> {
     Ok(median(times))
 }
 
-/// Returns the median CPU time of a byte that goes through a pipe in large pieces, of both threads together. It is not a low value:
-/// whether both run on one processor decides, and in a pipeline that is left to chance as well.
+/// Returns the median CPU time of a byte that goes through a pipe in large pieces, of both threads together. The median, because it is
+/// chance whether both threads share a processor, as in a pipeline.
 fn piped_byte_ns() -> io::Result<f64> {
     const TIMES: usize = 7;
     const PIECES: u32 = 48;

@@ -27,16 +27,16 @@ pub fn prices(directory: &Path) -> Prices {
     without_file_size_signal(|| cached_or_measured(directory))
 }
 
-/// How many times as expensive as now a call may have been when its price was cached. The measurement takes the lowest of many
-/// rounds, which load hardly changes; a tracer makes each call a hundred times as expensive.
-const DEARER_MOST: f64 = 4.0;
+/// The largest ratio of a cached price of a call to its price now. Load hardly raises a cached price, which is the lowest of many rounds;
+/// a tracer raises it a hundredfold.
+const MAX_RATIO: f64 = 4.0;
 
 /// Returns whether a cached price of a call can be right, as a call costs `now_ns` now.
 fn is_plausible(prices: &Prices, now_ns: f64) -> bool {
-    prices.call_ns <= DEARER_MOST * now_ns
+    prices.call_ns <= MAX_RATIO * now_ns
 }
 
-/// Returns the cached prices, unless a tracer or an emulator had made them.
+/// Returns the cached prices, unless they look measured under a tracer or an emulator.
 fn load(key: &cache::PriceKey) -> Option<Prices> {
     let prices = cache::load(FILE, key, is_sane)?;
     measure::call_now_ns().is_none_or(|now_ns| is_plausible(&prices, now_ns)).then_some(prices)

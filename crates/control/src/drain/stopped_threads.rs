@@ -252,7 +252,7 @@ impl Drop for StoppedThreads<'_> {
 /// only their tracer can give them back.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn await_late_calls() {
-    while late_calls::is_any() {
+    while late_calls::exist() {
         match ptrace::wait() {
             Ok(Some(PtraceStop { tid, status, .. })) => {
                 let has_signal = status >> 16 == 0 && libc::WSTOPSIG(status) != SYSCALL_STOP;
@@ -267,7 +267,7 @@ pub(super) fn await_late_calls() {
 /// Returns whether the calling thread traces a thread that makes a call for weir and does not return from it.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn is_call_late() -> bool {
-    late_calls::is_any()
+    late_calls::exist()
 }
 
 #[cfg(not(target_arch = "x86_64"))]

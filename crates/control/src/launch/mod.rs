@@ -79,7 +79,7 @@ pub fn launch(
         && plan.coalesce.is_none()
         && !plan.terminal
         && output_after == OutputAfterExit::None;
-    // The command's process if weir becomes the command, else the command's parent.
+    // The command's parent: weir, or weir's parent if weir becomes the command.
     let first_pid = if becomes_command { std::os::unix::process::parent_id() } else { std::process::id() };
     let arena_path = arena.as_ref().map(Arena::path);
     let files = install_files(plan, first_pid, arena_path)?;

@@ -56,7 +56,7 @@ pub struct PreloadConfig {
     pub exec_flush: bool,
     /// Device and inode of a standard input that children must not read.
     pub private_stdin: Option<(u64, u64)>,
-    /// The command's process or its parent, which may read `private_stdin`.
+    /// The command's parent: its children may read `private_stdin`.
     pub first_pid: Option<u32>,
     /// The calls to gather, and the arena's [path](crate::coalesce::Arena::path).
     pub coalesce: Option<(CoalesceScope, PathBuf)>,

@@ -38,7 +38,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
         },
         Requirement {
             id: "calls",
-            what: "each dot is one write, and nothing else is written",
+            what: "each dot is one write; the newline is one more at most",
             see: "write(2); weir lab setvbuf-modes",
             test: calls,
         },
@@ -71,7 +71,7 @@ fn pace(dir: &CheckDirectory) -> Test {
     }
 }
 
-/// On a busy machine the test can miss one of the three waits of 0.15 s, so two must be visible.
+/// On a busy machine the test can see the first dot late: 0.2 s of the three waits of 0.15 s are enough.
 fn one_by_one(dir: &CheckDirectory) -> Test {
     let mut running = dir.run(&["5", "0.15"]).start()?;
     let path = dir.beside("out");
@@ -80,7 +80,7 @@ fn one_by_one(dir: &CheckDirectory) -> Test {
         came.then(Instant::now)
     };
     let (Some(first), Some(fourth)) = (has(1), has(4)) else {
-        return wrong("in a file, 5 dots were not written within 2 s");
+        return wrong("in a file, the first or the fourth of 5 dots was not written within 2 s");
     };
     let between = fourth - first;
     match between < Duration::from_millis(200) {
@@ -97,11 +97,15 @@ fn killed(dir: &CheckDirectory) -> Test {
     let came = running.until(AT_ONCE, || std::fs::metadata(&path).is_ok_and(|meta| meta.len() >= 3));
     running.kill();
     let left = std::fs::read(&path).unwrap_or_default();
-    match came && left.iter().all(|&c| c == b'.') {
+    if !came {
+        return wrong(format!(
+            "2 s after the start, with a dot every 0.05 s, the file has {} bytes",
+            left.len()
+        ));
+    }
+    match left.iter().all(|&c| c == b'.') {
         true => Ok(()),
-        false => {
-            wrong(format!("killed after 2 s with a dot every 0.05 s: the file has {} bytes", left.len()))
-        }
+        false => wrong("after kill -9 the file has other bytes than dots"),
     }
 }
 
@@ -109,6 +113,6 @@ fn calls(dir: &CheckDirectory) -> Test {
     let calls = traced(dir, dir.run(&["5", "0.01"]))?.on("/out", CallDirection::Out).calls;
     match (5..=6).contains(&calls) {
         true => Ok(()),
-        false => wrong(format!("dots 5 0.01 made {calls} writes; 5 dots and the newline need 6")),
+        false => wrong(format!("dots 5 0.01 made {calls} writes; 5 dots and the newline need 5 or 6")),
     }
 }

@@ -1,5 +1,5 @@
-//! Threads of the calling tracer thread that make a call for it and do not return: they run with other registers, which only
-//! their tracer can give back.
+//! Tracees whose call for weir has not returned yet. They run with the registers of that call; only their tracer can restore the
+//! program's.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,17 +8,17 @@ use super::PtraceStop;
 use super::own_calls::OwnCalls;
 
 /// Gets the result of a late call.
-type Then = Box<dyn FnOnce(Option<i64>)>;
+type OnResult = Box<dyn FnOnce(Option<i64>)>;
 
 thread_local! {
-    static KEPT: RefCell<Vec<(OwnCalls, Then)>> = const { RefCell::new(Vec::new()) };
+    static LATE: RefCell<Vec<(OwnCalls, OnResult)>> = const { RefCell::new(Vec::new()) };
 }
-/// The number of kept threads of all tracer threads: usually 0, and a stop needs no further look.
+/// The number of late calls of all tracer threads. It is usually 0, and [`filter`] then returns at once.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-pub(super) fn keep(calls: OwnCalls, then: Then) {
+pub(super) fn add(calls: OwnCalls, on_result: OnResult) {
     COUNT.fetch_add(1, Relaxed);
-    KEPT.with_borrow_mut(|kept| kept.push((calls, then)));
+    LATE.with_borrow_mut(|late| late.push((calls, on_result)));
 }
 
 /// Returns the stop that the tracer sees instead of this one; None if it sees none yet.
@@ -26,20 +26,20 @@ pub(super) fn filter(stop: PtraceStop) -> Option<PtraceStop> {
     if COUNT.load(Relaxed) == 0 {
         return Some(stop);
     }
-    let at = KEPT.with_borrow(|kept| kept.iter().position(|(calls, _)| calls.tid() == stop.tid));
+    let at = LATE.with_borrow(|late| late.iter().position(|(calls, _)| calls.tid() == stop.tid));
     let Some(at) = at else { return Some(stop) };
     // No borrow is held: the tracer waits for stops of the thread meanwhile.
-    let (mut calls, then) = KEPT.with_borrow_mut(|kept| kept.swap_remove(at));
+    let (mut calls, on_result) = LATE.with_borrow_mut(|late| late.swap_remove(at));
     let Some((result, seen)) = calls.on_late_stop(stop) else {
-        KEPT.with_borrow_mut(|kept| kept.push((calls, then)));
+        LATE.with_borrow_mut(|late| late.push((calls, on_result)));
         return None;
     };
     COUNT.fetch_sub(1, Relaxed);
-    then(result);
+    on_result(result);
     seen
 }
 
-/// Returns whether the calling thread traces a thread whose call is late: until it returns, the tracer must not end.
-pub fn is_any() -> bool {
-    COUNT.load(Relaxed) > 0 && KEPT.with_borrow(|kept| !kept.is_empty())
+/// Returns whether the calling thread has a tracee with a late call. The tracer must not end before that call returns.
+pub fn exist() -> bool {
+    COUNT.load(Relaxed) > 0 && LATE.with_borrow(|late| !late.is_empty())
 }

@@ -146,7 +146,7 @@ impl OwnCalls {
     /// it has its registers back. `then` gets the result of the late call, 0 if it was not made; None if it is not known.
     pub fn end(mut self, then: impl FnOnce(Option<i64>) + 'static) -> Option<PtraceStop> {
         if self.late.is_some() {
-            late_calls::keep(self, Box::new(then));
+            late_calls::add(self, Box::new(then));
             return None;
         }
         self.restore()

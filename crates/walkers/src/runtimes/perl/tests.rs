@@ -64,20 +64,20 @@ fn a_handle() {
 #[test]
 fn damaged_structures_are_left_out() {
     let changes = [
-        (SLOT + 1, 1, "a slot has no functions"),
+        (SLOT + 1, 1, "a slot with functions"),
         (SLOT + 3, at(SLOT + 4), "a slot that is not in use"),
-        (TABLE + 3, at(TABLE), "the first slot is a link"),
+        (TABLE + 3, at(TABLE), "a link with a head"),
         (TOP, at(TOP), "a ring of layers"),
         (TOP, 0, "no descriptor"),
         (TOP + 3, at(SLOT + 4), "a layer of another handle"),
-        (UNIX + 3, at(SLOT + 4), "its lowest layer is another's"),
-        (UNIX, at(TOP), "something under the lowest"),
+        (UNIX + 3, at(SLOT + 4), "a lowest layer of another handle"),
+        (UNIX, at(TOP), "a layer below the lowest"),
         (UNIX + 4, u64::MAX, "a closed descriptor"),
-        (TOP + 4, at(TEXT + 1), "the position is before the buffer"),
-        (TOP + 6, at(TEXT + 4), "the position is after the buffer"),
+        (TOP + 4, at(TEXT + 1), "a position before the buffer"),
+        (TOP + 6, at(TEXT + 4), "a position after the buffer"),
         (TOP + 8, BUFFER_MOST + 1, "too large a buffer"),
-        (TOP + 8, u64::MAX, "one that does not end"),
-        (TOP + 4, 16, "one that is not there"),
+        (TOP + 8, u64::MAX, "a buffer that does not end"),
+        (TOP + 4, 16, "a buffer that is not mapped"),
     ];
     for (index, value, why) in changes {
         let mut words = handle(FLAGS_WRITTEN);
@@ -118,8 +118,8 @@ fn a_table_is_found_by_its_slots() {
     assert_eq!(tables::table_of(&TestMemory::of(&endless), at(400)), None, "no table has so many slots");
 }
 
-/// Makes slots and layers of random words, which pass the checks by chance often enough.
-fn claim(words: &mut [u64]) {
+/// Makes slots and layers of random words, which then pass the checks by chance often enough.
+fn shape_as_handles(words: &mut [u64]) {
     for slot in (4..256).step_by(4) {
         (words[slot + 1], words[slot + 3]) = (0, at(slot));
         words[slot] = at(260 + 16 * (words[slot] as usize % 8));
@@ -137,9 +137,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn random_memory_is_handled(mut words in hostile_words(600), claims in any::<bool>()) {
-        if claims {
-            claim(&mut words);
+    fn random_memory_is_handled(mut words in hostile_words(600), is_shaped in any::<bool>()) {
+        if is_shaped {
+            shape_as_handles(&mut words);
         }
         let memory = TestMemory::of(&words);
         let tables: BTreeSet<u64> = (BASE..BASE + 8 * 590).step_by(8).collect();
