@@ -99,7 +99,7 @@ fn finding(context: &RuleContext, copies: &[PassThrough]) -> Option<Finding> {
     let exact = copies.iter().all(|copy| !copy.input.estimated && !copy.output.estimated);
     let why = format!(
         "{} read {} bytes and wrote them unchanged, with {} calls.",
-        context.name(pid),
+        context.stream_name(first.input),
         number_text(exact, bytes),
         number_text(exact, calls)
     );

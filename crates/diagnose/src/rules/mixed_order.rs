@@ -189,12 +189,12 @@ fn finding(
     let writer = match by_itself {
         true if is_of_another_stream(context, snapshot, buffer, overtaking) => "another stream".into(),
         true => "a direct write".into(),
-        false => context.name(overtaking.pid),
+        false => context.name_at(overtaking.pid, overtaking.at_s),
     };
     let why = format!(
         "{} of {} ({}) were still in its buffer when {writer} put {} in front of them.",
         count(buffer.pending_bytes, "byte"),
-        context.name(pid),
+        context.name_at(pid, snapshot.at_s),
         preview(&buffer.pending),
         preview(&call.head)
     );

@@ -51,7 +51,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let why = format!(
         "{} read {} bytes of a file of {} with {} calls and {} seeks: each seek throws the buffer away, and the \
             same bytes are read again.",
-        context.name(pid),
+        context.stream_name(stream),
         total(stream, stream.bytes),
         count(file_bytes, "byte"),
         total(stream, stream.calls),

@@ -42,7 +42,7 @@ fn judge_file(context: &RuleContext, file: &OpenFile) -> Option<Finding> {
     }
     let pair = take_turns(&moves).or_else(|| overwrite(file, &moves));
     let (one, other) = pair.or_else(|| move_for_relative(context, &moves))?;
-    Some(finding(context, file, &moves, one, other))
+    Some(finding(context, file, &one, &other))
 }
 
 fn uses_offset(timed: &TimedCall) -> bool {
@@ -56,18 +56,19 @@ fn is_absolute_seek(timed: &TimedCall) -> bool {
     timed.call.op == Op::Lseek && timed.call.args[2] == SEEK_SET
 }
 
-/// Returns two processes that both seek to stated offsets and alternate twice.
-fn take_turns(moves: &[TimedCall]) -> Option<(u32, u32)> {
-    let mut order: Vec<u32> = moves.iter().map(|timed| timed.pid).collect();
-    order.dedup();
+/// Returns the calls of two processes that both seek to stated offsets and alternate twice.
+fn take_turns<'a>(moves: &[TimedCall<'a>]) -> Option<(TimedCall<'a>, TimedCall<'a>)> {
+    let mut order = moves.to_vec();
+    order.dedup_by_key(|timed| timed.pid);
     let seeks = |pid: u32| moves.iter().any(|timed| timed.pid == pid && is_absolute_seek(timed));
-    let mut alternating =
-        order.windows(4).filter(|w| w[0] == w[2] && w[1] == w[3] && seeks(w[0]) && seeks(w[1]));
+    let alternates = |w: &[TimedCall]| w[0].pid == w[2].pid && w[1].pid == w[3].pid;
+    let mut alternating = order.windows(4).filter(|w| alternates(w) && seeks(w[0].pid) && seeks(w[1].pid));
     alternating.next().map(|w| (w[0], w[1]))
 }
 
-/// Returns a process that seeks to a stated offset, and another one that wrote before and then writes there without a seek.
-fn overwrite(file: &OpenFile, moves: &[TimedCall]) -> Option<(u32, u32)> {
+/// Returns the call of a process that seeks to a stated offset, and that of another one that wrote before and then writes there
+/// without a seek.
+fn overwrite<'a>(file: &OpenFile, moves: &[TimedCall<'a>]) -> Option<(TimedCall<'a>, TimedCall<'a>)> {
     if file.flags & O_APPEND != 0 {
         return None;
     }
@@ -76,15 +77,18 @@ fn overwrite(file: &OpenFile, moves: &[TimedCall]) -> Option<(u32, u32)> {
             |pid: u32| moves[..index].iter().any(|timed| timed.pid == pid && timed.call.op.writes());
         let next = moves[index + 1..].iter().find(|timed| timed.pid != seek.pid);
         if let Some(next) = next.filter(|next| next.call.op.writes() && wrote_before(next.pid)) {
-            return Some((seek.pid, next.pid));
+            return Some((*seek, *next));
         }
     }
     None
 }
 
-/// Returns a parent and its child, in either order, of which one seeks to a stated offset and the other then reads there
-/// without a seek. Both run the same program: a child that executed another one may have got the offset on purpose.
-fn move_for_relative(context: &RuleContext, moves: &[TimedCall]) -> Option<(u32, u32)> {
+/// Returns the calls of a parent and its child, in either order, of which one seeks to a stated offset and the other then reads
+/// there without a seek. Both run the same program: a child that executed another one may have got the offset on purpose.
+fn move_for_relative<'a>(
+    context: &RuleContext,
+    moves: &[TimedCall<'a>],
+) -> Option<(TimedCall<'a>, TimedCall<'a>)> {
     let moves_away = |timed: &TimedCall| {
         let stated = matches!(timed.call.args[2], SEEK_SET | SEEK_END);
         timed.call.op == Op::Lseek && stated && timed.call.result > 0
@@ -92,7 +96,7 @@ fn move_for_relative(context: &RuleContext, moves: &[TimedCall]) -> Option<(u32,
     for (index, seek) in moves.iter().enumerate().filter(|(_, timed)| moves_away(timed)) {
         let next = moves.get(index + 1).filter(|next| next.pid != seek.pid && next.call.op.reads());
         if let Some(next) = next.filter(|next| run_one_program(context, seek.pid, next.pid)) {
-            return Some((seek.pid, next.pid));
+            return Some((*seek, *next));
         }
     }
     None
@@ -107,18 +111,17 @@ fn run_one_program(context: &RuleContext, one: u32, other: u32) -> bool {
     is_child_of(one, other) || is_child_of(other, one)
 }
 
-fn finding(context: &RuleContext, file: &OpenFile, moves: &[TimedCall], one: u32, other: u32) -> Finding {
-    let fd = moves.iter().find(|timed| timed.pid == one).map_or(-1, |timed| timed.call.fd);
+fn finding(context: &RuleContext, file: &OpenFile, one: &TimedCall, other: &TimedCall) -> Finding {
     let seeks: u64 = context.streams_on(file.id).iter().map(|stream| stream.seeks).sum();
     let why = format!(
         "{} and {} share one file offset, because the file was opened before the fork, and each moves it for \
             the other ({} seeks).",
-        context.name(one),
-        context.name(other),
+        context.name_at(one.pid, one.at_s),
+        context.name_at(other.pid, other.at_s),
         thousands(seeks)
     );
     let fix = "open the file again in the child, or use pread(2) and pwrite(2), which take the offset as an \
         argument.";
-    let finding = context.finding(&RULE, Severity::High, one, fd, Some(file.id));
-    finding.count("seeks", seeks).count("other", other.into()).build(why, fix)
+    let finding = context.finding(&RULE, Severity::High, one.pid, one.call.fd, Some(file.id));
+    finding.count("seeks", seeks).count("other", other.pid.into()).build(why, fix)
 }

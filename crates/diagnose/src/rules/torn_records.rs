@@ -133,8 +133,8 @@ fn mixed(
     let why = format!(
         "{} and {} write to one {} at once, and {} of the {} writes of the first end in the middle of a \
             line: lines of the other get in between.",
-        context.name(torn.pid),
-        context.name(other.pid),
+        context.stream_name(torn),
+        context.stream_name(other),
         if context.kind(torn.file) == StreamKind::File { "file" } else { "pipe" },
         part(torn, cut_calls(torn)),
         part(torn, moving_calls(torn))
@@ -154,13 +154,13 @@ fn overwritten(context: &RuleContext, a: &StreamCounts, b: &StreamCounts, writer
         format!("both write from its beginning: up to {} overwrite each other.", count(bytes, "byte"));
     let (first, second) = (a.fd.min(b.fd), a.fd.max(b.fd));
     let by_one_process = a.pid == b.pid;
-    let name = context.name(a.pid);
+    let name = context.stream_name(a);
     let why = if by_one_process {
         format!(
             "{name} has one file open twice without O_APPEND, as descriptors {first} and {second}, and {together}"
         )
     } else {
-        let other = context.name(b.pid);
+        let other = context.stream_name(b);
         format!("{name} and {other} opened one file separately without O_APPEND, and {together}")
     };
     let fix = match (by_one_process, first, second) {

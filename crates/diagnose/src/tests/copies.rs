@@ -295,3 +295,11 @@ fn small_writes_cheap_writers_and_large_pipes_do_not_wait() {
     (call.args[1], call.result) = (1031, 1 << 20);
     set.no_finding("small-pipe");
 }
+
+#[test]
+fn the_program_that_copied_is_named_not_one_that_was_executed_later() {
+    let mut builder = copying(File, File, BLOCKS[2], 1600);
+    builder.exec(0.09, 1, "later");
+    let why = builder.finding("could-copy-in-kernel").why;
+    assert!(why.starts_with("prog (1) read"), "{why}");
+}

@@ -368,3 +368,32 @@ fn a_forked_child_continues_with_the_inherited_buffer() {
     builder.0.counts[1].image = 1;
     assert_eq!(builder.severity("over-read"), High);
 }
+
+#[test]
+fn the_programs_that_wrote_are_named_not_those_that_were_executed_later() {
+    let mut overtaken = heading_and_body(b"name value\n", b"name value\nend\n", 1);
+    overtaken.exec(0.95, 1, "later");
+    let why = overtaken.finding("mixed-order").why;
+    assert!(why.contains("of prog (1)"), "{why}");
+    for flags in [APPEND, 0o101] {
+        let mut torn = two_writers(flags, 4096, 1);
+        torn.exec(0.95, 2, "later");
+        torn.exec(0.95, 3, "later");
+        let why = torn.finding("torn-records").why;
+        assert!(why.contains("prog (2)") && why.contains("prog (3)"), "{why}");
+    }
+}
+
+#[test]
+fn a_child_that_overtakes_is_named_as_it_was_when_it_wrote() {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/out", File);
+    builder.snapshot(0.2, 1, SnapshotMoment::Sample, &[pending(1, b"name value\n")]);
+    builder.fork(0.25, 2);
+    builder.exec(0.26, 2, "helper");
+    builder.write(0.3, 2, 1, file, b"alpha 1\n");
+    builder.exec(0.5, 2, "later");
+    builder.write(0.9, 1, 1, file, b"name value\nend\n");
+    let why = builder.finding("mixed-order").why;
+    assert!(why.contains("when helper (2) put"), "{why}");
+}

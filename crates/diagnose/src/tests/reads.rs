@@ -159,3 +159,11 @@ fn new_files_appends_and_whole_blocks_are_no_finding() {
     sampled.stream(1, StreamCounts::UNKNOWN, unknown, Out, 300, 5000);
     sampled.no_finding("unaligned-writes");
 }
+
+#[test]
+fn the_program_that_read_again_is_named_not_one_that_was_executed_later() {
+    let mut builder = rereading(810_000_000);
+    builder.exec(0.45, 1, "later");
+    let why = builder.finding("seek-and-reread").why;
+    assert!(why.starts_with("prog (1) read"), "{why}");
+}

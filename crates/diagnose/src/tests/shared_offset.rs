@@ -73,3 +73,22 @@ fn a_childs_seek_moves_its_parents_reads() {
     run(true, false).no_finding("shared-offset");
     run(false, true).no_finding("shared-offset");
 }
+
+#[test]
+fn the_programs_that_moved_the_offset_are_named() {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/table", File);
+    builder.fork(0.05, 2);
+    for turn in 0..3 {
+        for pid in [1u32, 2] {
+            let at_s = 0.1 + f64::from(turn) * 0.1 + f64::from(pid) * 0.01;
+            seek(&mut builder, at_s, pid, file, 0);
+            builder.read(at_s + 0.005, pid, 3, file, b"record");
+        }
+    }
+    builder.exec(0.9, 1, "later");
+    builder.exec(0.9, 2, "later");
+    let finding = builder.finding("shared-offset");
+    assert!(finding.why.starts_with("prog (1) and prog (2) share"), "{}", finding.why);
+    assert_eq!((finding.pid, finding.fd, finding.evidence["other"]), (1, 3, 2.0));
+}
