@@ -36,15 +36,15 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
             }
             let calls_s = |stream| copy.whole(stream, context.calls_s(stream));
             let cost_s = calls_s(copy.input) + calls_s(copy.output) + peer_saves_s(context, &copy);
-            let (name, path) = (context.name(peer.pid), path(context, copy.input.file));
+            let (name, path) = (context.stream_name(peer), path(context, copy.input.file));
             let fix = format!("let {name} read the file itself: COMMAND < {path}.");
-            finding(context, copy, peer.pid, cost_s, fix)
+            finding(context, copy, peer, cost_s, fix)
         });
     let to_file = context.pass_throughs(StreamKind::Pipe, StreamKind::File).into_iter().filter_map(|copy| {
         let peer = only_peer(context, copy.input.file, copy.input.pid, Direction::Out)?;
-        let (name, path) = (context.name(peer.pid), path(context, copy.output.file));
+        let (name, path) = (context.stream_name(peer), path(context, copy.output.file));
         let fix = format!("let {name} write the file itself: COMMAND > {path}.");
-        finding(context, copy, peer.pid, to_file_s(context, &copy, peer), fix)
+        finding(context, copy, peer, to_file_s(context, &copy, peer), fix)
     });
     from_file.chain(to_file).collect()
 }
@@ -84,18 +84,24 @@ fn path(context: &RuleContext, file: u32) -> String {
     context.file(file).map_or("FILE".into(), |file| shell_quoted(file.path.exact()))
 }
 
-fn finding(context: &RuleContext, copy: PassThrough, peer: u32, cost_s: f64, fix: String) -> Option<Finding> {
+fn finding(
+    context: &RuleContext,
+    copy: PassThrough,
+    peer: &StreamCounts,
+    cost_s: f64,
+    fix: String,
+) -> Option<Finding> {
     let (input, output) = (copy.input, copy.output);
     let severity = RULE.severity_of(context, input.pid, cost_s)?;
     let why = format!(
         "{} only copies {} between a file and the pipe of {}: each byte crosses two more buffers.",
         context.stream_name(input),
         count(copy.bytes, "byte"),
-        context.name(peer)
+        context.stream_name(peer)
     );
     let calls =
         [input, output].iter().map(|stream| copy.whole(stream, stream.calls as f64).round() as u64).sum();
     let finding = context.finding(&RULE, severity, input.pid, output.fd, Some(output.file));
     let finding = finding.count("bytes", copy.bytes).count("calls", calls).figure("cost_s", cost_s);
-    Some(finding.count("peer", peer.into()).gain(Gain { elapsed_s: cost_s, calls }).build(why, fix))
+    Some(finding.count("peer", peer.pid.into()).gain(Gain { elapsed_s: cost_s, calls }).build(why, fix))
 }

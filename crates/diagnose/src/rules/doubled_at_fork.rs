@@ -86,7 +86,7 @@ fn finding(
     let (pid, at_s, bytes) = (snapshot.pid, snapshot.at_s, buffer.pending_bytes);
     let why = format!(
         "{} had {} pending when it forked; it and its child {child} wrote them: {} is there twice.",
-        context.name(pid),
+        context.name_at(pid, at_s),
         count(bytes, "byte"),
         preview(&buffer.pending)
     );

@@ -125,12 +125,12 @@ fn parts_finding(context: &RuleContext, owner: &StreamCounts, inputs: &[&StreamC
     };
     let why = format!(
         "{} and {} read from the input that {} reads in a loop: the loop misses {taken}.",
-        context.name(first.pid),
+        context.stream_name(first),
         match more.len() {
             1 => "another process".into(),
             more => format!("{} more processes", thousands(more as u64)),
         },
-        context.name(owner.pid)
+        context.stream_name(owner)
     );
     let finding = context.finding(&RULE, Severity::Warn, first.pid, first.fd, Some(first.file));
     let finding = finding.count("children", eaters.len() as u64).count("loop_bytes", owner.bytes);
@@ -151,9 +151,9 @@ fn reads_between(context: &RuleContext, owner: &StreamCounts, from_s: f64, to_s:
 fn rest_finding(context: &RuleContext, eater: &StreamCounts, owner: &StreamCounts) -> Finding {
     let why = format!(
         "{} read {} from the input that {} reads in a loop, so the loop hit end of file early.",
-        context.name(eater.pid),
+        context.stream_name(eater),
         count(eater.bytes, "byte"),
-        context.name(owner.pid)
+        context.stream_name(owner)
     );
     let finding = context.finding(&RULE, Severity::High, eater.pid, eater.fd, Some(eater.file));
     let finding = finding.count("eaten_bytes", eater.bytes).count("loop_bytes", owner.bytes);

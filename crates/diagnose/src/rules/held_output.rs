@@ -354,7 +354,7 @@ fn judge_silence(context: &RuleContext, pid: u32) -> Option<Finding> {
     let why = format!(
         "{} has read {} in {} and written nothing. It holds its output back, or it answers only at the end of its input: its \
          buffers cannot be read.",
-        context.name(pid),
+        context.stream_name(input),
         count(input.bytes, "byte"),
         format_seconds(taken_s)
     );

@@ -65,8 +65,8 @@ fn is_second_close(context: &RuleContext, closes: &[TimedCall], index: usize) ->
 
 fn finding(context: &RuleContext, first: TimedCall, failures: u64) -> Finding {
     let (pid, fd, error) = (first.pid, first.call.fd, -first.call.result);
-    let name = context.name(pid);
     let (severity, why, fix) = if error == EBADF {
+        let name = context.name_at(pid, first.at_s);
         let why = format!(
             "{name} closed descriptor {fd} again right after it was closed ({}): once another file has \
             that number, it is closed instead.",
@@ -75,6 +75,7 @@ fn finding(context: &RuleContext, first: TimedCall, failures: u64) -> Finding {
         let fix = "close it once: fclose(stream), or the file object's close, closes the descriptor as well";
         (Severity::Warn, why, fix.to_string())
     } else {
+        let name = context.name(pid);
         let why = format!(
             "close(2) failed with {}, so the data was not stored, and {name} ended with status 0 and \
             no message.",

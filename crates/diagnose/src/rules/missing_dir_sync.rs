@@ -43,7 +43,7 @@ fn applies(context: &RuleContext, renamed: &RenamedFile) -> bool {
 fn finding(context: &RuleContext, renamed: &RenamedFile) -> Finding {
     let why = format!(
         "{} renamed a synced file to {} and did not sync {}: a power cut can undo the rename.",
-        context.name(renamed.pid),
+        context.name_at(renamed.pid, renamed.at_s),
         renamed.to,
         renamed.to.part(directory)
     );

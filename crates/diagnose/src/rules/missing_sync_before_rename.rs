@@ -68,7 +68,7 @@ fn finding(context: &RuleContext, renamed: &RenamedFile) -> Finding {
     let why = format!(
         "{} renamed a file with {} that were never synced to {}: after a power cut it can be empty, and {older} is \
             lost as well {FILE_SYSTEMS}.",
-        context.name(renamed.pid),
+        context.name_at(renamed.pid, renamed.at_s),
         count(renamed.bytes, "written byte"),
         renamed.to
     );
@@ -108,7 +108,7 @@ fn summary(context: &RuleContext, files: &[(&RenamedFile, PowerCutLoss)]) -> Opt
 }
 
 fn describe_risk(context: &RuleContext, first: &RenamedFile, files: usize, bytes: u64) -> String {
-    let (name, to, bytes) = (context.name(first.pid), &first.to, count(bytes, "written byte"));
+    let (name, to, bytes) = (context.name_at(first.pid, first.at_s), &first.to, count(bytes, "written byte"));
     match files {
         1 => format!(
             "{name} renamed a file with {bytes} that were never synced to {to}: after a power cut it can be empty"

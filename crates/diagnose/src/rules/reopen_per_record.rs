@@ -162,7 +162,7 @@ fn finding(context: &RuleContext, reopened: &Reopened) -> Option<Finding> {
     let why = format!(
         "{} opened {} {} times and closed it again, to write {:.0} bytes each time: opening and closing it takes \
             about {:.0} % of the run.",
-        context.name(pid),
+        context.stream_name(stream),
         context.file(stream.file).map_or("a file".into(), |file| file.path.to_string()),
         number,
         reopened.bytes as f64 / reopened.openings as f64,

@@ -83,7 +83,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts, synced_s: f64) -> Findi
     let why = format!(
         "{} synced the file before it wrote anything, and not after it: the sync stored nothing, and a power cut can lose \
         what was written.",
-        context.name(pid)
+        context.name_at(pid, synced_s)
     );
     let code = context.code_fix(pid, synced_s, (fd, Some(file)), CodeFix::Flush).code;
     let fix = match code {

@@ -303,3 +303,15 @@ fn the_program_that_copied_is_named_not_one_that_was_executed_later() {
     let why = builder.finding("could-copy-in-kernel").why;
     assert!(why.starts_with("prog (1) read"), "{why}");
 }
+
+#[test]
+fn the_reader_of_a_copy_is_named_not_a_program_that_was_executed_later() {
+    let mut builder = feeding_in_a_gap(In, 0);
+    let name = |builder: &RecordingBuilder| builder.finding("double-buffered").why;
+    let before = name(&builder);
+    let end_s = builder.0.elapsed_s;
+    for pid in builder.0.processes.iter().map(|process| process.pid).collect::<Vec<_>>() {
+        builder.exec(end_s, pid, "later");
+    }
+    assert_eq!(name(&builder), before);
+}

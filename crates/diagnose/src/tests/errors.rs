@@ -202,3 +202,16 @@ fn aligned_successful_and_buffered_calls_are_no_finding() {
     (buffered.open_file(0).flags, buffered.open_file(0).direct_align) = (0o1101, None);
     buffered.no_finding("direct-misaligned");
 }
+
+#[test]
+fn the_program_that_closed_twice_is_named_and_the_one_that_ended_without_a_message() {
+    for (closes, part) in [
+        (&[(3, 0), (3, -9)][..], "prog (1) closed descriptor 3 again"),
+        (&[(3, -122)], "later (1) ended with status 0"),
+    ] {
+        let mut builder = closing(closes);
+        builder.exec(0.9, 1, "later");
+        let why = builder.finding("ignored-close-error").why;
+        assert!(why.contains(part), "{why}");
+    }
+}

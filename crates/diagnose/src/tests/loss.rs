@@ -386,3 +386,12 @@ fn equal_text_without_pending_bytes_and_a_silent_child_double_nothing() {
     forked(b"start\n", b"", b"start\nparent\n").no_finding("doubled-at-fork");
     forked(b"start\n", b"start\n", b"parent\n").no_finding("doubled-at-fork");
 }
+
+#[test]
+fn the_program_that_forked_is_named_not_one_that_was_executed_later() {
+    let mut builder = forked(b"start\n", b"start\nchild\n", b"start\nparent\n");
+    let end_s = builder.0.elapsed_s;
+    builder.exec(end_s, 1, "later");
+    let why = builder.finding("doubled-at-fork").why;
+    assert!(why.starts_with("prog (1) had"), "{why}");
+}

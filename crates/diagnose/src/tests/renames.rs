@@ -318,3 +318,14 @@ fn repeated_syncs_of_a_directory_are_known_from_its_counts() {
     builder.0.counts.last_mut().unwrap().last_s = 0.5;
     builder.no_finding("missing-dir-sync");
 }
+
+#[test]
+fn the_program_that_renamed_is_named_not_one_that_was_executed_later() {
+    for (synced, rule) in [(true, "missing-dir-sync"), (false, "missing-sync-before-rename")] {
+        let mut builder = replaced(synced, None);
+        let end_s = builder.0.elapsed_s;
+        builder.exec(end_s, 1, "later");
+        let why = builder.finding(rule).why;
+        assert!(why.contains("prog (1) renamed"), "{why}");
+    }
+}

@@ -82,3 +82,12 @@ fn calls_of_gaps_that_may_belong_to_other_streams_are_not_counted() {
     let why = mixed.finding("reopen-per-record").why;
     assert!(why.contains("at least 2,000 times"), "{why}");
 }
+
+#[test]
+fn the_program_that_opened_again_is_named_not_one_that_was_executed_later() {
+    let mut builder = appender(2000, APPEND, 1);
+    let end_s = builder.0.elapsed_s;
+    builder.exec(end_s, 1, "later");
+    let why = builder.finding("reopen-per-record").why;
+    assert!(why.starts_with("prog (1) opened"), "{why}");
+}

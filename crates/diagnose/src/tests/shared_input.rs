@@ -126,3 +126,12 @@ fn a_stream_that_was_closed_before_the_end_shows_nothing_of_its_buffer() {
     empty.snapshot(0.2, 2, SnapshotMoment::Exit, &[unread(0, b"")]);
     empty.no_finding("over-read");
 }
+
+#[test]
+fn the_loop_is_named_by_the_program_that_read_not_by_one_that_was_executed_later() {
+    let mut builder = looping(&[(b"host2\nhost3\n", b"")], 8192);
+    let end_s = builder.0.elapsed_s;
+    builder.exec(end_s, 1, "later");
+    let why = builder.finding("eaten-stdin").why;
+    assert!(why.contains("input that prog (1) reads"), "{why}");
+}
