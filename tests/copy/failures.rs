@@ -136,6 +136,32 @@ fn a_stop_leaves_no_half_file() {
 }
 
 #[test]
+fn a_stop_names_the_target_whose_old_content_is_gone() {
+    let dir = disk_dir();
+    shell(
+        dir.path(),
+        "head -c 3000000 /dev/urandom > s; mkdir d; echo old > t; echo old > d/s; echo old > u",
+    );
+    for (arguments, target) in [(&["s", "t"][..], "t"), (&["-r", "s", "d"], "d/s"), (&["-", "u"], "u")] {
+        let slowly = ["copy", "--summary", "--limit", "100K/s"];
+        let mut command = weir(dir.path(), &[&slowly[..], arguments].concat());
+        crate::common::with_signals(&mut command);
+        command.stdin(fs::File::open(dir.path().join("s")).expect("the source"));
+        command.stderr(fs::File::create(dir.path().join("errors")).expect("a file"));
+        let mut child = KillOnDrop(command.spawn().expect("weir"));
+        wait_for("the copy to begin", || {
+            fs::metadata(dir.path().join(target)).is_ok_and(|target| target.len() > 4)
+        });
+        kill_process(Pid::from_child(&child.0), Signal::TERM).expect("kill");
+        child.0.wait().expect("its end");
+        let errors = fs::read_to_string(dir.path().join("errors")).expect("errors");
+        let named = format!("stopped – '{target}' is incomplete, and its old content is gone");
+        assert!(errors.contains(&named), "{arguments:?}: {errors}");
+        assert!(!errors.contains("a power cut costs none"), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
 fn sigusr1_prints_how_far_a_copy_is() {
     let dir = disk_dir();
     shell(dir.path(), "head -c 3000000 /dev/urandom > s");

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::common::{disk_dir, names};
+use crate::common::{disk_dir, names, run};
 use crate::{Collector, lines_of};
 
 fn append(path: &Path, text: &str) {
@@ -112,6 +112,12 @@ fn a_pattern_finds_new_files() {
     let mut log = lines_of(&dir.path().join("out"), 3);
     log.sort();
     assert_eq!(log, ["a.log: again", "a.log: from a", "b.log: from b"]);
+    let status = run(dir.path(), &["log", "status", "out", "--json", "-"]);
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let counts = |source: &serde_json::Value| (source["name"].clone(), source["records"].clone());
+    let sources: Vec<_> = status["sources"].as_array().expect("sources").iter().map(counts).collect();
+    assert_eq!(status["totals"]["records"], 3, "{status}");
+    assert_eq!(sources, [("a.log".into(), 2.into()), ("b.log".into(), 1.into())], "{status}");
     assert_eq!(collector.stop(), 0);
 }
 

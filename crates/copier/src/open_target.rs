@@ -95,13 +95,18 @@ fn not_replaced(entry: &Entry) -> CopyError {
 }
 
 /// Says that an incomplete file stays for the next run.
-fn kept(entry: &Entry, name: &CStr, error: CopyError) -> CopyError {
-    let reason = if matches!(error, CopyError::Interrupted) { "stopped".into() } else { error.to_string() };
+fn kept(entry: &Entry, name: &CStr, error: &CopyError) -> CopyError {
     CopyError::Refused(format!(
-        "{reason} – what is copied of {} stays in {}: the same command continues it",
+        "{} – what is copied of {} stays in {}: the same command continues it",
+        reason(error),
         quoted(&entry.target_path()),
         quoted(&entry.with_target(name).target_path())
     ))
+}
+
+/// Returns why a copy is incomplete.
+fn reason(error: &CopyError) -> String {
+    if matches!(error, CopyError::Interrupted) { "stopped".into() } else { error.to_string() }
 }
 
 /// Opens a temporary file beside the target.
@@ -169,15 +174,15 @@ pub(crate) fn discard(entry: &Entry, target: &OpenTarget, error: CopyError) -> C
         if !is_file {
             return error;
         }
-        let text = format!(
-            "{error} – {} is incomplete, and its old content is gone; --atomic keeps it",
+        return CopyError::Refused(format!(
+            "{} – {} is incomplete, and its old content is gone; --atomic keeps it",
+            reason(&error),
             quoted(&entry.target_path())
-        );
-        return if matches!(error, CopyError::Interrupted) { error } else { CopyError::Refused(text) };
+        ));
     }
     let name = target.temporary.as_deref().unwrap_or(entry.target);
     if target.journal.is_some() {
-        return kept(entry, name, error);
+        return kept(entry, name, &error);
     }
     // Another process may have put its own file there.
     let is_ours = || {

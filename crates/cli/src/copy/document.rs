@@ -66,6 +66,9 @@ fn sync_name(options: &CopyOptions) -> &'static str {
 /// Returns what a power cut now would cost.
 fn power_cut(tally: &CopyTally, options: &CopyOptions) -> String {
     let bytes = Size(tally.copied_bytes + tally.kept_bytes + tally.shared_bytes);
+    if tally.files == 0 && tally.errors > 0 {
+        return "no file was copied to its end, see the errors".into();
+    }
     if tally.files == 0 {
         return "no file content was copied, so a power cut costs none".into();
     }

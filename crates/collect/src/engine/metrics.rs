@@ -31,7 +31,7 @@ impl Engine {
     }
 
     pub(super) fn intakes(&self) -> impl Iterator<Item = &Intake> {
-        self.sources.iter().filter_map(|(_, entry)| entry.source.intake())
+        self.sources.iter().flat_map(|(_, entry)| entry.source.intakes())
     }
 
     pub(super) fn status_input(&self) -> StatusInput<'_> {

@@ -86,8 +86,13 @@ pub(crate) trait Source: Send {
     /// The first `records` records of the log are durable.
     fn on_synced(&mut self, _records: u64) {}
 
-    /// Returns the intakes, for their counts.
+    /// Returns the intake whose counts are left when the source has ended.
     fn intake(&self) -> Option<&Intake>;
+
+    /// Returns all intakes with their counts so far.
+    fn intakes(&self) -> Vec<&Intake> {
+        self.intake().into_iter().collect()
+    }
 }
 
 /// Opens the sources of a specification: a command has several.

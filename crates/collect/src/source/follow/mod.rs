@@ -313,4 +313,8 @@ impl Source for Follow {
     fn intake(&self) -> Option<&Intake> {
         None
     }
+
+    fn intakes(&self) -> Vec<&Intake> {
+        self.files.iter().map(|file| &file.intake).collect()
+    }
 }
