@@ -61,12 +61,19 @@ pub fn advise(
     }
 }
 
-/// Returns the best way with a method of those in a document: the first in its order.
-pub fn best_way(document: &AdviceDocument, method: WriteMethod) -> Option<Way> {
-    let choices = document.choices.iter().map(|choice| (choice.method, &choice.name));
-    let all = choices.chain(document.others.iter().map(|other| (other.method, &other.name)));
-    let (_, name) = all.into_iter().find(|(one, _)| *one == method)?;
-    way::ways(&document.question).into_iter().find(|way| way.name() == *name)
+/// Returns the best way with a method of those in a document, the first in its order, and why it does not hold all limits.
+pub fn best_way(document: &AdviceDocument, method: WriteMethod) -> Option<(Way, Option<&str>)> {
+    let choices =
+        document.choices.iter().map(|one| (one.method, &one.name, one.holds, one.why_not.as_deref()));
+    let others =
+        document.others.iter().map(|one| (one.method, &one.name, one.holds, Some(one.why_not.as_str())));
+    let (_, name, holds, why_not) = choices.chain(others).find(|(one, ..)| *one == method)?;
+    let way = way::ways(&document.question).into_iter().find(|way| way.name() == *name)?;
+    Some((way, why_not.filter(|_| !holds)))
+}
+
+fn broken_limit(one: &Judged) -> Option<&str> {
+    one.problem.as_ref().map(|problem| problem.text.as_str())
 }
 
 fn choice(at: usize, one: &Judged, first: &Judged, question: &AdviceQuestion) -> Choice {
@@ -98,7 +105,7 @@ fn choice(at: usize, one: &Judged, first: &Judged, question: &AdviceQuestion) ->
             _ => Some(reasons::why_not(one, first, question)),
         },
         caveats: reasons::caveats(way, question),
-        code: code::programs(way, question),
+        code: code::programs(way, question, broken_limit(one)),
     }
 }
 
@@ -111,7 +118,7 @@ fn other(one: &Judged, first: &Judged, question: &AdviceQuestion) -> OtherWay {
         why_not: reasons::why_not(one, first, question),
         // The programs of other ways differ from those of the choices in a value or a line.
         code: match one.way.is_for_experts() {
-            true => code::programs(&one.way, question),
+            true => code::programs(&one.way, question, broken_limit(one)),
             false => Default::default(),
         },
     }
@@ -126,7 +133,7 @@ mod tests {
     fn each_method_has_a_best_way_with_its_code() {
         let document = advise(&question(), &host(), &prices(), None);
         for method in WriteMethod::ALL {
-            let way = best_way(&document, *method).unwrap_or_else(|| panic!("{method:?}"));
+            let (way, _) = best_way(&document, *method).unwrap_or_else(|| panic!("{method:?}"));
             assert_eq!(way.method, *method);
             let other = document.others.iter().find(|other| other.name == way.name());
             let code = other.filter(|_| way.is_for_experts()).map(|other| &other.code);

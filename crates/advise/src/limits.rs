@@ -19,20 +19,23 @@ pub struct Problem {
     pub text: String,
     /// Whether the way could be used if the limit were wider.
     pub is_limit: bool,
+    /// Whether the way loses more bytes than the question allows.
+    pub loses_more: bool,
 }
 
 /// Returns why the way cannot be used, or the first limit that it breaks. `None` if it holds all.
 pub fn problem(way: &Way, question: &AdviceQuestion, predicted: Option<&PredictedCost>) -> Option<Problem> {
     if let Some(text) = impossible(way, question) {
-        return Some(Problem { text, is_limit: false });
+        return Some(Problem { text, is_limit: false, loses_more: false });
     }
     let Some(predicted) = predicted else {
         let text = "its price could not be measured in this directory".into();
-        return Some(Problem { text, is_limit: false });
+        return Some(Problem { text, is_limit: false, loses_more: false });
     };
-    let checks = [rate, latency, kill, power];
-    let text = checks.into_iter().find_map(|check| check(question, predicted))?;
-    Some(Problem { text, is_limit: true })
+    let lost = kill(question, predicted).or_else(|| power(question, predicted));
+    let loses_more = lost.is_some();
+    let text = rate(question, predicted).or_else(|| latency(question, predicted)).or(lost)?;
+    Some(Problem { text, is_limit: true, loses_more })
 }
 
 /// Returns why the way does not apply to this question at all.

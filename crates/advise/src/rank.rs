@@ -40,12 +40,13 @@ impl Judged {
         self.predicted.and_then(|cost| cost.flash_bytes_per_day).unwrap_or(0.0)
     }
 
-    /// Returns 0 for a way that holds all limits, 1 for one that breaks a limit, 2 for one that the reader of a short
-    /// answer should not use, 3 for one that does not apply.
+    /// Returns 0 for a way that holds all limits, 1 for one that is too slow, 2 for one that loses more than the question allows,
+    /// 3 for one that the reader of a short answer should not use, 4 for one that does not apply.
     fn class(&self) -> u8 {
         match &self.problem {
-            Some(problem) if !problem.is_limit => 3,
-            _ if self.way.is_for_experts() => 2,
+            Some(problem) if !problem.is_limit => 4,
+            _ if self.way.is_for_experts() => 3,
+            Some(problem) if problem.loses_more => 2,
             Some(_) => 1,
             None => 0,
         }
@@ -138,6 +139,19 @@ mod tests {
         assert_eq!(names(&slow)[0], "write each record, fdatasync every 900 ms");
         let prompt = AdviceQuestion { rate: 1.0, record_bytes: 20, latency_s: 0.005, ..question() };
         assert_eq!(names(&prompt)[0], "write each record");
+    }
+
+    #[test]
+    fn if_no_way_holds_the_first_is_too_slow_and_loses_nothing() {
+        let fast = AdviceQuestion { rate: 1e5, loss: AllowedLoss::None, ..question() };
+        let first = advise(&fast, &host(), &prices(), None).choices.swap_remove(0);
+        let why_not = first.why_not.expect("a broken limit");
+        assert!(!first.holds && first.sync != SyncPoint::None, "{}", first.name);
+        assert!(why_not.contains("records a second"), "{why_not}");
+        for (key, program) in &first.code {
+            let comment = program.lines().take(2).collect::<String>();
+            assert!(comment.contains(&format!("BREAKS A LIMIT: {why_not}")), "{key}: {comment}");
+        }
     }
 
     #[test]

@@ -61,11 +61,16 @@ fn templates(method: WriteMethod) -> impl Iterator<Item = &'static Template> {
     all.iter().filter(move |(key, _)| why_absent(key, method).is_none())
 }
 
-/// Returns the programs of a way by language, without those of [`why_absent`].
-pub fn programs(way: &Way, question: &AdviceQuestion) -> BTreeMap<String, String> {
+/// Returns the programs of a way by language, without those of [`why_absent`]. The first comment of each names the limit of the question
+/// that the way breaks.
+pub fn programs(
+    way: &Way,
+    question: &AdviceQuestion,
+    broken_limit: Option<&str>,
+) -> BTreeMap<String, String> {
     let features = features(way, question);
     let program = |&(key, template): &(&str, &str)| {
-        let values = values(&in_language(key, way));
+        let values = values(&in_language(key, way), broken_limit);
         (key.to_string(), template::fill(template, &features, &values))
     };
     templates(way.method).map(program).collect()
@@ -118,10 +123,11 @@ fn features(way: &Way, question: &AdviceQuestion) -> BTreeSet<&'static str> {
     tests.into_iter().filter(|(_, holds)| *holds).map(|(word, _)| word).collect()
 }
 
-fn values(way: &Way) -> [(&'static str, String); 4] {
+fn values(way: &Way, broken_limit: Option<&str>) -> [(&'static str, String); 4] {
     let period_ms = (way.timer_s().unwrap_or_default() * 1e3).round().max(1.0) as u64;
+    let warning = broken_limit.map(|limit| format!("; it BREAKS A LIMIT: {limit}")).unwrap_or_default();
     [
-        ("@NAME@", way.name()),
+        ("@NAME@", way.name() + &warning),
         ("@BUFFER@", way.buffer_bytes.max(4096).to_string()),
         ("@PERIOD_MS@", period_ms.to_string()),
         ("@PERIOD_S@", format!("{}.{:03}", period_ms / 1000, period_ms % 1000)),
@@ -138,7 +144,7 @@ mod tests {
     fn every_program_is_complete() {
         let shared = AdviceQuestion { sharers: 3, ..question() };
         for way in ways(&question()).into_iter().chain(ways(&shared)) {
-            let programs = programs(&way, &question());
+            let programs = programs(&way, &question(), None);
             let absent = STREAMS.iter().filter(|(key, _)| why_absent(key, way.method).is_some()).count();
             assert_eq!(programs.len() + absent, STREAMS.len(), "{}", way.name());
             for (key, text) in programs {
@@ -159,7 +165,7 @@ mod tests {
     #[test]
     fn a_synced_program_syncs_and_others_do_not() {
         for way in ways(&question()).into_iter().filter(|way| !way.is_for_experts()) {
-            for (key, text) in programs(&way, &question()) {
+            for (key, text) in programs(&way, &question(), None) {
                 let syncs = [
                     "fdatasync",
                     "sync_data",
@@ -188,7 +194,7 @@ mod tests {
         let experts = ways(&question()).into_iter().filter(Way::is_for_experts);
         let mut seen = 0;
         for way in experts {
-            for (key, text) in programs(&way, &question()) {
+            for (key, text) in programs(&way, &question(), None) {
                 assert!(calls(way.method).iter().any(|call| text.contains(call)), "{key}: {}", way.name());
                 assert!(text.contains(&way.name()), "{key}: {}", way.name());
                 seen += 1;
@@ -200,7 +206,7 @@ mod tests {
     #[test]
     fn each_language_has_programs() {
         for lang in AdviceLanguage::ALL {
-            let programs = programs(&ways(&question())[0], &question());
+            let programs = programs(&ways(&question())[0], &question(), None);
             assert!(keys(*lang).iter().all(|key| programs.contains_key(*key)), "{lang:?}");
         }
     }

@@ -255,7 +255,7 @@ fn program(document: &AdviceDocument, key: &str, method: Option<WriteMethod>) ->
         return Err("libweir is a C library: its program is --code c-libweir --method libweir".into());
     }
     weir_advise::best_way(document, method)
-        .and_then(|way| code::programs(&way, &document.question).remove(key))
+        .and_then(|(way, broken_limit)| code::programs(&way, &document.question, broken_limit).remove(key))
         .ok_or_else(|| format!("no way with the method {} was considered", method.word()))
 }
 
