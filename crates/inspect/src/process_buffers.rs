@@ -3,7 +3,7 @@
 use weir_model::trace::Buffer;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::ptrace;
-use weir_walkers::{GlibcStreams, Walker, take_search_ns, walkers};
+use weir_walkers::{DueSearch, GlibcStreams, Walker, take_search_ns, walkers};
 
 /// How many buffer snapshots search for walkers. A program loads its runtime some time after it starts.
 const WALKER_SEARCHES: u32 = 3;
@@ -67,7 +67,8 @@ impl ProcessBuffers {
         if std::mem::take(&mut self.searches_all) {
             self.walkers.iter().for_each(|walker| walker.search_again());
         }
-        self.walkers.iter().for_each(|walker| walker.defer_search(!may_search));
+        let due_search = if may_search { DueSearch::Now } else { DueSearch::Deferred };
+        self.walkers.iter().for_each(|walker| walker.set_due_search(due_search));
         weir_walkers::buffers(&self.walkers, &ProcessMemory { pid })
     }
 

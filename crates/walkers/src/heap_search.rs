@@ -1,10 +1,12 @@
 //! Reads the memory in which a program has its objects, block by block.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use weir_sys::clock::thread_cpu_ns;
@@ -20,7 +22,7 @@ const OVERLAP: u64 = 64;
 /// Bounds one search. In a larger process the search finds what is in its first part. The time also bounds what crafted memory,
 /// in which every word looks like an object, costs.
 #[derive(Debug, Clone, Copy)]
-struct SearchBounds {
+pub(crate) struct SearchBounds {
     bytes: u64,
     /// The largest mapped size for which the kernel is asked which pages were used.
     mapped: u64,
@@ -46,6 +48,8 @@ thread_local! {
     static WHOLE: Cell<SearchBounds> = const { Cell::new(SearchBounds::DEFAULT) };
     /// A search by this thread has not reached the end of the memory, since [`take_search_cut`].
     static IS_CUT: Cell<bool> = const { Cell::new(false) };
+    /// Set once nobody waits for the search that this thread makes.
+    static UNWANTED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
 /// The CPU time of a search for a user who waits for it.
@@ -61,9 +65,25 @@ pub fn take_search_cut() -> bool {
     IS_CUT.take()
 }
 
-/// As [`take_search_cut`], without a reset.
-pub(crate) fn is_search_cut() -> bool {
-    IS_CUT.get()
+/// Notes for [`take_search_cut`] that a search was cut.
+pub(crate) fn note_search_cut() {
+    IS_CUT.set(true);
+}
+
+/// Returns the bounds of searches by this thread.
+pub(crate) fn bounds() -> SearchBounds {
+    WHOLE.get()
+}
+
+/// Begins a search for another thread, which has these bounds and sets `is_unwanted` if it does not want the result any more.
+pub(crate) fn begin_for_other(bounds: SearchBounds, is_unwanted: Arc<AtomicBool>) {
+    WHOLE.set(bounds);
+    UNWANTED.set(Some(is_unwanted));
+}
+
+/// Tells whether nobody wants the result of the search that this thread makes.
+pub(crate) fn is_unwanted() -> bool {
+    UNWANTED.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Relaxed)))
 }
 
 /// The buffers that a search has left out, as the subject of a sentence; see [`take_search_cut`].
@@ -76,19 +96,26 @@ pub fn take_search_cut_of(pid: u32) -> Option<String> {
 
 /// Returns what a search finds. With the former results if the search was cut: they may be in the part that was left out.
 pub(crate) fn with_former<T: Ord>(former: BTreeSet<T>, search: impl FnOnce() -> BTreeSet<T>) -> BTreeSet<T> {
-    let was_cut = IS_CUT.take();
-    let mut found = search();
-    if IS_CUT.get() {
+    let was_cut = IS_CUT.get();
+    let (mut found, is_cut) = with_cut(search);
+    if is_cut {
         found.extend(former);
     }
-    IS_CUT.set(IS_CUT.get() || was_cut);
+    IS_CUT.set(was_cut || is_cut);
     found
+}
+
+/// Returns what a search finds, and whether it was cut. [`take_search_cut`] does not return that.
+pub(crate) fn with_cut<T>(search: impl FnOnce() -> T) -> (T, bool) {
+    let was_cut = IS_CUT.take();
+    let found = search();
+    (found, IS_CUT.replace(was_cut))
 }
 
 /// Pretends that a search by this thread was cut.
 #[cfg(test)]
 pub(crate) fn cut_for_test() {
-    IS_CUT.set(true);
+    note_search_cut();
 }
 
 /// Returns the CPU time in nanoseconds of the searches of processes' memory by this thread since the last call.
@@ -247,7 +274,7 @@ fn search(
     let (begun, start_ns) = (Instant::now(), thread_cpu_ns());
     let is_late = || {
         let cpu = Duration::from_nanos(thread_cpu_ns() - start_ns);
-        cpu >= bounds.time || begun.elapsed() >= WAITS * bounds.time
+        cpu >= bounds.time || begun.elapsed() >= WAITS * bounds.time || is_unwanted()
     };
     let mut mapped = bounds.mapped;
     for (range_start, range_end) in ranges {

@@ -20,6 +20,7 @@ mod process_streams;
 mod program_detection;
 mod runtime_entry;
 mod search_cache;
+mod search_thread;
 mod stream_buffer;
 mod suspended_flush;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod runtimes {
     include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
 }
 
+use std::any::Any;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -56,6 +58,7 @@ pub use runtime_entry::{
 };
 pub use runtimes::glibc::GlibcStreams;
 pub use runtimes::mawk::entry_for as mawk_entry_for;
+pub use search_cache::DueSearch;
 pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};
 pub use unseen_descriptors::{UnseenDescriptor, unseen_descriptors, unseen_sentence};
 pub use write_epoch::WriteEpoch;
@@ -172,10 +175,20 @@ pub trait Walker: Send {
         Vec::new()
     }
 
-    /// Sets whether a search that is due waits, so that snapshots read only the streams that are known. A walker that searches once
-    /// ignores it.
-    fn defer_search(&self, is_deferred: bool) {
-        let _ = is_deferred;
+    /// Sets what a snapshot does if a search is due. A walker that searches once ignores it.
+    fn set_due_search(&self, due_search: DueSearch) {
+        let _ = due_search;
+    }
+
+    /// Returns what the walker knows by its searches, for [`Walker::adopt_searches`] of the next walker of the same image.
+    fn searches(&self) -> Option<&dyn Any> {
+        None
+    }
+
+    /// Continues the searches of a former walker of the same image and process, with all that they have shown. Ignores those of
+    /// another kind of walker.
+    fn adopt_searches(&self, former: &dyn Any) {
+        let _ = former;
     }
 
     /// Returns the begin of the last search of all memory; None if there was none, or the walker needs none.

@@ -4,7 +4,7 @@ use weir_model::trace::Buffer;
 use weir_sys::memory::{LimitedContent, LimitedMemory, Memory};
 
 use crate::joined_streams::join_buffers;
-use crate::{PENDING_KEPT, PendingBytes, ThreadRegisters, Walker};
+use crate::{DueSearch, PENDING_KEPT, PendingBytes, ThreadRegisters, Walker};
 
 /// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have. With all
 /// else weir fills at most 64 MiB for a process.
@@ -47,13 +47,13 @@ pub fn pending_of_stopped(
     threads: &[ThreadRegisters],
 ) -> PendingRead {
     // A search of a large heap would stop the process for a tenth of a second.
-    let defer_searches = |is_deferred| walkers.iter().for_each(|walker| walker.defer_search(is_deferred));
-    defer_searches(true);
+    let set_due_search = |how| walkers.iter().for_each(|walker| walker.set_due_search(how));
+    set_due_search(DueSearch::Deferred);
     let mut pending = read(memory, most, |memory| {
         walkers.iter().flat_map(|walker| walker.pending_of_stopped(memory, threads)).collect()
     });
     pending.streams.retain(|one| !one.is_contested);
-    defer_searches(false);
+    set_due_search(DueSearch::Now);
     pending
 }
 

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
+use weir_sys::memory::{Memory, ProcessMemory};
+
 use crate::candidates::StreamCandidate;
-use crate::heap_search::{is_search_cut, with_former};
+use crate::heap_search::note_search_cut;
+use crate::search_thread::{SearchBeside, SearchResult, SearchState};
 use crate::write_epoch::{WriteEpoch, WriteToken};
 
 /// A search costs at most 1 % of the time: the next one is due after 100 times the duration of the last one.
@@ -31,15 +34,41 @@ struct ObservedObject {
     unwritten: Option<WriteToken>,
 }
 
+/// The result of a search.
+pub(crate) trait Found: Default + Send + 'static {
+    /// Adds the former objects, after a search that was cut: they may be in the part that was left out.
+    fn add(&mut self, former: Self);
+}
+
+impl<T: Ord + Send + 'static> Found for BTreeSet<T> {
+    fn add(&mut self, former: Self) {
+        self.extend(former);
+    }
+}
+
+/// The treatment of a search that is due at a snapshot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DueSearch {
+    /// The snapshot waits for its result.
+    #[default]
+    Now,
+    /// Another thread makes it, and a later snapshot has the result. The snapshot waits only for a search that was asked for.
+    Beside,
+    /// A later snapshot makes it.
+    Deferred,
+}
+
 /// The results of earlier snapshots.
 #[derive(Debug, Clone)]
-pub(crate) struct SearchCache<Kind> {
-    found: BTreeSet<(u64, Kind)>,
+pub(crate) struct SearchCache<T> {
+    found: T,
     next: Option<Instant>,
     /// The begin of the last search that read all memory.
     searched: Option<Instant>,
-    /// No search is made, although one is due.
-    is_deferred: bool,
+    due_search: DueSearch,
+    beside: SearchBeside<T>,
+    /// The next snapshot needs the result of a new search.
+    is_asked: bool,
     observed: BTreeMap<u64, ObservedObject>,
     /// The number of snapshots.
     snapshots: u64,
@@ -47,13 +76,15 @@ pub(crate) struct SearchCache<Kind> {
     epoch: Option<WriteEpoch>,
 }
 
-impl<Kind> Default for SearchCache<Kind> {
+impl<T: Default> Default for SearchCache<T> {
     fn default() -> Self {
         SearchCache {
-            found: BTreeSet::new(),
+            found: T::default(),
             next: None,
             searched: None,
-            is_deferred: false,
+            due_search: DueSearch::default(),
+            beside: SearchBeside::default(),
+            is_asked: false,
             observed: BTreeMap::new(),
             snapshots: 0,
             epoch: None,
@@ -61,15 +92,65 @@ impl<Kind> Default for SearchCache<Kind> {
     }
 }
 
-impl<Kind: Ord + Copy> SearchCache<Kind> {
-    /// Returns the objects, after a new search if one is due.
-    pub fn objects(&mut self, search: impl FnOnce() -> BTreeSet<(u64, Kind)>) -> &BTreeSet<(u64, Kind)> {
-        let begun = Instant::now();
-        if !self.is_deferred && self.next.is_none_or(|next| next <= begun) {
-            self.found = with_former(std::mem::take(&mut self.found), search);
-            self.searched = Some(begun).filter(|_| !is_search_cut()).or(self.searched);
-            self.next = Some(Instant::now() + (begun.elapsed() * PAUSE).max(PAUSE_LEAST));
+impl<T: Found> SearchCache<T> {
+    /// Returns the objects, after a new search of `memory`, which is that of `pid`, if one is due. `search` makes it; see
+    /// [`DueSearch`].
+    pub fn objects<S>(&mut self, (pid, memory): (u32, &dyn Memory), search: impl FnOnce() -> S) -> &T
+    where
+        S: FnOnce(&dyn Memory) -> T + Send + 'static,
+    {
+        if self.due_search == DueSearch::Deferred {
+            return &self.found;
         }
+        let is_running = !self.is_asked && self.take_result();
+        if !is_running && self.next.is_none_or(|next| next <= Instant::now()) {
+            let is_asked = std::mem::take(&mut self.is_asked);
+            match self.due_search == DueSearch::Beside && !is_asked {
+                true => self.begin_beside(pid, search()),
+                false => self.search_now(memory, search()),
+            }
+        }
+        &self.found
+    }
+
+    fn search_now(&mut self, memory: &dyn Memory, search: impl FnOnce(&dyn Memory) -> T) {
+        self.beside.end();
+        self.take(SearchResult::of(|| search(memory)));
+    }
+
+    fn begin_beside<S>(&mut self, pid: u32, search: S)
+    where
+        S: FnOnce(&dyn Memory) -> T + Send + 'static,
+    {
+        if let Err(search) = self.beside.begin(move || search(&ProcessMemory { pid })) {
+            self.take(SearchResult::of(search));
+        }
+    }
+
+    /// Takes the result of a search beside. Returns whether one still runs.
+    fn take_result(&mut self) -> bool {
+        match self.beside.poll() {
+            SearchState::None => {}
+            SearchState::Running => return true,
+            SearchState::Found(result) => self.take(result),
+            SearchState::Lost => self.next = Some(Instant::now() + PAUSE_LEAST),
+        }
+        false
+    }
+
+    fn take(&mut self, result: SearchResult<T>) {
+        let former = std::mem::replace(&mut self.found, result.found);
+        if result.is_cut {
+            self.found.add(former);
+            note_search_cut();
+        } else {
+            self.searched = Some(result.begun);
+        }
+        self.next = Some(Instant::now() + (result.took * PAUSE).max(PAUSE_LEAST));
+    }
+
+    /// Returns what the last search has found.
+    pub fn found(&self) -> &T {
         &self.found
     }
 
@@ -78,14 +159,19 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
         self.searched
     }
 
-    /// Sets whether searches wait, so that snapshots read only the objects that are known.
-    pub fn defer(&mut self, is_deferred: bool) {
-        self.is_deferred = is_deferred;
+    /// Sets what a snapshot does if a search is due.
+    pub fn set_due_search(&mut self, due_search: DueSearch) {
+        self.due_search = due_search;
     }
 
-    /// Makes the next snapshot search.
+    /// Makes the next snapshot search, unless searches are deferred.
     pub fn invalidate(&mut self) {
-        self.next = None;
+        (self.next, self.is_asked) = (None, true);
+    }
+
+    /// Continues with what another cache of the same process knows. A search is due.
+    pub fn continue_from(&mut self, former: SearchCache<T>) {
+        *self = SearchCache { next: None, ..former };
     }
 
     pub fn note_writes(&mut self, epoch: &WriteEpoch) {
@@ -189,7 +275,7 @@ mod tests {
     /// A program moves a writer from 1 to 2, and later to 3.
     #[test]
     fn the_copy_that_changed_last_is_the_live_one() {
-        let mut cache: SearchCache<()> = SearchCache::default();
+        let mut cache: SearchCache<BTreeSet<u64>> = SearchCache::default();
         let mut stale = |copies: &[(u64, u64)]| {
             let copies: Vec<StreamCandidate> = copies.iter().map(|(at, bytes)| copy(*at, *bytes)).collect();
             cache.record(0, &copies, |_, _| false);
@@ -204,15 +290,103 @@ mod tests {
         assert_eq!(stale(&[(1, 5), (2, 6), (3, 7)]), [1, 2], "nothing has changed");
     }
 
+    /// Memory that nothing reads.
+    const NONE: (u32, &dyn Memory) = (0, &ProcessMemory { pid: 0 });
+
+    fn finds(known: &BTreeSet<u64>) -> impl FnOnce(&dyn Memory) -> BTreeSet<u64> + Send + use<> {
+        let known = known.clone();
+        move |_| known
+    }
+
+    fn no_search() -> fn(&dyn Memory) -> BTreeSet<u64> {
+        panic!("no search is made")
+    }
+
     #[test]
     fn a_deferred_search_leaves_the_known_objects() {
-        let mut cache: SearchCache<()> = SearchCache::default();
-        let known = BTreeSet::from([(1, ())]);
-        assert_eq!(*cache.objects(|| known.clone()), known);
+        let mut cache = SearchCache::default();
+        let known = BTreeSet::from([1]);
+        assert_eq!(*cache.objects(NONE, || finds(&known)), known);
         cache.invalidate();
-        cache.defer(true);
-        assert_eq!(*cache.objects(|| panic!("the search is deferred")), known);
-        cache.defer(false);
-        assert!(cache.objects(BTreeSet::new).is_empty(), "the search is still due");
+        cache.set_due_search(DueSearch::Deferred);
+        assert_eq!(*cache.objects(NONE, no_search), known);
+        cache.set_due_search(DueSearch::Now);
+        assert!(cache.objects(NONE, || finds(&BTreeSet::new())).is_empty(), "the search is still due");
+        assert!(cache.objects(NONE, no_search).is_empty(), "and then it is not");
+    }
+
+    /// Reads until the search beside has ended.
+    fn objects_beside(cache: &mut SearchCache<BTreeSet<u64>>) -> BTreeSet<u64> {
+        while cache.searched.is_none() && !crate::heap_search::take_search_cut() {
+            cache.objects(NONE, no_search);
+            std::thread::yield_now();
+        }
+        cache.objects(NONE, no_search).clone()
+    }
+
+    /// A search beside that waits for its end, and whether it was cut.
+    type HeldSearch = (std::sync::mpsc::Sender<bool>, SearchCache<BTreeSet<u64>>);
+
+    fn held_search(of: &[u64], before: &[u64]) -> HeldSearch {
+        let (end, wait_for_end) = std::sync::mpsc::channel();
+        let mut cache =
+            SearchCache { found: BTreeSet::from_iter(before.iter().copied()), ..SearchCache::default() };
+        cache.set_due_search(DueSearch::Beside);
+        let found = BTreeSet::from_iter(of.iter().copied());
+        let search = move |_: &dyn Memory| {
+            if wait_for_end.recv() == Ok(true) {
+                note_search_cut();
+            }
+            found
+        };
+        assert_eq!(cache.objects(NONE, || search), &BTreeSet::from_iter(before.iter().copied()));
+        (end, cache)
+    }
+
+    #[test]
+    fn objects_count_as_found_or_gone_only_after_a_whole_search_beside() {
+        let (end, mut cache) = held_search(&[2], &[1]);
+        let begun = Instant::now();
+        assert_eq!((*cache.objects(NONE, no_search)).clone(), BTreeSet::from([1]));
+        assert_eq!(cache.searched(), None, "the search still runs");
+        end.send(false).expect("it waits");
+        assert_eq!(objects_beside(&mut cache), BTreeSet::from([2]));
+        assert!(cache.searched().is_some_and(|searched| searched <= begun), "it is as old as its begin");
+    }
+
+    #[test]
+    fn objects_stay_known_after_a_search_beside_that_was_cut() {
+        let (end, mut cache) = held_search(&[2], &[1]);
+        end.send(true).expect("it waits");
+        assert_eq!(objects_beside(&mut cache), BTreeSet::from([1, 2]));
+        assert_eq!(cache.searched(), None);
+    }
+
+    #[test]
+    fn a_search_that_is_asked_for_does_not_wait_for_another_thread() {
+        let (end, mut cache) = held_search(&[2], &[1]);
+        cache.invalidate();
+        let asked = BTreeSet::from([3]);
+        assert_eq!(*cache.objects(NONE, || finds(&asked)), asked);
+        drop(end);
+        assert_eq!(*cache.objects(NONE, no_search), asked, "the other search has no result");
+    }
+
+    #[test]
+    fn the_next_walker_continues_a_search() {
+        let (end, former) = held_search(&[2], &[1]);
+        let mut cache = SearchCache::default();
+        cache.continue_from(former);
+        assert_eq!(*cache.objects(NONE, no_search), BTreeSet::from([1]));
+        end.send(false).expect("it waits");
+        assert_eq!(objects_beside(&mut cache), BTreeSet::from([2]));
+        let mut next = SearchCache::default();
+        next.continue_from(cache);
+        next.set_due_search(DueSearch::Now);
+        assert_eq!(
+            *next.objects(NONE, || finds(&BTreeSet::from([4]))),
+            BTreeSet::from([4]),
+            "a search is due"
+        );
     }
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::ProcessMemory;
-use weir_walkers::walkers;
+use weir_walkers::{DueSearch, Walker, walkers};
 
 use support::{Waiting, compile_with};
 
@@ -103,6 +103,31 @@ fn late(waiting: &mut Waiting, dir: &Path) {
     let of = |name| pending.iter().find(|one| waiting.name(one.fd) == name).expect(name);
     assert_eq!((text(&of("late").bytes), text(&of("boxed").bytes)), ("later", "in a box, more"));
     assert!(of("late").drain_stores.is_empty(), "it cannot be drained from outside");
+}
+
+#[test]
+fn another_thread_searches() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(waiting) = start("another_thread_searches", dir.path(), &["-g"]) else { return };
+    let all = walkers(waiting.pid());
+    all.iter().for_each(|walker| walker.set_due_search(DueSearch::Beside));
+    let boxed = |all: &[Box<dyn Walker>]| {
+        let found = weir_walkers::buffers(all, &ProcessMemory { pid: waiting.pid() });
+        found.into_iter().any(|one| waiting.name(one.fd) == "boxed" && one.pending == b"in a box")
+    };
+    assert!(!boxed(&all), "a snapshot does not wait for the search");
+    let searched = |all: &[Box<dyn Walker>]| all.iter().any(|walker| walker.last_search().is_some());
+    while !searched(&all) {
+        let is_found = boxed(&all);
+        assert_eq!(is_found, searched(&all), "the result is known with the whole search");
+    }
+    // The next walkers of the image know the result at once.
+    let next = walkers(waiting.pid());
+    for (walker, former) in next.iter().flat_map(|walker| all.iter().map(move |one| (walker, one))) {
+        walker.set_due_search(DueSearch::Beside);
+        former.searches().into_iter().for_each(|searches| walker.adopt_searches(searches));
+    }
+    assert!(boxed(&next) && searched(&next));
 }
 
 #[test]

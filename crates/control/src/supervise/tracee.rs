@@ -149,17 +149,25 @@ impl TracedProcess {
     pub(super) fn update_walkers(&mut self, tid: u32) {
         let none_yet = self.walkers.is_empty() && self.search_stage <= SEARCH_AGES_MS.len();
         if self.current_stage() > self.search_stage || none_yet {
-            self.search_walkers(tid);
+            let former = self.search_walkers(tid);
+            for (walker, one) in
+                self.walkers.iter().flat_map(|walker| former.iter().map(move |one| (walker, one)))
+            {
+                if let Some(searches) = one.searches().filter(|_| one.runtime() == walker.runtime()) {
+                    walker.adopt_searches(searches);
+                }
+            }
         }
     }
 
     /// Searches the walkers through `tid`, a thread of the process or of a child with the same image. The new walkers get the
-    /// objects that the former ones have found.
-    pub(super) fn search_walkers(&mut self, tid: u32) {
+    /// objects that the former ones have found. Returns the former ones.
+    pub(super) fn search_walkers(&mut self, tid: u32) -> Vec<Box<dyn Walker>> {
         self.search_age_ns = now_ns().saturating_sub(self.image_started_ns);
         self.search_stage = self.current_stage();
         let former = std::mem::replace(&mut self.walkers, walkers(tid));
         self.continue_searches(&former);
+        former
     }
 
     /// Gives the walkers the objects that other walkers of the same image have found.
@@ -173,5 +181,24 @@ impl TracedProcess {
     fn current_stage(&self) -> usize {
         let age_ms = now_ns().saturating_sub(self.image_started_ns) / 1_000_000;
         1 + SEARCH_AGES_MS.iter().filter(|search| age_ms >= **search).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Tracees;
+    use super::*;
+
+    /// New walkers know no streams, and would search all memory of the process while it is stopped.
+    #[test]
+    fn the_walkers_of_a_stopped_process_stay() {
+        let pid = std::process::id();
+        let mut tracees = Tracees::new(pid, None).expect("a timer");
+        tracees.processes.insert(pid, TracedProcess::new(pid));
+        let stage = |tracees: &Tracees| tracees.processes[&pid].search_stage;
+        tracees.pending_and_contested_when_held(pid, pid);
+        assert_eq!(stage(&tracees), 0);
+        tracees.pending_and_contested(pid, pid);
+        assert!(stage(&tracees) > 0, "it searches while the process runs");
     }
 }

@@ -14,7 +14,9 @@ use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 #[cfg(target_arch = "x86_64")]
 use weir_walkers::SuspendedFlushes;
-use weir_walkers::{PENDING_MOST, PendingBytes, Walker, WriteEpoch, set_search_time, take_search_cut};
+use weir_walkers::{
+    DueSearch, PENDING_MOST, PendingBytes, Walker, WriteEpoch, set_search_time, take_search_cut,
+};
 
 #[cfg(target_arch = "x86_64")]
 use super::final_state::ResumedThread;
@@ -22,7 +24,7 @@ use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 
-/// The most CPU time of one search of a process's memory: a long one delays the service of all other processes.
+/// The most CPU time of one search of a process's memory: a long one delays that of all other processes.
 const SEARCH_TIME: Duration = Duration::from_millis(100);
 
 /// All traced processes and threads.
@@ -114,17 +116,27 @@ impl Tracees {
         pending
     }
 
-    /// As [`Tracees::pending`], with the streams whose copies contradict each other, see [`PendingBytes::rivals`].
+    /// As [`Tracees::pending`], with the streams whose copies contradict each other, see [`PendingBytes::rivals`]. A search that is
+    /// due is made by another thread: meanwhile the tracees' stops are handled.
     pub(crate) fn pending_and_contested(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.update_walkers(tid);
         }
+        self.pending_now(pid, tid, DueSearch::Beside)
+    }
+
+    fn pending_now(&mut self, pid: u32, tid: u32, due_search: DueSearch) -> Vec<PendingBytes> {
         self.note_writes(pid);
-        self.pending_with_rivals(pid, &ProcessMemory { pid: tid })
+        let set_due_search =
+            |all: &Self, how| all.walkers(pid).iter().for_each(|walker| walker.set_due_search(how));
+        set_due_search(self, due_search);
+        let pending = self.pending_with_rivals(pid, &ProcessMemory { pid: tid });
+        set_due_search(self, DueSearch::default());
+        pending
     }
 
     /// As [`Tracees::pending`] for a process whose threads are stopped: its memory is not searched for other streams, which would take
-    /// some 0.1 s with a large heap.
+    /// some 0.1 s with a large heap. Its walkers are those of the last read while it ran: new ones would know no streams.
     pub(crate) fn pending_when_held(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         let mut pending = self.pending_and_contested_when_held(pid, tid);
         pending.retain(|one| one.rivals.is_empty());
@@ -133,19 +145,12 @@ impl Tracees {
 
     /// As [`Tracees::pending_when_held`], with the streams whose copies contradict each other.
     pub(crate) fn pending_and_contested_when_held(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
-        self.defer_search(pid, true);
-        let pending = self.pending_and_contested(pid, tid);
-        self.defer_search(pid, false);
-        pending
+        self.pending_now(pid, tid, DueSearch::Deferred)
     }
 
     /// Returns the walkers of a process; none if it is unknown.
     fn walkers(&self, pid: u32) -> &[Box<dyn Walker>] {
         self.processes.get(&pid).map_or(&[], |process| &process.walkers)
-    }
-
-    fn defer_search(&self, pid: u32, is_deferred: bool) {
-        self.walkers(pid).iter().for_each(|walker| walker.defer_search(is_deferred));
     }
 
     /// As [`Tracees::pending`] for a process in its exit stop, with a new search for walkers and streams, and with streams whose copies

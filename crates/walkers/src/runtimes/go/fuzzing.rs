@@ -3,7 +3,7 @@
 use weir_sys::memory::Memory;
 
 use super::bufio::BufioValidator;
-use super::{GoItabs, GoSections, GoStreams, ItabSection, candidate, stacks};
+use super::{GoItabs, GoSections, ItabSection, candidate, search, stacks};
 use crate::candidates;
 use crate::copied_memory::PENDING_KEPT;
 use crate::fuzzing::{BASE, NO_PROCESS};
@@ -19,8 +19,7 @@ pub(crate) fn walk(memory: &dyn Memory, itab: u64) {
     for tables in found.into_iter().flatten().chain([made_up]) {
         let validator =
             BufioValidator { memory, tables: &tables, open_for: &|_, _| true, kept: PENDING_KEPT };
-        let go = GoStreams::new(NO_PROCESS, tables.clone(), Some(BASE + 8));
-        let objects = go.objects(memory, &validator);
+        let (objects, _bytes) = search::objects(NO_PROCESS, memory, &tables, &validator);
         let found = objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind));
         let used = stacks::read(memory, Some(BASE + 8));
         let streams = candidates::resolve(found.collect(), |one, all| {

@@ -20,11 +20,13 @@ mod idle_writers;
 mod itabs;
 mod live_objects;
 mod returned_flush;
+mod search;
 mod stacks;
 mod suspended;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::cell::{Cell, LazyCell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,23 +34,22 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use crate::candidates::{self, StreamCandidate};
-use crate::copied_memory::STREAMS_MOST;
 use crate::elf_image;
-use crate::heap_search::touched;
 use crate::open_descriptors::OpenDescriptors;
 use crate::pending_bytes::PendingBytes;
 use crate::runtime_entry::section_contains;
 use crate::search_cache::SearchCache;
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{
-    BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry,
+    BufferAccess, Detected, DueSearch, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry,
     SuspendedFlushes, ThreadRegisters, UnreachedBuffers, Walker, WalkerEntry, WriteEpoch,
 };
-use bufio::{BufioType, BufioValidator, candidate, is_fresh};
+use bufio::{BufioValidator, candidate, is_fresh};
 use functions::GoFunctions;
 use idle_writers::WriterUse;
 pub(crate) use itabs::{GoItabs, GoSections, ItabSection};
 use live_objects::{LiveObjects, Use};
+use search::GoObjects;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
 
@@ -141,11 +142,7 @@ pub(crate) struct GoStreams {
     functions: OnceCell<Option<GoFunctions>>,
     /// The program's sections and its load bias.
     sections: Option<(GoSections, u64)>,
-    cache: RefCell<SearchCache<BufioType>>,
-    /// The memory that the last search has read.
-    searched_bytes: Cell<u64>,
-    /// The Writers that nothing moves.
-    fixed: RefCell<BTreeSet<u64>>,
+    cache: RefCell<SearchCache<GoObjects>>,
     /// How the next read examines which objects are in use.
     examination: Cell<Examination>,
     /// The result of the last such examination, and the Writers that it found.
@@ -175,29 +172,9 @@ impl GoStreams {
             functions: OnceCell::new(),
             sections: None,
             cache: RefCell::default(),
-            searched_bytes: Cell::default(),
-            fixed: RefCell::default(),
             examination: Cell::default(),
             last: RefCell::default(),
         }
-    }
-
-    fn objects(&self, memory: &dyn Memory, validator: &BufioValidator) -> BTreeSet<(u64, BufioType)> {
-        let (mut found, range) = (BTreeSet::new(), self.tables.range());
-        let mut searched_bytes = 0;
-        touched(self.pid, memory, |start, data| {
-            searched_bytes += data.len() as u64;
-            for (index, value) in
-                data.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)).enumerate()
-            {
-                if range.contains(&value) && found.len() < STREAMS_MOST {
-                    let candidates = validator.around(start + 8 * index as u64, value);
-                    found.extend(candidates.filter(|(at, kind)| validator.stream(*at, *kind).is_some()));
-                }
-            }
-        });
-        self.searched_bytes.set(searched_bytes);
-        found
     }
 
     /// Returns the functions. They are in memory that the program only reads.
@@ -218,17 +195,6 @@ impl GoStreams {
         };
         self.goroutines.set(self.goroutines.get().or_else(search));
         self.goroutines.get()
-    }
-
-    /// Returns those of the Writers that are variables or objects of the heap.
-    fn fixed_writers(&self, memory: &dyn Memory, found: &BTreeSet<(u64, BufioType)>) -> BTreeSet<u64> {
-        let writers = found.iter().filter(|(_, kind)| *kind == BufioType::Writer);
-        let mut writers: Vec<u64> = writers.map(|(at, _)| *at).collect();
-        if !writers.is_empty() {
-            let live = LiveObjects::search(self.pid, memory, self.list(memory), &writers);
-            writers.retain(|at| live.is_fixed(memory, *at));
-        }
-        writers.into_iter().collect()
     }
 
     /// Drops the objects that are not in use any more. Those of which it is unknown are not drained.
@@ -267,13 +233,11 @@ impl Walker for GoStreams {
         let open_for = |fd, writes| descriptors.open_for(fd, writes);
         let validator = BufioValidator { memory, tables: &self.tables, open_for: &open_for, kept };
         let mut cache = self.cache.borrow_mut();
-        let objects = cache.objects(|| {
-            let found = self.objects(memory, &validator);
-            *self.fixed.borrow_mut() = self.fixed_writers(memory, &found);
-            found
-        });
+        let found = cache.objects((self.pid, memory), || self.search()).clone();
+        self.goroutines.set(self.goroutines.get().or(found.goroutines));
+        let fixed = &found.fixed;
         let mut candidates_now: Vec<StreamCandidate> =
-            objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind)).collect();
+            found.objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind)).collect();
         let examination = self.examination.take();
         if examination != Examination::None && !candidates_now.is_empty() {
             self.keep_used(memory, &mut candidates_now, examination);
@@ -288,7 +252,6 @@ impl Walker for GoStreams {
         cache.record(self.pid, &candidates_now, is_first);
         // On a stack only the first bytes are sure: the copy of a Writer can seem to grow, because a stack that moves into its
         // place brings a later copy.
-        let fixed = self.fixed.borrow();
         let is_unwritten = |one: &&StreamCandidate| match fixed.contains(&one.at) {
             true => cache.are_unwritten(one.at),
             false => is_first(one, cache.is_none_written()),
@@ -334,9 +297,9 @@ impl Walker for GoStreams {
     }
 
     fn pending_of_stopped(&self, memory: &dyn Memory, threads: &[ThreadRegisters]) -> Vec<PendingBytes> {
-        if self.searched_bytes.get() <= SEARCHED_WHEN_STOPPED {
+        if self.cache.borrow().found().bytes <= SEARCHED_WHEN_STOPPED {
             self.search_again();
-            self.defer_search(false);
+            self.set_due_search(DueSearch::Now);
         } else {
             // The last search was made before the stop. An object that is new since then is left to the next attempt.
             self.examination.set(Examination::KnownSpans);
@@ -376,8 +339,18 @@ impl Walker for GoStreams {
         self.cache.borrow().searched()
     }
 
-    fn defer_search(&self, is_deferred: bool) {
-        self.cache.borrow_mut().defer(is_deferred);
+    fn set_due_search(&self, due_search: DueSearch) {
+        self.cache.borrow_mut().set_due_search(due_search);
+    }
+
+    fn searches(&self) -> Option<&dyn Any> {
+        Some(&self.cache)
+    }
+
+    fn adopt_searches(&self, former: &dyn Any) {
+        if let Some(former) = former.downcast_ref::<RefCell<SearchCache<GoObjects>>>() {
+            self.cache.borrow_mut().continue_from(former.take());
+        }
     }
 
     fn search_again(&self) {

@@ -5,6 +5,7 @@
 //! if its descriptor is open for the direction, its size is one that the allocator returned or the library's default,
 //! and no copy of the object contradicts it. See [`Drainable`] for what makes it safe to write their bytes.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::heap_search::touched;
 use crate::open_descriptors::OpenDescriptors;
 use crate::search_cache::SearchCache;
 use crate::stream_buffer::{self, StreamBuffer};
-use crate::{Walker, WriteEpoch};
+use crate::{DueSearch, Walker, WriteEpoch};
 
 /// The walker of a program's own buffers.
 #[derive(Debug)]
@@ -31,25 +32,45 @@ pub(crate) struct RustBuffers {
     /// Address of `STDOUT`, if the program has the symbol.
     pub stdout: Option<u64>,
     /// Each object has an address and the index of its layout.
-    pub cache: RefCell<SearchCache<usize>>,
+    pub cache: RefCell<SearchCache<RustObjects>>,
     /// The process has the memory and the files of its parent.
     pub forked: bool,
 }
 
+/// The objects of a process, each with the index of its layout.
+type RustObjects = BTreeSet<(u64, usize)>;
+
 impl RustBuffers {
-    fn objects(&self, memory: &dyn Memory, validator: &BufferValidator) -> BTreeSet<(u64, usize)> {
-        let mut found = BTreeSet::new();
-        touched(self.pid, memory, |start, data| {
-            for (number, layout) in self.layouts.all.iter().enumerate() {
-                for at in layout.candidates(data).map(|at| start + at as u64) {
-                    if found.len() < STREAMS_MOST && validator.candidate(at, layout).is_some() {
-                        found.insert((at, number));
-                    }
+    /// Returns a search for the objects, which another thread can make.
+    fn search(&self) -> impl FnOnce(&dyn Memory) -> RustObjects + Send + use<> {
+        let (pid, layouts, stdout) = (self.pid, Arc::clone(&self.layouts), self.stdout);
+        move |memory| {
+            let descriptors = OpenDescriptors::of(pid);
+            let open_for = |fd, writes| descriptors.open_for(fd, writes);
+            let validator =
+                BufferValidator { memory, layouts: &layouts, stdout, open_for: &open_for, kept: 0 };
+            find_objects(pid, memory, &layouts, &validator)
+        }
+    }
+}
+
+fn find_objects(
+    pid: u32,
+    memory: &dyn Memory,
+    layouts: &RustLayouts,
+    validator: &BufferValidator,
+) -> RustObjects {
+    let mut found = BTreeSet::new();
+    touched(pid, memory, |start, data| {
+        for (number, layout) in layouts.all.iter().enumerate() {
+            for at in layout.candidates(data).map(|at| start + at as u64) {
+                if found.len() < STREAMS_MOST && validator.candidate(at, layout).is_some() {
+                    found.insert((at, number));
                 }
             }
-        });
-        found
-    }
+        }
+    });
+    found
 }
 
 /// Drops empty streams whose descriptor is that of a stream with bytes, and marks those that `is_owner` denies: their descriptor may
@@ -83,7 +104,7 @@ impl Walker for RustBuffers {
             kept,
         };
         let mut cache = self.cache.borrow_mut();
-        let objects = cache.objects(|| self.objects(memory, &validator)).clone();
+        let objects = cache.objects((self.pid, memory), || self.search()).clone();
         if objects.is_empty() {
             return Vec::new();
         }
@@ -137,8 +158,18 @@ impl Walker for RustBuffers {
         self.cache.borrow().searched()
     }
 
-    fn defer_search(&self, is_deferred: bool) {
-        self.cache.borrow_mut().defer(is_deferred);
+    fn set_due_search(&self, due_search: DueSearch) {
+        self.cache.borrow_mut().set_due_search(due_search);
+    }
+
+    fn searches(&self) -> Option<&dyn Any> {
+        Some(&self.cache)
+    }
+
+    fn adopt_searches(&self, former: &dyn Any) {
+        if let Some(former) = former.downcast_ref::<RefCell<SearchCache<RustObjects>>>() {
+            self.cache.borrow_mut().continue_from(former.take());
+        }
     }
 
     fn search_again(&self) {
@@ -157,7 +188,7 @@ struct Drainable<'a> {
     layouts: &'a RustLayouts,
     memory: &'a dyn Memory,
     stacks: &'a [stacks::ThreadStack],
-    cache: &'a SearchCache<usize>,
+    cache: &'a SearchCache<RustObjects>,
 }
 
 impl Drainable<'_> {
