@@ -164,7 +164,7 @@ pub(crate) fn reclaim_at_call(tracees: &mut Tracees, pid: u32, tid: u32) {
     if tracees.live_threads(pid).any(|other| other != tid) || sharing.any(|(other, _)| *other != pid) {
         return;
     }
-    let pending = join_pending(tracees.pending(pid, tid));
+    let pending = join_pending(tracees.pending_when_held(pid, tid));
     forget_purged(tracees, pid, tid, &pending);
     for one in &pending {
         let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
