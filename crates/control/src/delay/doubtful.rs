@@ -14,6 +14,10 @@ use crate::foreign_file::TargetThread;
 use crate::rescue::contested;
 use crate::supervise::Tracees;
 
+/// The longest wait for a search that begins after the bytes were put. It shows all copies of a writer, so that all bytes can be
+/// written; a comparison before it can leave some of them for good. With a large heap it comes later.
+const SEARCH_WAIT: Duration = Duration::from_millis(500);
+
 /// The streams of which it is unknown whether their bytes are written, by process and stream address.
 #[derive(Default)]
 pub(super) struct DoubtfulStreams {
@@ -53,7 +57,8 @@ impl DoubtfulStreams {
             }
             let all_found = tracees.last_search(pid).is_some_and(|begun| begun > seen.since);
             let is_new = seen.compared.is_none() || all_found && seen.compared == Some(false);
-            if ahead < one.bytes.len() && is_new && seen.since.elapsed() >= due_age {
+            let wait = if all_found { due_age } else { due_age.max(SEARCH_WAIT) };
+            if ahead < one.bytes.len() && is_new && seen.since.elapsed() >= wait {
                 seen.compared = Some(all_found);
                 let shown = contested::unwritten_len(tracees, (pid, tid), one, all_found);
                 due.extend(shown.map(|_| (one.stream, one.bytes.clone(), all_found)));
