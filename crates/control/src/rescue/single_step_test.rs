@@ -142,6 +142,11 @@ impl SteppedProgram {
     pub fn check(&mut self, moment: &str, unwritten: usize) {
         self.read_output();
         let (pid, tracees) = (self.pid, &mut self.supervisor.tracees);
+        if self.steps == 0 {
+            // As a rescue: its search is not made beside.
+            tracees.pending(pid, pid);
+            tracees.search_again(pid);
+        }
         let pending = tracees.pending(pid, pid);
         if let Some(process) = tracees.processes.get_mut(&pid) {
             process.last_writes = last_write::read(pid, None).into_iter().collect();
