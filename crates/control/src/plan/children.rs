@@ -11,7 +11,7 @@ use weir_sys::file_system::open_regular;
 use super::guarantees::PRIVATE_STDIN;
 use super::program::ResolvedProgram;
 use super::wrappers::WrappedCommand;
-use super::{HostCapabilities, Plan, PlanBuilder, plan_within, shell_commands, wrappers};
+use super::{HostCapabilities, Plan, PlanBuilder, SUBSTITUTE_DELAY, plan_within, shell_commands, wrappers};
 
 /// The most programs that start each other in a command.
 pub(super) const DEPTH_MOST: u32 = 4;
@@ -30,9 +30,25 @@ impl PlanBuilder<'_> {
         let host = HostCapabilities { no_foreign_files: false, ..self.host.clone() };
         if let Some(messenger) = wrappers::messenger(&program.names) {
             self.add_messenger(messenger);
+            self.lose(&[Technique::Library, Technique::Outside, Technique::Environment, Technique::Option]);
+        } else if let Some(wrapped) = wrappers::command(program).filter(|wrapped| !wrapped.keeps_root) {
+            self.add_other_root(wrapped.wrapper);
+            self.lose(&[Technique::Library, Technique::Environment, Technique::Option]);
+        } else if let Some(tracer) = wrappers::tracer(program) {
+            let traced = HostCapabilities { tracer: Some(tracer.into()), ..host };
+            let command = wrappers::command(program).map(|wrapped| &program.arguments[wrapped.at..]);
+            let child = command.map(|command| plan_within(command, self.request, &traced, depth + 1));
+            self.add_tracer(tracer);
+            self.lose(&[Technique::Outside]);
+            if let Some(child) = child {
+                self.add_child(&child, |row| not_reached(&child, false, row));
+            }
         } else if let Some(wrapped) = wrappers::command(program) {
             let child = plan_within(&program.arguments[wrapped.at..], self.request, &host, depth + 1);
-            self.add_child(&child, |row| without_variables(&wrapped, &child, row));
+            let takes_library = program.takes_library();
+            let lost = [Technique::Environment, Technique::Option, Technique::Library];
+            self.lose(&lost[..if takes_library { 2 } else { 3 }]);
+            self.add_child(&child, |row| without_variables(&wrapped, takes_library, &child, row));
         } else if self.plan.runtime.facts.language == SourceLanguage::Shell {
             let plan = |command: Vec<_>| (plan_within(&command, self.request, &host, depth + 1), command);
             let children: Vec<_> = shell_commands::commands(&script(program)).into_iter().map(plan).collect();
@@ -49,6 +65,7 @@ impl PlanBuilder<'_> {
     /// Adds a program that the command starts. `why_not` returns why a row of its plan does not reach it.
     fn add_child(&mut self, child: &Plan, why_not: impl Fn(&PlanRow) -> Option<String>) {
         self.plan.starts_programs = true;
+        self.lose(&child.lost_techniques);
         let name = child.program.names.first().map_or("?", String::as_str);
         for number in 0..self.plan.rows.len() {
             let option = &self.plan.rows[number].option;
@@ -59,6 +76,16 @@ impl PlanBuilder<'_> {
             }
             if let Some(why) = why_not(of_child) {
                 self.add_unreached(number, format!("{name} ({why})"));
+            }
+        }
+    }
+
+    /// Notes that these techniques do not reach programs that the command starts.
+    fn lose(&mut self, techniques: &[Technique]) {
+        let known = &mut self.plan.lost_techniques;
+        for technique in techniques {
+            if !known.contains(technique) {
+                known.push(*technique);
             }
         }
     }
@@ -96,6 +123,50 @@ impl PlanBuilder<'_> {
         for row in self.plan.rows.iter_mut().filter(is_replaced) {
             let text = format!("{messenger} has another process start the program: use weir there");
             *row = PlanRow::honoured(&row.option, Technique::Nothing, text).with_effect(Effect::Part);
+        }
+    }
+
+    /// Replaces what needs a tracer in the rows of a program that traces others. weir detaches from those, and they are what an
+    /// option is meant for.
+    fn add_tracer(&mut self, tracer: &str) {
+        let why = format!("{tracer} traces its programs itself, and a process can have only one tracer");
+        for row in self.plan.rows.iter_mut().filter(|row| row.effect != Effect::Not) {
+            if row.technique == Technique::Outside {
+                *row = PlanRow::honoured(&row.option, Technique::Nothing, &*why).with_effect(Effect::Part);
+            } else if row.option.starts_with("--coalesce") {
+                row.effect = Effect::Part;
+                row.text += &format!("; but a kill loses gathered bytes: {why}");
+            }
+        }
+    }
+
+    /// Replaces what needs the library in the rows of a program that starts the command in another root directory or with
+    /// other mounts, where the library's file may not be.
+    fn add_other_root(&mut self, wrapper: &str) {
+        let why = format!("{wrapper} starts the program among other files, where weir's library may not be");
+        let is_traceable = self.not_traceable().is_none() && self.plan.coalesce.is_none();
+        let is_short = |option: &str| option.ends_with(" none") || option.ends_with(" line");
+        let mut needs_library = false;
+        for number in 0..self.plan.rows.len() {
+            let row = &self.plan.rows[number];
+            if row.technique != Technique::Library || row.effect == Effect::Not {
+                continue;
+            }
+            let is_output = ["--stdout", "--stderr"].iter().any(|one| row.option.starts_with(one));
+            let option = row.option.clone();
+            self.plan.rows[number] = if is_traceable && is_output && is_short(&option) {
+                self.bound_delay(SUBSTITUTE_DELAY);
+                let text = format!("{why}: bytes older than 10 ms are written from outside");
+                PlanRow::honoured(&option, Technique::Outside, text).with_effect(Effect::StandIn)
+            } else {
+                needs_library = true;
+                let text = format!("not known: {why}");
+                PlanRow::honoured(&option, Technique::Nothing, text).with_effect(Effect::Part)
+            };
+        }
+        // The loader prints an error about a library that is not there.
+        if !needs_library && !self.request.rescue {
+            self.plan.library = None;
         }
     }
 
@@ -158,10 +229,19 @@ fn not_reached(child: &Plan, needs_option: bool, row: &PlanRow) -> Option<String
     }
 }
 
-/// As [`not_reached`], for the command of a wrapper that removes variables.
-fn without_variables(wrapped: &WrappedCommand, child: &Plan, row: &PlanRow) -> Option<String> {
-    let needs_variables =
-        matches!(row.technique, Technique::Library | Technique::Environment | Technique::Option);
+/// As [`not_reached`], for the command of a wrapper that removes variables. The library adds its own again at the wrapper's
+/// execve(2), if the wrapper has loaded it.
+fn without_variables(
+    wrapped: &WrappedCommand,
+    takes_library: bool,
+    child: &Plan,
+    row: &PlanRow,
+) -> Option<String> {
+    let needs_variables = match row.technique {
+        Technique::Library => !takes_library,
+        Technique::Environment | Technique::Option => true,
+        _ => false,
+    };
     if needs_variables && row.effect != Effect::Not {
         let (wrapper, word) = (wrapped.wrapper, shell_quoted(&child.program.word));
         return Some(format!("{wrapper} removes the variables of weir: {wrapper} … weir run -- {word} …"));

@@ -70,6 +70,8 @@ pub struct Plan {
     pub hooks: Option<String>,
     /// The command starts programs that its script or its arguments name.
     pub starts_programs: bool,
+    /// Techniques that do not reach some of these programs, because of the program that starts them.
+    pub lost_techniques: Vec<Technique>,
     /// One row for each option.
     pub rows: Vec<PlanRow>,
 }
@@ -87,7 +89,7 @@ pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities)
 fn plan_within(command: &[OsString], request: &RunRequest, host: &HostCapabilities, depth: u32) -> Plan {
     let program = ResolvedProgram::of(command);
     let wrapped = wrappers::command(&program);
-    if let Some(wrapped) = wrapped.filter(|wrapped| wrapped.keeps_environment && depth < DEPTH_MOST) {
+    if let Some(wrapped) = wrapped.filter(|wrapped| wrapped.is_unchanged() && depth < DEPTH_MOST) {
         let (wrapper, inner) = command.split_at(1 + wrapped.at);
         let mut plan = plan_within(inner, request, host, depth + 1);
         plan.command.splice(..0, wrapper.iter().cloned());
@@ -108,6 +110,7 @@ fn plan_within(command: &[OsString], request: &RunRequest, host: &HostCapabiliti
             variables: Vec::new(),
             hooks: None,
             starts_programs: false,
+            lost_techniques: Vec::new(),
             rows: Vec::new(),
         },
         request,

@@ -249,10 +249,71 @@ fn programs_that_a_wrapper_starts_are_planned() {
     }
     let remarks = plan_for("env -i A=1 python3 x", lines()).remarks();
     assert!(remarks.len() == 1 && remarks[0].contains("env … weir run -- python3"), "{remarks:?}");
-    let remarks = plan_for("env -i ./stuck x", lines()).remarks();
-    assert!(remarks.len() == 1 && remarks[0].contains("env … weir run -- ./stuck …"), "{remarks:?}");
+    // The library adds its variables again in a program that has loaded it.
+    assert_eq!(plan_for("env -i ./stuck x", lines()).remarks(), Vec::<String>::new());
     let remarks = plan_for("docker run x", RunRequest::default()).remarks();
     assert_eq!(remarks, ["--max-delay 100ms: docker has another process start the program: use weir there"]);
+}
+
+#[test]
+fn launchers_are_seen_through() {
+    let path = static_executable();
+    let path = path.to_str().unwrap();
+    for launcher in [
+        "unshare -f",
+        "setpriv --nnp",
+        "setuidgid nobody",
+        "chpst -u nobody",
+        "softlimit -o 9",
+        "prlimit -n9",
+    ] {
+        let plan = plan_for(&format!("{launcher} {path}"), lines());
+        let says = plan.remarks().first().is_some_and(|remark| remark.contains("linked statically"));
+        assert!(says && plan.supervision.is_some(), "{launcher}: {:?}", plan.rows);
+    }
+}
+
+#[test]
+fn a_program_that_traces_others_leaves_nothing_to_a_tracer() {
+    let of = |command: &str, request: RunRequest| {
+        let plan = plan_for(command, request);
+        (plan.rows[0].effect, plan.rows[0].technique, plan.remarks().join("; "), plan.refusals().len())
+    };
+    let rescue = RunRequest { rescue: true, ..RunRequest::default() };
+    for command in
+        ["strace -f -o /dev/null cut x", "timeout 5 ltrace cut", "gdb --args cut", "nice strace -p 17"]
+    {
+        for request in [RunRequest::default(), rescue.clone()] {
+            let (effect, technique, remarks, refusals) = of(command, request);
+            assert_eq!((effect, technique, refusals), (Effect::Part, Technique::Nothing, 0), "{command}");
+            assert!(remarks.contains("a process can have only one tracer"), "{command}: {remarks}");
+        }
+    }
+    assert_eq!(of("strace cut x", lines()).0, Effect::Whole, "the library needs no tracer");
+    let path = static_executable();
+    let (effect, _, remarks, _) = of(&format!("strace {}", path.to_str().unwrap()), lines());
+    assert!(effect == Effect::Part && remarks.contains("linked statically"), "{remarks}");
+    let coalesce = RunRequest { coalesce: Some(CoalesceScope::All), ..RunRequest::default() };
+    let (effect, _, remarks, _) = of("strace cut x", coalesce);
+    assert!(effect == Effect::Part && remarks.contains("a kill loses gathered bytes"), "{remarks}");
+    let script = ["sh", "-c", "strace -f python3 x"].map(OsString::from);
+    let plan = plan(&script, &RunRequest::default(), &HostCapabilities::default());
+    let remarks = plan.remarks();
+    assert_eq!(plan.lost_techniques, [Technique::Outside]);
+    assert!(remarks.len() == 1 && remarks[0].contains("strace (python3 (strace traces it"), "{remarks:?}");
+}
+
+#[test]
+fn the_library_may_not_be_in_another_root_directory() {
+    for command in ["chroot /tmp /bin/slow", "bwrap --bind root / /bin/slow", "unshare -R /tmp /bin/slow"] {
+        let plan = plan_for(command, lines());
+        assert_eq!(plan.supervision.and_then(|plan| plan.delay), Some(SUBSTITUTE_DELAY), "{command}");
+        assert_eq!((plan.rows[0].effect, plan.remarks().len()), (Effect::StandIn, 1), "{command}");
+        assert!(plan.library.is_none() && plan.lost_techniques.contains(&Technique::Library), "{command}");
+        let plan = plan_for(command, RunRequest { fix_order: true, ..RunRequest::default() });
+        assert!(plan.remarks()[0].contains("not known: "), "{command}: {:?}", plan.rows);
+    }
+    assert_eq!(plan_for("chroot / cut x", lines()).rows[0].effect, Effect::Whole);
 }
 
 /// The shell gives ssh and the like another standard input before they start.
@@ -271,7 +332,10 @@ fn the_input_of_a_loop_is_private_for_programs_that_no_other_option_reaches() {
         );
     }
     let words = ["sh".into(), "-c".into(), "sudo sh -c 'while read a; do cat; done < b'".into()];
-    assert_ne!(plan(&words, &request, &HostCapabilities::default()).remarks(), Vec::<String>::new());
+    // Without root, the loader gives sudo no library, which would keep weir's variables.
+    let keeps_library = ResolvedProgram::of(&["sudo".into()]).takes_library();
+    let remarks = plan(&words, &request, &HostCapabilities::default()).remarks();
+    assert_eq!(remarks.is_empty(), keeps_library, "{remarks:?}");
 }
 
 #[test]
