@@ -165,7 +165,7 @@ pub(crate) fn block_forwarded(how: libc::c_int) {
 }
 
 /// Blocks all signals in the calling thread.
-pub(crate) fn block_all() {
+pub fn block_all() {
     // SAFETY: zeroed is a valid set, which the calls fill and read.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
+use weir_sys::signals::block_all;
+
 use crate::heap_search;
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -117,7 +119,11 @@ fn searcher() -> Option<Sender<Work>> {
     SEARCHER.with_borrow_mut(|searcher| {
         if searcher.is_none() {
             let (give, take) = mpsc::channel::<Work>();
-            let run = move || take.into_iter().for_each(|work| work());
+            let run = move || {
+                // They are for the thread that waits for its tracees: a signal interrupts its call.
+                block_all();
+                take.into_iter().for_each(|work| work());
+            };
             std::thread::Builder::new().name("weir-search".into()).spawn(run).ok()?;
             *searcher = Some(give);
         }
