@@ -27,19 +27,19 @@ pub(super) struct DoubtfulStreams {
 struct SeenBytes {
     bytes: Vec<u8>,
     since: Instant,
-    /// The bytes were compared with the file, and whether the memory was searched before. Another comparison has the same result.
+    /// Whether all memory had been searched before the last comparison with the file; None before the first.
     compared: Option<bool>,
 }
 
 /// Tells whether only the file can show that bytes of this stream are not written.
 fn is_doubtful(one: &PendingBytes) -> bool {
-    let is_known = [RuntimeId::RUST, RuntimeId::GO].contains(&one.walker);
-    is_known && one.can_show_by_file() && (!one.rivals.is_empty() || one.early_len() == 0)
+    let leaves_copies = [RuntimeId::RUST, RuntimeId::GO].contains(&one.walker);
+    leaves_copies && one.can_show_by_file() && (!one.rivals.is_empty() || one.early_len() == 0)
 }
 
 impl DoubtfulStreams {
     /// Notes the streams of a process, and writes the bytes of those that are the same for `due_age`.
-    pub fn check(
+    pub fn write_due(
         &mut self,
         tracees: &mut Tracees,
         (pid, tid): (u32, u32),
@@ -61,11 +61,12 @@ impl DoubtfulStreams {
             if ahead < one.bytes.len() && is_new && seen.since.elapsed() >= wait {
                 seen.compared = Some(all_found);
                 let shown = contested::unwritten_len(tracees, (pid, tid), one, all_found);
-                due.extend(shown.map(|_| (one.stream, one.bytes.clone(), all_found)));
+                let stream = DueStream { stream: one.stream, bytes: one.bytes.clone(), all_found };
+                due.extend(shown.is_some().then_some(stream));
             }
         }
         if !due.is_empty() {
-            write_shown(tracees, pid, tid, &due);
+            write_if_unwritten(tracees, pid, tid, &due);
         }
     }
 
@@ -80,15 +81,22 @@ impl SeenBytes {
     }
 }
 
+/// A stream whose bytes are due.
+struct DueStream {
+    stream: u64,
+    bytes: Vec<u8>,
+    /// All memory was searched after the bytes were put.
+    all_found: bool,
+}
+
 /// Stops the process and writes the bytes of some streams, if they are still the same, as far as the file still shows that they are not written.
-fn write_shown(tracees: &mut Tracees, pid: u32, tid: u32, streams: &[(u64, Vec<u8>, bool)]) {
+fn write_if_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, streams: &[DueStream]) {
     if tracees.hold(pid) && thread_activity(tracees, pid) != ThreadActivity::Writing {
         let pending = tracees.pending_and_contested_when_held(pid, tid);
         for one in pending.into_iter().filter(is_doubtful) {
-            let is_same =
-                |(stream, bytes, _): &&(u64, Vec<u8>, bool)| (*stream, bytes) == (one.stream, &one.bytes);
-            let Some((.., all_found)) = streams.iter().find(is_same) else { continue };
-            if let Some(len) = contested::unwritten_len(tracees, (pid, tid), &one, *all_found) {
+            let is_same = |due: &&DueStream| (due.stream, &due.bytes) == (one.stream, &one.bytes);
+            let Some(due) = streams.iter().find(is_same) else { continue };
+            if let Some(len) = contested::unwritten_len(tracees, (pid, tid), &one, due.all_found) {
                 let one = one.with_decided(len);
                 drain_stream(tracees, pid, &TargetThread::new(tid), &one, len, false);
             }

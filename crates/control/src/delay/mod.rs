@@ -91,7 +91,7 @@ impl DelayHandler {
         }
         let write_count = tracees.write_count(pid);
         let mut pending = tracees.pending_and_contested(pid, tid);
-        self.doubtful.check(tracees, (pid, tid), &pending, self.due_age);
+        self.doubtful.write_due(tracees, (pid, tid), &pending, self.due_age);
         pending.retain(|one| one.rivals.is_empty());
         let pending = join_pending(pending);
         let snapshots = self.snapshots.entry(pid).or_default();

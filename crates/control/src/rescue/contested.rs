@@ -1,7 +1,7 @@
 //! Finds out which copy of a stream a dead process used, if several contradict each other, by what its file ends with.
 //!
 //! A program that moves a writer leaves its old copy in memory, with an old number of bytes of the same buffer. A flush
-//! writes the first bytes of the buffer and leaves them there; later bytes replace them from the first one on. So behind
+//! writes the first bytes of the buffer and leaves them there; later bytes replace them from the first one on. So after
 //! the pending bytes the buffer still has what the last flush wrote, and the file ends with that. This shows how many
 //! bytes the flush had, and the buffer differs from them up to the number of bytes that were put since.
 
@@ -15,25 +15,34 @@ use weir_walkers::PendingBytes;
 
 use crate::supervise::Tracees;
 
-/// The number of equal bytes that show where the last flush began, if so many pieces of them differ: they are some lines of a log,
-/// which have a time or a number each.
+/// So many equal bytes show where the last flush began, if so many of their pieces differ: a few log lines, each with its time or
+/// number.
 const SURE: usize = 128;
 const SURE_PIECES: usize = 64;
 const PIECE: usize = 16;
-/// So many equal bytes can be chance, or a sixteenth of those that are equal elsewhere.
-const CHANCE: usize = 16;
+/// So many equal bytes can be chance; so can this part of the longest match.
+const CHANCE_BYTES: usize = 16;
+const CHANCE_PART: usize = 16;
 /// The part of the file that is compared, and the bound for all comparisons of a stream.
 const FILE_BYTES: usize = 1 << 20;
 const COMPARED_BYTES: usize = 16 << 20;
 
+/// The number of pending bytes of a stream that its file shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DecidedLen {
+    len: usize,
+    /// How many of them, from the last one back, equal what the last flush wrote from there.
+    equal: usize,
+}
+
 /// As [`Tracees::final_pending`], with a decision for each contested stream which copy the process used, and without those that
 /// have no bytes then. A stream that stays contested keeps its rivals.
-pub(super) fn final_pending(tracees: &mut Tracees, pid: u32, tid: u32) -> Vec<PendingBytes> {
+pub(super) fn decided_at_end(tracees: &mut Tracees, pid: u32, tid: u32) -> Vec<PendingBytes> {
     let pending = tracees.final_pending(pid, tid);
     let decided = pending.into_iter().map(|one| {
         let len = if one.rivals.is_empty() { None } else { decided_len(tracees, pid, tid, &one, true) };
         match len {
-            Some((len, _)) => one.with_decided(len),
+            Some(decided) => one.with_decided(decided.len),
             None => one,
         }
     });
@@ -49,22 +58,22 @@ pub(crate) fn unwritten_len(
     one: &PendingBytes,
     all_found: bool,
 ) -> Option<usize> {
-    let (len, equal) = decided_len(tracees, pid, tid, one, false)?;
+    let DecidedLen { len, equal } = decided_len(tracees, pid, tid, one, false)?;
     Some(if all_found { len } else { len - equal }).filter(|len| *len > 0)
 }
 
-/// Returns the result of [`live_len`] for a stream; None if it is unknown what is pending. `is_at_end`: all threads have ended, and no flush has
-/// written the bytes unless a thread was killed in it. Otherwise all of them may be written.
+/// Returns the result of [`live_len`] for a stream; None if it is unknown what is pending. `has_ended`: all threads have ended, and no
+/// flush has written the bytes unless a thread was killed in it. Otherwise all of them may be written.
 fn decided_len(
     tracees: &Tracees,
     pid: u32,
     tid: u32,
     one: &PendingBytes,
-    is_at_end: bool,
-) -> Option<(usize, usize)> {
+    has_ended: bool,
+) -> Option<DecidedLen> {
     if let Some(inherited) = tracees.contested_at_fork(pid, one.stream) {
         // The parent has the same bytes; how many, is unknown.
-        return inherited.starts_with(&one.bytes).then_some((0, 0));
+        return inherited.starts_with(&one.bytes).then_some(DecidedLen { len: 0, equal: 0 });
     }
     let buffer = ProcessMemory { pid: tid }.bytes(one.data_address?, one.buffer_bytes as usize);
     let ahead = tracees.written_ahead.streams(pid).find(|ahead| ahead.stream == one.stream);
@@ -77,7 +86,7 @@ fn decided_len(
     // Of a copy for another descriptor, this one has no bytes.
     let own = |rival: &weir_walkers::Rival| if rival.fd == one.fd { rival.pending_bytes as usize } else { 0 };
     let mut lens: Vec<usize> = one.rivals.iter().map(own).filter(|len| *len >= ahead.len()).collect();
-    if !is_at_end {
+    if !has_ended {
         lens.extend([ahead.len(), one.bytes.len()]);
     }
     lens.sort_unstable();
@@ -85,7 +94,10 @@ fn decided_len(
     if position == 0 {
         // Before the first write to the file the number only grows.
         let has_one_owner = one.rivals.iter().all(|rival| rival.fd == one.fd);
-        return lens.last().map(|len| (*len, 0)).filter(|_| has_one_owner && is_at_end);
+        return lens
+            .last()
+            .map(|len| DecidedLen { len: *len, equal: 0 })
+            .filter(|_| has_one_owner && has_ended);
     }
     let part = FILE_BYTES.min(COMPARED_BYTES / lens.len().max(1)).max(2 * buffer.len());
     let file = file_end(tid, one.fd, position, part)?;
@@ -101,17 +113,16 @@ fn file_end(tid: u32, fd: i32, position: u64, most: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns which of some numbers of bytes, in order, are pending in a buffer whose file has this end, and how many of the last of them
-/// are equal to what the last flush had at their place. None if the file does not show it.
-fn live_len(buffer: &[u8], file: &[u8], lens: &[usize]) -> Option<(usize, usize)> {
-    // A flush of more bytes than the file has was none.
-    let behind = |len: usize| buffer.get(len..file.len().min(buffer.len())).unwrap_or_default();
-    let found: Vec<EqualBytes> = lens.iter().map(|len| EqualBytes::find(behind(*len), file)).collect();
-    let at_end = |index: usize| found[index].at_end.first().copied().unwrap_or(0);
-    let live = (0..lens.len()).max_by_key(|index| (at_end(*index), std::cmp::Reverse(*index)))?;
-    let (len, equal) = (lens[live], at_end(live));
+/// Returns which of `lens`, in ascending order, is the number of pending bytes, as the end of the file shows. None if it does not show it.
+fn live_len(buffer: &[u8], file: &[u8], lens: &[usize]) -> Option<DecidedLen> {
+    // No flush can have had more bytes than the file.
+    let after = |len: usize| buffer.get(len..file.len().min(buffer.len())).unwrap_or_default();
+    let found: Vec<EqualBytes> = lens.iter().map(|len| EqualBytes::find(after(*len), file)).collect();
+    let equal_at_end = |index: usize| found[index].at_end.first().copied().unwrap_or(0);
+    let live = (0..lens.len()).max_by_key(|index| (equal_at_end(*index), std::cmp::Reverse(*index)))?;
+    let (len, equal) = (lens[live], equal_at_end(live));
     let flushed = len + equal;
-    let is_chance = |bytes: usize| bytes < CHANCE.max(equal / CHANCE);
+    let is_chance = |bytes: usize| bytes < CHANCE_BYTES.max(equal / CHANCE_PART);
     // A write past the buffer can end with bytes that look like those of a flush; then that flush is elsewhere.
     let is_alone =
         found[live].longest == equal && found[live].at_end.get(1).is_none_or(|next| is_chance(*next));
@@ -119,19 +130,19 @@ fn live_len(buffer: &[u8], file: &[u8], lens: &[usize]) -> Option<(usize, usize)
         more if more > len && more <= flushed => more >= len + SURE,
         // The kill may have cut a flush of more bytes.
         more if more > flushed && file.ends_with(&buffer[..flushed]) => false,
-        _ => is_chance(at_end(other)) && found[other].longest < equal,
+        _ => is_chance(equal_at_end(other)) && found[other].longest < equal,
     };
     let mut others = (0..lens.len()).filter(|other| *other != live);
     // Only one place is possible for the flush of a full buffer, which is the usual one in Go.
     let share = if flushed == buffer.len() { 4 } else { 1 };
-    let pieces = different_pieces(&behind(len)[..equal]);
+    let pieces = different_pieces(&after(len)[..equal]);
     let is_sure = equal >= SURE / share && pieces >= SURE_PIECES / share && is_alone;
     // The last flush as far as the file has it. More equal bytes than chance gives belong to it.
     let before = &file[..file.len() - equal];
     let pairs = buffer[..len].iter().rev().zip(before.iter().rev());
     let equal_before = pairs.take_while(|(put, flushed)| put == flushed).count();
     (is_sure && (len == 0 || equal_before < SURE) && others.all(is_other_stale))
-        .then_some((len, equal_before))
+        .then_some(DecidedLen { len, equal: equal_before })
 }
 
 /// Returns the number of different pieces of some bytes.
@@ -212,7 +223,7 @@ mod tests {
             let mut lens: Vec<usize> = self.copies.iter().copied().chain([self.len]).collect();
             lens.sort_unstable();
             lens.dedup();
-            live_len(&self.buffer, &self.file, &lens).map(|(len, _)| len)
+            live_len(&self.buffer, &self.file, &lens).map(|decided| decided.len)
         }
     }
 
@@ -286,10 +297,10 @@ mod tests {
         }
         for more in [1, 10, 100, 300] {
             let shown = live_len(&writer.buffer, &writer.file, &[0, writer.len + more]);
-            assert!(shown.is_none_or(|(len, equal)| len - equal <= writer.len), "{more}: {shown:?}");
+            assert!(shown.is_none_or(|shown| shown.len - shown.equal <= writer.len), "{more}: {shown:?}");
         }
         let shown = live_len(&writer.buffer, &writer.file, &[0, writer.len]);
-        assert!(shown.is_some_and(|(len, equal)| len == writer.len && equal < SURE), "{shown:?}");
+        assert!(shown.is_some_and(|shown| shown.len == writer.len && shown.equal < SURE), "{shown:?}");
     }
 
     /// Any answer is the truth, for lines of any length, long runs of one byte, and moves and flushes at any time.

@@ -144,7 +144,7 @@ impl LifecycleHandler for RescueHandler {
 
 impl Rescue {
     fn begin(tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> Rescue {
-        let pending = contested::final_pending(tracees, pid, tid);
+        let pending = contested::decided_at_end(tracees, pid, tid);
         // Only a replay shows which bytes of a goroutine are written.
         #[cfg(not(target_arch = "x86_64"))]
         let pending =

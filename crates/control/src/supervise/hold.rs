@@ -13,8 +13,8 @@ use super::tracees::Tracees;
 const STOP_TIMEOUT_NS: u64 = 30_000_000;
 
 impl Tracees {
-    /// Stops all threads of a process if the program cannot notice it. Returns whether every thread is stopped. A process that
-    /// was killed is not: a thread in its exit stop may have written bytes that its streams have not noted.
+    /// Stops all threads of a process if the program cannot notice it. Returns whether every thread is stopped. Returns false for a
+    /// killed process: a thread in its exit stop may have written bytes that its streams have not noted.
     /// [`Tracees::release`] must follow in both cases.
     pub(crate) fn hold(&mut self, pid: u32) -> bool {
         let Some(process) = self.processes.get(&pid) else { return false };
@@ -22,8 +22,8 @@ impl Tracees {
         let tids: Vec<u32> = process.threads.iter().copied().collect();
         let cannot_stop = |tid: &u32| !self.can_stop(pid, *tid);
         if in_vfork
-            || self.early_stops.values().any(|(stop, _)| stop.tid == pid)
-            || tids.iter().any(|tid| cannot_stop(tid) || self.was_killed(*tid))
+            || self.early_stops.contains_key(&pid)
+            || tids.iter().any(|tid| cannot_stop(tid) || self.ends_with_process(*tid))
         {
             return false;
         }
@@ -34,8 +34,10 @@ impl Tracees {
 
     fn can_stop(&self, pid: u32, tid: u32) -> bool {
         let Some(thread) = self.threads.get(&tid) else { return false };
+        if thread.exiting {
+            return true;
+        }
         match thread.state {
-            _ if thread.exiting => true,
             TraceeState::Stopped => true,
             TraceeState::GroupStopped => false,
             TraceeState::Running => {
@@ -46,7 +48,7 @@ impl Tracees {
     }
 
     /// Makes a stopped thread repeat the call that the stop has ended with EINTR, see
-    /// [`weir_sys::ptrace::repeat::RepeatedCall`]. The scheduler of Go goes on without it, and keeps its time.
+    /// [`weir_sys::ptrace::repeat::RepeatedCall`]. The scheduler of Go polls again by itself, with the rest of its timeout.
     pub(super) fn repeat_call(&mut self, tid: u32) {
         let is_go = self.threads.get(&tid).is_some_and(|thread| self.is_go(thread.pid));
         let polls = |call: SyscallRegisters| is_poll_of_go(call.number, &call.args);
@@ -64,8 +66,8 @@ impl Tracees {
         walkers.is_some_and(|walkers| walkers.iter().any(|walker| walker.runtime() == RuntimeId::GO))
     }
 
-    /// Tells whether a thread has reached its exit stop because its process was killed or ends.
-    fn was_killed(&self, tid: u32) -> bool {
+    /// Tells whether a thread has reached its exit stop because its process ends, by a kill or by exit_group(2).
+    fn ends_with_process(&self, tid: u32) -> bool {
         let is_exit = |stop: &PtraceStop| stop.tid == tid && stop.status >> 16 == libc::PTRACE_EVENT_EXIT;
         self.threads.get(&tid).is_some_and(|thread| thread.ended_with_process)
             || self.deferred_stops.iter().any(is_exit) && !ends_alone(tid)
@@ -83,7 +85,7 @@ impl Tracees {
         loop {
             let Some(thread) = self.threads.get(&tid) else { return false };
             if thread.state != TraceeState::Running || thread.exiting {
-                return !self.was_killed(tid);
+                return !self.ends_with_process(tid);
             }
             match ptrace::wait_for(tid) {
                 Ok(Some(stop)) => return self.on_awaited_stop(stop),
@@ -103,7 +105,7 @@ impl Tracees {
             if !requested {
                 self.deferred_stops.push_back(stop);
             }
-            return !self.was_killed(stop.tid);
+            return !self.ends_with_process(stop.tid);
         }
         self.deferred_stops.push_back(stop);
         false

@@ -165,7 +165,7 @@ impl Tracees {
         self.pending_with_rivals(pid, &ProcessMemory { pid: tid })
     }
 
-    /// Returns the time since which no search of all memory for streams was made; None if one was never made.
+    /// Returns the oldest begin of the walkers' last full searches; None if no walker has made one.
     pub(crate) fn last_search(&self, pid: u32) -> Option<Instant> {
         self.walkers(pid).iter().filter_map(|walker| walker.last_search()).min()
     }
@@ -340,7 +340,7 @@ impl Tracees {
     }
 
     /// Opens the file behind a descriptor of a thread of a stopped process, for a write ahead of the program. Notes a refusal
-    /// as a limitation; returns None then and if there is no such file.
+    /// as a limitation. Returns None then, if there is no such file, or if the program could notice the write.
     pub(crate) fn open_ahead(
         &mut self,
         pid: u32,
