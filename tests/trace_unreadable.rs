@@ -224,6 +224,67 @@ fn a_killed_filter_that_read_on_after_its_last_write() {
     });
 }
 
+/// Opens a log, writes it at the first request, keeps the next lines in memory of its own, and answers each request. Is killed at the
+/// fourth.
+const SERVER: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <string.h>\n#include <unistd.h>\n\
+    static char own[4096];\n\
+    int main(void) {\n\
+        char request[64];\n\
+        int log = open(\"log\", O_WRONLY | O_CREAT | O_APPEND, 0644);\n\
+        for (int number = 0; number < 4; number++) {\n\
+            ssize_t bytes = read(0, request, sizeof request);\n\
+            if (bytes <= 0) break;\n\
+            if (number == 0 && write(log, request, bytes) != bytes) return 1;\n\
+            if (number > 0) memcpy(own + 64 * number, request, bytes);\n\
+            if (write(1, request, bytes) != bytes) return 1;\n\
+        }\n\
+        kill(getpid(), SIGKILL); }\n";
+
+#[test]
+fn a_killed_server_that_keeps_lines_of_its_log() {
+    for_each_engine(|engine, dir| {
+        if compile(dir, "server", SERVER, &[]).is_none() {
+            return;
+        }
+        let slow = "(for i in 1 2 3 4; do echo line $i; sleep 0.1; done)";
+        let said = verdict(engine, dir, &["sh", "-c", &format!("{slow} | ./server | cat")]).0;
+        assert!(
+            said.starts_with("Nothing wrong in what could be seen; bytes that server may keep for ")
+                && said.contains("/log in memory of its own cannot be read"),
+            "{engine}: {said}"
+        );
+    });
+}
+
+/// Reads records of eight bytes to the end of its input, writes the first three, and is killed.
+const RECORDS: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <string.h>\n#include <unistd.h>\n\
+    int main(void) {\n\
+        char own[4096], record[8];\n\
+        int bytes = 0, count = 0, out = open(\"out\", O_WRONLY | O_CREAT | O_TRUNC, 0644);\n\
+        while (read(0, record, 8) == 8) {\n\
+            memcpy(own + bytes, record, 8);\n\
+            bytes += 8;\n\
+            if (++count == 3 && write(out, own, bytes) != bytes) return 1;\n\
+        }\n\
+        kill(getpid(), SIGKILL); }\n";
+
+#[test]
+fn a_killed_filter_at_the_end_of_its_input() {
+    for_each_engine(|engine, dir| {
+        if compile(dir, "records", RECORDS, &[]).is_none() {
+            return;
+        }
+        let numbers = "seq -f %07g 40 > in";
+        for input in ["./records < in", "cat in | ./records"] {
+            let said = verdict(engine, dir, &["sh", "-c", &format!("{numbers}; {input}")]).0;
+            assert!(
+                said.starts_with("Nothing wrong in what could be seen; bytes that records may keep for "),
+                "{engine} {input}: {said}"
+            );
+        }
+    });
+}
+
 #[test]
 fn a_running_program_with_a_buffer_of_its_own() {
     let dir = tempfile::tempdir().expect("a directory");

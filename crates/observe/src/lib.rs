@@ -3,6 +3,7 @@
 mod buffer_watch;
 mod cpu_credit;
 pub mod doctor;
+mod input_after_write;
 mod program_languages;
 mod record;
 mod target_state;

@@ -1,6 +1,6 @@
 //! Files for which a program of no known runtime may keep bytes in a buffer that no walker knows: those that it has opened for
-//! writing and not written, and at a kill its standard output and all that it wrote, if it worked on after its last write. Only a
-//! process that was killed, or still runs, can have such bytes.
+//! writing and not written, those that it did not write after its last input, and at a kill its standard output and all that it
+//! wrote, if it worked on after its last write. Only a process that was killed, or still runs, can have such bytes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,23 +10,27 @@ use weir_model::trace::{
 use weir_model::{Direction, SourceLanguage, StreamKind, Untrusted};
 use weir_recorder::RecorderOutput;
 use weir_sys::proc;
-use weir_walkers::unseen_descriptors;
+use weir_walkers::{UnseenDescriptor, language_of_unreadable, unseen_descriptors};
 
+use crate::input_after_write::input_after_write;
 use crate::work_at_kill::{outputs_of, worked_after_last_write};
 
 /// The most processes that still run whose descriptors are read.
 const RUNNING_MOST: usize = 16;
 
-/// Returns the buffers that such programs may have, without those of the processes in `unreadable`.
+/// Returns the buffers that such programs may have, without those of the processes in `unreadable` whose own buffers these are. A
+/// program of C that loads a library of another language has its own buffers beside the library's.
 pub(crate) fn unseen_files(
     output: &RecorderOutput,
     unreadable: &[UnreadableBuffers],
 ) -> Vec<UnreadableBuffers> {
-    let told: HashSet<u32> = unreadable.iter().flat_map(|one| one.pids.iter().copied()).collect();
+    let is_told = |process: &Process| {
+        let mut told = unreadable.iter().filter(|one| one.pids.contains(&process.pid));
+        told.any(|one| !is_of_library(process, one))
+    };
     let ends = Descriptors::at_end(output);
     let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    let unknown =
-        output.processes.iter().filter(|process| is_unknown(process) && !told.contains(&process.pid));
+    let unknown = output.processes.iter().filter(|process| is_unknown(process) && !is_told(process));
     let mut running = 0;
     for process in unknown {
         let paths = match process.exit {
@@ -50,6 +54,14 @@ fn is_unknown(process: &Process) -> bool {
     matches!(language, None | Some(SourceLanguage::C | SourceLanguage::Cpp))
 }
 
+/// Tells whether these buffers are those of a library that a process has loaded, and its program is of C or C++.
+fn is_of_library(process: &Process, buffers: &UnreadableBuffers) -> bool {
+    let is_c =
+        |language: Option<SourceLanguage>| matches!(language, Some(SourceLanguage::C | SourceLanguage::Cpp));
+    let of_buffers = language_of_unreadable(&buffers.buffers);
+    is_c(process.images.last().and_then(|image| image.language)) && of_buffers.is_some() && !is_c(of_buffers)
+}
+
 fn sentence_subject(comm: &Untrusted, paths: &[Untrusted]) -> Option<String> {
     let others = match paths.len().checked_sub(1)? {
         0 => String::new(),
@@ -70,6 +82,8 @@ struct Descriptors {
     used: HashMap<u32, HashSet<i32>>,
     /// Open files to which a call wrote.
     written: HashSet<u32>,
+    /// Processes that have executed a program: what was open before, another program has opened.
+    executed: HashSet<u32>,
 }
 
 impl Descriptors {
@@ -90,6 +104,7 @@ impl Descriptors {
                     }
                 }
                 EventKind::Exec { .. } => {
+                    all.executed.insert(event.pid);
                     all.opened.remove(&event.pid);
                     all.streams.remove(&event.pid);
                     all.used.remove(&event.pid);
@@ -139,15 +154,16 @@ impl Descriptors {
     /// Returns the paths for which a killed process may have kept bytes.
     fn unseen_at_kill(&self, output: &RecorderOutput, process: &Process, number: i32) -> Vec<Untrusted> {
         let mut paths = self.unwritten(output, process);
+        if number != libc::SIGPIPE {
+            paths.extend(self.behind_input(output, process));
+        }
         if number != libc::SIGPIPE && worked_after_last_write(output, process) {
             paths.extend(self.unseen_outputs(output, process, true));
             if paths.is_empty() {
                 paths.extend(self.unseen_outputs(output, process, false));
             }
         }
-        let mut known = HashSet::new();
-        paths.retain(|path| known.insert(path.clone()));
-        paths
+        distinct(paths)
     }
 
     /// Returns the paths of the files and pipes that a killed process wrote, or that of its unwritten standard output, without those
@@ -177,19 +193,63 @@ impl Descriptors {
         unwritten.map(|file| file.path.clone()).collect()
     }
 
-    /// As [`Self::unwritten`], of a process that still runs, also for files that it had open before the recording.
+    /// Returns the paths of the files that a killed process had open for writing, and to which it wrote nothing after its last input.
+    fn behind_input(&self, output: &RecorderOutput, process: &Process) -> Vec<Untrusted> {
+        let open = || {
+            let open = output.open_at_kill.get(&process.pid).into_iter().flatten();
+            open.filter_map(|(fd, file)| Some((*fd, output.files.get(*file as usize)?)))
+        };
+        let streams = self.streams.get(&process.pid);
+        let of_errors = open().find(|(fd, _)| *fd == 2).map(|(_, file)| &file.path);
+        let candidates = open().filter(|(fd, file)| {
+            *fd > 2
+                && file.kind == StreamKind::File
+                && is_for_writing(file)
+                && streams.is_none_or(|known| !known.contains(fd))
+                && of_errors != Some(&file.path)
+                && !self.is_of_other_program(output, process, file)
+        });
+        let behind = candidates.filter(|(_, file)| input_after_write(output, process, &file.path));
+        behind.map(|(_, file)| file.path.clone()).collect()
+    }
+
+    /// Tells whether a process has an open file from another program, and has not written it.
+    fn is_of_other_program(&self, output: &RecorderOutput, process: &Process, file: &OpenFile) -> bool {
+        let is_own = file.opened_by == Some(process.pid);
+        let is_written = outputs_of(output, process).any(|stream| stream.file == file.id);
+        self.executed.contains(&process.pid) && !is_own && !is_written
+    }
+
+    /// As [`Self::unwritten`] and [`Self::behind_input`], of a process that still runs, also for files that it had open before the recording.
     fn unwritten_now(&self, output: &RecorderOutput, process: &Process) -> Vec<Untrusted> {
         if proc::comm(process.pid) != *process.comm() {
             return Vec::new();
         }
         let streams = self.streams.get(&process.pid).into_iter().flatten();
         let found = unseen_descriptors(process.pid, &streams.copied().collect::<Vec<i32>>()).into_iter();
-        let unwritten = found.filter(|one| one.is_unwritten_file).map(|one| one.path);
         let is_written = |path: &Untrusted| {
             output.files.iter().any(|file| file.path == *path && self.written.contains(&file.id))
         };
-        unwritten.filter(|path| !is_written(path)).collect()
+        let of_errors = proc::descriptor(process.pid, 2);
+        let is_unseen = |one: &UnseenDescriptor| {
+            let is_behind = || {
+                let has_log = one.is_file && one.fd > 2 && of_errors.as_ref() != Some(&one.path);
+                has_log && input_after_write(output, process, &one.path)
+            };
+            one.is_unwritten_file && !is_written(&one.path) || is_behind()
+        };
+        let mut unseen: Vec<UnseenDescriptor> = found.filter(is_unseen).collect();
+        // The first is named: rather a log than a file that is still empty.
+        unseen.sort_by_key(|one| one.is_unwritten_file);
+        distinct(unseen.into_iter().map(|one| one.path).collect())
     }
+}
+
+/// Returns the paths in their order, each once.
+fn distinct(mut paths: Vec<Untrusted>) -> Vec<Untrusted> {
+    let mut known = HashSet::new();
+    paths.retain(|path| known.insert(path.clone()));
+    paths
 }
 
 /// Tells whether an open file is a regular file or a pipe that can be written.
@@ -247,7 +307,10 @@ mod tests {
             events: std::iter::once(opening).chain(others).collect(),
             ..RecorderOutput::default()
         };
-        let told = [UnreadableBuffers { buffers: "others".into(), pids: vec![8] }];
+        let told = [
+            UnreadableBuffers { buffers: "others".into(), pids: vec![8] },
+            UnreadableBuffers { buffers: "Fortran's own buffers".into(), pids: vec![7] },
+        ];
         unseen_files(&output, &told).into_iter().map(|one| one.buffers).collect()
     }
 

@@ -6,7 +6,7 @@ use weir_recorder::RecorderOutput;
 
 /// The seconds by which a read must follow the last write. The backends round the time of a busy stream's last call to a tick of
 /// the kernel, which is at most this long.
-const TICK_S: f64 = 0.01;
+pub(crate) const TICK_S: f64 = 0.01;
 
 /// Seconds in which a program starts: it reads its configuration and the files of its libraries.
 const START_S: f64 = 0.1;
@@ -57,16 +57,18 @@ pub(crate) fn worked_after_last_write(output: &RecorderOutput, process: &Process
     }
     let last_write_s = outputs_of(output, process).map(|stream| stream.last_s).max_by(f64::total_cmp);
     let writes: u64 = outputs_of(output, process).map(moving_calls).sum();
+    let written_bytes: u64 = outputs_of(output, process).map(|stream| stream.bytes).sum();
     let took_input = |input: &StreamCounts| {
         let Some(file) = output.files.get(input.file as usize) else { return false };
         let started_s = process.images.last().map_or(0.0, |image| image.started_s);
-        is_input(file, input, started_s) && reads_on(input, last_write_s, writes)
+        is_input(file, input, started_s) && reads_on(input, last_write_s, writes, written_bytes)
     };
     streams_of(output, process, Direction::In).filter(|input| input.is_known()).any(took_input)
         || computed(process, last_write_s)
 }
 
-/// Tells whether a stream brings the program data: bytes that arrive, or a file that it reads for longer than a start takes.
+/// Tells whether a stream brings the program data: bytes that arrive, a standard input, or a file that it reads for longer than a
+/// start takes.
 fn is_input(file: &OpenFile, input: &StreamCounts, started_s: f64) -> bool {
     let path = file.path.exact();
     let is_of_start =
@@ -74,18 +76,20 @@ fn is_input(file: &OpenFile, input: &StreamCounts, started_s: f64) -> bool {
     input.bytes > 0
         && match file.kind {
             StreamKind::Pipe | StreamKind::Socket | StreamKind::Terminal => true,
+            StreamKind::File if input.fd == 0 => true,
             StreamKind::File => !is_of_start && input.last_s >= started_s + START_S,
             _ => false,
         }
 }
 
 /// Tells whether bytes were read after the last write of any output, or in many calls for each of few writes until the end.
-fn reads_on(input: &StreamCounts, last_write_s: Option<f64>, writes: u64) -> bool {
+fn reads_on(input: &StreamCounts, last_write_s: Option<f64>, writes: u64, written_bytes: u64) -> bool {
     let Some(last_write_s) = last_write_s else { return true };
     let follows = input.last_s > last_write_s + TICK_S;
     let outnumbers = moving_calls(input) >= writes.saturating_mul(2) && input.last_s >= last_write_s;
-    // The last read may be the one that met the end of the input.
-    input.zeros == 0 && (follows || outnumbers)
+    // The last read may be the one that met the end of the input: it brought nothing if as much was written as read.
+    let may_be_end = input.zeros > 0 && input.bytes <= written_bytes;
+    !may_be_end && (follows || outnumbers)
 }
 
 fn moving_calls(stream: &StreamCounts) -> u64 {
@@ -148,6 +152,9 @@ mod tests {
         let (mut ended, process) = run(&[(50, 3.9)], &[(50, 3.1)]);
         ended.streams[0].zeros = 1;
         assert!(!worked((ended, process)), "the last read met the end of the input");
+        let (mut ended, process) = run(&[(41, 3.9)], &[(1, 3.899)]);
+        ended.streams[0].zeros = 1;
+        assert!(worked((ended, process)), "much more was read than written");
         let (mut sampled, process) = run(&[(50, 3.9)], &[(1, 0.1)]);
         let unknown = StreamCounts::new(7, 0, StreamCounts::UNKNOWN, 0, Direction::Out);
         sampled.streams.push(StreamCounts { bytes: 9, ..unknown });
@@ -156,12 +163,15 @@ mod tests {
 
     #[test]
     fn files_of_the_start_are_no_input() {
-        let of_file = |path: &str, last_s: f64| {
+        let of_input = |fd: i32, path: &str, last_s: f64| {
             let (mut output, process) = run(&[(3, last_s)], &[]);
+            output.streams[0].fd = fd;
             (output.files[0].path, output.files[0].kind) = (path.into(), StreamKind::File);
             worked((output, process))
         };
+        let of_file = |path: &str, last_s: f64| of_input(3, path, last_s);
         assert!(of_file("/data/large", 3.9));
+        assert!(of_input(0, "/data/short", 0.05), "the standard input");
         assert!(!of_file("/data/settings", 0.05), "read at once");
         assert!(!of_file("/lib/x86_64-linux-gnu/libc.so.6", 3.9));
         assert!(!of_file("/usr/share/locale/locale.alias", 3.9));

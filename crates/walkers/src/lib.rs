@@ -47,7 +47,9 @@ pub use heap_search::{
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use joined_streams::{JoinedStreams, join_pending};
 pub use pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PendingBytes, Rival};
-pub use process_images::{functions, unreadable, unreadable_of_file, walkers, walkers_missing};
+pub use process_images::{
+    functions, language_of_unreadable, unreadable, unreadable_of_file, walkers, walkers_missing,
+};
 pub use process_streams::{
     PENDING_MOST, PendingRead, StreamPreview, buffers, pending, pending_of_stopped, pending_with_rivals,
     previews,

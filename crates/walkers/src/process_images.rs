@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use weir_model::SourceLanguage;
 use weir_sys::living_thread;
 use weir_sys::maps::{MappedRegion, MappingKind, regions};
 use weir_sys::memory::ProcessMemory;
@@ -56,6 +57,13 @@ pub fn unreadable_of_file(executable: &Path) -> Vec<String> {
         buffers.push(crate::runtimes::rust::WITHOUT_TYPES.into());
     }
     buffers
+}
+
+/// Returns the language of the runtime that has these buffers, as [`unreadable`] names them; None if they are no runtime's.
+pub fn language_of_unreadable(buffers: &str) -> Option<SourceLanguage> {
+    let names =
+        |runtime: &&&RuntimeEntry| runtime.unreadable_entry().is_some_and(|entry| entry.buffers == buffers);
+    runtimes().iter().find(names).map(|runtime| runtime.facts.language)
 }
 
 /// The buffers of a program for another architecture.

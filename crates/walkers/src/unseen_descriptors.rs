@@ -21,6 +21,8 @@ pub struct UnseenDescriptor {
     pub fd: i32,
     /// Target of the descriptor's link in /proc.
     pub path: Untrusted,
+    /// A regular file, not a pipe.
+    pub is_file: bool,
     /// A regular file at position 0: nothing was written to it through this open file.
     pub is_unwritten_file: bool,
 }
@@ -48,7 +50,7 @@ pub fn unseen_descriptors(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
                 let is_file = kind == Some(StreamKind::File);
                 if is_file || kind == Some(StreamKind::Pipe) {
                     let is_unwritten_file = is_file && info.position == 0;
-                    found.push(UnseenDescriptor { fd, path, is_unwritten_file });
+                    found.push(UnseenDescriptor { fd, path, is_file, is_unwritten_file });
                 }
             }
             libc::O_RDONLY if is_pipe => {
