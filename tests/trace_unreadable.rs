@@ -286,6 +286,20 @@ fn a_killed_filter_at_the_end_of_its_input() {
 }
 
 #[test]
+fn a_daemon_that_outlives_the_command() {
+    for_each_engine(|engine, dir| {
+        let (_, seen) = traced(dir, &["-q", "--engine", engine], &["sh", "-c", "sleep 2 > out & sleep 0.3"]);
+        let (verdict, blind) = (seen["verdict"].to_string(), seen["blind"].to_string());
+        assert!(verdict.contains("Nothing wrong in what could be seen"), "{engine}: {verdict}");
+        assert!(
+            blind.contains("what sleep (")
+                && blind.contains(") does from now on: it runs on; weir trace -p "),
+            "{engine}: {blind}"
+        );
+    });
+}
+
+#[test]
 fn a_running_program_with_a_buffer_of_its_own() {
     let dir = tempfile::tempdir().expect("a directory");
     let Some(program) = compile(dir.path(), "own", OWN_BUFFER, &[]) else { return };

@@ -6,6 +6,7 @@ pub mod doctor;
 mod input_after_write;
 mod program_languages;
 mod record;
+mod survivors;
 mod target_state;
 mod unreadable_buffers;
 mod unseen_files;

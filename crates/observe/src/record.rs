@@ -25,6 +25,7 @@ use weir_trace_ptrace::PtraceBackend;
 
 use crate::buffer_watch::BufferWatch;
 use crate::program_languages::ProgramLanguages;
+use crate::survivors::survivors_sentence;
 use crate::target_state::{attachable, stopped_sentences};
 use crate::unreadable_buffers::UnreadableSearch;
 use crate::unseen_files::unseen_files;
@@ -255,8 +256,11 @@ impl Observation {
         let sentences =
             unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
         let silent = silent_processes().into_iter().chain(silent_files());
+        let has_ended = matches!(options.target, TraceTarget::Command(_)) && report.exit.is_some();
+        let survivors = has_ended.then(|| survivors_sentence(&output.processes)).flatten();
         let unobserved: BTreeSet<String> = skipped_searches
             .into_iter()
+            .chain(survivors)
             .chain(silent)
             .chain(unanswered)
             .chain(stopped_sentences(&output.processes))
