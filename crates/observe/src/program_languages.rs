@@ -74,10 +74,10 @@ impl ProgramLanguages {
         let mut missing = HashSet::new();
         for process in processes {
             let pid = process.pid;
-            for image in &mut process.images {
+            for (number, image) in process.images.iter_mut().enumerate() {
                 image.language = self.language(image, &mut missing);
                 if image.language.is_none_or(|language| language == SourceLanguage::C) {
-                    image.language = embedded.get(&pid).copied().or(image.language);
+                    image.language = embedded.get(&(pid, number as u32)).copied().or(image.language);
                 }
             }
         }
@@ -108,16 +108,25 @@ fn called_name(image: &Image) -> Untrusted {
     }
 }
 
-/// Returns the language of a process's buffers, if it is not C.
-fn embedded_languages(events: &[Event]) -> HashMap<u32, SourceLanguage> {
-    let mut languages = HashMap::new();
+/// Returns the language of the buffers of each image of a process, if it is not C. A child that executes another program had its
+/// parent's buffers until then.
+fn embedded_languages(events: &[Event]) -> HashMap<(u32, u32), SourceLanguage> {
+    let (mut languages, mut images) = (HashMap::new(), HashMap::new());
     for event in events {
-        let EventKind::Buffers { buffers, .. } = &event.kind else { continue };
+        let buffers = match &event.kind {
+            EventKind::Exec { image } => {
+                images.insert(event.pid, *image);
+                continue;
+            }
+            EventKind::Buffers { buffers, .. } => buffers,
+            _ => continue,
+        };
+        let image = images.get(&event.pid).copied().unwrap_or_default();
         for buffer in buffers {
             if let Some(entry) =
                 runtime_by_id(buffer.walker).filter(|entry| entry.facts.language != SourceLanguage::C)
             {
-                languages.insert(event.pid, entry.facts.language);
+                languages.insert((event.pid, image), entry.facts.language);
             }
         }
     }
@@ -180,6 +189,8 @@ fn interpreter(file: &mut File) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use weir_model::trace::{RuntimeId, SnapshotMoment};
+
     use super::*;
 
     fn language(exe: &str) -> Option<SourceLanguage> {
@@ -212,6 +223,39 @@ mod tests {
             fs::write(&script, format!("{first_line}\n")).unwrap();
             assert_eq!(language(&script.to_string_lossy()), Some(expected), "{first_line}");
         }
+    }
+
+    #[test]
+    fn a_program_does_not_have_the_language_of_its_parents_buffers() {
+        let buffer = |walker| weir_model::trace::Buffer {
+            walker,
+            address: 1,
+            fd: 1,
+            mode: None,
+            buffer_bytes: 0,
+            pending_bytes: 0,
+            pending: Vec::new(),
+            unread_bytes: 0,
+            unread: Vec::new(),
+            found_by_search: false,
+            has_write_address: false,
+        };
+        let event = |kind| Event { at_s: 1.0, pid: 7, tid: 7, kind };
+        let snapshot = |moment, walker| {
+            event(EventKind::Buffers {
+                moment,
+                buffers: vec![buffer(walker)],
+                waits_in: None,
+                waits_in_name: String::new(),
+                files: Vec::new(),
+            })
+        };
+        let events = [
+            snapshot(SnapshotMoment::Exec, RuntimeId::CPYTHON),
+            event(EventKind::Exec { image: 1 }),
+            snapshot(SnapshotMoment::Exit, RuntimeId::GLIBC),
+        ];
+        assert_eq!(embedded_languages(&events), HashMap::from([((7, 0), SourceLanguage::Python)]));
     }
 
     #[test]
