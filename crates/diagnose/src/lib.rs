@@ -7,6 +7,7 @@ mod buffer_name;
 mod call_patterns;
 mod coalesce;
 mod code_fix;
+mod compressed;
 mod context;
 mod cost;
 mod dialogue;

@@ -4,6 +4,7 @@ use weir_model::trace::{Buffer, RuntimeId, SnapshotMoment};
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::code_fix::CodeFix;
+use crate::compressed::format_of;
 use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
 use crate::rule::Rule;
 use crate::run_advice::RunOption;
@@ -130,7 +131,13 @@ impl<'a> RuleContext<'a> {
         let unread =
             file.is_some_and(|file| self.readers_exited(file, at_s) || self.killed_by_reader(snapshot, file));
         let severity = if unread { Severity::Info } else { Severity::High };
-        let code = self.code_fix(pid, at_s, (buffer.fd, file), *fix);
+        let format = self.compressed_format(buffer, file);
+        let code = match format {
+            Some(_) => {
+                "close the compressed file before the end: a flush can leave bytes in the compressor".into()
+            }
+            None => self.code_fix(pid, at_s, (buffer.fd, file), *fix).to_string(),
+        };
         let finding = self.finding(rule, severity, pid, buffer.fd, file);
         let finding = finding.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
         let finding = finding.figure("at_s", at_s);
@@ -142,7 +149,24 @@ impl<'a> RuleContext<'a> {
                 .flatten(),
             _ => self.drain_command(RunOption::Rescue, (pid, at_s), buffer),
         };
-        Some(finding.build_with_command(self.loss_sentence(snapshot, buffer, bytes, how), command, code))
+        let mut why = self.loss_sentence(snapshot, buffer, bytes, how);
+        if let Some(format) = format {
+            why += &format!(
+                " They are {format} data: the compressor may have more bytes, which weir cannot read."
+            );
+        }
+        // Without the compressor's bytes, nothing can read what is rescued.
+        Some(finding.build_with_command(why, command.filter(|_| format.is_none()), code))
+    }
+
+    /// Returns the format of compressed data, if pending bytes or the first bytes written to their file begin so.
+    fn compressed_format(&self, buffer: &Buffer, file: Option<u32>) -> Option<&'static str> {
+        let writes = file.map(|file| self.calls_on(file)).unwrap_or_default().iter();
+        let first = writes
+            .filter(|timed| timed.call.op.writes() && timed.call.result > 0)
+            .map(|timed| timed.call)
+            .next();
+        format_of(&buffer.pending).or_else(|| format_of(&first?.head))
     }
 
     fn loss_sentence(&self, snapshot: &BufferSnapshot, buffer: &Buffer, bytes: u64, how: &str) -> String {

@@ -2,6 +2,7 @@
 
 mod advice;
 mod coalesce;
+mod compressed;
 mod copies;
 mod dialogue;
 mod durability;
