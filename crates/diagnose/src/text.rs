@@ -33,6 +33,11 @@ pub(crate) fn number_text(exact: bool, number: u64) -> String {
     if exact { thousands(number) } else { about(number) }
 }
 
+/// Returns whether a byte can be one of a text: none of the control characters but those of lines, tabs and escapes.
+pub(crate) fn is_plain(byte: u8) -> bool {
+    byte >= b' ' || matches!(byte, b'\n' | b'\t' | b'\r' | 0x1b)
+}
+
 /// Returns the first bytes as text in quotes, with control characters escaped.
 pub(crate) fn preview(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;

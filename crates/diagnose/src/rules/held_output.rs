@@ -17,7 +17,7 @@ use crate::code_fix::CodeFix;
 use crate::context::{RuleContext, TimedCall, same_prefix};
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::run_advice::RunOption;
-use crate::text::{count, oldest_of, preview, signal_name, thousands};
+use crate::text::{count, is_plain, oldest_of, preview, signal_name, thousands};
 use crate::unused_input::UnusedInput;
 
 pub(crate) const RULE: Rule = Rule {
@@ -195,8 +195,7 @@ fn fills_a_block(reads: &[TimedCall]) -> bool {
 
 /// Returns whether the first bytes of all calls are text.
 fn is_text(calls: &[TimedCall]) -> bool {
-    let is_plain = |byte: &u8| *byte >= b' ' || matches!(byte, b'\n' | b'\t' | b'\r' | 0x1b);
-    calls.iter().all(|timed| timed.call.head.iter().all(is_plain))
+    calls.iter().all(|timed| timed.call.head.iter().all(|byte| is_plain(*byte)))
 }
 
 /// Returns whether a process mostly waits between two times, and does not pass on an input at a limited rate. An input that

@@ -3,8 +3,8 @@
 //! Evidence for mixed records: two processes write text to one target at the same time; one of them ends its calls within a line
 //! because its buffer was full, and the other writes meanwhile. Evidence for overwritten records: one file was opened twice
 //! without O_APPEND, by two processes or by one (`> log 2> log`), both write from its beginning, and they overlap in time. Not
-//! reported: a prompt whose answer a child prints, whole lines of several processes, writes with an offset argument, and writers
-//! whose writes are estimated for a sampling gap.
+//! reported: a prompt whose answer a child prints, whole lines of several processes, writes with an offset argument, writers whose
+//! writes are estimated for a sampling gap, and bytes on a socket that are no text, as those of an encrypted connection.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::flags::O_APPEND;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::text::{count, part};
+use crate::text::{count, is_plain, part};
 
 pub(crate) const RULE: Rule = Rule {
     id: "torn-records",
@@ -80,7 +80,15 @@ fn tears(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> bool {
     let text = a.newline_ends > 0 || writes().any(|timed| timed.call.head.contains(&b'\n'));
     let ends_known = writes().any(|timed| timed.call.tail.is_some());
     let buffered = a.mean_bytes() >= BUFFER && cut_calls(a) >= 2;
-    text && ends_known && buffered && writes_during(context, a, b)
+    let readable = context.kind(a.file) != StreamKind::Socket || [a, b].iter().all(|one| is_text(context, one));
+    text && readable && ends_known && buffered && writes_during(context, a, b)
+}
+
+/// Returns whether a stream has recorded writes, whose first bytes are text in each.
+fn is_text(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let writes = context.calls_on(stream.file).iter().filter(|timed| timed.pid == stream.pid && timed.call.op.writes());
+    let heads: Vec<&[u8]> = writes.map(|timed| timed.call.head.as_slice()).filter(|head| !head.is_empty()).collect();
+    !heads.is_empty() && heads.into_iter().flatten().all(|byte| is_plain(*byte))
 }
 
 /// Returns whether a call of `b` falls between the first and the last call of `a`.
@@ -135,7 +143,11 @@ fn mixed(
             line: lines of the other get in between.",
         context.stream_name(torn),
         context.stream_name(other),
-        if context.kind(torn.file) == StreamKind::File { "file" } else { "pipe" },
+        match context.kind(torn.file) {
+            StreamKind::File => "file",
+            StreamKind::Socket => "socket",
+            _ => "pipe",
+        },
         part(torn, cut_calls(torn)),
         part(torn, moving_calls(torn))
     );

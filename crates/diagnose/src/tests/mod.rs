@@ -19,4 +19,5 @@ mod reopen;
 mod shared_input;
 mod shared_offset;
 mod small_calls;
+mod torn_sockets;
 mod whole;
