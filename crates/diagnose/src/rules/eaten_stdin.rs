@@ -2,8 +2,8 @@
 //!
 //! Evidence: an ancestor reads an open file before it starts the child, the child takes the rest of the file, and the ancestor
 //! then reads again and gets end of file. An ancestor that does not read again has passed its input on intentionally; so has one
-//! whose child writes what it took and does not ask for more. Warn: several children that run other programs take a part each
-//! from descriptor 0 between the reads of the ancestor, and their output does not begin with it.
+//! whose child writes what it took and does not ask for more. Warn: several children that run other programs read descriptor 0
+//! between the reads of the ancestor, at least one of them gets bytes, and their output does not begin with them.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, SourceLanguage, StreamKind};
@@ -43,7 +43,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
         .filter_map(|eater| owner(context, eater).map(|owner| rest_finding(context, eater, owner)))
         .collect();
     if findings.is_empty() {
-        findings.extend(inputs.iter().filter_map(|owner| parts_finding(context, owner, &inputs)));
+        findings.extend(inputs.iter().filter_map(|owner| parts_finding(context, owner)));
     }
     findings
 }
@@ -101,21 +101,21 @@ fn starved(context: &RuleContext, owner: &StreamCounts, eater: &StreamCounts) ->
 }
 
 /// Returns the finding about the children that each take a part of the input of a loop.
-fn parts_finding(context: &RuleContext, owner: &StreamCounts, inputs: &[&StreamCounts]) -> Option<Finding> {
+fn parts_finding(context: &RuleContext, owner: &StreamCounts) -> Option<Finding> {
     if context.kind(owner.file) == StreamKind::Socket {
         return None;
     }
-    let mut eaters: Vec<&StreamCounts> = inputs
-        .iter()
-        .copied()
-        .filter(|eater| {
-            let other_program = eater.image > 0 && eater.fd == 0 && eater.file == owner.file;
-            other_program && is_between(context, owner, eater) && !hands_on(context, eater)
-        })
-        .collect();
-    eaters.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
+    let is_reader = |reader: &&StreamCounts| {
+        let other_program = reader.direction == Direction::In && reader.image > 0 && reader.fd == 0;
+        other_program && is_between(context, owner, reader) && !hands_on(context, reader)
+    };
+    // A child that got nothing shows the next turn of the loop.
+    let mut readers: Vec<&StreamCounts> =
+        context.streams_on(owner.file).iter().copied().filter(is_reader).collect();
+    readers.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
     let in_turns =
-        eaters.windows(2).any(|pair| reads_between(context, owner, pair[0].last_s, pair[1].first_s));
+        readers.windows(2).any(|pair| reads_between(context, owner, pair[0].last_s, pair[1].first_s));
+    let eaters: Vec<&StreamCounts> = readers.into_iter().filter(|reader| reader.bytes > 0).collect();
     let (first, more) = eaters.split_first().filter(|_| in_turns)?;
     let bytes: u64 = eaters.iter().map(|eater| eater.bytes).sum();
     // A child that gives bytes back has taken fewer than it read.
@@ -123,14 +123,16 @@ fn parts_finding(context: &RuleContext, owner: &StreamCounts, inputs: &[&StreamC
         true => format!("the {} that they took", count(bytes, "byte")),
         false => "what they took".into(),
     };
+    let others = match more.len() {
+        0 => String::new(),
+        1 => " and another process".into(),
+        more => format!(" and {} more processes", thousands(more as u64)),
+    };
     let why = format!(
-        "{} and {} read from the input that {} reads in a loop: the loop misses {taken}.",
+        "{}{others} read from the input that {} reads in a loop: the loop misses {}.",
         context.stream_name(first),
-        match more.len() {
-            1 => "another process".into(),
-            more => format!("{} more processes", thousands(more as u64)),
-        },
-        context.stream_name(owner)
+        context.stream_name(owner),
+        if more.is_empty() { taken.replace("they", "it") } else { taken }
     );
     let finding = context.finding(&RULE, Severity::Warn, first.pid, first.fd, Some(first.file));
     let finding = finding.count("children", eaters.len() as u64).count("loop_bytes", owner.bytes);

@@ -53,6 +53,19 @@ fn children_that_take_a_part_each_are_a_warning() {
         "{finding:#?}"
     );
     looping(&turns[..1], 3).no_finding("eaten-stdin");
+    // The next child finds the end.
+    let mut newline = looping(&[(b"aa\nbb", b"\n"), (b"", b"")], 5);
+    let finding = newline.finding("eaten-stdin");
+    assert_eq!((finding.severity, finding.evidence["children"]), (Warn, 1.0));
+    assert!(
+        finding.why.ends_with(" reads in a loop: the loop misses the 5 bytes that it took."),
+        "{}",
+        finding.why
+    );
+    // It reads what a loop's child left, and the loop reads no more.
+    newline.0.events.retain(|event| event.at_s < 0.09);
+    newline.0.counts.retain(|stream| stream.pid != 3);
+    newline.no_finding("eaten-stdin");
     // Another descriptor, as that of make's job server.
     let mut tokens = looping(&turns, 3);
     tokens.0.counts.iter_mut().for_each(|stream| stream.fd = 3);
