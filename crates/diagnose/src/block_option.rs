@@ -6,7 +6,7 @@ use weir_model::Untrusted;
 use weir_model::trace::{Image, StreamCounts};
 
 use crate::context::RuleContext;
-use crate::tool_options::program_name;
+use crate::tool_options::{applet, program_name};
 
 /// The size of a block of tar(1) and cpio(1), in which their options count.
 const TAPE_BLOCK: u64 = 512;
@@ -43,8 +43,11 @@ fn called_program(image: &Image) -> Option<&str> {
     (image.comm == *called).then_some(called)
 }
 
-/// Returns the name of a program that was executed under its own name, not as one of many in one executable (busybox).
+/// Returns the name of a program that was executed under its own name. Of the programs of busybox only dd has the same options.
 fn program(image: &Image) -> Option<&str> {
+    if let Some(name) = applet(image) {
+        return Some(name).filter(|name| *name == "dd");
+    }
     let file = program_name(image);
     (file == image.comm && !image.argv.is_empty()).then_some(file)
 }

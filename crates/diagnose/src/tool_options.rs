@@ -43,9 +43,20 @@ pub(crate) fn program_name(image: &Image) -> &str {
     image.exe.exact().rsplit('/').next().unwrap_or_default()
 }
 
+/// Returns the name of the program that an executable with many programs (busybox, toybox) was called by.
+pub(crate) fn applet(image: &Image) -> Option<&str> {
+    let is_box = |name: &str| matches!(name, "busybox" | "toybox");
+    let called = image.argv.first()?.exact().rsplit('/').next()?;
+    match is_box(program_name(image)) {
+        true if is_box(called) => image.argv.get(1).map(|word| word.exact()),
+        is_many => is_many.then_some(called),
+    }
+}
+
 /// Returns the option of an installed tool that does what a fix asks for, as words of a fix.
 pub(crate) fn tool_option(image: &Image, fix: CodeFix) -> Option<&'static str> {
-    let tool = program_name(image);
+    // The programs of busybox lack other options.
+    let tool = applet(image).filter(|name| *name == "dd").unwrap_or(program_name(image));
     let given = |option: &ToolOption| {
         option.given.is_empty() || image.argv.iter().any(|word| option.given.contains(&word.exact()))
     };
@@ -113,6 +124,14 @@ mod tests {
         assert_eq!(tool_option(&grep(&["grep", "x"]), CodeFix::BufferOutput), None);
         assert_eq!(tool_option(&grep(&["grep", "x"]), CodeFix::Flush), Some("grep --line-buffered"));
         assert_eq!(tool_option(&Image::default(), CodeFix::Flush), None);
+        let boxed = |words: &[&str]| Image { exe: "/usr/bin/busybox".into(), ..grep(words) };
+        for words in [&["busybox", "dd", "bs=1"][..], &["dd", "bs=1"]] {
+            assert_eq!(
+                tool_option(&boxed(words), CodeFix::BufferInput),
+                Some("a larger block, such as bs=64K")
+            );
+        }
+        assert_eq!(tool_option(&boxed(&["busybox", "grep", "x"]), CodeFix::Flush), None);
         let jq = Image {
             exe: "/usr/bin/jq".into(),
             argv: vec!["jq".into(), "--unbuffered".into()],

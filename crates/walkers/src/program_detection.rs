@@ -159,6 +159,7 @@ mod tests {
             ("bash", "shell"),
             ("dash", "shell"),
             ("mksh", "shell"),
+            ("ash", "shell"),
             ("busybox", "C"),
         ] {
             let path = Path::new("/usr/bin").join(name);

@@ -9,7 +9,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::stdio(
     "shell",
     150,
     ProgramDetection::ProgramNames {
-        names: &["sh", "dash", "bash", "rbash", "mksh", "ksh", "zsh", "fish", "yash"],
+        names: &["sh", "ash", "hush", "dash", "bash", "rbash", "mksh", "ksh", "zsh", "fish", "yash"],
         marks: &["OPTIND", "fish_", "BusyBox", "toybox"],
     },
 )
