@@ -152,14 +152,15 @@ fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> 
     }
     let exact = file.streams.iter().all(|stream| stream.exact);
     let why = format!(
-        "{} called {} {} times for {} writes of {mean_bytes:.0} bytes{}: it waits for the device for about {} of {}.",
+        "{} called {} {} times for {} writes of {mean_bytes:.0} bytes{}: it waits for the device for about {} of {}{}.",
         context.stream_name(stream),
         sync_call(context, stream.file),
         number_text(exact, file.syncs),
         number_text(exact, file.writes),
         beside_clause(context, beside, beside_syncs),
         format_seconds(cost_s),
-        format_seconds(context.run_s())
+        format_seconds(context.run_s()),
+        reopening_clause(reopening_s)
     );
     let fix = "sync once per batch: after a number of records, every 100 ms, or at the end (one transaction in a \
         database); threads can share one fdatasync(2) (group commit; weir_sync of libweir does it).";
@@ -190,6 +191,14 @@ fn reopening_s(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile])
     let calls: u64 = files().flat_map(|other| &other.streams).map(|stream| stream.calls).sum();
     let pid = file.streams[0].pid;
     context.system_s(pid).max(0.0) * (calls as f64 / context.call_count(pid).max(1) as f64).min(1.0)
+}
+
+/// Returns the clause about the time that the gain has beside the wait.
+fn reopening_clause(reopening_s: f64) -> String {
+    match reopening_s {
+        0.001.. => format!(", and its calls take about {} of CPU time", format_seconds(reopening_s)),
+        _ => String::new(),
+    }
 }
 
 /// Returns the clause about the files that are synced beside the finding's own.
