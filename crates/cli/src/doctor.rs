@@ -28,7 +28,7 @@ Examples:
 Exit status:
   0  the result is complete, whatever works
   1  the result could not be written
-  2  wrong usage";
+  2  wrong usage, or the file of --json cannot be created";
 
 /// Runs `weir doctor` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {

@@ -72,7 +72,7 @@ Exit status:
   0  no bytes are pending any more
   1  bytes are still pending, or a process could not be flushed; standard error
      says why
-  2  wrong usage";
+  2  wrong usage, or the file of --json cannot be created";
 
 /// Runs `weir flush` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {

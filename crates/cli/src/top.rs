@@ -80,7 +80,7 @@ Keys: s < > sort, / filter, p peek, f flush (asks first), t trace, space pause,
 Exit status:
   0      success
   1      failure, e.g. no such process
-  2      wrong usage
+  2      wrong usage, or the file of --json cannot be created
   128+N  signal N ended weir";
 
 /// Rows of the table without `--rows`: table and facts fit on a terminal of 24 rows.

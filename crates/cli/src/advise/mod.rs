@@ -123,7 +123,7 @@ or -y.
 Exit status:
   0    success
   1    no way holds all limits, or a failure
-  2    wrong usage
+  2    wrong usage, or the file of --json cannot be created
   130  stopped by Ctrl-C";
 
 /// Returns a parser of the words of an enum.

@@ -53,7 +53,7 @@ A row with fewer than 3 rounds in a result has no interval and is not judged.
 Exit status:
   0  success
   1  a row is slower than --fail-on allows, or failure
-  2  wrong usage";
+  2  wrong usage, or the file of --json cannot be created";
 
 const JSON_HELP: &str = "Write the comparison as JSON (schema weir-bench-compare/1, of several results weir-bench-trend/1); - is standard output";
 

@@ -167,7 +167,7 @@ rows twice.
 Exit status:
   0    success
   1    failure
-  2    wrong usage
+  2    wrong usage, or the file of --json cannot be created
   130  stopped by Ctrl-C; the figures until then are printed";
 
 fn with_all(names: impl IntoIterator<Item = &'static str>) -> impl Iterator<Item = &'static str> {

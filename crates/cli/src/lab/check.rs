@@ -49,7 +49,7 @@ Examples:
 Exit status:
   0    each requirement is met, or cannot be checked here
   1    a requirement is not met
-  2    wrong usage
+  2    wrong usage, or the file of --json cannot be created
   130  stopped by Ctrl-C";
 
 /// Runs `weir lab check` and returns the exit status.

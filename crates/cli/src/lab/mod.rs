@@ -94,7 +94,7 @@ Examples:
 Exit status:
   0    all outcomes are as stated, or weir says what this machine lacks
   1    an outcome is not as stated
-  2    wrong usage
+  2    wrong usage, or the file of --json cannot be created
   130  stopped by Ctrl-C";
 
 /// Runs `weir lab` and returns the exit status.

@@ -258,7 +258,7 @@ Examples:
 Exit status:
   0  success; with a command, its status
   1  the log could not be written, or records were refused (--oversize)
-  2  wrong usage
+  2  wrong usage, or the file of --json cannot be created
   126, 127
      the command cannot be executed, or does not exist";
 

@@ -29,7 +29,7 @@ Examples:
 Exit status:
   0  the collector has answered
   1  no collector writes this file
-  2  wrong usage";
+  2  wrong usage, or the file of --json cannot be created";
 
 /// Runs `weir log status` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {

@@ -67,8 +67,8 @@ pub struct Args {
 
     /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. In some cases bytes wait longer, for
     /// example while the program only waits in epoll_wait(2) calls of less than 1 s. With --coalesce only the gathered
-    /// bytes, not those in buffers of streams. Ends with the command. If weir itself is killed, the bytes that it wrote
-    /// early are written twice
+    /// bytes, not those in buffers of streams. Ends with the command. If weir itself is killed, bytes that it wrote
+    /// early can be written twice: in a program that computes, and always in a BufWriter of Rust and a bufio.Writer of Go
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]
     max_delay: Option<Duration>,
 
@@ -144,8 +144,9 @@ Examples:
 Exit status: the command's own, or
   128+N  signal N ended the command
   2      wrong usage
-  125    weir failed, or an option cannot be honoured; if the command failed
-         too, its own status
+  125    an option cannot be honoured, or the file of --json or --html cannot
+         be opened, and the command was not started; or weir failed later, and
+         the command was run to its end: if it failed too, its own status
   126    the command cannot be executed
   127    the command was not found";
 
