@@ -21,6 +21,7 @@ mod lab;
 mod log;
 mod output;
 mod output_file;
+mod own_command;
 mod page_file;
 mod peek;
 mod picture_file;

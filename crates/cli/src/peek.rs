@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
-use weir_model::Size;
-use weir_model::peek::{Peek, PeekDocument};
+use weir_model::peek::{Peek, PeekDocument, RestartCommand};
+use weir_model::{Size, Untrusted};
 use weir_report::peek::screen;
+use weir_sys::proc;
 use weir_sys::process_identity::ProcessIdentity;
 use weir_tui::style::stdout_style;
 
 use crate::output::OutputOptions;
+use crate::own_command::{self, StartedProgram};
 use crate::values::{parse_nonzero_size, parse_pid};
 
 /// Show what a running process has in its buffers
@@ -60,7 +62,7 @@ To write the bytes: weir flush PID.
 Exit status:
   0  success
   1  a process could not be read; standard error says why
-  2  wrong usage";
+  2  wrong usage, or the file of --json cannot be created";
 
 /// Runs `weir peek` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
@@ -86,7 +88,10 @@ fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
                 continue;
             }
             match weir_inspect::peek::peek(process, args.full, args.limit.0) {
-                Ok(peek) => processes.push(peek),
+                Ok(peek) => {
+                    let restart = restart_command(&peek);
+                    processes.push(Peek { restart: Some(restart), ..peek });
+                }
                 Err(error) if error.has_ended && process.pid() != one.pid() => {}
                 Err(error) => {
                     eprintln_lossy!("weir: {error}");
@@ -96,4 +101,19 @@ fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
         }
     }
     (processes, failed)
+}
+
+/// Returns the command that starts the program of a process again, or why it is not known.
+fn restart_command(peek: &Peek) -> RestartCommand {
+    if own_command::has_other_files(peek.pid) {
+        return RestartCommand::Unknown("it has another root directory or other mounts");
+    }
+    let (exe, directory) = (proc::names(peek.pid).0, proc::directory(peek.pid));
+    let argv = peek.command.iter().map(Untrusted::exact).collect();
+    let program = StartedProgram { exe: exe.exact(), argv, directory: directory.as_deref() };
+    let directory = program.other_directory().map(|path| path.to_string_lossy().into_owned());
+    match program.words() {
+        Ok(words) => RestartCommand::Known { words, directory },
+        Err(reason) => RestartCommand::Unknown(reason),
+    }
 }

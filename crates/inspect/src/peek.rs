@@ -120,7 +120,7 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
     }
     // Last: all reads above were by the number.
     process_access::check_same(process)?;
-    Ok(Peek { pid, comm, command, threads, state, idle_s: idle, streams, unseen })
+    Ok(Peek { pid, comm, command, threads, state, idle_s: idle, streams, unseen, restart: None })
 }
 
 struct PeekSnapshot {

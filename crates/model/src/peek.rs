@@ -45,6 +45,23 @@ pub struct Peek {
     pub streams: Vec<PeekStream>,
     /// Buffers that weir cannot read, a sentence each.
     pub unseen: Vec<String>,
+    /// The command that starts the program again, for the screen; `None` if it was not looked for.
+    #[serde(skip)]
+    pub restart: Option<RestartCommand>,
+}
+
+/// The command that starts the program of a process again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RestartCommand {
+    /// Known from the process's arguments.
+    Known {
+        /// The program and its arguments, as exec(3) takes them.
+        words: Vec<String>,
+        /// The directory in which to start it, if it is not the current one.
+        directory: Option<String>,
+    },
+    /// Not known, with the reason as a clause.
+    Unknown(&'static str),
 }
 
 /// State of a thread.

@@ -177,7 +177,8 @@ Exit status: the command's own, or
          --pid, a process that ends while it is traced gives its own status
   1      the status would be 0, but --fail-on found something
   2      wrong usage
-  125    weir failed, e.g. it could not write the report; the command was still
+  125    weir failed: a file of the report cannot be opened, and the command was
+         not started; or the report could not be written, and the command was
          run to its end
   126    the command cannot be executed
   127    the command was not found
@@ -193,7 +194,7 @@ pub fn run(args: Args) -> ExitCode {
         print_hooks(args.btf.as_deref());
     }
     // Before the run: weir closes the descriptors that only the command needs.
-    let planner = HostPlanner::read();
+    let planner = HostPlanner::read(args.pid.as_slice());
     let traced = TraceReport::open(&args).and_then(|report| Ok((report, recording(&args)?)));
     match traced {
         Ok((report, (recording, cleanup))) => {

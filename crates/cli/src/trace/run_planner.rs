@@ -1,28 +1,29 @@
 //! Checks the `weir run` commands of findings with the planner of `weir run` itself.
 
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use weir_control::plan::program::ResolvedProgram;
 use weir_control::plan::{self, HostCapabilities, Plan};
 use weir_diagnose::{PlannedRun, RunOption, RunPlanner, RunProposal};
-use weir_model::run::{Effect, Technique};
+use weir_model::Untrusted;
+use weir_model::run::{Effect, PlanRow, Technique};
 use weir_model::trace::Image;
 
+use crate::own_command::{self, StartedProgram, starts};
 use crate::run::parse_request;
 
 /// The planner on this machine, now.
 pub struct HostPlanner {
     host: HostCapabilities,
-    directory: Option<PathBuf>,
+    /// The paths of a process to which weir attaches name other files than those of weir.
+    has_other_files: bool,
 }
 
 impl HostPlanner {
-    /// Reads what this machine can do.
-    pub fn read() -> Self {
-        Self { host: HostCapabilities::read(), directory: std::env::current_dir().ok() }
+    /// Reads what this machine can do for commands, and for the programs of these processes.
+    pub fn read(pids: &[u32]) -> Self {
+        let has_other_files = pids.iter().any(|pid| own_command::has_other_files(*pid));
+        Self { host: HostCapabilities::read(), has_other_files }
     }
 
     /// Returns the plan of a command; None if PATH has no such program. A relative path is one of `directory`.
@@ -36,19 +37,15 @@ impl HostPlanner {
         plan.program.path.is_some().then_some(plan)
     }
 
-    /// Returns the program's own command. If its first word would start another file, the executable's path replaces it.
+    /// Returns the program's own command; None if its words are not known.
     fn own_command(&self, image: &Image) -> Option<PlannedRun> {
-        if image.argv.is_empty() || image.argv_cut {
+        if self.has_other_files || image.argv_cut {
             return None;
         }
-        let mut command: Vec<String> = image.argv.iter().map(|word| word.exact().into()).collect();
-        let directory = directory_of(image);
-        let found = resolved(&command[0], directory).is_some_and(|found| starts(&found, image.exe.exact()));
-        if !found {
-            command[0] = image.exe.exact().into();
-        }
-        let other = directory.filter(|directory| self.directory.as_deref() != Some(directory));
-        Some(PlannedRun { command, directory: other.map(|path| path.to_string_lossy().into_owned()) })
+        let argv = image.argv.iter().map(Untrusted::exact).collect();
+        let program = StartedProgram { exe: image.exe.exact(), argv, directory: directory_of(image) };
+        let directory = program.other_directory().map(|path| path.to_string_lossy().into_owned());
+        Some(PlannedRun { command: program.words().ok()?, directory })
     }
 
     /// Returns whether the option has its effect on a program that a command starts.
@@ -59,7 +56,12 @@ impl HostPlanner {
         let is_command =
             of_command.program.path.as_deref().is_some_and(|path| starts(path, image.exe.exact()));
         let holds = is_command || of_program.holds_for_children();
-        of_command.refusals().is_empty() && holds && helps(&of_program, option)
+        // strace(1), chroot(8) and others keep some techniques from the programs that they start.
+        let is_lost = |row: &PlanRow| of_command.lost_techniques.contains(&row.technique);
+        of_command.refusals().is_empty()
+            && holds
+            && (is_command || !of_program.rows.iter().any(is_lost))
+            && helps(&of_program, option)
     }
 }
 
@@ -93,31 +95,4 @@ fn helps(plan: &Plan, option: &RunOption) -> bool {
         Effect::StandIn | Effect::Part => option.may_be_partial(),
         Effect::Already | Effect::Not => false,
     })
-}
-
-/// Returns the file that a command's first word starts.
-fn resolved(word: &str, directory: Option<&Path>) -> Option<PathBuf> {
-    let word = match directory {
-        Some(directory) if word.contains('/') => directory.join(word).into(),
-        _ => OsString::from(word),
-    };
-    ResolvedProgram::of(&[word]).path
-}
-
-/// Returns whether a file is an executable, or a script that it interprets.
-fn starts(file: &Path, executable: &str) -> bool {
-    let inode = |path: &Path| fs::metadata(path).map(|about| (about.dev(), about.ino())).ok();
-    let wanted = inode(Path::new(executable));
-    wanted.is_some()
-        && (inode(file) == wanted
-            || ends_in(file, executable)
-            || ends_in(Path::new(executable), &file.to_string_lossy()))
-}
-
-/// Returns whether a script is interpreted by an executable in the end.
-fn ends_in(script: &Path, executable: &str) -> bool {
-    let program = ResolvedProgram::of(&[script.into()]);
-    let real = fs::canonicalize(executable).unwrap_or_else(|_| executable.into());
-    let name = real.file_name().unwrap_or_default().to_string_lossy();
-    program.script && program.names.last().is_some_and(|last| *last == name)
 }

@@ -2,7 +2,7 @@
 
 use weir_model::duration::format_seconds;
 use weir_model::peek::{MainThreadState, Peek, PeekStream};
-use weir_model::{Mode, Size, StreamKind, shell_quoted};
+use weir_model::{Mode, Size, StreamKind};
 
 /// Returns the bytes of a stream: `41 B`, `17 B unread`.
 pub(super) fn waiting(stream: &PeekStream) -> String {
@@ -96,7 +96,7 @@ pub(super) fn state(peek: &Peek) -> String {
 
 /// Returns the title that the program has given itself in place of its command, as `nginx: worker process`; None if it has
 /// not. The rest of the arguments' memory is filled with NULs.
-pub(super) fn own_title(peek: &Peek) -> Option<String> {
+fn own_title(peek: &Peek) -> Option<String> {
     let (title, rest) = peek.command.split_first()?;
     let title = title.to_string();
     let is_padded = rest.len() > 1 || title.contains(' ') && !title.starts_with(['/', '.']);
@@ -111,12 +111,6 @@ pub(super) fn command(peek: &Peek) -> String {
     }
     let words: Vec<String> = peek.command.iter().map(|word| quoted(&word.to_string())).collect();
     if words.is_empty() { peek.comm.to_string() } else { words.join(" ") }
-}
-
-/// Returns the command as a shell takes it, also with line breaks in its words.
-pub(super) fn pasted_command(peek: &Peek) -> String {
-    let words: Vec<String> = peek.command.iter().map(|word| shell_quoted(word.exact())).collect();
-    if words.is_empty() { shell_quoted(peek.comm.exact()) } else { words.join(" ") }
 }
 
 fn quoted(word: &str) -> String {

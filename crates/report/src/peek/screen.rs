@@ -1,6 +1,7 @@
 //! Draws the screen.
 
-use weir_model::peek::{Peek, PeekStream};
+use weir_model::peek::{Peek, PeekStream, RestartCommand};
+use weir_model::shell_quoted;
 
 use super::labels;
 use crate::style::{Emphasis, Style};
@@ -150,21 +151,39 @@ fn commands(peek: &Peek, style: &Style, text: &mut String) {
         return;
     }
     let now = format!("write it out now:  weir flush {}", peek.pid);
-    if labels::own_title(peek).is_some() {
-        *text += &format!("  {now}\n");
-        return;
-    }
-    let command = format!("weir run --max-delay 100ms -- {}", clean(&labels::pasted_command(peek), style));
+    let (directory, words, reason) = match &peek.restart {
+        Some(RestartCommand::Known { words, directory }) => (directory.as_deref(), words.as_slice(), None),
+        Some(RestartCommand::Unknown(reason)) => (None, &[][..], Some(reason)),
+        None => (None, &[][..], None),
+    };
+    let words: Vec<String> = words.iter().map(|word| shell_quoted(word)).collect();
+    let words = if words.is_empty() { "COMMAND".into() } else { words.join(" ") };
+    let command = format!("weir run --max-delay 100ms -- {}", clean(&words, style));
     let next = format!("next time:  {command}");
-    if 2 + width(&now) + 6 + width(&next) <= style.width {
+    if directory.is_none() && 2 + width(&now) + 6 + width(&next) <= style.width {
         *text += &format!("  {now}      {next}\n");
-        return;
+    } else {
+        let lines = next_lines(directory, &command, style);
+        *text += &format!("  {now}\n{}\n", lines.join("\n"));
     }
-    let mut lines = wrap_command(&command, style.width, "  next time:  ", "    ");
+    if let Some(reason) = reason {
+        let reason = format!("(type its own command: {reason})");
+        *text += &format!("    {}\n", cut(&clean(&reason, style), style.width.saturating_sub(4), style));
+    }
+}
+
+/// Returns the lines of a command for the next time, with its directory on a line of its own.
+fn next_lines(directory: Option<&str>, command: &str, style: &Style) -> Vec<String> {
+    const FIRST: &str = "  next time:  ";
+    let change =
+        directory.map(|directory| format!("{FIRST}cd {} &&", clean(&shell_quoted(directory), style)));
+    let (first, rest) = if change.is_some() { ("    ", "      ") } else { (FIRST, "    ") };
+    let mut lines = wrap_command(command, style.width, first, rest);
     if lines.len() > COMMAND_LINES || lines.iter().any(|line| width(line) > style.width) {
-        lines = vec![format!("  {}", cut(&next, style.width - 2, style))];
+        lines = vec![cut(&format!("{first}{command}"), style.width, style)];
     }
-    *text += &format!("  {now}\n{}\n", lines.join("\n"));
+    lines.splice(..0, change.map(|line| cut(&line, style.width, style)));
+    lines
 }
 
 /// Returns the beginning of a text that is too long.
@@ -244,7 +263,13 @@ pub(super) mod tests {
             idle_s: Some(723.0),
             streams: vec![stream, quiet],
             unseen: Vec::new(),
+            restart: known(&["python3", "worker.py"], None),
         }
+    }
+
+    fn known(words: &[&str], directory: Option<&str>) -> Option<RestartCommand> {
+        let words = words.iter().map(|word| (*word).into()).collect();
+        Some(RestartCommand::Known { words, directory: directory.map(Into::into) })
     }
 
     #[test]
@@ -278,14 +303,26 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
             }
         }
         long.command = ["python3", &"a".repeat(50), &"b".repeat(50)].map(|word| word.into()).to_vec();
-        let shown = screen(&[long.clone()], false, &Style::default());
         let (a, b) = ("a".repeat(50), "b".repeat(50));
+        long.restart = known(&["python3", &a, &b], None);
+        let shown = screen(&[long.clone()], false, &Style::default());
         let command =
             format!("  next time:  weir run --max-delay 100ms -- python3 \\\n    {a} \\\n    {b}\n");
         assert!(shown.ends_with(&command), "the command can be typed: {shown}");
         let full = screen(&[long], true, &Style::default());
         assert_eq!(full.matches('Q').count(), 256, "all of them");
         assert!(full.lines().all(|line| width(line) <= 80));
+    }
+
+    #[test]
+    fn the_next_command_has_its_directory_or_the_reason_why_it_is_not_known() {
+        let of = |restart| screen(&[Peek { restart, ..peek() }], false, &Style::default());
+        let text = of(known(&["./x"], Some("/srv/a b")));
+        let expected = "  next time:  cd '/srv/a b' &&\n    weir run --max-delay 100ms -- ./x\n";
+        assert!(text.ends_with(expected), "{text}");
+        let text = of(Some(RestartCommand::Unknown("it has no words")));
+        assert!(text.contains("weir run --max-delay 100ms -- COMMAND\n"), "{text}");
+        assert!(text.ends_with("    (type its own command: it has no words)\n"), "{text}");
     }
 
     #[test]

@@ -1,0 +1,130 @@
+//! The command that starts the program of a running process again, for `weir peek` and `weir trace --pid`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use weir_control::plan::executable;
+use weir_control::plan::program::ResolvedProgram;
+use weir_model::SourceLanguage;
+
+/// The text that the kernel adds to the name of a removed file or directory.
+const REMOVED: &str = " (deleted)";
+
+/// A program that was started: executable, arguments with the name first, and working directory, as /proc has them.
+pub struct StartedProgram<'a> {
+    pub exe: &'a str,
+    pub argv: Vec<&'a str>,
+    pub directory: Option<&'a Path>,
+}
+
+impl StartedProgram<'_> {
+    /// Returns the words that start the program again in its directory. If the first argument would start another file, the
+    /// executable's path replaces it. Fails with the reason why the words are not known.
+    pub fn words(&self) -> Result<Vec<String>, &'static str> {
+        let mut words: Vec<String> = self.argv.iter().map(|word| (*word).into()).collect();
+        if self.exe.is_empty() || words.is_empty() {
+            return Err("its executable and arguments cannot be read");
+        }
+        if self.exe.ends_with(REMOVED) && !Path::new(self.exe).exists() {
+            return Err("its executable is removed");
+        }
+        if self
+            .directory
+            .is_some_and(|directory| directory.to_string_lossy().ends_with(REMOVED) && !directory.exists())
+        {
+            return Err("its working directory is removed");
+        }
+        if resolved(&words[0], self.directory).is_some_and(|found| starts(&found, self.exe)) {
+            return Ok(words);
+        }
+        if is_title(&words) || words.len() == 1 && !is_compiled(self.exe) {
+            return Err("it has replaced its arguments by a title");
+        }
+        words[0] = self.exe.into();
+        Ok(words)
+    }
+
+    /// Returns the directory of the program if it is not the current one.
+    pub fn other_directory(&self) -> Option<PathBuf> {
+        let current = std::env::current_dir().ok();
+        self.directory.filter(|directory| current.as_deref() != Some(directory)).map(Path::to_path_buf)
+    }
+}
+
+/// Returns whether a process has another root directory or other mounts than weir, so that its paths name other files.
+pub fn has_other_files(pid: u32) -> bool {
+    let root =
+        |pid: &str| fs::metadata(format!("/proc/{pid}/root/")).map(|about| (about.dev(), about.ino())).ok();
+    let mounts = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let pid = pid.to_string();
+    root(&pid).is_some_and(|other| Some(other) != root("self"))
+        || mounts(&pid).is_some_and(|other| Some(other) != mounts("self"))
+}
+
+/// Returns whether arguments are one text in the place of all, as Perl's `$0` and setproctitle(3) write them. The rest of their
+/// memory is filled with NULs.
+fn is_title(words: &[String]) -> bool {
+    let (title, rest) = (&words[0], &words[1..]);
+    let is_padded = !rest.is_empty() && rest.iter().all(String::is_empty);
+    is_padded || rest.is_empty() && title.contains([' ', ':'])
+}
+
+/// Returns whether an executable is no interpreter, so that it has a meaning without a script.
+fn is_compiled(exe: &str) -> bool {
+    let language = executable::runtime(&ResolvedProgram::of(&[exe.into()])).facts.language;
+    matches!(language, SourceLanguage::C | SourceLanguage::Cpp | SourceLanguage::Go | SourceLanguage::Rust)
+}
+
+/// Returns the file that a command's first word starts.
+fn resolved(word: &str, directory: Option<&Path>) -> Option<PathBuf> {
+    let word = match directory {
+        Some(directory) if word.contains('/') => directory.join(word).into(),
+        _ => OsString::from(word),
+    };
+    ResolvedProgram::of(&[word]).path
+}
+
+/// Returns whether a file is an executable, or a script that it interprets.
+pub fn starts(file: &Path, executable: &str) -> bool {
+    let inode = |path: &Path| fs::metadata(path).map(|about| (about.dev(), about.ino())).ok();
+    let wanted = inode(Path::new(executable));
+    wanted.is_some()
+        && (inode(file) == wanted
+            || ends_in(file, executable)
+            || ends_in(Path::new(executable), &file.to_string_lossy()))
+}
+
+/// Returns whether a script is interpreted by an executable in the end.
+fn ends_in(script: &Path, executable: &str) -> bool {
+    let program = ResolvedProgram::of(&[script.into()]);
+    let real = fs::canonicalize(executable).unwrap_or_else(|_| executable.into());
+    let name = real.file_name().unwrap_or_default().to_string_lossy();
+    program.script && program.names.last().is_some_and(|last| *last == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_started_program() {
+        let of = |exe: &str, argv: &[&str], directory: Option<&str>| {
+            let program = StartedProgram { exe, argv: argv.to_vec(), directory: directory.map(Path::new) };
+            program.words().map(|words| words.join(" "))
+        };
+        let title = Err("it has replaced its arguments by a title");
+        assert_eq!(of("/bin/sleep", &["sleep", "9"], None), Ok("sleep 9".into()));
+        assert_eq!(of("/bin/sleep", &["fancy-name", "9"], None), Ok("/bin/sleep 9".into()));
+        assert_eq!(of("/bin/sleep", &["fancy-name"], None), Ok("/bin/sleep".into()));
+        assert_eq!(of("/bin/sleep", &["./sleep", "9"], Some("/bin")), Ok("./sleep 9".into()));
+        assert_eq!(of("/bin/sleep", &["sleep: busy"], None), title);
+        assert_eq!(of("/usr/bin/perl", &["worker", "", ""], None), title);
+        assert_eq!(of("/usr/bin/perl", &["worker"], None), title);
+        let removed = Err("its working directory is removed");
+        assert_eq!(of("/bin/sleep", &["sleep", "9"], Some("/nowhere/dd (deleted)")), removed);
+        assert_eq!(of("/nowhere/x (deleted)", &["x"], None), Err("its executable is removed"));
+        assert!(!has_other_files(std::process::id()));
+    }
+}
