@@ -256,11 +256,9 @@ impl Observation {
         let sentences =
             unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
         let silent = silent_processes().into_iter().chain(silent_files());
-        let has_ended = matches!(options.target, TraceTarget::Command(_)) && report.exit.is_some();
-        let survivors = has_ended.then(|| survivors_sentence(&output.processes)).flatten();
         let unobserved: BTreeSet<String> = skipped_searches
             .into_iter()
-            .chain(survivors)
+            .chain(survivors_sentence(&options.target, report.exit, &output.processes))
             .chain(silent)
             .chain(unanswered)
             .chain(stopped_sentences(&output.processes))

@@ -1,11 +1,19 @@
 //! Processes of the command that run on after it has ended, as a daemon does: weir no longer observes them.
 
 use weir_model::Untrusted;
-use weir_model::trace::Process;
+use weir_model::trace::{Exit, Process};
 use weir_sys::{proc, process_status};
+use weir_trace_api::TraceTarget;
 
-/// Returns the sentence about the processes of an ended command that still run; None if there are none.
-pub(crate) fn survivors_sentence(processes: &[Process]) -> Option<String> {
+/// Returns the sentence about the processes that still run of a command that has ended; None if there are none.
+pub(crate) fn survivors_sentence(
+    target: &TraceTarget,
+    exit: Option<Exit>,
+    processes: &[Process],
+) -> Option<String> {
+    if matches!(target, TraceTarget::Process(_)) || exit.is_none() {
+        return None;
+    }
     let unended = processes.iter().filter(|process| process.ended_s.is_none() && runs(process));
     let running: Vec<(u32, &Untrusted)> = unended.map(|process| (process.pid, process.comm())).collect();
     sentence(&running)
@@ -42,7 +50,11 @@ mod tests {
         let own = std::process::id();
         let named = |pid, comm: Untrusted, ended_s| {
             let image = Image { comm, ..Image::default() };
-            survivors_sentence(&[Process { pid, images: vec![image], ended_s, ..Process::default() }])
+            let process = Process { pid, images: vec![image], ended_s, ..Process::default() };
+            let command = TraceTarget::Command(vec!["d".into()]);
+            let running = [process];
+            assert_eq!(survivors_sentence(&command, None, &running), None, "the command has not ended");
+            survivors_sentence(&command, Some(Exit::Code(0)), &running)
         };
         let expected = format!("({own}) does from now on: it runs on; weir trace -p {own} observes it");
         assert!(named(own, proc::comm(own), None).is_some_and(|text| text.ends_with(&expected)));
