@@ -278,7 +278,8 @@ fn notices_the_limit(language: &ProgramLanguage, dir: &Path) -> Result<(), Strin
 /// Runs a program twice: it appends. Returns what is wrong.
 fn problem(language: &ProgramLanguage, kind: &Kind, libweir: &str) -> Result<(), String> {
     let dir = disk_dir();
-    let program = code::programs(&kind.1, &question(kind.2)).remove(language.key).ok_or("no program")?;
+    let program =
+        code::programs(&kind.1, &question(kind.2), None).remove(language.key).ok_or("no program")?;
     fs::write(dir.path().join(language.file), &program).map_err(|error| error.to_string())?;
     let mut build = command(language.build, dir.path(), libweir);
     if kind.1.method == WriteMethod::IoUring {

@@ -80,14 +80,19 @@ fn tears(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> bool {
     let text = a.newline_ends > 0 || writes().any(|timed| timed.call.head.contains(&b'\n'));
     let ends_known = writes().any(|timed| timed.call.tail.is_some());
     let buffered = a.mean_bytes() >= BUFFER && cut_calls(a) >= 2;
-    let readable = context.kind(a.file) != StreamKind::Socket || [a, b].iter().all(|one| is_text(context, one));
+    let readable =
+        context.kind(a.file) != StreamKind::Socket || [a, b].iter().all(|one| is_text(context, one));
     text && readable && ends_known && buffered && writes_during(context, a, b)
 }
 
 /// Returns whether a stream has recorded writes, whose first bytes are text in each.
 fn is_text(context: &RuleContext, stream: &StreamCounts) -> bool {
-    let writes = context.calls_on(stream.file).iter().filter(|timed| timed.pid == stream.pid && timed.call.op.writes());
-    let heads: Vec<&[u8]> = writes.map(|timed| timed.call.head.as_slice()).filter(|head| !head.is_empty()).collect();
+    let writes = context
+        .calls_on(stream.file)
+        .iter()
+        .filter(|timed| timed.pid == stream.pid && timed.call.op.writes());
+    let heads: Vec<&[u8]> =
+        writes.map(|timed| timed.call.head.as_slice()).filter(|head| !head.is_empty()).collect();
     !heads.is_empty() && heads.into_iter().flatten().all(|byte| is_plain(*byte))
 }
 

@@ -251,6 +251,22 @@ fn a_childs_output_before_the_parents_heading_is_mixed() {
     run(true).no_finding("mixed-order");
 }
 
+#[test]
+fn bytes_put_after_a_fork_are_not_the_childs() {
+    let run = |moment: SnapshotMoment| {
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/out", File);
+        builder.fork(0.2, 2);
+        builder.snapshot(0.201, 1, moment, &[pending(1, b"parent: done\n")]);
+        builder.write(0.3, 2, 1, file, b"child: done\n");
+        builder.write(0.9, 1, 1, file, b"parent: done\n");
+        builder
+    };
+    run(SnapshotMoment::Sample).no_finding("mixed-order");
+    // It shows the parent before the child runs, and can be dated later.
+    assert_eq!(run(SnapshotMoment::Fork).severity("mixed-order"), High);
+}
+
 /// Returns the recording of two writers of one log, each with its own open file.
 fn two_writers(flags: i32, size: u64, ends: u64) -> RecordingBuilder {
     let mut builder = recording(1.0);
