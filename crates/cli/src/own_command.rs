@@ -53,16 +53,6 @@ impl StartedProgram<'_> {
     }
 }
 
-/// Returns whether a process has another root directory or other mounts than weir, so that its paths name other files.
-pub fn has_other_files(pid: u32) -> bool {
-    let root =
-        |pid: &str| fs::metadata(format!("/proc/{pid}/root/")).map(|about| (about.dev(), about.ino())).ok();
-    let mounts = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    let pid = pid.to_string();
-    root(&pid).is_some_and(|other| Some(other) != root("self"))
-        || mounts(&pid).is_some_and(|other| Some(other) != mounts("self"))
-}
-
 /// Returns whether arguments are one text in the place of all, as Perl's `$0` and setproctitle(3) write them. The rest of their
 /// memory is filled with NULs.
 fn is_title(words: &[String]) -> bool {
@@ -125,6 +115,6 @@ mod tests {
         let removed = Err("its working directory is removed");
         assert_eq!(of("/bin/sleep", &["sleep", "9"], Some("/nowhere/dd (deleted)")), removed);
         assert_eq!(of("/nowhere/x (deleted)", &["x"], None), Err("its executable is removed"));
-        assert!(!has_other_files(std::process::id()));
+        assert!(!weir_sys::proc::has_other_files(std::process::id()));
     }
 }

@@ -10,7 +10,7 @@ use weir_sys::process_identity::ProcessIdentity;
 use weir_tui::style::stdout_style;
 
 use crate::output::OutputOptions;
-use crate::own_command::{self, StartedProgram};
+use crate::own_command::StartedProgram;
 use crate::values::{parse_nonzero_size, parse_pid};
 
 /// Show what a running process has in its buffers
@@ -105,7 +105,7 @@ fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
 
 /// Returns the command that starts the program of a process again, or why it is not known.
 fn restart_command(peek: &Peek) -> RestartCommand {
-    if own_command::has_other_files(peek.pid) {
+    if proc::has_other_files(peek.pid) {
         return RestartCommand::Unknown("it has another root directory or other mounts");
     }
     let (exe, directory) = (proc::names(peek.pid).0, proc::directory(peek.pid));

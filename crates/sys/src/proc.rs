@@ -353,6 +353,15 @@ pub fn directory(pid: u32) -> Option<PathBuf> {
     link(pid, "cwd")
 }
 
+/// Returns whether a process has another root directory or other mounts than this one, so that its paths name other files. False if
+/// that is unknown.
+pub fn has_other_files(pid: u32) -> bool {
+    let root = link(pid, "root");
+    let mounts = link(pid, "ns/mnt");
+    root.is_some_and(|root| root != Path::new("/"))
+        || mounts.is_some_and(|mounts| Some(mounts) != link(std::process::id(), "ns/mnt"))
+}
+
 /// Returns where a link in /proc/PID leads. Returns None also in execve(2), in which the link may not answer.
 fn link(pid: u32, name: &str) -> Option<PathBuf> {
     let of_thread = |tid: u32| {

@@ -329,17 +329,20 @@ mod tests {
 
     fn held_search(of: &[u64], before: &[u64]) -> HeldSearch {
         let (end, wait_for_end) = std::sync::mpsc::channel();
+        let (begin, wait_for_begin) = std::sync::mpsc::channel();
         let mut cache =
             SearchCache { found: BTreeSet::from_iter(before.iter().copied()), ..SearchCache::default() };
         cache.set_due_search(DueSearch::Beside);
         let found = BTreeSet::from_iter(of.iter().copied());
         let search = move |_: &dyn Memory| {
+            begin.send(()).expect("it waits");
             if wait_for_end.recv() == Ok(true) {
                 note_search_cut();
             }
             found
         };
         assert_eq!(cache.objects(NONE, || search), &BTreeSet::from_iter(before.iter().copied()));
+        wait_for_begin.recv().expect("the begin");
         (end, cache)
     }
 

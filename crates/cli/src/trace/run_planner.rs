@@ -9,7 +9,7 @@ use weir_model::Untrusted;
 use weir_model::run::{Effect, PlanRow, Technique};
 use weir_model::trace::Image;
 
-use crate::own_command::{self, StartedProgram, starts};
+use crate::own_command::{StartedProgram, starts};
 use crate::run::parse_request;
 
 /// The planner on this machine, now.
@@ -22,7 +22,7 @@ pub struct HostPlanner {
 impl HostPlanner {
     /// Reads what this machine can do for commands, and for the programs of these processes.
     pub fn read(pids: &[u32]) -> Self {
-        let has_other_files = pids.iter().any(|pid| own_command::has_other_files(*pid));
+        let has_other_files = pids.iter().any(|pid| weir_sys::proc::has_other_files(*pid));
         Self { host: HostCapabilities::read(), has_other_files }
     }
 
