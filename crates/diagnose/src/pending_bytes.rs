@@ -161,12 +161,9 @@ impl<'a> RuleContext<'a> {
 
     /// Returns the format of compressed data, if pending bytes or the first bytes written to their file begin so.
     fn compressed_format(&self, buffer: &Buffer, file: Option<u32>) -> Option<&'static str> {
-        let writes = file.map(|file| self.calls_on(file)).unwrap_or_default().iter();
-        let first = writes
-            .filter(|timed| timed.call.op.writes() && timed.call.result > 0)
-            .map(|timed| timed.call)
-            .next();
-        format_of(&buffer.pending).or_else(|| format_of(&first?.head))
+        let mut calls = file.map(|file| self.calls_on(file)).unwrap_or_default().iter();
+        let mut first_write = || calls.find(|timed| timed.call.op.writes() && timed.call.result > 0);
+        format_of(&buffer.pending).or_else(|| format_of(&first_write()?.call.head))
     }
 
     fn loss_sentence(&self, snapshot: &BufferSnapshot, buffer: &Buffer, bytes: u64, how: &str) -> String {
