@@ -18,6 +18,11 @@ use crate::supervise::Tracees;
 /// written; a comparison before it can leave some of them for good. With a large heap it comes later.
 const SEARCH_WAIT: Duration = Duration::from_millis(500);
 
+/// The wait after a write that did not happen, because the process could not be stopped in time or was in a write itself. It
+/// doubles each time, up to `RETRY_DOUBLED` times, because each attempt reads the end of the file and stops the process.
+const RETRY: Duration = Duration::from_millis(5);
+const RETRY_DOUBLED: u32 = 8;
+
 /// The streams of which it is unknown whether their bytes are written, by process and stream address.
 #[derive(Default)]
 pub(super) struct DoubtfulStreams {
@@ -29,6 +34,10 @@ struct SeenBytes {
     since: Instant,
     /// Whether all memory had been searched before the last comparison with the file; None before the first.
     compared: Option<bool>,
+    /// The attempts in a row that wrote not all bytes although the file showed that they are not written.
+    failures: u32,
+    /// The earliest time of the next write after those.
+    retry_at: Instant,
 }
 
 /// Tells whether only the file can show that bytes of this stream are not written.
@@ -56,7 +65,8 @@ impl DoubtfulStreams {
                 *seen = SeenBytes::new(one);
             }
             let all_found = tracees.last_search(pid).is_some_and(|begun| begun > seen.since);
-            let is_new = seen.compared.is_none() || all_found && seen.compared == Some(false);
+            let is_new =
+                seen.compared.is_none() || all_found && seen.compared == Some(false) || seen.is_retry_due();
             let wait = if all_found { due_age } else { due_age.max(SEARCH_WAIT) };
             if ahead < one.bytes.len() && is_new && seen.since.elapsed() >= wait {
                 seen.compared = Some(all_found);
@@ -65,8 +75,10 @@ impl DoubtfulStreams {
                 due.extend(shown.is_some().then_some(stream));
             }
         }
-        if !due.is_empty() {
-            write_if_unwritten(tracees, pid, tid, &due);
+        let written = if due.is_empty() { Vec::new() } else { write_if_unwritten(tracees, pid, tid, &due) };
+        for one in &due {
+            let Some(seen) = self.seen.get_mut(&(pid, one.stream)) else { continue };
+            seen.note_attempt(written.contains(&one.stream));
         }
     }
 
@@ -77,7 +89,17 @@ impl DoubtfulStreams {
 
 impl SeenBytes {
     fn new(one: &PendingBytes) -> SeenBytes {
-        SeenBytes { bytes: one.bytes.clone(), since: Instant::now(), compared: None }
+        let now = Instant::now();
+        SeenBytes { bytes: one.bytes.clone(), since: now, compared: None, failures: 0, retry_at: now }
+    }
+
+    fn note_attempt(&mut self, is_written: bool) {
+        self.retry_at = Instant::now() + RETRY * (1 << self.failures.min(RETRY_DOUBLED));
+        self.failures = if is_written { 0 } else { self.failures + 1 };
+    }
+
+    fn is_retry_due(&self) -> bool {
+        self.failures > 0 && self.retry_at <= Instant::now()
     }
 }
 
@@ -90,7 +112,9 @@ struct DueStream {
 }
 
 /// Stops the process and writes the bytes of some streams, if they are still the same, as far as the file still shows that they are not written.
-fn write_if_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, streams: &[DueStream]) {
+/// Returns the streams whose bytes it wrote completely.
+fn write_if_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, streams: &[DueStream]) -> Vec<u64> {
+    let mut written = Vec::new();
     if tracees.hold(pid) && thread_activity(tracees, pid) != ThreadActivity::Writing {
         let pending = tracees.pending_and_contested_when_held(pid, tid);
         for one in pending.into_iter().filter(is_doubtful) {
@@ -99,8 +123,40 @@ fn write_if_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, streams: &[DueS
             if let Some(len) = contested::unwritten_len(tracees, (pid, tid), &one, due.all_found) {
                 let one = one.with_decided(len);
                 drain_stream(tracees, pid, &TargetThread::new(tid), &one, len, false);
+                if tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes) >= len {
+                    written.push(one.stream);
+                }
             }
         }
     }
     tracees.release(pid);
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_did_not_happen_is_tried_again_later() {
+        let now = Instant::now();
+        let mut seen =
+            SeenBytes { bytes: vec![1], since: now, compared: Some(true), failures: 0, retry_at: now };
+        assert!(!seen.is_retry_due(), "it was not tried");
+        let waits = (0..12).map(|_| {
+            let begun = Instant::now();
+            seen.note_attempt(false);
+            assert!(!seen.is_retry_due());
+            let wait = seen.retry_at - begun;
+            seen.retry_at = Instant::now();
+            assert!(seen.is_retry_due());
+            wait
+        });
+        let waits: Vec<Duration> = waits.collect();
+        assert!(waits[0] >= RETRY && waits.windows(2).take(8).all(|pair| pair[1] > pair[0]), "{waits:?}");
+        assert!(waits.iter().all(|wait| *wait < Duration::from_secs(2)), "{waits:?}");
+        seen.note_attempt(true);
+        seen.retry_at = Instant::now();
+        assert!(!seen.is_retry_due(), "all bytes are written");
+    }
 }
