@@ -210,12 +210,17 @@ impl CheckedDirectory {
     }
 }
 
-/// Returns the FNV-1a hash of names and contents. Only the folder's name depends on it.
+/// Returns a hash of names and contents, by words of eight bytes: each start of a program hashes the library. Only the folder's name
+/// depends on it.
 fn hash(files: Files) -> u64 {
-    let of = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    files.iter().fold(0xcbf2_9ce4_8422_2325, |hash, (name, bytes)| {
-        bytes.iter().fold(name.as_bytes().iter().fold(hash, of), of)
-    })
+    let of = |hash: u64, bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        (hash.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95)
+    };
+    files
+        .iter()
+        .fold(0, |hash, (name, bytes)| bytes.chunks(8).fold(name.as_bytes().chunks(8).fold(hash, of), of))
 }
 
 #[cfg(test)]
@@ -223,6 +228,21 @@ mod tests {
     use super::*;
 
     const FILES: Files = &[("lib.so", b"one"), ("deep/er.py", b"two")];
+
+    #[test]
+    fn each_byte_changes_the_name_of_the_folder() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let mut hashes = std::collections::HashSet::from([hash(&[("lib.so", &bytes)])]);
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut other = bytes.clone();
+                other[at] ^= 1 << bit;
+                assert!(hashes.insert(hash(&[("lib.so", &other)])), "byte {at}");
+            }
+        }
+        assert!(hashes.insert(hash(&[("lib.so", &bytes[..99])])));
+        assert!(hashes.insert(hash(&[("lib.sO", &bytes)])));
+    }
 
     #[test]
     fn files_are_installed_once_and_repaired_after_a_change() {
