@@ -98,7 +98,7 @@ fn an_ended_child_is_not_counted_twice() {
     let fifo = dir.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let text = "(dd if=/dev/zero of=/dev/null bs=1 count=20000 status=none; read line < $0; exit 1) & \
-                printf . >&2; wait $!; sleep 1000; exit";
+                printf . >&2; wait $!; read line < $0; exit";
     let waiting = Waiting::start(Command::new("bash").args(["-c", text]).arg(&fifo));
     let (shell, mut surveyor) = (waiting.pid(), Surveyor::new(SurveyScope::default()));
     surveyor.sample();

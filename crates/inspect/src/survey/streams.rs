@@ -150,17 +150,10 @@ mod tests {
 
     fn buffer(fd: i32, text: &str) -> Buffer {
         Buffer {
-            walker: RuntimeId::GLIBC,
-            address: 0x1000,
-            fd,
-            mode: None,
             buffer_bytes: 4096,
             pending_bytes: text.len() as u64,
             pending: text.into(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
+            ..Buffer::empty(RuntimeId::GLIBC, 0x1000, fd)
         }
     }
 
