@@ -260,17 +260,11 @@ fn c_image() -> Image {
 /// Returns a buffer with pending bytes.
 pub(crate) fn pending(fd: i32, bytes: &[u8]) -> Buffer {
     Buffer {
-        walker: RuntimeId::GLIBC,
-        address: 0x5000u64.wrapping_add_signed(fd.into()),
-        fd,
         mode: Some(Mode::Full),
         buffer_bytes: 4096,
         pending_bytes: bytes.len() as u64,
         pending: bytes[..bytes.len().min(256)].into(),
-        unread_bytes: 0,
-        unread: Vec::new(),
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::GLIBC, 0x5000u64.wrapping_add_signed(fd.into()), fd)
     }
 }
 

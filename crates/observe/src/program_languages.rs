@@ -227,19 +227,7 @@ mod tests {
 
     #[test]
     fn a_program_does_not_have_the_language_of_its_parents_buffers() {
-        let buffer = |walker| weir_model::trace::Buffer {
-            walker,
-            address: 1,
-            fd: 1,
-            mode: None,
-            buffer_bytes: 0,
-            pending_bytes: 0,
-            pending: Vec::new(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
-        };
+        let buffer = |walker| weir_model::trace::Buffer::empty(walker, 1, 1);
         let event = |kind| Event { at_s: 1.0, pid: 7, tid: 7, kind };
         let snapshot = |moment, walker| {
             event(EventKind::Buffers {

@@ -83,19 +83,7 @@ mod tests {
     use weir_model::trace::RuntimeId;
 
     fn buffer(walker: RuntimeId, pending: u64) -> Buffer {
-        Buffer {
-            walker,
-            address: 1,
-            fd: 1,
-            mode: None,
-            buffer_bytes: 4096,
-            pending_bytes: pending,
-            pending: Vec::new(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
-        }
+        Buffer { buffer_bytes: 4096, pending_bytes: pending, ..Buffer::empty(walker, 1, 1) }
     }
 
     fn snapshot(at_s: f64, moment: SnapshotMoment, walker: RuntimeId) -> Event {

@@ -82,17 +82,10 @@ fn results_that_no_kernel_gives_do_not_overflow_the_sums() {
 
 fn buffer(fd: i32) -> Buffer {
     Buffer {
-        walker: RuntimeId::GLIBC,
-        address: 0x1000,
-        fd,
-        mode: None,
         buffer_bytes: 4096,
         pending_bytes: 5,
         pending: b"lost\n".to_vec(),
-        unread_bytes: 0,
-        unread: Vec::new(),
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::GLIBC, 0x1000, fd)
     }
 }
 

@@ -156,17 +156,13 @@ fn buffer(event: &BufferEvent) -> Buffer {
     let pending = preview(event.pending, event.data.len());
     let unread = if event.pending == 0 { preview(event.unread, UNREAD_PREVIEW_BYTES) } else { Vec::new() };
     Buffer {
-        walker: RuntimeId::GLIBC,
-        address: event.address,
-        fd: event.head.fd,
         mode,
         buffer_bytes: event.end.saturating_sub(event.base),
         pending_bytes: event.pending,
         pending,
         unread_bytes: event.unread,
         unread,
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::GLIBC, event.address, event.head.fd)
     }
 }
 

@@ -205,17 +205,11 @@ mod tests {
     #[test]
     fn only_what_a_dead_thread_has_written_is_removed() {
         let buffer = |address, pending_bytes: u64| Buffer {
-            walker: weir_model::trace::RuntimeId::GO,
-            address,
-            fd: 1,
-            mode: None,
             buffer_bytes: 100,
             pending_bytes,
             pending: vec![b'x'; pending_bytes as usize],
-            unread_bytes: 0,
-            unread: Vec::new(),
             found_by_search: true,
-            has_write_address: false,
+            ..Buffer::empty(weir_model::trace::RuntimeId::GO, address, 1)
         };
         let after_flushing = |written: Range<u64>, flushing: &[u64]| {
             let mut buffers = vec![buffer(1000, 100), buffer(2000, 50), buffer(3000, 0)];

@@ -17,17 +17,10 @@ impl BufferSnapshots for LastSnapshot {
         self.0.kill().expect("a child");
         self.0.wait().expect("its end");
         vec![Buffer {
-            walker: RuntimeId::GLIBC,
-            address: 0x1000,
-            fd: 1,
-            mode: None,
             buffer_bytes: 4096,
             pending_bytes: 5,
             pending: b"lost\n".to_vec(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
+            ..Buffer::empty(RuntimeId::GLIBC, 0x1000, 1)
         }]
     }
 }

@@ -109,17 +109,9 @@ mod tests {
 
     fn found_candidates(at: u64, address: u64, pending_bytes: u64, untouched: bool) -> StreamCandidate {
         let stream = StreamBuffer::of(Buffer {
-            walker: RuntimeId::GO,
-            address,
-            fd: 1,
-            mode: None,
             buffer_bytes: 100,
             pending_bytes,
-            pending: Vec::new(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
+            ..Buffer::empty(RuntimeId::GO, address, 1)
         });
         StreamCandidate { at, untouched, stream }
     }

@@ -121,17 +121,10 @@ mod tests {
 
     fn buffer(walker: RuntimeId, address: u64, text: &[u8]) -> Buffer {
         Buffer {
-            walker,
-            address,
-            fd: 3,
-            mode: None,
             buffer_bytes: 100,
             pending_bytes: text.len() as u64,
             pending: text.to_vec(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
+            ..Buffer::empty(walker, address, 3)
         }
     }
 

@@ -257,17 +257,10 @@ mod tests {
 
     fn copy(at: u64, pending_bytes: u64) -> StreamCandidate {
         let stream = StreamBuffer::of(Buffer {
-            walker: RuntimeId::RUST,
-            address: 50,
-            fd: 3,
-            mode: None,
             buffer_bytes: 100,
             pending_bytes,
-            pending: Vec::new(),
-            unread_bytes: 0,
-            unread: Vec::new(),
             found_by_search: true,
-            has_write_address: false,
+            ..Buffer::empty(RuntimeId::RUST, 50, 3)
         });
         StreamCandidate { at, untouched: false, stream }
     }

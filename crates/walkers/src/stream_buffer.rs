@@ -57,19 +57,7 @@ impl StreamBuffer {
 
     /// Returns a stream that has no buffer, or none yet.
     pub(crate) fn unbuffered(walker: RuntimeId, address: u64, fd: i32) -> StreamBuffer {
-        StreamBuffer::of(Buffer {
-            walker,
-            address,
-            fd,
-            mode: Some(Mode::None),
-            buffer_bytes: 0,
-            pending_bytes: 0,
-            pending: Vec::new(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
-        })
+        StreamBuffer::of(Buffer { mode: Some(Mode::None), ..Buffer::empty(walker, address, fd) })
     }
 
     /// Returns the stream with a mark that its descriptor may belong to another stream, which has none of its bytes.

@@ -68,17 +68,11 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
 
 fn snapshot(moment: SnapshotMoment, pending: &str) -> EventKind {
     let buffer = Buffer {
-        walker: RuntimeId::GLIBC,
-        address: 1,
-        fd: 1,
         mode: Some(Mode::Full),
         buffer_bytes: 4096,
         pending_bytes: pending.len() as u64,
         pending: pending.into(),
-        unread_bytes: 0,
-        unread: Vec::new(),
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::GLIBC, 1, 1)
     };
     let (waits_in_name, files) = (String::new(), vec![(1, FILE)]);
     EventKind::Buffers { moment, buffers: vec![buffer], waits_in: None, waits_in_name, files }

@@ -53,6 +53,23 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// Returns a stream without a buffer yet, and without a mode.
+    pub fn empty(walker: RuntimeId, address: u64, fd: i32) -> Buffer {
+        Buffer {
+            walker,
+            address,
+            fd,
+            mode: None,
+            buffer_bytes: 0,
+            pending_bytes: 0,
+            pending: Vec::new(),
+            unread_bytes: 0,
+            unread: Vec::new(),
+            found_by_search: false,
+            has_write_address: false,
+        }
+    }
+
     /// Returns whether this input buffer of mawk still fills: mawk uses no byte of it before it is full. The walkers of other
     /// runtimes report read-ahead bytes that the program can use at once.
     pub fn is_being_filled(&self) -> bool {
@@ -66,19 +83,8 @@ mod tests {
 
     #[test]
     fn only_a_stream_that_a_search_found_has_the_field() {
-        let listed = Buffer {
-            walker: RuntimeId::GLIBC,
-            address: 1,
-            fd: 1,
-            mode: Some(Mode::Full),
-            buffer_bytes: 4096,
-            pending_bytes: 0,
-            pending: Vec::new(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
-        };
+        let listed =
+            Buffer { mode: Some(Mode::Full), buffer_bytes: 4096, ..Buffer::empty(RuntimeId::GLIBC, 1, 1) };
         let json = |buffer: &Buffer| serde_json::to_string(buffer).unwrap();
         assert!(!json(&listed).contains("found_by_search"));
         let found = Buffer { found_by_search: true, ..listed.clone() };

@@ -188,17 +188,12 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
 
 fn pipeline_events() -> Vec<Event> {
     let buffer = Buffer {
-        walker: RuntimeId::CPYTHON,
-        address: 0x7f00_1000,
-        fd: 1,
         mode: Some(Mode::Full),
         buffer_bytes: 8192,
         pending_bytes: 41,
         pending: b"ready: listening on port 8080\nconnected\n".to_vec(),
-        unread_bytes: 0,
         unread: vec![],
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::CPYTHON, 0x7f00_1000, 1)
     };
     let snapshot = EventKind::Buffers {
         moment: SnapshotMoment::Sample,

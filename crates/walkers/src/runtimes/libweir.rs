@@ -129,17 +129,13 @@ pub(crate) fn read(
         return None;
     }
     let mut stream = StreamBuffer::of(Buffer {
-        walker: RuntimeId::LIBWEIR,
-        address: at,
-        fd: int(object, FD).max(-1),
         mode: mode(memory, at + page, int(object, FD)),
         buffer_bytes: size,
         pending_bytes: pending,
         pending: read_content(memory, word(object, BUFFER).wrapping_add(drained), pending, kept)?,
         unread_bytes: unread,
         unread: read_content(memory, word(object, READ), unread, UNREAD_KEPT)?,
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::LIBWEIR, at, int(object, FD).max(-1))
     });
     stream.watch_address = Some(at + (HEAD + WRITTEN) as u64);
     if pending > 0 {

@@ -211,17 +211,12 @@ impl Walker for MawkInput {
         let Some((file, buffer)) = self.find(memory, read) else { return Vec::new() };
         let unread_bytes = read.at - buffer;
         vec![StreamBuffer::of(Buffer {
-            walker: RuntimeId::MAWK,
-            address: file,
-            fd: read.fd,
             mode: Some(Mode::Full),
             buffer_bytes: read.end - buffer,
-            pending_bytes: 0,
-            pending: Vec::new(),
             unread_bytes,
             unread: memory.bytes(buffer, unread_bytes.min(PREVIEW_BYTES) as usize),
             found_by_search: true,
-            has_write_address: false,
+            ..Buffer::empty(RuntimeId::MAWK, file, read.fd)
         })]
     }
 

@@ -102,19 +102,12 @@ pub(super) fn stream(
     kept: u64,
 ) -> Option<StreamBuffer> {
     let (buffer, size) = (word(object, BUFFER), word(object, BUFFER_SIZE));
+    // The object can be moved; its buffer then belongs to the new one.
+    let address = if buffer == 0 { at } else { buffer };
     let mut found = Buffer {
-        walker: RuntimeId::CPP,
-        // The object can be moved; its buffer then belongs to the new one.
-        address: if buffer == 0 { at } else { buffer },
-        fd,
         mode: mode(fd, size),
         buffer_bytes: size.saturating_sub(1),
-        pending_bytes: 0,
-        pending: Vec::new(),
-        unread_bytes: 0,
-        unread: Vec::new(),
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::CPP, address, fd)
     };
     let [pbase, pptr, epptr] = [PBASE, PPTR, EPPTR].map(|field| word(object, field));
     if object[READING] == 1 {

@@ -121,19 +121,12 @@ pub(super) fn stream(
         false => (word(object, CHARACTERS), word(object, CHARACTERS_SIZE)),
     };
     let is_buffered = word(object, BYTES_SIZE) > SMALL;
+    // The object can be moved; its buffer then belongs to the new one.
+    let address = if is_buffered { area } else { at };
     let mut found = Buffer {
-        walker: RuntimeId::CPP,
-        // The object can be moved; its buffer then belongs to the new one.
-        address: if is_buffered { area } else { at },
-        fd: file.fd,
         mode: Some(if is_buffered { Mode::Full } else { Mode::None }),
         buffer_bytes: if is_buffered { size - 1 } else { 0 },
-        pending_bytes: 0,
-        pending: Vec::new(),
-        unread_bytes: 0,
-        unread: Vec::new(),
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::CPP, address, file.fd)
     };
     let [pbase, pptr, epptr] = [PBASE, PPTR, EPPTR].map(|field| word(object, field));
     match int(object, CURRENT_MODE) {

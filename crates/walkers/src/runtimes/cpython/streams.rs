@@ -211,17 +211,13 @@ impl ObjectReader<'_> {
         let content =
             |from: u64, bytes, most| read_content(self.memory, buffer.checked_add(from)?, bytes, most);
         let mut stream = StreamBuffer::of(Buffer {
-            walker: RuntimeId::CPYTHON,
-            address: at,
-            fd,
             mode: Some(Mode::Full),
             buffer_bytes: size,
             pending_bytes: pending,
             pending: content(pending_range.0, pending, self.kept)?,
             unread_bytes: unread,
             unread: content(ahead.0, unread, UNREAD_KEPT)?,
-            found_by_search: false,
-            has_write_address: false,
+            ..Buffer::empty(RuntimeId::CPYTHON, at, fd)
         });
         if pending > 0 {
             add_drain(self.memory, self.layout, Some(at), None, &mut stream);

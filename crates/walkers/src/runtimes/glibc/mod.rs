@@ -146,17 +146,9 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
         std::array::from_fn(|field| word(file, 8 + 8 * field));
     let size = end.checked_sub(base).filter(|size| *size <= BUFFER_MOST)?;
     let mut buffer = Buffer {
-        walker: RuntimeId::GLIBC,
-        address,
-        fd: int(file, FILENO).max(-1),
         mode: mode(flags, base),
         buffer_bytes: size,
-        pending_bytes: 0,
-        pending: Vec::new(),
-        unread_bytes: 0,
-        unread: Vec::new(),
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::GLIBC, address, int(file, FILENO).max(-1))
     };
     if flags & PUTTING != 0 {
         if base > write_base || write_base > write_ptr || write_ptr > end {

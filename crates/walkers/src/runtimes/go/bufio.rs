@@ -118,17 +118,9 @@ impl BufioValidator<'_> {
         let last = buffer.data.checked_add(buffer.length - 1)?;
         read_content(self.memory, buffer.data, 1, 1).and(read_content(self.memory, last, 1, 1))?;
         Some(Buffer {
-            walker: RuntimeId::GO,
-            address: buffer.data,
-            fd,
             mode: Some(Mode::Full),
             buffer_bytes: buffer.length,
-            pending_bytes: 0,
-            pending: Vec::new(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
+            ..Buffer::empty(RuntimeId::GO, buffer.data, fd)
         })
     }
 

@@ -138,17 +138,9 @@ fn stream(
     let end = buf.checked_add(size).filter(|_| size <= BUFFER_MOST)?;
     let (rpos, rend, wbase, wpos) = (word(file, RPOS), word(file, REND), word(file, WBASE), word(file, WPOS));
     let mut buffer = Buffer {
-        walker: RuntimeId::MUSL,
-        address,
-        fd: int(file, FD).max(-1),
         mode: mode(file, plain),
         buffer_bytes: size,
-        pending_bytes: 0,
-        pending: Vec::new(),
-        unread_bytes: 0,
-        unread: Vec::new(),
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::MUSL, address, int(file, FD).max(-1))
     };
     if wbase != 0 {
         if buf > wbase || wbase > wpos || wpos > end {

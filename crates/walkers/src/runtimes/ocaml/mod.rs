@@ -235,17 +235,9 @@ fn read(
     let fd = Some(int(channel, 0)).filter(|fd| *fd >= 0 && (data..=end).contains(&curr))?;
     let is_unbuffered = int(channel, layout.flags) & UNBUFFERED != 0;
     let mut found = Buffer {
-        walker: ID,
-        address: at,
-        fd,
         mode: Some(if is_unbuffered { Mode::None } else { Mode::Full }),
         buffer_bytes: BUFFER_BYTES,
-        pending_bytes: 0,
-        pending: Vec::new(),
-        unread_bytes: 0,
-        unread: Vec::new(),
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(ID, at, fd)
     };
     if max != 0 {
         found.unread_bytes = max.checked_sub(curr).filter(|bytes| *bytes <= BUFFER_MOST && max <= end)?;

@@ -102,17 +102,13 @@ fn read(memory: &dyn Memory, object: u64, at: u64, io: &[u8; IO_BYTES], kept: u6
     let mut unread = read_content(memory, decoded.0, decoded.1, UNREAD_KEPT)?;
     unread.extend(read_content(memory, ahead.0, ahead.1, UNREAD_KEPT - unread.len() as u64)?);
     let mut stream = StreamBuffer::of(Buffer {
-        walker: RuntimeId::RUBY,
-        address: object,
-        fd,
         mode: Some(mode(int(io, MODE))),
         buffer_bytes: int(io, WRITTEN + CAPACITY).max(int(io, READ + CAPACITY)) as u64,
         pending_bytes: written.1,
         pending: read_content(memory, written.0, written.1, kept)?,
         unread_bytes: decoded.1 + ahead.1,
         unread,
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::RUBY, object, fd)
     });
     if written.1 > 0 {
         add_drain(memory, at, io, &mut stream);

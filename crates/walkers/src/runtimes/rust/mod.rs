@@ -266,17 +266,11 @@ impl RustStdout {
         let (Some((data, length, field)), None) = (found.next(), found.next()) else { return None };
         read_content(memory, data, CAPACITY, CAPACITY)?;
         let mut stream = StreamBuffer::of(Buffer {
-            walker: RuntimeId::RUST,
-            address: self.stdout,
-            fd: 1,
             mode: Some(Mode::Line),
             buffer_bytes: CAPACITY,
             pending_bytes: length,
             pending: read_content(memory, data, length, kept)?,
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
+            ..Buffer::empty(RuntimeId::RUST, self.stdout, 1)
         });
         // The lock says nothing: main often holds it all the time, and the bytes can be drained nevertheless. Every thread can
         // reach the RefCell in the lock, so the length is in memory at each system call, unless the RefCell is borrowed: then

@@ -83,17 +83,9 @@ impl BufferValidator<'_> {
         let last = data.checked_add(capacity - 1)?;
         read_content(self.memory, data, 1, 1).and(read_content(self.memory, last, 1, 1))?;
         let mut found = Buffer {
-            walker: RuntimeId::RUST,
-            address: data,
-            fd,
             mode: self.mode(capacity, layout),
             buffer_bytes: capacity,
-            pending_bytes: 0,
-            pending: Vec::new(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-            found_by_search: false,
-            has_write_address: false,
+            ..Buffer::empty(RuntimeId::RUST, data, fd)
         };
         match layout.used.map(|at| word(object, at)) {
             None => {

@@ -61,17 +61,13 @@ fn read(
     let ahead = chain(memory, layout, word(state, READ))?;
     let sum = |parts: &[BufferPart]| parts.iter().map(|one| one.bytes).sum::<u64>();
     let mut stream = StreamBuffer::of(Buffer {
-        walker: RuntimeId::TCL,
-        address: at,
-        fd: descriptor(memory, layout, word(state, layout.bottom()))?,
         mode: Some(mode(layout, flags)),
         buffer_bytes: u64::try_from(int(state, SIZE)).ok().filter(|size| *size <= BUFFER_MOST)?,
         pending_bytes: sum(&written),
         pending: contents(memory, &written, kept)?,
         unread_bytes: sum(&ahead),
         unread: contents(memory, &ahead, UNREAD_KEPT)?,
-        found_by_search: false,
-        has_write_address: false,
+        ..Buffer::empty(RuntimeId::TCL, at, descriptor(memory, layout, word(state, layout.bottom()))?)
     });
     // Tcl itself goes on writing the buffers in the queue.
     if let (0, [last]) = (queued, written.as_slice()) {
