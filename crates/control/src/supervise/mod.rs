@@ -7,6 +7,7 @@
 //! killed, all tracees run on, and only bytes that were written ahead are written twice.
 
 mod deferred_fork;
+mod early_writes;
 pub(crate) mod event_loop;
 mod final_state;
 pub(crate) mod handler;
@@ -17,6 +18,7 @@ pub(crate) mod interruptible;
 mod kill_test;
 mod lifecycle;
 mod other_tracers;
+mod pending_streams;
 mod stops;
 pub(crate) mod tracee;
 pub(crate) mod tracees;
@@ -37,8 +39,8 @@ use crate::launch::signals;
 use crate::rescue::RescueHandler;
 
 pub use handler::{Fork, LifecycleHandler};
+pub(crate) use pending_streams::PythonText;
 pub(crate) use tracee::TracedProcess;
-pub(crate) use tracees::PythonText;
 pub use tracees::Tracees;
 
 /// The tasks of a supervisor.

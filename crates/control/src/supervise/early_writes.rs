@@ -1,0 +1,64 @@
+//! Writes to the files of a stopped process, ahead of the program.
+
+use weir_sys::foreign_descriptors::forbidden;
+use weir_sys::proc;
+use weir_sys::ptrace::{EVENT_STOP, PtraceStop};
+use weir_walkers::PendingBytes;
+
+use super::tracee::TraceeState;
+use super::tracees::Tracees;
+use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
+
+impl Tracees {
+    /// Returns the threads of a process that [`Tracees::hold`] has stopped and that can make system calls for weir.
+    fn threads_for_calls(&self, pid: u32) -> Vec<u32> {
+        let process = self.processes.get(&pid);
+        let can = |tid: &&u32| {
+            let is_queued = self.deferred_stops.iter().any(|stop| stop.tid == **tid);
+            let thread = self.threads.get(tid).filter(|thread| thread.stop_requested && !thread.exiting);
+            thread.is_some_and(|thread| thread.state == TraceeState::Stopped) && !is_queued
+        };
+        process.into_iter().flat_map(|process| process.threads.iter().filter(can)).copied().collect()
+    }
+
+    /// Opens the file behind a descriptor of a thread of a stopped process, for a write ahead of the program. Notes a refusal
+    /// as a limitation. Returns None then, if there is no such file, or if the program could notice the write.
+    pub(crate) fn open_ahead(
+        &mut self,
+        pid: u32,
+        thread: &TargetThread,
+        stream: &PendingBytes,
+    ) -> Option<ForeignFile> {
+        let fd = stream.fd;
+        let file = ForeignFile::open(thread, fd, &self.threads_for_calls(pid));
+        let why = match &file {
+            Err(ForeignFileError::Refused(why)) => Some(why.clone()),
+            // The descriptor itself may be closed meanwhile.
+            Err(error @ ForeignFileError::Open(_)) if forbidden().is_some() => Some(error.to_string()),
+            _ => None,
+        };
+        if let Some(why) = why {
+            let path = proc::descriptor(thread.tid, fd).unwrap_or_default();
+            self.add_limitation(format!(
+                "{}: its bytes for {path} are not written early: {why}",
+                proc::label(pid)
+            ));
+        }
+        // The streams that a search finds are those of types that only write.
+        file.ok().filter(|file| file.allows_writing_ahead(stream.found_by_search))
+    }
+
+    /// Writes as many bytes as a file takes now. Returns their number. An error is ignored: the program's own write meets
+    /// it again.
+    pub(crate) fn write_ahead(&mut self, pid: u32, file: &ForeignFile, bytes: &[u8]) -> usize {
+        let outcome = file.write_available(bytes);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.foreign_writes += outcome.own_calls;
+        }
+        // A job control stop or the thread's death, during its own write.
+        let is_requested = |stop: &PtraceStop| stop.status >> 8 == libc::SIGTRAP | EVENT_STOP << 8;
+        self.deferred_stops.extend(outcome.stop.filter(|stop| !is_requested(stop)));
+        self.written_ahead.total_bytes += outcome.written as u64;
+        outcome.written
+    }
+}
