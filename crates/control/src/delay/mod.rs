@@ -5,9 +5,10 @@
 //! calls, the stream is emptied; otherwise the bytes are written ahead of the program.
 //!
 //! A thread in user mode can be between a write(2) and the stream's update, or between two steps of a putc(3). The bytes
-//! of such a process are written only if it has made no write since their first snapshot, and if each such thread has used
-//! 100 µs of CPU time since, or the stream has more bytes: both show that the thread's call on the stream has ended. The
-//! walkers themselves show it for streams that a search finds.
+//! of such a process are written only if it has made no write since their first snapshot, and if each such thread has gone on
+//! and used 100 µs of CPU time since, or the stream has more bytes: both show that the thread's call on the stream has ended. CPU
+//! time alone does not show it: beside other load a thread can be stopped again and again before its next instruction, and the
+//! kernel counts its own work and interrupts too. The walkers themselves show it for streams that a search finds.
 
 pub(crate) mod ahead_table;
 mod doubtful;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::fdinfo;
-use weir_sys::ptrace::registers::SyscallRegisters;
+use weir_sys::ptrace::registers::{SyscallRegisters, digest};
 use weir_sys::{proc, process_status};
 use weir_walkers::{JoinedStreams, PendingBytes, join_pending};
 
@@ -40,6 +41,10 @@ const SHORTEST_INTERVAL: Duration = Duration::from_micros(250);
 /// The CPU time after which a thread has ended the call on a stream in which it was. A stop and resume takes less, so that it
 /// does not count as progress.
 const MOVED_ON_NS: u64 = 100_000;
+
+/// The same for a thread that is at the same instruction with the same registers, as in a loop of one instruction, and for all threads
+/// while the stream's lock is held: a thread is then inside a call on it, or the program holds the lock while it computes.
+const MOVED_ON_UNSEEN_NS: u64 = 20_000_000;
 
 /// The error of a running thread's CPU time in schedstat: up to one timer tick, at most 10 ms.
 const SCHEDSTAT_ERROR_NS: u64 = 10_000_000;
@@ -68,6 +73,8 @@ struct PendingSnapshot {
     /// The CPU time of each thread at the snapshot, which may be too low by `error_ns`.
     cpu_ns: HashMap<u32, u64>,
     error_ns: u64,
+    /// The hash of each thread's registers; empty if the process was not stopped.
+    registers: HashMap<u32, u64>,
     taken_at_ns: u64,
 }
 
@@ -115,6 +122,7 @@ impl DelayHandler {
                         write_count,
                         cpu_ns: cpu_times.get_or_insert_with(|| threads_cpu_ns(pid)).clone(),
                         error_ns: SCHEDSTAT_ERROR_NS,
+                        registers: HashMap::new(),
                         taken_at_ns: now,
                     };
                     snapshots.insert(one.stream, snapshot);
@@ -242,9 +250,29 @@ fn is_at_position(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> 
 }
 
 impl PendingSnapshot {
-    /// Replaces all fields but `taken_at_ns`. The process is stopped, so the threads' CPU times are exact.
+    /// Returns the CPU time since the snapshot that shows that a running thread has moved on. `registers` is the hash of its registers
+    /// now, `locked` the state of the stream's lock.
+    fn progress_ns(&self, tid: u32, registers: Option<u64>, locked: Option<bool>) -> u64 {
+        let is_elsewhere = self.registers.get(&tid).is_none_or(|former| registers != Some(*former));
+        let least = if is_elsewhere && locked != Some(true) { MOVED_ON_NS } else { MOVED_ON_UNSEEN_NS };
+        self.error_ns + least
+    }
+
+    /// Replaces all fields but `taken_at_ns`. The process is stopped, so the threads' CPU times are exact. A thread that has not gone
+    /// on keeps its CPU time, unless the process has written since.
     fn renew(&mut self, tracees: &Tracees, pid: u32, now: &PendingBytes) {
-        (self.write_count, self.cpu_ns, self.error_ns) = (tracees.write_count(pid), threads_cpu_ns(pid), 0);
+        let write_count = tracees.write_count(pid);
+        let is_same = self.write_count == write_count && self.first_len == first_len(now);
+        let registers: HashMap<u32, u64> =
+            tracees.live_threads(pid).filter_map(|tid| Some((tid, digest(tid)?))).collect();
+        let kept = |tid: u32| {
+            let stays =
+                is_same && self.registers.get(&tid).is_some_and(|former| registers.get(&tid) == Some(former));
+            self.cpu_ns.get(&tid).copied().filter(|_| stays)
+        };
+        let cpu_ns =
+            threads_cpu_ns(pid).into_iter().map(|(tid, cpu)| (tid, kept(tid).unwrap_or(cpu))).collect();
+        (self.write_count, self.cpu_ns, self.error_ns, self.registers) = (write_count, cpu_ns, 0, registers);
         (self.bytes, self.first_len) = (now.bytes.clone(), first_len(now));
     }
 }
@@ -269,7 +297,8 @@ fn has_moved_on(
     }
     let has_run = |tid: &u32| {
         let then = before.cpu_ns.get(tid).copied().unwrap_or(u64::MAX / 2);
-        cpu_ns(pid, *tid).is_some_and(|now| now >= then + before.error_ns + MOVED_ON_NS)
+        let least = before.progress_ns(*tid, digest(*tid), now.locked);
+        cpu_ns(pid, *tid).is_some_and(|now| now >= then + least)
     };
     now.bytes.len() > before.bytes.len() || running.iter().all(has_run)
 }
@@ -282,4 +311,32 @@ fn threads_cpu_ns(pid: u32) -> HashMap<u32, u64> {
 fn cpu_ns(pid: u32, tid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
     text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Beside other load, a thread was stopped again and again right after its write, and used 100 µs of CPU time by the stops alone:
+    /// the bytes that it had just written were written once more.
+    #[test]
+    fn a_thread_that_has_executed_nothing_has_not_moved_on() {
+        let snapshot = |error_ns, registers| PendingSnapshot {
+            bytes: Vec::new(),
+            first_len: 0,
+            write_count: Some(1),
+            cpu_ns: HashMap::new(),
+            error_ns,
+            registers,
+            taken_at_ns: 0,
+        };
+        let stopped = snapshot(0, HashMap::from([(7, 1)]));
+        let progress = |registers, locked| stopped.progress_ns(7, registers, locked);
+        assert_eq!(progress(Some(2), Some(false)), MOVED_ON_NS, "it is at another instruction");
+        assert_eq!(progress(Some(2), None), MOVED_ON_NS, "a stream without a lock");
+        assert_eq!(progress(Some(1), Some(false)), MOVED_ON_UNSEEN_NS);
+        assert_eq!(progress(Some(2), Some(true)), MOVED_ON_UNSEEN_NS, "a thread is inside the stream");
+        let running = snapshot(SCHEDSTAT_ERROR_NS, HashMap::new());
+        assert_eq!(running.progress_ns(7, Some(1), Some(false)), SCHEDSTAT_ERROR_NS + MOVED_ON_NS);
+    }
 }

@@ -50,6 +50,14 @@ mod x86_64 {
         ((r.orig_rax as i64) < 0).then_some(AfterSyscall { returned_to: r.rcx, second_arg: r.rsi, general })
     }
 
+    /// Returns a hash of the general registers of a stopped thread and of its program counter; None if it has died. While it is the
+    /// same, the thread has probably executed no instruction of its program.
+    pub fn digest(tid: u32) -> Option<u64> {
+        let r = registers(tid)?;
+        let general = [r.rax, r.rbx, r.rcx, r.rdx, r.rbp, r.rsi, r.rdi, r.rsp, r.rip, r.eflags];
+        Some(super::hash(&(general, [r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15])))
+    }
+
     /// Returns the stack pointer and the callee-saved registers (x86-64 ABI) of a stopped thread.
     pub fn stack(tid: u32) -> Option<(u64, [u64; 6])> {
         Some(stack_of(&registers(tid)?))
@@ -105,9 +113,16 @@ mod x86_64 {
 
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{
-    after_syscall, after_syscall_of, current_syscall, interrupted_syscall, replace_syscall, restart_syscall,
-    set_result, skip_syscall, stack, stack_of, syscall_of,
+    after_syscall, after_syscall_of, current_syscall, digest, interrupted_syscall, replace_syscall,
+    restart_syscall, set_result, skip_syscall, stack, stack_of, syscall_of,
 };
+
+fn hash(registers: &impl std::hash::Hash) -> u64 {
+    use std::hash::{DefaultHasher, Hasher};
+    let mut hasher = DefaultHasher::new();
+    registers.hash(&mut hasher);
+    hasher.finish()
+}
 
 /// On aarch64 the kernel has rewound an interrupted call before the tracer sees the stop: the thread is about to make it again,
 /// with the same arguments. A call that failed with EINTR looks like any finished one, and its first argument is overwritten.
@@ -176,6 +191,13 @@ mod aarch64 {
         is_rewound.then_some(SyscallRegisters { number: regs.x[8] as i64, args, result: ERESTARTSYS })
     }
 
+    /// Returns a hash of the general registers of a stopped thread and of its program counter; None if it has died. While it is the
+    /// same, the thread has probably executed no instruction of its program.
+    pub fn digest(tid: u32) -> Option<u64> {
+        let Registers { x, sp, pc, .. } = registers(tid)?;
+        Some(super::hash(&(x, sp, pc)))
+    }
+
     /// Returns None: the first argument is overwritten by the result, so nothing shows which descriptor was written.
     pub fn after_syscall(_tid: u32) -> Option<AfterSyscall> {
         None
@@ -228,6 +250,32 @@ mod aarch64 {
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::{
-    after_syscall, current_syscall, interrupted_syscall, replace_syscall, restart_syscall, set_result,
-    skip_syscall, stack,
+    after_syscall, current_syscall, digest, interrupted_syscall, replace_syscall, restart_syscall,
+    set_result, skip_syscall, stack,
 };
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_hash_of_the_registers_changes_with_an_instruction() {
+        let mut command = Command::new("true");
+        // SAFETY: the closure makes one system call between fork and exec.
+        unsafe { command.pre_exec(|| crate::ptrace::ptrace(libc::PTRACE_TRACEME as i64, 0, 0, 0).map(drop)) };
+        let mut child = command.spawn().expect("it starts");
+        let pid = child.id();
+        let wait = || crate::ptrace::wait_for(pid).expect("a stop");
+        assert!(wait().is_some_and(|stop| libc::WIFSTOPPED(stop.status)), "at its execve(2)");
+        let first = digest(pid);
+        assert!(first.is_some() && digest(pid) == first);
+        crate::ptrace::ptrace(libc::PTRACE_SINGLESTEP as i64, pid, 0, 0).expect("it is stopped");
+        wait();
+        assert_ne!(digest(pid), first);
+        child.kill().expect("it is alive");
+        while wait().is_some_and(|stop| libc::WIFSTOPPED(stop.status)) {}
+    }
+}
