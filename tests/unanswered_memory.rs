@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use common::limited::{self, TIMEOUT, assert_no_hang, limited};
-use common::{KillOnDrop, text, wait_until_let_go, weir};
+use common::{KillOnDrop, text, wait_for, wait_until_let_go, weir};
 
 /// Builds the program, if this machine permits it. Returns a directory for its mount.
 fn built(test: &str) -> Option<tempfile::TempDir> {
@@ -29,9 +29,15 @@ fn start(dir: &Path, more: &[&str]) -> Option<KillOnDrop> {
 
 /// Runs weir until it ends. A weir that hangs is killed and fails the test.
 fn run_limited(dir: &Path, arguments: &[&str], input: Option<&str>) -> Output {
+    run_until(dir, arguments, input, || {})
+}
+
+/// As [`run_limited`]. The input comes a second after `wait_for_program` has returned.
+fn run_until(dir: &Path, arguments: &[&str], input: Option<&str>, wait_for_program: impl FnOnce()) -> Output {
     let mut child = limited(dir, arguments).spawn().expect("timeout(1)");
     let mut stdin = child.stdin.take().expect("a pipe");
     if let Some(input) = input {
+        wait_for_program();
         // Most reads of weir are over by then; the result does not depend on it.
         std::thread::sleep(std::time::Duration::from_secs(1));
         stdin.write_all(input.as_bytes()).expect("it reads");
@@ -121,7 +127,11 @@ fn a_command_with_a_silent_file_is_observed() {
         }
         let arguments =
             ["trace", "--engine", engine, "--json", "trace.json", "--", "./unanswered", &mount, "files"];
-        assert_observed(dir.path(), &run_limited(dir.path(), &arguments, Some("\n")), engine, 7);
+        let plain = dir.path().join("plain");
+        let _first = std::fs::remove_file(&plain);
+        let writes =
+            || wait_for("a write to plain", || std::fs::metadata(&plain).is_ok_and(|file| file.len() > 0));
+        assert_observed(dir.path(), &run_until(dir.path(), &arguments, Some("\n"), writes), engine, 7);
     }
 }
 
