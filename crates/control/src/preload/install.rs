@@ -216,7 +216,9 @@ fn hash(files: Files) -> u64 {
     let of = |hash: u64, bytes: &[u8]| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
-        (hash.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95)
+        let mixed = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
+        // The high bits of a product depend on all bits of the word, the low ones do not.
+        mixed ^ mixed >> 32
     };
     files
         .iter()
