@@ -19,7 +19,7 @@ use weir_diagnose::{CodeFix, StreamObject, code_fix};
 use weir_model::SourceLanguage;
 
 /// The most reads or writes of buffered code: a 27 KB output in blocks of 1 KiB, and the program's start.
-const CALLS_MOST: usize = 40;
+const MAX_CALLS: usize = 40;
 /// The status of a shell for a program that SIGKILL or SIGABRT ended.
 const KILLED: [i32; 2] = [137, 134];
 
@@ -144,8 +144,8 @@ impl CaseRun {
     }
 }
 
-fn run_case(language: &TestLanguage, number: usize, built: Option<&Path>) -> Result<CaseRun, String> {
-    let (fix, object, _) = language.bodies[number];
+/// Makes a directory with the program of a case and its input.
+fn case_dir(language: &TestLanguage, number: usize, built: Option<&Path>) -> tempfile::TempDir {
     let dir = disk_dir();
     let at = |name: &str| dir.path().join(name);
     match built {
@@ -160,6 +160,13 @@ fn run_case(language: &TestLanguage, number: usize, built: Option<&Path>) -> Res
     fs::write(at("numbers"), numbers()).expect("input");
     fs::write(at("word"), "kept").expect("input");
     fs::write(at("lines"), &numbers()[..5 * 9]).expect("input");
+    dir
+}
+
+fn run_case(language: &TestLanguage, number: usize, built: Option<&Path>) -> Result<CaseRun, String> {
+    let (fix, object, _) = language.bodies[number];
+    let dir = case_dir(language, number, built);
+    let at = |name: &str| dir.path().join(name);
     let full = fix == CodeFix::CheckErrors && object == StreamObject::Stdout;
     let calls =
         "read,pread64,readv,write,pwrite64,writev,sendto,recvfrom,fsync,fdatasync,rename,renameat,renameat2";
@@ -186,6 +193,22 @@ fn run_case(language: &TestLanguage, number: usize, built: Option<&Path>) -> Res
     Ok(CaseRun { status: status.code().or(signal).unwrap_or(0), calls, dir })
 }
 
+/// Returns what is wrong if the code of a case replaces a file although no byte of the new one could be written.
+fn replaced_without_content(language: &TestLanguage, number: usize, built: Option<&Path>) -> Option<String> {
+    let dir = case_dir(language, number, built);
+    fs::write(dir.path().join("out"), "old").expect("the old file");
+    let mut words = vec!["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"];
+    words.extend(language.run);
+    let case = number.to_string();
+    if built.is_some() {
+        words.push(&case);
+    }
+    let mut program = command(&words, dir.path());
+    let status = program.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("sh starts");
+    let content = text(&fs::read(dir.path().join("out")).unwrap_or_default());
+    (content != "old").then(|| format!("a file of {content:?} has replaced the old one; {status}"))
+}
+
 /// Returns what the code of a case failed to do; None if it did all.
 fn failure(language: &TestLanguage, number: usize, run: &CaseRun) -> Option<String> {
     let (fix, object, _) = language.bodies[number];
@@ -201,14 +224,14 @@ fn failure(language: &TestLanguage, number: usize, run: &CaseRun) -> Option<Stri
             let calls = run.calls_on(&["write", "writev", "pwrite64", "sendto"], count_file);
             let right = run.content(name) == numbers() && status == 0;
             expect(right, format!("status {status}, {} bytes", run.content(name).len()))
-                .or_else(|| expect((1..=CALLS_MOST).contains(&calls), format!("{calls} writes")))
+                .or_else(|| expect((1..=MAX_CALLS).contains(&calls), format!("{calls} writes")))
         }
         CodeFix::BufferInput => {
             let file = if count_file == "socket" { "socket" } else { "in" };
             let calls = run.calls_on(&["read", "readv", "pread64", "recvfrom"], file);
             let got = run.content("stdout");
             expect(got == "40000" && status == 0, format!("status {status}, printed {got}"))
-                .or_else(|| expect((1..=CALLS_MOST).contains(&calls), format!("{calls} reads")))
+                .or_else(|| expect((1..=MAX_CALLS).contains(&calls), format!("{calls} reads")))
         }
         CodeFix::Flush => {
             let ended = KILLED.contains(&status) || status == 0;
@@ -260,7 +283,10 @@ fn failures(language: &TestLanguage) -> Vec<String> {
         .filter_map(|number| {
             let (fix, object, _) = language.bodies[number];
             let why = match run_case(language, number, built) {
-                Ok(run) => failure(language, number, &run)?,
+                Ok(run) => match failure(language, number, &run) {
+                    None if fix == CodeFix::SyncRename => replaced_without_content(language, number, built)?,
+                    failure => failure?,
+                },
                 Err(why) => why,
             };
             let code = code_fix(language.language, fix, object).code;

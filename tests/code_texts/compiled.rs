@@ -168,7 +168,11 @@ pub const GO: TestLanguage = TestLanguage {
             File,
             "f, _ := os.OpenFile(\"/dev/full\", os.O_WRONLY, 0); w := bufio.NewWriter(f); fmt.Fprint(w, \"x\")\n@@",
         ),
-        (SyncRename, File, "f, _ := os.Create(temporary); f.Write([]byte(\"new\"))\n@@"),
+        (
+            SyncRename,
+            File,
+            "f, _ := os.Create(temporary); if _, err := f.Write([]byte(\"new\")); err != nil { os.Exit(1) }\n@@",
+        ),
         (
             ReadUnbuffered,
             Stdin,

@@ -7,7 +7,7 @@ use crate::context::RuleContext;
 use crate::run_advice::RunOption;
 
 /// The most bytes of a call that `weir run --coalesce` gathers (MAX_CALL_BYTES of native/preload/gather.h).
-const MOST_BYTES: u64 = 1024;
+const MAX_BYTES: u64 = 1024;
 
 /// Calls of a session that are made before the library gathers (WARMUP_CALLS of native/preload/gather.h).
 pub const SESSION_WARMUP: u64 = 8;
@@ -55,7 +55,7 @@ impl RuleContext<'_> {
         let may_read_ahead = !reads || self.kind(stream.file) == StreamKind::File;
         let asked = if reads { &stream.asked } else { &stream.sizes };
         let small =
-            stream.mean_bytes() <= MOST_BYTES as f64 && asked.below(MOST_BYTES * 2) * 10 >= asked.total() * 9;
+            stream.mean_bytes() <= MAX_BYTES as f64 && asked.below(MAX_BYTES * 2) * 10 >= asked.total() * 9;
         small
             && !threads
             && may_read_ahead

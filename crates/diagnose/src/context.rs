@@ -16,7 +16,7 @@ use crate::grouped::Grouped;
 use crate::run_advice::RunPlanner;
 
 /// The number of generations after which a chain of parents counts as a broken recording.
-const MOST_GENERATIONS: u32 = 64;
+const MAX_GENERATIONS: u32 = 64;
 
 /// A recorded call with its time and process.
 #[derive(Clone, Copy)]
@@ -231,7 +231,7 @@ impl<'a> RuleContext<'a> {
     /// of the ancestor that it inherited the descriptor from.
     pub fn file_at(&self, pid: u32, fd: i32, at_s: f64) -> Option<u32> {
         let (mut pid, mut at_s) = (pid, at_s);
-        for _ in 0..MOST_GENERATIONS {
+        for _ in 0..MAX_GENERATIONS {
             if let Some(file) = self.own_file_at(pid, fd, at_s) {
                 return Some(file);
             }
@@ -271,7 +271,7 @@ impl<'a> RuleContext<'a> {
     /// Returns whether a process is a child, grandchild or further descendant of another.
     pub fn is_descendant(&self, pid: u32, ancestor: u32) -> bool {
         let mut current = pid;
-        for _ in 0..MOST_GENERATIONS {
+        for _ in 0..MAX_GENERATIONS {
             match self.process(current).and_then(|process| process.parent) {
                 Some(parent) if parent == ancestor => return true,
                 Some(parent) => current = parent,

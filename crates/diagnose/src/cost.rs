@@ -22,7 +22,7 @@ const AROUND_SHARE: f64 = 0.6;
 
 /// The most that this user time can be, as a multiple of the kernel's time for the calls. The highest measured ratio is
 /// 1.8, for node's console.log; the rest is the program's own work.
-const AROUND_MOST: f64 = 1.5;
+const MAX_AROUND: f64 = 1.5;
 
 /// Returns the seconds that the calls of a stream cost by the price list.
 pub(crate) fn priced_s(recording: &Recording, stream: &StreamCounts) -> f64 {
@@ -92,7 +92,7 @@ impl RuleContext<'_> {
 
     /// Returns the user seconds that a process spends around the calls of a stream.
     pub fn around_calls_s(&self, stream: &StreamCounts) -> f64 {
-        // The programs of which AROUND_MOST was measured move a few bytes with each call.
+        // The programs of which MAX_AROUND was measured move a few bytes with each call.
         self.around_part_s(stream, self.calls_s(stream) * self.entering_share(stream))
     }
 
@@ -101,7 +101,7 @@ impl RuleContext<'_> {
         let all = self.call_count(stream.pid);
         let user_s = self.process(stream.pid).map_or(0.0, |process| process.user_s);
         let part = stream.calls as f64 / all.max(1) as f64;
-        (user_s * part * AROUND_SHARE).min(calls_s * AROUND_MOST)
+        (user_s * part * AROUND_SHARE).min(calls_s * MAX_AROUND)
     }
 
     /// Returns the share of the price of a stream's calls that does not depend on their bytes.

@@ -31,7 +31,7 @@ impl PassThrough<'_> {
 const RECORDED_CALLS: usize = 8;
 
 /// Smaller copies cost too little to compare.
-const LEAST_BYTES: u64 = 256 * 1024;
+const MIN_BYTES: u64 = 256 * 1024;
 
 /// Returns whether two numbers of bytes are equal to within 1 %.
 fn is_close(one: u64, other: u64) -> bool {
@@ -128,7 +128,7 @@ impl<'a> RuleContext<'a> {
     }
 
     fn is_copy_candidate(&self, stream: &StreamCounts, kind: StreamKind) -> bool {
-        stream.bytes >= LEAST_BYTES
+        stream.bytes >= MIN_BYTES
             && stream.jumps == 0
             && stream.in_kernel == 0
             && self.kind(stream.file) == kind

@@ -10,7 +10,7 @@ use crate::context::RuleContext;
 use crate::cost::BUFFER;
 
 /// The number of equal first bytes from which two sockets count as connected.
-const LEAST_COMMON_BYTES: usize = 4;
+const MIN_COMMON_BYTES: usize = 4;
 
 /// A reader that gets little at a time because of its writer.
 pub(crate) struct SlowedPeer {
@@ -84,7 +84,7 @@ impl<'a> RuleContext<'a> {
         }
         let (written, read) = (self.first_bytes(writer), self.first_bytes(reader));
         let common = written.len().min(read.len());
-        common >= LEAST_COMMON_BYTES && written[..common] == read[..common]
+        common >= MIN_COMMON_BYTES && written[..common] == read[..common]
     }
 
     /// Returns the first bytes of a stream up to the first one that is not recorded.

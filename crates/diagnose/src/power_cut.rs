@@ -30,8 +30,8 @@ const STATE_S: f64 = 1.0;
 
 /// Bytes that a process reads from files for each byte that it writes to files, in which its output counts as derived from
 /// its input. Above the range the output is a small extract, such as a few figures from many files.
-const LEAST_READ_RATIO: f64 = 0.5;
-const MOST_READ_RATIO: f64 = 4.0;
+const MIN_READ_RATIO: f64 = 0.5;
+const MAX_READ_RATIO: f64 = 4.0;
 
 /// Directories of the system: their files are not the data that a program works on.
 const SYSTEM_DIRECTORIES: &[&str] =
@@ -119,7 +119,7 @@ impl<'a> RenameHistory<'a> {
         let replaced = sources.read_by_path.iter().filter(|(path, _)| self.all_targets.contains(*path));
         let replaced_bytes: u64 = replaced.map(|(_, bytes)| bytes).sum();
         let ratio = (sources.read - replaced_bytes) as f64 / sources.written.max(1) as f64;
-        (LEAST_READ_RATIO..=MOST_READ_RATIO).contains(&ratio) && own * 2 < renamed.bytes
+        (MIN_READ_RATIO..=MAX_READ_RATIO).contains(&ratio) && own * 2 < renamed.bytes
     }
 }
 

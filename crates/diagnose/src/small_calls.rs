@@ -11,7 +11,7 @@ use crate::text::total;
 
 /// The least share of the run that larger calls must save if the calls are not tiny: a block of a few KiB is a reasonable choice
 /// if it costs less.
-const LEAST_SHARE: f64 = 0.15;
+const MIN_SHARE: f64 = 0.15;
 
 /// Adds what the block size of a program's output also saves on its input from devices such as /dev/zero, which has no finding
 /// of its own.
@@ -44,8 +44,7 @@ pub(crate) fn finding(
     }
     let severity = rule.severity_of(context, stream.pid, gain.elapsed_s.min(context.calls_s(stream)))?;
     let tiny = is_tiny(stream);
-    if !tiny
-        && (severity < Severity::Warn || context.share_when_idle(stream.pid, gain.elapsed_s) < LEAST_SHARE)
+    if !tiny && (severity < Severity::Warn || context.share_when_idle(stream.pid, gain.elapsed_s) < MIN_SHARE)
     {
         return None;
     }

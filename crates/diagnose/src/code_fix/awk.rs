@@ -13,7 +13,7 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         CodeFix::CheckErrors if standard => ("END { if (close(\"/dev/stdout\")) exit 1 }", ""),
         CodeFix::CheckErrors => ("END { if (close(path)) exit 1 }", ""),
         CodeFix::SyncRename => (
-            "END { close(temporary); exit system(\"sync '\" temporary \"' && mv '\" temporary \"' '\" path \"' && \
+            "END { if (close(temporary) != 0) exit 1; exit system(\"sync '\" temporary \"' && mv '\" temporary \"' '\" path \"' && \
                 sync '\" directory \"'\") }",
             "",
         ),

@@ -24,7 +24,7 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
             " at the end; check the results of write(2), fsync(2) and close(2) too",
         ),
         CodeFix::SyncRename => (
-            "fflush(f); fsync(fileno(f)); fclose(f); rename(temporary, path); \
+            "if (fflush(f) == 0 && fsync(fileno(f)) == 0 && fclose(f) == 0) rename(temporary, path); \
                 int d = open(directory, O_RDONLY | O_DIRECTORY); fsync(d); close(d);",
             "",
         ),
@@ -76,12 +76,12 @@ fn flush(object: StreamObject) -> (&'static str, &'static str) {
     match object {
         StreamObject::Stdin | StreamObject::Stdout => (
             "fflush(stdout);",
-            " before it waits or ends, because _exit and signals flush nothing; or setvbuf(stdout, NULL, _IOLBF, 0) at the start",
+            " before the program waits or ends, because _exit and signals flush nothing; or setvbuf(stdout, NULL, _IOLBF, 0) at the start",
         ),
-        StreamObject::Stderr => ("fflush(stderr);", " before it waits or ends"),
+        StreamObject::Stderr => ("fflush(stderr);", " before the program waits or ends"),
         StreamObject::File | StreamObject::Pipe | StreamObject::Socket => (
             "fflush(f);",
-            " or fflush(NULL) before it waits or ends, because _exit and signals flush nothing; or setvbuf(f, NULL, _IOLBF, 0) after fopen",
+            " or fflush(NULL) before the program waits or ends, because _exit and signals flush nothing; or setvbuf(f, NULL, _IOLBF, 0) after fopen",
         ),
     }
 }

@@ -10,15 +10,16 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
     let (code, note) = match fix {
         CodeFix::BufferOutput => buffer_output(object),
         CodeFix::BufferInput => buffer_input(object),
-        CodeFix::Flush if file => {
-            ("out.flush();", " before it waits or ends, or out << std::unitbuf once after it is opened")
-        }
+        CodeFix::Flush if file => (
+            "out.flush();",
+            " before the program waits or ends, or out << std::unitbuf once after it is opened",
+        ),
         CodeFix::Flush if object == StreamObject::Stderr => {
-            ("std::clog << std::flush;", " before it waits or ends")
+            ("std::clog << std::flush;", " before the program waits or ends")
         }
         CodeFix::Flush => (
             "std::cout << std::flush;",
-            " before it waits or ends, or std::cout << std::unitbuf once at the start",
+            " before the program waits or ends, or std::cout << std::unitbuf once at the start",
         ),
         CodeFix::FlushBeforeFork if file => ("out.flush();", " before fork, exec and system"),
         CodeFix::FlushBeforeFork => (
@@ -33,7 +34,7 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
             " at the end; check the results of write(2) and close(2) too",
         ),
         CodeFix::SyncRename => (
-            "out.close(); int fd = open(temporary, O_RDONLY); fsync(fd); close(fd); rename(temporary, path); \
+            "out.close(); int fd = open(temporary, O_RDONLY); if (out && fsync(fd) == 0) rename(temporary, path); close(fd); \
                 int d = open(directory, O_RDONLY | O_DIRECTORY); fsync(d); close(d);",
             "",
         ),

@@ -16,12 +16,13 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
             }
             _ => ("InputStream in = new BufferedInputStream(new FileInputStream(path), 65536);", ""),
         },
-        CodeFix::Flush if standard => {
-            ("System.out.flush();", ", and out.flush() of a stream around it, before it waits or ends")
-        }
+        CodeFix::Flush if standard => (
+            "System.out.flush();",
+            ", and out.flush() of a stream around it, before the program waits or ends",
+        ),
         CodeFix::Flush => (
             "out.flush();",
-            " before it waits or ends, or new PrintWriter(out, true), which writes each line",
+            " before the program waits or ends, or new PrintWriter(out, true), which writes each line",
         ),
         CodeFix::FlushBeforeFork if standard => ("System.out.flush();", " before ProcessBuilder.start()"),
         CodeFix::FlushBeforeFork => ("out.flush();", " before ProcessBuilder.start()"),

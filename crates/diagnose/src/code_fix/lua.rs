@@ -21,18 +21,22 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         CodeFix::BufferInput => {
             ("f:setvbuf('full', 65536)", " after io.open, and f:lines() or f:read(65536)")
         }
-        CodeFix::Flush if standard => {
-            ("io.stdout:flush()", " before it waits or ends, or io.stdout:setvbuf('line') once at the start")
+        CodeFix::Flush if standard => (
+            "io.stdout:flush()",
+            " before the program waits or ends, or io.stdout:setvbuf('line') once at the start",
+        ),
+        CodeFix::Flush => {
+            ("f:flush()", " before the program waits or ends, or f:setvbuf('line') once after io.open")
         }
-        CodeFix::Flush => ("f:flush()", " before it waits or ends, or f:setvbuf('line') once after io.open"),
         CodeFix::FlushBeforeFork if standard => ("io.stdout:flush()", " before os.execute and io.popen"),
         CodeFix::FlushBeforeFork => ("f:flush()", " before os.execute and io.popen"),
         CodeFix::CheckErrors if standard => ("assert(io.stdout:flush())", " at the end; check io.write too"),
+        CodeFix::CheckErrors if object == StreamObject::Stderr => ("assert(io.stderr:write(data))", ""),
         CodeFix::CheckErrors => ("assert(f:write(data)); assert(f:close())", ""),
         CodeFix::SyncRename => (
-            "f:close(); assert(os.execute(\"sync '\" .. temporary .. \"'\")); assert(os.rename(temporary, path)); \
+            "assert(f:close()); assert(os.execute(\"sync '\" .. temporary .. \"'\")); assert(os.rename(temporary, path)); \
                 assert(os.execute(\"sync '\" .. directory .. \"'\"))",
-            "",
+            ", with names that have no apostrophe; in Lua 5.1 and LuaJIT compare the result of os.execute with 0",
         ),
         CodeFix::WholeLines if object == StreamObject::Stdout => {
             ("io.stdout:setvbuf('line')", " at the start")

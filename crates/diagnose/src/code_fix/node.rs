@@ -2,38 +2,30 @@
 
 use super::{CodeFix, CodeText, StreamObject};
 
+// A fix of the output is never proposed for standard input, which shares the arms of standard output.
 pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
     let (code, note) = match fix {
         CodeFix::BufferOutput => buffer_output(object),
-        CodeFix::BufferInput => match object {
-            StreamObject::Stdin => {
-                ("process.stdin.on('data', block => use(block))", "; no fs.readSync of a few bytes")
-            }
-            StreamObject::Socket => {
-                ("socket.on('data', block => use(block))", "; no socket.read of a few bytes")
-            }
-            StreamObject::Pipe => {
-                ("const bytes = fs.readSync(fd, Buffer.alloc(65536))", "; no fs.readSync of a few bytes")
-            }
-            _ => (
-                "fs.createReadStream(path, { highWaterMark: 65536 }).on('data', block => use(block))",
-                "; no fs.readSync of a few bytes",
-            ),
-        },
+        CodeFix::BufferInput => buffer_input(object),
         CodeFix::FlushBeforeFork => match object {
             StreamObject::Stdin | StreamObject::Stdout => {
                 ("process.stdout.write(data, () => start())", ": the child starts only after the write")
             }
+            StreamObject::Stderr => {
+                ("process.stderr.write(data, () => start())", ": the child starts only after the write")
+            }
             _ => ("out.write(data, () => start())", ": the child starts only after the write"),
         },
         CodeFix::Flush => match object {
-            StreamObject::Stdin | StreamObject::Stdout => {
-                ("process.stdout.write(data, () => process.exit(0))", ": it ends only after the write")
-            }
-            StreamObject::Stderr => {
-                ("process.stderr.write(data, () => process.exit(0))", ": it ends only after the write")
-            }
-            _ => ("out.end(() => process.exit(0))", ": it ends only after the last write"),
+            StreamObject::Stdin | StreamObject::Stdout => (
+                "process.stdout.write(data, () => process.exit(0))",
+                ": the program ends only after the write",
+            ),
+            StreamObject::Stderr => (
+                "process.stderr.write(data, () => process.exit(0))",
+                ": the program ends only after the write",
+            ),
+            _ => ("out.end(() => process.exit(0))", ": the program ends only after the last write"),
         },
         CodeFix::CheckErrors => match object {
             StreamObject::Stdin | StreamObject::Stdout => {
@@ -53,9 +45,10 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         CodeFix::WholeLines => {
             ("fs.writeSync(fd, line)", " with each line whole, after fs.openSync(path, 'a')")
         }
-        CodeFix::ReadUnbuffered => {
-            ("const bytes = fs.readSync(0, Buffer.alloc(1))", " for each byte up to the end of the line")
-        }
+        CodeFix::ReadUnbuffered => (
+            "const byte = Buffer.alloc(1); const count = fs.readSync(0, byte)",
+            " for each byte up to the end of the line",
+        ),
     };
     CodeText::new(code, note)
 }
@@ -67,5 +60,22 @@ fn buffer_output(object: StreamObject) -> (&'static str, &'static str) {
         StreamObject::Stderr => ("process.stderr.write(pieces.join(''))", note),
         StreamObject::File | StreamObject::Pipe => ("fs.writeSync(fd, pieces.join(''))", note),
         StreamObject::Socket => ("socket.write(pieces.join(''))", note),
+    }
+}
+
+fn buffer_input(object: StreamObject) -> (&'static str, &'static str) {
+    match object {
+        StreamObject::Stdin => {
+            ("process.stdin.on('data', block => use(block))", "; no fs.readSync of a few bytes")
+        }
+        StreamObject::Socket => ("socket.on('data', block => use(block))", "; no socket.read of a few bytes"),
+        StreamObject::Pipe => (
+            "const block = Buffer.alloc(65536); const count = fs.readSync(fd, block)",
+            "; no fs.readSync of a few bytes",
+        ),
+        _ => (
+            "fs.createReadStream(path, { highWaterMark: 65536 }).on('data', block => use(block))",
+            "; no fs.readSync of a few bytes",
+        ),
     }
 }

@@ -28,10 +28,10 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         },
         CodeFix::Flush if standard => (
             "STDOUT->flush();",
-            " before it waits or ends, or STDOUT->autoflush(1) (that is $| = 1) at the start",
+            " before the program waits or ends, or STDOUT->autoflush(1) (that is $| = 1) at the start",
         ),
         CodeFix::Flush => {
-            ("$f->flush();", " or close($f) before it waits or ends, or $f->autoflush(1) after open")
+            ("$f->flush();", " or close($f) before the program waits or ends, or $f->autoflush(1) after open")
         }
         CodeFix::FlushBeforeFork if standard => {
             ("STDOUT->flush();", " before fork, exec, system and syswrite")
@@ -42,7 +42,7 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         }
         CodeFix::CheckErrors => ("print {$f} $data or die $!; close($f) or die $!;", "; check syswrite too"),
         CodeFix::SyncRename => (
-            "$f->flush; $f->sync; close($f); rename($temporary, $path) or die $!; \
+            "$f->flush && $f->sync && close($f) && rename($temporary, $path) or die $!; \
                 open(my $d, '<', $directory) or die $!; $d->sync; close($d);",
             "",
         ),

@@ -16,12 +16,12 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
             ("$line = fgets(STDIN);", " or fread(STDIN, 65536)")
         }
         CodeFix::BufferInput => ("$line = fgets($f);", " or fread($f, 65536)"),
-        CodeFix::Flush if standard => ("ob_flush();", " before it waits or ends"),
-        CodeFix::Flush => ("fflush($f);", " before it waits or ends"),
+        CodeFix::Flush if standard => ("ob_flush();", " before the program waits or ends"),
+        CodeFix::Flush => ("fflush($f);", " before the program waits or ends"),
         CodeFix::FlushBeforeFork => ("ob_flush();", " before pcntl_fork and exec"),
         CodeFix::CheckErrors => ("if (fwrite($f, $data) === false || !fclose($f)) exit(1);", ""),
         CodeFix::SyncRename => (
-            "fflush($f); fsync($f); fclose($f); rename($temporary, $path); \
+            "fflush($f) && fsync($f) && fclose($f) && rename($temporary, $path) || exit(1); \
                 exec('sync ' . escapeshellarg($directory));",
             "",
         ),

@@ -9,13 +9,13 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         CodeFix::Flush => match object {
             StreamObject::Stdin | StreamObject::Stdout => (
                 "sys.stdout.flush()",
-                " or print(…, flush=True) before it waits or ends, or sys.stdout.reconfigure(line_buffering=True) at the start",
+                " or print(…, flush=True) before the program waits or ends, or sys.stdout.reconfigure(line_buffering=True) at the start",
             ),
-            StreamObject::Stderr => ("sys.stderr.flush()", " before it waits or ends"),
-            StreamObject::Socket => ("f.flush()", " before it waits or ends"),
+            StreamObject::Stderr => ("sys.stderr.flush()", " before the program waits or ends"),
+            StreamObject::Socket => ("f.flush()", " before the program waits or ends"),
             StreamObject::File | StreamObject::Pipe => (
                 "f.flush()",
-                " before it waits or ends, or open(path, 'w', buffering=1), which writes each line",
+                " before the program waits or ends, or open(path, 'w', buffering=1), which writes each line",
             ),
         },
         CodeFix::FlushBeforeFork => match object {

@@ -26,9 +26,9 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
             _ => ("line = f.gets", " or f.read(65536); no sysread or readpartial of a few bytes"),
         },
         CodeFix::Flush if standard => {
-            ("$stdout.flush", " before it waits or ends, or $stdout.sync = true once at the start")
+            ("$stdout.flush", " before the program waits or ends, or $stdout.sync = true once at the start")
         }
-        CodeFix::Flush => ("f.flush", " before it waits or ends, or f.sync = true once after open"),
+        CodeFix::Flush => ("f.flush", " before the program waits or ends, or f.sync = true once after open"),
         CodeFix::FlushBeforeFork if standard => ("$stdout.flush", " before fork, exec and system"),
         CodeFix::FlushBeforeFork => ("f.flush", " before fork, exec and system"),
         CodeFix::CheckErrors if standard => {

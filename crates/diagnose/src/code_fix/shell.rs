@@ -18,9 +18,10 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
             ("", "the shell itself has no output buffer: see the command that it runs")
         }
         CodeFix::CheckErrors => ("echo \"$data\" || exit 1", ", or set -e at the start"),
-        CodeFix::SyncRename => {
-            ("sync \"$temporary\" && mv \"$temporary\" \"$path\" && sync \"$directory\"", "")
-        }
+        CodeFix::SyncRename => (
+            "sync \"$temporary\" && mv \"$temporary\" \"$path\" && sync \"$directory\"",
+            ", if the command that wrote it has succeeded",
+        ),
         CodeFix::WholeLines => {
             ("printf '%s\\n' \"$line\"", " for each line: the shell writes after each command")
         }

@@ -21,11 +21,12 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         CodeFix::BufferInput => ("fconfigure $f -buffering full -buffersize 65536", ", then gets or read"),
         CodeFix::Flush if standard => (
             "flush stdout",
-            " before it waits or ends, or fconfigure stdout -buffering line once at the start",
+            " before the program waits or ends, or fconfigure stdout -buffering line once at the start",
         ),
-        CodeFix::Flush => {
-            ("flush $f", " before it waits or ends, or fconfigure $f -buffering line once after open")
-        }
+        CodeFix::Flush => (
+            "flush $f",
+            " before the program waits or ends, or fconfigure $f -buffering line once after open",
+        ),
         CodeFix::FlushBeforeFork if standard => ("flush stdout", " before exec and open of a command"),
         CodeFix::FlushBeforeFork => ("flush $f", " before exec and open of a command"),
         CodeFix::CheckErrors if standard => {

@@ -33,16 +33,16 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 /// Seconds after which a user misses a line. Calls and snapshots are not on time to the millisecond.
-const LEAST_S: f64 = 0.95;
+const MIN_S: f64 = 0.95;
 
 /// The number of calls at the start of a stream that every backend records one by one.
 const RECORDED_CALLS: usize = 8;
 
 /// The reads before a write that show input arriving piece by piece: after each of them the program waited for more.
-const LEAST_READS: usize = 3;
+const MIN_READS: usize = 3;
 
 /// Seconds that the recorded reads take at least. A program that reads ahead takes less.
-const LEAST_SPREAD_S: f64 = 0.1;
+const MIN_SPREAD_S: f64 = 0.1;
 
 /// The buffer sizes of C libraries and runtimes, from 1 KiB to 64 KiB.
 const BLOCK_SHIFTS: std::ops::RangeInclusive<u32> = 10..=16;
@@ -54,7 +54,7 @@ const PAGE_BYTES: u64 = 4096;
 fn judge(context: &RuleContext) -> Vec<Finding> {
     let outputs = context
         .streams(Direction::Out)
-        .filter(|output| output.calls > 1 && output.last_s >= LEAST_S && !context.is_null(output.file));
+        .filter(|output| output.calls > 1 && output.last_s >= MIN_S && !context.is_null(output.file));
     let mut found: Vec<Finding> = outputs.filter_map(|output| judge_blocks(context, output)).collect();
     let pids = || context.recording.processes.iter().map(|process| process.pid);
     found.extend(pids().filter_map(|pid| judge_unused_input(context, pid)));
@@ -116,7 +116,7 @@ fn judge_blocks(context: &RuleContext, output: &StreamCounts) -> Option<Finding>
     let last_s = held.last()?.at_s;
     let starts = std::iter::once(since_s).chain(held.iter().map(|timed| timed.at_s));
     let spans: Vec<f64> = held.iter().zip(starts).map(|(timed, start_s)| timed.at_s - start_s).collect();
-    let long = spans.iter().filter(|&&span_s| span_s >= LEAST_S).count();
+    let long = spans.iter().filter(|&&span_s| span_s >= MIN_S).count();
     // One block that ends in the middle of a line is enough if pieces of input came before and after it.
     let least = if input.is_some() && block.exact { 1 } else { 2 };
     if long < least
@@ -152,14 +152,14 @@ fn arriving_input<'a>(
     let first_s = writes.first()?.at_s;
     let mut inputs = context.streams_of(output.pid).iter().copied().filter(|input| {
         let is_input = input.direction == Direction::In && input.image == output.image;
-        is_input && arrives(context, input) && input.last_s >= first_s + LEAST_S
+        is_input && arrives(context, input) && input.last_s >= first_s + MIN_S
     });
     inputs.find_map(|stream| {
         let reads = first_calls(context, stream);
         let usable = is_text(&reads) && !fills_a_block(&reads);
         let of_write = |write: usize| {
             let since_s = pieces_before(&reads, writes, write)?;
-            let ends_later = stream.last_s >= writes[write].at_s + LEAST_S;
+            let ends_later = stream.last_s >= writes[write].at_s + MIN_S;
             ends_later.then_some(ArrivingInput { stream, write, since_s })
         };
         (0..writes.len()).filter(|_| usable).find_map(of_write)
@@ -175,8 +175,8 @@ fn pieces_before(reads: &[TimedCall], writes: &[TimedCall], write: usize) -> Opt
     let pieces = reads.get(begin..end)?;
     let (first_s, last_s) = (pieces.first()?.at_s, pieces.last()?.at_s);
     // If more reads came than are recorded, these must have taken some time; otherwise they cover most of the time.
-    let spread_s = if end == RECORDED_CALLS { LEAST_SPREAD_S } else { (written_s - first_s) / 2.0 };
-    (pieces.len() >= LEAST_READS && last_s - first_s >= spread_s).then_some(first_s)
+    let spread_s = if end == RECORDED_CALLS { MIN_SPREAD_S } else { (written_s - first_s) / 2.0 };
+    (pieces.len() >= MIN_READS && last_s - first_s >= spread_s).then_some(first_s)
 }
 
 /// Returns whether bytes come into an open file over time: a regular file has them all.
@@ -204,7 +204,7 @@ fn is_idle(context: &RuleContext, output: &StreamCounts, [since_s, last_s]: [f64
     let Some(process) = context.process(output.pid) else { return false };
     let busy_s = process.user_s + process.system_s + process.queued_s.unwrap_or(0.0);
     let copies = |input: &&StreamCounts| {
-        let is_read = input.direction == Direction::In && input.last_s + LEAST_S >= since_s;
+        let is_read = input.direction == Direction::In && input.last_s + MIN_S >= since_s;
         is_read && input.bytes >= output.bytes / 2
     };
     busy_s < (last_s - since_s) / 2.0
@@ -270,7 +270,7 @@ const OWN_BUFFER: &str = "write each line when it is complete, at least before t
 
 /// Judges a process by evidence (2).
 fn judge_unused_input(context: &RuleContext, pid: u32) -> Option<Finding> {
-    let span = UnusedInput::longest(context, pid).filter(|span| span.length_s() >= LEAST_S)?;
+    let span = UnusedInput::longest(context, pid).filter(|span| span.length_s() >= MIN_S)?;
     let (buffer, since_s, held_s) = (span.buffer, span.first.at_s, span.length_s());
     let own = context.streams_of(pid).iter().copied();
     let input = own.clone().find(|input| input.direction == Direction::In && input.fd == buffer.fd)?;
@@ -331,7 +331,7 @@ fn severity_of_output(
     let heads = || writes.iter().flat_map(|timed| &timed.call.head);
     let copied = output.bytes == input.bytes
         && writes.first().is_some_and(|timed| same_prefix(&timed.call.head, &held.unread));
-    if output.first_s + LEAST_S <= input.last_s || copied {
+    if output.first_s + MIN_S <= input.last_s || copied {
         return Some(Severity::Warn);
     }
     let lines = heads().filter(|&&byte| byte == b'\n').count();
@@ -344,10 +344,10 @@ fn judge_silence(context: &RuleContext, pid: u32) -> Option<Finding> {
     let own = || context.streams_of(pid).iter().copied();
     let input = own().find(|input| {
         let taken_s = input.last_s - input.first_s;
-        input.direction == Direction::In && arrives(context, input) && taken_s >= LEAST_S
+        input.direction == Direction::In && arrives(context, input) && taken_s >= MIN_S
     })?;
     let (reads, taken_s) = (first_calls(context, input).len(), input.last_s - input.first_s);
-    if reads < LEAST_READS || own().any(|stream| stream.direction == Direction::Out && stream.bytes > 0) {
+    if reads < MIN_READS || own().any(|stream| stream.direction == Direction::Out && stream.bytes > 0) {
         return None;
     }
     let why = format!(

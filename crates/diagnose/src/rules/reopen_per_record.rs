@@ -33,7 +33,7 @@ pub(crate) const RULE: Rule = Rule {
 const OPENINGS_MIN: u64 = 100;
 
 /// Writes after one open that are still one record: its head, its text and its end.
-const WRITES_MOST: f64 = 3.0;
+const MAX_WRITES: f64 = 3.0;
 
 /// The price of an open and a close, as a multiple of the price of the cheapest call. Measured on ext4 as 8 to 11 for an open with
 /// O_APPEND and O_CREAT and its close.
@@ -88,7 +88,7 @@ fn reopened<'a>(context: &RuleContext, stream: &'a StreamSum<'a>) -> Option<Reop
     let exact = stream.sum.exact && calls == seen;
     let openings = if exact { seen } else { ((calls as f64 / each) as u64).max(seen) };
     let reopened = Reopened { stream: &stream.sum, seen, openings, writes: calls, bytes, exact, whole };
-    (each <= WRITES_MOST && bytes / openings < BLOCK).then_some(reopened)
+    (each <= MAX_WRITES && bytes / openings < BLOCK).then_some(reopened)
 }
 
 /// More bytes than this are not one record.

@@ -28,7 +28,7 @@ pub(crate) const RULE: Rule = Rule {
 
 /// The most user time for seeking and refilling the buffer, as a share of the kernel's time for it. Measured as 0.2 to 0.6 on
 /// five programs in four languages; the rest of a program's time is its own work.
-const AROUND_MOST: f64 = 0.75;
+const MAX_AROUND: f64 = 0.75;
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
     let streams = context.streams(Direction::In).filter(|stream| rereads(context, stream));
@@ -41,7 +41,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
     let file_bytes = file.size_bytes.unwrap_or(0);
     let priced_s = prices.again_s(stream.calls, stream.bytes) + stream.seeks as f64 * prices.call_ns / 1e9;
     let calls_s = context.cap_to_cpu(pid, priced_s * context.stream_price_scale(stream, priced_s));
-    let around_s = context.around_part_s(stream, calls_s).min(calls_s * AROUND_MOST);
+    let around_s = context.around_part_s(stream, calls_s).min(calls_s * MAX_AROUND);
     let cost_s = context.cap_to_cpu(pid, calls_s + around_s);
     let saved_s = cost_s * (1.0 - file_bytes as f64 / stream.bytes as f64);
     let mut severity = RULE.severity_of(context, pid, saved_s.min(calls_s))?;

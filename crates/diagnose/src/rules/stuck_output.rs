@@ -33,7 +33,7 @@ pub(crate) const RULE: Rule = Rule {
 /// Seconds after which a user misses a line.
 const PATIENCE_S: f64 = 1.0;
 /// Seconds that count as [`PATIENCE_S`], because snapshots are not on time to the millisecond.
-const LEAST_S: f64 = PATIENCE_S - 0.05;
+const MIN_S: f64 = PATIENCE_S - 0.05;
 
 /// Seconds from which the wait counts as a hang.
 const LONG_S: f64 = 30.0;
@@ -70,7 +70,7 @@ fn longest_spans<'a>(context: &RuleContext<'a>, pid: u32) -> Vec<PendingSpan<'a>
     let snapshots = context.snapshots(pid);
     let (Some(first), Some(last)) = (snapshots.first(), snapshots.last()) else { return Vec::new() };
     // Bytes are known to be pending from a snapshot on, and at most until a write soon after another one.
-    if last.at_s - first.at_s + NEXT_SNAPSHOT_S < LEAST_S {
+    if last.at_s - first.at_s + NEXT_SNAPSHOT_S < MIN_S {
         return Vec::new();
     }
     let mut open: Vec<PendingSpan> = Vec::new();
@@ -198,7 +198,7 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
     let file = context.file_at(pid, fd, span.last.at_s);
     let discarded =
         file.is_some_and(|file| context.is_null(file) || context.is_private(file, span.first.at_s));
-    if length_s < LEAST_S || span.waiting * 2 < span.snapshots || discarded {
+    if length_s < MIN_S || span.waiting * 2 < span.snapshots || discarded {
         return None;
     }
     let severity = if length_s >= LONG_S { Severity::High } else { Severity::Warn };

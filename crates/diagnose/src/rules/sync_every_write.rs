@@ -132,7 +132,7 @@ impl<'a> SyncedFile<'a> {
 /// Returns the seconds of one sync: the mean of the timed ones, or the price if too few of all streams together are timed.
 fn sync_s(context: &RuleContext, streams: &[&StreamCounts]) -> f64 {
     let timed: u64 = streams.iter().map(|stream| stream.timed_syncs).sum();
-    if timed < StreamCounts::TIMED_SYNCS_LEAST {
+    if timed < StreamCounts::MIN_TIMED_SYNCS {
         return context.recording.prices.sync_ns / 1e9;
     }
     streams.iter().map(|stream| stream.sync_s).sum::<f64>() / timed as f64

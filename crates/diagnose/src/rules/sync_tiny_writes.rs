@@ -44,7 +44,7 @@ const BUSY: f64 = 3.0;
 
 /// The share of the time in the calls for which a write on a device blocks at least. The rest is the kernel's work: that of a
 /// journal can be half of it.
-const BLOCKED_LEAST: f64 = 0.25;
+const MIN_BLOCKED: f64 = 0.25;
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
     let streams = context
@@ -65,7 +65,7 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
 /// Returns whether the time for which the calls blocked was measured, and is too short for waits for a device.
 fn is_known_not_to_wait(context: &RuleContext, stream: &StreamCounts) -> bool {
     let blocked = stream.wait_s.zip(context.in_calls_s(stream));
-    blocked.is_some_and(|(blocked_s, in_calls_s)| blocked_s < in_calls_s * BLOCKED_LEAST)
+    blocked.is_some_and(|(blocked_s, in_calls_s)| blocked_s < in_calls_s * MIN_BLOCKED)
 }
 
 /// Returns the seconds of the waits: the measured ones, else the time in which the program did not compute, as far as the price
