@@ -28,7 +28,7 @@ use weir_walkers::{
 const AGE_CHECK_DELAY: Duration = Duration::from_millis(200);
 /// Number of buffer snapshots of a running process, and the time between them. Together they take about 5 ms,
 /// which the user does not notice.
-const SNAPSHOTS_MAX: usize = 8;
+const MAX_SNAPSHOTS: usize = 8;
 const SNAPSHOT_DELAY: Duration = Duration::from_micros(700);
 /// Bytes of a preview without `--full`.
 const PREVIEW_BYTES: u64 = 256;
@@ -76,12 +76,12 @@ pub fn peek(process: ProcessIdentity, full: bool, most: u64) -> Result<Peek, Pee
 }
 
 /// The most reads of a process that executes another program during each, a number that no ordinary process needs.
-const IMAGES_MOST: usize = 3;
+const MAX_IMAGES: usize = 3;
 
 /// Reads at most so many bytes of one stream and of all.
 fn read(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekProblem> {
     let image = || process_stat::read(process.pid()).map(|stat| stat.image());
-    for _ in 1..IMAGES_MOST {
+    for _ in 1..MAX_IMAGES {
         let before = image();
         let peek = read_image(process, most)?;
         // The walkers of a former program would read any memory of the next one.
@@ -136,7 +136,7 @@ impl PeekSnapshot {
     /// changes while it is read.
     fn until_steady(pid: u32, most: (u64, u64)) -> PeekSnapshot {
         let mut snapshot = PeekSnapshot::at(pid, walkers(pid), most);
-        for _ in 1..SNAPSHOTS_MAX {
+        for _ in 1..MAX_SNAPSHOTS {
             if snapshot.previews.iter().any(|one| one.buffer.pending_bytes > 0) || !proc::is_running(pid) {
                 break;
             }
@@ -247,18 +247,18 @@ fn restarted(pid: u32) -> Option<&'static str> {
 }
 
 /// The most threads whose last run is read, at about 1 ms each on a busy machine.
-const IDLE_THREADS_MOST: usize = 512;
+const MAX_IDLE_THREADS: usize = 512;
 
 /// Returns the time since a thread of the process last ran, in seconds. The scheduler notes it by the clock of
 /// the thread's CPU, so weir moves to that CPU and reads the clock in its own entry. The clock omits time that
 /// a hypervisor took away, so the result is a lower limit. None if a thread runs, or there are more than
-/// [`IDLE_THREADS_MOST`].
+/// [`MAX_IDLE_THREADS`].
 fn idle_s(pid: u32) -> Option<f64> {
     if proc::is_running(pid) {
         return None;
     }
     let threads = proc::threads(pid);
-    if threads.len() > IDLE_THREADS_MOST {
+    if threads.len() > MAX_IDLE_THREADS {
         return None;
     }
     let affinity = sched_getaffinity(None).ok()?;
@@ -287,8 +287,8 @@ fn kind(pid: u32, fd: i32) -> StreamKind {
 }
 
 /// The descriptors in which the other ends of pipes are searched, of all processes and of one: 50 ms and 200 ms here.
-const DESCRIPTORS_MOST_OF_ONE: usize = 1 << 15;
-const DESCRIPTORS_MOST: usize = 1 << 17;
+const MAX_DESCRIPTORS_OF_ONE: usize = 1 << 15;
+const MAX_DESCRIPTORS: usize = 1 << 17;
 
 /// The processes at both ends of the pipes of one process: PID and whether the descriptor is for writing.
 struct PipeEnds {
@@ -310,11 +310,11 @@ impl PipeEnds {
             pipe_ends.entry(path).or_default();
         }
         let others = if pipe_ends.is_empty() { Vec::new() } else { proc::numbers("/proc") };
-        let mut left = DESCRIPTORS_MOST;
+        let mut left = MAX_DESCRIPTORS;
         let mut is_complete = others.is_empty() || !proc::hides_others();
         for other in others {
             let directory = format!("/proc/{other}/fd");
-            let most = left.min(DESCRIPTORS_MOST_OF_ONE);
+            let most = left.min(MAX_DESCRIPTORS_OF_ONE);
             let fds = proc::some_numbers(&directory, most);
             left -= fds.len();
             is_complete &= fds.len() < most && !(fds.is_empty() && is_denied(&directory));

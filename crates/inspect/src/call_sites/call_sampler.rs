@@ -20,21 +20,21 @@ use super::perf_event::PerfEvent;
 use super::stack_sample::StackSample;
 
 /// Least calls between two polls that are worth a sample: a tenth of a second at 10,000 calls a second.
-const CALLS_LEAST: u64 = 1_000;
+const MIN_CALLS: u64 = 1_000;
 /// Calls are small if their mean of bytes is below this.
-const BYTES_MOST: u64 = 1_024;
+const MAX_BYTES: u64 = 1_024;
 /// The kernel samples one call in so many: a prime, so that it does not follow the period of a loop.
 const PERIOD: u64 = 97;
 /// How long events are open: twice as long as the slowest calls that are worth a sample need for one.
-const OPEN_MOST: Duration = Duration::from_millis(20);
+const MAX_OPEN: Duration = Duration::from_millis(20);
 /// The pause between two looks for samples.
 const LOOK_PAUSE: Duration = Duration::from_micros(500);
 /// Limit of samples of a process. They are some intervals apart, so that a later phase of the program is seen too.
-const SAMPLES_MAX: usize = 8;
+const MAX_SAMPLES: usize = 8;
 /// Limit of sampled threads of a process.
-const THREADS_MAX: usize = 4;
+const MAX_THREADS: usize = 4;
 /// Limit of samples of a recording: each may need another image to be read.
-const ALL_SAMPLES_MAX: usize = 128;
+const MAX_ALL_SAMPLES: usize = 128;
 
 /// An event that is enabled on one thread for its reads or its writes.
 struct EnabledEvent {
@@ -75,19 +75,19 @@ pub(super) struct CallSampler {
 
 impl CallSampler {
     /// Enables events for a process that has made small calls since the last poll. Reads a file of /proc, and opens at most
-    /// [`THREADS_MAX`] events. Enables none with enough samples, and does nothing without the rights.
+    /// [`MAX_THREADS`] events. Enables none with enough samples, and does nothing without the rights.
     ///
     /// If both directions are small they take turns: the kernel closes one tracepoint after the other, and the second one would
     /// make calls slower for 30 ms more.
     pub fn poll(&mut self, pid: u32) {
         let Some(tracepoints) = tracepoints() else { return };
         let process = self.processes.entry(pid).or_default();
-        if process.samples >= SAMPLES_MAX || self.calls.len() >= ALL_SAMPLES_MAX {
+        if process.samples >= MAX_SAMPLES || self.calls.len() >= MAX_ALL_SAMPLES {
             return;
         }
         let Some(totals) = proc::io(pid) else { return };
         let since = totals.since(std::mem::replace(&mut process.totals, totals));
-        let is_small = |calls: u64, bytes: u64| calls >= CALLS_LEAST && bytes / calls < BYTES_MOST;
+        let is_small = |calls: u64, bytes: u64| calls >= MIN_CALLS && bytes / calls < MAX_BYTES;
         let directions = [
             (Direction::In, since.read_calls, since.read_bytes, tracepoints[0]),
             (Direction::Out, since.write_calls, since.written_bytes, tracepoints[1]),
@@ -102,17 +102,17 @@ impl CallSampler {
         {
             last_event.insert(event);
         }
-        let threads = proc::threads(pid).into_iter().take(THREADS_MAX);
+        let threads = proc::threads(pid).into_iter().take(MAX_THREADS);
         let events = threads.filter_map(|tid| enable(tid, number));
         process.enabled.extend(events.map(|event| EnabledEvent { direction, event }));
     }
 
-    /// Collects a sample of each enabled event, and closes the events. Waits for the samples, at most for [`OPEN_MOST`].
+    /// Collects a sample of each enabled event, and closes the events. Waits for the samples, at most for [`MAX_OPEN`].
     pub fn collect(&mut self) {
         if self.last_events.is_empty() {
             return;
         }
-        let end = Instant::now() + OPEN_MOST;
+        let end = Instant::now() + MAX_OPEN;
         while self.take_samples() && Instant::now() < end {
             std::thread::sleep(LOOK_PAUSE);
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindSection};
-use weir_sys::elf::{ElfFile, ElfSections, MappedSegment, SECTION_BYTES_MOST};
+use weir_sys::elf::{ElfFile, ElfSections, MAX_SECTION_BYTES, MappedSegment};
 use weir_sys::file_system::open_with_status;
 use weir_sys::maps::{MappedRegion, MappingKind};
 
@@ -133,7 +133,7 @@ fn section_range(sections: &ElfSections, name: &str) -> Option<Range<u64>> {
 
 fn loaded_section(sections: &ElfSections, name: &str) -> Option<ImageSection> {
     let range = section_range(sections, name)?;
-    Some(ImageSection { range, bytes: sections.bytes(name, SECTION_BYTES_MOST)?.to_vec() })
+    Some(ImageSection { range, bytes: sections.bytes(name, MAX_SECTION_BYTES)?.to_vec() })
 }
 
 #[cfg(test)]

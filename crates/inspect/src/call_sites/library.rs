@@ -54,8 +54,8 @@ const PREFIXES: [&str; 34] = [
     "log/",
 ];
 
-/// Functions of <stdio.h> and <wchar.h>, and the internal ones that they call, with the names of glibc and
-/// musl.
+/// Functions of the C library that read, write or format on behalf of a program, and the internal ones that they call, with the
+/// names of glibc and musl.
 const FUNCTIONS: [&str; 57] = [
     "read",
     "write",
@@ -119,9 +119,11 @@ const FUNCTIONS: [&str; 57] = [
 /// Returns whether a function, its image or its source file belongs to such a library.
 pub(super) fn is_library(module: &str, function: Option<&str>, source: Option<&str>) -> bool {
     let file = module.rsplit('/').next().unwrap_or(module);
+    // A program can have functions of its own with these names.
+    let may_be_of_c = source.is_none_or(is_c_library_source);
     let named = |name: &str| {
         PREFIXES.iter().any(|start| name.starts_with(start))
-            || FUNCTIONS.contains(&name)
+            || may_be_of_c && FUNCTIONS.contains(&name)
             || is_of_primitive(name)
     };
     MODULES.iter().any(|start| file.starts_with(start))
@@ -132,6 +134,12 @@ pub(super) fn is_library(module: &str, function: Option<&str>, source: Option<&s
 /// Returns whether a source file is of the standard library of Rust or C++, whose inlined functions have names without a path.
 fn is_library_source(path: &str) -> bool {
     path.starts_with("/rustc/") || path.contains("/include/c++/")
+}
+
+/// Returns whether a source file can be one of the C library: a header with inline functions, or a file of glibc or musl.
+fn is_c_library_source(path: &str) -> bool {
+    const FOLDERS: [&str; 6] = ["/glibc", "/musl", "/libio/", "/stdio-common/", "/src/stdio/", "/sysdeps/"];
+    path.starts_with("/usr/include/") || FOLDERS.iter().any(|folder| path.contains(folder))
 }
 
 /// Returns whether a Rust function is a method of a library's trait for a primitive type: `<u32 as core::fmt::Display>::fmt`.
@@ -190,6 +198,20 @@ mod tests {
         assert!(write_all("/rustc/59807616e1fa/library/std/src/io/mod.rs"));
         assert!(write_all("/usr/include/c++/12/ostream"));
         assert!(!write_all("/home/user/prog/src/io/mod.rs"));
+    }
+
+    #[test]
+    fn a_program_may_have_functions_with_names_of_the_c_library() {
+        let out = |source| is_library("/usr/bin/prog", Some("out"), source);
+        assert!(!out(Some("/home/user/prog/report.c")));
+        assert!(out(None), "musl's, in a static program");
+        assert!(out(Some("/build/musl-1.2.3/src/stdio/vfprintf.c")));
+        let read = |source| is_library("/usr/bin/prog", Some("read"), Some(source));
+        assert!(
+            read("/usr/include/x86_64-linux-gnu/bits/unistd.h"),
+            "the inline function of _FORTIFY_SOURCE"
+        );
+        assert!(!read("/home/user/prog/input.c"));
     }
 
     #[test]

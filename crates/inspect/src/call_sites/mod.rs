@@ -38,7 +38,7 @@ use weir_sys::proc;
 
 /// Limit of watched streams in a process: a CPU has four debug registers, and breakpoints of a backend may use
 /// two.
-pub const WATCHED_STREAMS_MAX: usize = 2;
+pub const MAX_WATCHED_STREAMS: usize = 2;
 /// Age from which pending bytes need a call site, as in finding stuck-output.
 const OLD_NS: u64 = 800_000_000;
 /// The mappings are read again if a write comes this long after the last read.

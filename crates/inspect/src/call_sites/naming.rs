@@ -14,15 +14,15 @@ use crate::call_sites::ObservedWrite;
 use crate::call_sites::image::{ImageCache, LoadedImage};
 
 /// Limit of named writes, of which the newest are taken: each may need another image to be read.
-const NAMED_WRITES_MAX: usize = 256;
+const MAX_NAMED_WRITES: usize = 256;
 /// Limit of frames in a call site: a report shows the innermost of the program.
-const FRAMES_MAX: usize = 16;
+const MAX_FRAMES: usize = 16;
 
 /// Returns the call site of each write. `began_ns` is time 0 of the recording.
 pub(super) fn named(writes: &[ObservedWrite], began_ns: u64) -> Vec<WriteSite> {
     let mut newest: Vec<&ObservedWrite> = writes.iter().collect();
     newest.sort_by_key(|one| std::cmp::Reverse(one.sample.ns));
-    newest.truncate(NAMED_WRITES_MAX);
+    newest.truncate(MAX_NAMED_WRITES);
     let mut names = SampleNames::new(began_ns);
     let wrote = newest.into_iter().map(|one| {
         let call_site = names.call_site(one.pid, &one.code, &one.sample, one.last);
@@ -73,9 +73,9 @@ fn frames(sample: &StackSample, loaded: &[LoadedImage]) -> Vec<Frame> {
     found.iter_mut().skip(outermost.unwrap_or(usize::MAX)).for_each(|frame| frame.library = true);
     // The innermost library frames are dropped first.
     let inner = found.iter().take_while(|frame| frame.library).count();
-    let too_many = found.len().saturating_sub(FRAMES_MAX).min(inner);
+    let too_many = found.len().saturating_sub(MAX_FRAMES).min(inner);
     found.drain(..too_many);
-    found.truncate(FRAMES_MAX);
+    found.truncate(MAX_FRAMES);
     found
 }
 

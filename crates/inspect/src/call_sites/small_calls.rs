@@ -14,7 +14,7 @@ use super::call_sampler::{CallSampler, ObservedCall, tracepoints};
 use super::naming::SampleNames;
 
 /// The time for which the end of a recording waits for the samples: several times that of an open.
-const FINISH_MOST: Duration = Duration::from_millis(500);
+const MAX_FINISH: Duration = Duration::from_millis(500);
 
 /// A task of the thread.
 enum Request {
@@ -50,7 +50,7 @@ impl CallSamples {
     pub fn finish(self, began_ns: u64) -> Vec<SampledCall> {
         let (sender, calls) = channel();
         self.send(Request::Finish(sender));
-        named(&calls.recv_timeout(FINISH_MOST).unwrap_or_default(), began_ns)
+        named(&calls.recv_timeout(MAX_FINISH).unwrap_or_default(), began_ns)
     }
 
     fn send(&self, request: Request) {

@@ -11,8 +11,8 @@ use weir_sys::elf::ElfSections;
 
 /// Limits of debug information in bytes and of symbols. Larger ones are not read, because the user waits for
 /// the report.
-const DEBUG_BYTES_MAX: u64 = 256 << 20;
-const SYMBOLS_MAX: usize = 4 << 20;
+const MAX_DEBUG_BYTES: u64 = 256 << 20;
+const MAX_SYMBOLS: usize = 4 << 20;
 
 type Slice = EndianRcSlice<LittleEndian>;
 
@@ -84,7 +84,7 @@ fn demangled(name: &str) -> String {
 }
 
 fn functions(sections: &ElfSections) -> Vec<(u64, u64, Box<str>)> {
-    let named = sections.functions(SYMBOLS_MAX).into_iter().filter_map(|one| {
+    let named = sections.functions(MAX_SYMBOLS).into_iter().filter_map(|one| {
         let name = std::str::from_utf8(one.name).ok().filter(|name| !name.is_empty())?;
         Some((one.address, one.bytes, Box::from(name)))
     });
@@ -96,7 +96,7 @@ fn functions(sections: &ElfSections) -> Vec<(u64, u64, Box<str>)> {
 
 fn debug(sections: &ElfSections) -> Option<Context<Slice>> {
     let load = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
-        let bytes = sections.bytes(id.name(), DEBUG_BYTES_MAX).unwrap_or_default();
+        let bytes = sections.bytes(id.name(), MAX_DEBUG_BYTES).unwrap_or_default();
         Ok(EndianRcSlice::new(Rc::from(bytes), LittleEndian))
     };
     if !sections.has(".debug_info") {

@@ -8,7 +8,7 @@ use crate::call_sites::image::{ImageSection, LoadedImage};
 use crate::call_sites::stack_sample::{SampledRegisters, StackSample};
 
 /// Maximum number of frames. A longer stack is a deep recursion or damaged memory.
-const FRAMES_MAX: usize = 64;
+const MAX_FRAMES: usize = 64;
 
 /// Returns the address of the sampled instruction (a store or a system call), then one call address per caller,
 /// innermost first. Each address lies within its instruction.
@@ -20,7 +20,7 @@ pub(super) fn unwind(sample: &StackSample, images: &[LoadedImage]) -> Vec<u64> {
     let registers = unwind_registers(&sample.registers);
     let mut frames = unwinder.iter_frames(sample.registers.ip, registers, &mut cache, &mut read_stack);
     let mut found = Vec::new();
-    while found.len() < FRAMES_MAX
+    while found.len() < MAX_FRAMES
         && let Ok(Some(frame)) = frames.next()
     {
         let at = match frame {
@@ -102,7 +102,7 @@ mod tests {
                 registers: SampledRegisters { argument: 0, ip, sp, fp, link: start },
                 stack,
             };
-            prop_assert!((1..=FRAMES_MAX).contains(&unwind(&sample, &images).len()));
+            prop_assert!((1..=MAX_FRAMES).contains(&unwind(&sample, &images).len()));
             Ok(())
         });
         ends.unwrap();

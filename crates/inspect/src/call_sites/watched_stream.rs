@@ -6,9 +6,9 @@ use crate::call_sites::ObservedWrite;
 use crate::call_sites::stack_sample::StackSample;
 
 /// Limit of watched threads per process: each needs a perf event for each stream.
-const THREADS_MAX: usize = 8;
+const MAX_THREADS: usize = 8;
 /// Limit of older writes that are kept: those whose bytes stayed pending longest.
-const KEPT_WRITES_MAX: usize = 4;
+const MAX_KEPT_WRITES: usize = 4;
 
 pub(super) struct WatchedStream {
     pub stream: u64,
@@ -53,7 +53,7 @@ impl WatchedStream {
     pub fn follow(&mut self, threads: &[u32]) {
         self.threads.retain(|(tid, _)| threads.contains(tid));
         for tid in threads {
-            if self.threads.len() < THREADS_MAX && !self.threads.iter().any(|(known, _)| known == tid) {
+            if self.threads.len() < MAX_THREADS && !self.threads.iter().any(|(known, _)| known == tid) {
                 self.threads.push((*tid, Watchpoint::set(*tid, self.word).ok()));
             }
         }
@@ -114,7 +114,7 @@ impl WatchedStream {
         if pending_ns(&write) >= OLD_NS {
             self.kept.push(write);
             self.kept.sort_by_key(|one| std::cmp::Reverse(pending_ns(one)));
-            self.kept.truncate(KEPT_WRITES_MAX);
+            self.kept.truncate(MAX_KEPT_WRITES);
         }
     }
 

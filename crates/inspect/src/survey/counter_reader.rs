@@ -25,9 +25,9 @@ use crate::survey::proc_files::ProcFiles;
 const LOOK: Duration = Duration::from_millis(20);
 /// The number of looks at which a thread sleeps in the same read, 1 s, after which the process does not answer. It is read
 /// again as soon as the thread returns, so a process that is only slow is left out for a short time.
-const LOOKS_MOST: u32 = 50;
+const MAX_LOOKS: u32 = 50;
 /// The most threads that sleep in reads. Each takes a stack of [`STACK_BYTES`].
-const THREADS_MOST: usize = 512;
+const MAX_THREADS: usize = 512;
 /// Several times what a read needs.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -101,13 +101,13 @@ impl CounterReader {
         loop {
             threads.retain_mut(|one: &mut WatchedThread| !self.has_ended(one));
             let all_sleep = threads.iter().all(|one| one.looks > 0);
-            let is_over = !batch.has_jobs() || self.asleep.len() + threads.len() >= THREADS_MOST;
+            let is_over = !batch.has_jobs() || self.asleep.len() + threads.len() >= MAX_THREADS;
             let needs_thread = all_sleep && !is_over;
             let started = if needs_thread { ReaderThread::start(&batch) } else { None };
             self.lacks_threads = needs_thread && started.is_none();
             if let Some(thread) = started {
                 threads.push(WatchedThread { thread, pid: 0, looks: 0 });
-            } else if threads.iter().all(|one| one.looks >= LOOKS_MOST) {
+            } else if threads.iter().all(|one| one.looks >= MAX_LOOKS) {
                 break;
             }
             std::thread::park_timeout(LOOK);

@@ -17,7 +17,7 @@ use crate::process_buffers::ProcessBuffers;
 /// The time for which a read may block: longer than a read from swap.
 const BLOCKED: Duration = Duration::from_millis(400);
 /// The same after several processes of one sample have not answered. There may be many of them.
-const BLOCKED_LEAST: Duration = Duration::from_millis(50);
+const MIN_BLOCKED: Duration = Duration::from_millis(50);
 /// The whole time for one process: several times that of the largest search of a heap.
 const TOTAL: Duration = Duration::from_secs(1);
 /// The time after which a process that did not answer is asked again.
@@ -120,7 +120,7 @@ impl ProcessReader {
         if !self.has_child() {
             return Reading::OutOfTime;
         }
-        let blocked = (BLOCKED / (1 + self.failures)).max(BLOCKED_LEAST);
+        let blocked = (BLOCKED / (1 + self.failures)).max(MIN_BLOCKED);
         let total = left.map_or(TOTAL, |left| left.min(TOTAL));
         let answer = self.answer(request, Limits { blocked, total: Some(total) });
         match answer.and_then(|answer| serde_json::from_slice::<Answer<T>>(&answer).ok()) {
