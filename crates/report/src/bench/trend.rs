@@ -17,7 +17,7 @@ use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 use crate::{markdown, terminal};
 
 /// Rows in a picture: each has a colour of its own.
-const ROWS_MOST: usize = 8;
+const MAX_ROWS: usize = 8;
 
 /// Returns all blocks of a trend in reading order.
 pub fn blocks_trend(trend: &BenchTrend) -> Vec<Block> {
@@ -27,7 +27,7 @@ pub fn blocks_trend(trend: &BenchTrend) -> Vec<Block> {
         blocks.push(Block::Table(table(trend, key)));
     }
     let names = trend.runs.iter().enumerate().map(|(at, run)| format!("{} {}", at + 1, run.name));
-    blocks.push(Block::Aside(format!("runs by their time: {}", names.collect::<Vec<_>>().join(", "))));
+    blocks.push(Block::Aside(format!("runs, oldest first: {}", names.collect::<Vec<_>>().join(", "))));
     blocks.extend(trend.warnings.iter().cloned().map(Block::Warning));
     blocks
 }
@@ -75,10 +75,10 @@ pub fn page_trend(trend: &BenchTrend, body: &mut Body, prefix: &str) {
     for (number, key) in groups(trend).into_iter().enumerate() {
         let id = format!("{prefix}g{}", number + 1);
         body.heading(&id, &labels::title(key));
-        let behind = [Block::Table(table(trend, key))];
+        let table_blocks = [Block::Table(table(trend, key))];
         match picture(trend, key, &format!("{id}-trend")) {
-            Some(picture) => body.picture(picture, &behind),
-            None => body.blocks(&behind),
+            Some(picture) => body.picture(picture, &table_blocks),
+            None => body.blocks(&table_blocks),
         }
     }
     body.blocks(&trend.warnings.iter().cloned().map(Block::Warning).collect::<Vec<_>>());
@@ -99,7 +99,7 @@ fn head(trend: &BenchTrend) -> Vec<Block> {
     let lead = match trend.rows.len() {
         0 => "The last run has no row in common with the others.".into(),
         all => format!(
-            "{name} against the level before it, {}: {} faster, {} slower, {} tied{}. {} changed their level at some run.",
+            "{name} against the level before it, {}: {} faster, {} slower, {} tied{}. Changes of level at some run: {}.",
             counted(all as u64, "row"),
             count(Faster),
             count(Slower),
@@ -109,7 +109,7 @@ fn head(trend: &BenchTrend) -> Vec<Block> {
         ),
     };
     let aside = format!(
-        "a change of level is larger than ±{} % (A/A noise) and than the spread between the runs of a level",
+        "a level is a time that consecutive runs share; a change of it is larger than ±{} % (A/A noise) and than the spread of those runs",
         percent(trend.noise)
     );
     vec![Block::Lead(lead), Block::Aside(aside)]
@@ -142,7 +142,7 @@ fn table(trend: &BenchTrend, key: &GroupKey) -> Table {
             ends.map(|point| point.map_or(String::new(), |point| format_seconds(point.median_s)));
         let changes = row.changes.iter().map(|one| format!("{} ({})", one.run + 1, ratio(one.ratio)));
         let cells = vec![
-            short(row).into(),
+            label_in_group(row).into(),
             first.into(),
             last.into(),
             TableCell::new(ratio(row.latest.value), emphasis),
@@ -156,8 +156,8 @@ fn table(trend: &BenchTrend, key: &GroupKey) -> Table {
     Table { columns, rows, ..Table::default() }
 }
 
-/// Returns the label of a row without what its group says.
-fn short(row: &TrendRow) -> String {
+/// Returns the label of a row without the workload and the last parentheses, which the heading of its group shows.
+fn label_in_group(row: &TrendRow) -> String {
     let text = row.label.strip_prefix(&format!("{} ", row.group.workload)).unwrap_or(&row.label);
     text.rsplit_once(" (").map_or(text, |(text, _)| text).into()
 }
@@ -181,7 +181,8 @@ fn runs(trend: &BenchTrend) -> Table {
     Table { columns, rows: trend.runs.iter().enumerate().map(row).collect(), ..Table::default() }
 }
 
-/// Returns the times of a group's rows over the runs, each divided by its first: the rows that changed most.
+/// Returns a chart of the rows of a group that changed most: their times over the runs, each divided by that of the row's first run.
+/// None if there is nothing to draw.
 fn picture(trend: &BenchTrend, key: &GroupKey, id: &str) -> Option<Picture> {
     let mut rows: Vec<&TrendRow> = trend.rows.iter().filter(|row| row.group == *key).collect();
     let range = |row: &TrendRow| {
@@ -190,7 +191,7 @@ fn picture(trend: &BenchTrend, key: &GroupKey, id: &str) -> Option<Picture> {
     };
     let all = rows.len();
     rows.sort_by(|a, b| range(b).total_cmp(&range(a)));
-    rows.truncate(ROWS_MOST);
+    rows.truncate(MAX_ROWS);
     let series: Vec<Vec<([f64; 4], String)>> = rows.iter().map(|row| points(trend, row)).collect();
     let draw = |width: f64| {
         let xs: Vec<f64> = (1..=trend.runs.len()).map(|run| run as f64).collect();
@@ -199,7 +200,7 @@ fn picture(trend: &BenchTrend, key: &GroupKey, id: &str) -> Option<Picture> {
         let x = Axis { spacing: Spacing::Linear, unit: Unit::Count };
         let y = Axis { spacing: Spacing::Log, unit: Unit::Number };
         let high = if width <= NARROW { 280.0 } else { 340.0 };
-        let mut chart = Chart::new([width, high], (x, &xs), (y, &ys), ["run", "time / first run"])?;
+        let mut chart = Chart::new([width, high], (x, &xs), (y, &ys), ["run", "time / row's first run"])?;
         chart.shade_between(1.0 / (1.0 + trend.noise), 1.0 + trend.noise);
         for change in rows.iter().flat_map(|row| &row.changes) {
             chart.landmark(change.run as f64 + 0.5);
@@ -207,17 +208,17 @@ fn picture(trend: &BenchTrend, key: &GroupKey, id: &str) -> Option<Picture> {
         series.iter().enumerate().rev().for_each(|(at, points)| chart.series(at, points, true));
         Some(chart.svg)
     };
-    draw(NARROW)?;
-    let more = match all.saturating_sub(ROWS_MOST) {
+    draw(NARROW)?; // None if the axes have no range; the closure below cannot tell
+    let more = match all.saturating_sub(MAX_ROWS) {
         0 => String::new(),
         1 => " One row that changed less is in the table only.".into(),
         more => format!(" {more} rows that changed less are in the table only."),
     };
     let description = format!(
-        "Median of each run divided by that of the first run; the runs are in the order of their time. \
+        "Median of each run divided by that of the row's first run; the runs are in the order of their time. \
          The shaded part is noise, a dotted line is a change of level.{more}"
     );
-    let legend = rows.iter().map(|row| short(row)).enumerate().collect();
+    let legend = rows.iter().map(|row| label_in_group(row)).enumerate().collect();
     Some(Picture::new(id, "Time over the runs", &description, legend, |width| {
         draw(width).unwrap_or_else(|| Svg::new(width, 1.0))
     }))
@@ -230,7 +231,7 @@ fn points(trend: &BenchTrend, row: &TrendRow) -> Vec<([f64; 4], String)> {
         let value = point.median_s / first;
         let run = &trend.runs[point.run];
         let [time, low, high] = [point.median_s, point.ci95[0], point.ci95[1]].map(format_seconds);
-        let tip = format!("{}, {}: {time} [{low}, {high}]", short(row), run.name);
+        let tip = format!("{}, {}: {time} [{low}, {high}]", label_in_group(row), run.name);
         ([point.run as f64 + 1.0, value, value, value], tip)
     };
     row.points.iter().map(point).collect()

@@ -9,7 +9,7 @@ use crate::style::{Emphasis, Style};
 use crate::text::{clean, shorten, wrap};
 
 /// Largest number of boxes side by side; more would be too narrow to read on 80 columns.
-const COLUMNS_MOST: usize = 3;
+const MAX_COLUMNS: usize = 3;
 /// Lines outside of the boxes' content: title, expectation, arrow, keys, four of text, three empty ones, and eight of
 /// the frames and headers of both rows of boxes.
 const FIXED: usize = 19;
@@ -118,10 +118,10 @@ fn moved(step: &LabStep) -> Option<String> {
 
 /// Returns the boxes with the highest priority that fit, in their order, and the number of hidden ones.
 fn chosen(columns: Vec<StepBox>) -> (Vec<StepBox>, usize) {
-    let more = columns.len().saturating_sub(COLUMNS_MOST);
+    let more = columns.len().saturating_sub(MAX_COLUMNS);
     let mut ranks: Vec<(u8, usize)> = columns.iter().enumerate().map(|(at, one)| (one.rank, at)).collect();
     ranks.sort_unstable();
-    let kept: Vec<usize> = ranks.into_iter().take(COLUMNS_MOST).map(|one| one.1).collect();
+    let kept: Vec<usize> = ranks.into_iter().take(MAX_COLUMNS).map(|one| one.1).collect();
     let chosen = columns.into_iter().enumerate().filter(|one| kept.contains(&one.0)).map(|one| one.1);
     (chosen.collect(), more)
 }

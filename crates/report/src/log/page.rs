@@ -12,7 +12,7 @@ use crate::style::Emphasis;
 use crate::svg::{BarRow, BarsText, NARROW, Picture, RowChart, Svg, bars};
 
 /// Rows of a picture. More do not fit on a screen; the table has all.
-const ROWS_MOST: usize = 40;
+const MAX_ROWS: usize = 40;
 
 /// Returns the title of the page of a check.
 pub fn page_title(document: &LogCheckDocument) -> String {
@@ -133,7 +133,7 @@ fn writers(document: &LogCheckDocument, prefix: &str) -> Option<Picture> {
             figure: thousands(writer.records),
         }
     };
-    let more = match named.len().saturating_sub(ROWS_MOST) {
+    let more = match named.len().saturating_sub(MAX_ROWS) {
         0 => String::new(),
         more => format!(" {more} more writers are in the table only."),
     };
@@ -146,5 +146,5 @@ fn writers(document: &LogCheckDocument, prefix: &str) -> Option<Picture> {
         axis: Axis { spacing: Spacing::Linear, unit: Unit::Count },
         axis_name: "records",
     };
-    bars(&text, &named.iter().take(ROWS_MOST).map(row).collect::<Vec<_>>())
+    bars(&text, &named.iter().take(MAX_ROWS).map(row).collect::<Vec<_>>())
 }

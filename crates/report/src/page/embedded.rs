@@ -17,7 +17,7 @@ use crate::svg::escape;
 /// Results above this size are compressed: a reader does not scroll through more text.
 const READABLE_BYTES: usize = 64 << 10;
 /// Largest size of a result that [`extract`] decompresses: a page of a few bytes must not fill the memory.
-const EXTRACTED_MOST: u64 = 1 << 30;
+const MAX_EXTRACTED: u64 = 1 << 30;
 
 const BEGIN: &str = "<div class=\"weir-data\" ";
 const PLAIN: (&str, &str) = ("<pre tabindex=\"0\">", "</pre>");
@@ -98,7 +98,7 @@ fn packed(source: &str) -> String {
 fn unpacked(content: &str) -> Option<String> {
     let bytes = STANDARD.decode(content).ok()?;
     let mut source = String::new();
-    GzDecoder::new(bytes.as_slice()).take(EXTRACTED_MOST).read_to_string(&mut source).ok()?;
+    GzDecoder::new(bytes.as_slice()).take(MAX_EXTRACTED).read_to_string(&mut source).ok()?;
     Some(source)
 }
 

@@ -5,9 +5,9 @@ use serde_json::Value;
 use weir_model::Summary;
 
 /// Longest text in a document: a page with a longer one is slow to show. Commands and file contents are shorter.
-const TEXT_MOST: usize = 1 << 20;
+const MAX_TEXT: usize = 1 << 20;
 /// Longest list that a page is made from: more rows than a trace of a large build has.
-const LIST_MOST: usize = 2_000_000;
+const MAX_LIST: usize = 2_000_000;
 
 /// Returns what is too large or cannot be, with its place in the document.
 pub(super) fn excess(value: &Value) -> Option<String> {
@@ -15,11 +15,11 @@ pub(super) fn excess(value: &Value) -> Option<String> {
         Value::Object(fields) if fields.contains_key("ci95") && is_no_summary(value) => Some(
             "has figures that no measurement gives: a negative one, or a median outside of its range".into(),
         ),
-        Value::String(text) if text.len() > TEXT_MOST => {
-            Some(format!("has a text of {} bytes, more than {TEXT_MOST}", text.len()))
+        Value::String(text) if text.len() > MAX_TEXT => {
+            Some(format!("has a text of {} bytes, more than {MAX_TEXT}", text.len()))
         }
-        Value::Array(items) if items.len() > LIST_MOST => {
-            Some(format!("has a list of {} elements, more than {LIST_MOST}", items.len()))
+        Value::Array(items) if items.len() > MAX_LIST => {
+            Some(format!("has a list of {} elements, more than {MAX_LIST}", items.len()))
         }
         Value::Array(items) => items.iter().find_map(excess),
         Value::Object(fields) => fields.iter().find_map(|(name, value)| placed(name, value)),

@@ -11,10 +11,10 @@ const STREAM: usize = 1;
 /// The columns that a narrow terminal leaves out, the first one first: `buffer`, `at least`, `would appear`.
 const LEFT_OUT: [usize; 3] = [2, 4, 5];
 /// Width to which the column `stream` is shortened before another one is left out.
-const TARGET_LEAST: usize = 12;
+const MIN_TARGET: usize = 12;
 const HEAD: [&str; 6] = ["fd", "stream", "buffer", "pending", "at least", "would appear"];
 /// Largest width of the column `stream`.
-const TARGET_MOST: usize = 30;
+const MAX_TARGET: usize = 30;
 const INDENT: &str = "      ";
 /// The most lines of a command that is shown whole.
 const COMMAND_LINES: usize = 3;
@@ -58,13 +58,13 @@ fn table(streams: &[&PeekStream], full: bool, style: &Style, text: &mut String) 
             *most = (*most).max(width(cell));
         }
     }
-    widths[STREAM] = widths[STREAM].min(TARGET_MOST);
+    widths[STREAM] = widths[STREAM].min(MAX_TARGET);
     // The column `stream` gives up the columns that are missing.
     let over = |widths: &[usize; 6]| {
         let shown = widths.iter().filter(|width| **width > 0);
         shown.map(|width| width + 2).sum::<usize>().saturating_sub(style.width)
     };
-    let spare = widths[STREAM].saturating_sub(TARGET_LEAST);
+    let spare = widths[STREAM].saturating_sub(MIN_TARGET);
     for column in LEFT_OUT {
         if over(&widths) > spare {
             widths[column] = 0;

@@ -6,7 +6,7 @@ use crate::scale::{Axis, Scale};
 /// Width of a character of a label in pixels, for the room that labels get. Labels have 12 pixels.
 const CHARACTER: f64 = 7.2;
 /// Largest share of the width for labels beside the marks.
-const LABELS_MOST: f64 = 0.4;
+const MAX_LABELS: f64 = 0.4;
 /// Room at the right for a figure.
 const RIGHT: f64 = 68.0;
 /// Room below the rows for the axis.
@@ -30,7 +30,7 @@ impl RowChart {
         let above = width <= NARROW;
         let (left, pitch) = match above {
             true => (8.0, 36.0),
-            false => ((longest * CHARACTER + 16.0).min(width * LABELS_MOST), 22.0),
+            false => ((longest * CHARACTER + 16.0).min(width * MAX_LABELS), 22.0),
         };
         let mut svg = Svg::new(width, labels.len() as f64 * pitch + BOTTOM + 6.0);
         let bottom = svg.height - BOTTOM;

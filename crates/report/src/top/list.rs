@@ -63,9 +63,9 @@ const COLUMNS: [ListColumn; 11] = [
 /// Spaces between two columns.
 const GAP: usize = 1;
 /// Smallest width of COMMAND that says more than a part of a name.
-const COMMAND_LEAST: usize = 4;
+const MIN_COMMAND: usize = 4;
 /// Smallest width in which a command that is too long shows arguments; in less, the name of the program says more.
-const ARGUMENTS_LEAST: usize = 20;
+const MIN_ARGUMENTS: usize = 20;
 
 impl ListColumn {
     fn is_number(&self) -> bool {
@@ -102,7 +102,7 @@ fn stretched(mut shown: Vec<(&'static ListColumn, usize)>, room: usize) -> Vec<(
         *width = *width + part - lost;
         (left, over) = (left - part, over - lost);
     }
-    shown.retain(|(column, width)| column.is_number() || *width >= COMMAND_LEAST);
+    shown.retain(|(column, width)| column.is_number() || *width >= MIN_COMMAND);
     shown
 }
 
@@ -113,7 +113,7 @@ fn command(one: &ProcessActivity, room: usize, style: &Style) -> String {
     if width(&command) <= room {
         return command;
     }
-    if room < ARGUMENTS_LEAST {
+    if room < MIN_ARGUMENTS {
         return shorten(&clean(&one.comm.to_string(), style), room, style);
     }
     let program = command.split(' ').next().unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::number::{ABSENT, percent};
 use crate::table::{Align, Column, ColumnPriority, Table, TableRow};
 
 /// Largest number of locations; neighbouring directories are merged until they are no more.
-const MOST: usize = 6;
+const MAX_LOCATIONS: usize = 6;
 /// Largest number of directories that are merged pair by pair. More would take quadratic time, so the deepest ones are
 /// merged first.
 const COMPARED: usize = 256;
@@ -118,7 +118,7 @@ impl<'a> LocationSum<'a> {
     }
 }
 
-/// Returns the locations of the streams: at most [`MOST`], and one for those with few calls, bytes and time.
+/// Returns the locations of the streams: at most [`MAX_LOCATIONS`], and one for those with few calls, bytes and time.
 fn locations<'a>(streams: &[&TraceStream<'a>]) -> Vec<Location<'a>> {
     let mut kinds: BTreeMap<&str, LocationSum> = BTreeMap::new();
     let mut directories: BTreeMap<Vec<&str>, LocationSum> = BTreeMap::new();
@@ -129,10 +129,11 @@ fn locations<'a>(streams: &[&TraceStream<'a>]) -> Vec<Location<'a>> {
             None => kinds.entry(kind(stream.kind)).or_default().add(stream),
         }
     }
-    let light = if directories.len() + kinds.len() > MOST { remove_light(&mut directories) } else { None };
+    let light =
+        if directories.len() + kinds.len() > MAX_LOCATIONS { remove_light(&mut directories) } else { None };
     let elsewhere = light.map(|sum| Location { name: "elsewhere".into(), sum });
     let kinds = kinds.into_iter().map(|(name, sum)| Location { name: name.into(), sum });
-    let room = MOST.saturating_sub(kinds.len()).max(1);
+    let room = MAX_LOCATIONS.saturating_sub(kinds.len()).max(1);
     let directories = merge_directories(directories, room).into_iter();
     directories
         .map(|found| Location { name: found.name(), sum: found.sum })

@@ -37,7 +37,7 @@ pub use text::{document_text, streams_text};
 pub use timeline::timeline;
 
 /// Streams in the table if not all are requested: the table then fits on a screen of 40 rows.
-const STREAMS_MOST: usize = 12;
+const MAX_STREAMS: usize = 12;
 
 /// Returns all blocks of a result in reading order; `all` shows every stream.
 pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
@@ -59,7 +59,7 @@ fn chosen(trace: &TraceResult) -> ChosenStreams {
     let listed: Vec<ListedStream> = trace.streams.iter().map(ListedStream::from).collect();
     let processes = &trace.recording.processes;
     let context = ListContext { processes, findings: trace.findings, pipelines: trace.pipelines };
-    ChosenStreams::of(&listed, &context, STREAMS_MOST)
+    ChosenStreams::of(&listed, &context, MAX_STREAMS)
 }
 
 /// Returns the report as text for a terminal; `all` shows every stream. A report that is longer than the terminal repeats

@@ -9,7 +9,7 @@ use super::labels::{counted, thousands};
 use crate::block::Block;
 
 /// Kinds that are named if not all are requested: they fit on two lines.
-const MOST: usize = 6;
+const MAX_KINDS: usize = 6;
 
 /// Counts of one kind of call over all processes.
 #[derive(Default)]
@@ -71,7 +71,7 @@ fn without_bytes(calls: &[&OtherCalls], all: bool) -> Vec<Block> {
     let mut kinds: Vec<(Op, Kind)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(op, kind)| (std::cmp::Reverse(kind.calls), *op));
     // A sum of one kind would say less than its name.
-    let named = if all || kinds.len() <= MOST + 1 { kinds.len() } else { MOST };
+    let named = if all || kinds.len() <= MAX_KINDS + 1 { kinds.len() } else { MAX_KINDS };
     let rest = kinds.split_off(named);
     let mut parts: Vec<String> = kinds.iter().map(|(op, kind)| words(*op, kind)).collect();
     if !rest.is_empty() {

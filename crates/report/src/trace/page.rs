@@ -16,7 +16,7 @@ use crate::page::Body;
 use crate::table::{Align, Column, Table, TableRow};
 
 /// Rows of a table in a page: the JSON inside of the page has all.
-pub(super) const ROWS_MOST: usize = 1000;
+pub(super) const MAX_ROWS: usize = 1000;
 
 /// Returns the title of the page of a trace.
 pub fn page_title(document: &TraceDocument) -> String {
@@ -29,9 +29,9 @@ pub fn page_title(document: &TraceDocument) -> String {
 
 /// Returns a command of a length that fits a title.
 fn shortened(command: &str) -> String {
-    const MOST: usize = 90;
+    const MAX_CHARS: usize = 90;
     let one_line = command.replace('\n', " ");
-    match one_line.char_indices().nth(MOST) {
+    match one_line.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!("{}…", &one_line[..at]),
         None => one_line,
     }
@@ -147,7 +147,7 @@ fn shown(document: &TraceDocument, group: &FindingGroup) -> FindingBlock {
 
 /// Returns the other files of a finding with their sentences.
 fn files(group: &FindingGroup) -> Vec<String> {
-    group.others.iter().take(ROWS_MOST).map(|finding| finding.why.clone()).collect()
+    group.others.iter().take(MAX_ROWS).map(|finding| finding.why.clone()).collect()
 }
 
 /// Returns process, descriptor and path of a finding, as far as it has them.
@@ -189,7 +189,7 @@ fn processes(document: &TraceDocument) -> Table {
         ];
         TableRow { cells, ..TableRow::default() }
     };
-    Table { columns, rows: document.processes.iter().take(ROWS_MOST).map(row).collect(), ..Table::default() }
+    Table { columns, rows: document.processes.iter().take(MAX_ROWS).map(row).collect(), ..Table::default() }
 }
 
 fn other_calls(document: &TraceDocument) -> Table {
@@ -208,11 +208,7 @@ fn other_calls(document: &TraceDocument) -> Table {
         ],
         ..TableRow::default()
     };
-    Table {
-        columns,
-        rows: document.other_calls.iter().take(ROWS_MOST).map(row).collect(),
-        ..Table::default()
-    }
+    Table { columns, rows: document.other_calls.iter().take(MAX_ROWS).map(row).collect(), ..Table::default() }
 }
 
 fn circumstances(document: &TraceDocument) -> Vec<(&'static str, String)> {

@@ -7,7 +7,7 @@ use weir_model::trace::document::StreamRow;
 use super::choice::ChosenStreams;
 use super::labels::{bytes, counted, direction_sign, kind, mode, process_label, thousands};
 use super::listed_stream::{ListContext, ListedStream};
-use super::page::ROWS_MOST;
+use super::page::MAX_ROWS;
 use super::{listed_stream, pictures, startup};
 use crate::block::Block;
 use crate::number::{ABSENT, percent};
@@ -16,7 +16,7 @@ use crate::table::{Align, Column, Table, TableCell, TableRow};
 
 /// The streams of a page by the way in which they are shown: indexes, those with a finding first.
 pub(super) struct PageStreams {
-    /// Streams that are visible at once, at most [`pictures::LANES_MOST`].
+    /// Streams that are visible at once, at most [`pictures::MAX_LANES`].
     pub shown: Vec<usize>,
     closed: Vec<ClosedStreams>,
 }
@@ -38,7 +38,7 @@ impl PageStreams {
             findings: &document.findings,
             pipelines: &document.pipelines,
         };
-        let chosen = ChosenStreams::of(&listed, &context, pictures::LANES_MOST);
+        let chosen = ChosenStreams::of(&listed, &context, pictures::MAX_LANES);
         let in_order = |mut streams: Vec<usize>| {
             streams.sort_by_key(|&at| !listed[at].is_found(&document.findings));
             streams
@@ -125,5 +125,5 @@ fn table<'a>(streams: impl Iterator<Item = &'a StreamRow>) -> Table {
         ];
         TableRow { cells, ..TableRow::default() }
     };
-    Table { columns, rows: streams.take(ROWS_MOST).map(row).collect(), ..Table::default() }
+    Table { columns, rows: streams.take(MAX_ROWS).map(row).collect(), ..Table::default() }
 }

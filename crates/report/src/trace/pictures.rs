@@ -13,9 +13,9 @@ use crate::scale::{Axis, Spacing, Unit};
 use crate::svg::{BarRow, BarsText, NARROW, Picture, RowChart, Svg, bars, series_class};
 
 /// Lanes of the timeline and rows of the costs. More do not fit on a screen; the table has all streams.
-pub(super) const LANES_MOST: usize = 40;
+pub(super) const MAX_LANES: usize = 40;
 /// Streams with a histogram.
-const HISTOGRAMS_MOST: usize = 6;
+const MAX_HISTOGRAMS: usize = 6;
 /// Smallest number of calls for a histogram.
 const FEW_CALLS: u64 = 16;
 
@@ -36,7 +36,7 @@ fn series(stream: &StreamRow) -> usize {
 }
 
 fn left_out(streams: &[usize]) -> String {
-    match streams.len().saturating_sub(LANES_MOST) {
+    match streams.len().saturating_sub(MAX_LANES) {
         0 => String::new(),
         more => format!(" {more} more streams are in the table only."),
     }
@@ -50,7 +50,7 @@ pub(super) fn timeline(
 ) -> Option<Picture> {
     let lanes: Vec<(usize, &StreamTimeline)> = streams
         .iter()
-        .take(LANES_MOST)
+        .take(MAX_LANES)
         .filter_map(|&at| Some((at, document.timeline.iter().find(|timeline| timeline.stream == at)?)))
         .collect();
     let draw = |width: f64| {
@@ -173,7 +173,7 @@ pub(super) fn costs(
         axis: Axis { spacing: Spacing::Linear, unit: Unit::Number },
         axis_name: "% of the run",
     };
-    bars(&text, &streams.iter().take(LANES_MOST).map(|&at| bar(at)).collect::<Vec<_>>())
+    bars(&text, &streams.iter().take(MAX_LANES).map(|&at| bar(at)).collect::<Vec<_>>())
 }
 
 /// Returns the histograms of call sizes of the most expensive of some streams that have calls of several sizes.
@@ -184,7 +184,7 @@ pub(super) fn sizes(document: &TraceDocument, streams: &[usize], prefix: &str) -
         let stream = &document.streams[at];
         stream.calls >= FEW_CALLS && stream.sizes.len() > 1
     });
-    shown.take(HISTOGRAMS_MOST).filter_map(|at| histogram(&document.streams[at], at, prefix)).collect()
+    shown.take(MAX_HISTOGRAMS).filter_map(|at| histogram(&document.streams[at], at, prefix)).collect()
 }
 
 fn histogram(stream: &StreamRow, at: usize, prefix: &str) -> Option<Picture> {

@@ -10,13 +10,14 @@ use crate::number::{ABSENT, whole_percent};
 use crate::table::{Align, Bars, Column, Heading, Table, TableRow};
 
 /// Largest number of histograms if not all are requested: they fit on one screen.
-const MOST: usize = 3;
+const MAX_HISTOGRAMS: usize = 3;
 /// Smallest number of calls for a histogram. For fewer, the table of streams is enough.
-const FEW_CALLS: u64 = 16;
+const MIN_CALLS: u64 = 16;
 /// Smallest share of the run's time for a histogram of a stream without findings.
-const MATTERS: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 
-/// Returns histograms of the visible streams that have findings or take much time, and calls of several sizes.
+/// Returns one table with the histograms of the visible streams that have 16 calls of at least two sizes, and a finding or 2 % of
+/// the time. With `all`, neither finding nor time counts. No block if there is no such stream.
 pub(super) fn blocks(
     streams: &[TraceStream],
     shown: &[usize],
@@ -25,13 +26,13 @@ pub(super) fn blocks(
 ) -> Vec<Block> {
     let several = |stream: &TraceStream| stream.counts.sizes.0.iter().filter(|count| **count > 0).count() > 1;
     let matters = |stream: &TraceStream| {
-        all || stream.share >= MATTERS || ListedStream::from(stream).is_found(findings)
+        all || stream.share >= MIN_SHARE || ListedStream::from(stream).is_found(findings)
     };
     let mut chosen: Vec<&TraceStream> = shown.iter().map(|&index| &streams[index]).collect();
-    chosen.retain(|stream| stream.counts.calls >= FEW_CALLS && several(stream) && matters(stream));
+    chosen.retain(|stream| stream.counts.calls >= MIN_CALLS && several(stream) && matters(stream));
     if !all {
         chosen.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
-        chosen.truncate(MOST);
+        chosen.truncate(MAX_HISTOGRAMS);
     }
     if chosen.is_empty() {
         return Vec::new();
@@ -79,7 +80,7 @@ fn rows(heading: usize, counts: &StreamCounts) -> Vec<TableRow> {
     .collect()
 }
 
-/// Returns the range of a slot: `1 B`, `16 – 31 B`, `4 – 8 KiB`.
+/// Returns the range of a slot: `1 B`, `16 – 31 B`, `4 – <8 KiB`.
 pub(super) fn range(slot: usize) -> String {
     let low = Histogram::floor(slot);
     match low {
@@ -90,7 +91,7 @@ pub(super) fn range(slot: usize) -> String {
             let (from, to) = (Size(low).to_string(), Size(2 * low).to_string());
             let [from_unit, to_unit] = [&from, &to].map(|text| text.split(' ').nth(1));
             let short = from.split(' ').next().unwrap_or(&from);
-            format!("{} – {to}", if from_unit == to_unit { short } else { &from })
+            format!("{} – <{to}", if from_unit == to_unit { short } else { &from })
         }
     }
 }
@@ -108,9 +109,9 @@ mod tests {
             "2 – 3 B",
             "16 – 31 B",
             "512 – 1023 B",
-            "4 – 8 KiB",
-            "512 KiB – 1 MiB",
-            "1 – 2 MiB",
+            "4 – <8 KiB",
+            "512 KiB – <1 MiB",
+            "1 – <2 MiB",
             "2 GiB and more",
         ];
         assert_eq!(slots.map(range), expected);

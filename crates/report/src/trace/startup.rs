@@ -105,10 +105,10 @@ fn is_launcher(process: &Process, image: usize) -> bool {
 /// with the launcher's program, and it ended before the launcher executed its last program.
 fn is_wrapper(process: &Process, processes: &HashMap<u32, &Process>) -> bool {
     /// A chain of more generations is a broken recording.
-    const GENERATIONS_MOST: usize = 64;
+    const MAX_GENERATIONS: usize = 64;
     let Some(ended_s) = process.ended_s else { return false };
     let mut chain = vec![process];
-    while chain.len() < GENERATIONS_MOST {
+    while chain.len() < MAX_GENERATIONS {
         let parent = chain.last().and_then(|process| process.parent).and_then(|pid| processes.get(&pid));
         let Some(ancestor) = parent else { return false };
         let Some((last, launchers)) = ancestor.images.split_last() else { return false };

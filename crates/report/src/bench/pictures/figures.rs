@@ -6,12 +6,12 @@ use weir_model::duration::format_seconds;
 use weir_model::{Ratio, Size, estimate};
 
 use super::super::section::{Section, label};
-use super::{LOG_NUMBER, NUMBER, ROWS_MOST, left_out};
+use super::{LOG_NUMBER, MAX_ROWS, NUMBER, left_out};
 use crate::number::{percent, ratio};
 use crate::svg::{NARROW, Picture, RowChart, Svg, series_class};
 
 /// Samples of a row that are drawn: more dots than this cover each other.
-const SAMPLES_MOST: usize = 200;
+const MAX_SAMPLES: usize = 200;
 /// Ends of the axis of samples as shares of the row's median. Samples beyond are drawn at the end.
 const SAMPLES_FROM_TO: [f64; 2] = [0.7, 1.5];
 
@@ -70,7 +70,7 @@ pub fn forest(section: &Section, noise: f64, prefix: &str) -> Option<Picture> {
             Some(Branch { label: label(row), series: section.series(row), ratio: vs, tip })
         })
         .collect();
-    let shown = &branches[..branches.len().min(ROWS_MOST)];
+    let shown = &branches[..branches.len().min(MAX_ROWS)];
     let description = format!(
         "Time divided by that of the best row, within rounds, with 95 % intervals. Differences inside of the shaded part, \
          ±{} %, are noise: two measurements of one row differ as much.{}",
@@ -91,7 +91,7 @@ pub fn forest(section: &Section, noise: f64, prefix: &str) -> Option<Picture> {
 pub fn compared(rows: &[&ComparedRow], noise: f64, id: &str) -> Option<Picture> {
     let branches: Vec<Branch> = rows
         .iter()
-        .take(ROWS_MOST)
+        .take(MAX_ROWS)
         .map(|row| {
             let series = match row.verdict {
                 _ if !row.ratio.has_interval() => 6,
@@ -119,7 +119,7 @@ pub fn compared(rows: &[&ComparedRow], noise: f64, id: &str) -> Option<Picture> 
 pub fn samples(section: &Section, prefix: &str) -> Option<Picture> {
     let rows: Vec<(&BenchRow, f64)> =
         section.measured().filter(|(row, median)| row.samples_s.len() > 1 && *median > 0.0).collect();
-    let shown = &rows[..rows.len().min(ROWS_MOST)];
+    let shown = &rows[..rows.len().min(MAX_ROWS)];
     let draw = |width: f64| {
         let labels: Vec<String> = shown.iter().map(|(row, _)| label(row)).collect();
         let mut chart =
@@ -128,7 +128,7 @@ pub fn samples(section: &Section, prefix: &str) -> Option<Picture> {
             let (top, height) = chart.band(at);
             let series = section.series(row);
             chart.svg.begin("g", &[("class", &series_class(series))]);
-            for (number, sample) in row.samples_s.iter().take(SAMPLES_MOST).enumerate() {
+            for (number, sample) in row.samples_s.iter().take(MAX_SAMPLES).enumerate() {
                 // Neighbouring samples at three heights, so that equal ones do not cover each other.
                 let y = top + height * [0.5, 0.25, 0.75][number % 3];
                 let round =

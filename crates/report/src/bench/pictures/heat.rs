@@ -11,7 +11,7 @@ const CELL: f64 = 26.0;
 /// Room for the names of the methods.
 const LEFT: f64 = 150.0;
 /// Smallest numbers of methods and sizes for a map: with fewer, the curves show as much.
-const LEAST: usize = 3;
+const MIN_CELLS: usize = 3;
 /// Width of a cell that a figure fits into.
 const FIGURE: f64 = 38.0;
 
@@ -20,7 +20,7 @@ pub fn heat(section: &Section, prefix: &str) -> Option<Picture> {
     let mut sizes: Vec<u64> = section.measured().map(|(row, _)| row.record_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    if sizes.len() < LEAST || section.variants.len() < LEAST {
+    if sizes.len() < MIN_CELLS || section.variants.len() < MIN_CELLS {
         return None;
     }
     let most = section.measured().filter_map(|(row, _)| Some(row.vs_best?.value)).fold(1.0f64, f64::max);

@@ -16,7 +16,7 @@ use super::section::Section;
 use crate::scale::{Axis, Spacing, Unit};
 
 /// Rows of a picture with one line for each row. More do not fit on a screen; the table has all.
-const ROWS_MOST: usize = 60;
+const MAX_ROWS: usize = 60;
 
 const LOG_BYTES: Axis = Axis { spacing: Spacing::Log, unit: Unit::Bytes };
 const LOG_SECONDS: Axis = Axis { spacing: Spacing::Log, unit: Unit::Seconds };
@@ -31,7 +31,7 @@ fn legend(section: &Section) -> Vec<(usize, String)> {
 
 /// Returns a clause for a picture that lacks rows.
 fn left_out(rows: usize) -> String {
-    match rows.saturating_sub(ROWS_MOST) {
+    match rows.saturating_sub(MAX_ROWS) {
         0 => String::new(),
         more => format!(" {more} more rows are in the table only."),
     }

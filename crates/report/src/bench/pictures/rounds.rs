@@ -7,7 +7,7 @@ use crate::number::percent;
 use crate::svg::{Chart, NARROW, Picture, Svg};
 
 /// Smallest number of rounds for a picture.
-const LEAST: usize = 3;
+const MIN_ROUNDS: usize = 3;
 
 /// Returns for each round the median over the rows of sample / median of the row; `None` for a round without samples.
 fn drifts(document: &BenchDocument) -> Vec<Option<f64>> {
@@ -29,7 +29,7 @@ fn drifts(document: &BenchDocument) -> Vec<Option<f64>> {
 /// Returns the drift over the rounds, with stolen time and other processes.
 pub fn drift(document: &BenchDocument, prefix: &str) -> Option<Picture> {
     let drifts = drifts(document);
-    if drifts.iter().flatten().count() < LEAST {
+    if drifts.iter().flatten().count() < MIN_ROUNDS {
         return None;
     }
     let curve = |values: Vec<Option<f64>>, name: &str| -> Vec<([f64; 4], String)> {

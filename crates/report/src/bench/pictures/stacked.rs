@@ -4,7 +4,7 @@ use weir_model::bench::BenchRow;
 use weir_model::duration::format_seconds;
 
 use super::super::section::{Section, label};
-use super::{NUMBER, ROWS_MOST, left_out};
+use super::{MAX_ROWS, NUMBER, left_out};
 use crate::number::whole_percent;
 use crate::svg::{BarRow, BarsText, Picture, bars};
 
@@ -32,7 +32,7 @@ pub fn stacked(section: &Section, prefix: &str) -> Option<Picture> {
         axis: NUMBER,
         axis_name: "% of the elapsed time",
     };
-    bars(&text, &rows[..rows.len().min(ROWS_MOST)])
+    bars(&text, &rows[..rows.len().min(MAX_ROWS)])
 }
 
 fn bar(row: &BenchRow) -> Option<BarRow> {
