@@ -3,13 +3,13 @@
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
+use weir_sys::ptrace::held_exit::{HeldExit, ends_alone};
 use weir_sys::{executable, proc, ptrace};
 
 use super::deferred_fork::DeferredFork;
-use super::event_loop::{DeferredExit, HeldExit, Supervisor};
+use super::event_loop::{DeferredExit, Supervisor};
 use super::final_state::FinalState;
 use super::handler::{Fork, LifecycleHandler};
-use super::hold::ends_alone;
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use super::tracees::Tracees;
 
@@ -93,13 +93,25 @@ impl Supervisor {
         self.handle_early_stop(child);
     }
 
-    /// Adopts children whose first stop has no clone stop after 20 ms, many times what the kernel needs for both.
+    /// Tells whether the process that a new thread belongs to, or the parent of a new process, is traced and not killed.
+    fn has_living_parent(&self, child: u32) -> bool {
+        let Some(status) = proc::status(child) else { return false };
+        let parent = if status.tgid as u32 == child { status.ppid } else { status.tgid } as u32;
+        self.tracees.live_threads(parent).any(|tid| !proc::is_killed(tid))
+    }
+
+    /// Adopts children whose parent has died, and those whose parent does not stop: 20 ms and 2 s after the child's first stop. The
+    /// kernel needs some microseconds, but the parent can have to wait for a processor.
     pub(super) fn adopt_orphans(&mut self) {
         const CLONE_STOP_NS: u64 = 20_000_000;
-        let expired = |since: u64| now_ns() >= since + CLONE_STOP_NS;
+        const MAX_CLONE_STOP_NS: u64 = 2_000_000_000;
+        let now = now_ns();
+        let is_orphan = |child: u32, since: u64| {
+            now >= since + MAX_CLONE_STOP_NS || now >= since + CLONE_STOP_NS && !self.has_living_parent(child)
+        };
         let early = self.tracees.early_stops.iter();
         let orphans: Vec<u32> =
-            early.filter(|(_, (_, since))| expired(*since)).map(|(tid, _)| *tid).collect();
+            early.filter(|(tid, (_, since))| is_orphan(**tid, *since)).map(|(tid, _)| *tid).collect();
         for child in orphans {
             self.adopt(child);
         }
