@@ -298,7 +298,7 @@ fn the_command_of_an_attached_process_changes_to_its_directory() {
         || fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|wait| wait.contains("nanosleep"));
     wait_for("the script", sleeps);
     std::thread::sleep(Duration::from_millis(100));
-    let arguments = ["trace", "--quiet", "--json", "t.json", "--pid", &pid, "--time", "2s"];
+    let arguments = ["trace", "--quiet", "--json", "t.json", "--pid", &pid, "--time", "4s"];
     let output = weir(dir.path(), &arguments).output().expect("weir starts");
     let found = document(dir.path(), &text(&output.stderr));
     let finding = only(&found, "stuck-output");

@@ -29,7 +29,7 @@ static void __attribute__((noinline)) report(int number)
 
 static void __attribute__((noinline)) idle(void)
 {
-    sleep(2);
+    sleep(3);
 }
 
 int main(void)

@@ -197,6 +197,13 @@ fn wait_for_read(weir: u32) {
     }
 }
 
+/// Kills weir and returns its standard error.
+fn errors_after_kill(mut weir: std::process::Child) -> String {
+    weir.kill().expect("it runs");
+    let output = weir.wait_with_output().expect("its output");
+    text(&output.stderr)
+}
+
 #[test]
 fn the_others_are_drained_and_rescued() {
     let test = "the_others_are_drained_and_rescued";
@@ -233,7 +240,8 @@ fn the_others_are_drained_and_rescued() {
             std::fs::read_to_string(&out).is_ok_and(|out| out.ends_with("pending\n"))
         });
         if options[1] == "--max-delay" {
-            common::wait_for("they are written", || std::fs::read(&file).is_ok_and(|all| all == b"first "));
+            let is_written = || std::fs::read(&file).is_ok_and(|all| all == b"first ");
+            assert!(common::comes_true(is_written), "nothing is written: {}", errors_after_kill(weir));
         }
         weir.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
         let mut stderr = BufReader::new(weir.stderr.take().expect("a pipe"));

@@ -131,12 +131,20 @@ pub fn has(tool: &str) -> bool {
 }
 
 /// Polls `condition` until it is true. Panics after 90 s, more than a busy machine needs.
-pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn wait_for(what: &str, condition: impl FnMut() -> bool) {
+    assert!(comes_true(condition), "waited 90 s for {what}");
+}
+
+/// Polls `condition` until it is true. Returns false after 90 s.
+pub fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs(90);
     while !condition() {
-        assert!(Instant::now() < end, "waited 90 s for {what}");
+        if Instant::now() >= end {
+            return false;
+        }
         sleep(Duration::from_millis(10));
     }
+    true
 }
 
 /// Waits until a process sleeps and nothing traces it. A process that was just let go is still running for a moment.

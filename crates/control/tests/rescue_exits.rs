@@ -49,7 +49,8 @@ fn a_main_thread_that_ends_with_its_process() {
     let run = || {
         for _ in 0..20 {
             let got = output(&mut supervised(&["--rescue"], &[text(&program), "leader-first"]));
-            assert_same("leader-first", b"pending\n", &got.stdout);
+            let what = format!("leader-first: {}", String::from_utf8_lossy(&got.stderr));
+            assert_same(&what, b"pending\n", &got.stdout);
         }
     };
     std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(run))));
