@@ -30,7 +30,7 @@ use trace::{document, engines, list};
 
 const COMMANDS: &str = include_str!("trace_counts/commands.txt");
 /// The fewest commands that a machine must have for the comparison to mean anything.
-const LEAST: usize = 30;
+const MIN_PROGRAMS: usize = 30;
 
 /// Calls and bytes of both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -124,7 +124,7 @@ fn by_weir_with(dir: &Path, options: &[&str], words: &[&str], variables: &[(&str
 /// the totals where an execve falls between two samples (docs/trace.md).
 fn is_read_at_exec(weir: &Counts, strace: &Counts, processes: usize) -> bool {
     const READS: u64 = 5;
-    const BYTES_MOST: u64 = 2048;
+    const MAX_BYTES: u64 = 2048;
     let same_writes = (weir.write_calls, weir.write_bytes) == (strace.write_calls, strace.write_bytes);
     let reads = weir.read_calls.saturating_sub(strace.read_calls);
     let bytes = weir.read_bytes.saturating_sub(strace.read_bytes);
@@ -132,7 +132,7 @@ fn is_read_at_exec(weir: &Counts, strace: &Counts, processes: usize) -> bool {
     same_writes
         && reads.is_multiple_of(READS)
         && (1..=processes as u64).contains(&execs)
-        && bytes <= execs * BYTES_MOST
+        && bytes <= execs * MAX_BYTES
 }
 
 /// Returns the engines and whether each records every call. A quick campaign takes every second of them for a command, and
@@ -186,7 +186,11 @@ fn counts_equal_those_of_strace_and_of_the_kernel() {
     let workspace = Workspace::new();
     let wrong = concurrent::for_each(2, &commands, |(words, ways)| compare(&workspace, words, ways)).concat();
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(commands.len() >= LEAST || !wanted.is_empty(), "only {} commands are installed", commands.len());
+    assert!(
+        commands.len() >= MIN_PROGRAMS || !wanted.is_empty(),
+        "only {} commands are installed",
+        commands.len()
+    );
 }
 
 /// The BPF object for kernels before Linux 6.1 has bounded loops, smaller maps and other arguments of functions. Newer kernels

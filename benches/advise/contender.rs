@@ -13,7 +13,7 @@ use crate::questions::Question;
 /// Predicted duration of a sample.
 const SAMPLE_NS: f64 = 0.2e9;
 /// Bytes of a sample at most, and at least, if the time allows: less than what the kernel accepts without writing back.
-const MOST_BYTES: u64 = 200 << 20;
+const MAX_BYTES: u64 = 200 << 20;
 
 /// One of the three choices, compiled with the driver.
 pub struct Contender {
@@ -97,7 +97,7 @@ impl Contender {
 
     /// Returns the records of a sample: whole intervals of the timer, the same number for each writer.
     fn records(&self, question: &Question) -> u64 {
-        let most = MOST_BYTES / question.record_bytes;
+        let most = MAX_BYTES / question.record_bytes;
         let wanted = ((SAMPLE_NS / self.predicted_ns) as u64).clamp(50, most);
         let interval = if self.tick_every <= most { self.tick_every.max(1) } else { 1 };
         let writers = u64::from(question.sharers);

@@ -37,7 +37,7 @@ use questions::{QUESTIONS, Question};
 use targets::Target;
 
 /// Slower than the fastest by at most this factor.
-const MOST_OF_BEST: f64 = 1.10;
+const MAX_RATIO_TO_BEST: f64 = 1.10;
 /// Percent of the time below which the adviser does not compare times.
 const NEGLIGIBLE_PERCENT: f64 = 0.5;
 /// Blocks of a question, each with a calibration, and rounds of the programs in a block.
@@ -117,7 +117,7 @@ fn first(
     let beside = figure::paired(rounds::pairs(&times, 0, fastest))?;
     let percent = question.rate * medians[0] / 1e9 * 100.0;
     let negligible = percent < NEGLIGIBLE_PERCENT;
-    let is_best = beside.value <= MOST_OF_BEST;
+    let is_best = beside.value <= MAX_RATIO_TO_BEST;
     let is_tie = beside.ci95[0] <= 1.0;
     sums.questions += 1;
     let reached = negligible || is_best || is_tie;
@@ -132,7 +132,7 @@ fn first(
             "{}: {} beside the fastest, {}",
             question.name, contenders[0].name, contenders[fastest].name
         ),
-        target: format!("at most {MOST_OF_BEST:.2}"),
+        target: format!("at most {MAX_RATIO_TO_BEST:.2}"),
         measured: format!("{}{remark}", figure::ratio(&beside)),
         reached,
     })

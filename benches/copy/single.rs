@@ -10,10 +10,10 @@ use crate::job::{Job, installed, measure, ratio_of};
 use crate::targets::Target;
 use crate::targets::built::weir;
 
-const SYNC_GAIN_LEAST: f64 = 3.0;
-const CACHED_SHARE_MOST: f64 = 0.01;
-const DIRTY_MOST: u64 = 64 << 20;
-const START_MOST_S: f64 = 0.002;
+const MIN_SYNC_GAIN: f64 = 3.0;
+const MAX_CACHED_SHARE: f64 = 0.01;
+const MAX_DIRTY: u64 = 64 << 20;
+const MAX_START_S: f64 = 0.002;
 
 pub fn sync_rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     const JOBS: [Job; 2] = [
@@ -26,9 +26,9 @@ pub fn sync_rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxErro
     let gain = ratio_of(&samples, 1, 0, |sample| sample.wall_s)?;
     rows.push(Target {
         name: "1,000 files of 4 KiB with --sync full: times as fast as cp and an fsync of each".into(),
-        target: format!("at least {SYNC_GAIN_LEAST}"),
+        target: format!("at least {MIN_SYNC_GAIN}"),
         measured: ratio(&gain),
-        reached: gain.value >= SYNC_GAIN_LEAST,
+        reached: gain.value >= MIN_SYNC_GAIN,
     });
     Ok(())
 }
@@ -60,15 +60,15 @@ pub fn cache_rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxErr
     let cached = document["cached_bytes"].as_u64().ok_or("no cachestat")? as f64 / bytes as f64;
     rows.push(Target {
         name: format!("--cache drop, {} MiB: share of the target that stays cached", bytes >> 20),
-        target: format!("less than {CACHED_SHARE_MOST}"),
+        target: format!("less than {MAX_CACHED_SHARE}"),
         measured: format!("{cached:.5}"),
-        reached: cached < CACHED_SHARE_MOST,
+        reached: cached < MAX_CACHED_SHARE,
     });
     rows.push(Target {
         name: "--cache drop: most dirty bytes of the target, sampled every 2 ms".into(),
-        target: format!("at most {} MiB", DIRTY_MOST >> 20),
+        target: format!("at most {} MiB", MAX_DIRTY >> 20),
         measured: format!("{:.1} MiB", dirty_most as f64 / f64::from(1 << 20)),
-        reached: dirty_most <= DIRTY_MOST,
+        reached: dirty_most <= MAX_DIRTY,
     });
     Ok(())
 }
@@ -88,9 +88,9 @@ pub fn start_rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxErr
     let start = more(0)?;
     rows.push(Target {
         name: "a file of 6 bytes: whole run, more than sh -c true".into(),
-        target: format!("at most {:.0} ms", START_MOST_S * 1e3),
+        target: format!("at most {:.0} ms", MAX_START_S * 1e3),
         measured: millis(&start),
-        reached: start.median <= START_MOST_S,
+        reached: start.median <= MAX_START_S,
     });
     rows.push(information("the same by cp".into(), millis(&more(1)?)));
     Ok(())

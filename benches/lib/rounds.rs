@@ -8,7 +8,7 @@ use crate::jobs::Group;
 use crate::{BoxError, say};
 
 /// With fewer rounds a bootstrap interval means nothing.
-const ROUNDS_AT_LEAST: usize = 7;
+const MIN_ROUNDS: usize = 7;
 
 /// The samples of a group.
 pub struct GroupSamples {
@@ -56,7 +56,7 @@ pub fn interleave<S>(
     let mut samples: Vec<Vec<S>> = (0..n).map(|_| Vec::new()).collect();
     let (mut shuffle, started) = (Shuffle(n as u64), Instant::now());
     let mut rounds = 0;
-    while rounds < ROUNDS_AT_LEAST || started.elapsed().as_secs_f64() < budget_s {
+    while rounds < MIN_ROUNDS || started.elapsed().as_secs_f64() < budget_s {
         for i in shuffle.order(n) {
             samples[i].push(once(i, rounds)?);
         }

@@ -23,7 +23,7 @@ const PROBES_S: u64 = 1000;
 /// Load on a disk in bytes a second: half of what a slow SSD writes, so that the device's queue is not what is measured.
 const DISK_LOAD: f64 = 100e6;
 /// How much later a record may be in the log, of 1,000 records, because of the rotation.
-const MOST_MORE_S: f64 = 0.020;
+const MAX_MORE_S: f64 = 0.020;
 const PREFIX: &[u8] = b"probe ";
 /// A measured record has its time with 20 digits.
 const PROBE_BYTES: usize = PREFIX.len() + 21;
@@ -55,7 +55,7 @@ pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
                 ms(of(1)?.median),
                 ms(of(0)?.median)
             ),
-            reached: more.median <= MOST_MORE_S,
+            reached: more.median <= MAX_MORE_S,
         });
     }
     Ok(())

@@ -11,8 +11,8 @@ use crate::rounds::{pairs, rounds};
 use crate::targets::Target;
 
 const LINES: usize = 10_000_000;
-const MOST_OF_FULL: f64 = 1.05;
-const LEAST_OF_LINES: f64 = 5.0;
+const MAX_RATIO_TO_FULL: f64 = 1.05;
+const MIN_RATIO_TO_LINES: f64 = 5.0;
 
 pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     let lines = bench.pick(LINES, LINES / 20);
@@ -25,15 +25,15 @@ pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     let by_lines = paired(pairs(&timed(bench.pick(3, 3), &runs[1..])?, 1, 0))?;
     rows.push(Target {
         name: format!("{lines} lines to a pipe, --max-delay 100ms"),
-        target: format!("at most {MOST_OF_FULL} times full buffering"),
+        target: format!("at most {MAX_RATIO_TO_FULL} times full buffering"),
         measured: ratio(&full),
-        reached: full.value <= MOST_OF_FULL,
+        reached: full.value <= MAX_RATIO_TO_FULL,
     });
     rows.push(Target {
         name: "the same beside stdbuf -oL".into(),
-        target: format!("at least {LEAST_OF_LINES} times faster"),
+        target: format!("at least {MIN_RATIO_TO_LINES} times faster"),
         measured: ratio(&by_lines),
-        reached: by_lines.value >= LEAST_OF_LINES,
+        reached: by_lines.value >= MIN_RATIO_TO_LINES,
     });
     Ok(())
 }

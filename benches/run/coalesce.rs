@@ -8,9 +8,9 @@ use crate::targets::Target;
 use crate::{BoxError, process};
 
 const BYTES: usize = 5_000_000;
-const LEAST_FASTER: f64 = 40.0;
-const MOST_OF_FIXED: f64 = 1.5;
-const MOST_OF_FLOOR: f64 = 1.4;
+const MIN_FASTER: f64 = 40.0;
+const MAX_RATIO_TO_FIXED: f64 = 1.5;
+const MAX_RATIO_TO_FLOOR: f64 = 1.4;
 
 pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     let bytes = bench.pick(BYTES, BYTES / 10);
@@ -33,23 +33,23 @@ pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     let of_fixed = paired(pairs(&times, 1, 2))?;
     rows.push(Target {
         name: format!("tr2u, {bytes} bytes, --coalesce"),
-        target: format!("at least {LEAST_FASTER:.0} times faster than bare"),
+        target: format!("at least {MIN_FASTER:.0} times faster than bare"),
         measured: ratio(&faster),
-        reached: faster.value >= LEAST_FASTER,
+        reached: faster.value >= MIN_FASTER,
     });
     rows.push(Target {
         name: "the same beside tr2b".into(),
-        target: format!("at most {MOST_OF_FIXED} times tr2b"),
+        target: format!("at most {MAX_RATIO_TO_FIXED} times tr2b"),
         measured: ratio(&of_fixed),
-        reached: of_fixed.value <= MOST_OF_FIXED,
+        reached: of_fixed.value <= MAX_RATIO_TO_FIXED,
     });
     let of_floor = paired(pairs(&times, 1, 3))?;
     let floor_of_fixed = paired(pairs(&times, 3, 2))?;
     rows.push(Target {
         name: "the same beside the floor".into(),
-        target: format!("at most {MOST_OF_FLOOR} times a library that checks nothing"),
+        target: format!("at most {MAX_RATIO_TO_FLOOR} times a library that checks nothing"),
         measured: format!("{}; the floor is {} times tr2b", ratio(&of_floor), ratio(&floor_of_fixed)),
-        reached: of_floor.value <= MOST_OF_FLOOR,
+        reached: of_floor.value <= MAX_RATIO_TO_FLOOR,
     });
     rows.push(Target {
         name: "the same, its output".into(),

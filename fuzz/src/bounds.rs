@@ -4,8 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-const TIME_MOST: Duration = Duration::from_secs(1);
-const MEMORY_MOST: usize = 64 << 20;
+const MAX_TIME: Duration = Duration::from_secs(1);
+const MAX_MEMORY: usize = 64 << 20;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
@@ -42,8 +42,8 @@ pub fn bounded(run: impl FnOnce()) {
     MOST.store(bytes, Ordering::Relaxed);
     run();
     let (time, memory) = (cpu_time() - began, MOST.load(Ordering::Relaxed).saturating_sub(bytes));
-    assert!(time <= TIME_MOST, "this input takes {time:?} of CPU time");
-    assert!(memory <= MEMORY_MOST, "this input takes {memory} bytes of memory");
+    assert!(time <= MAX_TIME, "this input takes {time:?} of CPU time");
+    assert!(memory <= MAX_MEMORY, "this input takes {memory} bytes of memory");
 }
 
 fn cpu_time() -> Duration {

@@ -22,7 +22,7 @@
 
 #include <unistd.h>
 
-enum { HOLD_MS = 1000, HOLD_MOST_MS = 30000, LEAST_MS = 20 };
+enum { HOLD_MS = 1000, MAX_HOLD_MS = 30000, MIN_MS = 20 };
 
 /* Returns false if the stream is another process's, as in a child of vfork(2), or was wiped by fork(2). */
 bool weir__belongs_to(const weir_stream *s, int pid)
@@ -76,7 +76,7 @@ static bool enter_unshared(weir_stream *s, struct weir__patience *p)
 
 bool weir__enter_for_flush(weir_stream *s, struct weir__patience *p)
 {
-    int64_t least = weir__now_ms() + LEAST_MS;
+    int64_t least = weir__now_ms() + MIN_MS;
     p->end_ms = p->end_ms > least ? p->end_ms : least;
     if (weir__config(s)->threads)
         return weir__lock_unless_reading(s, p, false);
@@ -203,7 +203,7 @@ __attribute__((destructor(101))) static void hold_streams(void)
     weir__lock_patiently(&globals->registry, &patience);
     weir__note_thread();
     globals->hold_end_ms = weir__now_ms() + HOLD_MS;
-    globals->hold_last_ms = weir__now_ms() + HOLD_MOST_MS;
+    globals->hold_last_ms = weir__now_ms() + MAX_HOLD_MS;
     atomic_store(&globals->holder, weir__this_thread());
 }
 

@@ -16,7 +16,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { POLL_MS = 100, FD_MAX = 65536, START_POLLS = 100000, START_POLL_NS = 50000 };
+enum { POLL_MS = 100, MAX_FD = 65536, START_POLLS = 100000, START_POLL_NS = 50000 };
 
 /* ---- in the holder ---- */
 
@@ -65,7 +65,7 @@ static void close_fds(unsigned first, unsigned last)
 {
     if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
         return;
-    for (unsigned fd = first; fd <= last && fd < FD_MAX; fd++)
+    for (unsigned fd = first; fd <= last && fd < MAX_FD; fd++)
         close((int)fd);
 }
 

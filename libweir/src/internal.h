@@ -138,7 +138,7 @@ void weir__discard_read(weir_stream *s);
 /* Moves the descriptor's position back over the unread bytes, which stay in the buffer. Does nothing if the
  * descriptor is not seekable. */
 int weir__seek_back(weir_stream *s);
-int weir__getc_held(weir_stream *s);
+int weir__getc_refill(weir_stream *s);
 int weir__ungetc_held(weir_stream *s, int c);
 /* Returns fewer than `bytes` only at the end or before an error. `to` NULL: discards the bytes. */
 ssize_t weir__read_held(weir_stream *s, char *to, size_t bytes);

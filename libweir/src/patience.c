@@ -15,9 +15,9 @@
 enum {
     /* A thread with work to do gets a processor within a second also with 100 others; this ends the wait for one that
      * computes without end in a callback, or that a slow reader wakes again and again. */
-    MOST_MS = 30000,
+    MAX_MS = 30000,
     STATUS_BYTES = 4096,
-    WAITS_MOST = 64, /* more threads in a row, each waiting for the next: they wait in a circle */
+    MAX_WAITS = 64, /* more threads in a row, each waiting for the next: they wait in a circle */
 };
 
 WEIR_COLD void weir__note_thread_slow(void)
@@ -52,7 +52,7 @@ void weir__patience_begin(struct weir__patience *p)
 {
     int64_t now = weir__now_ms();
     *p = (struct weir__patience){
-        .end_ms = now + WEIR__LOCK_TIMEOUT_MS, .last_end_ms = now + MOST_MS, .proceeded_ms = now, .looked_ms = now};
+        .end_ms = now + WEIR__LOCK_TIMEOUT_MS, .last_end_ms = now + MAX_MS, .proceeded_ms = now, .looked_ms = now};
 }
 
 /* Reads the status of a thread. Returns false if there is no such thread, or no /proc. */
@@ -99,7 +99,7 @@ bool weir__thread_runs(uintptr_t thread, unsigned long *sleeps)
  * there is no end. A thread of the row without a processor sets `ready`: it may have got its lock. */
 static uintptr_t last_in_row(uintptr_t thread, bool *ready)
 {
-    for (int i = 0; i < WAITS_MOST; i++) {
+    for (int i = 0; i < MAX_WAITS; i++) {
         unsigned long sleeps;
         uintptr_t owner = waits_for(thread);
         if (!owner)

@@ -10,7 +10,7 @@ static void consume(weir_stream *s, void *to, size_t bytes)
     WEIR_STORE(&s->read, s->read + bytes);
 }
 
-int weir__getc_held(weir_stream *s)
+int weir__getc_refill(weir_stream *s)
 {
     int result = weir__start_reading(s);
     if (result <= 0)
@@ -26,14 +26,14 @@ int weir__getc_held(weir_stream *s)
 static WEIR_COLD int getc_enter(weir_stream *s)
 {
     weir__enter(s);
-    int result = s->read < s->held_read_limit ? weir__consume_byte(s) : weir__getc_held(s);
+    int result = s->read < s->held_read_limit ? weir__consume_byte(s) : weir__getc_refill(s);
     weir__leave(s);
     return result;
 }
 
 static WEIR_NOINLINE int getc_slow_unlock(weir_stream *s)
 {
-    int result = weir__getc_held(s);
+    int result = weir__getc_refill(s);
     weir__leave(s);
     return result;
 }

@@ -150,7 +150,7 @@ static int write_out(struct weir__spill_image *image, int given, struct weir_rec
     return result;
 }
 
-static int recover(int spill, const char *path, int fd, struct weir_recovered *found)
+static int recover_open_file(int spill, const char *path, int fd, struct weir_recovered *found)
 {
     struct weir__spill_image image;
     struct stat status;
@@ -188,7 +188,7 @@ int weir_recover(const char *spill, int fd, struct weir_recovered *found)
     int file = weir__open_repeated(spill, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
     if (file < 0)
         return file;
-    int result = recover(file, spill, fd, found);
+    int result = recover_open_file(file, spill, fd, found);
     lock(file, F_UNLCK); /* another thread may be in fork(2): its child would keep the lock */
     weir__kernel.close(file);
     return result;

@@ -2,7 +2,7 @@
  * glibc and in musl. Values whose digits end in an exact or an almost exact half are included. */
 #include "format_check.h"
 
-enum { ROOM = 512, MOST = 20 };
+enum { ROOM = 512, MAX_DIGITS = 20 };
 
 static uint64_t done_by_libweir, done_by_libc;
 
@@ -31,7 +31,7 @@ static void compare(const char *format, int width, int precision, double value)
 
 static void every_digit(double value)
 {
-    for (int digits = 0; digits <= MOST; digits++) {
+    for (int digits = 0; digits <= MAX_DIGITS; digits++) {
         compare("%*.*e", 0, digits, value);
         compare("%*.*g", 0, digits, -value);
         count_own(value, (unsigned)digits);
@@ -78,7 +78,7 @@ static void random_values(uint64_t rounds)
                                           "%#*.*e", "%0-*.*e", "%+0*.*e"};
     begin("random values, widths and flags");
     for (uint64_t i = 0; i < rounds; i++) {
-        unsigned digits = below(MOST);
+        unsigned digits = below(MAX_DIGITS);
         double value = below(3) ? random_double() : near_half(digits < 18 ? digits : 18);
         compare(formats[below(sizeof formats / sizeof *formats)], (int)below(40), (int)digits, value);
         count_own(value, digits);

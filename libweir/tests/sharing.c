@@ -15,7 +15,7 @@
 #include "support/check.h"
 #include "support/fake_kernel.h"
 
-enum { LINES = 60, CALLS_PER_LINE_MOST = 5 }; /* a peek, a read, and what a lock of the shared position takes */
+enum { LINES = 60, MAX_CALLS_PER_LINE = 5 }; /* a peek, a read, and what a lock of the shared position takes */
 enum source { A_FILE, A_PIPE, A_SOCKET, A_TERMINAL, SOURCES };
 static const char *const source_names[] = {"file", "pipe", "socket", "terminal"};
 
@@ -151,7 +151,7 @@ static void calls_per_line(enum source source)
     uint64_t calls = fake_count();
     fake_remove();
     printf("  %.1f calls per line\n", (double)calls / count);
-    check(count == LINES && calls <= (uint64_t)LINES * CALLS_PER_LINE_MOST, "%d lines, %llu calls", count, (unsigned long long)calls);
+    check(count == LINES && calls <= (uint64_t)LINES * MAX_CALLS_PER_LINE, "%d lines, %llu calls", count, (unsigned long long)calls);
     weir_close(s);
     waitpid(writer, NULL, 0);
 }

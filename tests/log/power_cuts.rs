@@ -20,7 +20,7 @@ use volume::{Volume, VolumeKind};
 
 const SENDERS: usize = 4;
 /// The longest time from the first acknowledgement to the cut.
-const MOMENT_MOST_US: u64 = 30_000;
+const MAX_MOMENT_US: u64 = 30_000;
 
 fn random_below(limit: u64) -> u64 {
     use std::hash::{BuildHasher, Hasher};
@@ -69,7 +69,7 @@ fn cut(volume: &Volume, dir: &Path, sync: &[&str]) -> Vec<u64> {
             scope.spawn(move || send(socket, sender, count));
         }
         wait_for("an acknowledgement", || counts.iter().any(|count| count.load(Ordering::Acquire) > 0));
-        std::thread::sleep(Duration::from_micros(random_below(MOMENT_MOST_US)));
+        std::thread::sleep(Duration::from_micros(random_below(MAX_MOMENT_US)));
         volume.cut(|| {
             promised = counts.iter().map(|count| count.load(Ordering::Acquire)).collect();
             promised.iter().sum()

@@ -6,8 +6,10 @@
 
 #include "frame.h"
 
-enum { ALIGNMENT = 4096 };
-#define SMALL (1u << 20) /* up to 1 MiB a read of /proc/meminfo costs more than it prevents */
+enum {
+    ALIGNMENT = 4096,
+    UNCHECKED_BYTES = 1 << 20 /* for less, a read of /proc/meminfo costs more than it prevents */
+};
 
 /* Returns MemAvailable, or UINT64_MAX (rounded down) if the kernel does not report it. */
 static uint64_t available_bytes(void)
@@ -27,12 +29,12 @@ static uint64_t available_bytes(void)
 unsigned char *wb_allocate(struct wb_run *run, uint64_t bytes)
 {
     void *memory = NULL;
-    const bool fits = bytes <= SMALL || (bytes <= PTRDIFF_MAX && bytes < available_bytes());
+    const bool fits = bytes <= UNCHECKED_BYTES || (bytes <= PTRDIFF_MAX && bytes < available_bytes());
     const int error = fits ? posix_memalign(&memory, ALIGNMENT, bytes ? bytes : 1) : ENOMEM;
     if (error != 0) {
-        wb_fail(run, "malloc", NULL, error);
+        wb_fail(run, "posix_memalign", NULL, error);
         return NULL;
     }
-    memset(memory, 0, bytes);
+    memset(memory, 0, bytes); /* a page fault later would be measured */
     return memory;
 }

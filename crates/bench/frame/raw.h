@@ -19,7 +19,7 @@
 #define RWF_DONTCACHE 0x00000080 /* Linux 6.14 */
 #endif
 
-/* The system call has the offset in two arguments; a 64-bit kernel uses all 64 bits of the first. */
+/* The system call has the offset in two arguments, pos_l and pos_h; a 64-bit kernel takes all 64 bits from pos_l. */
 WB_INLINE ssize_t wb_preadv2(int fd, const struct iovec *vector, int count, int64_t offset, int flags)
 {
     return syscall(SYS_preadv2, fd, vector, count, (long)offset, (long)(offset >> 32), flags);
@@ -35,21 +35,22 @@ WB_INLINE const char *wb_flag_name(int flags)
     return flags & RWF_DONTCACHE ? "RWF_DONTCACHE" : "RWF_DSYNC";
 }
 
-/* A wb_put with pwritev2(2) and flags; offset -1 is the file position. */
+/* Writes all bytes with pwritev2(2) and flags; offset -1 is the file position. Returns 0, or -1 after wb_fail, or after
+ * wb_cannot if the kernel does not have the flag. */
 WB_INLINE int wb_put_flagged(struct wb_io *io, const unsigned char *from, size_t bytes, int64_t offset,
                              int flags)
 {
     while (bytes > 0) {
         const struct iovec vector = {(void *)(uintptr_t)from, bytes};
-        const ssize_t put = wb_pwritev2(io->out, &vector, 1, offset, flags);
+        const ssize_t written = wb_pwritev2(io->out, &vector, 1, offset, flags);
         io->puts++;
-        if (put > 0) {
-            from += put;
-            bytes -= (size_t)put;
-            offset += offset < 0 ? 0 : put;
-        } else if (put == 0 || errno != EINTR) {
+        if (written > 0) {
+            from += written;
+            bytes -= (size_t)written;
+            offset += offset < 0 ? 0 : written;
+        } else if (written == 0 || errno != EINTR) {
             return wb_refused(io->run, io->puts == 1 ? wb_flag_name(flags) : NULL, "pwritev2",
-                              io->run->job->out_path, put == 0 ? EIO : errno);
+                              io->run->job->out_path, written == 0 ? EIO : errno);
         }
     }
     return 0;

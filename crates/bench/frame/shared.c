@@ -167,7 +167,7 @@ static void *write_records(void *data)
 
 static int run_threads(struct shared *shared, struct wb_shared_result *result)
 {
-    pthread_t threads[WB_MOST_WRITERS];
+    pthread_t threads[WB_MAX_WRITERS];
     uint32_t started = 0;
     pthread_mutex_lock(&shared->lock);
     while (started < shared->job->writers && shared->error == 0) {
@@ -185,7 +185,7 @@ static int run_threads(struct shared *shared, struct wb_shared_result *result)
 
 int wb_measure_shared(const struct wb_shared_job *job, struct wb_shared_result *result)
 {
-    if (job->kind >= WB_SHARINGS || job->writers < 1 || job->writers > WB_MOST_WRITERS ||
+    if (job->kind >= WB_SHARINGS || job->writers < 1 || job->writers > WB_MAX_WRITERS ||
         job->record_bytes < 1 || job->record_bytes > sizeof((struct shared *)0)->record)
         return -EINVAL;
     struct shared *shared = calloc(1, sizeof *shared);

@@ -1,6 +1,7 @@
 /*
- * The price of a record if several threads write one file without a pause. The loops are those of the programs that
- * `weir advise` prints, so that a record meets the same locks as there. src/shared.rs mirrors the structs field by field.
+ * Times several threads that append records to one file without a pause. The loops are those of the programs that
+ * `weir advise` prints, so that a record meets the same locks as there. src/shared.rs mirrors the structs field by field and
+ * the values of the enum.
  */
 #ifndef WEIR_BENCH_SHARED_H
 #define WEIR_BENCH_SHARED_H
@@ -23,19 +24,19 @@ struct wb_shared_job {
     const char *path;      /* an existing file; records are appended */
     uint64_t records;      /* of each thread */
     uint64_t record_bytes; /* 1 to 4096 */
-    uint64_t buffer_bytes; /* of the kinds with a buffer */
+    uint64_t buffer_bytes; /* of the kinds with a buffer; the others ignore it */
     uint32_t kind;         /* enum wb_sharing */
-    uint32_t writers;      /* 1 to WB_MOST_WRITERS */
+    uint32_t writers;      /* 1 to WB_MAX_WRITERS */
 };
 
-#define WB_MOST_WRITERS 64
+#define WB_MAX_WRITERS 64
 
 struct wb_shared_result {
-    uint64_t elapsed_ns; /* from before the first thread writes to after the last has ended */
+    uint64_t elapsed_ns; /* from the start of the threads to the end of the last */
     uint64_t cpu_ns;     /* of the process in that time */
 };
 
-/* Runs one sample in this process. Returns 0 or -errno. */
+/* Runs one sample in this process. Returns 0, or -errno; *result is valid after 0 only. */
 int wb_measure_shared(const struct wb_shared_job *job, struct wb_shared_result *result);
 
 #endif

@@ -13,7 +13,7 @@ const FIRST_BYTES: u64 = 4 << 20;
 const ATTEMPTS: usize = 8;
 /// Lower limit of the predicted time per byte, as a share of the measured CPU time per byte. Two nearly equal times of
 /// a noisy device must not predict that the remaining bytes cost nothing.
-const LEAST_SLOPE: f64 = 0.9;
+const MIN_SLOPE: f64 = 0.9;
 
 /// The next step after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +54,7 @@ impl Pilot {
         let (bytes_before, seconds_before) = self.before;
         self.before = (bytes, seconds);
         let grown = bytes.saturating_sub(bytes_before).max(1) as f64;
-        let least = cpu_s.min(seconds) / bytes.max(1) as f64 * LEAST_SLOPE;
+        let least = cpu_s.min(seconds) / bytes.max(1) as f64 * MIN_SLOPE;
         let slope = ((seconds - seconds_before) / grown).max(least).max(1e-13);
         let time_of = |more: u64| seconds + slope * more.saturating_sub(bytes) as f64;
         if bytes == self.whole || self.exact || time_of(self.whole) <= self.target_s * 1.5 {

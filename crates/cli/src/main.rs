@@ -102,7 +102,7 @@ fn parse_verb() -> Verb {
         Some("copy") => Verb::Copy(Box::new(parse_copy())),
         _ => Cli::try_parse().map_or_else(
             |error| {
-                let error = usage_tip::with_right_tip(error, &Cli::command());
+                let error = usage_tip::with_value_tip(error, &Cli::command());
                 usage_message::exit(error, exit_status::USAGE)
             },
             |cli| cli.verb,
@@ -133,7 +133,7 @@ fn matches_of<A: Args>(verb: &'static str) -> Result<(A, clap::ArgMatches), clap
     let table = A::augment_args(clap::Command::new(verb));
     let command = clap::Command::new("weir").subcommand(table).subcommand_required(true);
     let mut matches =
-        command.try_get_matches().map_err(|error| usage_tip::with_right_tip(error, &Cli::command()))?;
+        command.try_get_matches().map_err(|error| usage_tip::with_value_tip(error, &Cli::command()))?;
     let (_, matches) = matches.remove_subcommand().expect("the first argument is the verb");
     match A::from_arg_matches(&matches) {
         Ok(args) => Ok((args, matches)),

@@ -11,7 +11,7 @@ use weir_bench::Error;
 use crate::console;
 
 /// The most symbolic links that the kernel follows in a path (path_resolution(7)).
-const LINKS_MOST: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// A file that can be written, or standard output.
 pub struct OutputFile {
@@ -102,7 +102,7 @@ fn open_existing(path: &Path) -> io::Result<File> {
 /// its name may be another file by now. Fails for a link that belongs to another user than this one and root.
 fn without_links(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_path_buf();
-    for _ in 0..LINKS_MOST {
+    for _ in 0..MAX_LINKS {
         let link = match fs::symlink_metadata(&path) {
             Ok(metadata) if metadata.is_symlink() => metadata,
             _ => return Ok(Some(path)),

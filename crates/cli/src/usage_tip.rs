@@ -2,9 +2,9 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Returns the error with the right tip. For `--size -1` clap takes `-1` for an option, and advises `-- -1`, which makes it no value
-/// of `--size`.
-pub fn with_right_tip(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+/// Replaces the tip of an error about a negative number. For `--size -1` clap takes `-1` for an option, and advises `-- -1`, which
+/// does not pass it to `--size`; `--size=-1` does.
+pub fn with_value_tip(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else { return error };
     let arguments: Vec<String> =
         std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
@@ -17,11 +17,14 @@ pub fn with_right_tip(mut error: clap::Error, command: &clap::Command) -> clap::
     error
 }
 
-/// Returns the option with a value that stands before a number with a minus sign.
+/// Returns the long option before the negative number `found`, if a verb has an option of that name with a value.
 fn option_before<'a>(found: &str, arguments: &'a [String], command: &clap::Command) -> Option<&'a str> {
     let is_number = found.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit())
         && found.chars().all(|c| c == '-' || c == '.' || c.is_ascii_alphanumeric());
-    let pair = arguments.windows(2).find(|pair| is_number && pair[1].starts_with(found))?;
+    if !is_number {
+        return None;
+    }
+    let pair = arguments.windows(2).find(|pair| pair[1].starts_with(found))?;
     let name = pair[0].strip_prefix("--")?;
     takes_value(command, name).then_some(pair[0].as_str())
 }

@@ -124,10 +124,10 @@ impl CopyControl {
     /// Returns the largest number of bytes that one call should move, so that a rate limit is kept evenly.
     pub(crate) fn chunk(&self, bytes: usize) -> usize {
         const CALLS_PER_S: u64 = 20;
-        const LEAST: u64 = 4096;
+        const MIN_BYTES: u64 = 4096;
         let Some(limiter) = &self.limiter else { return bytes };
         let rate = locked(limiter).bytes_per_s;
-        bytes.min((rate / CALLS_PER_S).max(LEAST) as usize)
+        bytes.min((rate / CALLS_PER_S).max(MIN_BYTES) as usize)
     }
 
     pub(crate) fn add_total(&self, bytes: u64) {

@@ -24,7 +24,8 @@ pub(crate) struct DirItem {
     inode: u64,
 }
 
-/// Makes or finds the target of a directory and opens both.
+/// Opens a source directory, and opens its target or makes it. Refuses it without `-r`, on a cycle of symbolic links, and if the
+/// target is in the source. Adds the target to the sync ledger if a sync is requested.
 pub(crate) fn open_directory(
     context: &Context,
     worker: &mut Worker,
@@ -91,8 +92,7 @@ fn is_target_of_ancestor(entry: &Entry, stat: &FileStat) -> bool {
 
 /// Makes the target directory, writable for its owner until everything is in it. Returns it open, and whether it is new.
 fn make_target(context: &Context, entry: &Entry, source: &FileStat) -> CopyResult<(OwnedFd, bool)> {
-    // Before owner and mode are set, only the owner has access. mkdir(2) honours the sticky bit, and inherits the set-group-ID
-    // bit of the parent.
+    // Before owner and mode are set, only the owner has access.
     let mode = initial_mode(context, source) | 0o700;
     let temporary_mode =
         if context.options.preserved.mode || context.options.preserved.owner { 0o700 } else { mode };
@@ -116,14 +116,15 @@ fn make_target(context: &Context, entry: &Entry, source: &FileStat) -> CopyResul
     }
 }
 
-/// Returns the mode of a new directory before its attributes are set, less the umask.
+/// Returns the mode of a new directory before its attributes are set, less the umask. mkdir(2) honours the sticky bit, and inherits
+/// the set-group-ID bit of the parent.
 fn initial_mode(context: &Context, source: &FileStat) -> u32 {
     let mode = context.options.preserved.begin_mode(source.permissions() & 0o1777, 0o777);
     mode & !context.identity.umask
 }
 
-/// Returns the entries of a directory by descending inode number. The last one is taken first, so they are copied in the order
-/// in which many file systems store them.
+/// Returns the entries of a directory by descending inode number. The callers take the last one first, so that they copy them in the
+/// order in which many file systems store them.
 pub(crate) fn read_directory(context: &Context, dir: &DirPair) -> CopyResult<Vec<DirItem>> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 32 << 10];
     let mut items = Vec::new();
@@ -140,8 +141,8 @@ pub(crate) fn read_directory(context: &Context, dir: &DirPair) -> CopyResult<Vec
     Ok(items)
 }
 
-/// Drops a reference to a directory. The last one sets the directory's attributes, because everything in it is copied, and
-/// drops its reference to the directory above.
+/// Drops a reference to a directory. If it is the last one, everything in the directory is copied: sets the directory's attributes,
+/// and drops its reference to the directory above. Reports errors.
 pub(crate) fn release_directory(context: &Context, worker: &mut Worker, mut dir: Arc<DirPair>) {
     while let Some(mut pair) = Arc::into_inner(dir) {
         let parent = pair.parent.take();
@@ -173,11 +174,12 @@ fn set_directory_attributes(context: &Context, worker: &mut Worker, pair: &DirPa
         };
         set_attributes(context, &mut worker.tally, &attributes)?;
     }
-    let is_other_mode = preserved.owner || initial_mode(context, &pair.source_stat) & 0o700 != 0o700;
-    if pair.is_new && !preserved.mode && is_other_mode {
+    // make_target has made it with another mode, so that its owner can write to it and nobody else can.
+    let wanted = initial_mode(context, &pair.source_stat);
+    let was_made_otherwise = preserved.owner || wanted & 0o700 != 0o700;
+    if pair.is_new && !preserved.mode && was_made_otherwise {
         let now: FileStat = fstat(&pair.target).on(&pair.target_path, "fstat")?.into();
-        let wanted = initial_mode(context, &pair.source_stat);
-        let mode = now.permissions() & !0o1777 | wanted;
+        let mode = (now.permissions() & !0o1777) | wanted;
         fchmod(&pair.target, Mode::from_raw_mode(mode)).on(&pair.target_path, "fchmod")?;
     }
     Ok(())

@@ -19,7 +19,7 @@ use crate::tally::CopyTally;
 const EARLY_BYTES: u64 = 64 << 10;
 /// So many files and directories stay open until the end, so that fsync(2) of each is possible. More of them are made
 /// durable by syncfs(2) in any case: each fsync(2) is a write to the journal.
-const HELD_MOST: usize = 16;
+const MAX_HELD: usize = 16;
 /// Dirty bytes of other programs from which syncfs(2) costs more than fsync(2) of a few files: at 500 MB/s a quarter of a
 /// second.
 const FOREIGN_DIRTY_BYTES: u64 = 128 << 20;
@@ -38,7 +38,7 @@ struct SyncedFileSystem {
     path: PathBuf,
     files: u64,
     bytes: u64,
-    /// Files and directories for fsync(2). None if there were more than [`HELD_MOST`].
+    /// Files and directories for fsync(2). None if there were more than [`MAX_HELD`].
     held: Option<Vec<(OwnedFd, PathBuf)>>,
 }
 
@@ -54,7 +54,7 @@ impl SyncedFileSystem {
     fn hold(&mut self, file: BorrowedFd<'_>, path: &dyn Fn() -> PathBuf) {
         let Some(held) = &mut self.held else { return };
         match file.try_clone_to_owned() {
-            Ok(own) if held.len() < HELD_MOST => held.push((own, path())),
+            Ok(own) if held.len() < MAX_HELD => held.push((own, path())),
             _ => self.held = None,
         }
     }

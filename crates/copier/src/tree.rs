@@ -14,7 +14,7 @@ use crate::node::copy_node;
 /// The names that a thread copies before it looks whether another thread is idle.
 const BATCH: usize = 32;
 /// More threads were not faster: they wait for the locks of the file system.
-const THREADS_MOST: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// btrfs (statfs(2)): all names and inodes of a subvolume are in one tree with one lock. On 2 processors a second thread took
 /// 1.7 times the CPU time and saved none.
@@ -104,7 +104,7 @@ fn thread_count(context: &Context, root: &DirPair) -> usize {
         // Questions to the user come one after the other.
         _ if context.options.interactive => 1,
         0 if is_btrfs() => 1,
-        0 => std::thread::available_parallelism().map_or(1, |number| number.get().min(THREADS_MOST)),
+        0 => std::thread::available_parallelism().map_or(1, |number| number.get().min(MAX_THREADS)),
         chosen => chosen,
     }
 }

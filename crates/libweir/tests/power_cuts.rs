@@ -16,7 +16,7 @@ use volume::{Volume, VolumeKind};
 use writer::{Writer, WriterKind};
 
 /// The longest time from the start of the writer to the cut.
-const MOMENT_MOST_US: u64 = 20_000;
+const MAX_MOMENT_US: u64 = 20_000;
 
 /// splitmix64.
 struct Random(u64);
@@ -101,7 +101,7 @@ fn cut_often(volume: &mut Volume, kind: WriterKind, cuts: u64, random: &mut Rand
         let writer = Writer::new(kind, volume.directory(), number);
         let promised = std::thread::scope(|scope| {
             let writing = scope.spawn(|| writer.write_until_cut());
-            std::thread::sleep(Duration::from_micros(random.below(MOMENT_MOST_US)));
+            std::thread::sleep(Duration::from_micros(random.below(MAX_MOMENT_US)));
             // The cut begins after the promise was read, so all of that must survive.
             let promised = volume.cut(|| writer.promised());
             writer.stop();

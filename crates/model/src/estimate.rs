@@ -1,7 +1,7 @@
 //! Figures in sentences: a figure stands alone only if its interval is narrow, otherwise the sentence has the interval.
 
 use crate::duration::{format_seconds, three_digits};
-use crate::stats::{Ratio, SAMPLES_LEAST, Summary};
+use crate::stats::{MIN_SAMPLES, Ratio, Summary};
 
 /// Largest half width of a 95 % interval, as a share of the figure, for a figure that stands alone. Beyond a tenth even its
 /// second digit is not certain.
@@ -21,7 +21,7 @@ pub fn seconds(value: f64, ci95: [f64; 2]) -> String {
 
 /// Returns the median of some seconds, with `about` if there are too few samples for an interval.
 pub fn median_seconds(summary: &Summary) -> String {
-    match summary.n < SAMPLES_LEAST {
+    match summary.n < MIN_SAMPLES {
         true => format!("about {}", format_seconds(summary.median)),
         false => seconds(summary.median, summary.ci95),
     }

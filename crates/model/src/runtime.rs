@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuntimeId {
     /// The name, filled up with NUL.
-    bytes: [u8; RuntimeId::BYTES_MOST],
+    bytes: [u8; RuntimeId::MAX_BYTES],
 }
 
 /// The runtimes that code outside `weir-walkers` names.
@@ -32,7 +32,7 @@ impl RuntimeId {
 
 impl RuntimeId {
     /// An array of this size is as cheap to copy as a reference to a string.
-    const BYTES_MOST: usize = 16;
+    const MAX_BYTES: usize = 16;
 
     /// Returns the identifier with this name. Panics if the name is longer than 16 bytes.
     pub const fn new(name: &str) -> Self {
@@ -43,8 +43,8 @@ impl RuntimeId {
     }
 
     const fn parse(name: &str) -> Option<Self> {
-        let (text, mut bytes, mut at) = (name.as_bytes(), [0; Self::BYTES_MOST], 0);
-        if text.len() > Self::BYTES_MOST {
+        let (text, mut bytes, mut at) = (name.as_bytes(), [0; Self::MAX_BYTES], 0);
+        if text.len() > Self::MAX_BYTES {
             return None;
         }
         while at < text.len() {

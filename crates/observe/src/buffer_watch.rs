@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::time::{Duration, Instant};
 
 use weir_inspect::ProcessBuffers;
-use weir_inspect::call_sites::{CallSamples, CallSites, WATCHED_STREAMS_MAX};
+use weir_inspect::call_sites::{CallSamples, CallSites, MAX_WATCHED_STREAMS};
 use weir_model::Mode;
 use weir_model::trace::{Buffer, SampledCall, SnapshotMoment, WriteSite};
 use weir_sys::blocking_calls;
@@ -347,7 +347,7 @@ fn watch_writes(call_sites: &mut CallSites, pid: u32, streams: &ProcessBuffers, 
 }
 
 /// Returns the streams with pending bytes, those watched already, and buffered standard output: at most
-/// [`WATCHED_STREAMS_MAX`], the most important first.
+/// [`MAX_WATCHED_STREAMS`], the most important first.
 fn worth_watching<'a>(call_sites: &CallSites, pid: u32, buffers: &'a [Buffer]) -> Vec<&'a Buffer> {
     let pending = |one: &Buffer| one.pending_bytes > 0;
     let likely = |one: &Buffer| one.fd == 1 && one.mode != Some(Mode::None);
@@ -355,7 +355,7 @@ fn worth_watching<'a>(call_sites: &CallSites, pid: u32, buffers: &'a [Buffer]) -
     let mut wanted: Vec<&Buffer> =
         buffers.iter().filter(|one| one.fd >= 0 && (pending(one) || likely(one) || known(one))).collect();
     wanted.sort_by_key(|one| std::cmp::Reverse((pending(one), known(one), one.pending_bytes)));
-    wanted.truncate(WATCHED_STREAMS_MAX);
+    wanted.truncate(MAX_WATCHED_STREAMS);
     wanted
 }
 

@@ -16,11 +16,11 @@ use weir_walkers::{ProgramNames, detect_runtime, runtime_by_id, runtime_of};
 /// Programs that are read per tick. The others wait for the next tick, or for the end of the recording.
 const READ_PER_TICK: usize = 4;
 /// Programs that wait to be read. A build starts more in a tick.
-const UNREAD_MOST: usize = 64;
+const MAX_UNREAD: usize = 64;
 /// Scripts whose interpreters are scripts, as the kernel follows them.
 const INTERPRETERS_DEEP: usize = 5;
 /// The kernel reads no more of a script's first line.
-const FIRST_LINE_MOST: u64 = 256;
+const MAX_FIRST_LINE: u64 = 256;
 
 /// The languages found so far, by the path and the name of the program.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl ProgramLanguages {
     pub fn begin(&mut self, pid: u32, exe: &Untrusted, comm: &Untrusted) {
         let is_queued = |(_, queued, name): &(u32, Untrusted, Untrusted)| queued == exe && name == comm;
         let known = self.known.contains_key(&(exe.into(), comm.into()));
-        if !known && self.unread.len() < UNREAD_MOST && !self.unread.iter().any(is_queued) {
+        if !known && self.unread.len() < MAX_UNREAD && !self.unread.iter().any(is_queued) {
             self.unread.push((pid, exe.into(), comm.into()));
         }
     }
@@ -178,7 +178,7 @@ fn is_of_other_language(sections: &ElfSections) -> bool {
 /// Returns the interpreter of a script; the name after env(1) if that starts it.
 fn interpreter(file: &mut File) -> Option<String> {
     let mut line = Vec::new();
-    file.take(FIRST_LINE_MOST).read_to_end(&mut line).ok()?;
+    file.take(MAX_FIRST_LINE).read_to_end(&mut line).ok()?;
     let line = String::from_utf8_lossy(line.strip_prefix(b"#!")?).into_owned();
     let mut words = line.lines().next()?.split_whitespace();
     let first = words.next()?;

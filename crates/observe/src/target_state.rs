@@ -6,7 +6,7 @@ use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, proc, process_status};
 
 /// The most stopped processes that are named.
-const NAMED_MOST: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Returns the process. Fails if it is gone, replaced, a zombie or a kernel thread, which not every backend reports.
 pub(crate) fn attachable(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
@@ -31,12 +31,12 @@ pub(crate) fn attachable(process: ProcessIdentity) -> Result<ProcessIdentity, Er
     }
 }
 
-/// Returns a sentence for each of the first [`NAMED_MOST`] recorded processes that is stopped by a signal.
+/// Returns a sentence for each of the first [`MAX_NAMED`] recorded processes that is stopped by a signal.
 pub(crate) fn stopped_sentences(processes: &[Process]) -> impl Iterator<Item = String> {
     let is_stopped = |pid: u32| process_status::read(pid).is_some_and(|status| status.state == b'T');
     let stopped =
         processes.iter().filter(move |process| process.ended_s.is_none() && is_stopped(process.pid));
-    stopped.take(NAMED_MOST).map(|process| {
+    stopped.take(MAX_NAMED).map(|process| {
         let (label, pid) = (proc::label(process.pid), process.pid);
         format!("the calls of {label}, which a signal has stopped: kill -CONT {pid} continues it")
     })

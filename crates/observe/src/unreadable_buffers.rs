@@ -17,7 +17,7 @@ const CHECKS_PER_EXECUTABLE: u32 = 3;
 /// The age at which a process is checked again: the launcher of Java maps the runtime some 10 ms after its start.
 const AGAIN_NS: u64 = 300_000_000;
 /// The most executables whose files are read at the end, which delays the report by less than a millisecond each.
-const FILES_MOST: usize = 32;
+const MAX_FILES: usize = 32;
 
 /// The buffers of processes that ended before their memory was read, or that have another tracer.
 const UNSTOPPED: &str = "the buffers of processes that weir could not stop before their end";
@@ -146,12 +146,12 @@ impl UnreadableSearch {
         needs_stops: impl Fn(&Path) -> bool,
     ) -> Vec<UnreadableBuffers> {
         self.check_by(0, |_| None);
-        for (executable, pids) in std::mem::take(&mut self.skipped).into_iter().take(FILES_MOST) {
+        for (executable, pids) in std::mem::take(&mut self.skipped).into_iter().take(MAX_FILES) {
             for buffers in of_file(Path::new(&executable)) {
                 pids.iter().for_each(|&pid| self.add(buffers.clone(), pid));
             }
         }
-        for (executable, pids) in std::mem::take(&mut self.ended_unread).into_iter().take(FILES_MOST) {
+        for (executable, pids) in std::mem::take(&mut self.ended_unread).into_iter().take(MAX_FILES) {
             if needs_stops(Path::new(&executable)) {
                 pids.into_iter().for_each(|pid| self.add(UNSTOPPED.into(), pid));
             }

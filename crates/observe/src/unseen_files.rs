@@ -16,7 +16,7 @@ use crate::input_after_write::input_after_write;
 use crate::work_at_kill::{outputs_of, worked_after_last_write};
 
 /// The most processes that still run whose descriptors are read.
-const RUNNING_MOST: usize = 16;
+const MAX_RUNNING: usize = 16;
 
 /// Returns the buffers that such programs may have, without those of the processes in `unreadable` whose own buffers these are. A
 /// program of C that loads a library of another language has its own buffers beside the library's.
@@ -35,7 +35,7 @@ pub(crate) fn unseen_files(
     for process in unknown {
         let paths = match process.exit {
             Some(Exit::Signal(number)) => ends.unseen_at_kill(output, process, number),
-            None if process.ended_s.is_none() && running < RUNNING_MOST => {
+            None if process.ended_s.is_none() && running < MAX_RUNNING => {
                 running += 1;
                 ends.unwritten_now(output, process)
             }

@@ -11,24 +11,24 @@ use crate::{Recorder, buffer_snapshots, fd_revalidation, fd_table, streams};
 
 /// Number of events above which [`Recorder::with_every_call`] has no effect: the limit leaves room for the
 /// events that findings need.
-const EVERY_CALL_EVENTS_MAX: usize = 20_000;
+const MAX_EVERY_CALL_EVENTS: usize = 20_000;
 /// Limit of events of one rare call (such as lseek) on one descriptor: a loop must not fill the recording.
-const REPEATED_EVENTS_MAX: u32 = 64;
+const MAX_REPEATED_EVENTS: u32 = 64;
 
 /// The most bytes of one call, and the largest number of a descriptor, a pipe's size or of requests: an int. The kernel moves whole
 /// pages up to this number (MAX_RW_COUNT in its fs.h).
-const RESULT_MOST: i64 = i32::MAX as i64;
+const MAX_RESULT: i64 = i32::MAX as i64;
 /// The largest number of an error, MAX_ERRNO of the kernel's err.h.
-const ERROR_MOST: i64 = 4095;
+const MAX_ERROR: i64 = 4095;
 /// The most bytes of one stream, moved or asked for: 64 PiB, a year at 2 GB/s.
-pub(super) const STREAM_BYTES_MOST: u64 = 1 << 56;
+pub(super) const MAX_STREAM_BYTES: u64 = 1 << 56;
 
 /// Changes a result that no kernel gives: a process can have one set by its own tracer, and such numbers must not make sums
 /// overflow.
 pub(super) fn limit_result(call: &mut RawCall) {
     // These return an offset and an address.
-    let most = if matches!(call.op, Op::Lseek | Op::Mmap) { i64::MAX } else { RESULT_MOST };
-    call.result = call.result.clamp(-ERROR_MOST, most);
+    let most = if matches!(call.op, Op::Lseek | Op::Mmap) { i64::MAX } else { MAX_RESULT };
+    call.result = call.result.clamp(-MAX_ERROR, most);
 }
 
 impl Recorder {
@@ -42,7 +42,7 @@ impl Recorder {
         let mut is_event = !transfers;
         if transfers && !call.counted {
             is_event = self.add_call(pid, image, call, raw.ns);
-            is_event |= self.every_call && self.events.len() < EVERY_CALL_EVENTS_MAX;
+            is_event |= self.every_call && self.events.len() < MAX_EVERY_CALL_EVENTS;
         }
         let fd = fd_table::event_fd(call);
         let file = self.apply_to_table(pid, call, fd);
@@ -129,7 +129,7 @@ impl Recorder {
         is_event
     }
 
-    /// Returns false if the recording already has [`REPEATED_EVENTS_MAX`] of this rare call on this descriptor.
+    /// Returns false if the recording already has [`MAX_REPEATED_EVENTS`] of this rare call on this descriptor.
     fn within_repeat_limit(&mut self, pid: u32, call: &RawCall, fd: i32) -> bool {
         if !matches!(
             call.op,
@@ -140,13 +140,13 @@ impl Recorder {
         }
         let count = self.live_process(pid, 0.0).repeated_calls.entry((call.op, fd)).or_default();
         *count += 1;
-        *count <= REPEATED_EVENTS_MAX
+        *count <= MAX_REPEATED_EVENTS
     }
 
     /// Adds the counters of a stream that a backend kept, and the last seek that it did not report.
     pub(super) fn record_counts(&mut self, pid: u32, tid: u32, mut counts: RawCounts, at_s: f64) {
-        counts.counts.bytes = counts.counts.bytes.min(STREAM_BYTES_MOST);
-        counts.counts.asked_max = counts.counts.asked_max.min(STREAM_BYTES_MOST);
+        counts.counts.bytes = counts.counts.bytes.min(MAX_STREAM_BYTES);
+        counts.counts.asked_max = counts.counts.asked_max.min(MAX_STREAM_BYTES);
         let fd = counts.counts.fd;
         let (image, file) = (self.image(pid, at_s), self.file_of(pid, fd));
         self.other_calls.add_unreported_seeks((pid, image), file, &counts);

@@ -7,7 +7,7 @@ use weir_model::trace::OpenFile;
 use weir_sys::open_files::{fdinfo, open_file, unknown_file};
 use weir_sys::proc;
 
-use crate::fd_table::{FdEntry, FdTable, READ_AT_ONCE_MOST};
+use crate::fd_table::{FdEntry, FdTable, MAX_READ_AT_ONCE};
 use crate::open_files::OpenFileTable;
 
 /// Marks all entries as stale: changes to the table were not recorded.
@@ -69,7 +69,7 @@ pub(super) fn refresh(table: &mut FdTable, files: &mut OpenFileTable, pid: u32) 
         return; // the process has exited
     }
     table.retain(|fd, _| fds.contains(fd));
-    for fd in fds.into_iter().take(READ_AT_ONCE_MOST) {
+    for fd in fds.into_iter().take(MAX_READ_AT_ONCE) {
         match lookup(table, files, pid, fd) {
             Some(_) => {}
             None => drop(open_file(pid, fd).map(|now| enter(table, files, fd, now))),

@@ -34,16 +34,16 @@ pub(super) type FdTable = HashMap<i32, FdEntry>;
 
 /// The most descriptors of a process that are read at once, at about 0.1 ms each: the events of other processes wait
 /// meanwhile. Few programs have more, and a descriptor that is not read is looked up when a call uses it.
-pub(super) const READ_AT_ONCE_MOST: usize = 1024;
+pub(super) const MAX_READ_AT_ONCE: usize = 1024;
 /// The most open files of one inode with which a descriptor is compared by kcmp(2), at about 1 µs each.
-const COMPARED_MOST: usize = 64;
+const MAX_COMPARED: usize = 64;
 
-/// Returns the descriptors of a process in ascending order, at most [`READ_AT_ONCE_MOST`], and whether these are all.
+/// Returns the descriptors of a process in ascending order, at most [`MAX_READ_AT_ONCE`], and whether these are all.
 pub(super) fn first_descriptors(pid: u32) -> (Vec<i32>, bool) {
     let mut fds = proc::descriptors(pid);
     fds.sort_unstable();
-    let is_complete = fds.len() <= READ_AT_ONCE_MOST;
-    fds.truncate(READ_AT_ONCE_MOST);
+    let is_complete = fds.len() <= MAX_READ_AT_ONCE;
+    fds.truncate(MAX_READ_AT_ONCE);
     (fds, is_complete)
 }
 
@@ -58,7 +58,7 @@ pub(super) fn from_proc(pid: u32, files: &mut OpenFileTable) -> (FdTable, bool) 
         let Some(file) = open_file(pid, fd) else { continue };
         let close_on_exec = file.flags & libc::O_CLOEXEC != 0;
         let others = by_inode.entry(file.ino).or_default();
-        let shared = others.iter().take(COMPARED_MOST).find(|(other, _)| same_open_file(pid, fd, *other));
+        let shared = others.iter().take(MAX_COMPARED).find(|(other, _)| same_open_file(pid, fd, *other));
         let id = shared.map(|(_, id)| *id).unwrap_or_else(|| {
             let id = files.add(file);
             others.push((fd, id));

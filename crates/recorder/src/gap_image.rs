@@ -1,13 +1,15 @@
-//! The program to which the calls of a gap belong, if the process executed another one within the gap.
+//! Chooses the image to which the calls of a gap are attributed, if the process executed another one within the gap.
 
 use weir_model::trace::Image;
 
-/// A program that ran for so many times as long as the next one, and for so many seconds, made most of the calls. A child that only
-/// prepares its execve(2) makes few.
-const LONGER: f64 = 10.0;
-const PREPARATION_S: f64 = 0.02;
+/// An earlier image gets the calls only if it ran at least so many times as long as the one at the end of the gap: between them, the
+/// kernel's totals do not show who made the calls.
+const MIN_RATIO: f64 = 10.0;
+/// And for at least so many seconds: a child that only prepares its execve(2) runs for some milliseconds, and makes few calls.
+const MIN_S: f64 = 0.02;
 
-/// Returns the index of the image that made most of the calls in a gap: the one at its end, unless an earlier one ran for much longer.
+/// Returns the index of the image that probably made most of the calls in a gap: the one at its end, unless an earlier one ran for
+/// much longer. Times are in seconds since the start of the recording.
 pub(super) fn image_of_gap(images: &[Image], end_image: u32, from_s: f64, to_s: f64) -> u32 {
     let ran_s = |image: usize| {
         let end_s = images.get(image + 1).map_or(to_s, |next| next.started_s.min(to_s));
@@ -15,7 +17,7 @@ pub(super) fn image_of_gap(images: &[Image], end_image: u32, from_s: f64, to_s: 
     };
     let end_image = end_image as usize;
     let longest = (0..end_image).max_by(|&a, &b| ran_s(a).total_cmp(&ran_s(b)));
-    let earlier = longest.filter(|&image| ran_s(image) >= (ran_s(end_image) * LONGER).max(PREPARATION_S));
+    let earlier = longest.filter(|&image| ran_s(image) >= (ran_s(end_image) * MIN_RATIO).max(MIN_S));
     earlier.unwrap_or(end_image) as u32
 }
 

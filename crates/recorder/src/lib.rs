@@ -50,7 +50,7 @@ use streams::StreamTotals;
 use untracked_transfers::UntrackedTransfers;
 
 /// Limit of events in a recording, which bounds its memory; `RecorderOutput::dropped_events` counts the rest.
-const EVENTS_MAX: usize = if cfg!(test) { 1_000 } else { 1_000_000 };
+const MAX_EVENTS: usize = if cfg!(test) { 1_000 } else { 1_000_000 };
 
 /// The state of a process that has not exited.
 #[derive(Debug, Default)]
@@ -211,7 +211,7 @@ impl Recorder {
     }
 
     fn push_event(&mut self, at_s: f64, pid: u32, tid: u32, kind: EventKind) {
-        if self.events.len() < EVENTS_MAX {
+        if self.events.len() < MAX_EVENTS {
             self.events.push(Event { at_s, pid, tid, kind });
         } else {
             self.dropped_events += 1;
@@ -330,6 +330,6 @@ impl Recorder {
 fn unread_text(process: &str) -> String {
     format!(
         "descriptors of {process} beyond the first {}, until a call used them",
-        fd_table::READ_AT_ONCE_MOST
+        fd_table::MAX_READ_AT_ONCE
     )
 }

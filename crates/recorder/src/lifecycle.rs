@@ -7,7 +7,7 @@ use foldhash::HashSet;
 use weir_model::Untrusted;
 use weir_model::trace::{EventKind, Exit, Image, IoTotals, Process};
 use weir_sys::proc::{self, ResourceUsage};
-use weir_trace_api::ARGUMENT_BYTES_MOST;
+use weir_trace_api::MAX_ARGUMENT_BYTES;
 
 use super::LiveProcess;
 use crate::{Recorder, fd_revalidation};
@@ -128,7 +128,7 @@ fn complete_arguments(image: &mut Image, read: impl FnOnce() -> Vec<Untrusted>) 
     let bytes: usize = image.argv.iter().map(|word| word.exact().len() + 1).sum();
     if image.argv.is_empty() {
         image.argv = read();
-    } else if bytes >= ARGUMENT_BYTES_MOST {
+    } else if bytes >= MAX_ARGUMENT_BYTES {
         let (read, known) = (read(), image.argv.len() - 1);
         let same = read.len() > known && read[..known] == image.argv[..known];
         match same && read[known].exact().starts_with(image.argv[known].exact()) {

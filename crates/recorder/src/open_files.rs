@@ -15,7 +15,7 @@ use crate::file_aliases::FileAliases;
 use crate::paths::WorkingDirectories;
 
 /// Number of directories that are searched for a file name: each costs one stat(2).
-const SEARCHED_DIRECTORIES_MAX: usize = 32;
+const MAX_SEARCHED_DIRECTORIES: usize = 32;
 
 /// All open files of the recording, by id.
 #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ impl OpenFileTable {
         let is_same =
             |path: &PathBuf| last_status(path).is_ok_and(|now| (now.dev, now.ino) == (raw.dev, raw.ino));
         let found = directories
-            .take(SEARCHED_DIRECTORIES_MAX)
+            .take(MAX_SEARCHED_DIRECTORIES)
             .map(|directory| directory.join(name.exact()))
             .find(is_same);
         let path =

@@ -11,7 +11,7 @@ use weir_sys::proc;
 use weir_trace_api::WorkingDirectory;
 
 /// Limit of directories that are compared with that of a process that has exited.
-const TRIED_MAX: usize = 64;
+const MAX_TRIED: usize = 64;
 
 /// The last known working directory by PID. A process may have exited by the time that its event is recorded.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ impl WorkingDirectories {
         let own = std::env::current_dir().ok();
         let mut tried = HashSet::new();
         let others = self.0.values().filter_map(KnownDirectory::path);
-        let known = own.iter().chain(others).filter(|path| tried.insert(*path)).take(TRIED_MAX);
+        let known = own.iter().chain(others).filter(|path| tried.insert(*path)).take(MAX_TRIED);
         let is_same =
             |path: &&PathBuf| status(path.as_path()).is_ok_and(|now| (now.dev, now.ino) == (dev, ino));
         known.into_iter().find(is_same).cloned()

@@ -17,13 +17,13 @@ use crate::fd_table::{FdTable, path_of};
 use crate::open_files::OpenFileTable;
 
 /// Limit of directory lists: a program that creates a tree would cause one for each of its directories.
-const DIRECTORIES_MAX: usize = 64;
+const MAX_DIRECTORIES: usize = 64;
 
 /// Limit of names in a directory list. Reading a larger one would delay the tracee or the recorder.
-const NAMES_MAX: usize = 1024;
+const MAX_NAMES: usize = 1024;
 
 /// Limit of remembered paths, about 10 MB at 100 bytes each.
-const PATHS_MAX: usize = 100_000;
+const MAX_PATHS: usize = 100_000;
 
 /// RENAME_NOREPLACE and RENAME_EXCHANGE of renameat2(2): neither replaces a file.
 const NO_REPLACE: u64 = 1;
@@ -49,7 +49,7 @@ impl ExistingNames {
     /// Lists a directory, once.
     pub fn list(&mut self, directory: &Path) {
         let path = Untrusted::from(&*directory.to_string_lossy());
-        if self.listed.len() < DIRECTORIES_MAX && !self.listed.contains_key(&path) {
+        if self.listed.len() < MAX_DIRECTORIES && !self.listed.contains_key(&path) {
             let ns = now_ns();
             self.listed.insert(path, DirectoryList { ns, names: names(directory) });
         }
@@ -88,7 +88,7 @@ impl ExistingNames {
     }
 
     fn remember(&mut self, path: Untrusted, exists: bool) {
-        if self.known.len() < PATHS_MAX || self.known.contains_key(&path) {
+        if self.known.len() < MAX_PATHS || self.known.contains_key(&path) {
             self.known.insert(path, exists);
         }
     }
@@ -127,7 +127,7 @@ fn creates(call: &RawCall) -> bool {
 }
 
 fn names(directory: &Path) -> Option<HashSet<OsString>> {
-    Some(file_system::names(directory, NAMES_MAX).ok()??.into_iter().collect())
+    Some(file_system::names(directory, MAX_NAMES).ok()??.into_iter().collect())
 }
 
 fn inode(directory: Option<&Path>) -> Option<u64> {

@@ -20,9 +20,9 @@ use crate::open_files::OpenFileTable;
 use crate::streams::RecentStream;
 
 /// With more descriptors, only the standard and the used ones are read: each costs one read of /proc.
-const MARKED_FDS_MAX: usize = 24;
+const MAX_MARKED_FDS: usize = 24;
 /// Limit of new descriptors that are read at a gap's end.
-const NEW_FDS_MAX: usize = 16;
+const MAX_NEW_FDS: usize = 16;
 
 /// A descriptor at the start of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,10 +249,10 @@ fn read_marks(
     positions: &HashMap<FdFile, u64>,
 ) -> HashMap<i32, GapMark> {
     let used: HashSet<i32> = window.keys().map(|((fd, _), _)| *fd).collect();
-    let few = table.len() <= MARKED_FDS_MAX;
+    let few = table.len() <= MAX_MARKED_FDS;
     let mut fds: Vec<i32> = table.keys().copied().filter(|fd| few || *fd <= 2 || used.contains(fd)).collect();
     fds.sort_unstable();
-    fds.truncate(4 * MARKED_FDS_MAX);
+    fds.truncate(4 * MAX_MARKED_FDS);
     let mark = |fd: i32| {
         let now = fdinfo(pid, fd)?;
         let known =
@@ -347,7 +347,7 @@ fn fds_at_gap_end(
         }
     }
     new_fds.sort_unstable();
-    for fd in new_fds.into_iter().take(NEW_FDS_MAX) {
+    for fd in new_fds.into_iter().take(MAX_NEW_FDS) {
         // A second descriptor of a file that was open before is no new file.
         if let Some(mark) = mark_of_duplicate(pid, fd, &at_end.still_open, marks) {
             table.insert(fd, FdEntry::new(mark.file, false));

@@ -118,13 +118,13 @@ fn whole_numbers(whole: u64, weights: &[f64]) -> Vec<u64> {
 /// A stream is busy at the start of a gap if its last call is at most this long before it, in seconds.
 const NEXT_CALL_S: f64 = 0.002;
 /// Fewer calls give no reliable rate.
-const LEAST_CALLS: u64 = 100;
+const MIN_CALLS: u64 = 100;
 
 /// Returns the estimated time of a stream's last call, in seconds: a stream that was busy when a gap began
 /// (`gaps`, sorted by time) continues to the gap's end or the process's exit.
 pub(super) fn estimated_last_s(stream: &StreamCounts, gaps: &[(f64, f64)], ended_s: f64) -> f64 {
     let gap = |&&(from_s, to_s): &&(f64, f64)| from_s <= stream.last_s + NEXT_CALL_S && to_s > stream.last_s;
-    let gap = gaps.iter().find(gap).filter(|_| stream.calls >= LEAST_CALLS);
+    let gap = gaps.iter().find(gap).filter(|_| stream.calls >= MIN_CALLS);
     gap.map_or(stream.last_s, |&(_, to_s)| to_s.min(ended_s).max(stream.last_s))
 }
 
@@ -143,7 +143,7 @@ pub(super) fn extrapolation(
     gaps: &[(f64, f64)],
     ended_s: f64,
 ) -> Option<Extrapolation> {
-    if stream.calls < LEAST_CALLS {
+    if stream.calls < MIN_CALLS {
         return None;
     }
     let (first_s, last_s) = (stream.first_s, estimated_last_s(stream, gaps, ended_s));

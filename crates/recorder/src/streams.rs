@@ -163,7 +163,7 @@ impl StreamTotals {
         }
         stream.calls += 1;
         stream.asked.add(requested, 1);
-        stream.asked_max = stream.asked_max.max(requested.min(crate::calls::STREAM_BYTES_MOST));
+        stream.asked_max = stream.asked_max.max(requested.min(crate::calls::MAX_STREAM_BYTES));
         stream.in_kernel += u64::from(call.op.copies());
         if let Some(ns) = call.blocked_ns {
             *stream.wait_s.get_or_insert(0.0) += ns as f64 / 1e9;

@@ -264,12 +264,12 @@ fn a_snapshot_beyond_the_limit_of_events_is_counted() {
         open_files: Vec::new(),
     };
     recorder.record(raw(1, RawEventKind::Signal { number: 10 }));
-    let kept = crate::EVENTS_MAX - recorder.events.len();
+    let kept = crate::MAX_EVENTS - recorder.events.len();
     (0..kept).for_each(|_| recorder.record(raw(1, RawEventKind::Signal { number: 10 })));
     recorder.record(raw(2, snapshot()));
     recorder.record(raw(2, RawEventKind::Signal { number: 10 }));
     let output = recorder.finish();
-    assert_eq!((output.events.len(), output.dropped_events), (crate::EVENTS_MAX, 2));
+    assert_eq!((output.events.len(), output.dropped_events), (crate::MAX_EVENTS, 2));
 }
 
 /// The kernel reuses the address of a struct file, also for the same inode.

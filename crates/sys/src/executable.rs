@@ -11,7 +11,7 @@ use crate::{file_system, living_thread, proc};
 /// The section of Go's table of functions, which also a program without symbols has.
 const GO_FUNCTIONS: &str = ".gopclntab";
 /// More than the table of any program, of which only this many bytes are searched for a name.
-const MOST_GO_FUNCTIONS: u64 = 256 << 20;
+const MAX_GO_FUNCTIONS: u64 = 256 << 20;
 /// The wrapper of ptrace(2) in the package of system calls that debuggers of Go use.
 const GO_UNIX_PTRACE: &[u8] = b"golang.org/x/sys/unix.ptrace";
 /// The instructions that make the call ptrace(2), as in the wrappers of glibc and musl: its number, and the call.
@@ -20,7 +20,7 @@ const PTRACE_CODE: &[u8] = b"\xb8\x65\0\0\0\x0f\x05";
 #[cfg(target_arch = "aarch64")]
 const PTRACE_CODE: &[u8] = b"\xa8\x0e\x80\xd2\x01\0\0\xd4";
 /// More than the code of most static programs; a search takes about a millisecond for 10 MiB.
-const MOST_TEXT: u64 = 32 << 20;
+const MAX_TEXT: u64 = 32 << 20;
 
 /// Returns the path of the link to the executable of a process (`/proc/PID/exe`).
 pub fn link(pid: u32) -> PathBuf {
@@ -52,7 +52,7 @@ pub fn traces_others(pid: u32) -> bool {
 
 /// Returns whether a static program without symbols contains the code of the C library's ptrace(2).
 fn has_ptrace_code(sections: &ElfSections<'_>) -> bool {
-    let text = sections.bytes(".text", MOST_TEXT);
+    let text = sections.bytes(".text", MAX_TEXT);
     !sections.has(GO_FUNCTIONS) && text.is_some_and(|text| memchr::memmem::find(text, PTRACE_CODE).is_some())
 }
 
@@ -62,9 +62,9 @@ pub fn libraries_trace_others(pid: u32) -> bool {
     /// The answers, by path and inode: a program that forks often has the same libraries as before.
     static KNOWN: Mutex<BTreeMap<(PathBuf, u64), bool>> = Mutex::new(BTreeMap::new());
     /// More than the libraries of all programs of a build.
-    const KNOWN_MOST: usize = 4096;
+    const MAX_KNOWN: usize = 4096;
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.len() >= KNOWN_MOST {
+    if known.len() >= MAX_KNOWN {
         known.clear();
     }
     let imports = |path: &Path| {
@@ -85,7 +85,7 @@ pub fn libraries_trace_others(pid: u32) -> bool {
 
 /// Returns whether a program of Go contains a wrapper of ptrace(2), also one without symbols. Its table of functions has their names.
 fn has_go_ptrace(sections: &ElfSections<'_>) -> bool {
-    let Some(table) = sections.bytes(GO_FUNCTIONS, MOST_GO_FUNCTIONS) else { return false };
+    let Some(table) = sections.bytes(GO_FUNCTIONS, MAX_GO_FUNCTIONS) else { return false };
     memchr::memmem::find(table, GO_UNIX_PTRACE).is_some()
         || memchr::memmem::find(table, b"\0syscall.ptrace").is_some()
 }

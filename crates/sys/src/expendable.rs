@@ -33,7 +33,7 @@ pub(crate) const CHECK: Duration = Duration::from_millis(10);
 /// The limit of [`Limits::blocked`] after a stop request: a user has asked to end.
 const BLOCKED_AFTER_STOP: Duration = Duration::from_millis(200);
 /// The time for which critical work may block: several times the limits of the calls that it makes.
-const CRITICAL_MOST: Duration = Duration::from_secs(10);
+const MAX_CRITICAL: Duration = Duration::from_secs(10);
 
 /// A child process that answers requests. Dropping it kills the child.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ struct SharedFlags {
 static OWN_FLAGS: AtomicPtr<SharedFlags> = AtomicPtr::new(null_mut());
 
 /// Does work during which the parent of an expendable child does not kill it, nor the parent's own death. The work must
-/// not touch what can block: after [`CRITICAL_MOST`] the child is killed all the same.
+/// not touch what can block: after [`MAX_CRITICAL`] the child is killed all the same.
 pub fn critical<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the mapping exists until the process ends.
     let Some(flags) = (unsafe { OWN_FLAGS.load(Relaxed).as_ref() }) else { return work() };
@@ -134,7 +134,7 @@ pub fn watch_parent<S, T>(start: impl FnOnce() -> S, mut wait: impl FnMut(Durati
         let flags = flags.filter(|flags| flags.parent.load(Relaxed) != parent)?;
         let since = since.unwrap_or_else(Instant::now);
         let is_idle = flags.work.compare_exchange(IDLE, ENDING, AcqRel, Relaxed).is_ok();
-        if is_idle || since.elapsed() > CRITICAL_MOST {
+        if is_idle || since.elapsed() > MAX_CRITICAL {
             // SAFETY: ends the child without the parent's exit handlers.
             unsafe { libc::_exit(0) };
         }
@@ -275,7 +275,7 @@ impl ExpendableChild {
             }
             let blocked = if is_stopped() { limits.blocked.min(BLOCKED_AFTER_STOP) } else { limits.blocked };
             let problem = watch.check(Limits { blocked, ..limits });
-            let is_critical = self.flags.work.load(Relaxed) == CRITICAL && watch.blocked < CRITICAL_MOST;
+            let is_critical = self.flags.work.load(Relaxed) == CRITICAL && watch.blocked < MAX_CRITICAL;
             if let Some(problem) = problem.filter(|_| !is_critical) {
                 return Err(if self.outlives() { NoAnswer::Outlives } else { problem });
             }

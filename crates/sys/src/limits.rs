@@ -40,7 +40,7 @@ const BYTES: [BytesLimit; 3] = [
 ];
 /// The least number of descriptors that can still be opened. `weir peek` and `weir run` use 5 at a time; with less, a failed open
 /// looks like a process that has ended.
-const DESCRIPTORS_LEAST: usize = 8;
+const MIN_DESCRIPTORS: usize = 8;
 
 /// Returns a sentence if a limit is too low for each verb of weir. The caller must not have used much of its stack.
 pub fn too_low() -> Option<String> {
@@ -58,20 +58,20 @@ fn bytes_too_low() -> Option<String> {
 
 fn descriptors_too_low() -> Option<String> {
     let free = descriptors_left();
-    (free < DESCRIPTORS_LEAST).then(|| {
+    (free < MIN_DESCRIPTORS).then(|| {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(0);
         format!(
-            "the limit of open files is {limit}, of which {free} are free, and weir needs {DESCRIPTORS_LEAST}: raise it \
+            "the limit of open files is {limit}, of which {free} are free, and weir needs {MIN_DESCRIPTORS}: raise it \
              (ulimit -n 1024)"
         )
     })
 }
 
-/// Returns how many descriptors this process can still open, at most [`DESCRIPTORS_LEAST`].
+/// Returns how many descriptors this process can still open, at most [`MIN_DESCRIPTORS`].
 fn descriptors_left() -> usize {
     let Ok(first) = eventfd(0, EventfdFlags::CLOEXEC) else { return 0 };
     let copies: Vec<_> =
-        (1..DESCRIPTORS_LEAST).map_while(|_| rustix::io::fcntl_dupfd_cloexec(&first, 0).ok()).collect();
+        (1..MIN_DESCRIPTORS).map_while(|_| rustix::io::fcntl_dupfd_cloexec(&first, 0).ok()).collect();
     1 + copies.len()
 }
 
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn the_limits_of_a_test_suffice() {
         assert_eq!(too_low(), None);
-        assert_eq!(descriptors_left(), DESCRIPTORS_LEAST);
+        assert_eq!(descriptors_left(), MIN_DESCRIPTORS);
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl Memory for ProcessMemory {
         let mut words = Vec::with_capacity(addresses.len());
         while words.len() < addresses.len() {
             let rest = &addresses[words.len()..];
-            let part = &rest[..rest.len().min(PIECES_MOST)];
+            let part = &rest[..rest.len().min(MAX_PIECES)];
             let pieces: Vec<libc::iovec> = part.iter().map(|address| piece(*address, WORD)).collect();
             let mut data = vec![0; part.len() * WORD];
             let got = foreign_reads::read_memory(self.pid, &pieces, &mut data) / WORD;
@@ -178,7 +178,7 @@ pub fn silent_files() -> Vec<String> {
 }
 
 /// The most pieces of one read (IOV_MAX).
-pub(crate) const PIECES_MOST: usize = 1024;
+pub(crate) const MAX_PIECES: usize = 1024;
 
 /// Returns a piece of the memory of another process.
 pub(crate) fn piece(address: u64, bytes: usize) -> libc::iovec {
@@ -282,6 +282,6 @@ mod tests {
         let own = ProcessMemory { pid: std::process::id() };
         let [first, second] = [&raw const values[0] as u64, &raw const values[1] as u64];
         assert_eq!(own.words(&[first, 8, second, 16]), [Some(7), None, Some(9), None]);
-        assert_eq!(own.words(&vec![second; PIECES_MOST + 1]), vec![Some(9); PIECES_MOST + 1]);
+        assert_eq!(own.words(&vec![second; MAX_PIECES + 1]), vec![Some(9); MAX_PIECES + 1]);
     }
 }

@@ -31,7 +31,7 @@ pub struct ResourceUsage {
 
 /// The most bytes of arguments that are read: the kernel's limit for a stack of 8 MiB (execve(2)). A program can move its
 /// arguments to a mapping of any size (PR_SET_MM_MAP).
-const ARGUMENT_BYTES_MOST: u64 = 2 << 20;
+const MAX_ARGUMENT_BYTES: u64 = 2 << 20;
 
 /// Returns whether proc(5) is mounted at /proc.
 pub fn is_mounted() -> bool {
@@ -126,7 +126,7 @@ pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
     // The kernel reads the arguments in the memory of the process. Unlike the executable, they are not denied to other users.
     let arguments = |tid: u32| {
         let path = format!("/proc/{tid}/cmdline");
-        let text = foreign_reads::beginning(Path::new(&path), ARGUMENT_BYTES_MOST).ok();
+        let text = foreign_reads::beginning(Path::new(&path), MAX_ARGUMENT_BYTES).ok();
         text.filter(|text| !text.is_empty())
     };
     let exe = link(pid, "exe").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
@@ -372,12 +372,12 @@ fn link(pid: u32, name: &str) -> Option<PathBuf> {
 }
 
 /// The most descriptors of a process that are listed, which takes about 30 ms.
-const DESCRIPTORS_MOST: usize = 1 << 16;
+const MAX_DESCRIPTORS: usize = 1 << 16;
 
-/// Returns the open descriptors of a process, at most [`DESCRIPTORS_MOST`].
+/// Returns the open descriptors of a process, at most [`MAX_DESCRIPTORS`].
 pub fn descriptors(pid: u32) -> Vec<i32> {
     let of_thread =
-        |tid| Some(some_numbers(&format!("/proc/{tid}/fd"), DESCRIPTORS_MOST)).filter(|fds| !fds.is_empty());
+        |tid| Some(some_numbers(&format!("/proc/{tid}/fd"), MAX_DESCRIPTORS)).filter(|fds| !fds.is_empty());
     let fds = living_thread::or_by_other(pid, of_thread).unwrap_or_default();
     fds.into_iter().filter_map(|fd| i32::try_from(fd).ok()).collect()
 }

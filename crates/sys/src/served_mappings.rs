@@ -22,7 +22,7 @@ use crate::served_mounts::ServedMounts;
 /// stream. A look takes 2 µs, and 50 µs if there are served mounts.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 /// The most threads whose last look is remembered.
-const THREADS_MOST: usize = 4096;
+const MAX_THREADS: usize = 4096;
 
 /// A look at the mappings of a process.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ struct KnownUser {
 }
 
 /// The most threads whose user is known: each can need a descriptor.
-const USERS_MOST: usize = 32;
+const MAX_USERS: usize = 32;
 
 thread_local! {
     static LOOKS: RefCell<HashMap<u32, Look>> = RefCell::default();
@@ -63,7 +63,7 @@ pub(crate) fn is_of_own_user(tid: u32) -> bool {
             None => {}
         }
         let (is_own, directory) = open_if_own(tid, own);
-        if users.len() >= USERS_MOST {
+        if users.len() >= MAX_USERS {
             users.clear();
         }
         if is_own == directory.is_some() {
@@ -90,7 +90,7 @@ fn open_if_own(tid: u32, own: u32) -> (bool, Option<OwnedFd>) {
 pub(crate) fn touch(tid: u32, pieces: &[libc::iovec]) -> bool {
     let now = clock_ns(ClockId::MonotonicCoarse);
     LOOKS.with_borrow_mut(|looks| {
-        if looks.len() >= THREADS_MOST {
+        if looks.len() >= MAX_THREADS {
             looks.clear();
         }
         let look = looks.entry(tid).or_default();

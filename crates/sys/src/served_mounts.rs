@@ -12,7 +12,7 @@ use crate::mount_table::{self, Mount};
 /// The time for which a table of mounts is used again: reading it takes 50 µs, and each opened image needs it.
 const KEPT: Duration = Duration::from_millis(20);
 /// The most tables that are kept: one for each mount namespace.
-const TABLES_MOST: usize = 64;
+const MAX_TABLES: usize = 64;
 
 /// Tables by mount namespace, each with the time at which it was read.
 type Tables = HashMap<PathBuf, (Instant, Arc<ServedMounts>)>;
@@ -40,7 +40,7 @@ impl ServedMounts {
         }
         let mounts = mount_table::of_process(&pid.to_string()).unwrap_or_default();
         let table = Arc::new(ServedMounts::among(mounts));
-        if tables.len() >= TABLES_MOST {
+        if tables.len() >= MAX_TABLES {
             tables.clear();
         }
         tables.insert(namespace, (Instant::now(), Arc::clone(&table)));

@@ -21,7 +21,7 @@ pub struct RawEvent {
 }
 
 /// A backend may cut the arguments of an [`RawEventKind::Exec`] after this many bytes, with a NUL after each.
-pub const ARGUMENT_BYTES_MOST: usize = 248;
+pub const MAX_ARGUMENT_BYTES: usize = 248;
 
 /// The kinds of events. The process and thread are those of the [`RawEvent`].
 #[derive(Debug, Clone)]

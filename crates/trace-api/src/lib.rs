@@ -10,7 +10,7 @@ pub use backend::{
     BackendReport, BufferSnapshots, DeferredCleanup, TickHook, TraceBackend, TraceHooks, TraceRoot,
 };
 pub use event::{
-    ARGUMENT_BYTES_MOST, EventSink, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory,
+    EventSink, MAX_ARGUMENT_BYTES, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory,
 };
 pub use last_write::{remove_unknown, remove_written};
 pub use options::{BackendChoice, TraceOptions, TraceTarget};

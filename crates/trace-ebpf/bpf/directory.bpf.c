@@ -3,7 +3,7 @@
 #include "ring_buffer.h"
 
 /* Bounds the walk to the root: components and mount points of a path. */
-#define STEPS_MAX 128
+#define MAX_STEPS 128
 
 struct directory_walk {
     struct dentry *at;
@@ -69,7 +69,7 @@ static __always_inline int emit_directory(struct dentry *at, struct vfsmount *mo
     fill_head(&event->head, KIND_DIRECTORY, -1);
     event->ino = BPF_CORE_READ(at, d_inode, i_ino);
     event->dev = BPF_CORE_READ(at, d_inode, i_sb, s_dev);
-    LOOP(STEPS_MAX, STEPS_MAX, walk_component, &walk);
+    LOOP(MAX_STEPS, MAX_STEPS, walk_component, &walk);
     event->name_bytes = BYTES(&walk);
     event->complete = walk.complete;
     submit(event, 0);

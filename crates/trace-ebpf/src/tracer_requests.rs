@@ -40,7 +40,7 @@ pub(super) struct TracerHandle<'a> {
 }
 
 /// The longest wait for the tracer at the end of a run. A request takes it less than a millisecond.
-const SETTLE_MOST: Duration = Duration::from_millis(200);
+const MAX_SETTLE: Duration = Duration::from_millis(200);
 
 impl<'a> TracerHandle<'a> {
     pub fn new(
@@ -62,7 +62,7 @@ impl<'a> TracerHandle<'a> {
         if self.is_busy.take() {
             let (answer, answered) = sync_channel(1);
             self.send(TracerRequest::Settle(answer));
-            let _late = answered.recv_timeout(SETTLE_MOST);
+            let _late = answered.recv_timeout(MAX_SETTLE);
         }
     }
 

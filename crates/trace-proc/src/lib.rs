@@ -27,11 +27,11 @@ use weir_trace_api::{
 /// The sampling interval. [`blind_spots`] names its consequence: shorter processes are missed.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// The most descriptors of a process that a sample reads, at about 20 µs each: servers have fewer, and a sample stays short.
-const DESCRIPTORS_MOST: usize = 4096;
+const MAX_DESCRIPTORS: usize = 4096;
 /// The time for which the first read of a process waits for the end of an execve(2), and how often it is tried at least: a process
 /// that executes one program after the other can be executing at some reads in a row, and at no look between them.
-const EXECVE_MOST: Duration = Duration::from_millis(500);
-const TRIES_LEAST: u32 = 12;
+const MAX_EXECVE: Duration = Duration::from_millis(500);
+const MIN_TRIES: u32 = 12;
 
 /// One process at its last sample.
 struct SampledProcess {
@@ -150,11 +150,11 @@ fn sample(
 }
 
 /// Fails with [`Error::Process`] if /proc/PID/io of a process cannot be read. In execve(2) it has no answer, so a process that
-/// executes a program at this moment gets [`EXECVE_MOST`].
+/// executes a program at this moment gets [`MAX_EXECVE`].
 fn check_access(pid: u32) -> Result<(), Error> {
-    let end = Instant::now() + EXECVE_MOST;
+    let end = Instant::now() + MAX_EXECVE;
     let mut tries = 0;
-    while tries < TRIES_LEAST || is_executing(pid) && Instant::now() < end {
+    while tries < MIN_TRIES || is_executing(pid) && Instant::now() < end {
         if proc::io(pid).is_some() {
             return Ok(());
         }
@@ -274,7 +274,7 @@ impl Sampler<'_, '_> {
         }
         self.emit(now, pid, RawEventKind::Totals(totals));
         if !is_complete {
-            let text = format!("files beyond the first {DESCRIPTORS_MOST} descriptors of a process");
+            let text = format!("files beyond the first {MAX_DESCRIPTORS} descriptors of a process");
             self.blind_spots.insert(text);
         }
         self.emit_progress(pid, now, positions);
@@ -357,7 +357,7 @@ impl Sampler<'_, '_> {
     }
 }
 
-/// Returns the file offsets of the descriptors that refer to files, of the first [`DESCRIPTORS_MOST`] descriptors, and whether these are all.
+/// Returns the file offsets of the descriptors that refer to files, of the first [`MAX_DESCRIPTORS`] descriptors, and whether these are all.
 fn positions(pid: u32) -> (HashMap<i32, FdPosition>, bool) {
     let of = |fd: i32| {
         let path = proc::descriptor(pid, fd)?;
@@ -366,8 +366,8 @@ fn positions(pid: u32) -> (HashMap<i32, FdPosition>, bool) {
     };
     let is_file = |position: &(i32, FdPosition)| position.1.path.exact().starts_with('/');
     let descriptors = proc::descriptors(pid);
-    let is_complete = descriptors.len() <= DESCRIPTORS_MOST;
-    (descriptors.into_iter().take(DESCRIPTORS_MOST).filter_map(of).filter(is_file).collect(), is_complete)
+    let is_complete = descriptors.len() <= MAX_DESCRIPTORS;
+    (descriptors.into_iter().take(MAX_DESCRIPTORS).filter_map(of).filter(is_file).collect(), is_complete)
 }
 
 /// Returns the bytes between two offsets of a descriptor that is open for one direction only. The number of calls is

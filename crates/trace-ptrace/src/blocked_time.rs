@@ -8,10 +8,10 @@
 const TIMES: f64 = 64.0;
 
 /// The most that one time adds to the mean: a scheduling period. A major page fault takes longer.
-const MOST_DELAY_NS: f64 = 3_000_000.0;
+const MAX_DELAY_NS: f64 = 3_000_000.0;
 
 /// The most by which calls may have been quicker than the mean delay.
-const MOST_AHEAD_NS: f64 = 3_000_000.0;
+const MAX_AHEAD_NS: f64 = 3_000_000.0;
 
 /// The mean delay of a stop.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,14 +29,14 @@ impl StopDelay {
     /// Adds the time from resuming a thread after a call to the entry of its next call, without its CPU time.
     pub(super) fn record(&mut self, ns: f64) {
         self.times = (self.times + 1.0).min(TIMES);
-        self.mean_ns += (ns.clamp(0.0, MOST_DELAY_NS) - self.mean_ns) / self.times;
+        self.mean_ns += (ns.clamp(0.0, MAX_DELAY_NS) - self.mean_ns) / self.times;
     }
 
     /// Returns for how long a call blocked that ended this time after the thread was resumed at its entry, without its CPU
     /// time. Returns None before a delay was recorded.
     pub(super) fn blocked_ns(&self, ns: f64, ahead: &mut AheadOfDelay) -> Option<u64> {
         let beyond_ns = ns - self.mean_ns - ahead.0;
-        ahead.0 = (-beyond_ns).clamp(0.0, MOST_AHEAD_NS);
+        ahead.0 = (-beyond_ns).clamp(0.0, MAX_AHEAD_NS);
         (self.times > 0.0).then_some(beyond_ns.max(0.0) as u64)
     }
 }

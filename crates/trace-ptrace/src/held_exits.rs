@@ -5,24 +5,16 @@
 //! the memory and the counters of the process can be read.
 
 use weir_sys::clock::now_ns;
+use weir_sys::ptrace::held_exit::HeldExit;
 use weir_sys::{proc, ptrace};
 
 use super::tracer::Tracer;
 
 /// For how long an exit stop is held at most, nanoseconds: a killed thread in an uninterruptible wait can need any time.
-const HELD_MOST_NS: u64 = 50_000_000;
+const MAX_HELD_NS: u64 = 50_000_000;
 
 /// The interval at which held exits are looked at, nanoseconds.
 pub(super) const RETRY_NS: u64 = 200_000;
-
-/// A thread in its exit stop.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HeldExitStop {
-    pid: u32,
-    tid: u32,
-    status: i32,
-    until_ns: u64,
-}
 
 impl Tracer<'_, '_> {
     /// Takes the last snapshot of the process of a thread in its exit stop if no other thread lives, holds the thread if all others
@@ -31,7 +23,7 @@ impl Tracer<'_, '_> {
         if !self.has_living_thread(pid) {
             self.snapshot_at_end(pid, tid, status, now);
         } else if self.living_threads(pid).all(proc::is_killed) {
-            self.held_exits.push(HeldExitStop { pid, tid, status, until_ns: now + HELD_MOST_NS });
+            self.held_exits.push(HeldExit { pid, tid, status, until_ns: now + MAX_HELD_NS });
             return;
         }
         ptrace::resume(tid, false, 0);
@@ -40,7 +32,7 @@ impl Tracer<'_, '_> {
     /// Lets the held threads go whose process has no other living thread any more, or that were held too long.
     pub(super) fn retry_held_exits(&mut self) {
         for held in std::mem::take(&mut self.held_exits) {
-            let HeldExitStop { pid, tid, status, until_ns } = held;
+            let HeldExit { pid, tid, status, until_ns } = held;
             let now = now_ns();
             let is_done = self.processes.get(&pid).is_none_or(|process| process.final_counters.is_some());
             let is_last = !is_done && !self.has_living_thread(pid);

@@ -15,7 +15,7 @@ const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
 
 /// A call that takes less than this between its stops may have worked all the time: it is the time of a large write(2), and more
 /// than the usual delay of a stop.
-const LEAST_BLOCKED_NS: f64 = 50_000.0;
+const MIN_BLOCKED_NS: f64 = 50_000.0;
 
 /// The writes of each thread that a buffer snapshot precedes: ordering mistakes show in the first few.
 pub(super) const FIRST_WRITES: u32 = 4;
@@ -260,7 +260,7 @@ impl Tracer<'_, '_> {
             idle_ns.zip(thread).map(|(ns, thread)| self.stop_delay.blocked_ns(ns, &mut thread.ahead));
         blocked.flatten().or_else(|| {
             let beyond_ns = now.saturating_sub(resumed_ns) as f64 - self.stop_cost.stop_ns(0);
-            Some(if beyond_ns >= LEAST_BLOCKED_NS { beyond_ns as u64 } else { 0 })
+            Some(if beyond_ns >= MIN_BLOCKED_NS { beyond_ns as u64 } else { 0 })
         })
     }
 

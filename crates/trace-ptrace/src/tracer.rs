@@ -7,6 +7,7 @@ use weir_model::trace::{Buffer, Exit, IoTotals};
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::launch::GatedCommand;
 use weir_sys::proc::{self, ResourceUsage, ThreadState};
+use weir_sys::ptrace::held_exit::HeldExit;
 use weir_sys::ptrace::last_write::LastWrite;
 use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::timer::WaitTimer;
@@ -15,7 +16,7 @@ use weir_sys::{Error, limits, unkillable};
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_trace_api::{BackendReport, RawEvent, RawEventKind, TraceHooks, TraceOptions, TraceRoot};
 
-use super::held_exits::{HeldExitStop, RETRY_NS};
+use super::held_exits::RETRY_NS;
 use super::{not_started, unusable};
 use crate::blocked_time::{AheadOfDelay, StopDelay};
 use crate::io_account::IoAccount;
@@ -168,7 +169,7 @@ pub(super) struct Tracer<'h, 'c> {
     pub processes: HashMap<u32, PtracedProcess>,
     /// Stops of children whose parent's clone stop was not received yet, by thread ID, with their time.
     pub early: HashMap<u32, (PtraceStop, u64)>,
-    pub held_exits: Vec<HeldExitStop>,
+    pub held_exits: Vec<HeldExit>,
     pub stop_cost: StopCost,
     /// The time of the context switches of all stops, nanoseconds.
     pub switches_ns: f64,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use weir_model::trace::Buffer;
 
-use crate::pending_bytes::Rival;
+use crate::pending_bytes::StreamCopy;
 use crate::stream_buffer::StreamBuffer;
 
 /// An object that looks like a stream.
@@ -21,7 +21,7 @@ pub(crate) struct StreamCandidate {
 
 /// Returns the valid streams, without duplicates of the same buffer. `is_stale` decides which candidates to drop
 /// where several contradict each other; it gets one of them and all of them. If they still contradict each other, the one
-/// with the most bytes is returned, and [`StreamBuffer::rivals`] names all of them.
+/// with the most bytes is returned, and [`StreamBuffer::copies`] names all of them.
 pub(crate) fn resolve(
     found_candidates: Vec<StreamCandidate>,
     is_stale: impl Fn(&StreamCandidate, &[StreamCandidate]) -> bool,
@@ -49,7 +49,7 @@ fn resolve_one(
         ..stream
     };
     if !agree(&same) {
-        return contested(&same).map(found);
+        return ambiguous_stream(&same).map(found);
     }
     // Of several copies that agree, the one that will be written next is unknown.
     let one = same.len() == 1;
@@ -60,17 +60,17 @@ fn resolve_one(
     })
 }
 
-/// Returns the candidate with the most pending bytes, with all of them as its rivals. None if none has any, or if some have unread
+/// Returns the candidate with the most pending bytes, with all of them as its copies. None if none has any, or if some have unread
 /// bytes.
-fn contested(same: &[StreamCandidate]) -> Option<StreamBuffer> {
+fn ambiguous_stream(same: &[StreamCandidate]) -> Option<StreamBuffer> {
     let reads = same.iter().any(|one| one.stream.buffer.unread_bytes > 0);
     let most = same.iter().max_by_key(|one| one.stream.buffer.pending_bytes).filter(|_| !reads)?;
-    let mut rivals: Vec<Rival> = Vec::new();
+    let mut copies: Vec<StreamCopy> = Vec::new();
     for StreamCandidate { stream, .. } in same {
         let (fd, pending_bytes) = (stream.buffer.fd, stream.buffer.pending_bytes);
-        match rivals.iter_mut().find(|one| (one.fd, one.pending_bytes) == (fd, pending_bytes)) {
-            Some(rival) => rival.note = None,
-            None => rivals.push(Rival { fd, pending_bytes, note: stream.note }),
+        match copies.iter_mut().find(|one| (one.fd, one.pending_bytes) == (fd, pending_bytes)) {
+            Some(copy) => copy.note = None,
+            None => copies.push(StreamCopy { fd, pending_bytes, note: stream.note }),
         }
     }
     let is_drained = |one: &StreamCandidate| one.stream.data_address.is_some();
@@ -82,8 +82,8 @@ fn contested(same: &[StreamCandidate]) -> Option<StreamBuffer> {
         partial_stores: Vec::new(),
         unwritten: false,
         is_drained_when_stopped: false,
-        rivals,
-        is_contested: true,
+        copies,
+        is_ambiguous: true,
         ..most.stream.clone()
     })
 }
@@ -120,7 +120,7 @@ mod tests {
         let is_stale = |one: &StreamCandidate, _all: &[StreamCandidate]| one.at == 7;
         let found = resolve(found_candidates, is_stale);
         assert!(found.iter().all(|one| one.buffer.found_by_search), "{found:?}");
-        let found = found.into_iter().filter(|one| !one.is_contested);
+        let found = found.into_iter().filter(|one| !one.is_ambiguous);
         found.map(|one| (one.buffer.address, one.buffer.pending_bytes)).collect()
     }
 
@@ -130,7 +130,7 @@ mod tests {
         let same = same.map(|(at, pending_bytes)| found_candidates(at, 50, pending_bytes, false));
         let found = resolve(same.to_vec(), |_, _| false);
         assert_eq!((found.len(), found[0].buffer.pending_bytes), (1, 9));
-        assert_eq!(found[0].rivals.iter().map(|one| one.pending_bytes).collect::<Vec<_>>(), [5, 0, 9]);
+        assert_eq!(found[0].copies.iter().map(|one| one.pending_bytes).collect::<Vec<_>>(), [5, 0, 9]);
         assert!(crate::stream_buffer::buffers(found).is_empty(), "nobody shows it");
         let reads = |at, unread_bytes| {
             let mut one = found_candidates(at, 50, 0, false);

@@ -5,9 +5,9 @@ use weir_sys::memory::Memory;
 use crate::stream_buffer::StreamBuffer;
 
 /// A bound for damaged lists: no known program has as many streams.
-pub(crate) const STREAMS_MOST: usize = 65536;
+pub(crate) const MAX_STREAMS: usize = 65536;
 /// A bound for damaged structures: no known program has a larger buffer.
-pub(crate) const BUFFER_MOST: u64 = 1 << 30;
+pub(crate) const MAX_BUFFER: u64 = 1 << 30;
 /// The number of pending and of read-ahead bytes in a [`weir_model::trace::Buffer`].
 pub(crate) const PENDING_KEPT: u64 = 256;
 pub(crate) const UNREAD_KEPT: u64 = 64;

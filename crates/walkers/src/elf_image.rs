@@ -43,12 +43,12 @@ const SEARCHED: u64 = 32 << 10;
 /// The largest symbol tables that are read, to bound the time for one file: the exported symbols of a dynamic
 /// executable, all symbols of it (which adds little to the exported ones), and all symbols of a static executable or
 /// a library.
-const DYNAMIC_MOST: u64 = 1 << 20;
-const SYMTAB_MOST: u64 = 1 << 20;
-const STATIC_MOST: u64 = 8 << 20;
+const MAX_DYNAMIC: u64 = 1 << 20;
+const MAX_SYMTAB: u64 = 1 << 20;
+const MAX_STATIC: u64 = 8 << 20;
 
 /// The size at which the cache is cleared; a build runs new programs all the time.
-const CACHE_MOST: usize = 1024;
+const MAX_CACHE: usize = 1024;
 
 /// Address and size of a symbol, in the image's own addresses.
 #[derive(Debug, Clone, Copy)]
@@ -210,9 +210,9 @@ fn walkers() -> impl Iterator<Item = &'static WalkerEntry> {
 /// Tells whether an executable loads the library of a runtime with a walker. The names of the interpreter and the
 /// libraries are near the beginning of a file.
 fn names_runtime(exe: &Path) -> bool {
-    const SEARCH_MOST: u64 = 1 << 16;
+    const MAX_SEARCH: u64 = 1 << 16;
     let mut beginning = Vec::new();
-    let read = open_regular(exe).map(|file| std::io::Read::take(file, SEARCH_MOST));
+    let read = open_regular(exe).map(|file| std::io::Read::take(file, MAX_SEARCH));
     let Ok(_bytes) = read.and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut beginning)) else {
         return false;
     };
@@ -271,7 +271,7 @@ fn image_if(path: &Path, fits: impl Fn(u64) -> bool) -> Option<Arc<ElfImage>> {
 
 fn known(key: FileKey) -> CacheEntry {
     let mut cache = CACHE.lock().unwrap_or_else(|broken| broken.into_inner());
-    if cache.len() >= CACHE_MOST && !cache.contains_key(&key) {
+    if cache.len() >= MAX_CACHE && !cache.contains_key(&key) {
         cache.clear();
     }
     Arc::clone(cache.entry(key).or_default())
@@ -301,7 +301,7 @@ fn read_own(elf: &ElfFile) -> object::Result<ElfImage> {
     let (rust, has_types) = (is_rust(&sections), sections.has(".debug_info"));
     (image.rust, image.rust_without_types) = (rust && has_types, rust && !has_types);
     let (exported, all) =
-        if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
+        if image.interpreted { (MAX_DYNAMIC, MAX_SYMTAB) } else { (MAX_STATIC, MAX_STATIC) };
     // An executable with a copy relocation of `stdout` defines the symbol too.
     let names = if image.go { &[GOROUTINES][..] } else { &KEPT };
     let looked_up = sections.find_exported(SEARCHED, names, |name, at, bytes| image.has(name, at, bytes));
@@ -325,8 +325,8 @@ fn wanted(name: &[u8]) -> Option<&'static str> {
 
 /// Tells whether the section with the compilers' names has Rust's.
 fn is_rust(sections: &ElfSections) -> bool {
-    const COMMENT_MOST: u64 = 4096;
-    let text = sections.bytes(".comment", COMMENT_MOST);
+    const MAX_COMMENT: u64 = 4096;
+    let text = sections.bytes(".comment", MAX_COMMENT);
     text.unwrap_or(&[]).windows(6).any(|part| part == b"rustc ") || has_rust_printers(sections)
 }
 

@@ -7,11 +7,11 @@ use std::fs::File;
 use weir_sys::maps::{MappedRegion, MappingKind};
 use weir_sys::memory::Memory;
 
-use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT};
+use crate::copied_memory::{MAX_BUFFER, MAX_STREAMS, PENDING_KEPT, UNREAD_KEPT};
 use crate::image_memory::ImageMemory;
 use crate::runtimes::{cpp, cpython, go, libweir, mawk, musl, ocaml, perl, ruby, rust, tcl};
 use crate::stream_buffer::StreamBuffer;
-use crate::{PENDING_MOST, Walker, pending, previews};
+use crate::{MAX_PENDING, Walker, pending, previews};
 
 /// The address at which the crafted memory begins.
 pub const BASE: u64 = 0x10000;
@@ -20,7 +20,7 @@ pub const HEADER_BYTES: usize = 16;
 /// A process ID that no process has.
 pub(crate) const NO_PROCESS: u32 = u32::MAX;
 /// The largest memory, in bytes.
-const MEMORY_MOST: usize = 256 << 10;
+const MAX_MEMORY: usize = 256 << 10;
 
 /// Memory of a process that does not exist. It is the input, or the input repeated: each copy's pointers lead into itself or
 /// into the next copy, so that a short input makes a long list.
@@ -41,7 +41,7 @@ impl CraftedMemory {
         }
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         // Most inputs are one copy: they are faster.
-        let copies = if header[0] < 252 { 1 } else { (MEMORY_MOST / (8 * words.len())).max(1) };
+        let copies = if header[0] < 252 { 1 } else { (MAX_MEMORY / (8 * words.len())).max(1) };
         let ahead = usize::from(header[1] & 1);
         let copy = |copy: usize| {
             words.iter().flat_map(move |word| moved(*word, (copy + ahead) * 8 * words.len(), words))
@@ -118,8 +118,8 @@ fn check(walker: impl Walker + 'static, memory: &dyn Memory) {
         previews(&walkers, memory, 4096, most).iter().map(|one| one.buffer.pending.len() as u64).sum();
     assert!(shown <= most);
     let bytes: u64 =
-        pending(&walkers, memory, PENDING_MOST).streams.iter().map(|one| one.bytes.len() as u64).sum();
-    assert!(bytes <= PENDING_MOST);
+        pending(&walkers, memory, MAX_PENDING).streams.iter().map(|one| one.bytes.len() as u64).sum();
+    assert!(bytes <= MAX_PENDING);
     for one in all.iter().take(4) {
         let _address = walkers[0].watch_address(memory, &one.buffer);
     }
@@ -129,11 +129,11 @@ fn check(walker: impl Walker + 'static, memory: &dyn Memory) {
 }
 
 fn sound(found: &[StreamBuffer], kept: u64) {
-    assert!(found.len() <= 4 * STREAMS_MOST);
+    assert!(found.len() <= 4 * MAX_STREAMS);
     for one in found.iter().map(|one| &one.buffer) {
         assert!(one.pending.len() as u64 <= kept.min(one.pending_bytes), "{one:?}");
         assert!(one.unread.len() as u64 <= UNREAD_KEPT.min(one.unread_bytes), "{one:?}");
-        assert!(one.pending_bytes.max(one.unread_bytes) <= 16 * BUFFER_MOST && one.fd >= -1, "{one:?}");
+        assert!(one.pending_bytes.max(one.unread_bytes) <= 16 * MAX_BUFFER && one.fd >= -1, "{one:?}");
     }
 }
 

@@ -6,7 +6,7 @@ use weir_sys::maps::{MappedRegion, MappingKind, writable_ranges};
 use weir_sys::memory::Memory;
 
 /// Bounds the time that the search adds to a buffer snapshot.
-const SEARCH_MOST: u64 = 2 << 20;
+const MAX_SEARCH: u64 = 2 << 20;
 
 /// The address ranges of an image: its writable memory, its code, and all of it.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl ImageMemory {
         let image = (own.first()?.start, own.last()?.end);
         let writable = writable_ranges(regions, path);
         let bytes: u64 = writable.iter().map(|(start, end)| end - start).sum();
-        (bytes <= SEARCH_MOST).then_some(ImageMemory { writable, code, image })
+        (bytes <= MAX_SEARCH).then_some(ImageMemory { writable, code, image })
     }
 
     /// Returns made-up ranges, for tests and fuzz/.
@@ -56,9 +56,9 @@ impl ImageMemory {
     /// Copies the writable memory. The result reads the rest through `memory`.
     pub fn copy<'a>(&'a self, memory: &'a dyn Memory) -> ImageMemoryCopy<'a> {
         /// More than the writable memory of any runtime. A hostile file can claim any size.
-        const COPIED_MOST: u64 = 16 << 20;
+        const MAX_COPIED: u64 = 16 << 20;
         let read = |(start, end): &(u64, u64)| {
-            (*start, memory.bytes(*start, (end - start).min(COPIED_MOST) as usize))
+            (*start, memory.bytes(*start, (end - start).min(MAX_COPIED) as usize))
         };
         ImageMemoryCopy { area: self, memory, parts: self.writable.iter().map(read).collect() }
     }

@@ -46,12 +46,12 @@ pub use heap_search::{
 };
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use joined_streams::{JoinedStreams, join_pending};
-pub use pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PendingBytes, Rival};
+pub use pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PendingBytes, StreamCopy};
 pub use process_images::{
     functions, language_of_unreadable, unreadable, unreadable_of_file, walkers, walkers_missing,
 };
 pub use process_streams::{
-    PENDING_MOST, PendingRead, StreamPreview, buffers, pending, pending_of_stopped, pending_with_rivals,
+    MAX_PENDING, PendingRead, StreamPreview, buffers, pending, pending_and_ambiguous, pending_of_stopped,
     previews,
 };
 pub use program_detection::{ProgramDetection, ProgramNames, detect_runtime, runtime_of};
@@ -65,7 +65,7 @@ pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, Threa
 pub use unseen_descriptors::{UnseenDescriptor, unseen_descriptors, unseen_sentence};
 pub use write_epoch::WriteEpoch;
 
-use copied_memory::{BUFFER_MOST, PENDING_KEPT};
+use copied_memory::{MAX_BUFFER, PENDING_KEPT};
 use process_images::{Detected, ProcessImages};
 use stream_buffer::StreamBuffer;
 
@@ -93,7 +93,7 @@ pub trait Walker: Send {
     /// Returns all pending bytes of each stream that has some, in the order in which the runtime itself would write
     /// them at exit. Leaves out streams whose bytes cannot be read.
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
-        stream_buffer::pending(self.read_in_exit_order(memory, BUFFER_MOST))
+        stream_buffer::pending(self.read_in_exit_order(memory, MAX_BUFFER))
     }
 
     /// As [`Walker::pending`], while all threads of the process are stopped in system calls. A runtime that schedules threads

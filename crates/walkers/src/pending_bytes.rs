@@ -50,14 +50,14 @@ pub struct PendingBytes {
     pub(crate) unwritten: bool,
     /// Copies of the stream, one of which the program uses, if it is unknown which; or a mark that the descriptor may be that of
     /// another stream. The stream is the copy with the most bytes.
-    pub rivals: Vec<Rival>,
+    pub copies: Vec<StreamCopy>,
     /// Only the end of its file shows how many bytes are pending. peek, flush and trace leave the stream out.
-    pub(crate) is_contested: bool,
+    pub(crate) is_ambiguous: bool,
 }
 
 /// A copy of a stream with its own number of bytes. A move leaves one behind; it is used no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rival {
+pub struct StreamCopy {
     /// Descriptor in the process; -1 if the descriptor is that of another stream.
     pub fd: i32,
     #[allow(missing_docs)]
@@ -88,11 +88,11 @@ impl PendingBytes {
     /// Returns the stream with the first `len` bytes, after it was found out that these are pending.
     #[must_use]
     pub fn with_decided(mut self, len: usize) -> PendingBytes {
-        let is_live = |one: &&Rival| one.fd == self.fd && one.pending_bytes == len as u64;
-        self.note = self.rivals.iter().find(is_live).and_then(|one| one.note);
+        let is_live = |one: &&StreamCopy| one.fd == self.fd && one.pending_bytes == len as u64;
+        self.note = self.copies.iter().find(is_live).and_then(|one| one.note);
         self.bytes.truncate(len);
-        self.rivals.clear();
-        self.is_contested = false;
+        self.copies.clear();
+        self.is_ambiguous = false;
         self
     }
 
@@ -248,8 +248,8 @@ mod tests {
             remainder_most,
             by_lines: false,
             unwritten: false,
-            rivals: Vec::new(),
-            is_contested: false,
+            copies: Vec::new(),
+            is_ambiguous: false,
         }
     }
 

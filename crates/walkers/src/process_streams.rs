@@ -8,7 +8,7 @@ use crate::{DueSearch, PENDING_KEPT, PendingBytes, ThreadRegisters, Walker};
 
 /// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have. With all
 /// else weir fills at most 64 MiB for a process.
-pub const PENDING_MOST: u64 = 48 << 20;
+pub const MAX_PENDING: u64 = 48 << 20;
 
 /// The pending bytes of a process.
 #[derive(Debug, Default)]
@@ -23,19 +23,19 @@ pub struct PendingRead {
 /// buffer, before those that it still holds.
 pub fn buffers(walkers: &[Box<dyn Walker>], memory: &dyn Memory) -> Vec<Buffer> {
     let streams = walkers.iter().flat_map(|walker| walker.read(memory, PENDING_KEPT));
-    join_buffers(streams.filter(|one| !one.is_contested).collect())
+    join_buffers(streams.filter(|one| !one.is_ambiguous).collect())
 }
 
 /// Reads all pending bytes of a process, at most `most`. Leaves out streams that do not fit, those whose bytes cannot
 /// be read, and those whose number of bytes is unknown.
 pub fn pending(walkers: &[Box<dyn Walker>], memory: &dyn Memory, most: u64) -> PendingRead {
-    let mut pending = pending_with_rivals(walkers, memory, most);
-    pending.streams.retain(|one| !one.is_contested);
+    let mut pending = pending_and_ambiguous(walkers, memory, most);
+    pending.streams.retain(|one| !one.is_ambiguous);
     pending
 }
 
-/// As [`pending`], with the streams whose number of bytes is unknown, see [`PendingBytes::rivals`].
-pub fn pending_with_rivals(walkers: &[Box<dyn Walker>], memory: &dyn Memory, most: u64) -> PendingRead {
+/// As [`pending`], with the streams whose number of bytes is unknown, see [`PendingBytes::copies`].
+pub fn pending_and_ambiguous(walkers: &[Box<dyn Walker>], memory: &dyn Memory, most: u64) -> PendingRead {
     read(memory, most, |memory| walkers.iter().flat_map(|walker| walker.pending(memory)).collect())
 }
 
@@ -52,7 +52,7 @@ pub fn pending_of_stopped(
     let mut pending = read(memory, most, |memory| {
         walkers.iter().flat_map(|walker| walker.pending_of_stopped(memory, threads)).collect()
     });
-    pending.streams.retain(|one| !one.is_contested);
+    pending.streams.retain(|one| !one.is_ambiguous);
     set_due_search(DueSearch::Now);
     pending
 }
@@ -95,5 +95,5 @@ pub fn previews(
         locked: one.locked,
         can_be_drained: !one.drain_stores.is_empty() || one.is_drained_when_stopped,
     };
-    streams.filter(|one| !one.is_contested).map(preview).collect()
+    streams.filter(|one| !one.is_ambiguous).map(preview).collect()
 }

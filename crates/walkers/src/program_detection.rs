@@ -1,7 +1,7 @@
 //! Recognises the runtime of a program: by its names, which its file must confirm, and by the sections of its executable.
 
 use weir_model::RuntimeId;
-use weir_sys::elf::{ElfSections, SECTION_BYTES_MOST};
+use weir_sys::elf::{ElfSections, MAX_SECTION_BYTES};
 
 use crate::runtime_entry::{RuntimeEntry, runtimes};
 
@@ -34,7 +34,7 @@ impl ProgramDetection {
     pub(crate) fn is_confirmed_by(&self, sections: &ElfSections) -> bool {
         let ProgramDetection::ProgramNames { marks, .. } = self else { return false };
         let has_mark = |section: &str| {
-            let bytes = sections.bytes(section, SECTION_BYTES_MOST).unwrap_or_default();
+            let bytes = sections.bytes(section, MAX_SECTION_BYTES).unwrap_or_default();
             marks.iter().any(|mark| memchr::memmem::find(bytes, mark.as_bytes()).is_some())
         };
         [".dynstr", ".rodata"].into_iter().any(has_mark)

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::{ElfSections, SECTION_BYTES_MOST};
+use weir_sys::elf::{ElfSections, MAX_SECTION_BYTES};
 
 use crate::ProgramDetection;
 use crate::hook::{Hook, IgnoresEnvironment};
@@ -206,9 +206,9 @@ pub(crate) fn never_linked(_sections: &ElfSections) -> bool {
     false
 }
 
-/// Tells whether a section contains a word. One that is larger than [`SECTION_BYTES_MOST`] is not read.
+/// Tells whether a section contains a word. One that is larger than [`MAX_SECTION_BYTES`] is not read.
 pub(crate) fn section_contains(sections: &ElfSections, name: &str, word: &[u8]) -> bool {
-    let bytes = sections.bytes(name, SECTION_BYTES_MOST).unwrap_or_default();
+    let bytes = sections.bytes(name, MAX_SECTION_BYTES).unwrap_or_default();
     memchr::memmem::find(bytes, word).is_some()
 }
 

@@ -13,7 +13,7 @@ use crate::write_epoch::{WriteEpoch, WriteToken};
 
 /// A search costs at most 1 % of the time: the next one is due after 100 times the duration of the last one.
 const PAUSE: u32 = 100;
-const PAUSE_LEAST: Duration = Duration::from_millis(50);
+const MIN_PAUSE: Duration = Duration::from_millis(50);
 
 /// An object in the last snapshot.
 #[derive(Debug, Clone, Copy)]
@@ -133,7 +133,7 @@ impl<T: Found> SearchCache<T> {
             SearchState::None => {}
             SearchState::Running => return true,
             SearchState::Found(result) => self.take(result),
-            SearchState::Lost => self.next = Some(Instant::now() + PAUSE_LEAST),
+            SearchState::Lost => self.next = Some(Instant::now() + MIN_PAUSE),
         }
         false
     }
@@ -146,7 +146,7 @@ impl<T: Found> SearchCache<T> {
         } else {
             self.searched = Some(result.begun);
         }
-        self.next = Some(Instant::now() + (result.took * PAUSE).max(PAUSE_LEAST));
+        self.next = Some(Instant::now() + (result.took * PAUSE).max(MIN_PAUSE));
     }
 
     /// Returns what the last search has found.

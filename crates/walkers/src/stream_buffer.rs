@@ -4,7 +4,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
 use crate::pending_bytes::{
-    CountWord, FlushPosition, InnerStream, MemoryStore, PartialStore, PendingBytes, Rival,
+    CountWord, FlushPosition, InnerStream, MemoryStore, PartialStore, PendingBytes, StreamCopy,
 };
 
 /// A stream, and what is needed to drain it. The fields are those of [`PendingBytes`].
@@ -23,8 +23,8 @@ pub struct StreamBuffer {
     pub(crate) inner: Option<InnerStream>,
     pub(crate) by_lines: bool,
     pub(crate) unwritten: bool,
-    pub(crate) rivals: Vec<Rival>,
-    pub(crate) is_contested: bool,
+    pub(crate) copies: Vec<StreamCopy>,
+    pub(crate) is_ambiguous: bool,
     /// The stores are known only while all threads are stopped, see [`crate::Walker::pending_of_stopped`].
     pub(crate) is_drained_when_stopped: bool,
     /// Address of the word that changes at each write into the buffer, if it is known.
@@ -48,8 +48,8 @@ impl StreamBuffer {
             inner: None,
             by_lines: false,
             unwritten: false,
-            rivals: Vec::new(),
-            is_contested: false,
+            copies: Vec::new(),
+            is_ambiguous: false,
             is_drained_when_stopped: false,
             watch_address: None,
         }
@@ -61,19 +61,19 @@ impl StreamBuffer {
     }
 
     /// Returns the stream with a mark that its descriptor may belong to another stream, which has none of its bytes.
-    pub(crate) fn with_doubtful_owner(mut self, is_contested: bool) -> StreamBuffer {
-        self.is_contested |= is_contested;
-        if self.rivals.is_empty() {
-            self.add_itself_as_rival();
+    pub(crate) fn with_ambiguous_owner(mut self, is_ambiguous: bool) -> StreamBuffer {
+        self.is_ambiguous |= is_ambiguous;
+        if self.copies.is_empty() {
+            self.add_itself_as_copy();
         }
-        self.rivals.push(Rival { fd: -1, pending_bytes: 0, note: None });
+        self.copies.push(StreamCopy { fd: -1, pending_bytes: 0, note: None });
         self
     }
 
     /// Marks that it is unknown whether the bytes are written, although their number is known.
-    pub(crate) fn add_itself_as_rival(&mut self) {
+    pub(crate) fn add_itself_as_copy(&mut self) {
         let Buffer { fd, pending_bytes, .. } = self.buffer;
-        self.rivals.push(Rival { fd, pending_bytes, note: self.note });
+        self.copies.push(StreamCopy { fd, pending_bytes, note: self.note });
     }
 
     /// Returns the pending bytes; None if there are none, if the stream has no descriptor, or if `buffer` has not all
@@ -102,8 +102,8 @@ impl StreamBuffer {
             joined: None,
             by_lines: self.by_lines,
             unwritten: self.unwritten,
-            rivals: self.rivals,
-            is_contested: self.is_contested,
+            copies: self.copies,
+            is_ambiguous: self.is_ambiguous,
         })
     }
 }
@@ -111,10 +111,10 @@ impl StreamBuffer {
 /// Returns the buffers of streams, except of those whose number of bytes is unknown.
 pub(crate) fn buffers(found: Vec<StreamBuffer>) -> Vec<Buffer> {
     let buffer = |one: StreamBuffer| Buffer {
-        has_write_address: one.data_address.is_some() && one.rivals.is_empty(),
+        has_write_address: one.data_address.is_some() && one.copies.is_empty(),
         ..one.buffer
     };
-    found.into_iter().filter(|one| !one.is_contested).map(buffer).collect()
+    found.into_iter().filter(|one| !one.is_ambiguous).map(buffer).collect()
 }
 
 /// Returns the address of the word that changes at each write into this buffer, for a hardware breakpoint.

@@ -9,7 +9,7 @@ use weir_model::trace::Buffer;
 use weir_sys::memory::Memory;
 
 use crate::Walker;
-use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT, structure};
+use crate::copied_memory::{MAX_BUFFER, MAX_STREAMS, PENDING_KEPT, UNREAD_KEPT, structure};
 use crate::elf_image::image;
 use crate::fuzzing::{self, CraftedMemory};
 use crate::image_memory::ImageMemory;
@@ -68,7 +68,7 @@ fn sound(found: &[Buffer]) {
     for one in found {
         assert_eq!(one.pending.len() as u64, one.pending_bytes.min(PENDING_KEPT));
         assert_eq!(one.unread.len() as u64, one.unread_bytes.min(UNREAD_KEPT));
-        assert!(one.pending_bytes.max(one.unread_bytes) <= 5 * BUFFER_MOST && one.fd >= -1, "{one:?}");
+        assert!(one.pending_bytes.max(one.unread_bytes) <= 5 * MAX_BUFFER && one.fd >= -1, "{one:?}");
     }
 }
 
@@ -231,7 +231,7 @@ fn many_heads_of_long_lists_cost_no_more_than_one() {
     }
     let counted = Counted { memory, reads: Cell::new(0) };
     assert_eq!(musl.longest_list(&counted, &[]).len(), COUNT as usize);
-    assert!(counted.reads.get() <= STREAMS_MOST + 2 * COUNT as usize, "{}", counted.reads.get());
+    assert!(counted.reads.get() <= MAX_STREAMS + 2 * COUNT as usize, "{}", counted.reads.get());
 
     let mut memory = counted.memory;
     for index in 0..COUNT {
@@ -247,7 +247,7 @@ fn many_heads_of_long_lists_cost_no_more_than_one() {
     let counted = Counted { memory, reads: Cell::new(0) };
     let glibc = GlibcStreams::one_of((0..COUNT).map(|index| BASE + 8 * index).collect(), last);
     assert_eq!(glibc.files(&counted).len(), COUNT as usize);
-    assert!(counted.reads.get() <= STREAMS_MOST + COUNT as usize, "{}", counted.reads.get());
+    assert!(counted.reads.get() <= MAX_STREAMS + COUNT as usize, "{}", counted.reads.get());
 }
 
 /// Every entry for crafted memory is the subject of a fuzz target.

@@ -12,7 +12,7 @@ use weir_sys::{executable, proc, process_status};
 use crate::{ProgramDetection, Walker, runtime_of};
 
 /// The most descriptors that are read of one process, at about 10 µs each.
-const DESCRIPTORS_MOST: usize = 1024;
+const MAX_DESCRIPTORS: usize = 1024;
 
 /// A descriptor that is open for writing, and for which no walker has a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn unseen_descriptors(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
     if process_status::is_executing(pid) {
         return Vec::new();
     }
-    let mut fds: Vec<i32> = proc::some_numbers(&format!("/proc/{pid}/fd"), DESCRIPTORS_MOST)
+    let mut fds: Vec<i32> = proc::some_numbers(&format!("/proc/{pid}/fd"), MAX_DESCRIPTORS)
         .into_iter()
         .filter_map(|fd| i32::try_from(fd).ok())
         .collect();

@@ -8,7 +8,7 @@ use std::process::Command;
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::ProcessMemory;
-use weir_walkers::{PENDING_MOST, walkers, walkers_missing};
+use weir_walkers::{MAX_PENDING, walkers, walkers_missing};
 
 use support::programs::has_libcxx;
 use support::{Waiting, compile_with, skip};
@@ -34,7 +34,7 @@ fn check(test: &str, flags: &[&str]) {
     assert_eq!(walkers_missing(waiting.pid()), Vec::<String>::new(), "{flags:?}");
     let memory = ProcessMemory { pid: waiting.pid() };
     let all = walkers(waiting.pid());
-    let pending = weir_walkers::pending(&all, &memory, PENDING_MOST).streams;
+    let pending = weir_walkers::pending(&all, &memory, MAX_PENDING).streams;
     let own = all.iter().filter(|one| one.runtime() == RuntimeId::CPP);
     let buffers: Vec<Buffer> = own.flat_map(|one| one.buffers(&memory)).collect();
     check_buffers(&buffers.into_iter().map(|one| (waiting.name(one.fd), one)).collect());
@@ -52,7 +52,7 @@ fn check(test: &str, flags: &[&str]) {
         assert_eq!(of_both(name), [RuntimeId::GLIBC, RuntimeId::CPP], "{name} {flags:?}");
     }
     // The order that `weir peek` shows.
-    let shown = weir_walkers::previews(&all, &memory, 100, PENDING_MOST);
+    let shown = weir_walkers::previews(&all, &memory, 100, MAX_PENDING);
     let data: Vec<&Buffer> =
         shown.iter().map(|one| &one.buffer).filter(|one| waiting.name(one.fd) == "data").collect();
     let (walkers, texts): (Vec<_>, Vec<_>) = data.iter().map(|one| (one.walker, &one.pending[..])).unzip();

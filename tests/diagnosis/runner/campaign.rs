@@ -12,10 +12,10 @@ use crate::common::{campaign, is_root, skip};
 
 /// The least recall. The aim is 0.98; other load on the machine hides a few findings, and no case runs twice, so the limit
 /// is lower.
-const LEAST_RECALL: f64 = 0.92;
+const MIN_RECALL: f64 = 0.92;
 
 /// The least share of advice that works. The aim is 0.95; other load delays a few runs, so the limit is lower.
-const LEAST_ADVICE: f64 = 0.9;
+const MIN_ADVICE: f64 = 0.9;
 
 /// Prints to standard output directly, because cargo test hides the output of println! in tests that pass.
 pub fn say(text: &str) {
@@ -37,7 +37,7 @@ pub fn judge_ordinary(run: &OrdinaryRun) -> CaseResult {
 }
 
 /// More cases with problems are not judged again: then it is not the machine.
-const MOST_UNSTABLE: usize = 3;
+const MAX_UNSTABLE: usize = 3;
 
 /// With $WEIR_AGAIN, judges each case with a problem so often again, alone, as scripts/test-binaries does with tests. If it has none
 /// then, its last result counts. The summary of scripts/test shows a line for each such case.
@@ -45,7 +45,7 @@ pub fn judge_again(results: Vec<(String, &mut CaseResult)>, judge: impl Fn(usize
     let times: usize = std::env::var("WEIR_AGAIN").ok().and_then(|times| times.parse().ok()).unwrap_or(0);
     let with_problems: Vec<_> =
         results.into_iter().enumerate().filter(|(_, (_, result))| !result.is_clean()).collect();
-    if times == 0 || with_problems.len() > MOST_UNSTABLE {
+    if times == 0 || with_problems.len() > MAX_UNSTABLE {
         return;
     }
     for (at, (name, result)) in with_problems {
@@ -102,6 +102,6 @@ pub fn assert_good(score: &Score) {
     let wrong = score.wrong();
     assert!(wrong.is_empty(), "runs that went wrong:\n{}", wrong.join("\n"));
     assert_eq!(score.false_high(), 0, "false findings, see above");
-    assert!(score.advice_share() >= LEAST_ADVICE || score.advice().0 == 0, "{}", score.report());
-    assert!(score.recall() >= LEAST_RECALL || score.cases.is_empty(), "{}", score.line());
+    assert!(score.advice_share() >= MIN_ADVICE || score.advice().0 == 0, "{}", score.report());
+    assert!(score.recall() >= MIN_RECALL || score.cases.is_empty(), "{}", score.line());
 }

@@ -15,13 +15,13 @@ use super::start::finish;
 use super::workspace::{Workspace, command, run_as_user};
 
 /// A gain of this many seconds exceeds the noise of starting a program.
-const LEAST_GAIN_S: f64 = 0.15;
+const MIN_GAIN_S: f64 = 0.15;
 /// A smaller gain is judged if the spread of the rounds is at most a third of it.
-const LEAST_ALIKE_S: f64 = 0.03;
+const MIN_ALIKE_S: f64 = 0.03;
 
 const ROUNDS: usize = 3;
 /// The most rounds of a pair whose prediction and measurement disagree.
-const MOST_ROUNDS: usize = 7;
+const MAX_ROUNDS: usize = 7;
 
 /// A predicted and a measured gain, in seconds.
 pub struct GainPair {
@@ -36,7 +36,7 @@ pub struct GainPair {
 impl GainPair {
     /// Returns whether the gain is large enough to be judged.
     pub fn counts(&self) -> bool {
-        self.measured >= LEAST_GAIN_S || self.measured >= LEAST_ALIKE_S.max(self.spread * 3.0)
+        self.measured >= MIN_GAIN_S || self.measured >= MIN_ALIKE_S.max(self.spread * 3.0)
     }
 
     /// Returns whether prediction and measurement are within a factor of 1.5.
@@ -97,7 +97,7 @@ pub fn measure(
         let (predicted_s, measured_s) = (median(&predicted), median(&measured));
         let pair = GainPair { predicted: predicted_s, measured: measured_s, cpu, spread: spread(&measured) };
         let enough = measured.len() >= ROUNDS && (pair.agrees() || !pair.counts());
-        if enough || measured.len() >= MOST_ROUNDS {
+        if enough || measured.len() >= MAX_ROUNDS {
             if let Some(command) = command.filter(|_| pair.counts()) {
                 note_advised(result, &command, median(&promised_s), median(&advised));
             }
@@ -108,7 +108,7 @@ pub fn measure(
 
 /// Notes whether the printed command gains what the finding promises for it.
 fn note_advised(result: &mut CaseResult, command: &str, promised_s: f64, gained_s: f64) {
-    let too_small = promised_s.max(gained_s) < LEAST_GAIN_S;
+    let too_small = promised_s.max(gained_s) < MIN_GAIN_S;
     let kept = too_small || (1.0 / 1.5..=1.5).contains(&(promised_s / gained_s));
     let failure = (!kept).then(|| format!("gains {gained_s:.2} s and not {promised_s:.2} s"));
     result.advice.push(AdviceResult { advice: format!("time of {command}"), failure });

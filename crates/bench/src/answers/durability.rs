@@ -10,7 +10,7 @@ use crate::groups::is_without_sync;
 use crate::rows::ratio;
 
 /// Largest median error of the cost model, as a share, for a price of one sync.
-const FIT_ERROR_MOST: f64 = 0.1;
+const MAX_FIT_ERROR: f64 = 0.1;
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let kind: SyncKind = view.group.key.sync.parse().ok()?;
@@ -84,6 +84,6 @@ fn waiting_text([low, high]: [f64; 2]) -> String {
 
 /// Returns the price of one sync by the cost model; `None` if the model fits badly.
 fn price(model: Option<CostModel>) -> Option<String> {
-    let model = model.filter(|model| model.sync_ns > 0.0 && model.fit.median_error <= FIT_ERROR_MOST)?;
+    let model = model.filter(|model| model.sync_ns > 0.0 && model.fit.median_error <= MAX_FIT_ERROR)?;
     Some(format!(" One sync costs about {}.", format_seconds(model.sync_ns / 1e9)))
 }

@@ -3,7 +3,7 @@
 use weir_model::bench::{BenchAnswer, BenchRow};
 use weir_model::{Knee, Size, estimate};
 
-use super::{FIT_ERROR_MOST, Numbered, View, elapsed, figure, name, seconds};
+use super::{MAX_FIT_ERROR, Numbered, View, elapsed, figure, name, seconds};
 use crate::groups::observation;
 use crate::rows::ratio;
 
@@ -93,7 +93,7 @@ fn least<'a>(curve: &[Numbered<'a>]) -> Numbered<'a> {
 
 /// Returns the share of a row's time that its calls take by the cost model; `None` if the model fits badly.
 fn call_share(view: &View, row: &BenchRow) -> Option<f64> {
-    let model = view.group.model.filter(|model| model.fit.max_error <= FIT_ERROR_MOST)?;
+    let model = view.group.model.filter(|model| model.fit.max_error <= MAX_FIT_ERROR)?;
     let seen = observation(row);
     Some(seen.calls * model.call_ns / 1e9 / model.predict(&seen))
 }

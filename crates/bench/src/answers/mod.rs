@@ -36,7 +36,7 @@ pub fn answers(document: &BenchDocument) -> Vec<BenchAnswer> {
 }
 
 /// Largest error of the cost model, as a share, for a sentence about the price of a call.
-const FIT_ERROR_MOST: f64 = 0.25;
+const MAX_FIT_ERROR: f64 = 0.25;
 
 /// A row with its number in the document.
 type Numbered<'a> = (usize, &'a BenchRow);

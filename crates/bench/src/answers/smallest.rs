@@ -3,9 +3,7 @@
 use weir_model::duration::three_digits;
 use weir_model::{Size, estimate};
 
-use super::{
-    FIT_ERROR_MOST, Numbered, View, elapsed, figure, joined, moving_calls, name, seconds, thousands,
-};
+use super::{MAX_FIT_ERROR, Numbered, View, elapsed, figure, joined, moving_calls, name, seconds, thousands};
 use crate::rows::ratio;
 use weir_model::bench::BenchAnswer;
 
@@ -75,7 +73,7 @@ fn alone(view: &View) -> Option<BenchAnswer> {
     let calls = view
         .group
         .model
-        .filter(|model| model.fit.max_error <= FIT_ERROR_MOST)
+        .filter(|model| model.fit.max_error <= MAX_FIT_ERROR)
         .map(|model| format!("; a call costs about {} ns", three_digits(model.call_ns)))
         .unwrap_or_default();
     let text = format!(

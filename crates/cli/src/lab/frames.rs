@@ -8,7 +8,7 @@ use weir_report::lab::step::page_frame;
 use super::Args;
 
 /// Frames of a run in a page of one experiment: most experiments have fewer steps.
-const FRAMES_MOST: usize = 60;
+const MAX_FRAMES: usize = 60;
 /// Frames of a run in a page of several experiments.
 const FRAMES_OF_SEVERAL: usize = 16;
 
@@ -17,7 +17,7 @@ const FRAMES_OF_SEVERAL: usize = 16;
 pub fn add(args: &Args, chosen: &[Experiment], document: &mut LabDocument) -> Result<(), Error> {
     let stop = super::stop_flag();
     let options = LabOptions { weir: super::executable(), quick: args.quick, stop: &stop };
-    let most = if chosen.len() == 1 { FRAMES_MOST } else { FRAMES_OF_SEVERAL };
+    let most = if chosen.len() == 1 { MAX_FRAMES } else { FRAMES_OF_SEVERAL };
     for experiment in chosen {
         let row = document.experiments.iter_mut().find(|row| row.name == experiment.name);
         let Some(row) = row.filter(|row| row.agrees.is_some()) else { continue };

@@ -65,7 +65,7 @@ struct FileReader {
 }
 
 /// The most that one read of a file takes.
-const MOST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 pub(super) fn read_file(
     path: &Path,
@@ -90,7 +90,7 @@ impl PeriodicSource {
 impl FileReader {
     fn read_once(&mut self, collector: &mut Collector) {
         let mut content = Vec::new();
-        let read = File::open(&self.path).and_then(|file| file.take(MOST).read_to_end(&mut content));
+        let read = File::open(&self.path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut content));
         if let Err(error) = read {
             // A sensor may be away for a while: it is reported once, until it is back.
             if !std::mem::replace(&mut self.failing, true) {

@@ -11,7 +11,7 @@
 //! kernel counts its own work and interrupts too. The walkers themselves show it for streams that a search finds.
 
 pub(crate) mod ahead_table;
-mod doubtful;
+mod compared_streams;
 pub(crate) mod fork_flush;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod move_step_test;
@@ -29,7 +29,7 @@ use weir_walkers::{JoinedStreams, PendingBytes, join_pending};
 
 use crate::foreign_file::TargetThread;
 use crate::supervise::{LifecycleHandler, Tracees};
-use doubtful::DoubtfulStreams;
+use compared_streams::ComparedStreams;
 use write_ahead::{
     ThreadActivity, drain_stream, forget_purged, is_handing_over, is_in_use, reclaim_written_ahead,
     thread_activity,
@@ -59,7 +59,7 @@ pub(crate) struct DelayHandler {
     due_age: Duration,
     /// Snapshots by process and stream address.
     snapshots: HashMap<u32, HashMap<u64, PendingSnapshot>>,
-    doubtful: DoubtfulStreams,
+    compared: ComparedStreams,
     ticks: u32,
 }
 
@@ -86,7 +86,7 @@ impl DelayHandler {
             interval: (most / 5).max(SHORTEST_INTERVAL),
             due_age: most / 5,
             snapshots: HashMap::new(),
-            doubtful: DoubtfulStreams::default(),
+            compared: ComparedStreams::default(),
             ticks: 0,
         }
     }
@@ -97,9 +97,9 @@ impl DelayHandler {
             return;
         }
         let write_count = tracees.write_count(pid);
-        let mut pending = tracees.pending_and_contested(pid, tid);
-        self.doubtful.write_due(tracees, (pid, tid), &pending, self.due_age);
-        pending.retain(|one| one.rivals.is_empty());
+        let mut pending = tracees.pending_and_ambiguous(pid, tid);
+        self.compared.write_due(tracees, (pid, tid), &pending, self.due_age);
+        pending.retain(|one| one.copies.is_empty());
         let pending = join_pending(pending);
         let snapshots = self.snapshots.entry(pid).or_default();
         // The parent writes bytes that a child has inherited. The child may end without writing them.
@@ -156,17 +156,17 @@ impl LifecycleHandler for DelayHandler {
 
     fn on_exec(&mut self, _tracees: &mut Tracees, pid: u32) {
         self.snapshots.remove(&pid);
-        self.doubtful.forget(pid);
+        self.compared.forget(pid);
     }
 
     fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
         self.snapshots.remove(&pid);
-        self.doubtful.forget(pid);
+        self.compared.forget(pid);
     }
 
     fn on_detached(&mut self, _tracees: &mut Tracees, pid: u32) {
         self.snapshots.remove(&pid);
-        self.doubtful.forget(pid);
+        self.compared.forget(pid);
     }
 
     fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {

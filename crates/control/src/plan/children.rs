@@ -14,16 +14,16 @@ use super::wrappers::WrappedCommand;
 use super::{HostCapabilities, Plan, PlanBuilder, SUBSTITUTE_DELAY, plan_within, shell_commands, wrappers};
 
 /// The most programs that start each other in a command.
-pub(super) const DEPTH_MOST: u32 = 4;
+pub(super) const MAX_DEPTH: u32 = 4;
 /// Bounds the time to read a script.
-const SCRIPT_BYTES_MOST: u64 = 64 << 10;
+const MAX_SCRIPT_BYTES: u64 = 64 << 10;
 
 impl PlanBuilder<'_> {
     /// Extends the plan to the programs that the command starts: they inherit the variables that they need, and each row
     /// names those that it does not reach.
     pub(super) fn add_children(&mut self, depth: u32) {
         let program = &self.plan.program;
-        if depth >= DEPTH_MOST {
+        if depth >= MAX_DEPTH {
             return;
         }
         // The command's own rows name the files that are out of reach.
@@ -203,7 +203,7 @@ fn script(program: &ResolvedProgram) -> String {
     let path = if program.script { program.path.as_deref() } else { argument() };
     let mut text = Vec::new();
     let file = path.and_then(|path| open_regular(path).ok());
-    let _missing = file.map(|file| file.take(SCRIPT_BYTES_MOST).read_to_end(&mut text));
+    let _missing = file.map(|file| file.take(MAX_SCRIPT_BYTES).read_to_end(&mut text));
     String::from_utf8_lossy(&text).into_owned()
 }
 

@@ -23,7 +23,7 @@ use weir_walkers::{RuntimeEntry, UnreachedBuffers};
 
 use crate::preload::PreloadConfig;
 
-use children::DEPTH_MOST;
+use children::MAX_DEPTH;
 pub use environment::{EnvironmentChanges, InjectedFiles};
 pub use host_capabilities::HostCapabilities;
 use program::ResolvedProgram;
@@ -89,7 +89,7 @@ pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities)
 fn plan_within(command: &[OsString], request: &RunRequest, host: &HostCapabilities, depth: u32) -> Plan {
     let program = ResolvedProgram::of(command);
     let wrapped = wrappers::command(&program);
-    if let Some(wrapped) = wrapped.filter(|wrapped| wrapped.is_unchanged() && depth < DEPTH_MOST) {
+    if let Some(wrapped) = wrapped.filter(|wrapped| wrapped.is_unchanged() && depth < MAX_DEPTH) {
         let (wrapper, inner) = command.split_at(1 + wrapped.at);
         let mut plan = plan_within(inner, request, host, depth + 1);
         plan.command.splice(..0, wrapper.iter().cloned());

@@ -2,7 +2,7 @@
 
 use super::request::{BufferMode, StandardStream};
 use super::{PlanBuilder, SUBSTITUTE_DELAY};
-use crate::preload::MOST_FILES;
+use crate::preload::MAX_FILES;
 use weir_model::run::{Effect, PlanRow, Technique};
 use weir_model::{RuntimeFix, Size};
 
@@ -176,8 +176,8 @@ impl PlanBuilder<'_> {
 
     fn add_file(&mut self, glob: &str, mode: BufferMode) {
         let option = format!("--file {glob}={mode}");
-        if self.library().files.len() == MOST_FILES {
-            let why = format!("weir run takes at most {MOST_FILES} patterns; use wider patterns");
+        if self.library().files.len() == MAX_FILES {
+            let why = format!("weir run takes at most {MAX_FILES} patterns; use wider patterns");
             return self.row(PlanRow::refused(&option, why));
         }
         self.library().files.push((glob.into(), mode.to_string()));

@@ -13,7 +13,7 @@ use weir_sys::file_system::open_regular;
 use crate::plan::executable::{self, ExecutableFacts};
 
 /// The longest `#!` line that is read. The kernel's own limit is 256 bytes.
-const LINE_MOST: u64 = 512;
+const MAX_LINE: u64 = 512;
 /// The most interpreters that are followed. The kernel follows four, and each may be behind env(1).
 const DEEP: usize = 8;
 
@@ -98,7 +98,7 @@ fn base(path: &Path) -> String {
 /// Returns the interpreter of a script. For `#!/usr/bin/env NAME` that is NAME.
 fn interpreter(path: &Path) -> Option<OsString> {
     let mut line = Vec::new();
-    open_regular(path).ok()?.take(LINE_MOST).read_to_end(&mut line).ok()?;
+    open_regular(path).ok()?.take(MAX_LINE).read_to_end(&mut line).ok()?;
     let line = line.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let first = words.next()?;

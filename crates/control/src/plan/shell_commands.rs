@@ -17,7 +17,7 @@ const BUILTINS: [&str; 24] = [
     "read", "return", "set", "shift", "source", "test", "trap", "true", "umask", "unset", "wait",
 ];
 /// The most commands of one script: each takes a look at a file.
-const COMMANDS_MOST: usize = 32;
+const MAX_COMMANDS: usize = 32;
 
 /// Returns the script of a shell's `-c`; None if it has none.
 pub(super) fn script(arguments: &[OsString]) -> Option<String> {
@@ -53,7 +53,7 @@ pub(super) fn commands(script: &str) -> Vec<Vec<OsString>> {
             |name: &&&Word| name.is_plain && !OTHERS.contains(&&*name.text) && !is_own(&name.text);
         let Some(name) = words.first().filter(is_command) else { continue };
         let is_known = found.iter().any(|known| known[0] == *name.text);
-        if !is_known && found.len() < COMMANDS_MOST {
+        if !is_known && found.len() < MAX_COMMANDS {
             found.push(words.iter().map(|word| OsString::from(&word.text)).collect());
         }
     }

@@ -16,26 +16,26 @@ pub static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libweir-ru
 pub const VARIABLE: &str = "WEIR_RUN";
 
 /// The most patterns of files in a configuration: MAX_FILES of native/preload/config.h.
-pub const MOST_FILES: usize = 16;
+pub const MAX_FILES: usize = 16;
 /// The longest value of [`VARIABLE`]: CONFIG_BYTES of native/preload/config.h, without the final NUL.
-const MOST_VALUE_BYTES: usize = 8191;
+const MAX_VALUE_BYTES: usize = 8191;
 /// The longest path of the library: PATH_BYTES of native/preload/config.h, without the final NUL.
-const MOST_PATH_BYTES: usize = 1023;
+const MAX_PATH_BYTES: usize = 1023;
 
 /// The library cannot take a configuration.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// The number of patterns.
-    #[error("{0} patterns of --file: weir run takes at most {MOST_FILES}; use wider patterns")]
+    #[error("{0} patterns of --file: weir run takes at most {MAX_FILES}; use wider patterns")]
     Files(usize),
     /// The bytes of the value, to which only patterns contribute without limit.
     #[error(
-        "the settings for the command have {0} bytes, at most {MOST_VALUE_BYTES} are possible; use shorter patterns of --file"
+        "the settings for the command have {0} bytes, at most {MAX_VALUE_BYTES} are possible; use shorter patterns of --file"
     )]
     Value(usize),
     /// The path of the library that is too long.
     #[error(
-        "{}: the path of weir's library is longer than {MOST_PATH_BYTES} bytes; set XDG_CACHE_HOME to a directory with a shorter path",
+        "{}: the path of weir's library is longer than {MAX_PATH_BYTES} bytes; set XDG_CACHE_HOME to a directory with a shorter path",
         .0.display()
     )]
     Path(PathBuf),
@@ -95,11 +95,11 @@ impl PreloadConfig {
     /// The first limit that is exceeded.
     pub fn check(&self, library: &Path) -> Result<(), ConfigError> {
         let value_bytes = self.value(library).len();
-        if self.files.len() > MOST_FILES {
+        if self.files.len() > MAX_FILES {
             Err(ConfigError::Files(self.files.len()))
-        } else if library.as_os_str().len() > MOST_PATH_BYTES {
+        } else if library.as_os_str().len() > MAX_PATH_BYTES {
             Err(ConfigError::Path(library.into()))
-        } else if value_bytes > MOST_VALUE_BYTES {
+        } else if value_bytes > MAX_VALUE_BYTES {
             Err(ConfigError::Value(value_bytes))
         } else {
             Ok(())
@@ -156,9 +156,9 @@ mod tests {
     fn the_limits_are_those_of_the_library() {
         let header = include_str!("../../../../native/preload/config.h");
         let limits = format!(
-            "MAX_FILES = {MOST_FILES}, CONFIG_BYTES = {}, PATH_BYTES = {} }}",
-            MOST_VALUE_BYTES + 1,
-            MOST_PATH_BYTES + 1
+            "MAX_FILES = {MAX_FILES}, CONFIG_BYTES = {}, PATH_BYTES = {} }}",
+            MAX_VALUE_BYTES + 1,
+            MAX_PATH_BYTES + 1
         );
         assert!(header.contains(&limits), "{limits}");
     }

@@ -3,7 +3,7 @@
 //! In the exit stop the process's memory and descriptors still exist. Bytes that the file does not take are saved in
 //! a file of their own. Between forks, execs, signals and exits the program runs at its own speed.
 
-pub(crate) mod contested;
+pub(crate) mod ambiguous_streams;
 mod cpython_handoff;
 mod in_use;
 #[cfg(target_arch = "x86_64")]
@@ -144,7 +144,7 @@ impl LifecycleHandler for RescueHandler {
 
 impl Rescue {
     fn begin(tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> Rescue {
-        let pending = contested::decided_at_end(tracees, pid, tid);
+        let pending = ambiguous_streams::decided_at_end(tracees, pid, tid);
         // Only a replay shows which bytes of a goroutine are written.
         #[cfg(not(target_arch = "x86_64"))]
         let pending =
@@ -227,7 +227,7 @@ pub(crate) fn unwritten_streams(
         let written = last_write::written_len(tracees, pid, tid, &one).max(tracees.inherited_len(pid, &one));
         let bytes = one.bytes[written.min(one.bytes.len())..].to_vec();
         // While the lock is held the bytes may be in the inner stream already.
-        let is_unsure = one.inner.is_some() && one.locked != Some(false) || !one.rivals.is_empty();
+        let is_unsure = one.inner.is_some() && one.locked != Some(false) || !one.copies.is_empty();
         unwritten.push(UnwrittenStream { is_unsure, ..UnwrittenStream::of(&one, bytes) });
     }
     for mut one in cpython_handoff::unwritten_objects(tracees, pid, tid) {

@@ -30,21 +30,21 @@ use super::replay_process::{ReplayEnd, ReplayProcess, ReplayStop, ReplayedMemory
 
 /// The CPU time of a replay to the interpreter, with the thread that serves it. A replay of a flush takes 7 ms at most.
 pub(super) const BUDGET_NS: u64 = 40_000_000;
-/// The CPU time of a replay step by step: 200 µs for each of [`STEPS_MOST`]. A step takes 7 µs, and 30 µs to 60 µs while other
+/// The CPU time of a replay step by step: 200 µs for each of [`MAX_STEPS`]. A step takes 7 µs, and 30 µs to 60 µs while other
 /// programs want the processors too.
-pub(super) const STEPS_BUDGET_NS: u64 = STEPS_MOST as u64 * 200_000;
+pub(super) const STEPS_BUDGET_NS: u64 = MAX_STEPS as u64 * 200_000;
 /// The interval at which the CPU time is checked.
 const CHECK_NS: u64 = 2_000_000;
 /// The time without a step after which a replay is abandoned: it blocks in a read of the dead process's memory.
 const ABANDON_NS: u64 = 1_000_000_000;
 
 /// The most instructions from a write(2) to the one that notes it, several times what libstdc++ or Go need.
-const STEPS_MOST: u32 = 2000;
+const MAX_STEPS: u32 = 2000;
 /// The number of steps after which the CPU time is checked too.
 const CHECK_STEPS: u32 = 64;
 
 /// The number of a vector's parts that are examined; a file buffer writes two.
-const PARTS_MOST: usize = 64;
+const MAX_PARTS: usize = 64;
 
 /// A stream that a thread may have been flushing.
 #[derive(Debug, Clone, Copy)]
@@ -215,7 +215,7 @@ impl ReplayBudget<'_> {
 
     /// Tells whether the process may execute one more instruction after so many.
     fn allows_step(&self, steps: u32, pid: u32) -> bool {
-        steps < STEPS_MOST && (!steps.is_multiple_of(CHECK_STEPS) || self.goes_on(pid))
+        steps < MAX_STEPS && (!steps.is_multiple_of(CHECK_STEPS) || self.goes_on(pid))
     }
 
     /// Counts an instruction in eighths. A repeated one (`rep movsb` of a copy) stops after each byte, which counts as one eighth: a
@@ -323,7 +323,7 @@ fn simulate_call(process: &ReplayProcess) -> Option<Option<ReplayedWrite>> {
     if matches!(number, libc::SYS_write | libc::SYS_writev) {
         let parts = match number {
             libc::SYS_write => vec![(registers.rsi, registers.rdx)],
-            _ => parse_vector(&process.bytes(registers.rsi, (registers.rdx as usize).min(PARTS_MOST) * 16)),
+            _ => parse_vector(&process.bytes(registers.rsi, (registers.rdx as usize).min(MAX_PARTS) * 16)),
         };
         let length = parts.iter().map(|part| part.1).fold(0, u64::saturating_add);
         (length <= 1 << 30).then_some(())?;

@@ -12,6 +12,7 @@ use weir_sys::limits;
 use weir_sys::memory::silent_processes;
 use weir_sys::proc;
 use weir_sys::ptrace;
+use weir_sys::ptrace::held_exit::HeldExit;
 
 use super::SuperviseError;
 use super::handler::LifecycleHandler;
@@ -39,7 +40,7 @@ const GRACE_NS: u64 = 20_000_000;
 const KILLED_GRACE_NS: u64 = 7_000_000_000;
 
 /// The most processes that are named.
-const NAMED_MOST: usize = 4;
+const MAX_NAMED: usize = 4;
 
 /// An exit that a handler has deferred.
 pub(crate) struct DeferredExit {
@@ -48,15 +49,6 @@ pub(crate) struct DeferredExit {
     pub status: i32,
     /// The index of the handler.
     pub handler: usize,
-}
-
-/// The exit stop of a thread that waits for the other threads of its process, which are killed.
-pub(crate) struct HeldExit {
-    pub pid: u32,
-    pub tid: u32,
-    pub status: i32,
-    /// The end of the wait on the clock of [`now_ns`].
-    pub until_ns: u64,
 }
 
 pub(crate) struct Supervisor {
@@ -198,9 +190,9 @@ impl Supervisor {
         let mut pids = if services.is_empty() { Vec::new() } else { self.left_running() };
         pids.sort_unstable();
         let mut names: Vec<String> =
-            pids.iter().take(NAMED_MOST).map(|pid| format!("{} (pid {pid})", proc::comm(*pid))).collect();
-        if pids.len() > NAMED_MOST {
-            names.push(format!("{} others", pids.len() - NAMED_MOST));
+            pids.iter().take(MAX_NAMED).map(|pid| format!("{} (pid {pid})", proc::comm(*pid))).collect();
+        if pids.len() > MAX_NAMED {
+            names.push(format!("{} others", pids.len() - MAX_NAMED));
         }
         let (verb, whose) = if pids.len() == 1 { ("runs", "its") } else { ("run", "their") };
         let last = names.pop()?;

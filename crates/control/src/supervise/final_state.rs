@@ -6,7 +6,7 @@
 #[cfg(target_arch = "x86_64")]
 use weir_sys::clock::now_ns;
 #[cfg(target_arch = "x86_64")]
-use weir_sys::ptrace;
+use weir_sys::ptrace::held_exit::ends_alone;
 use weir_sys::ptrace::{interrupted_write, registers};
 #[cfg(target_arch = "x86_64")]
 use weir_walkers::ThreadRegisters;
@@ -115,10 +115,9 @@ fn after_return(
 /// Returns the registers of a thread that ends with its process; None if it ends alone.
 #[cfg(target_arch = "x86_64")]
 fn final_registers(tid: u32, killed: Option<&KilledThread>) -> Option<ThreadRegisters> {
-    let ends_alone = || ptrace::registers(tid).is_none_or(|one| one.orig_rax as i64 == libc::SYS_exit);
     match killed {
         Some(thread) => Some(thread.thread_registers()),
-        None if ends_alone() => None,
+        None if ends_alone(tid) => None,
         None => Some(KilledThread::read_any(tid)?.thread_registers()),
     }
 }

@@ -2,6 +2,7 @@
 
 use weir_model::trace::RuntimeId;
 use weir_sys::clock::now_ns;
+use weir_sys::ptrace::held_exit::ends_alone;
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
@@ -125,10 +126,4 @@ impl Tracees {
             }
         }
     }
-}
-
-/// Tells whether a thread in its exit stop ends by its own exit(2), and the process goes on. A thread that has left the stop may have
-/// been killed.
-pub(super) fn ends_alone(tid: u32) -> bool {
-    registers::current_syscall(tid).is_some_and(|call| call.number == libc::SYS_exit)
 }

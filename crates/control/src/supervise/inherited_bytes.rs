@@ -11,8 +11,8 @@ pub(super) struct InheritedBytes {
     pub stream: u64,
     pub fd: i32,
     pub bytes: Vec<u8>,
-    /// How many of them were pending is unknown, see [`PendingBytes::rivals`].
-    pub is_contested: bool,
+    /// How many of them were pending is unknown, see [`PendingBytes::copies`].
+    pub is_ambiguous: bool,
 }
 
 impl Tracees {
@@ -38,13 +38,13 @@ impl Tracees {
             (process.image_started_ns, process.forked) = (started, true);
         }
         self.search_for_new(child);
-        let pending = self.pending_and_contested(child, child);
+        let pending = self.pending_and_ambiguous(child, child);
         let Some(process) = self.processes.get_mut(&child) else { return };
         let inherited = |one: PendingBytes| InheritedBytes {
             stream: one.stream,
             fd: one.fd,
             bytes: one.bytes,
-            is_contested: !one.rivals.is_empty(),
+            is_ambiguous: !one.copies.is_empty(),
         };
         process.inherited_bytes = pending.into_iter().map(inherited).collect();
         if let (Some(parent), Some(process)) = (self.processes.get(&parent_pid), self.processes.get(&child)) {
@@ -57,7 +57,7 @@ impl Tracees {
     pub(crate) fn inherited_len(&self, pid: u32, pending: &PendingBytes) -> usize {
         let of = |stream: u64| {
             let inherited =
-                self.inherited_bytes(pid).iter().find(|one| one.stream == stream && !one.is_contested);
+                self.inherited_bytes(pid).iter().find(|one| one.stream == stream && !one.is_ambiguous);
             inherited.map_or(&[][..], |one| &one.bytes)
         };
         let outer = pending.joined.as_ref().map_or(&[][..], |joined| of(joined.then().stream));
@@ -66,8 +66,8 @@ impl Tracees {
     }
 
     /// Returns the first bytes of the buffer of a stream at the fork, if it was unknown how many of them were pending.
-    pub(crate) fn contested_at_fork(&self, pid: u32, stream: u64) -> Option<&[u8]> {
-        let inherited = self.inherited_bytes(pid).iter().find(|one| one.stream == stream && one.is_contested);
+    pub(crate) fn ambiguous_at_fork(&self, pid: u32, stream: u64) -> Option<&[u8]> {
+        let inherited = self.inherited_bytes(pid).iter().find(|one| one.stream == stream && one.is_ambiguous);
         inherited.map(|one| one.bytes.as_slice())
     }
 
@@ -88,7 +88,7 @@ impl Tracees {
         let same = |known: u64, its_fd: i32| known == stream || stream == 0 && its_fd == fd;
         let ahead = self.written_ahead.streams(pid).filter(|one| same(one.stream, one.fd));
         let of = |wanted: &dyn Fn(&InheritedBytes) -> bool| {
-            let inherited = self.inherited_bytes(pid).iter().filter(|one| !one.is_contested && wanted(one));
+            let inherited = self.inherited_bytes(pid).iter().filter(|one| !one.is_ambiguous && wanted(one));
             inherited.map(|one| one.bytes.clone()).collect::<Vec<_>>()
         };
         let mut prefixes = of(&|one| same(one.stream, one.fd));
@@ -115,7 +115,7 @@ mod tests {
             stream: *stream,
             fd: 1,
             bytes: (*text).into(),
-            is_contested: false,
+            is_ambiguous: false,
         };
         process.inherited_bytes = inherited.iter().map(of).collect();
         tracees.processes.insert(7, process);

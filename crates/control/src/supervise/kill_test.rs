@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use weir_sys::launch;
+use weir_sys::ptrace::held_exit::HeldExit;
 use weir_sys::ptrace::{self, PtraceStop};
 
-use super::event_loop::{HeldExit, Supervisor};
+use super::event_loop::Supervisor;
 #[cfg(target_arch = "x86_64")]
 use super::final_state::ResumedThread;
 use super::tracee::TraceeState;

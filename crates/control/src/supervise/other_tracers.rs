@@ -13,7 +13,7 @@ use crate::delay::write_ahead::{reclaim_at_call, reclaim_written_ahead};
 
 /// How long a caller of ptrace(2) is held. Bytes that are written ahead of its target can be taken back when all threads of the
 /// target block.
-const MOST_WAIT_NS: u64 = 2_000_000_000;
+const MAX_WAIT_NS: u64 = 2_000_000_000;
 
 /// A process from which weir detaches, because another program wants to trace it.
 pub(super) struct PendingDetach {
@@ -45,7 +45,7 @@ impl Supervisor {
             ));
             return false;
         }
-        self.detaches.push(PendingDetach { pid, caller: tid, until_ns: now_ns() + MOST_WAIT_NS });
+        self.detaches.push(PendingDetach { pid, caller: tid, until_ns: now_ns() + MAX_WAIT_NS });
         self.advance_detaches();
         true
     }

@@ -7,7 +7,7 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc;
 #[cfg(target_arch = "x86_64")]
 use weir_walkers::SuspendedFlushes;
-use weir_walkers::{DueSearch, PENDING_MOST, PendingBytes, Walker, WriteEpoch, take_search_cut};
+use weir_walkers::{DueSearch, MAX_PENDING, PendingBytes, Walker, WriteEpoch, take_search_cut};
 
 use super::tracees::Tracees;
 
@@ -24,14 +24,14 @@ impl Tracees {
     /// Returns the pending bytes of a process's streams, read through its thread `tid`. Bytes that were written
     /// ahead are included.
     pub fn pending(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
-        let mut pending = self.pending_and_contested(pid, tid);
-        pending.retain(|one| one.rivals.is_empty());
+        let mut pending = self.pending_and_ambiguous(pid, tid);
+        pending.retain(|one| one.copies.is_empty());
         pending
     }
 
-    /// As [`Tracees::pending`], with the streams whose copies contradict each other, see [`PendingBytes::rivals`]. A search that is
+    /// As [`Tracees::pending`], with the streams whose copies contradict each other, see [`PendingBytes::copies`]. A search that is
     /// due is made by another thread: meanwhile the tracees' stops are handled.
-    pub(crate) fn pending_and_contested(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
+    pub(crate) fn pending_and_ambiguous(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.update_walkers(tid);
         }
@@ -43,7 +43,7 @@ impl Tracees {
         let set_due_search =
             |all: &Self, how| all.walkers(pid).iter().for_each(|walker| walker.set_due_search(how));
         set_due_search(self, due_search);
-        let pending = self.pending_with_rivals(pid, &ProcessMemory { pid: tid });
+        let pending = self.read_pending(pid, &ProcessMemory { pid: tid });
         set_due_search(self, DueSearch::default());
         pending
     }
@@ -51,13 +51,13 @@ impl Tracees {
     /// As [`Tracees::pending`] for a process whose threads are stopped: its memory is not searched for other streams, which would take
     /// some 0.1 s with a large heap. Its walkers are those of the last read while it ran: new ones would know no streams.
     pub(crate) fn pending_when_held(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
-        let mut pending = self.pending_and_contested_when_held(pid, tid);
-        pending.retain(|one| one.rivals.is_empty());
+        let mut pending = self.pending_and_ambiguous_when_held(pid, tid);
+        pending.retain(|one| one.copies.is_empty());
         pending
     }
 
     /// As [`Tracees::pending_when_held`], with the streams whose copies contradict each other.
-    pub(crate) fn pending_and_contested_when_held(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
+    pub(crate) fn pending_and_ambiguous_when_held(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         self.pending_now(pid, tid, DueSearch::Deferred)
     }
 
@@ -75,7 +75,7 @@ impl Tracees {
             process.search_walkers(tid);
         }
         self.search_again(pid);
-        self.pending_with_rivals(pid, &ProcessMemory { pid: tid })
+        self.read_pending(pid, &ProcessMemory { pid: tid })
     }
 
     /// Returns the oldest begin of the walkers' last full searches; None if no walker has made one.
@@ -96,21 +96,21 @@ impl Tracees {
     /// Returns the pending bytes of a process's streams in `memory`, by the walkers that the last search has found. Notes as a
     /// limitation that streams are left out or may be found late.
     pub(crate) fn pending_in_memory(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
-        let mut pending = self.pending_with_rivals(pid, memory);
-        pending.retain(|one| one.rivals.is_empty());
+        let mut pending = self.read_pending(pid, memory);
+        pending.retain(|one| one.copies.is_empty());
         pending
     }
 
-    /// As [`Tracees::pending_in_memory`], with the streams whose copies contradict each other, see [`PendingBytes::rivals`].
-    fn pending_with_rivals(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
+    /// As [`Tracees::pending_in_memory`], with the streams whose copies contradict each other, see [`PendingBytes::copies`].
+    fn read_pending(&mut self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
-        let pending = weir_walkers::pending_with_rivals(&process.walkers, memory, PENDING_MOST);
+        let pending = weir_walkers::pending_and_ambiguous(&process.walkers, memory, MAX_PENDING);
         process.partly_read = pending.is_partial;
         if pending.is_partial {
             self.add_limitation(format!(
                 "{}: more than {} MiB are pending in its streams: weir leaves out streams that do not fit",
                 proc::label(pid),
-                PENDING_MOST >> 20
+                MAX_PENDING >> 20
             ));
         }
         if take_search_cut() {

@@ -196,9 +196,9 @@ mod tests {
         let mut tracees = Tracees::new(pid, None).expect("a timer");
         tracees.processes.insert(pid, TracedProcess::new(pid));
         let stage = |tracees: &Tracees| tracees.processes[&pid].search_stage;
-        tracees.pending_and_contested_when_held(pid, pid);
+        tracees.pending_and_ambiguous_when_held(pid, pid);
         assert_eq!(stage(&tracees), 0);
-        tracees.pending_and_contested(pid, pid);
+        tracees.pending_and_ambiguous(pid, pid);
         assert!(stage(&tracees) > 0, "it searches while the process runs");
     }
 }

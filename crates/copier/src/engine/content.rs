@@ -156,7 +156,7 @@ impl ContentCopy {
         };
         let result = ContentResult::complete(method, 0, 0);
         let has_choice = options.method == CopyMethod::Auto && method != CopyMethod::ReadWrite;
-        let is_large = job.stat.size >= trial::LEAST_BYTES;
+        let is_large = job.stat.size >= trial::MIN_BYTES;
         let trial = (has_choice && is_large).then_some(method);
         Self { result, written_end: 0, trial }
     }
@@ -262,7 +262,7 @@ impl ContentCopy {
         at: &mut u64,
         end: u64,
     ) -> CopyResult<bool> {
-        let Some(first) = self.trial.take_if(|_| end - *at >= trial::LEAST_BYTES) else {
+        let Some(first) = self.trial.take_if(|_| end - *at >= trial::MIN_BYTES) else {
             return Ok(true);
         };
         let mut trial = MethodTrial::new(job, first);

@@ -1,4 +1,4 @@
-//! read(2) and write(2).
+//! The engine that copies a range with pread(2) and pwrite(2), and the reads and writes in full that other engines use too.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,7 +11,7 @@ use crate::tally::CopyTally;
 /// The unit in which NUL bytes become holes: the block of most file systems.
 const HOLE_UNIT: usize = 4096;
 
-/// Copies a range through the buffer.
+/// Copies `*at..end` through the buffer. Moves `*at` past each block that is written, also before an error.
 pub(super) fn copy_to(transfer: &mut Transfer, at: &mut u64, end: u64) -> RangeResult {
     while *at < end {
         let wanted = transfer.next_chunk(*at, end).min(transfer.buffer.len());
@@ -50,9 +50,10 @@ pub(super) fn pwrite_without_zeros(
     while start < data.len() {
         let (is_zero, length) = zero_run(&data[start..], at + start as u64);
         let part = &data[start..start + length];
-        match is_zero {
-            true => zero_bytes += length as u64,
-            false => pwrite_all(target, part, at + start as u64, tally)?,
+        if is_zero {
+            zero_bytes += length as u64;
+        } else {
+            pwrite_all(target, part, at + start as u64, tally)?;
         }
         start += length;
     }
@@ -77,7 +78,7 @@ fn zero_run(data: &[u8], offset: u64) -> (bool, usize) {
 
 fn is_all_zero(data: &[u8]) -> bool {
     // The first bytes decide in most blocks of data; the rest compares a slice with itself, shifted by one byte.
-    data.first().is_none_or(|first| *first == 0) && data[1..] == data[..data.len() - 1]
+    data.split_first().is_none_or(|(first, rest)| *first == 0 && rest == &data[..rest.len()])
 }
 
 /// Writes all bytes at an offset.
@@ -98,11 +99,7 @@ pub(super) fn pwrite_all(
 }
 
 /// Writes all bytes at the file offset.
-pub(crate) fn write_all(
-    target: BorrowedFd<'_>,
-    mut data: &[u8],
-    tally: &mut CopyTally,
-) -> Result<(), rustix::io::Errno> {
+pub(crate) fn write_all(target: BorrowedFd<'_>, mut data: &[u8], tally: &mut CopyTally) -> Result<(), Errno> {
     while !data.is_empty() {
         tally.call("write");
         let written = retry_on_intr(|| write(target, data)).and_then(not_zero)?;
@@ -123,7 +120,7 @@ pub(crate) fn pread_full(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> io
     Ok(filled)
 }
 
-/// A write of 0 bytes would be repeated for ever.
+/// Turns a write of 0 bytes into EIO: the loops of this file would repeat it for ever.
 fn not_zero(written: usize) -> Result<usize, Errno> {
     if written == 0 { Err(Errno::IO) } else { Ok(written) }
 }

@@ -94,10 +94,10 @@ fn splice_all(
     bytes: &mut u64,
 ) -> CopyResult<bool> {
     const CALL: &str = "splice";
-    const MOST: usize = 1 << 20;
+    const MAX_CHUNK: usize = 1 << 20;
     loop {
         tally.call(CALL);
-        let chunk = control.chunk(MOST);
+        let chunk = control.chunk(MAX_CHUNK);
         let moved = splice(job.source, None, job.target, None, chunk, SpliceFlags::MOVE);
         match moved {
             Ok(0) => return Ok(true),

@@ -11,11 +11,11 @@ pub(super) const PART_BYTES: u64 = 2 << 20;
 /// Parts of a trial: each method moves two, and the cheaper one of them counts.
 pub(super) const PARTS: usize = 4;
 /// In a smaller range the trial would be most of the copy.
-pub(super) const LEAST_BYTES: u64 = 4 * PARTS as u64 * PART_BYTES;
+pub(super) const MIN_BYTES: u64 = 4 * PARTS as u64 * PART_BYTES;
 /// Files from this size are moved by the kernel; for smaller ones one read and one write are as fast.
 const IN_KERNEL_BYTES: u64 = 128 << 10;
 /// The share that the second method must save to be chosen. Less is noise.
-const GAIN_LEAST: f64 = 0.05;
+const MIN_GAIN: f64 = 0.05;
 
 /// A comparison of two methods that has not ended.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl MethodTrial {
     pub fn decide(&self) -> (CopyMethod, TrialResult) {
         let least = |first: usize| self.costs.iter().skip(first).step_by(2).copied().min().unwrap_or(0);
         let costs = [least(0), least(1)];
-        let second_is_cheaper = (costs[1] as f64) < costs[0] as f64 * (1.0 - GAIN_LEAST);
+        let second_is_cheaper = (costs[1] as f64) < costs[0] as f64 * (1.0 - MIN_GAIN);
         let result = TrialResult {
             methods: self.methods,
             ns_per_mib: costs.map(|cost| cost / (PART_BYTES >> 20)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::number::counted;
-use crate::stats::{Ratio, SAMPLES_LEAST};
+use crate::stats::{MIN_SAMPLES, Ratio};
 use serde::{Deserialize, Serialize};
 
 use super::{BenchDocument, BenchRow, GroupKey, Machine, UNKNOWN_NOISE};
@@ -118,7 +118,7 @@ pub fn unjudged<'a>(ratios: impl Iterator<Item = &'a Ratio>) -> Option<String> {
     let rows = counted(all, "row");
     (without > 0).then(|| {
         format!(
-            "{without} of {rows} not judged: fewer than {SAMPLES_LEAST} rounds of a run give no interval; measure \
+            "{without} of {rows} not judged: fewer than {MIN_SAMPLES} rounds of a run give no interval; measure \
              again with --rounds 5, or with a larger --budget"
         )
     })

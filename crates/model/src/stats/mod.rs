@@ -8,5 +8,5 @@ mod ratio;
 mod summary;
 
 pub use bootstrap::{RESAMPLES, interval, resamples};
-pub use ratio::{Ratio, SAMPLES_LEAST, pooled_noise};
+pub use ratio::{MIN_SAMPLES, Ratio, pooled_noise};
 pub use summary::{Summary, median};

@@ -6,7 +6,7 @@ use super::bootstrap::interval;
 use super::summary::median;
 
 /// Smallest number of samples that show a spread, and thus have an interval: one has none, and of two the interval is only their range.
-pub const SAMPLES_LEAST: usize = 3;
+pub const MIN_SAMPLES: usize = 3;
 
 /// The median of the ratios within the rounds, with its 95 % interval. An arithmetic or geometric mean would follow
 /// the few samples that a busy host slows down.
@@ -62,7 +62,7 @@ impl Ratio {
 
     /// Returns whether there are enough samples for an interval.
     pub fn has_interval(&self) -> bool {
-        self.n >= SAMPLES_LEAST
+        self.n >= MIN_SAMPLES
     }
 
     /// Returns whether no difference can be claimed: the interval contains 1, or the ratio is within the noise `floor` of

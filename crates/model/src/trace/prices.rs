@@ -86,7 +86,7 @@ impl Prices {
         // The kernel may count CPU time in ticks: a shorter time is not significant.
         const TICK_S: f64 = 0.05;
         const MANY: u64 = 20_000;
-        const MOST: f64 = 3.0;
+        const MAX_SCALE: f64 = 3.0;
         if system_s <= TICK_S || priced_s <= 0.0 {
             return 1.0;
         }
@@ -94,10 +94,10 @@ impl Prices {
         match () {
             () if scale <= 1.0 => scale,
             () if calls < MANY => 1.0,
-            () if scale <= MOST => scale,
+            () if scale <= MAX_SCALE => scale,
             // The longer the time, the smaller the part of these calls. The factor decreases steadily, so that equal runs
             // at a threshold do not differ.
-            () => (MOST * MOST / scale).max(1.0),
+            () => (MAX_SCALE * MAX_SCALE / scale).max(1.0),
         }
     }
 
@@ -117,10 +117,10 @@ impl Prices {
     /// Returns the knee of a kind of file: the smallest power of two bytes at which the call costs less than 5 % of what its
     /// bytes cost, from 4 KiB to 256 KiB.
     pub fn knee_bytes(&self, kind: StreamKind, writes: bool) -> u64 {
-        const LEAST: u64 = 4096;
-        const MOST: u64 = 256 * 1024;
+        const MIN_BYTES: u64 = 4096;
+        const MAX_BYTES: u64 = 256 * 1024;
         let bytes = self.small_call_ns(kind, writes) / (self.byte_ns * crate::knee::TOLERANCE);
-        (bytes as u64).clamp(LEAST, MOST).next_power_of_two()
+        (bytes as u64).clamp(MIN_BYTES, MAX_BYTES).next_power_of_two()
     }
 
     /// Returns the price of a write of `bytes` at the end of a file.

@@ -128,7 +128,7 @@ fn is_none(seconds: &f64) -> bool {
 
 impl StreamCounts {
     /// The fewest known durations of sync calls that give a mean.
-    pub const TIMED_SYNCS_LEAST: u64 = 3;
+    pub const MIN_TIMED_SYNCS: u64 = 3;
     /// Descriptor of calls in a gap whose streams are unknown, because no file position shows them. Only their number and
     /// bytes are known.
     pub const UNKNOWN: i32 = -1;
@@ -209,7 +209,7 @@ impl StreamCounts {
 
     /// Returns whether enough durations of sync calls are known for a mean.
     pub fn has_timed_syncs(&self) -> bool {
-        self.timed_syncs >= Self::TIMED_SYNCS_LEAST
+        self.timed_syncs >= Self::MIN_TIMED_SYNCS
     }
 
     /// Returns the seconds of the sync calls: their number times the mean of the known durations, or times `price_s` if too few

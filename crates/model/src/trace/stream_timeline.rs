@@ -9,9 +9,9 @@ use super::{EventKind, Recording, TraceStream};
 use crate::Direction;
 
 /// Largest number of bins of a stream: about one for each pixel of a wide screen.
-const BINS_MOST: usize = 2000;
+const MAX_BINS: usize = 2000;
 /// Largest number of streams with a timeline. The streams with the most calls are chosen; a page cannot show more lanes.
-const STREAMS_MOST: usize = 500;
+const MAX_STREAMS: usize = 500;
 
 /// One stream over time. The recording has the time of some calls only (of a busy stream the first and the last ones), so
 /// the bins are a lower bound; the stream's row has the totals.
@@ -59,7 +59,7 @@ pub fn stream_timelines(recording: &Recording, streams: &[TraceStream]) -> Vec<S
     }
     let bin_s = bin_s(recording);
     let mut bins: Vec<BTreeMap<usize, TimelineBin>> = vec![BTreeMap::new(); chosen.len()];
-    let bin_at = |at_s: f64| ((at_s / bin_s).max(0.0) as usize).min(BINS_MOST - 1);
+    let bin_at = |at_s: f64| ((at_s / bin_s).max(0.0) as usize).min(MAX_BINS - 1);
     for event in &recording.events {
         let bin = bin_at(event.at_s);
         let mut at = |key: StreamKey, change: &dyn Fn(&mut TimelineBin)| {
@@ -102,7 +102,7 @@ pub fn stream_timelines(recording: &Recording, streams: &[TraceStream]) -> Vec<S
 fn chosen(streams: &[TraceStream]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..streams.len()).filter(|&at| streams[at].counts.is_known()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(streams[at].counts.calls));
-    order.truncate(STREAMS_MOST);
+    order.truncate(MAX_STREAMS);
     order.sort_unstable();
     order
 }
@@ -110,7 +110,7 @@ fn chosen(streams: &[TraceStream]) -> Vec<usize> {
 /// Returns the width of a bin: a part of the recording, but not less than a microsecond.
 fn bin_s(recording: &Recording) -> f64 {
     let last_s = recording.events.iter().map(|event| event.at_s).fold(recording.elapsed_s, f64::max);
-    (last_s / BINS_MOST as f64).max(1e-6)
+    (last_s / MAX_BINS as f64).max(1e-6)
 }
 
 /// Returns the gaps with their processes.

@@ -8,16 +8,16 @@ use object::ReadRef;
 use object::read::ReadCache;
 
 /// The most bytes of one read: more than the largest symbol table of a web browser.
-const READ_MOST: u64 = 256 << 20;
+const MAX_READ: u64 = 256 << 20;
 /// The most bytes of one read of a file that has few blocks. A sparse file, which costs its owner nothing, can claim any size.
-const SPARSE_MOST: u64 = 16 << 20;
+const MAX_SPARSE: u64 = 16 << 20;
 /// A file system compresses a file to this part at best.
 const COMPRESSION: u64 = 16;
 
 /// Returns the most bytes of one read of a file, by the blocks that it has.
 pub(super) fn read_most(file: &File) -> u64 {
     let blocks = file.metadata().map_or(0, |status| status.blocks());
-    blocks.saturating_mul(512 * COMPRESSION).clamp(SPARSE_MOST, READ_MOST)
+    blocks.saturating_mul(512 * COMPRESSION).clamp(MAX_SPARSE, MAX_READ)
 }
 
 /// The contents of a file. A read of more bytes than a limit fails.

@@ -26,7 +26,7 @@ type Data<'data> = BoundedReads<'data>;
 type Symbol = elf::Sym64<LittleEndian>;
 
 /// The most bytes of a section that is searched or kept: weir fills at most 64 MiB for a process.
-pub const SECTION_BYTES_MOST: u64 = 60 << 20;
+pub const MAX_SECTION_BYTES: u64 = 60 << 20;
 const SYMBOL_BYTES: u64 = size_of::<Symbol>() as u64;
 
 /// A file with the magic number of ELF. Its other contents are checked when they are read.
@@ -62,7 +62,7 @@ pub struct FunctionSymbol<'data> {
 }
 
 /// The most sections of a file that are searched by name: many times those of a web browser. Each search reads all names.
-const SECTIONS_MOST: usize = 4096;
+const MAX_SECTIONS: usize = 4096;
 
 /// The section headers of a file.
 #[derive(Debug)]
@@ -128,10 +128,10 @@ impl ElfFile {
         Ok(mapped.filter_map(of).collect())
     }
 
-    /// Returns the sections. A stripped file may have none, and one with more than [`SECTIONS_MOST`] counts as stripped.
+    /// Returns the sections. A stripped file may have none, and one with more than [`MAX_SECTIONS`] counts as stripped.
     pub fn sections(&self) -> Result<ElfSections<'_>> {
         let table = self.header()?.sections(LittleEndian, self.reads())?;
-        let table = if table.len() <= SECTIONS_MOST { table } else { SectionTable::default() };
+        let table = if table.len() <= MAX_SECTIONS { table } else { SectionTable::default() };
         Ok(ElfSections { table, data: self.reads() })
     }
 
@@ -279,9 +279,9 @@ impl<'data> ElfSections<'data> {
 
 /// Returns the name of a symbol; None if it is longer than any that a compiler writes.
 fn name_of<'data>(symbol: &Symbol, names: &'data [u8]) -> Option<&'data [u8]> {
-    const NAME_MOST: usize = 4096;
+    const MAX_NAME: usize = 4096;
     let text = names.get(symbol.st_name(LittleEndian) as usize..)?;
-    let end = memchr::memchr(0, &text[..text.len().min(NAME_MOST)])?;
+    let end = memchr::memchr(0, &text[..text.len().min(MAX_NAME)])?;
     Some(&text[..end])
 }
 

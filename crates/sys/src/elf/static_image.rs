@@ -3,7 +3,7 @@
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{LittleEndian, elf};
 
-use super::{ElfSections, Header, SECTION_BYTES_MOST};
+use super::{ElfSections, Header, MAX_SECTION_BYTES};
 
 /// A segment of a static program that the kernel maps (PT_LOAD), without its memory that begins as zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl<'data> ElfSections<'data> {
 
     fn static_segment(&self, header: &elf::ProgramHeader64<LittleEndian>) -> Option<StaticSegment<'data>> {
         let flags = header.p_flags(LittleEndian).0;
-        let bytes = (header.p_filesz(LittleEndian) <= SECTION_BYTES_MOST)
+        let bytes = (header.p_filesz(LittleEndian) <= MAX_SECTION_BYTES)
             .then(|| header.data(LittleEndian, self.data).ok())??;
         let (writable, executable) = (flags & elf::PF_W.0 != 0, flags & elf::PF_X.0 != 0);
         Some(StaticSegment { writable, executable, bytes })

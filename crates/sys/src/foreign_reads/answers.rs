@@ -16,7 +16,7 @@ use crate::{cached_paths, mount_table};
 
 /// The most bytes that are copied of a file whose server could stop to answer: more than any executable has in its parts
 /// that weir reads.
-const COPIED_MOST: u64 = 256 << 20;
+const MAX_COPIED: u64 = 256 << 20;
 
 /// A question about memory or a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +175,7 @@ fn open_regular(path: &Path) -> io::Result<(File, FileStatus)> {
         return Ok((file, status));
     }
     let mut copy = File::from(memfd_create("weir-copy", MemfdFlags::CLOEXEC)?);
-    io::copy(&mut file.take(COPIED_MOST), &mut copy)?;
+    io::copy(&mut file.take(MAX_COPIED), &mut copy)?;
     io::Seek::rewind(&mut copy)?;
     Ok((copy, status))
 }

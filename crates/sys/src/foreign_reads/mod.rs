@@ -42,7 +42,7 @@ pub(crate) use silent::{answers, silent_files, silent_processes};
 /// traced stays stopped.
 const LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: Some(Duration::from_secs(20)) };
 /// The most files and processes that may cost weir the limit. After them only memory of other processes is read.
-const SILENT_PATHS_MOST: usize = 16;
+const MAX_SILENT_PATHS: usize = 16;
 
 /// The child, and what did not answer.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::answers::Operation;
-use super::{ForeignReads, HAS_SILENT, SILENT_PATHS_MOST, Silent, with_reads};
+use super::{ForeignReads, HAS_SILENT, MAX_SILENT_PATHS, Silent, with_reads};
 use crate::process_identity::ProcessIdentity;
 use crate::served_mounts::ServedMounts;
 use crate::{expendable, proc};
@@ -89,7 +89,7 @@ pub(super) fn is_silent_path(path: &Path) -> bool {
         return true;
     }
     let key = silent_key(path);
-    with_reads(|reads| reads.silent_paths.contains(&key) || reads.silent_paths.len() >= SILENT_PATHS_MOST)
+    with_reads(|reads| reads.silent_paths.contains(&key) || reads.silent_paths.len() >= MAX_SILENT_PATHS)
 }
 
 pub(super) fn note_silent_path(path: &Path) {

@@ -37,7 +37,7 @@ mod x86_64 {
     use crate::ptrace::last_write::{LastWrite, MAX_PARTS, parse_vector};
 
     /// How much of the stack is searched: more than the frames of an ordinary handler need.
-    const STACK_MOST: usize = 64 << 10;
+    const MAX_STACK: usize = 64 << 10;
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     /// The words of `struct sigcontext_64`, and of the signal mask that follows it in `struct ucontext`.
     const DESCRIPTOR: usize = 8;
@@ -52,7 +52,7 @@ mod x86_64 {
 
     pub(super) fn find(memory: &dyn Memory, stack_pointer: u64, blocked: u64) -> Option<LastWrite> {
         let start = stack_pointer.next_multiple_of(8);
-        let stack = memory.bytes(start, STACK_MOST);
+        let stack = memory.bytes(start, MAX_STACK);
         let words: Vec<u64> = stack.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         words.windows(WORDS).enumerate().find_map(|(index, frame)| {
             let is_handler = frame[MASK] & !blocked == 0 && frame[MASK] != blocked;

@@ -3,6 +3,7 @@
 //! Every function on a tracee must be called by the thread that traces it. A tracee that has died is not an error unless
 //! the function says so: the death is reported by the next [`wait`].
 
+pub mod held_exit;
 pub mod interrupt;
 pub mod interrupted_write;
 pub mod last_write;
@@ -277,8 +278,7 @@ pub fn wait_for(tid: u32) -> io::Result<Option<PtraceStop>> {
     unless_interrupted(wait4(tid as i32, 0))
 }
 
-/// Returns a stop of one tracee, or its end, if it has already occurred. Fails with ECHILD if the calling thread does not
-/// trace it.
+/// Returns a stop of one tracee, or its end, if it has already occurred. Fails with ECHILD if this thread does not trace it.
 pub fn try_wait_for(tid: u32) -> io::Result<Option<PtraceStop>> {
     wait4(tid as i32, libc::WNOHANG)
 }

@@ -6,7 +6,7 @@ use weir_sys::maps::{MappedRegion, MappingKind};
 use weir_sys::memory::Memory;
 
 use crate::Walker;
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
@@ -62,7 +62,7 @@ const OWN_SPECIAL: [u64; 3] = [208, 224, 232];
 
 /// The largest mapping that is searched page by page. A stream has a small mapping of its own, unless the kernel
 /// merged a few; of a larger mapping only the first page is read.
-const MAPPING_MOST: u64 = 256 << 10;
+const MAX_MAPPING: u64 = 256 << 10;
 
 /// The walker of libweir. It leaves out streams whose buffer outlives the process (WEIR_KILL), because their bytes
 /// cannot be lost.
@@ -105,7 +105,7 @@ impl Walker for LibweirStreams {
 }
 
 fn pages(region: &MappedRegion, page: u64) -> impl Iterator<Item = u64> {
-    let is_small = region.end - region.start <= MAPPING_MOST;
+    let is_small = region.end - region.start <= MAX_MAPPING;
     let end = if is_small { region.end } else { region.start + page };
     (region.start..end).step_by(page as usize)
 }
@@ -125,7 +125,7 @@ pub(crate) fn read(
     // written < base + drained: the owner is about to reset both, and no bytes are pending.
     let pending = written.checked_sub(base)?.saturating_sub(drained);
     let unread = word(object, READ_LIMIT).saturating_sub(word(object, READ));
-    if size > BUFFER_MOST || pending > size.max(1) || unread > BUFFER_MOST {
+    if size > MAX_BUFFER || pending > size.max(1) || unread > MAX_BUFFER {
         return None;
     }
     let mut stream = StreamBuffer::of(Buffer {

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// A program of mawk is shorter.
-const PROGRAM_BYTES_MOST: u64 = 1 << 20;
+const MAX_PROGRAM_BYTES: u64 = 1 << 20;
 
 /// mawk fills its input buffer before it processes the first line of a pipe, unless it is interactive.
 const INTERACTIVE: RuntimeFix = RuntimeFix::Options {
@@ -90,8 +90,8 @@ fn sets_record_separator(arguments: &[OsString]) -> bool {
     let file_names_rs = |file: &OsStr| {
         let mut text = Vec::new();
         // A pipe can be read once, by mawk.
-        let mut read = || open_regular(Path::new(file))?.take(PROGRAM_BYTES_MOST).read_to_end(&mut text);
-        read().map_or(true, |bytes| bytes as u64 == PROGRAM_BYTES_MOST) || names_rs(&text)
+        let mut read = || open_regular(Path::new(file))?.take(MAX_PROGRAM_BYTES).read_to_end(&mut text);
+        read().map_or(true, |bytes| bytes as u64 == MAX_PROGRAM_BYTES) || names_rs(&text)
     };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
@@ -125,7 +125,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
 /// BUFFSZ of mawk's sizes.h.
 const BLOCK_BYTES: u64 = 4096;
 /// The largest input buffer: a record that does not fit makes mawk enlarge it.
-const BUFFER_MOST: u64 = 16 << 20;
+const MAX_BUFFER: u64 = 16 << 20;
 /// Size of `FIN` up to the number of blocks: descriptor, FILE (null unless interactive), buffer, next record, end of the
 /// bytes, number of blocks.
 const FILE_BYTES: usize = 44;
@@ -167,7 +167,7 @@ impl WaitingRead {
         let inside = |address: u64| (buffer..=self.end).contains(&address);
         let fits = half(0) as i32 == self.fd
             && stdio == 0
-            && (BLOCK_BYTES..=BUFFER_MOST).contains(&bytes)
+            && (BLOCK_BYTES..=MAX_BUFFER).contains(&bytes)
             && buffer.checked_add(bytes) == Some(self.end);
         (fits && inside(self.at) && inside(next) && inside(limit)).then_some(buffer)
     }

@@ -1,7 +1,7 @@
 //! The facts in an executable about its C++ library and its file buffers, and the entry in the table of runtimes.
 
 use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::{ElfSections, SECTION_BYTES_MOST};
+use weir_sys::elf::{ElfSections, MAX_SECTION_BYTES};
 
 use super::detect;
 use super::types::FILE_BUFFER_TYPE;
@@ -77,7 +77,7 @@ impl FileBufferFacts {
         if !sections.has(".gcc_except_table") {
             return FileBufferFacts::default();
         }
-        let constants = sections.bytes(".rodata", SECTION_BYTES_MOST).unwrap_or_default();
+        let constants = sections.bytes(".rodata", MAX_SECTION_BYTES).unwrap_or_default();
         let start = sections.address_and_size(".rodata").map_or(0, |(start, _)| start);
         let addresses = |name: &[u8]| {
             let name = [name, b"\0"].concat();

@@ -27,7 +27,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, word};
 use crate::pending_bytes::{CountWord, MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::StreamBuffer;
 
@@ -83,7 +83,7 @@ pub(super) fn is_open(object: &[u8; OBJECT_BYTES]) -> bool {
         && object[READING] & object[WRITING] == 0
         && mode & (APP | IN | OUT) != 0
         && mode & !MODE_BITS == 0
-        && (1..=BUFFER_MOST).contains(&size)
+        && (1..=MAX_BUFFER).contains(&size)
         && has_buffer
         && buffer.checked_add(size).is_some()
         && file.is_multiple_of(8)
@@ -151,7 +151,7 @@ fn unread(memory: &dyn Memory, object: &[u8; OBJECT_BYTES], found: &mut Buffer) 
     };
     (eback <= gptr).then_some(())?;
     for (from, to) in [(gptr, egptr), saved] {
-        let bytes = to.checked_sub(from).filter(|bytes| *bytes <= BUFFER_MOST)?;
+        let bytes = to.checked_sub(from).filter(|bytes| *bytes <= MAX_BUFFER)?;
         let room = UNREAD_KEPT - found.unread.len() as u64;
         found.unread.extend(read_content(memory, from, bytes, room)?);
         found.unread_bytes += bytes;

@@ -24,7 +24,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, word};
 use crate::pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::StreamBuffer;
 
@@ -72,7 +72,7 @@ pub(super) fn is_open(at: u64, object: &[u8; OBJECT_BYTES]) -> bool {
         [BYTES, BYTES_SIZE, CHARACTERS, CHARACTERS_SIZE].map(|field| word(object, field));
     let is_area = |start: u64, size: u64| {
         start > u64::from(u16::MAX)
-            && (SMALL..=BUFFER_MOST).contains(&size)
+            && (SMALL..=MAX_BUFFER).contains(&size)
             && start.checked_add(size).is_some()
     };
     let is_small = bytes == at.wrapping_add(SMALL_BUFFER as u64);
@@ -172,7 +172,7 @@ fn add_drain(at: u64, pbase: u64, stream: &mut StreamBuffer) {
 /// Adds the read-ahead bytes of the get area.
 fn unread(memory: &dyn Memory, object: &[u8; OBJECT_BYTES], found: &mut Buffer) -> Option<()> {
     let [eback, gptr, egptr] = [EBACK, GPTR, EGPTR].map(|field| word(object, field));
-    let bytes = egptr.checked_sub(gptr).filter(|bytes| *bytes <= BUFFER_MOST && eback <= gptr)?;
+    let bytes = egptr.checked_sub(gptr).filter(|bytes| *bytes <= MAX_BUFFER && eback <= gptr)?;
     found.unread = read_content(memory, gptr, bytes, UNREAD_KEPT)?;
     found.unread_bytes = bytes;
     Some(())

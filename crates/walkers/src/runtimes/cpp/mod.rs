@@ -38,7 +38,7 @@ use types::{FileBufferTypes, is_plain_facet};
 const UNREADABLE: &str = "C++ file buffers (std::ofstream)";
 
 /// Bounds the writable memory of the library or static executable that is read in each snapshot.
-const OWN_MOST: u64 = 1 << 20;
+const MAX_OWN: u64 = 1 << 20;
 
 /// The buffers that no walker reads.
 const WIDE: &str = "C++ file buffers of wide characters (std::wofstream)";
@@ -91,7 +91,7 @@ fn detect_libstdcxx(process: &ProcessImages, found: &mut Detected) {
         Box::new(CppStreams {
             pid: process.pid,
             types,
-            own_memory: if own_bytes <= OWN_MOST { own_memory } else { Vec::new() },
+            own_memory: if own_bytes <= MAX_OWN { own_memory } else { Vec::new() },
             files: c_library::glibc_streams(process),
             search: RefCell::default(),
             facets: RefCell::default(),

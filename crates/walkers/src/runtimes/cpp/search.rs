@@ -12,7 +12,7 @@ use weir_sys::clock::thread_cpu_ns;
 use weir_sys::memory::Memory;
 
 use super::types::FileBufferTypes;
-use crate::copied_memory::{STREAMS_MOST, word};
+use crate::copied_memory::{MAX_STREAMS, word};
 use crate::heap_search;
 use crate::runtimes::glibc;
 use crate::stream_buffer::StreamBuffer;
@@ -24,7 +24,7 @@ const PART_BYTES: u64 = 8 << 20;
 const NEAR: u64 = 256 << 10;
 /// A search costs at most 1 % of the time: the next part is due after 100 times the CPU time of the last one.
 const PAUSE: u32 = 100;
-const PAUSE_LEAST: Duration = Duration::from_millis(20);
+const MIN_PAUSE: Duration = Duration::from_millis(20);
 /// The pause after a search that has not found the file buffer of a FILE, which doubles up to the longest.
 const RETRY: Duration = Duration::from_millis(40);
 const RETRY_LONGEST: Duration = Duration::from_secs(10);
@@ -164,7 +164,7 @@ impl FileBufferSearch {
             };
             for index in (0..data.len() / 8).filter(is_table) {
                 let at = start + 8 * index as u64;
-                if objects.len() < STREAMS_MOST
+                if objects.len() < MAX_STREAMS
                     && let Some(file) = file_of(at)
                 {
                     objects.insert(at);
@@ -190,7 +190,7 @@ impl FileBufferSearch {
         };
         self.is_first_done = true;
         let took = Duration::from_nanos(thread_cpu_ns() - begun_ns);
-        self.next = Some(Instant::now() + (took * PAUSE).max(PAUSE_LEAST));
+        self.next = Some(Instant::now() + (took * PAUSE).max(MIN_PAUSE));
     }
 }
 

@@ -17,11 +17,11 @@ const STDIO_FILE_BUFFER: &[u8] = b"N9__gnu_cxx13stdio_filebufIcSt11char_traitsIc
 /// The facets that change no byte: of the C locale, and of a named one.
 const PLAIN_FACETS: [&[u8]; 2] = [b"St7codecvtIcc11__mbstate_tE", b"St14codecvt_bynameIcc11__mbstate_tE"];
 /// The longest name of a type that is read.
-const NAME_MOST: usize = 64;
+const MAX_NAME: usize = 64;
 /// The first and last slot of a file buffer's virtual functions after its two destructors: imbue to overflow.
 const FUNCTIONS: std::ops::Range<u64> = 2..14;
 /// Bounds the memory that is searched for virtual tables in one section.
-const SECTION_MOST: u64 = 4 << 20;
+const MAX_SECTION: u64 = 4 << 20;
 
 /// The virtual tables of the file buffer types.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl FileBufferTypes {
     pub fn find(memory: &dyn Memory, names: &[u64], sections: &[(u64, u64)]) -> FileBufferTypes {
         let sections: Vec<(u64, Vec<u8>)> = sections
             .iter()
-            .filter(|(_, bytes)| *bytes <= SECTION_MOST)
+            .filter(|(_, bytes)| *bytes <= MAX_SECTION)
             .map(|(start, bytes)| (*start, memory.bytes(*start, *bytes as usize)))
             .collect();
         let pointers_to = |value: u64| sections.iter().flat_map(move |section| pointers(section, value));
@@ -91,7 +91,7 @@ pub(super) fn is_plain_facet(memory: &dyn Memory, table: u64) -> bool {
 /// Returns the name in a type's information, without the mark of a name that is not unique.
 fn type_name(memory: &dyn Memory, info: u64) -> Vec<u8> {
     let name = memory.u64(info.wrapping_add(8)).unwrap_or(0);
-    let bytes = memory.bytes(name, NAME_MOST);
+    let bytes = memory.bytes(name, MAX_NAME);
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(0);
     bytes[..end].strip_prefix(b"*").unwrap_or(&bytes[..end]).to_vec()
 }

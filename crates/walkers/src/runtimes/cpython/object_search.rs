@@ -8,7 +8,7 @@ use weir_sys::memory::Memory;
 use super::layout::PythonLayout;
 use super::objects::TYPE;
 use super::streams::IoTypes;
-use crate::copied_memory::{STREAMS_MOST, word};
+use crate::copied_memory::{MAX_STREAMS, word};
 use crate::heap_search::blocks;
 
 /// The alignment of Python's allocators.
@@ -26,7 +26,7 @@ pub(super) fn objects(
     blocks(pid, memory, |start, data| {
         found.extend(counts(start, data, wanted).filter_map(|at| at.checked_sub(layout.before_counts)));
         // Crafted memory can look like millions of objects.
-        if found.len() < STREAMS_MOST { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if found.len() < MAX_STREAMS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     found
 }

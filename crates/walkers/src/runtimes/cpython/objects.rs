@@ -20,9 +20,9 @@ const BYTES_DATA: u64 = 32;
 const STRING_STATE: usize = 32;
 
 /// A bound for damaged dictionaries: sys.modules has fewer entries.
-const ENTRIES_MOST: u64 = 1 << 16;
+const MAX_ENTRIES: u64 = 1 << 16;
 /// A bound for damaged lists: a TextIOWrapper hands on its parts long before.
-const PARTS_MOST: u64 = 1 << 16;
+const MAX_PARTS: u64 = 1 << 16;
 
 /// Returns the name of a type.
 pub(super) fn type_name(memory: &dyn Memory, layout: &PythonLayout, kind: u64) -> Option<Vec<u8>> {
@@ -78,7 +78,7 @@ fn entries(memory: &dyn Memory, layout: &PythonLayout, dict: u64) -> Option<Vec<
         };
         (40u64.checked_add(slots.checked_mul(index_bytes)?)?, word(&head, 32), false)
     };
-    if count > ENTRIES_MOST {
+    if count > MAX_ENTRIES {
         return None;
     }
     let (entry, key) = if only_strings { (16, 0) } else { (24, 8) };
@@ -146,7 +146,7 @@ pub(super) fn pending_bytes(
 ) -> Option<Vec<u8>> {
     let mut pieces = ChunkReader { memory, layout, data_at: HashMap::new() };
     let Some(list) = checked(memory, layout, object, b"list") else { return pieces.piece(object, most) };
-    let count = memory.u64(list + SIZE)?.min(PARTS_MOST);
+    let count = memory.u64(list + SIZE)?.min(MAX_PARTS);
     let items = memory.bytes(memory.u64(list + LIST_ITEMS)?, count as usize * 8);
     let mut all = Vec::new();
     for item in items.chunks_exact(8) {

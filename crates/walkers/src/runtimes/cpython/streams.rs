@@ -9,7 +9,7 @@ use weir_sys::memory::Memory;
 use super::drain::{add_drain, is_locked};
 use super::layout::PythonLayout;
 use super::objects::{TYPE, pending_bytes, text_from, type_name};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::pending_bytes::FlushPosition;
 use crate::stream_buffer::StreamBuffer;
 
@@ -194,7 +194,7 @@ impl ObjectReader<'_> {
         let [buffer, position, _, read_end, write_pos, write_end, ..] =
             std::array::from_fn::<u64, 6, _>(|field| word(object, 56 + 8 * field));
         let (raw, size) = (word(object, 16), word(object, 120));
-        if int(object, 24) != 1 || buffer == 0 || size > BUFFER_MOST {
+        if int(object, 24) != 1 || buffer == 0 || size > MAX_BUFFER {
             return None;
         }
         let fd = self.types.fd(self.memory, self.layout, raw)?;
@@ -246,7 +246,7 @@ impl ObjectReader<'_> {
         }
         let mut has_pending = false;
         let (held, held_bytes) = (word(text, 136), word(text, 144));
-        if held != 0 && held_bytes <= BUFFER_MOST {
+        if held != 0 && held_bytes <= MAX_BUFFER {
             let room = (self.kept - one.pending.len() as u64).min(held_bytes);
             one.pending.extend(pending_bytes(self.memory, self.layout, held, room)?);
             one.pending_bytes += held_bytes;

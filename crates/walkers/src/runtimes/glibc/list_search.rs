@@ -6,11 +6,11 @@
 use weir_sys::memory::Memory;
 
 use super::{CHAIN, FILE_BYTES, FILENO, GlibcStreams, VTABLE, is_file, list};
-use crate::copied_memory::{STREAMS_MOST, int, structure, word};
+use crate::copied_memory::{MAX_STREAMS, int, structure, word};
 use crate::image_memory::ImageMemory;
 
 /// The most candidates for the head of the list, to bound the time of the search.
-const CANDIDATES_MOST: usize = 4096;
+const MAX_CANDIDATES: usize = 4096;
 
 /// Returns the walker of a stripped static executable; None if the list is not found.
 pub(crate) fn search(memory: &dyn Memory, area: &ImageMemory) -> Option<GlibcStreams> {
@@ -18,8 +18,8 @@ pub(crate) fn search(memory: &dyn Memory, area: &ImageMemory) -> Option<GlibcStr
     let files = memory.structures::<FILE_BYTES>(|flags| flags & 0xffff_0000 == 0xfbad_0000);
     let mut ends = files.iter().filter(|(_, file)| is_stderr(memory, area, file));
     let (stderr, None) = (ends.next()?.0, ends.next()) else { return None };
-    let (mut heads, mut left) = (Vec::new(), STREAMS_MOST);
-    for (at, first) in memory.pointers(8).iter().take(CANDIDATES_MOST) {
+    let (mut heads, mut left) = (Vec::new(), MAX_STREAMS);
+    for (at, first) in memory.pointers(8).iter().take(MAX_CANDIDATES) {
         let likely = structure::<FILE_BYTES>(memory, *first).is_some_and(|file| is_file(&file));
         let before = files.partition_point(|(file, _)| file <= at).checked_sub(1);
         let inside = before.is_some_and(|last| at - files[last].0 < FILE_BYTES as u64);

@@ -12,7 +12,7 @@ use weir_sys::memory::Memory;
 use crate::Walker;
 use crate::c_library;
 use crate::copied_memory::{
-    BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word,
+    MAX_BUFFER, MAX_STREAMS, UNREAD_KEPT, int, read_content, read_stable, structure, word,
 };
 use crate::pending_bytes::{FlushPosition, MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::{self, StreamBuffer};
@@ -76,7 +76,7 @@ impl GlibcStreams {
 
     /// Returns the addresses and copies of all streams.
     pub(crate) fn files(&self, memory: &dyn Memory) -> Vec<(u64, [u8; FILE_BYTES])> {
-        let mut left = STREAMS_MOST;
+        let mut left = MAX_STREAMS;
         let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?, &mut left)));
         let complete = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
         complete.max_by_key(Vec::len).unwrap_or_default()
@@ -144,7 +144,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
     let flags = word(file, 0);
     let [read_ptr, read_end, read_base, write_base, write_ptr, _, base, end] =
         std::array::from_fn(|field| word(file, 8 + 8 * field));
-    let size = end.checked_sub(base).filter(|size| *size <= BUFFER_MOST)?;
+    let size = end.checked_sub(base).filter(|size| *size <= MAX_BUFFER)?;
     let mut buffer = Buffer {
         mode: mode(flags, base),
         buffer_bytes: size,
@@ -244,7 +244,7 @@ pub(crate) fn lock(memory: &dyn Memory, at: u64) -> (Option<bool>, u64) {
 
 fn unread(memory: &dyn Memory, buffer: &mut Buffer, parts: [(u64, u64); 2]) -> Option<()> {
     for (from, to) in parts {
-        let bytes = to.checked_sub(from).filter(|bytes| *bytes <= BUFFER_MOST)?;
+        let bytes = to.checked_sub(from).filter(|bytes| *bytes <= MAX_BUFFER)?;
         let room = UNREAD_KEPT - buffer.unread.len() as u64;
         buffer.unread.extend(read_content(memory, from, bytes, room)?);
         buffer.unread_bytes += bytes;

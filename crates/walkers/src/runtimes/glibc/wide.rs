@@ -3,7 +3,7 @@
 use weir_sys::memory::Memory;
 
 use super::{FILE_BYTES, LINE_BUFFERED, PUTTING, UNBUFFERED, WIDE_DATA, WRITE_BASE, WRITE_PTR};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, structure, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, read_content, structure, word};
 use crate::pending_bytes::MemoryStore;
 use crate::stream_buffer::StreamBuffer;
 
@@ -25,7 +25,7 @@ pub(crate) fn add(
     let [read_ptr, read_end, _, write_base, write_ptr, _, base, end] =
         std::array::from_fn(|field| word(&data, 8 * field));
     let (from, to) = if putting { (write_base, write_ptr) } else { (read_ptr, read_end) };
-    if base > from || from > to || to > end || end - base > BUFFER_MOST {
+    if base > from || from > to || to > end || end - base > MAX_BUFFER {
         return None;
     }
     let (text, bytes) = utf8(&read_content(memory, from, to - from, kept.max(1 << 16))?, to - from);

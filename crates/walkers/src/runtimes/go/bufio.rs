@@ -6,7 +6,7 @@ use weir_sys::memory::Memory;
 
 use super::itabs::GoItabs;
 use crate::candidates::StreamCandidate;
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::pending_bytes::CountWord;
 use crate::stream_buffer::StreamBuffer;
 
@@ -35,7 +35,7 @@ pub(super) const PENDING_COUNT: usize = 40;
 const OBJECT_BYTES: usize = 96;
 /// Offset of the descriptor in `poll.FD`, after the lock.
 const DESCRIPTOR: u64 = 16;
-const DESCRIPTOR_MOST: i32 = 1 << 24;
+const MAX_DESCRIPTOR: i32 = 1 << 24;
 
 /// Decides whether the memory at an address is an object, and reads it.
 pub(super) struct BufioValidator<'a> {
@@ -99,7 +99,7 @@ impl BufioValidator<'_> {
 
     /// Reads a Scanner: r, split, maxTokenSize, token, buf, start, end.
     fn scanner(&self, object: &[u8]) -> Option<StreamBuffer> {
-        let fits = word(object, 16) != 0 && (1..=BUFFER_MOST).contains(&word(object, 24));
+        let fits = word(object, 16) != 0 && (1..=MAX_BUFFER).contains(&word(object, 24));
         self.input(object, 56, [80, 88]).filter(|_| fits && self.tables.readers.contains(&word(object, 0)))
     }
 
@@ -129,7 +129,7 @@ impl BufioValidator<'_> {
     fn descriptor(&self, file: u64, writes: bool) -> Option<i32> {
         let inner = self.memory.u64(file).filter(|inner| *inner > u64::from(u16::MAX))?;
         let fd = int(&structure::<8>(self.memory, inner.checked_add(DESCRIPTOR)?)?, 0);
-        ((0..DESCRIPTOR_MOST).contains(&fd) && (self.open_for)(fd, writes)).then_some(fd)
+        ((0..MAX_DESCRIPTOR).contains(&fd) && (self.open_for)(fd, writes)).then_some(fd)
     }
 }
 
@@ -140,7 +140,7 @@ fn is_interface(object: &[u8], at: usize) -> bool {
 
 fn slice(object: &[u8], at: usize) -> Option<GoSlice> {
     let [data, length, capacity] = [0, 8, 16].map(|field| word(object, at + field));
-    let fits = (1..=capacity).contains(&length) && capacity <= BUFFER_MOST && data > u64::from(u16::MAX);
+    let fits = (1..=capacity).contains(&length) && capacity <= MAX_BUFFER && data > u64::from(u16::MAX);
     fits.then_some(GoSlice { data, length })
 }
 

@@ -5,8 +5,8 @@ use weir_sys::memory::Memory;
 use crate::copied_memory::{int, structure, word};
 
 /// Bounds the memory for the tables: no known program has larger ones.
-const TABLE_MOST: u64 = 256 << 20;
-const NAME_MOST: usize = 256;
+const MAX_TABLE: u64 = 256 << 20;
+const MAX_NAME: usize = 256;
 /// `pcHeader.magic` of Go 1.16; the later ones are smaller. Earlier versions have other tables.
 const MAGIC_1_16: u32 = 0xffff_fffa;
 const MAGIC_1_18: u32 = 0xffff_fff0;
@@ -55,7 +55,7 @@ impl GoFunctions {
         let magic = magic(memory, module)?;
         let table = |index: usize, width: u64| {
             let (at, length) = (*module.get(index)?, module.get(index + 1)?.checked_mul(width)?);
-            let bytes = memory.bytes(at, length.min(TABLE_MOST) as usize);
+            let bytes = memory.bytes(at, length.min(MAX_TABLE) as usize);
             (bytes.len() as u64 == length).then_some(bytes)
         };
         let is_old = magic == MAGIC_1_16;
@@ -92,7 +92,7 @@ impl GoFunctions {
         let description = self.descriptions.get(usize::try_from(at).ok()?..)?;
         let number = |at: usize| usize::try_from(int(description, at)).ok();
         let name = self.names.get(number(self.name_at)?..)?;
-        let end = name.iter().take(NAME_MOST).position(|byte| *byte == 0)?;
+        let end = name.iter().take(MAX_NAME).position(|byte| *byte == 0)?;
         // nameoff, args, deferreturn, pcsp.
         let stack_sizes = self.stack_sizes.get(number(self.name_at + 12)?..)?;
         Some(GoFunction { entry, name: &name[..end], stack_sizes })

@@ -20,9 +20,9 @@ use crate::suspended_flush::{STACK_POINTER, ThreadRegisters};
 
 const METHODS: &[u8] = b"bufio.(*Writer).";
 /// `ReadFrom` calls a function of the program, which can call itself. Deeper stacks are taken for one in a method.
-const FRAMES_MOST: usize = 1024;
+const MAX_FRAMES: usize = 1024;
 /// Bounds the time for which the process is stopped: a goroutine takes about ten reads of its memory.
-const GOROUTINES_MOST: usize = 10_000;
+const MAX_GOROUTINES: usize = 10_000;
 /// The size of a Writer.
 const WRITER_BYTES: u64 = 64;
 
@@ -41,7 +41,7 @@ impl WriterUse {
         threads: &[ThreadRegisters],
         writers: &[u64],
     ) -> WriterUse {
-        let is_known = live.is_complete && live.goroutines.len() <= GOROUTINES_MOST && !threads.is_empty();
+        let is_known = live.is_complete && live.goroutines.len() <= MAX_GOROUTINES && !threads.is_empty();
         let Some(functions) = functions.filter(|_| is_known) else { return WriterUse { in_method: None } };
         let search = FlushSearch { memory, functions, writers: writers.iter().copied().collect() };
         let threads: Option<Vec<ThreadRegisters>> = threads
@@ -95,7 +95,7 @@ fn writers_of(
     // A new goroutine goes on at the entry of its function.
     let is_entry =
         search.functions.at(registers.next).is_some_and(|function| function.entry == registers.next);
-    let frames = search.unwind(&registers, thread.is_some() || is_entry, FRAMES_MOST);
+    let frames = search.unwind(&registers, thread.is_some() || is_entry, MAX_FRAMES);
     let is_whole = frames.iter().any(is_outermost);
     is_whole.then_some(())?;
     let Some(outer) = frames.iter().rfind(|frame| frame.name.starts_with(METHODS)) else {

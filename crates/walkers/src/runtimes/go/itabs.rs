@@ -52,8 +52,8 @@ const TYPES: [&str; 3] = ["*os.File", "*net.TCPConn", "*net.UnixConn"];
 
 /// An upper bound: `moduledata` has about 75 words.
 const MODULE_WORDS: usize = 96;
-const TABLES_MOST: u64 = 1 << 16;
-const DATA_MOST: u64 = 16 << 20;
+const MAX_TABLES: u64 = 1 << 16;
+const MAX_DATA: u64 = 16 << 20;
 
 /// The fields of `moduledata` in Go 1.27: `types`, `etypes`, and the distance from `types` to the itabs with their size.
 const TYPES_WORD: usize = 37;
@@ -62,7 +62,7 @@ const ITABS_WORD: usize = 40;
 const ITABS_SIZE_WORD: usize = 41;
 /// The number of methods in `abi.InterfaceType`. An itab has room for one method, and a word for each further one.
 const METHODS: u64 = 64;
-const METHODS_MOST: u64 = 1 << 10;
+const MAX_METHODS: u64 = 1 << 10;
 const ITAB_BYTES: usize = 32;
 const FIRST_METHOD: usize = 24;
 
@@ -79,7 +79,7 @@ impl GoItabs {
         let module = module(memory, parts, bias)?;
         let addresses = match parts.itabs {
             ItabSection::Links(at, bytes) => {
-                words(&memory.bytes(at.wrapping_add(bias), bytes.min(8 * TABLES_MOST) as usize)).collect()
+                words(&memory.bytes(at.wrapping_add(bias), bytes.min(8 * MAX_TABLES) as usize)).collect()
             }
             ItabSection::Types(at, bytes) => {
                 itabs_behind_types(memory, &module, at.wrapping_add(bias), bytes)?
@@ -109,12 +109,12 @@ fn itabs_behind_types(memory: &dyn Memory, module: &[u64], start: u64, bytes: u6
     let mut at = start.checked_add(of(ITABS_WORD)?)?;
     let end = at.checked_add(of(ITABS_SIZE_WORD)?).filter(|itabs_end| *itabs_end <= end)?;
     let mut found = Vec::new();
-    while at < end && (found.len() as u64) < TABLES_MOST {
+    while at < end && (found.len() as u64) < MAX_TABLES {
         found.push(at);
         let itab = structure::<ITAB_BYTES>(memory, at)?;
         let methods = memory.u64(word(&itab, 0).checked_add(METHODS)?)?;
         let further = if word(&itab, FIRST_METHOD) == 0 { 0 } else { methods.checked_sub(1)? };
-        at += ITAB_BYTES as u64 + 8 * Some(further).filter(|further| *further < METHODS_MOST)?;
+        at += ITAB_BYTES as u64 + 8 * Some(further).filter(|further| *further < MAX_METHODS)?;
     }
     Some(found)
 }
@@ -127,7 +127,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 pub(super) fn module(memory: &dyn Memory, parts: &GoSections, bias: u64) -> Option<Vec<u64>> {
     let first = parts.functions.wrapping_add(bias);
     let within = |&(at, bytes): &(u64, u64)| {
-        let data = memory.bytes(at.wrapping_add(bias), bytes.min(DATA_MOST) as usize);
+        let data = memory.bytes(at.wrapping_add(bias), bytes.min(MAX_DATA) as usize);
         let index = words(&data).position(|word| word == first)?;
         Some(words(&data).skip(index).take(MODULE_WORDS).collect())
     };

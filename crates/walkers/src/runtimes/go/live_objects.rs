@@ -11,7 +11,7 @@ use crate::heap_search::{touched_outside, touched_part};
 /// The page of Go's heap.
 const PAGE: u64 = 8192;
 /// Bounds the size of a span.
-const PAGES_MOST: u64 = 1 << 20;
+const MAX_PAGES: u64 = 1 << 20;
 /// Offset of `startAddr` in `mspan`, and the size up to `limit`.
 const SPAN_START: u64 = 24;
 const SPAN_BYTES: usize = 160;
@@ -22,7 +22,7 @@ const STATE_BEFORE_SIZE: usize = 5;
 const SWEPT_BEFORE_SIZE: usize = 16;
 const IN_USE: u8 = 1;
 /// Bounds the time of the search.
-const SEARCH_MOST: u64 = 256 << 20;
+const MAX_SEARCH: u64 = 256 << 20;
 
 /// Whether an object is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,13 +86,13 @@ impl LiveObjects {
         // The spans are not in the heap that has the objects. A search of a heap of 100 MB would not reach them in time.
         let mut rest = None;
         if is_listed {
-            let left = touched_outside(pid, memory, objects, SEARCH_MOST, |start, data| {
+            let left = touched_outside(pid, memory, objects, MAX_SEARCH, |start, data| {
                 found.add_spans(objects, start, data);
             });
             found.has_all_spans = left.is_none() && !found.spans.is_empty();
         }
         if found.spans.is_empty() {
-            rest = touched_part(pid, memory, 0, SEARCH_MOST, |start, data| {
+            rest = touched_part(pid, memory, 0, MAX_SEARCH, |start, data| {
                 found.add_spans(objects, start, data);
                 if !is_listed {
                     found.add_goroutines(memory, start, data);
@@ -110,9 +110,9 @@ impl LiveObjects {
         let (lowest, highest) = (lowest.copied().unwrap_or(u64::MAX), highest.copied().unwrap_or(0));
         let words = data.as_chunks().0;
         for (index, value) in words.iter().map(|value| u64::from_le_bytes(*value)).enumerate() {
-            if value % PAGE == 0 && value <= highest && value + PAGE * PAGES_MOST > lowest {
+            if value % PAGE == 0 && value <= highest && value + PAGE * MAX_PAGES > lowest {
                 let pages = words.get(index + 1).map_or(0, |word| u64::from_le_bytes(*word));
-                let span = value..value + PAGE * pages.min(PAGES_MOST);
+                let span = value..value + PAGE * pages.min(MAX_PAGES);
                 if objects.iter().any(|object| span.contains(object)) {
                     self.spans.push(start + 8 * index as u64 - SPAN_START);
                 }
@@ -207,7 +207,7 @@ struct HeapObject {
 fn object_in_span(memory: &dyn Memory, span: u64, object: u64) -> Option<HeapObject> {
     let bytes = structure::<SPAN_BYTES>(memory, span)?;
     let (start, pages) = (word(&bytes, 24), word(&bytes, 32));
-    let offset = object.checked_sub(start).filter(|offset| pages <= PAGES_MOST && offset / PAGE < pages)?;
+    let offset = object.checked_sub(start).filter(|offset| pages <= MAX_PAGES && offset / PAGE < pages)?;
     let short = |at: usize| int(&bytes, at) as u32 as u64 & 0xffff;
     // Go 1.22 and later: freeindex and nelems have 2 bytes. Before: 8 bytes.
     let layouts = [(short(48), short(50), 64), (word(&bytes, 48), word(&bytes, 56), 72)];

@@ -272,9 +272,9 @@ impl Walker for GoStreams {
         });
         for one in &mut found {
             one.unwritten = one.note.is_some_and(|note| unwritten.contains(&note.address));
-            if one.note.is_none() && one.rivals.is_empty() && one.data_address.is_some() {
+            if one.note.is_none() && one.copies.is_empty() && one.data_address.is_some() {
                 // The stacks do not show whether a goroutine flushes one of several equal copies; the file can.
-                one.add_itself_as_rival();
+                one.add_itself_as_copy();
             }
         }
         found

@@ -16,7 +16,7 @@ use super::functions::GoFunctions;
 use super::live_objects::LiveObjects;
 use super::stacks::Goroutine;
 use super::suspended::{
-    ARGUMENT_BYTES, FLUSH, FRAMES_MOST, FlushSearch, STACK_BYTES, is_outermost, saved_registers,
+    ARGUMENT_BYTES, FLUSH, MAX_FRAMES, FlushSearch, STACK_BYTES, is_outermost, saved_registers,
 };
 use crate::copied_memory::{int, word};
 use crate::suspended_flush::{STACK_POINTER, ThreadRegisters};
@@ -50,7 +50,7 @@ fn in_flush(search: &FlushSearch<'_>, flush_entries: &[u64], goroutine: &Gorouti
         return BTreeSet::new();
     }
     let mut found = BTreeSet::new();
-    let frames = if goes_on { Vec::new() } else { search.unwind(&registers, false, FRAMES_MOST) };
+    let frames = if goes_on { Vec::new() } else { search.unwind(&registers, false, MAX_FRAMES) };
     if let Some(index) = frames.iter().position(|frame| frame.name == FLUSH) {
         let (end, called_from) = (frames[index].end, search.memory.u64(frames[index].end));
         // A call by a pointer, for example of a deferred function, cannot be checked.
@@ -68,8 +68,8 @@ fn in_flush(search: &FlushSearch<'_>, flush_entries: &[u64], goroutine: &Gorouti
             let at = used + 8 * index as u64;
             let mut outside = ThreadRegisters { next: return_address, ..ThreadRegisters::default() };
             outside.general[STACK_POINTER] = at + 8;
-            let frames = search.unwind(&outside, false, FRAMES_MOST);
-            if frames.len() == FRAMES_MOST || frames.last().is_some_and(is_outermost) {
+            let frames = search.unwind(&outside, false, MAX_FRAMES);
+            if frames.len() == MAX_FRAMES || frames.last().is_some_and(is_outermost) {
                 found.extend(writers_of(search, at));
             }
         }

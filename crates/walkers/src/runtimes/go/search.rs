@@ -7,7 +7,7 @@ use weir_sys::memory::Memory;
 use super::bufio::{BufioType, BufioValidator};
 use super::live_objects::LiveObjects;
 use super::{GoItabs, GoStreams};
-use crate::copied_memory::STREAMS_MOST;
+use crate::copied_memory::MAX_STREAMS;
 use crate::heap_search::touched;
 use crate::open_descriptors::OpenDescriptors;
 use crate::search_cache::Found;
@@ -68,7 +68,7 @@ pub(super) fn objects(
     touched(pid, memory, |start, data| {
         bytes += data.len() as u64;
         for (index, value) in data.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)).enumerate() {
-            if range.contains(&value) && found.len() < STREAMS_MOST {
+            if range.contains(&value) && found.len() < MAX_STREAMS {
                 let candidates = validator.around(start + 8 * index as u64, value);
                 found.extend(candidates.filter(|(at, kind)| validator.stream(*at, *kind).is_some()));
             }

@@ -7,7 +7,7 @@ use weir_sys::memory::Memory;
 use crate::copied_memory::{structure, word};
 
 /// Bounds the time to read the stacks.
-const GOROUTINES_MOST: usize = 100_000;
+const MAX_GOROUTINES: usize = 100_000;
 
 /// The smallest stack. The upper end of each stack is aligned to this size.
 const SMALLEST: u64 = 2048;
@@ -46,17 +46,17 @@ impl Goroutine {
 }
 
 /// Bounds the variables among which the list is searched: more than those of the runtime and of large packages.
-const VARIABLES_MOST: u64 = 64 << 20;
+const MAX_VARIABLES: u64 = 64 << 20;
 
 /// Finds the list of goroutines in a program without symbols: a slice in this range of variables whose elements are all goroutines
 /// that name themselves. None if there are several.
 pub(super) fn find_list(memory: &dyn Memory, start: u64, end: u64) -> Option<u64> {
     const BLOCK: u64 = 1 << 20;
     /// The runtime starts several goroutines of its own. An address of one goroutine, and some numbers, are no list.
-    const COUNT_LEAST: u64 = 2;
+    const MIN_COUNT: u64 = 2;
     /// A slice across the end of a block is whole in that block.
     const OVERLAP: u64 = 16;
-    if !(1..=VARIABLES_MOST).contains(&end.saturating_sub(start)) {
+    if !(1..=MAX_VARIABLES).contains(&end.saturating_sub(start)) {
         return None;
     }
     let mut found = BTreeSet::new();
@@ -65,7 +65,7 @@ pub(super) fn find_list(memory: &dyn Memory, start: u64, end: u64) -> Option<u64
         let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         for (index, slice) in words.windows(3).enumerate() {
             let &[array, count, capacity] = slice else { continue };
-            let is_slice = (COUNT_LEAST..=capacity).contains(&count) && count <= GOROUTINES_MOST as u64;
+            let is_slice = (MIN_COUNT..=capacity).contains(&count) && count <= MAX_GOROUTINES as u64;
             if is_slice && array.is_multiple_of(8) && are_goroutines(memory, array, count) {
                 found.insert(block + 8 * index as u64);
             }
@@ -98,7 +98,7 @@ pub(super) fn is_stale(address: u64, all: &[u64], used: &[Goroutine]) -> bool {
 pub(super) fn read(memory: &dyn Memory, list: Option<u64>) -> Vec<Goroutine> {
     let Some(list) = list.and_then(|at| structure::<16>(memory, at)) else { return Vec::new() };
     let count = word(&list, 8) as usize;
-    if count > GOROUTINES_MOST {
+    if count > MAX_GOROUTINES {
         return Vec::new();
     }
     let pointers = memory.bytes(word(&list, 0), 8 * count);

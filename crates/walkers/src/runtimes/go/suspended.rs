@@ -23,7 +23,7 @@ pub(super) const FLUSH: &[u8] = b"bufio.(*Writer).Flush";
 /// The function that a signal makes a goroutine call between any two instructions.
 const PREEMPTED: &[u8] = b"runtime.asyncPreempt";
 /// The deepest flush is about ten calls below the innermost function.
-pub(super) const FRAMES_MOST: usize = 64;
+pub(super) const MAX_FRAMES: usize = 64;
 /// The part of a stack that is searched for return addresses if it cannot be unwound, and for a signal's registers.
 pub(super) const STACK_BYTES: usize = 16 << 10;
 /// The results and spilled arguments of a function are within this distance above its return address.
@@ -192,9 +192,9 @@ impl FlushSearch<'_> {
         is_exact: bool,
         stack_end: u64,
     ) -> Option<(Option<ThreadRegisters>, Vec<u64>)> {
-        let frames = self.unwind(registers, is_exact, FRAMES_MOST);
+        let frames = self.unwind(registers, is_exact, MAX_FRAMES);
         let Some(index) = frames.iter().position(|frame| frame.name == FLUSH) else {
-            let is_whole = frames.len() == FRAMES_MOST || frames.last().is_some_and(is_outermost);
+            let is_whole = frames.len() == MAX_FRAMES || frames.last().is_some_and(is_outermost);
             let of = if is_whole { Vec::new() } else { self.writers_by_words(registers, stack_end) };
             return (!of.is_empty()).then_some((None, of));
         };

@@ -10,7 +10,7 @@ use super::live_objects::{LiveObjects, Use};
 use super::suspended::signal_registers;
 use super::{stacks, suspended};
 use crate::ThreadRegisters;
-use crate::copied_memory::BUFFER_MOST;
+use crate::copied_memory::MAX_BUFFER;
 use crate::fuzzing::NO_PROCESS;
 use crate::suspended_flush::STACK_POINTER;
 use crate::tests::{BASE, TestMemory, hostile_words};
@@ -79,7 +79,7 @@ proptest! {
                 let Some(one) = validator.stream(at, kind) else { continue };
                 let one = one.buffer;
                 prop_assert!(one.pending_bytes.max(one.unread_bytes) <= one.buffer_bytes);
-                prop_assert!(one.buffer_bytes <= BUFFER_MOST && one.pending.len() <= 256 && one.fd >= 0);
+                prop_assert!(one.buffer_bytes <= MAX_BUFFER && one.pending.len() <= 256 && one.fd >= 0);
             }
         }
         let addresses: Vec<u64> = (0..words.len() as u64).map(|index| BASE + 8 * index).collect();

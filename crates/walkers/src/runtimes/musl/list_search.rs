@@ -6,7 +6,7 @@ use super::{
     BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, MuslStreams, NEXT, NO_WRITING, OpenFileList, PREV, READ, SEEK,
     WRITE, list,
 };
-use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int, structure, word};
+use crate::copied_memory::{MAX_BUFFER, MAX_STREAMS, int, structure, word};
 use crate::image_memory::ImageMemory;
 
 const PERMANENT: i32 = 1;
@@ -23,7 +23,7 @@ impl MuslListSearch {
     /// Returns the longest list whose head is a word of the memory; empty if there is none.
     pub fn longest_list(&self, memory: &dyn Memory, standard: &[u64]) -> Vec<(u64, [u8; FILE_BYTES])> {
         let memory = &self.area.copy(memory);
-        let (mut best, mut left) = (Vec::new(), STREAMS_MOST);
+        let (mut best, mut left) = (Vec::new(), MAX_STREAMS);
         for (_, first) in memory.pointers(16) {
             if standard.contains(&first) || !self.is_first(memory, first) {
                 continue;
@@ -43,7 +43,7 @@ impl MuslListSearch {
 
     fn has_functions(&self, file: &[u8; FILE_BYTES]) -> bool {
         let code = |at| self.area.is_code(word(file, at));
-        let sound = word(file, BUF) != 0 && word(file, BUF_SIZE) <= BUFFER_MOST && int(file, FD) >= -1;
+        let sound = word(file, BUF) != 0 && word(file, BUF_SIZE) <= MAX_BUFFER && int(file, FD) >= -1;
         sound && int(file, 0) & !ALL_FLAGS == 0 && code(CLOSE) && code(SEEK) && (code(READ) || code(WRITE))
     }
 

@@ -10,7 +10,7 @@ use weir_sys::memory::Memory;
 
 use crate::Walker;
 use crate::copied_memory::{
-    BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word,
+    MAX_BUFFER, MAX_STREAMS, UNREAD_KEPT, int, read_content, read_stable, structure, word,
 };
 use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::{self, StreamBuffer};
@@ -76,7 +76,7 @@ impl Walker for MuslStreams {
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let others = match &self.others {
-            OpenFileList::Head(head) => list(memory, memory.u64(*head).unwrap_or(0), &mut { STREAMS_MOST }),
+            OpenFileList::Head(head) => list(memory, memory.u64(*head).unwrap_or(0), &mut { MAX_STREAMS }),
             OpenFileList::Search(search) => search.longest_list(memory, &self.standard),
         };
         let standard = self.standard.iter().filter_map(|at| Some((*at, structure(memory, *at)?)));
@@ -135,7 +135,7 @@ fn stream(
     kept: u64,
 ) -> Option<StreamBuffer> {
     let (buf, size) = (word(file, BUF), word(file, BUF_SIZE));
-    let end = buf.checked_add(size).filter(|_| size <= BUFFER_MOST)?;
+    let end = buf.checked_add(size).filter(|_| size <= MAX_BUFFER)?;
     let (rpos, rend, wbase, wpos) = (word(file, RPOS), word(file, REND), word(file, WBASE), word(file, WPOS));
     let mut buffer = Buffer {
         mode: mode(file, plain),

@@ -25,7 +25,7 @@ use weir_sys::elf::ElfSections;
 use weir_sys::memory::Memory;
 
 use crate::copied_memory::{
-    BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word,
+    MAX_BUFFER, MAX_STREAMS, UNREAD_KEPT, int, read_content, read_stable, structure, word,
 };
 use crate::pending_bytes::{CountWord, MemoryStore, PartialStore, StoredValue};
 use crate::runtime_entry::{has_c_string, section_contains};
@@ -149,7 +149,7 @@ impl ChannelLayout {
     fn channels(&self, memory: &dyn Memory, first: u64) -> Vec<ChannelCopy> {
         let (mut at, mut found, mut visited) = (first, Vec::new(), HashSet::new());
         while at != 0
-            && visited.len() < STREAMS_MOST
+            && visited.len() < MAX_STREAMS
             && visited.insert(at)
             && let Some(copy) = structure::<HEAD_BYTES>(memory, at)
         {
@@ -240,7 +240,7 @@ fn read(
         ..Buffer::empty(ID, at, fd)
     };
     if max != 0 {
-        found.unread_bytes = max.checked_sub(curr).filter(|bytes| *bytes <= BUFFER_MOST && max <= end)?;
+        found.unread_bytes = max.checked_sub(curr).filter(|bytes| *bytes <= MAX_BUFFER && max <= end)?;
         found.unread = read_content(memory, curr, found.unread_bytes, UNREAD_KEPT)?;
         return Some(StreamBuffer::of(found));
     }

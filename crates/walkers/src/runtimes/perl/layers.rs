@@ -5,7 +5,7 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::tables::{BASE_BYTES, HEAD, NEXT, TAB};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::elf_image::ElfImage;
 use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::StreamBuffer;
@@ -37,7 +37,7 @@ const TAB_LAYER: u64 = 16;
 const TAB_OWN: u64 = 224;
 
 /// A bound for damaged handles.
-const LAYERS_MOST: usize = 16;
+const MAX_LAYERS: usize = 16;
 
 /// Addresses of the function tables of `:perlio` and `:unix`, the default layers of a handle.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +96,7 @@ impl PerlLayers {
     /// Returns the descriptor, and the layers with buffers from the topmost on.
     fn chain(&self, memory: &dyn Memory, slot: u64, top: u64) -> Option<(i32, Vec<(u64, LayerKind)>)> {
         let (mut at, mut found) = (top, Vec::new());
-        for _ in 0..LAYERS_MOST {
+        for _ in 0..MAX_LAYERS {
             let base = structure::<BASE_BYTES>(memory, at).filter(|base| word(base, HEAD) == slot)?;
             match self.kind(memory, word(&base, TAB)) {
                 LayerKind::Unix => {
@@ -139,8 +139,8 @@ fn part(
 ) -> Option<StreamBuffer> {
     let flags = int(layer, FLAGS) as u32;
     let [buf, end, at, size] = [BUF, END, PTR, SIZE].map(|field| word(layer, field));
-    let most = if kind == LayerKind::Encoding { BUFFER_MOST } else { size };
-    let limit = buf.checked_add(most).filter(|_| size <= BUFFER_MOST)?;
+    let most = if kind == LayerKind::Encoding { MAX_BUFFER } else { size };
+    let limit = buf.checked_add(most).filter(|_| size <= MAX_BUFFER)?;
     let (pending, unread) = match (flags & WRITTEN != 0, flags & READ != 0) {
         (true, true) => return None,
         (true, false) => (at.checked_sub(buf).filter(|_| at <= limit)?, 0),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use weir_sys::memory::Memory;
 
-use crate::copied_memory::{STREAMS_MOST, structure, word};
+use crate::copied_memory::{MAX_STREAMS, structure, word};
 use crate::heap_search::blocks;
 
 /// Size of `struct _PerlIO` of perliol.h, and offsets in it. A slot is such a structure, and each layer begins with
@@ -74,7 +74,7 @@ pub(super) fn handles(memory: &dyn Memory, tables: &BTreeSet<u64>) -> Vec<(u64, 
     let (mut found, mut visited) = (Vec::new(), BTreeSet::new());
     for first in tables {
         let mut at = *first;
-        while at != 0 && found.len() < STREAMS_MOST && visited.insert(at) {
+        while at != 0 && found.len() < MAX_STREAMS && visited.insert(at) {
             let Some(table) = structure::<TABLE_BYTES>(memory, at).filter(|_| is_link(memory, at)) else {
                 break;
             };

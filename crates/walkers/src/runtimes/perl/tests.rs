@@ -7,7 +7,7 @@ use weir_sys::memory::Memory;
 
 use super::layers::PerlLayers;
 use super::{PerlHandles, tables};
-use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT};
+use crate::copied_memory::{MAX_BUFFER, PENDING_KEPT};
 use crate::tests::{BASE, TestMemory, hostile_words};
 use crate::{Walker, stream_buffer};
 
@@ -75,7 +75,7 @@ fn damaged_structures_are_left_out() {
         (UNIX + 4, u64::MAX, "a closed descriptor"),
         (TOP + 4, at(TEXT + 1), "a position before the buffer"),
         (TOP + 6, at(TEXT + 4), "a position after the buffer"),
-        (TOP + 8, BUFFER_MOST + 1, "too large a buffer"),
+        (TOP + 8, MAX_BUFFER + 1, "too large a buffer"),
         (TOP + 8, u64::MAX, "a buffer that does not end"),
         (TOP + 4, 16, "a buffer that is not mapped"),
     ];
@@ -147,7 +147,7 @@ proptest! {
         for one in stream_buffer::buffers(perl.read_tables(&memory, &tables, PENDING_KEPT)) {
             prop_assert_eq!(one.pending.len() as u64, one.pending_bytes.min(256));
             prop_assert_eq!(one.unread.len() as u64, one.unread_bytes.min(64));
-            prop_assert!(one.fd >= 0 && one.pending_bytes.max(one.unread_bytes) <= 16 * BUFFER_MOST);
+            prop_assert!(one.fd >= 0 && one.pending_bytes.max(one.unread_bytes) <= 16 * MAX_BUFFER);
         }
         for slot in &tables {
             tables::table_of(&memory, *slot);

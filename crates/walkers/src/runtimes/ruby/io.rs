@@ -6,7 +6,7 @@ use weir_sys::memory::Memory;
 
 use super::head;
 use super::layout::RubyLayout;
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::StreamBuffer;
 
@@ -43,7 +43,7 @@ const EMBEDDED: u64 = 2;
 
 /// Offset of the superclass in `struct RClass` of Ruby 2.7, and a bound for damaged chains of superclasses.
 const SUPERCLASS: u64 = 16;
-const ANCESTORS_MOST: usize = 64;
+const MAX_ANCESTORS: usize = 64;
 
 /// The layout of a Ruby and the address of its class IO; 0 if that is unknown.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +79,7 @@ impl IoClass {
     /// Tells whether this class is the other one or an ancestor of it.
     fn is_ancestor_of(&self, memory: &dyn Memory, class: u64) -> bool {
         let superclass = |class: &u64| memory.u64(class.checked_add(SUPERCLASS)?);
-        let mut ancestors = std::iter::successors(Some(class), superclass).take(ANCESTORS_MOST);
+        let mut ancestors = std::iter::successors(Some(class), superclass).take(MAX_ANCESTORS);
         self.address != 0 && ancestors.any(|one| one == self.address)
     }
 
@@ -120,7 +120,7 @@ fn read(memory: &dyn Memory, object: u64, at: u64, io: &[u8; IO_BYTES], kept: u6
 fn part(io: &[u8; IO_BYTES], at: usize) -> Option<(u64, u64)> {
     let field = |field| u64::try_from(int(io, at + field)).ok();
     let (start, offset, length, capacity) = (word(io, at), field(OFFSET)?, field(LENGTH)?, field(CAPACITY)?);
-    let fits = offset + length <= capacity && capacity <= BUFFER_MOST && (start != 0 || length == 0);
+    let fits = offset + length <= capacity && capacity <= MAX_BUFFER && (start != 0 || length == 0);
     Some((start.checked_add(offset)?, length)).filter(|_| fits)
 }
 

@@ -20,7 +20,7 @@ use weir_sys::memory::Memory;
 use self::io::IoClass;
 use self::layout::RubyLayout;
 use crate::Walker;
-use crate::copied_memory::{STREAMS_MOST, word};
+use crate::copied_memory::{MAX_STREAMS, word};
 use crate::elf_image::ElfImage;
 use crate::heap_search::blocks;
 use crate::known_objects::KnownObjects;
@@ -168,7 +168,7 @@ fn search(pid: u32, memory: &dyn Memory, class: IoClass) -> BTreeSet<u64> {
     blocks(pid, memory, |start, data| {
         let likely = candidates(class, start, data).filter(|object| class.fptr(memory, *object).is_some());
         found.extend(likely);
-        if found.len() < STREAMS_MOST { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if found.len() < MAX_STREAMS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     found
 }

@@ -6,7 +6,7 @@ use super::io::IoClass;
 use super::layout::RubyLayout;
 use super::{RubyStreams, candidates};
 use crate::Walker;
-use crate::copied_memory::BUFFER_MOST;
+use crate::copied_memory::MAX_BUFFER;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
 /// Indices of the words of an object, its rb_io_t and its text.
@@ -155,7 +155,7 @@ fn damaged_structures_are_left_out() {
         (IO + 2, u64::MAX, "closed"),
         (IO + 7, 2 | 63 << 32, "more than there is room for"),
         (IO + 7, u64::MAX, "less than nothing"),
-        (IO + 8, BUFFER_MOST + 1, "too large a buffer"),
+        (IO + 8, MAX_BUFFER + 1, "too large a buffer"),
         (IO + 6, 0, "none"),
         (IO + 6, 16, "one that is not there"),
     ];
@@ -178,8 +178,8 @@ proptest! {
         let memory = TestMemory::of(&words);
         for class in VERSIONS.map(class_of) {
             for object in candidates(class, BASE, &memory.0).chain([BASE + 8 * 399, u64::MAX]) {
-                if let Some(one) = class.stream(&memory, object, BUFFER_MOST) {
-                    prop_assert!(one.buffer.fd >= 0 && one.buffer.pending_bytes <= BUFFER_MOST);
+                if let Some(one) = class.stream(&memory, object, MAX_BUFFER) {
+                    prop_assert!(one.buffer.fd >= 0 && one.buffer.pending_bytes <= MAX_BUFFER);
                     prop_assert_eq!(one.buffer.pending.len() as u64, one.buffer.pending_bytes);
                     prop_assert!(one.buffer.unread.len() <= 64);
                 }

@@ -17,7 +17,7 @@ use super::layouts::RustLayouts;
 use super::stacks;
 use super::validate::{self, BufferValidator};
 use crate::candidates::{self, StreamCandidate};
-use crate::copied_memory::STREAMS_MOST;
+use crate::copied_memory::MAX_STREAMS;
 use crate::heap_search::touched;
 use crate::open_descriptors::OpenDescriptors;
 use crate::search_cache::SearchCache;
@@ -64,7 +64,7 @@ fn find_objects(
     touched(pid, memory, |start, data| {
         for (number, layout) in layouts.all.iter().enumerate() {
             for at in layout.candidates(data).map(|at| start + at as u64) {
-                if found.len() < STREAMS_MOST && validator.candidate(at, layout).is_some() {
+                if found.len() < MAX_STREAMS && validator.candidate(at, layout).is_some() {
                     found.insert((at, number));
                 }
             }
@@ -83,7 +83,7 @@ fn owned(found: Vec<StreamBuffer>, is_owner: impl Fn(&StreamBuffer) -> bool) -> 
     let mark = |one: StreamBuffer| match (is_shared(&one), is_owner(&one)) {
         _ if !has(&one) || one.buffer.fd <= 2 => one,
         (false, true) => one,
-        (is_shared, _) => one.with_doubtful_owner(is_shared),
+        (is_shared, _) => one.with_ambiguous_owner(is_shared),
     };
     found.iter().filter(|one| stays(one)).cloned().map(mark).collect()
 }
@@ -133,7 +133,7 @@ impl Walker for RustBuffers {
         let mut found = owned(resolved, |one| owns_descriptor(&one.buffer, &all));
         for one in &mut found {
             one.unwritten =
-                one.rivals.is_empty() && one.note.is_some_and(|note| unwritten.contains(&note.address));
+                one.copies.is_empty() && one.note.is_some_and(|note| unwritten.contains(&note.address));
             if !one.unwritten && !sure.contains(&one.buffer.address) {
                 (one.data_address, one.note) = (None, None);
             }
@@ -222,9 +222,9 @@ impl Drainable<'_> {
 
 /// Tells whether no other writer claims the same descriptor, except the standard ones.
 fn owns_descriptor(buffer: &Buffer, all: &[StreamCandidate]) -> bool {
-    let rivals = |other: &StreamCandidate| {
+    let conflicts = |other: &StreamCandidate| {
         let other_buffer = &other.stream.buffer;
         other.stream.note.is_some() && other_buffer.fd == buffer.fd && other_buffer.address != buffer.address
     };
-    (0..=2).contains(&buffer.fd) || !all.iter().any(rivals)
+    (0..=2).contains(&buffer.fd) || !all.iter().any(conflicts)
 }

@@ -8,9 +8,9 @@ use gimli::{AttributeValue, EndianSlice, LittleEndian, UnitOffset, constants};
 use weir_sys::elf::{ElfFile, ElfSections};
 
 /// Bounds the time to read the debug information.
-pub(super) const INFO_MOST: u64 = 24 << 20;
+pub(super) const MAX_INFO: u64 = 24 << 20;
 /// The deepest nesting of structures that is followed.
-const DEPTH_MOST: usize = 8;
+const MAX_DEPTH: usize = 8;
 /// The number of bytes read of each object. No known version has larger ones.
 pub(super) const OBJECT_BYTES: usize = 64;
 
@@ -69,7 +69,7 @@ type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) fn of(file: File) -> Option<RustLayouts> {
     let elf = ElfFile::from_file(file)?;
     let sections = elf.sections().ok()?;
-    let section = |name: &str| sections.bytes(name, INFO_MOST);
+    let section = |name: &str| sections.bytes(name, MAX_INFO);
     let load = |id: gimli::SectionId| -> Result<DwarfSlice, gimli::Error> {
         Ok(EndianSlice::new(section(id.name()).unwrap_or(&[]), LittleEndian))
     };
@@ -183,7 +183,7 @@ impl<'a> DebugUnit<'a> {
     fn writer(&self, at: UnitOffset, inner: &str) -> Option<RustLayout> {
         let members = self.members(at);
         let (_, vector_at, vector) = *members.iter().find(|one| one.0 == "buf")?;
-        let within = |name| Some(vector_at + self.find(vector, name, DEPTH_MOST)?);
+        let within = |name| Some(vector_at + self.find(vector, name, MAX_DEPTH)?);
         let target = inner_of(inner)?;
         let (_, inner_at, inner_type) = *members.iter().find(|one| one.0 == "inner")?;
         // Old versions have an Option there. Where no number was left over for None, a word before the descriptor tells.
@@ -202,7 +202,7 @@ impl<'a> DebugUnit<'a> {
     fn reader(&self, at: UnitOffset, inner: &str) -> Option<RustLayout> {
         let members = self.members(at);
         let (_, buffer_at, buffer) = *members.iter().find(|one| one.0 == "buf")?;
-        let within = |name| Some(buffer_at + self.find(buffer, name, DEPTH_MOST)?);
+        let within = |name| Some(buffer_at + self.find(buffer, name, MAX_DEPTH)?);
         sound(RustLayout {
             inner: inner_of(inner).filter(|inner| *inner == BufferTarget::Descriptor)?,
             inner_at: members.iter().find(|one| one.0 == "inner")?.1,

@@ -30,7 +30,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
-use layouts::INFO_MOST;
+use layouts::MAX_INFO;
 use weir_sys::memory::Memory;
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
@@ -135,7 +135,7 @@ impl DescribedWriters {
 /// Returns which writers are described, by the names of types. Without `-g` only the writer of standard output is. With
 /// `-Cdebuginfo=1` or less there are names of functions only, in which the type's name is no whole one.
 fn described_writers(sections: &ElfSections) -> DescribedWriters {
-    let text = |name| sections.bytes(name, INFO_MOST);
+    let text = |name| sections.bytes(name, MAX_INFO);
     // Sections that are too large or compressed are not read later either.
     match (text(".debug_info"), text(".debug_str")) {
         (Some(_), Some(names)) => writers_in(names),

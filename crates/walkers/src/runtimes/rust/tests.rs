@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::layouts::{BufferTarget, RustLayout, RustLayouts};
 use super::validate::BufferValidator;
-use crate::copied_memory::BUFFER_MOST;
+use crate::copied_memory::MAX_BUFFER;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
 const WRITER: RustLayout = RustLayout {
@@ -103,7 +103,7 @@ proptest! {
             let seen = layout.candidates(&memory.0).filter_map(|at| validator.candidate(BASE + at as u64, layout));
             for one in seen.map(|one| one.stream.buffer) {
                 prop_assert!(one.pending_bytes.max(one.unread_bytes) <= one.buffer_bytes);
-                prop_assert!(one.buffer_bytes <= BUFFER_MOST && one.pending.len() <= 256 && one.fd >= 0);
+                prop_assert!(one.buffer_bytes <= MAX_BUFFER && one.pending.len() <= 256 && one.fd >= 0);
             }
         }
     }

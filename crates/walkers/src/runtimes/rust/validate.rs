@@ -7,7 +7,7 @@ use weir_sys::memory::Memory;
 use super::STDOUT_BYTES;
 use super::layouts::{BufferTarget, OBJECT_BYTES, RustLayout, RustLayouts};
 use crate::candidates::StreamCandidate;
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::pending_bytes::CountWord;
 use crate::stream_buffer::StreamBuffer;
 
@@ -16,11 +16,11 @@ const USUAL: u64 = 8192;
 const USUAL_OF_LINES: u64 = 1024;
 /// Accepted sizes: programs ask for multiples of 64 from 256 on, and other data with two numbers after it rarely has
 /// such a size.
-const SIZE_LEAST: u64 = 256;
+const MIN_SIZE: u64 = 256;
 const SIZE_STEP: u64 = 64;
 /// The lowest descriptor of an owned File: programs seldom own a standard stream, and much other data has the numbers
 /// 0 to 2.
-const OWNED_LEAST: i32 = 3;
+const MIN_OWNED: i32 = 3;
 
 impl RustLayout {
     /// Returns the offsets in a block of memory at which the numbers fit this layout.
@@ -32,7 +32,7 @@ impl RustLayout {
 
     fn fits(&self, object: &[u8]) -> bool {
         let capacity = word(object, self.capacity);
-        let likely = (SIZE_LEAST..=BUFFER_MOST).contains(&capacity) && capacity.is_multiple_of(SIZE_STEP);
+        let likely = (MIN_SIZE..=MAX_BUFFER).contains(&capacity) && capacity.is_multiple_of(SIZE_STEP);
         if !likely || word(object, self.length) > capacity {
             return false;
         }
@@ -113,7 +113,7 @@ impl BufferValidator<'_> {
             }
         };
         let least =
-            if layout.inner == BufferTarget::Stdout || layout.used.is_some() { 0 } else { OWNED_LEAST };
+            if layout.inner == BufferTarget::Stdout || layout.used.is_some() { 0 } else { MIN_OWNED };
         (fd >= least && (self.open_for)(fd, layout.used.is_none())).then_some(fd)
     }
 

@@ -7,7 +7,7 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::layout::{BufferHead, TclLayout};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::pending_bytes::{PartialStore, StoredValue};
 use crate::stream_buffer::StreamBuffer;
 
@@ -25,7 +25,7 @@ const CHANNEL_BYTES: usize = 24;
 /// The first position in a new buffer (`BUFFER_PADDING`).
 const PADDING: u64 = 16;
 /// A bound for damaged queues.
-const BUFFERS_MOST: usize = 1 << 16;
+const MAX_BUFFERS: usize = 1 << 16;
 
 /// Returns the next state in the list, or 0; None if this is no state.
 pub(super) fn next(memory: &dyn Memory, layout: &TclLayout, at: u64) -> Option<u64> {
@@ -62,7 +62,7 @@ fn read(
     let sum = |parts: &[BufferPart]| parts.iter().map(|one| one.bytes).sum::<u64>();
     let mut stream = StreamBuffer::of(Buffer {
         mode: Some(mode(layout, flags)),
-        buffer_bytes: u64::try_from(int(state, SIZE)).ok().filter(|size| *size <= BUFFER_MOST)?,
+        buffer_bytes: u64::try_from(int(state, SIZE)).ok().filter(|size| *size <= MAX_BUFFER)?,
         pending_bytes: sum(&written),
         pending: contents(memory, &written, kept)?,
         unread_bytes: sum(&ahead),
@@ -99,14 +99,14 @@ struct BufferPart {
 fn chain(memory: &dyn Memory, layout: &TclLayout, first: u64) -> Option<Vec<BufferPart>> {
     let (mut found, mut visited, mut at) = (Vec::new(), BTreeSet::new(), first);
     while at != 0 {
-        if visited.len() >= BUFFERS_MOST || !visited.insert(at) {
+        if visited.len() >= MAX_BUFFERS || !visited.insert(at) {
             return None;
         }
         let head = BufferHead::read(memory, layout, at)?;
         let bytes = head
             .added
             .checked_sub(head.removed)
-            .filter(|_| head.added <= head.length && head.length <= BUFFER_MOST)?;
+            .filter(|_| head.added <= head.length && head.length <= MAX_BUFFER)?;
         let start = at.checked_add(layout.head_bytes() as u64)?.checked_add(head.removed)?;
         found.extend((bytes > 0).then_some(BufferPart { at, start, bytes }));
         at = head.following;

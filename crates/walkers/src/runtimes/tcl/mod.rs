@@ -19,7 +19,7 @@ use weir_sys::memory::Memory;
 
 use self::layout::{THREAD_BYTES, TclLayout};
 use crate::Walker;
-use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int};
+use crate::copied_memory::{MAX_BUFFER, MAX_STREAMS, int};
 use crate::heap_search::blocks;
 use crate::known_objects::KnownObjects;
 use crate::pending_bytes::PendingBytes;
@@ -152,7 +152,7 @@ impl Walker for TclChannels {
     }
 
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
-        let found = self.read_channels(memory, BUFFER_MOST).into_iter();
+        let found = self.read_channels(memory, MAX_BUFFER).into_iter();
         stream_buffer::pending(found.filter(|(_, is_stacked)| !is_stacked).map(|(one, _)| one).collect())
     }
 
@@ -200,7 +200,7 @@ fn candidates(layout: &TclLayout, start: u64, data: &[u8]) -> impl Iterator<Item
 fn channels(memory: &dyn Memory, layout: &TclLayout, thread: u64) -> Vec<u64> {
     let (mut found, mut visited) = (Vec::new(), BTreeSet::new());
     let mut at = thread.checked_add(LIST as u64).and_then(|at| memory.u64(at)).unwrap_or(0);
-    while at != 0 && found.len() < STREAMS_MOST && visited.insert(at) {
+    while at != 0 && found.len() < MAX_STREAMS && visited.insert(at) {
         let Some(next) = channel::next(memory, layout, at) else { break };
         found.push(at);
         at = next;

@@ -6,7 +6,7 @@ use weir_model::Mode;
 use super::layout::TclLayout;
 use super::{TclChannels, candidates, channel, channels};
 use crate::Walker;
-use crate::copied_memory::BUFFER_MOST;
+use crate::copied_memory::MAX_BUFFER;
 use crate::known_objects::KnownObjects;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
@@ -205,7 +205,7 @@ proptest! {
             for state in (BASE..BASE + 8 * 420).step_by(8) {
                 channels(&memory, layout, state);
                 channel::is_stacked(&memory, layout, state);
-                if let Some(one) = channel::stream(&memory, layout, state, BUFFER_MOST) {
+                if let Some(one) = channel::stream(&memory, layout, state, MAX_BUFFER) {
                     prop_assert!(one.buffer.fd >= 0 && one.buffer.unread.len() <= 64);
                     prop_assert_eq!(one.buffer.pending.len() as u64, one.buffer.pending_bytes);
                 }

@@ -11,7 +11,7 @@ use weir_walkers::PendingBytes;
 
 use super::write_ahead::{ThreadActivity, drain_stream, thread_activity};
 use crate::foreign_file::TargetThread;
-use crate::rescue::contested;
+use crate::rescue::ambiguous_streams;
 use crate::supervise::Tracees;
 
 /// The longest wait for a search that begins after the bytes were put. It shows all copies of a writer, so that all bytes can be
@@ -25,7 +25,7 @@ const RETRY_DOUBLED: u32 = 8;
 
 /// The streams of which it is unknown whether their bytes are written, by process and stream address.
 #[derive(Default)]
-pub(super) struct DoubtfulStreams {
+pub(super) struct ComparedStreams {
     seen: HashMap<(u32, u64), SeenBytes>,
 }
 
@@ -41,12 +41,12 @@ struct SeenBytes {
 }
 
 /// Tells whether only the file can show that bytes of this stream are not written.
-fn is_doubtful(one: &PendingBytes) -> bool {
+fn needs_comparison(one: &PendingBytes) -> bool {
     let leaves_copies = [RuntimeId::RUST, RuntimeId::GO].contains(&one.walker);
-    leaves_copies && one.can_show_by_file() && (!one.rivals.is_empty() || one.early_len() == 0)
+    leaves_copies && one.can_show_by_file() && (!one.copies.is_empty() || one.early_len() == 0)
 }
 
-impl DoubtfulStreams {
+impl ComparedStreams {
     /// Notes the streams of a process, and writes the bytes of those that are the same for `due_age`.
     pub fn write_due(
         &mut self,
@@ -55,10 +55,10 @@ impl DoubtfulStreams {
         pending: &[PendingBytes],
         due_age: Duration,
     ) {
-        let is_there = |stream: u64| pending.iter().any(|one| one.stream == stream && is_doubtful(one));
+        let is_there = |stream: u64| pending.iter().any(|one| one.stream == stream && needs_comparison(one));
         self.seen.retain(|(owner, stream), _| *owner != pid || is_there(*stream));
         let mut due = Vec::new();
-        for one in pending.iter().filter(|one| is_doubtful(one)) {
+        for one in pending.iter().filter(|one| needs_comparison(one)) {
             let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
             let seen = self.seen.entry((pid, one.stream)).or_insert_with(|| SeenBytes::new(one));
             if seen.bytes != one.bytes {
@@ -70,7 +70,7 @@ impl DoubtfulStreams {
             let wait = if all_found { due_age } else { due_age.max(SEARCH_WAIT) };
             if ahead < one.bytes.len() && is_new && seen.since.elapsed() >= wait {
                 seen.compared = Some(all_found);
-                let shown = contested::unwritten_len(tracees, (pid, tid), one, all_found);
+                let shown = ambiguous_streams::unwritten_len(tracees, (pid, tid), one, all_found);
                 let stream = DueStream { stream: one.stream, bytes: one.bytes.clone(), all_found };
                 due.extend(shown.is_some().then_some(stream));
             }
@@ -116,11 +116,11 @@ struct DueStream {
 fn write_if_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, streams: &[DueStream]) -> Vec<u64> {
     let mut written = Vec::new();
     if tracees.hold(pid) && thread_activity(tracees, pid) != ThreadActivity::Writing {
-        let pending = tracees.pending_and_contested_when_held(pid, tid);
-        for one in pending.into_iter().filter(is_doubtful) {
+        let pending = tracees.pending_and_ambiguous_when_held(pid, tid);
+        for one in pending.into_iter().filter(needs_comparison) {
             let is_same = |due: &&DueStream| (due.stream, &due.bytes) == (one.stream, &one.bytes);
             let Some(due) = streams.iter().find(is_same) else { continue };
-            if let Some(len) = contested::unwritten_len(tracees, (pid, tid), &one, due.all_found) {
+            if let Some(len) = ambiguous_streams::unwritten_len(tracees, (pid, tid), &one, due.all_found) {
                 let one = one.with_decided(len);
                 drain_stream(tracees, pid, &TargetThread::new(tid), &one, len, false);
                 if tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes) >= len {

@@ -35,12 +35,12 @@ struct DecidedLen {
     equal: usize,
 }
 
-/// As [`Tracees::final_pending`], with a decision for each contested stream which copy the process used, and without those that
-/// have no bytes then. A stream that stays contested keeps its rivals.
+/// As [`Tracees::final_pending`], with a decision for each ambiguous stream which copy the process used, and without those that
+/// have no bytes then. A stream that stays ambiguous keeps its copies.
 pub(super) fn decided_at_end(tracees: &mut Tracees, pid: u32, tid: u32) -> Vec<PendingBytes> {
     let pending = tracees.final_pending(pid, tid);
     let decided = pending.into_iter().map(|one| {
-        let len = if one.rivals.is_empty() { None } else { decided_len(tracees, pid, tid, &one, true) };
+        let len = if one.copies.is_empty() { None } else { decided_len(tracees, pid, tid, &one, true) };
         match len {
             Some(decided) => one.with_decided(decided.len),
             None => one,
@@ -71,7 +71,7 @@ fn decided_len(
     one: &PendingBytes,
     has_ended: bool,
 ) -> Option<DecidedLen> {
-    if let Some(inherited) = tracees.contested_at_fork(pid, one.stream) {
+    if let Some(inherited) = tracees.ambiguous_at_fork(pid, one.stream) {
         // The parent has the same bytes; how many, is unknown.
         return inherited.starts_with(&one.bytes).then_some(DecidedLen { len: 0, equal: 0 });
     }
@@ -84,8 +84,9 @@ fn decided_len(
         return None;
     }
     // Of a copy for another descriptor, this one has no bytes.
-    let own = |rival: &weir_walkers::Rival| if rival.fd == one.fd { rival.pending_bytes as usize } else { 0 };
-    let mut lens: Vec<usize> = one.rivals.iter().map(own).filter(|len| *len >= ahead.len()).collect();
+    let own =
+        |copy: &weir_walkers::StreamCopy| if copy.fd == one.fd { copy.pending_bytes as usize } else { 0 };
+    let mut lens: Vec<usize> = one.copies.iter().map(own).filter(|len| *len >= ahead.len()).collect();
     if !has_ended {
         lens.extend([ahead.len(), one.bytes.len()]);
     }
@@ -93,7 +94,7 @@ fn decided_len(
     lens.dedup();
     if position == 0 {
         // Before the first write to the file the number only grows.
-        let has_one_owner = one.rivals.iter().all(|rival| rival.fd == one.fd);
+        let has_one_owner = one.copies.iter().all(|copy| copy.fd == one.fd);
         return lens
             .last()
             .map(|len| DecidedLen { len: *len, equal: 0 })
