@@ -28,6 +28,13 @@ pub trait Memory {
         addresses.iter().map(|address| self.u64(*address)).collect()
     }
 
+    /// Returns `bytes` bytes at each address; None where they cannot be read whole. Memory of a process answers with one system
+    /// call for many addresses.
+    fn blocks(&self, addresses: &[u64], bytes: usize) -> Vec<Option<Vec<u8>>> {
+        let block = |address: &u64| Some(self.bytes(*address, bytes)).filter(|block| block.len() == bytes);
+        addresses.iter().map(block).collect()
+    }
+
     /// Returns up to `bytes` bytes.
     fn bytes(&self, address: u64, bytes: usize) -> Vec<u8> {
         let end = address.wrapping_add(bytes as u64);
@@ -101,6 +108,10 @@ impl Memory for LimitedMemory<'_> {
         self.memory.words(addresses)
     }
 
+    fn blocks(&self, addresses: &[u64], bytes: usize) -> Vec<Option<Vec<u8>>> {
+        self.memory.blocks(addresses, bytes)
+    }
+
     fn content(&self, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
         let (wanted, left) = (bytes.min(most), self.left.get());
         self.is_partial.set(self.is_partial.get() || wanted > left);
@@ -142,23 +153,40 @@ impl Memory for ProcessMemory {
     }
 
     fn words(&self, addresses: &[u64]) -> Vec<Option<u64>> {
-        const WORD: usize = size_of::<u64>();
         let mut words = Vec::with_capacity(addresses.len());
-        while words.len() < addresses.len() {
-            let rest = &addresses[words.len()..];
-            let part = &rest[..rest.len().min(MAX_PIECES)];
-            let pieces: Vec<libc::iovec> = part.iter().map(|address| piece(*address, WORD)).collect();
-            let mut data = vec![0; part.len() * WORD];
-            let got = foreign_reads::read_memory(self.pid, &pieces, &mut data) / WORD;
-            words.extend(data.as_chunks().0[..got].iter().map(|word| Some(u64::from_le_bytes(*word))));
-            // A read ends at the first word that it cannot read.
-            words.extend((got < part.len()).then_some(None));
-        }
+        let word = |bytes: &[u8]| bytes.first_chunk().map(|word| u64::from_le_bytes(*word));
+        self.each_block(addresses, size_of::<u64>(), |bytes| words.push(bytes.and_then(word)));
         words
+    }
+
+    fn blocks(&self, addresses: &[u64], bytes: usize) -> Vec<Option<Vec<u8>>> {
+        let mut blocks = Vec::with_capacity(addresses.len());
+        self.each_block(addresses, bytes, |bytes| blocks.push(bytes.map(<[u8]>::to_vec)));
+        blocks
     }
 }
 
 impl ProcessMemory {
+    /// Calls `put` with the `bytes` bytes at each address, in order; with None where they cannot be read whole.
+    fn each_block(&self, addresses: &[u64], bytes: usize, mut put: impl FnMut(Option<&[u8]>)) {
+        let most = (DATA_BYTES / bytes.max(1)).clamp(1, MAX_PIECES);
+        let mut data = Vec::new();
+        let mut rest = addresses;
+        while !rest.is_empty() {
+            let part = &rest[..rest.len().min(most)];
+            let pieces: Vec<libc::iovec> = part.iter().map(|address| piece(*address, bytes)).collect();
+            data.resize(part.len() * bytes, 0);
+            let got = foreign_reads::read_memory(self.pid, &pieces, &mut data) / bytes.max(1);
+            data.chunks_exact(bytes.max(1)).take(got).for_each(|block| put(Some(block)));
+            // A read ends at the first block that it cannot read.
+            let is_cut = got < part.len();
+            if is_cut {
+                put(None);
+            }
+            rest = &rest[got + usize::from(is_cut)..];
+        }
+    }
+
     /// Reads the bytes at `address`, and then one byte at another address, into `buffer`, whose last byte is for that one.
     /// Returns the number of bytes.
     pub fn read_and_byte(&self, address: u64, byte_at: u64, buffer: &mut [u8]) -> usize {
@@ -274,6 +302,21 @@ mod tests {
         let values = vec![7; MANY_BYTES + 3];
         let own = ProcessMemory { pid: std::process::id() };
         assert_eq!(own.bytes(values.as_ptr() as u64, values.len()), values);
+    }
+
+    #[test]
+    fn blocks_are_read_around_one_that_cannot_be_read() {
+        let values: Vec<[u8; 24]> = (0..3000u32).map(|value| [value as u8; 24]).collect();
+        let mut addresses: Vec<u64> = values.iter().map(|value| value.as_ptr() as u64).collect();
+        for missing in [0, 1, 1023, 1024, 2999] {
+            addresses[missing] = 8;
+        }
+        let blocks = ProcessMemory { pid: std::process::id() }.blocks(&addresses, 24);
+        assert_eq!(blocks.len(), values.len());
+        for (at, (block, value)) in blocks.iter().zip(&values).enumerate() {
+            let expected = (addresses[at] != 8).then_some(value.as_slice());
+            assert_eq!(block.as_deref(), expected, "{at}");
+        }
     }
 
     #[test]

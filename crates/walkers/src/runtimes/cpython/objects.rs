@@ -23,6 +23,9 @@ const STRING_STATE: usize = 32;
 const MAX_ENTRIES: u64 = 1 << 16;
 /// A bound for damaged lists: a TextIOWrapper hands on its parts long before.
 const MAX_PARTS: u64 = 1 << 16;
+/// The parts that are read with one call, and the bytes of each that are read then: those of most parts.
+const PARTS_AT_ONCE: usize = 1024;
+const HEAD_BYTES: usize = 128;
 
 /// Returns the name of a type.
 pub(super) fn type_name(memory: &dyn Memory, layout: &PythonLayout, kind: u64) -> Option<Vec<u8>> {
@@ -144,33 +147,48 @@ pub(super) fn pending_bytes(
     object: u64,
     most: u64,
 ) -> Option<Vec<u8>> {
-    let mut pieces = ChunkReader { memory, layout, data_at: HashMap::new() };
-    let Some(list) = checked(memory, layout, object, b"list") else { return pieces.piece(object, most) };
+    let mut parts = PartReader { memory, layout, data_at: HashMap::new(), heads: HashMap::new() };
+    let Some(list) = checked(memory, layout, object, b"list") else { return parts.part(object, most) };
     let count = memory.u64(list + SIZE)?.min(MAX_PARTS);
     let items = memory.bytes(memory.u64(list + LIST_ITEMS)?, count as usize * 8);
     let mut all = Vec::new();
-    for item in items.chunks_exact(8) {
-        let room = most.saturating_sub(all.len() as u64);
-        if room == 0 {
-            break;
+    let items: Vec<u64> = items.chunks_exact(8).map(|item| word(item, 0)).collect();
+    for items in items.chunks(PARTS_AT_ONCE) {
+        parts.read_heads(items);
+        for item in items {
+            let room = most.saturating_sub(all.len() as u64);
+            if room == 0 {
+                return Some(all);
+            }
+            all.extend(parts.part(*item, room)?);
         }
-        all.extend(pieces.piece(word(item, 0), room)?);
     }
     Some(all)
 }
 
-/// Reads many small objects with one call each, to keep up with a program that writes all the time.
-struct ChunkReader<'m> {
+/// Reads many small objects with one call, to keep up with a program that writes all the time.
+struct PartReader<'m> {
     memory: &'m dyn Memory,
     layout: &'m PythonLayout,
     /// Offset of the bytes in an object, by type.
     data_at: HashMap<u64, u64>,
+    /// The first bytes of the objects that were read at once, by [`PythonLayout::counts_at`].
+    heads: HashMap<u64, Vec<u8>>,
 }
 
-impl ChunkReader<'_> {
-    fn piece(&mut self, object: u64, most: u64) -> Option<Vec<u8>> {
+impl PartReader<'_> {
+    /// Reads the heads of objects. Each is read once: a list of lines has the same object for each line end.
+    fn read_heads(&mut self, objects: &[u64]) {
+        let mut addresses: Vec<u64> = objects.iter().filter_map(|at| self.layout.counts_at(*at)).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let heads = self.memory.blocks(&addresses, HEAD_BYTES);
+        self.heads = addresses.into_iter().zip(heads).filter_map(|(at, head)| Some((at, head?))).collect();
+    }
+
+    fn part(&mut self, object: u64, most: u64) -> Option<Vec<u8>> {
         let object = self.layout.counts_at(object)?;
-        let head = self.memory.bytes(object, 128);
+        let head = self.heads.get(&object).cloned().unwrap_or_else(|| self.memory.bytes(object, HEAD_BYTES));
         let kind = head.get(TYPE as usize..).and_then(|rest| rest.first_chunk())?;
         let start = self.start(u64::from_le_bytes(*kind))?;
         let length = head.get(SIZE as usize..).and_then(|rest| rest.first_chunk())?;

@@ -93,10 +93,15 @@ impl IoTypes {
         at: u64,
     ) -> Option<([u8; BYTES], IoType)> {
         let copy: [u8; BYTES] = structure(memory, layout.counts_at(at)?)?;
-        let kind_at = word(&copy, TYPE as usize);
+        self.kind(memory, layout, at, &copy).map(|kind| (copy, kind))
+    }
+
+    /// Returns the type of an object of which this is a copy; None for another type and for a freed object.
+    fn kind(&self, memory: &dyn Memory, layout: &PythonLayout, at: u64, copy: &[u8]) -> Option<IoType> {
+        let kind_at = word(copy, TYPE as usize);
         let kind = self.0.iter().find(|(known, _)| *known == kind_at)?.1;
         // A freed object begins with a pointer to the next free one, or its reference count is 0.
-        layout.is_referenced(memory, at, &copy).then_some((copy, kind))
+        layout.is_referenced(memory, at, copy).then_some(kind)
     }
 
     /// Returns the descriptor of a FileIO object; None if it is closed.
@@ -122,12 +127,19 @@ pub(super) fn streams(
     kept: u64,
 ) -> Vec<StreamBuffer> {
     let (mut found, mut texts) = (BTreeMap::new(), Vec::new());
+    objects.retain(|at| layout.counts_at(*at).is_some());
+    let addresses: Vec<u64> = objects.iter().map(|at| at + layout.before_counts).collect();
+    let mut copies = memory.blocks(&addresses, OBJECT_BYTES).into_iter();
     objects.retain(|&at| {
-        let Some((copy, kind)) = types.object::<OBJECT_BYTES>(memory, layout, at) else { return false };
+        let copy = copies.next().flatten();
+        let Some(copy) = copy.and_then(|copy| <[u8; OBJECT_BYTES]>::try_from(copy).ok()) else { return false };
+        let Some(kind) = types.kind(memory, layout, at, &copy) else { return false };
         let counts = at + layout.before_counts;
         match kind {
-            IoType::Text => texts.push((at, copy)),
             IoType::File => return false,
+            // It is being made, or is memory that only looks like an object.
+            _ if !is_initialized(&copy, kind) => {}
+            IoType::Text => texts.push((at, copy)),
             _ => {
                 let reader = ObjectReader { memory, layout, types, kept };
                 let one = read_stable(memory, counts, copy, |copy| reader.buffered(at, copy));
@@ -146,6 +158,11 @@ pub(super) fn streams(
         found.extend(with_text.map(|one| (one.buffer.address, one)));
     }
     found.into_values().collect()
+}
+
+/// Tells whether an object has been initialized (`ok` of `buffered` and `textio`).
+fn is_initialized(object: &[u8; OBJECT_BYTES], kind: IoType) -> bool {
+    int(object, if kind == IoType::Text { 16 } else { 24 }) == 1
 }
 
 /// Returns the addresses of the text layers, each with the address of the object below it.
@@ -194,7 +211,7 @@ impl ObjectReader<'_> {
         let [buffer, position, _, read_end, write_pos, write_end, ..] =
             std::array::from_fn::<u64, 6, _>(|field| word(object, 56 + 8 * field));
         let (raw, size) = (word(object, 16), word(object, 120));
-        if int(object, 24) != 1 || buffer == 0 || size > MAX_BUFFER {
+        if !is_initialized(object, IoType::Writer) || buffer == 0 || size > MAX_BUFFER {
             return None;
         }
         let fd = self.types.fd(self.memory, self.layout, raw)?;
@@ -238,7 +255,7 @@ impl ObjectReader<'_> {
     /// Adds the text layer: its pending bytes come after those of the buffer, its read-ahead bytes before them.
     fn add_text(&self, at: u64, text: &[u8; OBJECT_BYTES], mut stream: StreamBuffer) -> Option<StreamBuffer> {
         let one = &mut stream.buffer;
-        if int(text, 16) != 1 || word(text, 24) == 0 {
+        if !is_initialized(text, IoType::Text) || word(text, 24) == 0 {
             return None;
         }
         if text[88] != 0 {
