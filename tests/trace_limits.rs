@@ -239,6 +239,8 @@ fn a_stopped_process_is_named() {
     let pid = stopped.0.id();
     let process = rustix::process::Pid::from_child(&stopped.0);
     rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    common::wait_for("the stop", || stat().contains(") T "));
     for engine in engines() {
         let words = [
             "trace",
