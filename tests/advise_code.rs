@@ -4,113 +4,18 @@
 //! The programs are a campaign: `make test` runs each language and each kind at least once.
 
 mod common;
+#[path = "advise_code/languages.rs"]
+mod languages;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{campaign, disk_dir, skip, text};
+use languages::{LANGUAGES, ProgramLanguage};
 use weir_advise::{Way, code};
 use weir_model::Mode;
 use weir_model::advise::{AdviceLanguage, AdviceQuestion, AllowedLoss, Medium, SyncPoint, WriteMethod};
-
-/// A language: its key, file, build and run. `@LIBWEIR@` is the folder of libweir.
-struct ProgramLanguage {
-    key: &'static str,
-    needs: &'static [&'static str],
-    file: &'static str,
-    build: &'static [&'static str],
-    run: &'static [&'static str],
-}
-
-const LANGUAGES: [ProgramLanguage; 9] = [
-    ProgramLanguage {
-        key: "c",
-        needs: &["gcc"],
-        file: "log.c",
-        build: &["gcc", "-Wall", "-Wextra", "-Werror", "-O2", "-pthread", "-o", "log", "log.c"],
-        run: &["./log"],
-    },
-    ProgramLanguage {
-        key: "c-libweir",
-        needs: &["gcc"],
-        file: "log.c",
-        build: &[
-            "gcc",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-O2",
-            "-pthread",
-            "-I@HEADERS@",
-            "-o",
-            "log",
-            "log.c",
-            "@LIBWEIR@",
-        ],
-        run: &["./log"],
-    },
-    ProgramLanguage {
-        key: "cpp",
-        needs: &["g++"],
-        file: "log.cpp",
-        build: &[
-            "g++",
-            "-std=c++17",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-O1",
-            "-pthread",
-            "-o",
-            "log",
-            "log.cpp",
-        ],
-        run: &["./log"],
-    },
-    ProgramLanguage {
-        key: "python",
-        needs: &["python3"],
-        file: "log.py",
-        build: &["true"],
-        run: &["python3", "log.py"],
-    },
-    ProgramLanguage {
-        key: "rust",
-        needs: &["rustc"],
-        file: "log.rs",
-        build: &["rustc", "--edition", "2021", "-Dwarnings", "-o", "log", "log.rs"],
-        run: &["./log"],
-    },
-    ProgramLanguage {
-        key: "go",
-        needs: &["go"],
-        file: "log.go",
-        build: &["go", "build", "-o", "log", "log.go"],
-        run: &["./log"],
-    },
-    ProgramLanguage {
-        key: "java",
-        needs: &["javac", "java"],
-        file: "Log.java",
-        build: &["javac", "-Xlint:all,-try", "-Werror", "Log.java"],
-        run: &["java", "-cp", ".", "Log"],
-    },
-    ProgramLanguage {
-        key: "node",
-        needs: &["node"],
-        file: "log.js",
-        build: &["true"],
-        run: &["node", "log.js"],
-    },
-    ProgramLanguage {
-        key: "shell",
-        needs: &[],
-        file: "log.sh",
-        build: &["sh", "-n", "log.sh"],
-        run: &["sh", "log.sh"],
-    },
-];
 
 /// A kind of way: the name in messages, the way, the writers.
 type Kind = (&'static str, Way, u32);
@@ -227,9 +132,45 @@ fn records(key: &str, (_, way, _): &Kind) -> Vec<u8> {
         (0..many).flat_map(|number| format!("record {number} ä\n").into_bytes()).collect();
     records.extend([vec![b'x'; long], b"\n\n".to_vec(), b"the last\n".to_vec()].concat());
     if key != "shell" || way.is_for_experts() {
-        records.extend(b"\xff\xfe\0bytes\nno newline at the end");
+        records.extend(b"\xff\xfe\0bytes\n");
+    }
+    if key != "shell" || way.mode != Mode::Full || way.is_for_experts() {
+        records.extend(b"no newline at the end"); // weir log would add one
     }
     records
+}
+
+/// Fails if a program writes a record that is longer than its buffer with several calls: another writer's record could get in between.
+fn writes_long_records_whole(language: &ProgramLanguage, dir: &Path) -> Result<(), String> {
+    if !common::has("strace") {
+        skip("advise_code", "strace is not installed");
+        return Ok(());
+    }
+    let words = [&["strace", "-f", "-e", "trace=write,writev", "-o", "calls"], language.run].concat();
+    let mut run = command(&words, dir, "");
+    run.arg("whole").stdin(fs::File::open(dir.join("input")).unwrap());
+    let ran = run.output().map_err(|error| error.to_string())?;
+    let list = text(&fs::read(dir.join("calls")).unwrap_or_default());
+    let parts: Vec<&str> = list.lines().filter(|line| line.contains("\"xxxx")).collect();
+    match ran.status.success() && parts.len() == 1 && parts[0].ends_with("= 5001") {
+        true => Ok(()),
+        false => Err(format!("{}: a record of 5001 bytes is written by {parts:?}", ran.status)),
+    }
+}
+
+/// Runs a program on a disk that becomes full after some bytes. Fails if it succeeds.
+fn notices_a_full_disk(language: &ProgramLanguage, dir: &Path) -> Result<(), String> {
+    let words = [&["sh", "-c", "trap '' XFSZ; ulimit -f 4; exec \"$@\"", "sh"], language.run].concat();
+    let mut run = command(&words, dir, "");
+    run.arg("cut").stdin(fs::File::open(dir.join("input")).unwrap()).stderr(Stdio::null());
+    run.env("JAVA_TOOL_OPTIONS", "-XX:-UsePerfData"); // see notices_the_limit
+    let status = run.status().map_err(|error| error.to_string())?;
+    let bytes = fs::metadata(dir.join("cut")).map_or(0, |file| file.len());
+    if status.success() {
+        Err(format!("a disk that is full after {bytes} bytes is not noticed"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Runs a program whose system calls are listed. Fails if it does not use its method.
@@ -310,6 +251,11 @@ fn problem(language: &ProgramLanguage, kind: &Kind, libweir: &str) -> Result<(),
         notices_the_limit(language, dir.path())?;
     } else if language.key == "shell" && kind.1.gathers() {
         return Ok(()); // weir log waits until the disk has room
+    } else {
+        notices_a_full_disk(language, dir.path())?;
+    }
+    if ["c", "cpp"].contains(&language.key) && !kind.1.is_for_experts() {
+        writes_long_records_whole(language, dir.path())?;
     }
     let full = command(language.run, dir.path(), libweir)
         .arg("/dev/full")

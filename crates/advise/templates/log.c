@@ -160,7 +160,7 @@ int log_open(const char *path)
 %end
 }
 
-%if each
+%if each|gather|line
 /* Writes all bytes: a signal or a nearly full disk can make a write short. */
 static int write_all(const char *record, size_t bytes)
 {
@@ -228,12 +228,18 @@ int log_record(const char *record, size_t bytes)
 %if gather
     if (result == 0 && log_pending + bytes > BUFFER_BYTES)
         result = flush_buffer();
-    if (result == 0 && fwrite(record, 1, bytes, log_file) != bytes)
-        result = -1;
-    log_pending += bytes;
+    if (result == 0 && bytes > BUFFER_BYTES) {
+        result = write_all(record, bytes); /* stdio would make two calls */
+    } else if (result == 0) {
+        if (fwrite(record, 1, bytes, log_file) != bytes)
+            result = -1;
+        log_pending += bytes;
+    }
 %end
 %if line
-    if (fwrite(record, 1, bytes, log_file) != bytes)
+    if (bytes > BUFFER_BYTES) /* stdio would make two calls */
+        result = fflush(log_file) == 0 ? write_all(record, bytes) : -1;
+    else if (fwrite(record, 1, bytes, log_file) != bytes || ferror(log_file)) /* glibc counts bytes that it could not write */
         result = -1;
 %end
 %if each

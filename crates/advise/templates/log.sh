@@ -21,8 +21,8 @@ exec 3>>"$file"
 sync "$file" "$(dirname "$file")" # without it, a power cut can lose the name of a new file
 %end
 %if period
-# Syncs from the background; the last sync comes after the last record.
-while sleep @PERIOD_S@; do sync -d "$file" || kill $$; done &
+# Syncs from the background, until this shell has ended; the last sync comes after the last record.
+while sleep @PERIOD_S@ && kill -0 $$ 2>/dev/null; do sync -d "$file" || kill $$; done 3>&- &
 timer=$!
 trap 'kill $timer 2>/dev/null || true' EXIT
 %end
@@ -33,7 +33,8 @@ while IFS= read -r record; do
     sync -d "$file" # fdatasync(2)
 %end
 done
-%if period
+[ -z "$record" ] || printf '%s' "$record" >&3 # a last line without its end
+%if sync_record|dsync|group|period
 sync -d "$file"
 %end
 %end
