@@ -290,22 +290,20 @@ fn kind(pid: u32, fd: i32) -> StreamKind {
 const MAX_DESCRIPTORS_OF_ONE: usize = 1 << 15;
 const MAX_DESCRIPTORS: usize = 1 << 17;
 
-/// The processes at both ends of the pipes of one process: PID and whether the descriptor is for writing.
+/// The processes at both ends of the pipes of one process: PID and access mode (O_ACCMODE).
 struct PipeEnds {
-    by_pipe: HashMap<Untrusted, Vec<(u32, bool)>>,
+    by_pipe: HashMap<Untrusted, Vec<(u32, i32)>>,
     /// The descriptors of all processes were read.
     is_complete: bool,
 }
 
 impl PipeEnds {
     fn of(pid: u32, previews: &[StreamPreview]) -> PipeEnds {
-        let mut pipe_ends: HashMap<Untrusted, Vec<(u32, bool)>> = HashMap::new();
+        let mut pipe_ends: HashMap<Untrusted, Vec<(u32, i32)>> = HashMap::new();
         let mut paths = HashMap::new();
-        for fd in previews.iter().map(|one| one.buffer.fd) {
-            let Some(path) = proc::descriptor(pid, fd).filter(|path| path.exact().starts_with("pipe:"))
-            else {
-                continue;
-            };
+        // Those of a FIFO have its path.
+        for fd in previews.iter().map(|one| one.buffer.fd).filter(|fd| kind(pid, *fd) == StreamKind::Pipe) {
+            let Some(path) = proc::descriptor(pid, fd) else { continue };
             paths.extend(fdinfo(pid, fd).map(|info| ((info.mount, info.ino), path.clone())));
             pipe_ends.entry(path).or_default();
         }
@@ -319,9 +317,9 @@ impl PipeEnds {
             left -= fds.len();
             is_complete &= fds.len() < most && !(fds.is_empty() && is_denied(&directory));
             for fd in fds {
-                let Some((path, writes)) = pipe_end(&paths, other, fd as i32) else { continue };
+                let Some((path, access)) = pipe_end(&paths, other, fd as i32) else { continue };
                 if let Some(ends) = pipe_ends.get_mut(&path) {
-                    ends.push((other, writes));
+                    ends.push((other, access));
                 }
             }
         }
@@ -331,9 +329,11 @@ impl PipeEnds {
     /// Returns the readers of a pipe that the process writes to, or the writers of one that it reads from.
     fn peers(&self, pid: u32, path: &Untrusted) -> Vec<PipePeer> {
         let Some(all) = self.by_pipe.get(path) else { return Vec::new() };
-        let own_writes = all.iter().filter(|end| end.0 == pid).any(|end| end.1);
+        let own_writes = all.iter().any(|end| end.0 == pid && end.1 != libc::O_RDONLY);
+        // A FIFO can be open for both.
+        let only_as_own = if own_writes { libc::O_WRONLY } else { libc::O_RDONLY };
         let mut pids: Vec<u32> =
-            all.iter().filter(|end| end.1 != own_writes && end.0 != pid).map(|end| end.0).collect();
+            all.iter().filter(|end| end.1 != only_as_own && end.0 != pid).map(|end| end.0).collect();
         pids.dedup();
         pids.into_iter().map(|pid| PipePeer { pid, comm: proc::comm(pid) }).collect()
     }
@@ -343,15 +343,15 @@ fn is_denied(directory: &str) -> bool {
     fs::read_dir(directory).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
-/// Returns the pipe to which a descriptor of any process leads, and whether it is for writing; None for other files. `paths`
+/// Returns the pipe to which a descriptor of any process leads, and its access mode (O_ACCMODE); None for other files. `paths`
 /// has the pipes by mount and inode. The link of a descriptor can block for ever where its fdinfo does not.
-fn pipe_end(paths: &HashMap<(u64, u64), Untrusted>, pid: u32, fd: i32) -> Option<(Untrusted, bool)> {
+fn pipe_end(paths: &HashMap<(u64, u64), Untrusted>, pid: u32, fd: i32) -> Option<(Untrusted, i32)> {
     let info = fdinfo(pid, fd)?;
     let path = match info.ino {
         0 => proc::descriptor(pid, fd)?,
         ino => paths.get(&(info.mount, ino))?.clone(),
     };
-    Some((path, info.flags & libc::O_ACCMODE != libc::O_RDONLY))
+    Some((path, info.flags & libc::O_ACCMODE))
 }
 
 #[cfg(test)]

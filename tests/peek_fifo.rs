@@ -1,0 +1,39 @@
+//! `weir peek` names the processes at the other end of a FIFO.
+
+mod common;
+
+use std::process::{Command, Stdio};
+
+use common::{KillOnDrop, disk_dir, run, text, wait_for};
+use serde_json::Value;
+
+/// The other end of a FIFO was not looked for, and the stream had "no reader".
+#[test]
+fn the_reader_of_a_fifo_is_named() {
+    let dir = disk_dir();
+    let fifo = dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(dir.path()).stdout(Stdio::null());
+        command
+    };
+    // One reads it, and one has it open for both.
+    let reader = KillOnDrop(shell("exec cat fifo").spawn().expect("sh"));
+    let both = KillOnDrop(shell("exec sleep 60 <> fifo").spawn().expect("sh"));
+    let writer = KillOnDrop(shell("exec perl -e 'print \"kept\"; sleep 60' > fifo").spawn().expect("sh"));
+    let pid = writer.0.id().to_string();
+    let mut document = Value::Null;
+    wait_for("the pending bytes", || {
+        let output = run(dir.path(), &["peek", "--json", "-", &pid]);
+        document = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        document["processes"][0]["streams"][0]["pending_bytes"] == 4
+    });
+    let stream = &document["processes"][0]["streams"][0];
+    let peers: Vec<u64> =
+        stream["peers"].as_array().expect("peers").iter().filter_map(|one| one["pid"].as_u64()).collect();
+    assert_eq!(peers.len(), 2, "{stream}");
+    assert!([&reader, &both].iter().all(|one| peers.contains(&u64::from(one.0.id()))), "{stream}");
+    let screen = text(&run(dir.path(), &["peek", &pid]).stdout);
+    assert!(!screen.contains("no reader"), "{screen}");
+}
