@@ -6,6 +6,11 @@ use crate::preload::MAX_FILES;
 use weir_model::run::{Effect, PlanRow, Technique};
 use weir_model::{RuntimeFix, Size};
 
+/// Programs of the C library that read their input by read(2) into buffers of their own, and write through its streams.
+const DIRECT_READERS: [&str; 9] = ["gawk", "grep", "head", "mawk", "split", "tac", "tail", "tr", "wc"];
+const READS_DIRECTLY: RuntimeFix =
+    RuntimeFix::NoEffect("it reads its input by read(2) into a buffer of its own, not through a stream");
+
 impl PlanBuilder<'_> {
     pub(super) fn add_modes(&mut self) {
         for stream in [StandardStream::Input, StandardStream::Output, StandardStream::Error] {
@@ -152,7 +157,10 @@ impl PlanBuilder<'_> {
     }
 
     fn add_input(&mut self, option: &str, mode: BufferMode) {
+        let name = self.plan.program.names.last();
+        let reads_directly = name.is_some_and(|name| DIRECT_READERS.contains(&name.as_str()));
         match (self.plan.runtime.facts.fixes.other_streams, self.not_preloadable()) {
+            (RuntimeFix::Library, _) if reads_directly => self.apply(option, READS_DIRECTLY),
             (RuntimeFix::Library, None) => self.by_library(option, StandardStream::Input, mode),
             (RuntimeFix::Library, Some(why)) => self.row(PlanRow::refused(option, why)),
             (other, _) => self.apply(option, other),

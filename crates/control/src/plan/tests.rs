@@ -36,6 +36,17 @@ fn static_executable() -> tempfile::TempPath {
     file.into_temp_path()
 }
 
+/// grep read whole blocks, and the row said that the mode of its input was set.
+#[test]
+fn a_program_that_reads_directly_has_no_input_mode() {
+    for (command, is_honoured) in [("grep x", false), ("tail -n1", false), ("sort", true)] {
+        let modes = vec![(StandardStream::Input, BufferMode::None)];
+        let plan = plan_for(command, RunRequest { modes, ..RunRequest::default() });
+        let row = plan.rows.iter().find(|row| row.option == "--stdin none").expect("a row");
+        assert_eq!(row.effect == Effect::Whole, is_honoured, "{command}: {row:?}");
+    }
+}
+
 #[test]
 fn an_empty_request_gets_the_recommended_delay() {
     let plan = plan_for("cut -c1", RunRequest::default());
