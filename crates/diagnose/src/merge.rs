@@ -72,7 +72,10 @@ fn merge_processes(context: &RuleContext, found: Vec<Finding>) -> Vec<Finding> {
 
 /// Returns the worst finding of a group, with the number of the others and the gain of all.
 fn merge_group(context: &RuleContext, group: Vec<Finding>) -> Option<Finding> {
-    let others = group.len() as u64 - 1;
+    // A finding about several files counts them.
+    let times = |finding: &Finding| finding.evidence.get("files").map_or(1, |files| *files as u64);
+    let all: u64 = group.iter().map(times).sum();
+    let is_one = group.len() == 1;
     let sum = |gain: fn(&Finding) -> Option<Gain>| {
         let gains = || group.iter().filter_map(gain);
         let elapsed_s = gains().map(|gain| gain.elapsed_s).sum::<f64>().min(context.run_s());
@@ -82,9 +85,10 @@ fn merge_group(context: &RuleContext, group: Vec<Finding>) -> Option<Finding> {
     let cost =
         |finding: &Finding| (finding.severity, finding.gain.map_or(0, |gain| (gain.elapsed_s * 1e9) as u64));
     let mut worst = group.into_iter().max_by_key(cost)?;
-    if others == 0 {
+    if is_one {
         return Some(worst);
     }
+    let others = all.saturating_sub(times(&worst));
     worst.evidence.insert("more".into(), others as f64);
     worst.why += &format!(" The same happened {} more time{}.", others, if others == 1 { "" } else { "s" });
     worst.gain = worst.gain.map(|_| gain);
