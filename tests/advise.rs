@@ -149,8 +149,12 @@ fn a_question_that_no_way_holds_fails_and_shows_the_nearest() {
 fn prices_are_kept_and_measured_again_on_request() {
     let dir = disk_dir();
     let prices = |arguments: &[&str]| document(dir.path(), arguments)["prices"].clone();
+    // Prices of a busy machine are measured again as soon as it is quiet.
+    let are_kept = |first: &Value, again: &Value| {
+        first["cpu_wait_share"].as_f64().is_some_and(|share| share > 0.2) || first == again
+    };
     let first = prices(&[]);
-    assert_eq!(first, prices(&["--rate", "5"]), "from the cache");
+    assert!(are_kept(&first, &prices(&["--rate", "5"])), "from the cache");
     assert!(first["fdatasync"]["elapsed_ns"].as_f64().unwrap() > 0.0);
     assert_eq!(common::names(dir.path()), Vec::<String>::new(), "nothing is left in the directory");
     // A cache of its own: the other tests run at the same time.
@@ -163,7 +167,7 @@ fn prices_are_kept_and_measured_again_on_request() {
     };
     let measured = ask(&[]);
     assert!(own.path().join("weir/advise.json").exists());
-    assert_eq!(ask(&[]), measured);
+    assert!(are_kept(&measured, &ask(&[])), "from the cache");
     assert_ne!(ask(&["--recalibrate"]), measured);
 }
 
