@@ -1,11 +1,12 @@
 //! Pending bytes in user-space buffers: which process they belong to, and whether they were ever written.
 
-use weir_model::trace::{Buffer, RuntimeId, SnapshotMoment};
+use weir_model::trace::{Buffer, Exit, RuntimeId, SnapshotMoment};
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::code_fix::CodeFix;
 use crate::compressed::format_of;
 use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
+use crate::flags::EFBIG;
 use crate::rule::Rule;
 use crate::run_advice::RunOption;
 use crate::text::{count, preview};
@@ -14,6 +15,7 @@ use crate::text::{count, preview};
 const FORK_SNAPSHOT_S: f64 = 0.5;
 
 const EINTR: i64 = 4;
+const SIGXFSZ: i32 = 25;
 /// The first of the kernel's own error numbers for calls that it restarts after a signal, if the process survives it.
 const ERESTARTSYS: i64 = 512;
 
@@ -85,9 +87,12 @@ impl<'a> RuleContext<'a> {
     /// Returns whether the last recorded write to a descriptor failed. A write that a signal interrupted has not: the signal
     /// may be the one that ends the process, or its thread.
     pub fn last_write_failed(&self, pid: u32, fd: i32) -> bool {
+        // This failure ends the process: it can do nothing about it.
+        let by_limit = self.process(pid).is_some_and(|process| process.exit == Some(Exit::Signal(SIGXFSZ)));
         let is_write = |timed: &&TimedCall| {
             let call = timed.call;
-            call.fd == fd && call.op.writes() && !(call.result == -EINTR || call.result <= -ERESTARTSYS)
+            let is_interrupted = call.result == -EINTR || call.result <= -ERESTARTSYS;
+            call.fd == fd && call.op.writes() && !is_interrupted && !(by_limit && call.result == -EFBIG)
         };
         self.calls(pid).iter().rfind(is_write).is_some_and(|timed| timed.call.result < 0)
     }

@@ -1,9 +1,9 @@
 //! lost-at-kill: a signal ends a process with pending bytes in its buffer.
 //!
-//! Evidence: the buffer snapshot at the signal, or the last snapshot of that buffer before it, with no write after. Not
-//! reported: the pipe that raised SIGPIPE, whose reader has gone, and a forked child's copy of its parent's bytes.
+//! Evidence: the buffer snapshot at the signal, or the last snapshot of that buffer before it, with no write after. CPython has the
+//! bytes of a flush in no stream while it writes them: what its last write did not write is lost too. Not reported: the pipe that raised SIGPIPE, whose reader has gone, and a forked child's copy of its parent's bytes.
 
-use weir_model::trace::{Buffer, Exit, SnapshotMoment};
+use weir_model::trace::{Buffer, Exit, RuntimeId, SnapshotMoment};
 use weir_model::{Finding, Severity, StreamKind};
 
 use crate::code_fix::CodeFix;
@@ -49,7 +49,28 @@ fn judge_process(context: &RuleContext, pid: u32, number: i32) -> Vec<Finding> {
         let fix = CodeFix::Flush;
         LostBytes { rule: &RULE, snapshot, buffer, how: how.clone(), fix }
     });
-    lost.filter_map(|lost| context.lost_finding(&lost)).collect()
+    let mut found: Vec<Finding> = lost.filter_map(|lost| context.lost_finding(&lost)).collect();
+    if let Some(unfinished) = unfinished_flush(context, pid, number, &how) {
+        found.retain(|other| other.fd != unfinished.fd);
+        found.push(unfinished);
+    }
+    found
+}
+
+/// Returns the finding for the bytes of CPython's last write that the signal has interrupted, and for those pending behind them.
+fn unfinished_flush(context: &RuleContext, pid: u32, number: i32, how: &str) -> Option<Finding> {
+    let call = context.calls(pid).last()?.call;
+    let written = call.result.max(0) as u64;
+    let missing = call.asked.checked_sub(written).filter(|missing| *missing > 0 && call.op.writes())?;
+    let of_flush = |buffer: &Buffer| buffer.fd == call.fd && buffer.walker == RuntimeId::CPYTHON;
+    let (snapshot, buffer) = last_snapshots(context, pid).into_iter().find(|(_, one)| of_flush(one))?;
+    let mut pending = call.head.get(written as usize..).unwrap_or_default().to_vec();
+    if pending.len() as u64 == missing {
+        pending.extend(&buffer.pending);
+    }
+    let buffer = Buffer { pending_bytes: missing + buffer.pending_bytes, pending, ..buffer.clone() };
+    let lost = LostBytes { rule: &RULE, snapshot, buffer: &buffer, how: how.into(), fix: CodeFix::Flush };
+    if number == SIGPIPE { None } else { context.lost_finding(&lost) }
 }
 
 /// Returns each buffer of the image that the signal ended, as the last snapshot that has the buffer shows it. The snapshot at

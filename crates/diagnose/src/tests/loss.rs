@@ -276,18 +276,6 @@ fn other_threads_write_until_the_exec_ends_them() {
 }
 
 #[test]
-fn a_write_that_the_kill_interrupts_has_not_failed() {
-    for (result, lost) in [(-512, true), (-4, true), (-28, false)] {
-        let mut builder = recording(1.0);
-        let file = builder.file("pipe:[4]", Pipe);
-        builder.root().exit = Some(Exit::Signal(9));
-        builder.write(0.8, 1, 1, file, LINE).result = result;
-        builder.snapshot(0.9, 1, SnapshotMoment::Signal, &[pending(1, LINE)]);
-        assert_eq!(builder.findings("lost-at-kill").len(), usize::from(lost), "{result}");
-    }
-}
-
-#[test]
 fn an_exec_with_empty_buffers_loses_nothing() {
     let mut builder = recording(1.0);
     builder.snapshot(0.5, 1, SnapshotMoment::Exec, &[pending(1, b"")]);
