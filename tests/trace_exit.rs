@@ -70,6 +70,22 @@ fn bytes_of_the_write_in_which_a_go_program_is_killed_are_not_lost() {
     }
 }
 
+/// CPython has the bytes of a flush in no stream while it writes them to a pipe that is full.
+#[test]
+fn bytes_of_the_write_in_which_python_is_killed_are_lost() {
+    let dir = disk_dir();
+    let parent = compile(dir.path(), "full", FULL_PIPE, &[]).expect("cc");
+    fs::write(dir.path().join("prints.py"), "for i in range(100000): print('x' * 90)\n").expect("a script");
+    for engine in engines() {
+        let command = [path(&parent), "/usr/bin/python3", "prints.py"];
+        let (output, document) = trace(dir.path(), engine, &command);
+        assert_eq!(output.status.code(), Some(0), "{engine}: {}", text(&output.stderr));
+        let lost = finding(&document, "lost-at-kill").map(|one| one["evidence"]["lost_bytes"].as_f64());
+        // The first write has 90 lines of 91 bytes.
+        assert_eq!(lost, Some(Some(8190.0 - 4096.0)), "{engine}: {document}");
+    }
+}
+
 /// Makes `bufio.(*Writer).Flush` of a program wait for ever where the call of the writer's method returns.
 fn stop_flush_after_its_write(program: &Path) {
     let mut dump = Command::new("go");

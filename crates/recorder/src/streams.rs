@@ -11,6 +11,8 @@ use weir_trace_api::{RawCall, RawCounts};
 pub(super) const FIRST_CALLS: u32 = 8;
 /// Limit of failed and short calls of a stream that become events.
 const FAILED_CALLS: u32 = 32;
+/// The smallest error number by which the kernel restarts a call (include/linux/errno.h).
+const MIN_RESTART_CODE: i64 = 512;
 /// Block size of common file systems, for the count of unaligned calls.
 const BLOCK: u64 = 4096;
 
@@ -29,6 +31,8 @@ struct StreamState {
     /// Number of first calls that became events.
     reported: u32,
     failed: u32,
+    /// Number of writes that ended with a restart code of the kernel.
+    restarted: u32,
 }
 
 /// The counters of all streams.
@@ -78,7 +82,7 @@ pub(super) fn lseek_call(fd: i32, file: u32, to: u64) -> Call {
 fn is_retry(result: i64) -> bool {
     // A seccomp supervisor can return any number.
     let error = result.wrapping_neg();
-    error == i64::from(libc::EAGAIN) || error == i64::from(libc::EINTR) || error >= 512
+    error == i64::from(libc::EAGAIN) || error == i64::from(libc::EINTR) || error >= MIN_RESTART_CODE
 }
 
 impl StreamTotals {
@@ -183,7 +187,10 @@ impl StreamTotals {
         let failed = call.result < 0 && !is_retry(call.result);
         let short = writes && call.result >= 0 && (call.result as u64) < requested;
         state.failed += u32::from(failed || short);
-        (failed || short) && state.failed <= FAILED_CALLS
+        // The process may be killed in it, and then misses its bytes.
+        let is_restarted = writes && call.result <= -MIN_RESTART_CODE;
+        state.restarted += u32::from(is_restarted);
+        (failed || short) && state.failed <= FAILED_CALLS || is_restarted && state.restarted <= FAILED_CALLS
     }
 
     /// Adds a seek or sync to the descriptor's streams. `lasted_s` is the longest possible duration of the

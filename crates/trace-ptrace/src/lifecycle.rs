@@ -5,6 +5,7 @@ use std::path::Path;
 use weir_model::trace::{Exit, SnapshotMoment};
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace::last_write::LastWrite;
+use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::{executable, proc, ptrace, syscalls};
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_trace_api::{RawEventKind, remove_unknown, remove_written};
@@ -174,7 +175,21 @@ impl Tracer<'_, '_> {
         if let Some(process) = self.process(pid) {
             process.last_writes.extend(LastWrite::all_of_thread(tid));
         }
+        self.finish_interrupted_write(tid, now);
         self.take_exit_stop(pid, tid, status, now);
+    }
+
+    /// Emits the write in which a kill has ended a thread, which has no stop at the call's exit. In the exit stop its registers have
+    /// the call's result.
+    fn finish_interrupted_write(&mut self, tid: u32, now: u64) {
+        let inside = self.threads.get(&tid).and_then(|thread| thread.inside.as_ref());
+        if !inside.is_some_and(|call| call.op.writes()) {
+            return;
+        }
+        let has_begun = |call: &SyscallRegisters| call.result != -i64::from(libc::ENOSYS);
+        if let Some(call) = registers::current_syscall(tid).filter(has_begun) {
+            self.on_syscall_exit(tid, call.result, now);
+        }
     }
 
     /// Emits the end of the recorded calls and takes the last buffer snapshot of a process.

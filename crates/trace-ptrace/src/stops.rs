@@ -8,7 +8,7 @@ use weir_trace_api::{RawCall, RawEventKind, breakpoint_traps};
 use super::held_exits::RETRY_NS;
 use super::tracer::{PtracedProcess, Tracer};
 use crate::io_account::{counted, plus};
-use crate::syscalls::EnteredCall;
+use crate::syscalls::{EnteredCall, visible_result};
 
 /// The stop signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
@@ -147,7 +147,7 @@ impl Tracer<'_, '_> {
                 }
             }
             SyscallStop::Exit { .. } if was_requested && self.repeat_at_exit(tid) => {}
-            SyscallStop::Exit { result } => self.on_syscall_exit(tid, result, now),
+            SyscallStop::Exit { result } => self.on_syscall_exit(tid, visible_result(result), now),
             SyscallStop::Filtered { .. } | SyscallStop::Other => {}
         }
         self.resume(tid, 0, now);
@@ -209,7 +209,7 @@ impl Tracer<'_, '_> {
     }
 
     /// Handles a syscall-exit stop: counts, charges and emits the call.
-    fn on_syscall_exit(&mut self, tid: u32, result: i64, now: u64) {
+    pub(super) fn on_syscall_exit(&mut self, tid: u32, result: i64, now: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         thread.before_exec = None;
         let (pid, Some(inside)) = (thread.pid, thread.inside.take()) else { return };

@@ -58,7 +58,7 @@ impl EnteredCall {
             args[2] = ring_flags(tid, args[1]);
         }
         let began_ns = op.syncs().then_some(self.began_ns);
-        let call = RawCall::new(op, args, visible_result(result));
+        let call = RawCall::new(op, args, result);
         RawCall { requested_bytes, head, tail, paths, began_ns, replaced, ..call }
     }
 
@@ -136,7 +136,7 @@ fn replaces(tid: u32, op: Op, args: &[u64; 6], paths: &[Untrusted]) -> Option<bo
 }
 
 /// Converts the kernel's restart codes to EINTR. The program sees EINTR, or the kernel restarts the call.
-fn visible_result(result: i64) -> i64 {
+pub(super) fn visible_result(result: i64) -> i64 {
     if syscalls::RESTART_CODES.contains(&result) { -i64::from(libc::EINTR) } else { result }
 }
 
