@@ -11,8 +11,6 @@ use weir_trace_api::{RawCall, RawCounts};
 pub(super) const FIRST_CALLS: u32 = 8;
 /// Limit of failed and short calls of a stream that become events.
 const FAILED_CALLS: u32 = 32;
-/// The smallest error number by which the kernel restarts a call (include/linux/errno.h).
-const MIN_RESTART_CODE: i64 = 512;
 /// Block size of common file systems, for the count of unaligned calls.
 const BLOCK: u64 = 4096;
 
@@ -82,7 +80,9 @@ pub(super) fn lseek_call(fd: i32, file: u32, to: u64) -> Call {
 fn is_retry(result: i64) -> bool {
     // A seccomp supervisor can return any number.
     let error = result.wrapping_neg();
-    error == i64::from(libc::EAGAIN) || error == i64::from(libc::EINTR) || error >= MIN_RESTART_CODE
+    error == i64::from(libc::EAGAIN)
+        || error == i64::from(libc::EINTR)
+        || error >= -syscalls::RESTART_CODES.end()
 }
 
 impl StreamTotals {
@@ -188,7 +188,7 @@ impl StreamTotals {
         let short = writes && call.result >= 0 && (call.result as u64) < requested;
         state.failed += u32::from(failed || short);
         // The process may be killed in it, and then misses its bytes.
-        let is_restarted = writes && call.result <= -MIN_RESTART_CODE;
+        let is_restarted = writes && call.result <= *syscalls::RESTART_CODES.end();
         state.restarted += u32::from(is_restarted);
         (failed || short) && state.failed <= FAILED_CALLS || is_restarted && state.restarted <= FAILED_CALLS
     }
