@@ -150,7 +150,7 @@ fn interpreters_without_a_walker() {
         for_each_engine(|engine, dir| {
             let (verdict, found) = verdict(engine, dir, command);
             let expected = format!("Nothing wrong in what could be seen; {buffers} cannot be read");
-            assert!(verdict.starts_with(&expected), "{engine}: {verdict}");
+            assert!(verdict.starts_with(&expected), "{engine} {name}: {verdict}");
             assert_eq!(found, [buffers], "{engine}");
         });
     }

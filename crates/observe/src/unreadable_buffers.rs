@@ -1,7 +1,7 @@
-//! Finds processes whose buffers no walker can read. Each image is checked soon after it starts and once more later; the
-//! file of an executable is checked at the end if no process of it lived long enough.
+//! Finds processes whose buffers no walker can read. Each image is checked soon after it starts and at growing ages; the file of
+//! an executable is checked at the end, if a process of it ended before its next check.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use weir_model::trace::{SnapshotMoment, UnreadableBuffers};
@@ -14,8 +14,11 @@ const CHECKS_PER_TICK: usize = 8;
 /// After this many processes an executable is not checked again: a check reads all mappings, which takes 0.1 ms, and a
 /// build runs its compiler thousands of times.
 const CHECKS_PER_EXECUTABLE: u32 = 3;
-/// The age at which a process is checked again: the launcher of Java maps the runtime some 10 ms after its start.
+/// The age at which a process is checked again: the launcher of Java maps the runtime some 10 ms after its start, on a busy machine
+/// much later.
 const AGAIN_NS: u64 = 300_000_000;
+/// The factor between the pauses before a process's next checks.
+const PAUSE_GROWTH: u64 = 10;
 /// The most executables whose files are read at the end, which delays the report by less than a millisecond each.
 const MAX_FILES: usize = 32;
 
@@ -25,13 +28,29 @@ const UNSTOPPED: &str = "the buffers of processes that weir could not stop befor
 /// All buffers, where nothing tells which programs run.
 const WITHOUT_PROC: &str = "buffers of programs, without /proc,";
 
+/// The next check of a process. The earliest one is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NextCheck {
+    /// CLOCK_MONOTONIC.
+    due_ns: u64,
+    pid: u32,
+    /// The time since the check before.
+    pause_ns: u64,
+}
+
+impl NextCheck {
+    fn after(now_ns: u64, pid: u32, pause_ns: u64) -> Self {
+        NextCheck { due_ns: now_ns.saturating_add(pause_ns), pid, pause_ns }
+    }
+}
+
 /// The processes to check, and the unreadable buffers found so far.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadableSearch {
     /// The PID and, where known, the path of the executable.
     unchecked: Vec<(u32, Option<String>)>,
-    /// Processes in which a check found nothing, with the time of the next one, CLOCK_MONOTONIC.
-    unchecked_later: VecDeque<(u64, u32)>,
+    /// Processes in which a check found nothing.
+    unchecked_later: BTreeSet<NextCheck>,
     /// How many processes of an executable were checked.
     checks: HashMap<String, u32>,
     /// Processes that were not checked, by executable.
@@ -76,14 +95,12 @@ impl UnreadableSearch {
 
     /// Notes the end of a process. The snapshot at its end, if there is one, came before.
     pub fn end(&mut self, pid: u32) {
-        let executable = self.executables.remove(&pid);
         // It had not loaded its runtime when it was checked, and it is gone before the next check.
-        let is_awaited = |(_, awaited): &(u64, u32)| *awaited == pid;
-        if let (Some(at), Some(executable)) = (self.unchecked_later.iter().position(is_awaited), &executable)
-        {
-            self.unchecked_later.remove(at);
-            self.skipped.entry(executable.clone()).or_default().push(pid);
+        if let Some(next) = self.unchecked_later.iter().find(|next| next.pid == pid).copied() {
+            self.unchecked_later.remove(&next);
+            self.skip(pid);
         }
+        let executable = self.executables.remove(&pid);
         if let Some(executable) = executable.filter(|_| !self.read.remove(&pid)) {
             self.ended_unread.entry(executable).or_default().push(pid);
         }
@@ -106,7 +123,7 @@ impl UnreadableSearch {
                 (Some(buffers), executable) => {
                     self.read.insert(pid);
                     if buffers.is_empty() {
-                        self.unchecked_later.push_back((now_ns + AGAIN_NS, pid));
+                        self.unchecked_later.insert(NextCheck::after(now_ns, pid, AGAIN_NS));
                     }
                     executable.into_iter().for_each(|one| *self.checks.entry(one).or_default() += 1);
                     buffers.into_iter().for_each(|one| self.add(one, pid));
@@ -119,8 +136,23 @@ impl UnreadableSearch {
 
     /// Checks again the processes whose time has come.
     fn check_again_by(&mut self, now_ns: u64, buffers_of: impl Fn(u32) -> Option<Vec<String>>) {
-        while let Some((_, pid)) = self.unchecked_later.pop_front_if(|(due_ns, _)| *due_ns <= now_ns) {
-            buffers_of(pid).unwrap_or_default().into_iter().for_each(|one| self.add(one, pid));
+        while self.unchecked_later.first().is_some_and(|next| next.due_ns <= now_ns) {
+            let Some(NextCheck { pid, pause_ns, .. }) = self.unchecked_later.pop_first() else { return };
+            match buffers_of(pid) {
+                Some(buffers) if buffers.is_empty() => {
+                    let pause_ns = pause_ns.saturating_mul(PAUSE_GROWTH);
+                    self.unchecked_later.insert(NextCheck::after(now_ns, pid, pause_ns));
+                }
+                Some(buffers) => buffers.into_iter().for_each(|one| self.add(one, pid)),
+                None => self.skip(pid),
+            }
+        }
+    }
+
+    /// Leaves a process to its executable's file.
+    fn skip(&mut self, pid: u32) {
+        if let Some(executable) = self.executables.get(&pid) {
+            self.skipped.entry(executable.clone()).or_default().push(pid);
         }
     }
 
@@ -134,7 +166,9 @@ impl UnreadableSearch {
             self.found.entry(WITHOUT_PROC.into()).or_default();
         }
         // They still run.
-        self.check_again_by(u64::MAX, buffers_of);
+        for next in std::mem::take(&mut self.unchecked_later) {
+            buffers_of(next.pid).unwrap_or_default().into_iter().for_each(|one| self.add(one, next.pid));
+        }
         self.finish_by(unreadable_of_file, needs_stops)
     }
 
@@ -220,9 +254,30 @@ mod tests {
         search.check_by(0, |_| Some(Vec::new()));
         search.check_by(AGAIN_NS - 1, |_| panic!("it is too early"));
         search.check_by(AGAIN_NS, |_| Some(vec!["Java's own buffers".into()]));
-        search.check_by(9 * AGAIN_NS, |_| panic!("twice is enough"));
+        search.check_by(99 * AGAIN_NS, |_| panic!("its buffers are known"));
         let found = search.finish_by(|_| Vec::new(), |_| false);
         assert_eq!(pids_of_each(&found), [[7]]);
+    }
+
+    #[test]
+    fn a_process_that_loads_its_runtime_late_is_checked_at_growing_ages() {
+        let mut search = UnreadableSearch::default();
+        search.begin(7, Some("java"));
+        [0, AGAIN_NS].into_iter().for_each(|now_ns| search.check_by(now_ns, |_| Some(Vec::new())));
+        search.check_by(11 * AGAIN_NS - 1, |_| panic!("it is too early"));
+        search.check_by(11 * AGAIN_NS, |_| Some(vec!["Java's own buffers".into()]));
+        let found = search.finish_by(|_| Vec::new(), |_| false);
+        assert_eq!(pids_of_each(&found), [[7]]);
+    }
+
+    #[test]
+    fn a_process_that_ends_before_a_later_check_has_the_buffers_of_its_file() {
+        let mut search = UnreadableSearch::default();
+        search.begin(7, Some("java"));
+        [0, AGAIN_NS].into_iter().for_each(|now_ns| search.check_by(now_ns, |_| Some(Vec::new())));
+        search.end(7);
+        let found = search.finish_by(|_| vec!["own".into()], |_| false);
+        assert_eq!(pids_of_each(&found), [[7]], "on a busy machine it was still starting");
     }
 
     #[test]
@@ -232,8 +287,12 @@ mod tests {
         search.check_by(0, |_| Some(Vec::new()));
         search.end(7);
         search.check_by(AGAIN_NS, |_| panic!("it is gone"));
+        search.begin(8, Some("fortran"));
+        search.check_by(AGAIN_NS, |_| Some(Vec::new()));
+        search.check_by(2 * AGAIN_NS, |_| None);
+        search.end(8);
         let found = search.finish_by(|_| vec!["own".into()], |_| false);
-        assert_eq!(pids_of_each(&found), [[7]]);
+        assert_eq!(pids_of_each(&found), [[7, 8]], "8 was gone before its end was known");
     }
 
     #[test]
