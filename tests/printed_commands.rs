@@ -87,3 +87,46 @@ fn peek_prints_a_next_command_that_starts_the_program_or_none() {
     let title = peek(Some("my worker: busy 7"), elsewhere.path(), &path);
     assert!(title.contains("-- COMMAND\n") && title.contains("by a title"), "{title}");
 }
+
+/// Returns the bytes that a shell makes of the words after `--` in a printed command.
+fn words_of(shell: &str, printed: &str) -> Vec<u8> {
+    let words = printed.split_once(" -- ").expect("a command").1;
+    let output = Command::new(shell).args(["-c", &format!("printf '%s|' {words}")]).output();
+    output.expect("the shell starts").stdout
+}
+
+#[test]
+fn arguments_that_are_no_utf8_are_printed_with_their_bytes() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = disk_dir();
+    if !has("bash") {
+        return skip("printed bytes", "bash is not installed");
+    }
+    if !build(dir.path(), "printed bytes") {
+        return;
+    }
+    let expected = b"./silent|a\xffb|\xe2\x82|\xf4\x8f\xbb\xbf|";
+    let arguments = [&b"a\xffb"[..], b"\xe2\x82", b"\xf4\x8f\xbb\xbf"].map(std::ffi::OsStr::from_bytes);
+    let mut command = weir(dir.path(), &["trace", "--json", "trace.json", "--", "./silent"]);
+    let output = command.args(arguments).stdin(Stdio::null()).output().expect("weir starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("trace.json")).expect("a document")).expect("JSON");
+    let findings = document["findings"].as_array().expect("findings");
+    let printed: Vec<&str> = findings.iter().filter_map(|finding| finding["command"].as_str()).collect();
+    assert!(!printed.is_empty(), "{document}");
+    for one in printed {
+        assert_eq!(words_of("bash", one), expected, "{one}");
+    }
+
+    let mut command = Command::new("./silent");
+    let out = fs::File::create(dir.path().join("stdout")).expect("stdout");
+    let process =
+        KillOnDrop(command.current_dir(dir.path()).args(arguments).stdout(out).spawn().expect("it starts"));
+    std::thread::sleep(Duration::from_millis(400));
+    let output = weir(dir.path(), &["peek", &process.0.id().to_string()]).output().expect("weir starts");
+    let shown = text(&output.stdout);
+    let next = &shown[shown.find("weir run").expect("a command")..];
+    assert_eq!(words_of("bash", next), expected, "{shown}");
+    assert!(!shown.contains('\u{fffd}'), "{shown}");
+}

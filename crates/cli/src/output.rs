@@ -248,6 +248,6 @@ pub fn json_text<T: Serialize>(value: &T) -> Result<String, String> {
 }
 /// Returns weir's own command line, for documents that name it.
 pub fn own_command() -> Vec<String> {
-    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let arguments = std::env::args_os().skip(1).map(weir_model::text_of);
     std::iter::once("weir".into()).chain(arguments).collect()
 }

@@ -1,18 +1,18 @@
 //! The command that starts the program of a running process again, for `weir peek` and `weir trace --pid`.
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use weir_control::plan::executable;
 use weir_control::plan::program::ResolvedProgram;
-use weir_model::SourceLanguage;
+use weir_model::{SourceLanguage, os_string_of};
 
 /// The text that the kernel adds to the name of a removed file or directory.
 const REMOVED: &str = " (deleted)";
 
-/// A program that was started: executable, arguments with the name first, and working directory, as /proc has them.
+/// A program that was started: executable, arguments with the name first, and working directory, as /proc has them. Bytes that are no
+/// UTF-8 are as [`text_of`] carries them.
 pub struct StartedProgram<'a> {
     pub exe: &'a str,
     pub argv: Vec<&'a str>,
@@ -27,7 +27,7 @@ impl StartedProgram<'_> {
         if self.exe.is_empty() || words.is_empty() {
             return Err("its executable and arguments cannot be read");
         }
-        if self.exe.ends_with(REMOVED) && !Path::new(self.exe).exists() {
+        if self.exe.ends_with(REMOVED) && !Path::new(&os_string_of(self.exe)).exists() {
             return Err("its executable is removed");
         }
         if self
@@ -63,15 +63,16 @@ fn is_title(words: &[String]) -> bool {
 
 /// Returns whether an executable is no interpreter, so that it has a meaning without a script.
 fn is_compiled(exe: &str) -> bool {
-    let language = executable::runtime(&ResolvedProgram::of(&[exe.into()])).facts.language;
+    let language = executable::runtime(&ResolvedProgram::of(&[os_string_of(exe)])).facts.language;
     matches!(language, SourceLanguage::C | SourceLanguage::Cpp | SourceLanguage::Go | SourceLanguage::Rust)
 }
 
 /// Returns the file that a command's first word starts.
 fn resolved(word: &str, directory: Option<&Path>) -> Option<PathBuf> {
+    let exact = os_string_of(word);
     let word = match directory {
-        Some(directory) if word.contains('/') => directory.join(word).into(),
-        _ => OsString::from(word),
+        Some(directory) if word.contains('/') => directory.join(exact).into(),
+        _ => exact,
     };
     ResolvedProgram::of(&[word]).path
 }
@@ -79,15 +80,13 @@ fn resolved(word: &str, directory: Option<&Path>) -> Option<PathBuf> {
 /// Returns whether a file is an executable, or a script that it interprets.
 pub fn starts(file: &Path, executable: &str) -> bool {
     let inode = |path: &Path| fs::metadata(path).map(|about| (about.dev(), about.ino())).ok();
-    let wanted = inode(Path::new(executable));
-    wanted.is_some()
-        && (inode(file) == wanted
-            || ends_in(file, executable)
-            || ends_in(Path::new(executable), &file.to_string_lossy()))
+    let path = PathBuf::from(os_string_of(executable));
+    let wanted = inode(&path);
+    wanted.is_some() && (inode(file) == wanted || ends_in(file, &path) || ends_in(&path, file))
 }
 
 /// Returns whether a script is interpreted by an executable in the end.
-fn ends_in(script: &Path, executable: &str) -> bool {
+fn ends_in(script: &Path, executable: &Path) -> bool {
     let program = ResolvedProgram::of(&[script.into()]);
     let real = fs::canonicalize(executable).unwrap_or_else(|_| executable.into());
     let name = real.file_name().unwrap_or_default().to_string_lossy();

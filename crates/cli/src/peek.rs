@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use weir_model::peek::{Peek, PeekDocument, RestartCommand};
-use weir_model::{Size, Untrusted};
+use weir_model::{Size, Untrusted, text_of};
 use weir_report::peek::screen;
 use weir_sys::proc;
 use weir_sys::process_identity::ProcessIdentity;
@@ -111,7 +111,7 @@ fn restart_command(peek: &Peek) -> RestartCommand {
     let (exe, directory) = (proc::names(peek.pid).0, proc::directory(peek.pid));
     let argv = peek.command.iter().map(Untrusted::exact).collect();
     let program = StartedProgram { exe: exe.exact(), argv, directory: directory.as_deref() };
-    let directory = program.other_directory().map(|path| path.to_string_lossy().into_owned());
+    let directory = program.other_directory().map(text_of);
     match program.words() {
         Ok(words) => RestartCommand::Known { words, directory },
         Err(reason) => RestartCommand::Unknown(reason),

@@ -4,6 +4,7 @@
 
 pub mod advise;
 pub mod bench;
+mod byte_text;
 pub mod copy;
 pub mod cost;
 pub mod doctor;
@@ -27,6 +28,7 @@ pub mod top;
 pub mod trace;
 mod untrusted;
 
+pub use byte_text::{carried_byte, os_string_of, text_of, text_of_bytes};
 pub use cost::{Cost, CostModel, Observation};
 pub use finding::{Finding, FindingId, Gain, Severity};
 pub use knee::{Knee, knee};

@@ -1,8 +1,8 @@
 //! Quotes words for a shell.
 
-use crate::untrusted::obeyed_by_terminals;
+use crate::untrusted::{bytes_of, obeyed_by_terminals};
 
-/// Returns a word with the quotes that a shell needs.
+/// Returns a word with the quotes that a shell needs; a byte that is no UTF-8 ([`crate::text_of`]) as an escape.
 pub fn shell_quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -23,9 +23,7 @@ fn escaped(c: char) -> String {
         '\n' => "\\n".into(),
         '\t' => "\\t".into(),
         '\r' => "\\r".into(),
-        c if obeyed_by_terminals(c) => {
-            c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect()
-        }
+        c if obeyed_by_terminals(c) => bytes_of(c).into_iter().map(|byte| format!("\\{byte:03o}")).collect(),
         c => c.into(),
     }
 }
@@ -41,6 +39,7 @@ mod tests {
             ("a.b".into(), "'it'\\''s'".into(), "''".into())
         );
         assert_eq!(shell_quoted("a\u{1b}\u{9b}1\u{202e}"), "$'a\\033\\302\\2331\\342\\200\\256'");
+        assert_eq!(shell_quoted(&crate::text_of_bytes(b"a\xff1")), r"$'a\3771'");
         assert_eq!(shell_quoted("{ print\n\t\"it's\" }"), "$'{ print\\n\\t\"it\\'s\" }'");
     }
 }

@@ -1,12 +1,17 @@
 //! Text that another process chose, such as its name, its arguments and the paths of its files.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::byte_text::{carried_byte, os_string_of, text_of, text_of_bytes};
+
 /// Text of another process. It is displayed on one line, with escapes for control characters and invisible characters,
-/// because a terminal would interpret them. In JSON it is exact.
+/// because a terminal would interpret them. In JSON it is exact; a byte that is no UTF-8 is there one private-use character
+/// (see [`crate::text_of`]).
 ///
 /// Only [`Untrusted::exact`] and [`Untrusted::part`] give access to the exact text as `str`, so that unescaped text does not get to a screen by
 /// mistake.
@@ -15,7 +20,22 @@ use serde::{Deserialize, Serialize};
 pub struct Untrusted(Cow<'static, str>);
 
 impl Untrusted {
-    /// Returns the text as the process has it, for comparison, or to open a path. Never display it.
+    /// Returns text of any bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        text_of_bytes(bytes).into()
+    }
+
+    /// Returns an argument or a path.
+    pub fn of_os(word: impl AsRef<OsStr>) -> Self {
+        text_of(word).into()
+    }
+
+    /// Returns the path with the bytes that the process gave it.
+    pub fn to_path(&self) -> PathBuf {
+        os_string_of(&self.0).into()
+    }
+
+    /// Returns the text as the process has it, for comparison. Never display it; open [`Untrusted::to_path`].
     pub fn exact(&self) -> &str {
         &self.0
     }
@@ -43,7 +63,15 @@ impl Untrusted {
 
 /// Returns whether a character is displayed as an escape: a terminal would interpret it, or hide it.
 pub fn obeyed_by_terminals(letter: char) -> bool {
-    letter.is_control() || is_invisible(letter)
+    letter.is_control() || is_invisible(letter) || carried_byte(letter).is_some()
+}
+
+/// Returns the bytes of a character, or the one that it stands for.
+pub(crate) fn bytes_of(letter: char) -> Vec<u8> {
+    match carried_byte(letter) {
+        Some(byte) => vec![byte],
+        None => letter.encode_utf8(&mut [0; 4]).bytes().collect(),
+    }
 }
 
 /// Returns whether a character is invisible and changes how its neighbours are shown, as those that turn the direction of text and
@@ -61,8 +89,7 @@ fn write_escaped(text: &str, out: &mut impl fmt::Write) -> fmt::Result {
             '\t' => out.write_str("\\t")?,
             '\r' => out.write_str("\\r")?,
             _ if obeyed_by_terminals(letter) => {
-                let mut encoded = [0; 4];
-                letter.encode_utf8(&mut encoded).bytes().try_for_each(|byte| write!(out, "\\x{byte:02x}"))?;
+                bytes_of(letter).into_iter().try_for_each(|byte| write!(out, "\\x{byte:02x}"))?;
             }
             _ => out.write_char(letter)?,
         }
@@ -174,6 +201,7 @@ mod tests {
         assert_eq!(name.to_string(), r"a\x1b[31m\r\n\t\xc2\x9b\xe2\x80\xaeü\");
         assert_eq!(format!("{:>3}|{:<3}", Untrusted::from("a"), Untrusted::from("b")), "  a|b  ");
         assert!(!format!("{name:?}").contains('\u{1b}'));
+        assert_eq!(Untrusted::of_bytes(b"a\xff").to_string(), r"a\xff");
         assert_eq!(escaped_lines("a\u{7}\nb"), "a\\x07\nb");
         for letter in ['\u{61c}', '\u{2028}', '\u{2029}', '\u{2066}'] {
             assert!(!Untrusted::from(letter.to_string()).to_string().contains(letter), "{letter:?}");

@@ -54,9 +54,9 @@ impl ProgramLanguages {
             }
             let file = PathBuf::from(format!("/proc/{pid}/exe"));
             // The process may have executed another program meanwhile.
-            let path = fs::read_link(&file).map(|path| path.to_string_lossy().into_owned()).ok();
-            if let Some(path) = path.filter(|path| exe == *path.as_str() || !exe.exact().starts_with('/')) {
-                self.read(&file, path.into(), comm);
+            let path = fs::read_link(&file).map(Untrusted::of_os).ok();
+            if let Some(path) = path.filter(|path| exe == *path || !exe.exact().starts_with('/')) {
+                self.read(&file, path, comm);
             }
         }
     }
@@ -91,7 +91,7 @@ impl ProgramLanguages {
         if missing.contains(&image.exe) {
             return None;
         }
-        let found = self.read(Path::new(image.exe.exact()), key.0, key.1);
+        let found = self.read(&image.exe.to_path(), key.0, key.1);
         if found.is_none() {
             missing.insert(image.exe.clone());
         }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::time::ClockId;
 use weir_model::number::counted;
 use weir_model::trace::{BackendKind, Buffer, Overhead, Recording, SnapshotMoment, StreamCounts};
-use weir_model::{Size, Untrusted};
+use weir_model::{Size, Untrusted, text_of};
 use weir_recorder::{Recorder, RecorderOutput};
 use weir_sys::breakpoint::BreakpointWarmup;
 use weir_sys::clock::{clock_ns, now_ns};
@@ -309,9 +309,7 @@ fn seconds(ns: u64) -> f64 {
 /// Returns the command's words; none for a process that was attached to.
 fn command_words(target: &TraceTarget) -> Vec<String> {
     match target {
-        TraceTarget::Command(command) => {
-            command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-        }
+        TraceTarget::Command(command) => command.iter().map(text_of).collect(),
         TraceTarget::Process(_) => Vec::new(),
     }
 }

@@ -50,7 +50,7 @@ impl FileAliases {
 
 /// Returns whether `name` and the path of `file` lead to the same inode now.
 fn same_inode(name: &Untrusted, file: &OpenFile) -> bool {
-    let inode = |path: &Untrusted| status(path.exact().as_ref()).ok().map(|found| (found.dev, found.ino));
+    let inode = |path: &Untrusted| status(&path.to_path()).ok().map(|found| (found.dev, found.ino));
     let current = inode(&file.path);
     // stat(2) and the kernel's own record can differ in the device (btrfs, overlayfs), so only results of
     // stat(2) are compared.

@@ -141,7 +141,7 @@ fn complete_arguments(image: &mut Image, read: impl FnOnce() -> Vec<Untrusted>) 
 /// Reads the image of a process from /proc. Fields are empty where /proc has no answer.
 fn image_of(pid: u32) -> Image {
     let (exe, comm, argv) = proc::names(pid);
-    let directory = proc::directory(pid).map(|path| path.to_string_lossy().as_ref().into());
+    let directory = proc::directory(pid).map(Untrusted::of_os);
     Image { exe, comm, argv, directory, ..Image::default() }
 }
 

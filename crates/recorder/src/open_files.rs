@@ -1,7 +1,7 @@
 //! The open files of all processes, which become the recording's files: each described by the backend's event,
 //! by /proc, or by the arguments of the call that opened it, in this order of preference.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::StreamKind;
@@ -112,7 +112,7 @@ impl OpenFileTable {
             return None;
         }
         let own = std::env::current_dir().ok();
-        let parent = |file: &OpenFile| Some(Path::new(file.path.exact()).parent()?.to_path_buf());
+        let parent = |file: &OpenFile| Some(file.path.to_path().parent()?.to_path_buf());
         let absolute = self.all.iter().rev().filter(|file| file.path.exact().starts_with('/'));
         let mut tried = HashSet::new();
         let directories = own
@@ -123,11 +123,9 @@ impl OpenFileTable {
             |path: &PathBuf| last_status(path).is_ok_and(|now| (now.dev, now.ino) == (raw.dev, raw.ino));
         let found = directories
             .take(MAX_SEARCHED_DIRECTORIES)
-            .map(|directory| directory.join(name.exact()))
+            .map(|directory| directory.join(name.to_path()))
             .find(is_same);
-        let path =
-            found.map_or_else(|| format!("…/{}", name.exact()), |path| path.to_string_lossy().into_owned());
-        Some(path.into())
+        Some(found.map_or_else(|| format!("…/{}", name.exact()).into(), Untrusted::of_os))
     }
 
     fn update(&mut self, id: u32, raw: &RawFile) {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use foldhash::{HashMap, HashSet, HashSetExt};
-use weir_model::Untrusted;
+use weir_model::{Untrusted, os_string_of, text_of};
 use weir_sys::file_system::{canonicalize, status};
 use weir_sys::proc;
 use weir_trace_api::WorkingDirectory;
@@ -30,8 +30,8 @@ impl WorkingDirectories {
     /// starts. Returns none if the reported one has no known path.
     pub fn absolute(&mut self, pid: u32, name: &str) -> Option<Untrusted> {
         if name.starts_with('/') {
-            let path: PathBuf = Path::new(name).components().collect();
-            return Some(path.to_string_lossy().into_owned().into());
+            let path: PathBuf = Path::new(&os_string_of(name)).components().collect();
+            return Some(Untrusted::of_os(path));
         }
         let directory = match self.get(pid) {
             Some(directory) => directory,
@@ -39,8 +39,8 @@ impl WorkingDirectories {
             None => std::env::current_dir().ok()?,
         };
         // Removes "." parts. ".." stays, because of symbolic links.
-        let path: PathBuf = directory.join(name).components().collect();
-        Some(path.to_string_lossy().into_owned().into())
+        let path: PathBuf = directory.join(os_string_of(name)).components().collect();
+        Some(Untrusted::of_os(path))
     }
 
     /// Returns whether the working directory is known. That of an exited process is known only if it was reported, or read
@@ -51,7 +51,7 @@ impl WorkingDirectories {
 
     /// Returns the working directory of a process that has just called execve(2), or None if it is unknown.
     pub fn start_of_image(&mut self, pid: u32) -> Option<Untrusted> {
-        self.get(pid).map(|path| path.to_string_lossy().into_owned().into())
+        self.get(pid).map(Untrusted::of_os)
     }
 
     fn get(&mut self, pid: u32) -> Option<PathBuf> {
@@ -73,7 +73,7 @@ impl WorkingDirectories {
     /// directory was neither moved nor removed. Otherwise it is that of /proc/PID/cwd, if the process is still in the directory; or
     /// weir's own, or one that is known from another process. All of them are compared with the directory's inode.
     fn path_of_reported(&self, pid: u32, reported: &WorkingDirectory) -> Option<PathBuf> {
-        let path = reported.path.as_ref().map(|path| PathBuf::from(path.exact()));
+        let path = reported.path.as_ref().map(Untrusted::to_path);
         let found = path.as_deref().map(status);
         match found {
             Some(Ok(now)) if now.ino == reported.ino => return path,
@@ -139,8 +139,8 @@ pub(super) fn without_parent_parts(name: Cow<'_, str>, flags: i32) -> Cow<'_, st
     if !name.starts_with('/') || !directory || !has_parent_part() {
         return name;
     }
-    match canonicalize(Path::new(&*name)) {
-        Ok(path) => path.to_string_lossy().into_owned().into(),
+    match canonicalize(Path::new(&os_string_of(&name))) {
+        Ok(path) => text_of(path).into(),
         Err(_) => name,
     }
 }

@@ -48,7 +48,7 @@ struct DirectoryList {
 impl ExistingNames {
     /// Lists a directory, once.
     pub fn list(&mut self, directory: &Path) {
-        let path = Untrusted::from(&*directory.to_string_lossy());
+        let path = Untrusted::of_os(directory);
         if self.listed.len() < MAX_DIRECTORIES && !self.listed.contains_key(&path) {
             let ns = now_ns();
             self.listed.insert(path, DirectoryList { ns, names: names(directory) });
@@ -71,7 +71,7 @@ impl ExistingNames {
                 let path = opened.map(|opened| files.all[opened.file as usize].path.clone());
                 let path = path.or_else(|| path_of(table, files, call, pid, 0))?;
                 if succeeded && files.kernel_reports_files && creates(call) {
-                    Path::new(path.exact()).parent().into_iter().for_each(|directory| self.list(directory));
+                    path.to_path().parent().into_iter().for_each(|directory| self.list(directory));
                 }
                 self.remember(path, succeeded);
             }
@@ -101,14 +101,14 @@ impl ExistingNames {
         };
         self.remember(from.clone(), flags & EXCHANGE != 0);
         self.remember(to.clone(), true);
-        Rename { directory: inode(Path::new(to.exact()).parent()), from, to, replaced }
+        Rename { directory: inode(to.to_path().parent()), from, to, replaced }
     }
 
     /// Returns whether the path existed before `ns`, or none if that is unknown.
     fn existed(&self, path: &Untrusted, ns: u64) -> Option<bool> {
         let listed = || {
-            let path = Path::new(path.exact());
-            let listing = self.listed.get(&Untrusted::from(&*path.parent()?.to_string_lossy()))?;
+            let path = path.to_path();
+            let listing = self.listed.get(&Untrusted::of_os(path.parent()?))?;
             let names = listing.names.as_ref().filter(|_| listing.ns < ns)?;
             Some(names.contains(path.file_name()?))
         };

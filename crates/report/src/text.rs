@@ -1,6 +1,7 @@
 //! Text for terminals: removes control characters, measures, wraps, shortens.
 
 use ratatui_core::text::Span;
+use weir_model::carried_byte;
 
 use crate::style::Style;
 
@@ -43,6 +44,10 @@ fn invisible(letter: char) -> bool {
 pub fn clean(text: &str, style: &Style) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for letter in text.chars() {
+        if let Some(byte) = carried_byte(letter) {
+            cleaned += &format!("\\x{byte:02x}");
+            continue;
+        }
         match letter {
             ' '..='~' => cleaned.push(letter),
             '\t' | '\n' | '\r' => cleaned.push(' '),

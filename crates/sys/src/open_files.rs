@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 use weir_model::trace::{Buffer, OpenFile};
-use weir_model::{Direction, StreamKind, Untrusted};
+use weir_model::{Direction, StreamKind, Untrusted, os_string_of};
 
 use crate::file_system::{FileStatus, last_status, status_of_descriptor};
 use crate::{living_thread, proc};
@@ -138,7 +138,7 @@ fn direct_align(pid: u32, fd: i32, file: &OpenFile) -> Option<(u32, u32)> {
 
 /// Returns the file that `path` names now. If there is none, only the path is known.
 pub fn file_at(path: &str) -> OpenFile {
-    match last_status(Path::new(path)) {
+    match last_status(Path::new(&os_string_of(path))) {
         Ok(status) => from_status(path.into(), &status),
         Err(_) => OpenFile { path: path.into(), ..unknown_file(StreamKind::File) },
     }
@@ -146,13 +146,13 @@ pub fn file_at(path: &str) -> OpenFile {
 
 /// Returns the current size of the file in bytes; None if its path no longer names the same inode.
 pub fn current_size(file: &OpenFile) -> Option<u64> {
-    let now = last_status(Path::new(file.path.exact())).ok()?;
+    let now = last_status(&file.path.to_path()).ok()?;
     ((now.dev, now.ino) == (file.dev, file.ino)).then_some(now.size)
 }
 
 /// Returns whether `path` names the inode of this file.
 pub fn same_file(file: &OpenFile, path: Option<&str>) -> bool {
-    let status = path.and_then(|path| last_status(Path::new(path)).ok());
+    let status = path.and_then(|path| last_status(Path::new(&os_string_of(path))).ok());
     status.is_some_and(|status| status.dev == file.dev && status.ino == file.ino)
 }
 

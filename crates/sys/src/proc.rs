@@ -129,9 +129,9 @@ pub fn names(pid: u32) -> (Untrusted, Untrusted, Vec<Untrusted>) {
         let text = foreign_reads::beginning(Path::new(&path), MAX_ARGUMENT_BYTES).ok();
         text.filter(|text| !text.is_empty())
     };
-    let exe = link(pid, "exe").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    let exe = link(pid, "exe").map(Untrusted::of_os).unwrap_or_default();
     let arguments = living_thread::or_by_other(pid, arguments).unwrap_or_default();
-    (exe.into(), comm(pid), split_nul(&arguments))
+    (exe, comm(pid), split_nul(&arguments))
 }
 
 /// Returns the name of a process; empty if it has ended. Unlike [`names`], this reads no memory of the process.
@@ -141,7 +141,7 @@ pub fn comm(pid: u32) -> Untrusted {
 
 fn read_comm(pid: u32) -> Option<Untrusted> {
     let comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
-    Some((*String::from_utf8_lossy(comm.strip_suffix(b"\n").unwrap_or(&comm))).into())
+    Some(Untrusted::of_bytes(comm.strip_suffix(b"\n").unwrap_or(&comm)))
 }
 
 /// Splits a list of NUL-terminated strings.
@@ -150,7 +150,7 @@ pub fn split_nul(bytes: &[u8]) -> Vec<Untrusted> {
         return Vec::new();
     }
     let strings = bytes.strip_suffix(b"\0").unwrap_or(bytes).split(|&byte| byte == 0);
-    strings.map(|string| String::from_utf8_lossy(string).into_owned().into()).collect()
+    strings.map(Untrusted::of_bytes).collect()
 }
 
 /// Returns "process PID (NAME)" with escapes, or "process PID" if the name cannot be read. Also a process that does not answer
@@ -345,7 +345,7 @@ pub fn current_syscall(tid: u32) -> String {
 /// Returns the target of /proc/PID/fd/FD: a path, or a text such as "pipe:[123]".
 pub fn descriptor(pid: u32, fd: i32) -> Option<Untrusted> {
     let target = |tid: u32| fs::read_link(format!("/proc/{tid}/fd/{fd}")).ok();
-    Some(living_thread::or_by_other(pid, target)?.to_string_lossy().into_owned().into())
+    living_thread::or_by_other(pid, target).map(Untrusted::of_os)
 }
 
 /// Returns the working directory of a process.

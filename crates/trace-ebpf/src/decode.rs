@@ -190,7 +190,7 @@ fn working_directory(event: &DirectoryEvent) -> WorkingDirectory {
     let mut components: Vec<&[u8]> = names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).collect();
     components.reverse();
     let path = [b"/", components.join(&b'/').as_slice()].concat();
-    let path = (event.complete != 0).then(|| String::from_utf8_lossy(&path).into_owned().into());
+    let path = (event.complete != 0).then(|| Untrusted::of_bytes(&path));
     WorkingDirectory { dev: device(event.dev), ino: event.ino, path }
 }
 

@@ -71,7 +71,7 @@ unsafe impl aya::Pod for StreamCounters {}
 /// The text before the first NUL.
 pub fn text(bytes: &[u8]) -> Untrusted {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned().into()
+    Untrusted::of_bytes(&bytes[..end])
 }
 
 #[cfg(test)]

@@ -166,5 +166,5 @@ fn string(memory: &ProcessMemory, address: u64) -> Untrusted {
             break;
         }
     }
-    String::from_utf8_lossy(&text).into_owned().into()
+    Untrusted::of_bytes(&text)
 }

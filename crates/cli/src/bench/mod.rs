@@ -232,10 +232,8 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn measure(args: &Args) -> Result<ExitCode, Error> {
-    let started = Started {
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-        at: SystemTime::now(),
-    };
+    let started =
+        Started { command: std::env::args_os().map(weir_model::text_of).collect(), at: SystemTime::now() };
     let stop = stop_flag().map_err(Error::Failed)?;
     let BenchPlan { cells, directories, published } = args.selection().plan()?;
     needs::check_memory(&cells, machine::meminfo_bytes("MemAvailable"))?;

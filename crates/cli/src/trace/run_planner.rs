@@ -1,13 +1,13 @@
 //! Checks the `weir run` commands of findings with the planner of `weir run` itself.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weir_control::plan::{self, HostCapabilities, Plan};
 use weir_diagnose::{PlannedRun, RunOption, RunPlanner, RunProposal};
-use weir_model::Untrusted;
 use weir_model::run::{Effect, PlanRow, Technique};
 use weir_model::trace::Image;
+use weir_model::{Untrusted, os_string_of, text_of};
 
 use crate::own_command::{StartedProgram, starts};
 use crate::run::parse_request;
@@ -28,7 +28,7 @@ impl HostPlanner {
 
     /// Returns the plan of a command; None if PATH has no such program. A relative path is one of `directory`.
     fn plan_of(&self, words: &[String], directory: Option<&Path>, option: &RunOption) -> Option<Plan> {
-        let mut command: Vec<OsString> = words.iter().map(Into::into).collect();
+        let mut command: Vec<OsString> = words.iter().map(|word| os_string_of(word)).collect();
         let name = words.first()?;
         if let Some(directory) = directory.filter(|_| name.contains('/')) {
             command[0] = directory.join(name).into();
@@ -43,8 +43,9 @@ impl HostPlanner {
             return None;
         }
         let argv = image.argv.iter().map(Untrusted::exact).collect();
-        let program = StartedProgram { exe: image.exe.exact(), argv, directory: directory_of(image) };
-        let directory = program.other_directory().map(|path| path.to_string_lossy().into_owned());
+        let directory = directory_of(image);
+        let program = StartedProgram { exe: image.exe.exact(), argv, directory: directory.as_deref() };
+        let directory = program.other_directory().map(text_of);
         Some(PlannedRun { command: program.words().ok()?, directory })
     }
 
@@ -52,7 +53,7 @@ impl HostPlanner {
     fn reaches(&self, of_command: &Plan, image: &Image, option: &RunOption) -> bool {
         let Some(own) = self.own_command(image) else { return false };
         let directory = directory_of(image);
-        let Some(of_program) = self.plan_of(&own.command, directory, option) else { return false };
+        let Some(of_program) = self.plan_of(&own.command, directory.as_deref(), option) else { return false };
         let is_command =
             of_command.program.path.as_deref().is_some_and(|path| starts(path, image.exe.exact()));
         let holds = is_command || of_program.holds_for_children();
@@ -73,15 +74,15 @@ impl RunPlanner for HostPlanner {
             ([], _) => return None,
             (command, _) => PlannedRun { command: command.to_vec(), directory: None },
         };
-        let directory = planned.directory.as_deref().map(Path::new);
-        let of_command = self.plan_of(&planned.command, directory, option)?;
+        let directory = planned.directory.as_deref().map(os_string_of);
+        let of_command = self.plan_of(&planned.command, directory.as_deref().map(Path::new), option)?;
         let mut programs = proposal.programs.iter();
         programs.all(|image| self.reaches(&of_command, image, option)).then_some(planned)
     }
 }
 
-fn directory_of(image: &Image) -> Option<&Path> {
-    image.directory.as_ref().map(|directory| Path::new(directory.exact()))
+fn directory_of(image: &Image) -> Option<PathBuf> {
+    image.directory.as_ref().map(Untrusted::to_path)
 }
 
 /// Returns whether the option changes something of the program that the finding is about.

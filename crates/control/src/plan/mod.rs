@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use weir_model::run::{Effect, PlanRow, ProgramProperties, RunPlan, Technique};
+use weir_model::text_of;
 use weir_walkers::{RuntimeEntry, UnreachedBuffers};
 
 use crate::preload::PreloadConfig;
@@ -146,9 +147,9 @@ impl Plan {
         let program = &self.program;
         let executable = program.executable.as_ref();
         RunPlan {
-            command: self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: self.command.iter().map(text_of).collect(),
             program: ProgramProperties {
-                path: program.path.as_deref().map(|path| path.to_string_lossy().into_owned()),
+                path: program.path.as_deref().map(text_of),
                 runtime: self.runtime.facts.name.into(),
                 script: program.script,
                 linked_statically: executable.is_some_and(|executable| executable.is_static),

@@ -47,7 +47,7 @@ impl ResolvedProgram {
     pub fn of(command: &[OsString]) -> ResolvedProgram {
         let Some(name) = command.first() else { return ResolvedProgram::default() };
         let mut program = ResolvedProgram { arguments: command[1..].to_vec(), ..ResolvedProgram::default() };
-        program.word = name.to_string_lossy().into_owned();
+        program.word = weir_model::text_of(name);
         program.names.push(base(Path::new(name)));
         program.path = find(name);
         let mut next = program.path.clone();

@@ -96,7 +96,7 @@ fn read_stat(file: &OpenProcFile) -> Option<(ProcessStat, Untrusted)> {
     let mut text = [0; MAX_STAT_BYTES];
     let got = file.read(&mut text).ok()?;
     let text = text.get(..got)?;
-    Some((process_stat::parse(text)?, (*String::from_utf8_lossy(process_stat::name(text)?)).into()))
+    Some((process_stat::parse(text)?, Untrusted::of_bytes(process_stat::name(text)?)))
 }
 
 fn read_io(file: &OpenProcFile) -> io::Result<IoTotals> {

@@ -203,7 +203,7 @@ fn command(pid: u32) -> Untrusted {
         text.pop();
     }
     text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
-    String::from_utf8_lossy(&text).into_owned().into()
+    Untrusted::of_bytes(&text)
 }
 
 #[cfg(test)]

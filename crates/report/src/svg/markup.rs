@@ -7,6 +7,10 @@ use std::fmt::Write;
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 8);
     for letter in text.chars() {
+        if let Some(byte) = weir_model::carried_byte(letter) {
+            escaped += &format!("\\x{byte:02x}");
+            continue;
+        }
         match letter {
             '&' => escaped += "&amp;",
             '<' => escaped += "&lt;",

@@ -41,7 +41,7 @@ fn a_process_does_not_hide_behind_its_name() {
     let tid = receiver.recv().expect("a number");
     assert_eq!(status(tid).map(|status| status.tgid as u32), Some(std::process::id()));
     assert!(!is_dead(tid) && last_processor(tid).is_some());
-    assert_eq!(label(tid), format!("process {tid} (\u{fffd})(\\n)"));
+    assert_eq!(label(tid), format!("process {tid} (\\xff)(\\n)"));
     drop(end);
     thread.join().expect("its end");
 }
