@@ -103,7 +103,8 @@ fn assert_told(output: &Output, what: &str) {
         || said.contains("it belongs to another user")
         || said.contains("executes another program")
         || said.contains("it has just executed another program")
-        || said.contains("no process");
+        || said.contains("no process")
+        || said.contains("has ended meanwhile");
     assert!(is_clear, "{what}: {}: {said}", output.status);
 }
 

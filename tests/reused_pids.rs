@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use common::programs::compile_c;
 use common::{KillOnDrop, for_nobody, is_root, run, skip, text, wait_for};
@@ -32,7 +32,7 @@ impl Outcome {
     }
 }
 
-fn next(lines: &mut BufReader<ChildStdout>) -> Option<String> {
+fn next(lines: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     (lines.read_line(&mut line).expect("a line") > 0).then(|| line.trim_end().to_string())
 }
@@ -134,4 +134,34 @@ fn the_verbs_of_top_leave_another_process_with_the_number_alone() {
         let said = text(&output.stderr);
         assert!(said.contains("no process") || said.contains("it has ended"), "{verb:?}: {said}");
     }
+}
+
+/// Fills its standard output, a pipe, and keeps four bytes in its buffer.
+const WAITS: &str = "use Fcntl; fcntl(STDOUT, F_SETFL, O_NONBLOCK); 1 while syswrite STDOUT, 'x' x 4096; \
+    fcntl(STDOUT, F_SETFL, 0); print 'kept'; print STDERR \"ready\\n\"; sleep 60";
+
+/// It was said to be "no process", as one that never existed.
+#[test]
+fn a_process_that_ends_during_a_flush_is_said_to_have_ended() {
+    let dir = common::disk_dir();
+    let mut command = Command::new("perl");
+    command.args(["-e", WAITS]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = KillOnDrop(command.spawn().expect("perl starts"));
+    let mut lines = BufReader::new(process.0.stderr.take().expect("a pipe"));
+    assert_eq!(next(&mut lines).as_deref(), Some("ready"));
+    let pid = process.0.id().to_string();
+    let mut command = common::weir(dir.path(), &["flush", "--wait", "50s", &pid]);
+    let flush = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weir starts");
+    let parent = flush.id().to_string();
+    // A child of weir writes the bytes; weir knows the process then.
+    wait_for("its child", || {
+        Command::new("pgrep").args(["-P", &parent]).output().expect("pgrep").status.success()
+    });
+    process.0.kill().expect("a signal");
+    process.0.wait().expect("its end");
+    let output = flush.wait_with_output().expect("weir ends");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let is_zombie = said.contains("is a zombie");
+    assert!(is_zombie || said.contains(&format!("process {pid} has ended meanwhile")), "{said}");
 }

@@ -9,6 +9,9 @@ pub enum AccessProblem {
     /// There is no process with this number.
     #[error("no process {0}")]
     Gone(u32),
+    /// The process existed when weir began, and has ended since.
+    #[error("process {0} has ended meanwhile")]
+    Ended(u32),
     /// /proc is not mounted.
     #[error(
         "process {0} cannot be examined: /proc is not mounted here, and weir reads it: mount -t proc proc /proc"
@@ -63,7 +66,13 @@ pub enum AccessProblem {
 impl AccessProblem {
     /// Returns whether the process has ended.
     pub fn has_ended(&self) -> bool {
-        matches!(self, AccessProblem::Gone(_) | AccessProblem::Replaced(_) | AccessProblem::Zombie { .. })
+        matches!(
+            self,
+            AccessProblem::Gone(_)
+                | AccessProblem::Ended(_)
+                | AccessProblem::Replaced(_)
+                | AccessProblem::Zombie { .. }
+        )
     }
 }
 
@@ -85,6 +94,7 @@ pub fn check_same(process: ProcessIdentity) -> Result<(), AccessProblem> {
         true => result,
         false if matches!(result, Err(AccessProblem::Hidden(_))) => result,
         false if proc::exists(pid) => Err(AccessProblem::Replaced(pid)),
+        false if process.has_existed() => Err(AccessProblem::Ended(pid)),
         false => Err(AccessProblem::Gone(pid)),
     }
 }
@@ -109,7 +119,7 @@ pub fn check(pid: u32) -> Result<(), AccessProblem> {
     let label = || proc::label(pid);
     let thread = living_thread::of(pid);
     let status = if thread == pid { Some(status) } else { proc::status(thread) };
-    let Some(status) = status else { return Err(AccessProblem::Gone(pid)) };
+    let Some(status) = status else { return Err(AccessProblem::Ended(pid)) };
     if status.state.starts_with(['Z', 'X']) {
         return Err(AccessProblem::Zombie { label: label(), parent: proc::label(status.ppid as u32) });
     }
@@ -118,10 +128,10 @@ pub fn check(pid: u32) -> Result<(), AccessProblem> {
     }
     // Opening /proc/PID/mem needs the same access right as process_vm_readv(2).
     match std::fs::File::open(format!("/proc/{thread}/mem")) {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(AccessProblem::Gone(pid)),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(AccessProblem::Ended(pid)),
         // The process has begun to exit.
         Err(_) if proc::status(thread).is_none_or(|status| status.vmsize.is_none()) => {
-            return Err(AccessProblem::Gone(pid));
+            return Err(AccessProblem::Ended(pid));
         }
         // The process may have executed a set-user-ID program since the first look.
         Err(_) => {
@@ -138,7 +148,7 @@ pub fn check(pid: u32) -> Result<(), AccessProblem> {
 fn without_memory(pid: u32) -> AccessProblem {
     match process_stat::read(pid) {
         Some(stat) if stat.is_kernel_thread => AccessProblem::Kernel(proc::label(pid)),
-        _ => AccessProblem::Gone(pid),
+        _ => AccessProblem::Ended(pid),
     }
 }
 
@@ -189,6 +199,10 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(matches!(check(child.id()), Err(AccessProblem::Zombie { .. })));
+        let identity = ProcessIdentity::of(child.id());
         child.wait().expect("its end");
+        assert_eq!(check_same(identity), Err(AccessProblem::Ended(child.id())), "it existed");
+        let never = u32::MAX / 2;
+        assert_eq!(check_same(ProcessIdentity::of(never)), Err(AccessProblem::Gone(never)));
     }
 }

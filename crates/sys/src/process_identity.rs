@@ -37,6 +37,11 @@ impl ProcessIdentity {
         self.pid
     }
 
+    /// Returns whether there was a process with this number when its identity was read, or given.
+    pub fn has_existed(&self) -> bool {
+        self.inode.is_some() || self.start_ticks.is_some()
+    }
+
     /// Returns the descendants of the process, parents before their children; none if it has ended.
     pub fn descendants(&self) -> Vec<ProcessIdentity> {
         let found: Vec<ProcessIdentity> =
@@ -53,7 +58,7 @@ impl ProcessIdentity {
     pub fn is_current(&self) -> bool {
         let same_inode = self.inode.is_none_or(|inode| pidfd_inode(self.pid) == Some(inode));
         let same_start = self.start_ticks.is_none_or(|ticks| start_ticks(self.pid) == Some(ticks));
-        (self.inode.is_some() || self.start_ticks.is_some()) && same_inode && same_start
+        self.has_existed() && same_inode && same_start
     }
 }
 

@@ -13,7 +13,7 @@ use weir_sys::expendable::{critical, outlive_parent, watch_parent};
 use weir_sys::living_thread;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
-use weir_sys::process_access::AccessProblem;
+use weir_sys::process_access;
 use weir_sys::ptrace::wait_until_gone;
 use weir_walkers::{MemoryStore, PendingBytes};
 
@@ -61,7 +61,11 @@ pub(super) fn attempt(
             Ok(AttemptEnd::Stuck)
         }
         Err(StopError::Ended) if Instant::now() < deadline => Ok(AttemptEnd::ThreadEnded),
-        Err(StopError::Ended) => Err(AccessProblem::Gone(pid).into()),
+        Err(StopError::Ended) => {
+            process_access::check_same(drain.process)?;
+            note_obstacle(result, pid, streams, "threads of it kept ending while weir stopped them");
+            Ok(AttemptEnd::Noted)
+        }
         Err(StopError::Ptrace(source)) => Err(ptrace_error(pid, source)),
     }
 }
