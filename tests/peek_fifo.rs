@@ -1,4 +1,4 @@
-//! `weir peek` names the processes at the other end of a FIFO.
+//! `weir peek` of processes that write to a pipe: the processes at the other end of a FIFO, and the bytes of a write that blocks.
 
 mod common;
 
@@ -36,4 +36,27 @@ fn the_reader_of_a_fifo_is_named() {
     assert!([&reader, &both].iter().all(|one| peers.contains(&u64::from(one.0.id()))), "{stream}");
     let screen = text(&run(dir.path(), &["peek", &pid]).stdout);
     assert!(!screen.contains("no reader"), "{screen}");
+}
+
+/// Python has taken the bytes from its buffer when its write(2) blocks: nothing was said to be pending.
+#[test]
+fn the_bytes_of_a_blocked_write_are_shown() {
+    let dir = disk_dir();
+    let mut command = Command::new("python3");
+    command.args(["-c", "for i in range(100000): print('line', i)"]).env_remove("PYTHONUNBUFFERED");
+    let writer = KillOnDrop(command.stdout(Stdio::piped()).spawn().expect("python3"));
+    let pid = writer.0.id().to_string();
+    let mut document = Value::Null;
+    wait_for("the write", || {
+        let output = run(dir.path(), &["peek", "--json", "-", &pid]);
+        document = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        document["processes"][0]["writing"]["fd"] == 1
+    });
+    let writing = &document["processes"][0]["writing"];
+    let bytes = writing["bytes"].as_u64().expect("a length");
+    assert!(bytes >= 4096 && writing["preview_bytes"] == 256, "{writing}");
+    assert!(writing["preview"].as_str().expect("text").contains("\\nline "), "{writing}");
+    let screen = text(&run(dir.path(), &["peek", &pid]).stdout);
+    assert!(screen.contains("in progress: a write of ") && screen.contains(" B to descriptor 1"), "{screen}");
+    assert!(screen.contains("nothing pending in descriptors 0, 2"), "{screen}");
 }

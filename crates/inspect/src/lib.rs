@@ -4,5 +4,6 @@ pub mod call_sites;
 pub mod peek;
 mod process_buffers;
 pub mod survey;
+mod write_in_progress;
 
 pub use process_buffers::ProcessBuffers;

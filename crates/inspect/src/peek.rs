@@ -6,6 +6,7 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::write_in_progress::write_in_progress;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
@@ -112,6 +113,7 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
         streams.iter_mut().filter(|one| has_pending(one)).for_each(|one| one.since_s = since);
     }
     let (threads, state) = (proc::threads(pid).len() as u64, state(pid));
+    let writing = write_in_progress(pid, most.0);
     let mut unseen = walkers_missing(pid);
     unseen.extend(take_search_cut_of(pid));
     if unseen.is_empty() {
@@ -120,7 +122,7 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
     }
     // Last: all reads above were by the number.
     process_access::check_same(process)?;
-    Ok(Peek { pid, comm, command, threads, state, idle_s: idle, streams, unseen, restart: None })
+    Ok(Peek { pid, comm, command, threads, state, idle_s: idle, streams, writing, unseen, restart: None })
 }
 
 struct PeekSnapshot {

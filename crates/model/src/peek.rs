@@ -43,11 +43,27 @@ pub struct Peek {
     pub idle_s: Option<f64>,
     /// Streams in the order in which the program would write them at exit.
     pub streams: Vec<PeekStream>,
+    /// The write(2) in which the main thread blocks; `None` if it is in none, or it went on while weir read its bytes.
+    #[serde(default)]
+    pub writing: Option<WriteInProgress>,
     /// Buffers that weir cannot read, a sentence each.
     pub unseen: Vec<String>,
     /// The command that starts the program again, for the screen; `None` if it was not looked for.
     #[serde(skip)]
     pub restart: Option<RestartCommand>,
+}
+
+/// A write(2) in which a thread blocks. The kernel may have taken a part of its bytes: how many, nobody can see before it returns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteInProgress {
+    /// Descriptor that it writes to.
+    pub fd: i32,
+    /// Bytes of the whole write.
+    pub bytes: u64,
+    /// The first of these bytes, with escapes as in C.
+    pub preview: String,
+    /// Number of bytes in `preview`.
+    pub preview_bytes: u64,
 }
 
 /// The command that starts the program of a process again.

@@ -1,6 +1,6 @@
 //! Draws the screen.
 
-use weir_model::peek::{Peek, PeekStream, RestartCommand};
+use weir_model::peek::{Peek, PeekStream, RestartCommand, WriteInProgress};
 use weir_model::shell_quoted;
 
 use super::labels;
@@ -37,6 +37,12 @@ fn process(peek: &Peek, full: bool, style: &Style) -> String {
         table(&shown, full, style, &mut text);
         text.push('\n');
     }
+    let hidden = hidden_write(peek);
+    if let Some(writing) = hidden {
+        in_progress(writing, style, &mut text);
+    }
+    let mut shown: Vec<i32> = shown.iter().map(|one| one.fd).collect();
+    shown.extend(hidden.map(|writing| writing.fd));
     rest(peek, &shown, style, &mut text);
     commands(peek, style, &mut text);
     text
@@ -122,12 +128,29 @@ fn preview(stream: &PeekStream, full: bool, style: &Style, text: &mut String) {
     *text += &format!("{INDENT}{shown}\n");
 }
 
+/// Returns the write in which the process blocks, if no stream of its descriptor has pending bytes: others are still in their buffer.
+fn hidden_write(peek: &Peek) -> Option<&WriteInProgress> {
+    let is_buffered = |fd: i32| peek.streams.iter().any(|one| one.fd == fd && one.pending_bytes > 0);
+    peek.writing.as_ref().filter(|writing| !is_buffered(writing.fd))
+}
+
+/// Adds the bytes of a write that the process has begun.
+fn in_progress(writing: &WriteInProgress, style: &Style, text: &mut String) {
+    let bytes = weir_model::number::thousands(writing.bytes);
+    let line =
+        format!("  in progress: a write of {bytes} B to descriptor {}, in part perhaps done", writing.fd);
+    *text += &format!("{}\n", cut(&line, style.width, style));
+    let quoted = clean(&format!("\"{}\"", writing.preview), style);
+    let room = style.width.saturating_sub(INDENT.len()).max(20);
+    *text += &format!("{INDENT}{}\n\n", cut(&quoted, room, style));
+}
+
 /// Adds the streams without bytes and the buffers that weir cannot read.
-fn rest(peek: &Peek, shown: &[&PeekStream], style: &Style, text: &mut String) {
+fn rest(peek: &Peek, shown: &[i32], style: &Style, text: &mut String) {
     if peek.streams.is_empty() && peek.unseen.is_empty() {
         *text += "  no streams of a runtime that weir knows\n\n";
     }
-    let is_shown = |fd: i32| shown.iter().any(|one| one.fd == fd);
+    let is_shown = |fd: i32| shown.contains(&fd);
     let mut empty: Vec<i32> =
         peek.streams.iter().map(|one| one.fd).filter(|fd| *fd >= 0 && !is_shown(*fd)).collect();
     empty.sort_unstable();
@@ -262,6 +285,7 @@ pub(super) mod tests {
             state: MainThreadState::Asleep { call: "poll".into(), fd: None },
             idle_s: Some(723.0),
             streams: vec![stream, quiet],
+            writing: None,
             unseen: Vec::new(),
             restart: known(&["python3", "worker.py"], None),
         }
