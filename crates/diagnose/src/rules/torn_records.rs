@@ -1,6 +1,6 @@
-//! torn-records: records of several writers are mixed into each other or overwritten.
+//! torn-records: nothing keeps the records of several writers apart: they can mix, or they overwrite each other.
 //!
-//! Evidence for mixed records: two processes write text to one target at the same time; one of them ends its calls within a line
+//! Evidence for records that can mix: two processes write text to one target at the same time; one of them ends its calls within a line
 //! because its buffer was full, and the other writes meanwhile. Evidence for overwritten records: one file was opened twice
 //! without O_APPEND, by two processes or by one (`> log 2> log`), both write from its beginning, and they overlap in time. Not
 //! reported: a prompt whose answer a child prints, whole lines of several processes, writes with an offset argument, writers whose
@@ -20,8 +20,8 @@ use crate::text::{count, is_plain, part};
 
 pub(crate) const RULE: Rule = Rule {
     id: "torn-records",
-    title: "Records of several writers mixed",
-    meaning: "records of several writers are mixed into each other or overwritten",
+    title: "Records of several writers not kept apart",
+    meaning: "nothing keeps the records of several writers apart: they can mix, or they overwrite each other",
     position: 120,
     severity: SeverityRule::Effect { least: Severity::High, most: Severity::High },
     gain: GainKind::None,
@@ -145,7 +145,7 @@ fn mixed(
 ) -> Finding {
     let why = format!(
         "{} and {} write to one {} at once, and {} of the {} writes of the first end in the middle of a \
-            line: lines of the other get in between.",
+            line: what the other writes between two of them splits that line. Calls do not show whether it happened.",
         context.stream_name(torn),
         context.stream_name(other),
         match context.kind(torn.file) {
