@@ -231,6 +231,34 @@ fn a_directory_that_cannot_be_written_is_an_error() {
     assert!(!text(&output.stderr).contains("--size"), "weir advise has no such option");
 }
 
+/// The larger syncs filled the file system for a moment, so that other programs could not write there.
+#[test]
+fn a_directory_with_little_room_is_not_filled() {
+    let test = "a_directory_with_little_room_is_not_filled";
+    if !common::has_private_mounts() || !common::has("strace") {
+        return skip(test, "needs root, private mounts (unshare -m) and strace");
+    }
+    let dir = disk_dir();
+    fs::create_dir(dir.path().join("small")).unwrap();
+    let on_small = |size: &str| {
+        let script = format!(
+            "mount -t tmpfs -o size={size} none small || exit 9
+             exec strace -f -o calls -e trace=write \"$1\" advise -y --recalibrate --dir small --json document"
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &script, "sh", common::WEIR]).current_dir(dir.path());
+        command.env("XDG_CACHE_HOME", dir.path().join("cache")).output().expect("unshare starts")
+    };
+    let output = on_small("12m");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("small: not enough space: 17 MiB needed, 12 MiB free"), "{said}");
+    let output = on_small("20m");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let calls = text(&fs::read(dir.path().join("calls")).expect("a list of calls"));
+    assert_eq!(calls.lines().find(|line| line.contains("ENOSPC")), None);
+}
+
 #[test]
 fn terms_are_explained_with_their_man_page() {
     let dir = disk_dir();

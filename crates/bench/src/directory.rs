@@ -165,7 +165,7 @@ fn mkdir_advice(error: &std::io::Error) -> &'static str {
 }
 
 /// Fails if a file system has too little space. Some, such as proc, do not say how much they have.
-fn check_space(dir: &Path, need_bytes: u64) -> Result<()> {
+pub(crate) fn check_space(dir: &Path, need_bytes: u64) -> Result<()> {
     let room = rustix::fs::statvfs(dir).map_err(|error| Error::system("statvfs", dir, &error.into(), ""))?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     if room.f_blocks > 0 && free < need_bytes.saturating_add(MARGIN_BYTES) {

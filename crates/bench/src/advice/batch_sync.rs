@@ -11,6 +11,7 @@ use weir_model::stats::Summary;
 use weir_sys::clock::thread_cpu_ns;
 
 use super::cells;
+use crate::directory::check_space;
 
 /// Short calls of write(2): a line or a paragraph, each in pages of its own; the price of a sync depends on the number of pages.
 /// Not a multiple of a page, because records are none.
@@ -57,8 +58,8 @@ impl Batch {
     }
 }
 
-/// Measures in temporary files of `directory` for about as long as `budget`; on a slow device the larger sizes are left out. A file has
-/// at most 45 MB.
+/// Measures in temporary files of `directory` for about as long as `budget`; on a slow device, and where the file system has no room for
+/// them, the larger sizes are left out. A file has at most 45 MB.
 pub fn batch_syncs(directory: &Path, budget: Duration) -> BatchSyncs {
     let mut short = AFTER_SHORT.map(|bytes| Batch::new(SHORT_WRITE_BYTES, bytes));
     let mut long = AFTER_LONG.map(|bytes| Batch::new(LONG_WRITE_BYTES, bytes));
@@ -92,6 +93,10 @@ fn round(directory: &Path, batches: &mut [&mut Batch], end: Instant) -> io::Resu
         // Beyond the smaller sizes a price follows from theirs.
         let is_optional = batch.bytes > 1 << 20 || expected > LONGEST;
         if is_optional && Instant::now() + expected > end {
+            break;
+        }
+        // Other programs need the last bytes of the file system.
+        if check_space(directory, batch.bytes).is_err() {
             break;
         }
         let begin = Instant::now();

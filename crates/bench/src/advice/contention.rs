@@ -9,6 +9,7 @@ use weir_model::advise::{CallPrice, SharedPrice};
 
 use super::cells;
 use super::pace::{Pace, calls_in};
+use crate::directory::check_space;
 use crate::shared::{SharedJob, Sharing, measure};
 
 /// Threads that write at once: the middle of the two to eight that a question usually has.
@@ -101,11 +102,13 @@ fn ranked(samples: &[CallPrice], rank: usize) -> CallPrice {
 }
 
 fn sample(directory: &Path, sharing: Sharing, writers: u32, records: u64) -> io::Result<CallPrice> {
-    let file = tempfile::NamedTempFile::new_in(directory)?;
     let record_bytes = match sharing {
         Sharing::Group | Sharing::LibweirGroup | Sharing::Each => cells::SYNC_RECORD_BYTES,
         _ => RECORD_BYTES,
     };
+    // Other programs need the last bytes of the file system.
+    check_space(directory, u64::from(writers) * records * record_bytes).map_err(io::Error::other)?;
+    let file = tempfile::NamedTempFile::new_in(directory)?;
     let job = SharedJob { sharing, writers, records, record_bytes, buffer_bytes: cells::BUFFER_BYTES };
     measure(&job, file.path())
 }
