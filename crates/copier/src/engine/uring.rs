@@ -36,12 +36,8 @@ struct UringCopy {
     next: u64,
     /// The source ended here.
     source_end: Option<u64>,
-    failure: Option<Failure>,
-}
-
-enum Failure {
-    Refused(&'static str, Errno),
-    Failed(TransferError),
+    /// The end that the first refusal or error makes of the copy.
+    failure: Option<RangeResult>,
 }
 
 /// Copies a range. The position moves to the offset below which every byte has arrived.
@@ -67,8 +63,7 @@ pub(super) fn copy_to(transfer: &mut Transfer, at: &mut u64, end: u64) -> RangeR
     copy.drain();
     result?;
     match copy.failure.take() {
-        Some(Failure::Refused(call, errno)) => Ok(RangeEnd::Refused { call, errno: Some(errno) }),
-        Some(Failure::Failed(error)) => Err(error),
+        Some(end) => end,
         None if copy.source_end.is_some() => Ok(RangeEnd::SourceEnded),
         None => Ok(RangeEnd::Complete),
     }
@@ -179,9 +174,9 @@ impl UringCopy {
         if result < 0 || (result == 0 && slot.step == SlotStep::Writing) {
             let errno = if result == 0 { libc::EIO } else { -result };
             let failure = match (Errno::from_raw_os_error(errno), slot.step) {
-                (refused, _) if is_refusal(refused) => Failure::Refused(call, refused),
-                (errno, SlotStep::Reading) => Failure::Failed(TransferError::Source(call, errno.into())),
-                (errno, _) => Failure::Failed(TransferError::Target(call, errno.into())),
+                (refused, _) if is_refusal(refused) => Ok(RangeEnd::Refused { call, errno: Some(refused) }),
+                (errno, SlotStep::Reading) => Err(TransferError::Source(call, errno.into())),
+                (errno, _) => Err(TransferError::Target(call, errno.into())),
             };
             slot.step = SlotStep::Idle;
             self.failure.get_or_insert(failure);
