@@ -112,6 +112,8 @@ pub enum SourceLanguage {
 
 /// Programs that write their data by write(2) and not through a stream. Some have streams for messages.
 pub const DIRECT_WRITERS: [&str; 8] = ["cat", "dd", "factor", "gzip", "pv", "tee", "xz", "yes"];
+/// Programs of the C library that read their input by read(2) into buffers of their own, and write through its streams.
+pub const DIRECT_READERS: [&str; 9] = ["gawk", "grep", "head", "mawk", "split", "tac", "tail", "tr", "wc"];
 
 /// A runtime: how its programs buffer output, and how `weir run` changes that.
 #[derive(Debug)]

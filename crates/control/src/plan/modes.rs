@@ -4,10 +4,8 @@ use super::request::{BufferMode, StandardStream};
 use super::{PlanBuilder, SUBSTITUTE_DELAY};
 use crate::preload::MAX_FILES;
 use weir_model::run::{Effect, PlanRow, Technique};
-use weir_model::{RuntimeFix, Size};
+use weir_model::{DIRECT_READERS, RuntimeFix, Size};
 
-/// Programs of the C library that read their input by read(2) into buffers of their own, and write through its streams.
-const DIRECT_READERS: [&str; 9] = ["gawk", "grep", "head", "mawk", "split", "tac", "tail", "tr", "wc"];
 const READS_DIRECTLY: RuntimeFix =
     RuntimeFix::NoEffect("it reads its input by read(2) into a buffer of its own, not through a stream");
 
