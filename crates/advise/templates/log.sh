@@ -33,8 +33,15 @@ while IFS= read -r record; do
     sync -d "$file" # fdatasync(2)
 %end
 done
+%if sync_record|dsync|group
+if [ -n "$record" ]; then # a last line without its end
+    printf '%s' "$record" >&3
+    sync -d "$file"
+fi
+%else
 [ -z "$record" ] || printf '%s' "$record" >&3 # a last line without its end
-%if sync_record|dsync|group|period
+%if period
 sync -d "$file"
+%end
 %end
 %end
