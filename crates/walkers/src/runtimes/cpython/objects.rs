@@ -188,11 +188,12 @@ impl PartReader<'_> {
 
     fn part(&mut self, object: u64, most: u64) -> Option<Vec<u8>> {
         let object = self.layout.counts_at(object)?;
-        let head = self.heads.get(&object).cloned().unwrap_or_else(|| self.memory.bytes(object, HEAD_BYTES));
-        let kind = head.get(TYPE as usize..).and_then(|rest| rest.first_chunk())?;
-        let start = self.start(u64::from_le_bytes(*kind))?;
-        let length = head.get(SIZE as usize..).and_then(|rest| rest.first_chunk())?;
-        let length = u64::from_le_bytes(*length);
+        let memory = self.memory;
+        let head = self.heads.entry(object).or_insert_with(|| memory.bytes(object, HEAD_BYTES));
+        let number = |at: u64| Some(u64::from_le_bytes(*head.get(at as usize..)?.first_chunk()?));
+        let (kind, length) = (number(TYPE)?, number(SIZE)?);
+        let start = self.start(kind)?;
+        let head = self.heads.get(&object)?;
         match head.get(start as usize..).and_then(|rest| rest.get(..length.min(most) as usize)) {
             Some(data) => Some(data.to_vec()),
             None => self.memory.content(object.checked_add(start)?, length, most),
