@@ -9,9 +9,9 @@ mod languages;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
-use common::{campaign, disk_dir, skip, text};
+use common::{campaign, disk_dir, file_limit, skip, text};
 use languages::{LANGUAGES, ProgramLanguage};
 use weir_advise::{Way, code};
 use weir_model::Mode;
@@ -158,18 +158,27 @@ fn writes_long_records_whole(language: &ProgramLanguage, dir: &Path) -> Result<(
     }
 }
 
+/// Runs a program whose files have a limit. Returns its status and the bytes of its file.
+fn run_with_limit(
+    language: &ProgramLanguage,
+    dir: &Path,
+    limit: &[String],
+) -> Result<(ExitStatus, u64), String> {
+    let words: Vec<&str> = limit.iter().map(String::as_str).chain(language.run.iter().copied()).collect();
+    let mut run = command(&words, dir, "");
+    run.arg("limited").stdin(fs::File::open(dir.join("input")).unwrap()).stderr(Stdio::null());
+    // The JVM maps a file of its own that is longer than the limit.
+    run.env("JAVA_TOOL_OPTIONS", "-XX:-UsePerfData");
+    let status = run.status().map_err(|error| error.to_string())?;
+    Ok((status, fs::metadata(dir.join("limited")).map_or(0, |file| file.len())))
+}
+
 /// Runs a program on a disk that becomes full after some bytes. Fails if it succeeds.
 fn notices_a_full_disk(language: &ProgramLanguage, dir: &Path) -> Result<(), String> {
-    let words = [&["sh", "-c", "trap '' XFSZ; ulimit -f 4; exec \"$@\"", "sh"], language.run].concat();
-    let mut run = command(&words, dir, "");
-    run.arg("cut").stdin(fs::File::open(dir.join("input")).unwrap()).stderr(Stdio::null());
-    run.env("JAVA_TOOL_OPTIONS", "-XX:-UsePerfData"); // see notices_the_limit
-    let status = run.status().map_err(|error| error.to_string())?;
-    let bytes = fs::metadata(dir.join("cut")).map_or(0, |file| file.len());
-    if status.success() {
-        Err(format!("a disk that is full after {bytes} bytes is not noticed"))
-    } else {
-        Ok(())
+    let (status, bytes) = run_with_limit(language, dir, &file_limit(4, true))?;
+    match status.success() {
+        true => Err(format!("a disk that is full after {bytes} bytes is not noticed")),
+        false => Ok(()),
     }
 }
 
@@ -200,15 +209,7 @@ fn uses_its_method(language: &ProgramLanguage, kind: &Kind, dir: &Path) -> Resul
 
 /// Runs a program whose file may not become as long as the records, as on a disk that becomes full. Fails if it succeeds.
 fn notices_the_limit(language: &ProgramLanguage, dir: &Path) -> Result<(), String> {
-    // dash and bash count blocks of 512 and 1024 bytes.
-    let script = format!("ulimit -f {} && exec \"$@\"", LIMIT_BYTES / 1024);
-    let words = [&["sh", "-c", &script, "sh"], language.run].concat();
-    let mut run = command(&words, dir, "");
-    run.arg("limited").stdin(fs::File::open(dir.join("input")).unwrap()).stderr(Stdio::null());
-    // The JVM maps a file of its own that is longer than the limit.
-    run.env("JAVA_TOOL_OPTIONS", "-XX:-UsePerfData");
-    let status = run.status().map_err(|error| error.to_string())?;
-    let bytes = fs::metadata(dir.join("limited")).map_or(0, |file| file.len());
+    let (status, bytes) = run_with_limit(language, dir, &file_limit(LIMIT_BYTES / 1024, false))?;
     match status.success() {
         true => Err(format!("the limit of the file's size is not noticed: {bytes} bytes")),
         false if bytes > LIMIT_BYTES as u64 => Err(format!("{bytes} bytes are more than the limit")),

@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{campaign, disk_dir, skip, text};
+use common::{campaign, disk_dir, file_limit, skip, text};
 use weir_diagnose::{CodeFix, StreamObject, code_fix};
 use weir_model::SourceLanguage;
 
@@ -197,7 +197,8 @@ fn run_case(language: &TestLanguage, number: usize, built: Option<&Path>) -> Res
 fn replaced_without_content(language: &TestLanguage, number: usize, built: Option<&Path>) -> Option<String> {
     let dir = case_dir(language, number, built);
     fs::write(dir.path().join("out"), "old").expect("the old file");
-    let mut words = vec!["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"];
+    let limit = file_limit(0, true);
+    let mut words: Vec<&str> = limit.iter().map(String::as_str).collect();
     words.extend(language.run);
     let case = number.to_string();
     if built.is_some() {

@@ -125,6 +125,14 @@ pub fn has_private_mounts() -> bool {
         && Command::new("unshare").args(["-m", "true"]).output().is_ok_and(|output| output.status.success())
 }
 
+/// Returns the words before a command whose files may have at most `blocks` blocks of `ulimit -f`, of 512 or 1024 bytes. SIGXFSZ then
+/// ends a program that does not handle it; if it is ignored, write(2) only fails with EFBIG, as on a disk that is full.
+pub fn file_limit(blocks: usize, ignores_signal: bool) -> [String; 4] {
+    let trap = if ignores_signal { "trap '' XFSZ; " } else { "" };
+    let script = format!("{trap}ulimit -f {blocks} && exec \"$@\"");
+    ["sh".into(), "-c".into(), script, "sh".into()]
+}
+
 /// Returns true if `tool --version` can be started.
 pub fn has(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok()
