@@ -32,7 +32,7 @@ pub(crate) fn open_directory(
     entry: &Entry,
     stat: &FileStat,
     follow: bool,
-) -> CopyResult<Option<Arc<DirPair>>> {
+) -> CopyResult<Arc<DirPair>> {
     let options = context.options;
     if !options.recursive {
         return Err(CopyError::Refused(format!(
@@ -68,7 +68,7 @@ pub(crate) fn open_directory(
     if is_new {
         report_copied(context, entry, None);
     }
-    Ok(Some(Arc::new(DirPair {
+    Ok(Arc::new(DirPair {
         has_default_acl: has_default_acl(target.as_fd()),
         source,
         target,
@@ -78,7 +78,7 @@ pub(crate) fn open_directory(
         target_stat,
         is_new,
         parent: entry.dir.cloned(),
-    })))
+    }))
 }
 
 fn ancestors(dir: Option<&Arc<DirPair>>) -> impl Iterator<Item = &Arc<DirPair>> {

@@ -37,7 +37,7 @@ pub(crate) fn copy_node(
     }
     let stat = entry.source_stat(follow).on(entry.source_path(), "stat")?;
     if stat.kind() == FileType::Directory {
-        return open_directory(context, worker, entry, &stat, follow);
+        return open_directory(context, worker, entry, &stat, follow).map(Some);
     }
     if matches!(options.kind, TargetKind::HardLink | TargetKind::SymbolicLink) {
         return make_link(context, worker, entry, &stat, follow).map(|()| None);
