@@ -131,7 +131,27 @@ impl RuleContext<'_> {
         let transfers: u64 = self.streams_of(stream.pid).iter().map(|other| ends(other)).sum();
         let silent = self.recording.other_calls.iter().filter(|other| other.pid == stream.pid);
         let silent: u64 = silent.map(|other| other.calls).sum();
-        (transfers + silent + stream.syncs).saturating_sub(START_CALLS).min(stream.calls)
+        let counted = (transfers + silent + stream.syncs).saturating_sub(START_CALLS);
+        let sampled = transfers.saturating_sub(START_CALLS) + self.silent_calls_with_gaps(stream);
+        counted.max(sampled).min(stream.calls)
+    }
+
+    /// Returns how many calls that move no bytes the process makes while it uses the stream, those in gaps included: they are as
+    /// frequent there as in the sampling windows, because the kernel has no totals of them. Returns 0 without gaps.
+    fn silent_calls_with_gaps(&self, stream: &StreamCounts) -> u64 {
+        let (from_s, to_s) = (stream.first_s, stream.last_s);
+        let gaps_s = self.gaps_s(stream.pid, from_s, to_s);
+        let windows_s = to_s - from_s - gaps_s;
+        if gaps_s <= 0.0 || windows_s <= 0.0 {
+            return 0;
+        }
+        let calls = self.calls_between(stream.pid, from_s, to_s).iter().map(|timed| timed.call);
+        let silent = calls.filter(|call| {
+            let op = call.op;
+            let anonymous = op == Op::Mmap && call.fd < 0;
+            !(op.reads() || op.writes() || op.copies() || anonymous)
+        });
+        (silent.count() as f64 * (to_s - from_s) / windows_s) as u64
     }
 
     /// Returns whether most recorded calls of a stream are of the kinds that the library gathers: read(2), write(2) and

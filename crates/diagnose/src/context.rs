@@ -252,6 +252,20 @@ impl<'a> RuleContext<'a> {
         any_overlaps(gaps, from_s, to_s)
     }
 
+    /// Returns how many seconds of a span of time are in sampling gaps of a process.
+    pub fn gaps_s(&self, pid: u32, from_s: f64, to_s: f64) -> f64 {
+        let gaps = [pid, 0].into_iter().filter_map(|pid| self.gaps.get(&pid)).flatten();
+        let mut gaps: Vec<(f64, f64)> = gaps.copied().collect();
+        gaps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut sum_s, mut until_s) = (0.0, from_s);
+        for (gap_from_s, gap_to_s) in gaps {
+            let end_s = gap_to_s.min(to_s);
+            sum_s += (end_s - gap_from_s.max(until_s)).max(0.0);
+            until_s = until_s.max(end_s);
+        }
+        sum_s
+    }
+
     /// Returns whether a sampling gap of any process overlaps a span of time.
     pub fn has_gap_of_any(&self, from_s: f64, to_s: f64) -> bool {
         any_overlaps(self.gaps.values().flatten(), from_s, to_s)

@@ -1,6 +1,6 @@
 //! Tests of the gain that a finding promises for `weir run --coalesce`.
 
-use weir_model::trace::StreamTable;
+use weir_model::trace::{EventKind, Op, StreamTable};
 
 use crate::RuleContext;
 use crate::coalesce::GATHERED_AROUND_RANGE;
@@ -47,6 +47,28 @@ fn nothing_is_gathered_between_other_calls() {
         builder.finding("tiny-writes").command.is_some()
     };
     assert!(run(900) && !run(100_000));
+}
+
+/// A shell's loop that reads bytes and opens a file for each line, of which 2 % were recorded.
+#[test]
+fn nothing_is_gathered_between_calls_in_gaps() {
+    let run = |turns: u64, from_s: f64| {
+        let mut builder = recording(1.0);
+        let input = builder.file("/d/in", File);
+        builder.stream(1, 0, input, In, 600_000, 1).first_s = 0.1;
+        for turn in 0..turns {
+            for (op, fd) in [(Op::Openat, 3), (Op::Dup2, 3), (Op::Close, 3)] {
+                builder.call(from_s + turn as f64 * 1e-5, 1, op, fd, input, b"");
+            }
+        }
+        for (from_s, until_s) in [(0.12, 0.5), (0.51, 1.0)] {
+            builder.event(from_s, 0, EventKind::Unwatched { until_s });
+        }
+        builder.finding("tiny-reads").command.is_some()
+    };
+    assert!(!run(700, 0.502), "700 of about 22,000 turns were recorded");
+    assert!(run(700, 0.0), "the program opened its files before it used the stream");
+    assert!(run(10, 0.502), "other calls are rare");
 }
 
 #[test]
