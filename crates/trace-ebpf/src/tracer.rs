@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_model::trace::{Buffer, SnapshotMoment};
+use weir_model::trace::{Buffer, IN_VFORK, SnapshotMoment};
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace::{self, PtraceStop, new_tid};
 use weir_sys::{Error, executable, limits, proc};
@@ -133,9 +133,9 @@ impl Tracer<'_> {
         }
         match status >> 16 {
             libc::PTRACE_EVENT_CLONE if self.starts_go_watch(pid) => return,
-            libc::PTRACE_EVENT_FORK => self.on_fork(pid, SnapshotMoment::Fork),
+            libc::PTRACE_EVENT_FORK => self.on_fork(pid, SnapshotMoment::Fork, ""),
             // The child shares the memory; the pending bytes belong to the parent.
-            libc::PTRACE_EVENT_VFORK => self.on_fork(pid, SnapshotMoment::Sample),
+            libc::PTRACE_EVENT_VFORK => self.on_fork(pid, SnapshotMoment::Sample, IN_VFORK),
             libc::PTRACE_EVENT_CLONE => self.on_clone(pid),
             libc::PTRACE_EVENT_EXEC if !self.on_exec(pid) => return ptrace::detach(pid, 0),
             libc::PTRACE_EVENT_EXIT => self.on_exit(pid),
@@ -186,11 +186,11 @@ impl Tracer<'_> {
     }
 
     /// ptrace(2) attaches to the child automatically.
-    fn on_fork(&mut self, pid: u32, moment: SnapshotMoment) {
+    fn on_fork(&mut self, pid: u32, moment: SnapshotMoment, blocked_in: &str) {
         if let Some(child) = new_tid(pid) {
             self.add_tracee(child);
         }
-        self.snapshot(pid, moment, moment);
+        self.snapshot_in(blocked_in, pid, moment, moment);
     }
 
     /// Sets breakpoints for a new thread. (Inherited perf events would signal the first thread instead of the one that hits
@@ -349,10 +349,17 @@ impl Tracer<'_> {
     /// Sends a buffer snapshot of a thread's process, taken at `moment`. `search` decides how thoroughly streams are searched:
     /// as at that moment.
     fn snapshot(&mut self, tid: u32, moment: SnapshotMoment, search: SnapshotMoment) {
+        self.snapshot_in("", tid, moment, search);
+    }
+
+    /// As [`Self::snapshot`], of a thread that this system call blocks.
+    fn snapshot_in(&mut self, blocked_in: &str, tid: u32, moment: SnapshotMoment, search: SnapshotMoment) {
         let pid = self.process_of(tid);
         let mut buffers = self.snapshots.snapshot(pid, search);
         self.exit_writes.remove_from(moment, pid, tid, &mut buffers);
-        self.send(pid, pid, moment, buffers);
+        if !buffers.is_empty() {
+            self.emit(pid, RawEventKind::buffers(pid, moment, buffers, blocked_in.into()));
+        }
     }
 
     fn emit(&self, pid: u32, kind: RawEventKind) {

@@ -6,7 +6,7 @@
 //! unknown. If a snapshot before the other write has different bytes in the buffer, a call that was not recorded had written
 //! them.
 
-use weir_model::trace::{Buffer, RuntimeId, SnapshotMoment};
+use weir_model::trace::{Buffer, IN_VFORK, RuntimeId, SnapshotMoment};
 use weir_model::{Finding, Severity, SourceLanguage};
 
 use crate::code_fix::CodeFix;
@@ -125,7 +125,9 @@ fn buffer_changed(context: &RuleContext, snapshot: &BufferSnapshot, buffer: &Buf
 /// Returns whether the process itself, or a child that it started after the snapshot, made the overtaking write.
 fn is_by_family(context: &RuleContext, snapshot: &BufferSnapshot, overtaking: &TimedCall) -> bool {
     // Only a snapshot of the fork itself shows what was pending before it; bytes that a later one shows, the child never had.
-    let skew_s = if snapshot.moment == SnapshotMoment::Fork { FORK_SKEW_S } else { 0.0 };
+    // The parent also rests in vfork(2), until the child executes a program.
+    let at_fork = snapshot.moment == SnapshotMoment::Fork || snapshot.waits_in == IN_VFORK;
+    let skew_s = if at_fork { FORK_SKEW_S } else { 0.0 };
     let started_after = || context.forked_at(overtaking.pid) >= snapshot.at_s - skew_s;
     overtaking.pid == snapshot.pid || context.is_descendant(overtaking.pid, snapshot.pid) && started_after()
 }

@@ -1,7 +1,7 @@
 //! Tests of the rules mixed-order and torn-records.
 
 use weir_model::Severity::*;
-use weir_model::trace::{Buffer, Op, RuntimeId, SnapshotMoment};
+use weir_model::trace::{Buffer, IN_VFORK, Op, RuntimeId, SnapshotMoment};
 
 use crate::testing::*;
 
@@ -154,6 +154,22 @@ fn bytes_put_after_a_fork_are_not_the_childs() {
     run(SnapshotMoment::Sample).no_finding("mixed-order");
     // It shows the parent before the child runs, and can be dated later.
     assert_eq!(run(SnapshotMoment::Fork).severity("mixed-order"), High);
+}
+
+#[test]
+fn a_parent_in_vfork_had_its_bytes_before() {
+    let run = |blocked_in: &str| {
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/out", File);
+        builder.fork(0.2, 2);
+        // The child shares the memory until it executes a program.
+        builder.snapshot_in(0.202, 1, SnapshotMoment::Sample, blocked_in, &[pending(1, b"a\n")]);
+        builder.write(0.3, 2, 1, file, b"b\n");
+        builder.write(0.9, 1, 1, file, b"a\nc\n");
+        builder
+    };
+    assert_eq!(run(IN_VFORK).severity("mixed-order"), High);
+    run("wait4").no_finding("mixed-order");
 }
 
 /// Returns the recording of two writers of one log, each with its own open file.

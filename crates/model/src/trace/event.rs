@@ -153,6 +153,10 @@ pub struct Rename {
     pub directory: Option<u64>,
 }
 
+/// The name of the call in [`EventKind::Buffers`] that blocks the parent of vfork(2) and posix_spawn(3): its child shares the memory
+/// until it executes a program.
+pub const IN_VFORK: &str = "vfork";
+
 /// Kind of an event, with its data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

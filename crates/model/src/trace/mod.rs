@@ -22,7 +22,7 @@ pub use crate::runtime::{RuntimeId, SourceLanguage};
 pub use buffer::{Buffer, SnapshotMoment};
 pub use call_site::{CallSite, Frame, SampledCall, WriteSite};
 pub use document::{StreamRow, TraceDocument, TraceResult};
-pub use event::{Call, Event, EventKind, Op, Rename};
+pub use event::{Call, Event, EventKind, IN_VFORK, Op, Rename};
 pub use finding_group::FindingGroup;
 pub use mode::{ObservedMode, StreamModes, mode_of_calls};
 pub use other_calls::OtherCalls;

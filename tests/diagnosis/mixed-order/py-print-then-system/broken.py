@@ -1,0 +1,5 @@
+import os
+
+print("Files:")
+os.system("echo one two")
+print("End.")

@@ -1,0 +1,5 @@
+import os
+
+print("Files:", flush=True)
+os.system("echo one two")
+print("End.")
