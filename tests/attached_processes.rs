@@ -139,3 +139,29 @@ fn weir_does_not_trace_itself() {
     let names: Vec<&str> = processes.filter_map(|one| one["images"][0]["comm"].as_str()).collect();
     assert!(!names.contains(&"weir") && names.contains(&"sh"), "{names:?}");
 }
+
+#[test]
+fn a_process_that_is_blocked_in_one_call_has_a_stream() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    for (engine, ..) in &VERBS[..3] {
+        if *engine == "ebpf" && !is_root() {
+            continue;
+        }
+        let mut cat = Command::new("cat");
+        let cat = KillOnDrop(cat.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat"));
+        let pid = cat.0.id().to_string();
+        let call = || fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+        common::wait_for("cat's read(2)", || call().starts_with(&format!("{} 0x0 ", libc::SYS_read)));
+        let output =
+            run(dir, &["trace", "--json", "t.json", "--time", "300ms", "--engine", engine, "--pid", &pid]);
+        let errors = text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(errors.contains(&format!("cat ({pid}) was blocked in read(2) on fd 0 (pipe:[")), "{errors}");
+        let document = trace::document(dir);
+        let [stream] = &trace::list(&document, "streams")[..] else { panic!("{engine}: {document}") };
+        assert_eq!(
+            (&stream["fd"], &stream["calls"], &stream["direction"]),
+            (&0.into(), &0.into(), &"in".into())
+        );
+    }
+}

@@ -206,6 +206,11 @@ impl<'a> RuleContext<'a> {
         chosen.map(|stream| &*stream.sum)
     }
 
+    /// Returns all merged streams.
+    pub fn merged_streams_of_all(&self) -> impl Iterator<Item = &StreamCounts> {
+        self.merged.all().iter().map(|stream| &*stream.sum)
+    }
+
     /// Returns the merged streams in one direction with their openings.
     pub fn merged_openings(&self, direction: Direction) -> impl Iterator<Item = &StreamSum<'a>> {
         let known = self.merged.all().iter().filter(|stream| stream.sum.is_known());

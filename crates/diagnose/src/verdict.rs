@@ -49,7 +49,38 @@ pub(crate) fn verdict(context: &RuleContext, findings: &[Finding]) -> RunVerdict
     }
 }
 
+/// Returns a sentence about the calls that blocked for all the time, if there are any.
+fn blocked_sentence(context: &RuleContext) -> Option<String> {
+    let all = context.merged_streams_of_all().filter(|stream| stream.is_blocked_throughout());
+    let blocked: Vec<_> = all.collect();
+    let first = blocked.first()?;
+    let call = if first.direction == Direction::In { "read(2)" } else { "write(2)" };
+    let path = context.file(first.file).map_or("?".into(), |file| file.path.to_string());
+    let more = match blocked.len() - 1 {
+        0 => String::new(),
+        1 => " One more stream has such a call.".into(),
+        more => format!(" {more} more streams have such a call."),
+    };
+    Some(format!(
+        "{} was blocked in {call} on fd {} ({path}) for all of the time, at least {}.{more}",
+        context.name_at(first.pid, first.first_s),
+        first.fd,
+        format_seconds(first.wait_s.unwrap_or(0.0))
+    ))
+}
+
 fn nothing_wrong(context: &RuleContext, findings: &[Finding]) -> RunVerdict {
+    let blocked = blocked_sentence(context);
+    let others = context.merged_streams_of_all().filter(|stream| !stream.is_blocked_throughout()).count();
+    let text = match blocked {
+        Some(blocked) if others == 0 && findings.is_empty() => blocked,
+        Some(blocked) => format!("{} {blocked}", nothing_else_wrong(context, findings)),
+        None => nothing_else_wrong(context, findings),
+    };
+    RunVerdict { text, command: None }
+}
+
+fn nothing_else_wrong(context: &RuleContext, findings: &[Finding]) -> String {
     let streams = match context.known_stream_count() {
         1.. if !context.recording.unreadable.is_empty() => {
             format!("Nothing wrong in what could be seen; {}", unreadable_clause(context))
@@ -75,7 +106,7 @@ fn nothing_wrong(context: &RuleContext, findings: &[Finding]) -> RunVerdict {
         1 => "; one hint below.".into(),
         count => format!("; {count} hints below."),
     };
-    RunVerdict { text: streams + &hints, command: None }
+    streams + &hints
 }
 
 /// The share of the time from which a recording counts as whole: gaps this short hide few calls.

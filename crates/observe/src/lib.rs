@@ -1,9 +1,11 @@
 //! One observation: joins a tracing backend, the recorder, buffer snapshots and call sites.
 
+mod blocked_calls;
 mod buffer_watch;
 mod cpu_credit;
 pub mod doctor;
 mod input_after_write;
+mod overhead;
 mod program_languages;
 mod record;
 mod survivors;

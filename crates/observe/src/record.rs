@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::ClockId;
 use weir_model::number::counted;
-use weir_model::trace::{BackendKind, Buffer, Overhead, Recording, SnapshotMoment, StreamCounts};
+use weir_model::trace::{BackendKind, Buffer, Recording, SnapshotMoment, StreamCounts};
 use weir_model::{Size, Untrusted, text_of};
 use weir_recorder::{Recorder, RecorderOutput};
 use weir_sys::breakpoint::BreakpointWarmup;
@@ -23,21 +23,14 @@ use weir_trace_ebpf::EbpfBackend;
 use weir_trace_proc::ProcBackend;
 use weir_trace_ptrace::PtraceBackend;
 
+use crate::blocked_calls::BlockedCalls;
 use crate::buffer_watch::BufferWatch;
+use crate::overhead::overhead;
 use crate::program_languages::ProgramLanguages;
 use crate::survivors::survivors_sentence;
 use crate::target_state::{attachable, stopped_sentences};
 use crate::unreadable_buffers::UnreadableSearch;
 use crate::unseen_files::unseen_files;
-
-/// Returns about what observing one call costs the program, nanoseconds. Measured with `make bench-trace`.
-fn observed_call_ns(backend: BackendKind) -> f64 {
-    match backend {
-        BackendKind::Ebpf => 300.0,
-        BackendKind::Ptrace => 12_000.0,
-        BackendKind::Sample => 0.0,
-    }
-}
 
 /// The most CPU time that counts as weir's own start, seconds. More is that of the program that became weir by execve(2).
 const STARTUP_CPU_MAX_S: f64 = 0.02;
@@ -51,6 +44,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
     // The command is forked first, while weir has the least memory that the fork must copy.
     let (root, forwarding) = start_target(options)?;
     let pid = root.pid();
+    let blocked = matches!(root, TraceRoot::Process(_)).then(|| BlockedCalls::of(pid));
     // Prepares the breakpoints while the backend loads, after the fork, during which no other thread may run.
     let _breakpoints = (options.backend != BackendChoice::Proc).then(BreakpointWarmup::start);
     let (mut backend, mut reason) = choose(options)?;
@@ -75,6 +69,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
         other => other?,
     };
     let kind = backend.kind();
+    blocked.inspect(|blocked| blocked.add_to(&mut lock(&observation.recorder)));
     let cleanup = backend.detach();
     let elapsed_s = seconds(now_ns() - zero_ns);
     drop(forwarding);
@@ -311,20 +306,6 @@ fn command_words(target: &TraceTarget) -> Vec<String> {
     match target {
         TraceTarget::Command(command) => command.iter().map(text_of).collect(),
         TraceTarget::Process(_) => Vec::new(),
-    }
-}
-
-/// Returns what the observation cost, without the time to start.
-fn overhead(backend: BackendKind, report: &BackendReport) -> Overhead {
-    Overhead {
-        startup_s: 0.0,
-        watched_s: seconds(report.observed_ns),
-        unwatched_s: seconds(report.gap_ns),
-        seen_calls: report.observed_calls,
-        lost_events: report.lost_events,
-        uncounted_calls: report.uncounted_calls,
-        cost_s: report.observed_calls as f64 * observed_call_ns(backend) / 1e9,
-        stopped_s: seconds(report.stopped_ns),
     }
 }
 

@@ -6,6 +6,7 @@
 //! estimates for what a sampling backend did not observe (`sampling_gaps`, `gap_attribution`, `scaling`) and returns the parts of
 //! the recording.
 
+mod blocked_calls;
 mod buffer_snapshots;
 mod calls;
 mod event_order;
@@ -104,6 +105,8 @@ pub struct Recorder {
     unobserved_spans: HashMap<u32, Vec<(f64, f64)>>,
     /// The part of a process's calls on sockets that the kernel's totals contain (0 to 1).
     counted_parts: HashMap<(u32, weir_model::Direction), f64>,
+    /// Calls that have blocked since tracing began, with their duration in seconds.
+    blocked_calls: Vec<(streams::StreamKey, f64)>,
 }
 
 impl Recorder {
@@ -133,6 +136,7 @@ impl Recorder {
             in_global_gap: false,
             unobserved_spans: HashMap::new(),
             counted_parts: HashMap::new(),
+            blocked_calls: Vec::new(),
         }
     }
 
@@ -306,6 +310,7 @@ impl Recorder {
             self.settle_process(live, None, at_s);
         }
         self.settle_unobserved_spans();
+        self.settle_blocked_calls();
         let sampled = self.partly_observed();
         let other_calls = std::mem::take(&mut self.other_calls).finish(&sampled);
         let snapshot_directory = self.snapshot_directory();

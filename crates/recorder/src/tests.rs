@@ -303,3 +303,17 @@ fn a_file_that_is_opened_again_after_an_exit_in_a_gap_is_another_open_file() {
     recorder.record(of(NO_PID + 3, 21, reported()));
     assert_ne!(recorder.file_of(NO_PID + 3, 3), inherited);
 }
+
+#[test]
+fn a_blocked_call_has_a_stream_if_no_other_call_on_it_ended() {
+    let blocked = |fd: i32| {
+        let mut recorder = Recorder::new(0, true);
+        recorder.record(raw(10, opened(3, "/d/table")));
+        recorder.record(raw(40, counts(0, None)));
+        recorder.add_blocked_call(NO_PID, fd, Direction::In, 2.5);
+        let streams = recorder.finish().streams;
+        let stream = streams.iter().find(|stream| stream.is_blocked_throughout());
+        stream.map(|stream| (stream.fd, stream.calls, stream.wait_s))
+    };
+    assert_eq!((blocked(4), blocked(3)), (Some((4, 0, Some(2.5))), None));
+}

@@ -52,6 +52,19 @@ fn a_clean_run_is_one_line() {
 }
 
 #[test]
+fn a_call_that_blocks_all_the_time_is_named() {
+    let mut builder = recording(4.0);
+    let pipe = builder.file("/d/fifo", Pipe);
+    builder.stream(1, 3, pipe, Out, 0, 0).wait_s = Some(4.0);
+    let sentence = "prog (1) was blocked in write(2) on fd 3 (/d/fifo) for all of the time, at least 4.00 s.";
+    assert_eq!(verdict(&builder.0, &diagnose(&builder.0)).text, sentence);
+    let file = builder.file("/d/out", File);
+    builder.stream(1, 1, file, Out, 100, 65_536);
+    let both = verdict(&builder.0, &diagnose(&builder.0)).text;
+    assert!(both.starts_with("Nothing is wrong with") && both.ends_with(sentence), "{both}");
+}
+
+#[test]
 fn nothing_is_wrong_only_if_all_buffers_could_be_read() {
     let mut builder = recording(4.0);
     let file = builder.file("/d/out", File);

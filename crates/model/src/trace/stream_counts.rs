@@ -136,6 +136,11 @@ impl StreamCounts {
     /// Path of the open file of [`Self::UNKNOWN`].
     pub const UNKNOWN_PATH: &str = "not known which stream";
 
+    /// Returns whether one call has blocked for all the time, so that none is counted.
+    pub fn is_blocked_throughout(&self) -> bool {
+        self.calls == 0 && self.wait_s.is_some_and(|wait_s| wait_s > 0.0)
+    }
+
     /// Returns whether the stream is known.
     pub fn is_known(&self) -> bool {
         self.fd != Self::UNKNOWN

@@ -57,11 +57,13 @@ impl<'a> StreamTable<'a> {
 }
 
 impl Recording {
-    /// Returns the streams by the time of their first use, without streams that have no calls, bytes and syncs. Every
-    /// report counts the streams in this list.
+    /// Returns the streams by the time of their first use, without streams that have no calls, bytes and syncs, unless a call on
+    /// them blocks. Every report counts the streams in this list.
     pub fn streams(&self) -> Vec<StreamSum<'_>> {
-        let mut all: Vec<&StreamCounts> =
-            self.counts.iter().filter(|counts| counts.calls + counts.bytes + counts.syncs > 0).collect();
+        let is_used = |counts: &&StreamCounts| {
+            counts.calls + counts.bytes + counts.syncs > 0 || counts.is_blocked_throughout()
+        };
+        let mut all: Vec<&StreamCounts> = self.counts.iter().filter(is_used).collect();
         all.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
         let mut streams: Vec<StreamSum> = Vec::with_capacity(all.len());
         let mut known: HashMap<Key, usize> = HashMap::with_capacity(all.len());
