@@ -79,8 +79,19 @@ struct SnapshotEntry {
     /// Position among the entries of all keys, which are in the order of time.
     position: usize,
     at_s: f64,
+    /// Open file of the descriptor, if the snapshot has it.
+    file: Option<u32>,
     mode: Mode,
     buffer_bytes: u64,
+}
+
+impl SnapshotEntry {
+    /// Returns whether the calls of a stream show that it has no such buffer. A read of a buffered stream requests at least what
+    /// its buffer holds.
+    fn is_refuted_by(&self, counts: &StreamCounts) -> bool {
+        let buffered = matches!(self.mode, Mode::Full | Mode::Line) && self.buffer_bytes > 0;
+        buffered && counts.direction == Direction::In && counts.asked.below(self.buffer_bytes) > 0
+    }
 }
 
 /// The file of a descriptor in a snapshot: openings of one path are one file. The kernel reuses descriptors, so that a
@@ -119,10 +130,11 @@ impl Recording {
                     continue;
                 };
                 let file = files.iter().find(|(fd, _)| *fd == buffer.fd);
-                let file = file.map_or(FileKey::Unknown, |(_, number)| modes.file_key(*number));
+                let key = file.map_or(FileKey::Unknown, |(_, number)| modes.file_key(*number));
                 let (at_s, buffer_bytes) = (event.at_s, buffer.buffer_bytes);
-                let entry = SnapshotEntry { position, at_s, mode, buffer_bytes };
-                modes.snapshots.entry((event.pid, buffer.fd, file)).or_default().push(entry);
+                let file = file.map(|(_, number)| *number);
+                let entry = SnapshotEntry { position, at_s, file, mode, buffer_bytes };
+                modes.snapshots.entry((event.pid, buffer.fd, key)).or_default().push(entry);
                 position += 1;
             }
         }
@@ -150,8 +162,14 @@ impl<'a> StreamModes<'a> {
         let process = self.processes.get(&counts.pid);
         let image = |at_s: f64| process.and_then(|process| process.image_at(at_s)).map(|(number, _)| number);
         let last = |file: FileKey<'a>| {
-            let entries = self.snapshots.get(&(counts.pid, counts.fd, file))?;
-            entries.iter().rfind(|entry| image(entry.at_s).is_none_or(|now| now == counts.image as usize))
+            let entries = self.snapshots.get(&(counts.pid, counts.fd, file))?.iter().rev();
+            let mut entries =
+                entries.filter(|entry| image(entry.at_s).is_none_or(|now| now == counts.image as usize));
+            // An opening without a snapshot of its own has the mode of another one of the path, unless its calls refute it: a
+            // program can open a file by a stream first and then for calls without a buffer.
+            let is_own = |entry: &&SnapshotEntry| entry.file == Some(counts.file);
+            let own = entries.clone().find(is_own);
+            own.or_else(|| entries.find(|entry| !entry.is_refuted_by(counts)))
         };
         let found = [last(self.file_key(counts.file)), last(FileKey::Unknown)];
         let entry = found.into_iter().flatten().max_by_key(|entry| entry.position)?;

@@ -2,12 +2,12 @@
 
 mod documents;
 mod losses;
+mod modes;
 mod other_calls;
-use weir_model::trace::StreamCounts;
 
 use super::fixture::{VERDICT, bytewise, clean, pipeline};
 use weir_model::Finding;
-use weir_model::trace::{Recording, StreamTable, TraceDocument, trace_streams};
+use weir_model::trace::{Recording, StreamCounts, StreamTable, TraceDocument, trace_streams};
 
 use super::*;
 use crate::text::width;
