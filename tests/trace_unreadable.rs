@@ -371,3 +371,23 @@ fn a_short_static_program_is_named_and_rescued() {
         }
     });
 }
+
+/// A program that ends within milliseconds of its execve(2) is read at its end, or named as one that could not be stopped.
+#[test]
+fn a_short_program_behind_env_that_kills_itself() {
+    let programs = [
+        ("perl", ["-e", "print 'x'; kill 9, $$"]),
+        ("python3", ["-c", "import os; print('x'); os.kill(os.getpid(), 9)"]),
+    ];
+    for_each_engine(|engine, dir| {
+        for (name, words) in programs.iter().filter(|(name, _)| has(name)) {
+            for run in 0..10 {
+                let (options, command) = (["-q", "--engine", engine, "-o", "report"], ["env", "X=1", *name]);
+                let (_, document) = traced(dir, &options, &[&command[..], &words[..]].concat());
+                let is_found = finding(&document, "lost-at-kill").is_some();
+                let verdict = document["verdict"].as_str().expect("a verdict");
+                assert!(is_found || verdict.contains("cannot be read"), "{engine} {name} {run}: {verdict}");
+            }
+        }
+    });
+}

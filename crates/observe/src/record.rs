@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::ClockId;
 use weir_model::number::counted;
-use weir_model::trace::{BackendKind, Buffer, Recording, SnapshotMoment, StreamCounts};
+use weir_model::trace::{BackendKind, Buffer, Exit, Recording, RuntimeId, SnapshotMoment, StreamCounts};
 use weir_model::{Size, Untrusted, text_of};
 use weir_recorder::{Recorder, RecorderOutput};
 use weir_sys::breakpoint::BreakpointWarmup;
@@ -14,7 +14,7 @@ use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::{silent_files, silent_processes};
 use weir_sys::process_access::yama_forbids;
-use weir_sys::{Error, errno_text, launch, signals};
+use weir_sys::{Error, errno_text, launch, proc, signals};
 use weir_trace_api::{
     BackendChoice, BackendReport, BufferSnapshots, DeferredCleanup, EventSink, RawEvent, RawEventKind,
     TraceBackend, TraceHooks, TraceOptions, TraceRoot, TraceTarget,
@@ -152,6 +152,10 @@ struct Snapshots<'a>(&'a Observation);
 
 impl BufferSnapshots for Snapshots<'_> {
     fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
+        if matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal) {
+            // The memory of some processes is read through another thread than the first.
+            lock(&self.0.unreadable).note_snapshot(proc::process_of(pid).unwrap_or(pid), moment);
+        }
         lock(&self.0.watch).snapshot(pid, moment)
     }
 
@@ -196,12 +200,19 @@ impl Observation {
                 lock(&self.unreadable).begin(event.pid, Some(exe.exact()));
             }
             RawEventKind::Fork { child, .. } => lock(&self.watch).fork(event.pid, *child),
-            RawEventKind::Exit { .. } => {
+            RawEventKind::Exit { exit, .. } => {
                 lock(&self.watch).end(event.pid);
-                lock(&self.unreadable).end(event.pid);
+                match exit {
+                    Exit::Signal(_) => lock(&self.unreadable).end_by_signal(event.pid),
+                    _ => lock(&self.unreadable).end(event.pid),
+                }
             }
             RawEventKind::Buffers { moment, buffers, .. } => {
-                lock(&self.unreadable).note_snapshot(event.pid, *moment);
+                // The kernel programs read the C library's streams only, of every process.
+                let is_whole = buffers.iter().any(|buffer| buffer.walker != RuntimeId::GLIBC);
+                if *moment != SnapshotMoment::Signal || is_whole {
+                    lock(&self.unreadable).note_snapshot(event.pid, *moment);
+                }
                 lock(&self.watch).note(event.pid, *moment, buffers, event.ns);
             }
             RawEventKind::Unstopped => lock(&self.unreadable).note_unstopped(event.pid),

@@ -59,6 +59,8 @@ pub(crate) struct UnreadableSearch {
     executables: HashMap<u32, String>,
     /// Processes that were checked, or of which a snapshot was taken at their end.
     read: HashSet<u32>,
+    /// Those of which a snapshot was taken at their end.
+    read_at_end: HashSet<u32>,
     /// Processes that ended unread, by executable.
     ended_unread: HashMap<String, Vec<u32>>,
     /// Processes that could not be stopped at their end. Of some of them a part of the buffers was read.
@@ -80,6 +82,7 @@ impl UnreadableSearch {
     pub fn note_snapshot(&mut self, pid: u32, moment: SnapshotMoment) {
         if matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal) {
             self.read.insert(pid);
+            self.read_at_end.insert(pid);
         }
     }
 
@@ -93,8 +96,17 @@ impl UnreadableSearch {
         self.add(UNSEARCHED.into(), pid);
     }
 
+    /// As [`Self::end`], for a process that a signal ends: bytes that it put into a buffer after its check are lost.
+    pub fn end_by_signal(&mut self, pid: u32) {
+        if !self.read_at_end.contains(&pid) {
+            self.read.remove(&pid);
+        }
+        self.end(pid);
+    }
+
     /// Notes the end of a process. The snapshot at its end, if there is one, came before.
     pub fn end(&mut self, pid: u32) {
+        self.read_at_end.remove(&pid);
         // It had not loaded its runtime when it was checked, and it is gone before the next check.
         if let Some(next) = self.unchecked_later.iter().find(|next| next.pid == pid).copied() {
             self.unchecked_later.remove(&next);
@@ -348,5 +360,25 @@ mod tests {
         assert_eq!(found(false, true), [7]);
         assert!(found(true, true).is_empty(), "it was read");
         assert!(found(false, false).is_empty(), "the kernel reads it");
+    }
+
+    #[test]
+    fn a_killed_process_was_not_read_before_its_end() {
+        let found = |killed: bool, with_snapshot: bool| {
+            let mut search = UnreadableSearch::default();
+            search.begin(7, Some("python3"));
+            search.check_by(0, |_| Some(Vec::new()));
+            if with_snapshot {
+                search.note_snapshot(7, SnapshotMoment::Signal);
+            }
+            if killed {
+                search.end_by_signal(7)
+            } else {
+                search.end(7)
+            }
+            pids_of_each(&search.finish_by(|_| Vec::new(), |_| true)).concat()
+        };
+        assert_eq!(found(true, false), [7], "a check reads no bytes");
+        assert!(found(true, true).is_empty() && found(false, false).is_empty());
     }
 }

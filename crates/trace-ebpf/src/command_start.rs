@@ -8,10 +8,25 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use weir_sys::executable;
 use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_walkers::begins_with_streams;
 
 use super::load::ProcessMap;
+
+/// Programs that only start another one. What they start may end before the tracer could seize it.
+const LAUNCHERS: [&str; 9] =
+    ["env", "nice", "nohup", "timeout", "setsid", "stdbuf", "ionice", "chrt", "taskset"];
+
+/// Returns whether an executable is one of the programs that only start another one.
+pub(super) fn is_launcher(executable: &Path) -> bool {
+    executable.file_name().is_some_and(|name| LAUNCHERS.iter().any(|launcher| name == *launcher))
+}
+
+/// Returns whether a process runs such a program. It stays traced, so that what it starts stops at its execve(2).
+pub(super) fn runs_launcher(pid: u32) -> bool {
+    std::fs::read_link(executable::link(pid)).is_ok_and(|path| is_launcher(&path))
+}
 
 /// Whether the command has reached its first stop.
 #[derive(Default)]

@@ -245,7 +245,8 @@ impl EbpfBackend {
 
     /// Arranges that the tracer stops a command before its own code runs.
     fn stop_at_start(&mut self, pid: u32, executable: &Path, tracer: &TracerHandle) -> Result<(), Error> {
-        let at_library = self.libraries.will_find_streams(executable)
+        let at_library = !command_start::is_launcher(executable)
+            && self.libraries.will_find_streams(executable)
             && !inherited::starts_blocked(breakpoint_traps::SIGNAL);
         let processes = self.loaded.take_processes_copy().filter(|_| at_library);
         let by_kernel = processes.is_some();

@@ -62,6 +62,7 @@ pub(super) fn run_beside<T>(
             exit_writes: ExitWrites::default(),
             strangers: HashSet::new(),
             ended: HashSet::new(),
+            launchers: HashSet::new(),
         };
         thread::Builder::new()
             .spawn_scoped(scope, move || tracer.run(&received, wakeup))
@@ -92,6 +93,8 @@ struct Tracer<'a> {
     strangers: HashSet<u32>,
     /// Tracees that have ended.
     ended: HashSet<u32>,
+    /// Tracees that run the command's launcher (env, timeout …), and their children until their execve(2).
+    launchers: HashSet<u32>,
 }
 
 impl Tracer<'_> {
@@ -154,6 +157,7 @@ impl Tracer<'_> {
         }
         self.go_exit_watches.remove(tid);
         self.exit_writes.forget(tid);
+        self.launchers.remove(&tid);
         self.command_start.remove(tid);
         self.threads.retain(|_, process| *process != tid);
     }
@@ -189,6 +193,7 @@ impl Tracer<'_> {
     fn on_fork(&mut self, pid: u32, moment: SnapshotMoment, blocked_in: &str) {
         if let Some(child) = new_tid(pid) {
             self.add_tracee(child);
+            self.launchers.contains(&pid).then(|| self.launchers.insert(child));
         }
         self.snapshot_in(blocked_in, pid, moment, moment);
     }
@@ -236,8 +241,14 @@ impl Tracer<'_> {
         if self.go_exit_watches.on_exec(pid, &executable::link(pid)) {
             return true;
         }
+        let is_launched = self.launchers.remove(&pid);
+        let is_launcher = (is_command || is_launched) && command_start::runs_launcher(pid);
+        is_launcher.then(|| self.launchers.insert(pid));
         if !needs_stops(&executable::link(pid)) {
-            return self.stop_at_entry(pid, is_command);
+            // Else its children would be traced too, which makes a shell's loop three times as slow.
+            let is_unneeded = is_launched && !is_launcher;
+            is_unneeded.then(|| self.tracees.remove(&pid));
+            return !is_unneeded && self.stop_at_entry(pid, is_command && !is_launcher);
         }
         let traps = BreakpointTraps::set(pid).map(|traps| traps.with_entry(pid));
         match traps.or_else(|| BreakpointTraps::at_entry(pid)) {

@@ -24,13 +24,14 @@ impl Tracer<'_> {
         let is_unknown = || exe.is_absolute() && status(exe).is_err();
         let wanted = needs_stops(&link) || is_gone() && (needs_stops(exe) || is_unknown());
         let seized = wanted && !executable::traces_others(pid) && self.seize(pid);
-        if seized && !self.is_followed(pid) {
+        if seized && process_stat::read(pid).is_some_and(|stat| stat.is_exiting) {
+            // Too late for its exit stop. The kernel programs may have forgotten it by now.
+            self.tracees.remove(&pid);
+            self.emit(pid, RawEventKind::Unstopped);
+        } else if seized && !self.is_followed(pid) {
             self.tracees.remove(&pid);
             self.strangers.insert(pid);
             let _ended = ptrace::interrupt(pid);
-        } else if seized && process_stat::read(pid).is_some_and(|stat| stat.is_exiting) {
-            self.tracees.remove(&pid);
-            self.emit(pid, RawEventKind::Unstopped); // too late for its exit stop
         } else if seized && !is_gone() {
             self.awaiting_library.push((pid, Instant::now()));
         } else if wanted {
