@@ -215,7 +215,7 @@ fn keys_drive_the_live_screen() {
         text.lines().position(|line| line.trim_start().starts_with(&format!("{pid} ")))
     };
     screen.until("both are there", |text| {
-        text.contains("of them tiny")
+        text.contains(" tiny · ")
             && text.contains("6 B")
             && text.contains("grep e")
             && text.contains("q quit")
@@ -279,6 +279,35 @@ fn keys_and_signals_end_it_and_restore_the_terminal() {
         assert_eq!((ended.code(), ended.signal()), (status, None), "{keys:?} {signal:?}");
         screen.until("the terminal is as it was", |_| screen.is_restored());
     }
+}
+
+#[test]
+fn a_closed_terminal_ends_it() {
+    let (dir, holder) = (disk_dir(), start_pending_grep());
+    for keys in ["", "?", "f", "/"] {
+        let mut screen = live(dir.path(), &[holder.pid()], &[], (80, 24));
+        screen.until("it is there", |text| text.contains("grep e") && text.contains("TINY/s"));
+        screen.keys(keys);
+        screen.close();
+        let ended = screen.end();
+        assert!(matches!(ended.code(), Some(1 | 129)), "{keys:?}: {ended}");
+    }
+}
+
+/// A terminal that takes no output, as after Ctrl-S.
+#[test]
+fn a_signal_ends_it_on_a_stopped_terminal() {
+    let (dir, holder) = (disk_dir(), start_pending_grep());
+    let mut screen = live(dir.path(), &[holder.pid()], &[], (80, 24));
+    screen.until("it is there", |text| text.contains("grep e") && text.contains("TINY/s"));
+    screen.stop_output();
+    let pid = screen.child.id();
+    let write = if cfg!(target_arch = "x86_64") { "1 " } else { "64 " };
+    wait_for("a blocked write", || {
+        std::fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|call| call.starts_with(write))
+    });
+    kill_process(Pid::from_child(&screen.child), Signal::TERM).unwrap();
+    assert_eq!(screen.end().code(), Some(143));
 }
 
 #[test]

@@ -145,7 +145,7 @@ pub fn run(args: &Args) -> ExitCode {
 /// Shows the live screen or prints one table, writes the JSON file, and returns the exit status.
 fn survey(args: &Args, live: bool, mut output: OutputFiles) -> Result<u8, String> {
     let processes = named_processes(&args.pid)?;
-    let selection = Selection { sort: args.sort.0, filter: args.filter.clone() };
+    let selection = Selection { sort: args.sort.0, filter: args.filter.clone(), named: processes.is_some() };
     let rows = args.rows.map(|rows| rows as usize);
     let (survey, selection, status) = if live {
         show_live(SurveyScope { processes, thorough: false }, selection, args.interval)?

@@ -7,10 +7,10 @@ use weir_model::Size;
 use weir_model::top::ProcessActivity;
 
 use super::keys::KEYS;
-use super::labels::{FOREIGN, path, totals, unread, waits};
+use super::labels::{FOREIGN, path, short_totals, totals, unread, waits};
 use super::{Foot, TopView, list};
 use crate::number::percent;
-use crate::text::{clean, shorten, width};
+use crate::text::{clean, shorten, width, wrap};
 
 /// Lines around the rows: two on top, the head, two for the selected process, the foot.
 const AROUND: u16 = 6;
@@ -23,13 +23,14 @@ pub fn draw(view: &TopView, area: Rect, buffer: &mut Buffer) {
     let at = chosen.iter().position(|one| view.selected == Some(one.pid)).unwrap_or(0);
     let first = at.saturating_sub(rows - 1);
     let middle = Rect { y: area.y + 2, height: (rows as u16 + 1).min(area.height.saturating_sub(2)), ..area };
-    if view.help {
-        help(view, middle, buffer);
+    if let Some(from) = view.help {
+        let below = area.height.saturating_sub(3);
+        help(view, from, Rect { height: below, ..middle }, buffer);
     } else if middle.height > 0 {
         list::draw(view, &chosen[first.min(chosen.len())..], middle, buffer);
     }
     if area.height >= AROUND {
-        let one = chosen.get(at).filter(|one| view.selected == Some(one.pid));
+        let one = chosen.get(at).filter(|one| view.help.is_none() && view.selected == Some(one.pid));
         one.iter()
             .for_each(|one| detail(view, one, Rect { y: area.bottom() - 3, height: 2, ..area }, buffer));
         foot(view, Rect { y: area.bottom() - 1, height: 1, ..area }, buffer);
@@ -49,7 +50,12 @@ fn top(view: &TopView, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buf
     let bold = CellStyle::new().add_modifier(Modifier::BOLD);
     let survey = view.survey;
     let text = match survey.elapsed_s > 0.0 {
-        true => format!("weir top · {} processes · {}", chosen.len(), totals(chosen)),
+        true => {
+            let with = |totals: String| format!("weir top · {} processes · {totals}", chosen.len());
+            Some(with(totals(chosen)))
+                .filter(|text| width(text) <= usize::from(area.width))
+                .unwrap_or_else(|| with(short_totals(chosen)))
+        }
         false => {
             format!("weir top · {} processes · the first survey takes {} s", chosen.len(), view.interval_s)
         }
@@ -121,6 +127,9 @@ fn foot(view: &TopView, area: Rect, buffer: &mut Buffer) {
             line(view, &format!("{text}   y yes, any other key no"), area, warning(view), buffer)
         }
         Foot::Message(text) => line(view, text, area, strong, buffer),
+        Foot::Keys if view.help.is_some() => {
+            line(view, "up down: more of the help, any other key closes it", area, strong, buffer);
+        }
         Foot::Keys => keys(area, buffer),
     }
 }
@@ -145,18 +154,30 @@ fn keys(area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn help(view: &TopView, area: Rect, buffer: &mut Buffer) {
+/// Returns the lines of the help.
+fn help_lines(columns: usize) -> Vec<String> {
+    let keys = KEYS.iter().flat_map(|key| {
+        let head = format!("{:>9}   ", key.key);
+        wrap(key.long, columns, &head, &" ".repeat(head.len()))
+    });
     let notes = [
-        String::new(),
-        "TINY/s: calls of a mean size below 512 B. A CALL: mean bytes of a call. SYS%: time in".into(),
-        "the kernel, 100 for one CPU. PENDING: bytes that the program wrote and that are still in".into(),
-        "its own buffers. AGE: for how long; > if they were pending before the first survey.".into(),
+        "TINY/s: calls of a mean size below 512 B. A CALL: mean bytes of a call. SYS%: time in the kernel, 100 for one CPU. \
+         PENDING: bytes that the program wrote and that are still in its own buffers. AGE: for how long; > if they were pending \
+         before the first survey."
+            .to_string(),
         format!(
             "{FOREIGN} after a PID: weir may not read it. Root with CAP_SYS_PTRACE may, if it has its capabilities."
         ),
     ];
-    let keys = KEYS.iter().map(|key| format!("{:>9}   {}", key.key, key.long));
-    for (at, text) in keys.chain(notes).take(usize::from(area.height)).enumerate() {
-        line(view, &text, Rect { y: area.y + at as u16, height: 1, ..area }, CellStyle::new(), buffer);
+    keys.chain([String::new()]).chain(notes.iter().flat_map(|note| wrap(note, columns, "", ""))).collect()
+}
+
+/// Draws the help from a line on; the last lines if there are fewer. Says how to see the others.
+fn help(view: &TopView, from: usize, area: Rect, buffer: &mut Buffer) {
+    let lines = help_lines(usize::from(area.width));
+    let rows = usize::from(area.height);
+    let last = lines.len().saturating_sub(rows);
+    for (at, text) in lines.iter().skip(from.min(last)).take(rows).enumerate() {
+        line(view, text, Rect { y: area.y + at as u16, height: 1, ..area }, CellStyle::new(), buffer);
     }
 }

@@ -14,7 +14,7 @@ const fn key(key: &'static str, short: &'static str, long: &'static str) -> KeyH
 /// All keys. The last line leaves out keys without a short name, and the last ones if they do not fit.
 pub(super) const KEYS: [KeyHelp; 11] = [
     key("q", "quit", "quit; also Ctrl-C"),
-    key("?", "help", "this help; any key closes it"),
+    key("?", "help", "this help"),
     key("s", "sort", "sort by the next column"),
     key("/", "filter", "show only what has a text in command, path or number"),
     key("p", "peek", "weir peek: show its buffers"),

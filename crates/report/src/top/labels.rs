@@ -136,6 +136,11 @@ pub(super) fn totals(processes: &[&ProcessActivity]) -> String {
     format!("{} calls/s, {} of them tiny · {held}", number(calls), number(tiny))
 }
 
+/// As [`totals`], in fewer words.
+pub(super) fn short_totals(processes: &[&ProcessActivity]) -> String {
+    totals(processes).replace(" of them tiny", " tiny")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,5 +148,6 @@ mod tests {
     #[test]
     fn no_process_makes_no_call() {
         assert_eq!(totals(&[]), "0 calls/s, 0 of them tiny · nothing pending");
+        assert_eq!(short_totals(&[]), "0 calls/s, 0 tiny · nothing pending");
     }
 }

@@ -29,8 +29,8 @@ pub struct TopView<'a> {
     pub selected: Option<u32>,
     pub foot: Foot<'a>,
     pub paused: bool,
-    /// Show the help instead of the list.
-    pub help: bool,
+    /// Show the help from this line on, instead of the list.
+    pub help: Option<usize>,
     /// Seconds between two surveys.
     pub interval_s: f64,
     pub style: Style,

@@ -16,7 +16,7 @@ const MUCH: f64 = 1000.0;
 pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block> {
     let chosen = selection.select(survey);
     let shown: Vec<&ProcessActivity> =
-        chosen.iter().copied().filter(|one| is_worth_a_line(one)).take(rows).collect();
+        chosen.iter().copied().filter(|one| selection.named || is_worth_a_line(one)).take(rows).collect();
     let mut blocks = vec![Block::Title(format!("top · {} processes · {}", chosen.len(), totals(&chosen)))];
     if !shown.is_empty() {
         let rows = shown.iter().map(|one| row(one)).collect();

@@ -89,6 +89,8 @@ pub struct Selection {
     pub sort: Sort,
     /// Selects processes by PID, or by text in the command or in the path of a pending stream. Empty selects all.
     pub filter: String,
+    /// The user has named the processes: the table has a line for each, also for one that does nothing.
+    pub named: bool,
 }
 
 impl Selection {

@@ -69,7 +69,7 @@ fn view<'a>(survey: &'a Survey, selection: &'a Selection, selected: u32) -> TopV
         selected: Some(selected),
         foot: Foot::Keys,
         paused: false,
-        help: false,
+        help: None,
         interval_s: 1.0,
         style: Style::default(),
     }
@@ -93,7 +93,7 @@ fn eighty_columns() {
     let (survey, selection) = (survey(), Selection::default());
     let lines = lines(&view(&survey, &selection, 4711), 80, 24);
     let expected = [
-        "weir top · 4 processes · 500 k calls/s, 500 k of them tiny · 17 B pending in 1 …",
+        "weir top · 4 processes · 500 k calls/s, 500 k tiny · 17 B pending in 1 process",
         "every 1 s · by tiny · weir itself 0.4 %",
         "     PID COMMAND    TINY/s READ/s WRITE/s   A CALL SYS%  PENDING   AGE WHERE",
         "  12345  ./tr2u a w 500 k  250 k   250 k      1 B   80",
@@ -166,15 +166,32 @@ fn the_last_line_shows_filter_question_and_message() {
     let paused = lines(&TopView { paused: true, ..view(&survey, &selection, 1) }, 80, 24);
     assert_eq!(paused[1], "paused · by tiny · only \"tr\" · weir itself 0.4 %");
     assert!(paused[4].is_empty(), "only one has it: {paused:#?}");
-    let help = lines(&TopView { help: true, ..view(&survey, &selection, 1) }, 80, 24);
+    let help = lines(&TopView { help: Some(0), ..view(&survey, &selection, 1) }, 80, 24);
     assert!(help.iter().any(|line| line.contains("weir flush: write its pending bytes now")), "{help:#?}");
+}
+
+#[test]
+fn the_whole_help_can_be_read() {
+    let (survey, selection) = (survey(), Selection::default());
+    let help = |from, width, height| {
+        lines(&TopView { help: Some(from), ..view(&survey, &selection, 1) }, width, height)
+    };
+    let whole = help(0, 80, 24).join("\n");
+    assert!(
+        whole.contains("if it has its\ncapabilities.") || whole.contains("if it has its capabilities."),
+        "{whole}"
+    );
+    assert!(!whole.contains('…'), "{whole}");
+    let small = help(60, 40, 10).join("\n");
+    assert!(small.contains("capabilities.") && small.contains("up down: more"), "{small}");
+    assert!(help(0, 40, 10)[2].contains("q   quit"), "{small}");
 }
 
 #[test]
 fn any_size_is_drawn() {
     let (survey, selection) = (survey(), Selection::default());
     for (width, height) in [(1, 1), (3, 2), (10, 5), (20, 6), (79, 7), (300, 100)] {
-        for help in [false, true] {
+        for help in [None, Some(0), Some(60)] {
             lines(&TopView { help, ..view(&survey, &selection, 4711) }, width, height);
         }
     }

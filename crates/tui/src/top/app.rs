@@ -8,6 +8,9 @@ use weir_report::top::{Foot, Selection, TopView};
 /// Rows that PageUp and PageDown move: about half of the list on a terminal of 24 rows.
 const PAGE_ROWS: usize = 10;
 
+/// The last line of the help that can be the first on the screen. The screen shows the last ones if there are fewer.
+const MAX_HELP_LINE: usize = 60;
+
 /// The action of the event loop after a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
@@ -29,15 +32,11 @@ enum InputMode {
     #[default]
     List,
     /// The user types a filter; Escape restores the previous one.
-    Filter {
-        previous: String,
-    },
+    Filter { previous: String },
     /// The user was asked whether to flush this process.
-    ConfirmFlush {
-        process: SelectedProcess,
-        question: String,
-    },
-    Help,
+    ConfirmFlush { process: SelectedProcess, question: String },
+    /// The help from this line on.
+    Help(usize),
 }
 
 /// A process of the list. Its PID alone could be another process's when the user has decided.
@@ -57,6 +56,8 @@ pub struct App {
     /// Whether new surveys are discarded.
     pub paused: bool,
     selected_pid: Option<u32>,
+    /// The user has selected the process. Until then the first one of the list is selected, so that the list shows its top.
+    is_chosen: bool,
     input_mode: InputMode,
     message: String,
 }
@@ -69,6 +70,7 @@ impl App {
             selection,
             paused: false,
             selected_pid: None,
+            is_chosen: false,
             input_mode: InputMode::List,
             message: String::new(),
         }
@@ -94,7 +96,10 @@ impl App {
             selected: self.selected_pid,
             foot,
             paused: self.paused,
-            help: self.input_mode == InputMode::Help,
+            help: match self.input_mode {
+                InputMode::Help(line) => Some(line),
+                _ => None,
+            },
             interval_s,
             style,
         }
@@ -121,14 +126,19 @@ impl App {
                 self.message = "nothing was flushed".into();
                 Action::Continue
             }
-            InputMode::Help => Action::Continue,
+            InputMode::Help(line) => {
+                if let Some(line) = moved(key.code, line) {
+                    self.input_mode = InputMode::Help(line.min(MAX_HELP_LINE));
+                }
+                Action::Continue
+            }
         }
     }
 
     fn handle_list_key(&mut self, code: KeyCode) -> Action {
         match code {
             KeyCode::Char('q') => return Action::Quit,
-            KeyCode::Char('?' | 'h') => self.input_mode = InputMode::Help,
+            KeyCode::Char('?' | 'h') => self.input_mode = InputMode::Help(0),
             KeyCode::Char(' ') => self.paused = !self.paused,
             KeyCode::Char('/') => {
                 self.input_mode = InputMode::Filter { previous: self.selection.filter.clone() };
@@ -155,16 +165,9 @@ impl App {
         let pids: Vec<u32> = self.selection.select(&self.survey).iter().map(|process| process.pid).collect();
         let row = pids.iter().position(|pid| self.selected_pid == Some(*pid)).unwrap_or(0);
         let last_row = pids.len().saturating_sub(1);
-        let new_row = match code {
-            KeyCode::Down | KeyCode::Char('j') => row + 1,
-            KeyCode::Up | KeyCode::Char('k') => row.saturating_sub(1),
-            KeyCode::PageDown => row + PAGE_ROWS,
-            KeyCode::PageUp => row.saturating_sub(PAGE_ROWS),
-            KeyCode::Home | KeyCode::Char('g') => 0,
-            KeyCode::End | KeyCode::Char('G') => last_row,
-            _ => row,
-        };
+        let Some(new_row) = moved(code, row) else { return };
         self.selected_pid = pids.get(new_row.min(last_row)).copied();
+        self.is_chosen = !matches!(code, KeyCode::Home | KeyCode::Char('g'));
     }
 
     fn handle_filter_key(&mut self, code: KeyCode, previous: String) -> Action {
@@ -184,10 +187,11 @@ impl App {
         Action::Continue
     }
 
-    /// Selects the first process of the list if the selected one is no longer in it.
+    /// Selects the first process of the list if the user has selected none, or one that is no longer in it.
     fn repair_selection(&mut self) {
         let listed = self.selection.select(&self.survey);
-        if !listed.iter().any(|process| self.selected_pid == Some(process.pid)) {
+        if !self.is_chosen || !listed.iter().any(|process| self.selected_pid == Some(process.pid)) {
+            self.is_chosen = false;
             self.selected_pid = listed.first().map(|process| process.pid);
         }
     }
@@ -195,7 +199,10 @@ impl App {
     fn with_selected(&mut self, act: impl Fn(&mut App, SelectedProcess) -> Action) -> Action {
         let selected = self.survey.processes.iter().find(|process| self.selected_pid == Some(process.pid));
         match selected.map(|one| SelectedProcess { pid: one.pid, start_ticks: one.start_ticks }) {
-            Some(process) => act(self, process),
+            Some(process) => {
+                self.is_chosen = true;
+                act(self, process)
+            }
             None => {
                 self.message = "no process is selected".into();
                 Action::Continue
@@ -208,6 +215,19 @@ impl App {
         let comm = process.map_or("process".to_string(), |process| process.comm.to_string());
         format!("Write the pending bytes of {comm} {pid} now?")
     }
+}
+
+/// Returns the line or row after a key that moves; None for other keys. The caller bounds it.
+fn moved(code: KeyCode, from: usize) -> Option<usize> {
+    Some(match code {
+        KeyCode::Down | KeyCode::Char('j') => from + 1,
+        KeyCode::Up | KeyCode::Char('k') => from.saturating_sub(1),
+        KeyCode::PageDown => from + PAGE_ROWS,
+        KeyCode::PageUp => from.saturating_sub(PAGE_ROWS),
+        KeyCode::Home | KeyCode::Char('g') => 0,
+        KeyCode::End | KeyCode::Char('G') => usize::MAX,
+        _ => return None,
+    })
 }
 
 fn run_verb(verb: &str, process: SelectedProcess) -> Action {
@@ -290,6 +310,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_process_is_selected_until_the_user_moves() {
+        let mut app = app();
+        let selected = |app: &App| app.view(1.0, Style::default()).selected;
+        app.update(survey(&[(5, "new"), (10, "cat"), (20, "sed")]));
+        assert_eq!(selected(&app), Some(5));
+        press(&mut app, "j");
+        app.update(survey(&[(4, "new"), (5, "new"), (10, "cat")]));
+        assert_eq!(selected(&app), Some(10), "the user has selected it");
+        press(&mut app, "g");
+        app.update(survey(&[(3, "new"), (4, "new")]));
+        assert_eq!(selected(&app), Some(3), "the first one again");
+    }
+
+    #[test]
     fn flush_needs_a_yes() {
         let mut app = app();
         assert_eq!(press(&mut app, "f"), Action::Continue);
@@ -325,8 +359,12 @@ mod tests {
         press(&mut app, " ");
         assert!(app.view(1.0, Style::default()).paused);
         press(&mut app, " ?");
-        assert!(!app.paused && app.view(1.0, Style::default()).help);
-        assert_eq!(press(&mut app, "q"), Action::Continue, "any key closes the help");
+        assert!(!app.paused);
+        assert_eq!(app.view(1.0, Style::default()).help, Some(0));
+        press(&mut app, "jjk");
+        assert_eq!(app.view(1.0, Style::default()).help, Some(1), "it can be longer than the screen");
+        assert_eq!(press(&mut app, "q"), Action::Continue, "any other key closes the help");
+        assert_eq!(app.view(1.0, Style::default()).help, None);
         let control = |letter| KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
         let actions = ['c', 'l', 'z', 'x'].map(|letter| app.handle_key(control(letter)));
         assert_eq!(actions, [Action::Quit, Action::Redraw, Action::Suspend, Action::Continue]);

@@ -1,10 +1,13 @@
 //! The live screen of `weir top`: takes surveys, draws them, and acts on keys.
 
 mod app;
+mod forced_end;
+mod input;
 mod screen;
 mod subcommand;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,6 +19,7 @@ use weir_report::top::Selection;
 use crate::POLL_INTERVAL;
 use crate::style::stdout_style;
 use app::{Action, App};
+use input::TerminalInput;
 use screen::TopScreen;
 
 /// Longest time to the second survey. Rates need two surveys, so the table is empty until then.
@@ -40,10 +44,12 @@ pub fn run(
     take_survey: impl FnMut() -> Survey,
     selection: Selection,
     interval: Duration,
-    signal: &AtomicUsize,
+    signal: &Arc<AtomicUsize>,
 ) -> io::Result<TopSession> {
+    let input = TerminalInput::open()?;
     let mut screen = TopScreen::enter()?;
-    let mut event_loop = EventLoop { take_survey, app: App::new(selection), interval, signal };
+    forced_end::after(Arc::clone(signal))?;
+    let mut event_loop = EventLoop { take_survey, app: App::new(selection), input, interval, signal };
     let result = event_loop.run(&mut screen);
     drop(screen);
     if !event_loop.is_signalled() {
@@ -55,6 +61,7 @@ pub fn run(
 struct EventLoop<'a, F> {
     take_survey: F,
     app: App,
+    input: TerminalInput,
     interval: Duration,
     signal: &'a AtomicUsize,
 }
@@ -92,13 +99,16 @@ impl<F: FnMut() -> Survey> EventLoop<'_, F> {
     fn key_until(&self, deadline: Instant) -> io::Result<Option<KeyEvent>> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if event::poll(left.min(POLL_INTERVAL))? {
+            // It may have keys of an earlier read, and it has noticed another size.
+            self.input.wait(Duration::ZERO)?;
+            while event::poll(Duration::ZERO)? {
                 match event::read()? {
                     Event::Key(key) if key.kind == KeyEventKind::Press => return Ok(Some(key)),
                     Event::Resize(..) => return Ok(None),
                     _ => {}
                 }
-            } else if left <= POLL_INTERVAL || self.is_signalled() {
+            }
+            if !self.input.wait(left.min(POLL_INTERVAL))? && (left <= POLL_INTERVAL || self.is_signalled()) {
                 return Ok(None);
             }
         }

@@ -1,0 +1,38 @@
+//! Waits for input of the terminal and notices its end.
+
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// The terminal that crossterm reads: standard input, or the controlling terminal if standard input is none.
+pub struct TerminalInput(Option<File>);
+
+impl TerminalInput {
+    /// Opens the controlling terminal if standard input is no terminal.
+    pub fn open() -> io::Result<TerminalInput> {
+        let other = if io::stdin().is_terminal() { None } else { Some(File::open("/dev/tty")?) };
+        Ok(TerminalInput(other))
+    }
+
+    /// Waits for input. Returns false at the end of `timeout` and after a signal. Fails with EIO once the terminal is closed:
+    /// crossterm does not notice that and reads its end without a pause.
+    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let stdin = io::stdin();
+        let terminal: BorrowedFd<'_> = self.0.as_ref().map_or(stdin.as_fd(), File::as_fd);
+        let mut descriptors = [PollFd::new(&terminal, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos().min(999_999_999) as i64 };
+        match poll(&mut descriptors, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let events = descriptors[0].revents();
+        if events.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Err(Errno::IO.into());
+        }
+        Ok(events.contains(PollFlags::IN))
+    }
+}
