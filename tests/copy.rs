@@ -12,6 +12,8 @@ mod failing_devices;
 mod failures;
 #[path = "copy/options.rs"]
 mod options;
+#[path = "copy/promises.rs"]
+mod promises;
 #[path = "copy/resume.rs"]
 mod resume;
 #[path = "copy/standard_input.rs"]

@@ -14,6 +14,7 @@ use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
 use crate::options::CopySync;
 use crate::tally::CopyTally;
+use crate::volatile::is_volatile;
 
 /// Notes a directory of the target that gets new names, for the sync at the end.
 pub(crate) fn note_directory(context: &Context, path: &Path) -> CopyResult<()> {
@@ -55,6 +56,16 @@ fn fsync_once(file: BorrowedFd<'_>, control: &CopyControl) -> Result<(), rustix:
     let result = fsync(file);
     control.set_phase(CopyPhase::Copying);
     result
+}
+
+/// Counts a file that was synced: as durable, unless its file system keeps it in memory.
+pub(crate) fn count_synced(context: &Context, worker: &mut Worker, file: BorrowedFd<'_>, bytes: u64) {
+    if is_volatile(file) {
+        worker.tally.volatile_files += 1;
+    } else {
+        worker.tally.synced_files += 1;
+        context.control.add_durable(bytes);
+    }
 }
 
 /// Makes the name of a link or a special file that is an operand durable, if the options ask for names. In trees the batch does

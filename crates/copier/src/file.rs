@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, Gid, Mode, Uid, fchmod, fchown, fstat, linkat, renamea
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::context::{Context, Worker};
-use crate::durability::{sync_file, sync_operand_name, sync_parent};
+use crate::durability::{count_synced, sync_file, sync_operand_name, sync_parent};
 use crate::engine::{ContentJob, ContentResult, copy_content, write_all};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
@@ -393,8 +393,7 @@ pub(crate) fn commit(
         sync_parent(entry, name, &mut worker.tally)?;
     }
     if sync != CopySync::None {
-        worker.tally.synced_files += 1;
-        context.control.add_durable(bytes);
+        count_synced(context, worker, target.file.as_fd(), bytes);
     }
     Ok(())
 }

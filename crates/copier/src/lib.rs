@@ -31,6 +31,7 @@ mod tally;
 mod target;
 mod tree;
 mod verify;
+mod volatile;
 
 pub use context::CopyReporter;
 pub use control::{CopyControl, CopyPhase};
@@ -45,3 +46,4 @@ pub use quote::quote;
 pub use session::{CopyDestination, CopySummary, copy};
 pub use tally::CopyTally;
 pub use verify::Verified;
+pub use volatile::is_volatile_path;

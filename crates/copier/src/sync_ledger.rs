@@ -1,7 +1,7 @@
 //! Makes trees durable in one batch at the end: syncfs(2) of each file system, or fsync(2) of the few files that were copied.
 
 use std::collections::BTreeMap;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -13,6 +13,7 @@ use crate::control::{CopyControl, CopyPhase};
 use crate::durability::not_durable;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::tally::CopyTally;
+use crate::volatile::is_volatile;
 
 /// Files of this size are given to the device as soon as they are copied. For smaller ones the call costs more than it
 /// gains.
@@ -36,6 +37,7 @@ struct SyncedFileSystem {
     /// here, so that each file is synced by itself.
     directory: Option<OwnedFd>,
     path: PathBuf,
+    is_volatile: bool,
     files: u64,
     bytes: u64,
     /// Files and directories for fsync(2). None if there were more than [`MAX_HELD`].
@@ -46,8 +48,15 @@ impl SyncedFileSystem {
     fn new(directory: OwnedFd, path: &Path) -> Self {
         let kind = fstatfs(&directory).map_or(0, |found| found.f_type as u64 & 0xffff_ffff);
         let has_syncfs = !WITHOUT_SYNCFS.contains(&kind);
-        let path = path.into();
-        Self { directory: has_syncfs.then_some(directory), path, files: 0, bytes: 0, held: Some(Vec::new()) }
+        let is_volatile = is_volatile(directory.as_fd());
+        Self {
+            directory: has_syncfs.then_some(directory),
+            path: path.into(),
+            is_volatile,
+            files: 0,
+            bytes: 0,
+            held: Some(Vec::new()),
+        }
     }
 
     /// Keeps a file or a directory open for fsync(2).
@@ -134,7 +143,9 @@ impl SyncLedger {
         for system in self.locked().values_mut() {
             control.set_phase(CopyPhase::Syncing);
             let failed = system.sync(tally);
-            if failed.is_empty() {
+            if failed.is_empty() && system.is_volatile {
+                tally.volatile_files += system.files;
+            } else if failed.is_empty() {
                 tally.synced_files += system.files;
                 control.add_durable(system.bytes);
             }

@@ -35,6 +35,10 @@ pub struct CopyTally {
     pub verified_bytes: u64,
     /// Files that are durable, by fsync(2), fdatasync(2) or syncfs(2).
     pub synced_files: u64,
+    /// Files that were synced on a file system that a power cut empties.
+    pub volatile_files: u64,
+    /// The reader of standard output has closed it.
+    pub reader_left: bool,
     /// Pages of targets that were still in the page cache after `--cache drop`, in bytes; None where cachestat(2) is absent.
     pub cached_bytes: Option<u64>,
 }
@@ -68,10 +72,12 @@ impl CopyTally {
             (&mut self.errors, other.errors),
             (&mut self.verified_bytes, other.verified_bytes),
             (&mut self.synced_files, other.synced_files),
+            (&mut self.volatile_files, other.volatile_files),
         ];
         for (sum, number) in pairs {
             *sum += number;
         }
+        self.reader_left |= other.reader_left;
         if let Some(bytes) = other.cached_bytes {
             *self.cached_bytes.get_or_insert(0) += bytes;
         }

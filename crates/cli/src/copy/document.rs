@@ -8,7 +8,7 @@ use weir_model::Size;
 use weir_model::copy::{CopyDocument, MethodCount, SCHEMA};
 
 /// Returns the document of a copy.
-pub fn of(summary: &CopySummary, options: &CopyOptions) -> CopyDocument {
+pub fn of(summary: &CopySummary, options: &CopyOptions, destination: &CopyDestination) -> CopyDocument {
     let tally = &summary.tally;
     let (user_s, system_s) = weir_sys::clock::own_cpu_seconds();
     CopyDocument {
@@ -41,7 +41,7 @@ pub fn of(summary: &CopySummary, options: &CopyOptions) -> CopyDocument {
         synced_files: tally.synced_files,
         cached_bytes: tally.cached_bytes,
         errors: tally.errors,
-        power_cut: power_cut(tally, options),
+        power_cut: power_cut(tally, options, destination),
         command: Vec::new(),
         environment: BTreeMap::new(),
     }
@@ -55,6 +55,13 @@ pub fn directory_of(destination: &CopyDestination) -> PathBuf {
     if path.is_dir() { path.clone() } else { parent().into() }
 }
 
+/// Returns whether the target loses everything at a power cut. That of standard output is not known.
+fn is_volatile(destination: &CopyDestination) -> bool {
+    let (CopyDestination::Guess(path) | CopyDestination::Directory(path) | CopyDestination::Exact(path)) =
+        destination;
+    path.as_os_str() != "-" && weir_copier::is_volatile_path(path)
+}
+
 fn sync_name(options: &CopyOptions) -> &'static str {
     match options.sync_level() {
         CopySync::None => "none",
@@ -64,7 +71,7 @@ fn sync_name(options: &CopyOptions) -> &'static str {
 }
 
 /// Returns what a power cut now would cost.
-fn power_cut(tally: &CopyTally, options: &CopyOptions) -> String {
+fn power_cut(tally: &CopyTally, options: &CopyOptions, destination: &CopyDestination) -> String {
     let bytes = Size(tally.copied_bytes + tally.kept_bytes + tally.shared_bytes);
     if tally.files == 0 && tally.errors > 0 {
         return "no file was copied to its end, see the errors".into();
@@ -72,9 +79,19 @@ fn power_cut(tally: &CopyTally, options: &CopyOptions) -> String {
     if tally.files == 0 {
         return "no file content was copied, so a power cut costs none".into();
     }
+    const VOLATILE: &str = "(tmpfs, ramfs, or an overlay that ignores syncs)";
     match sync_name(options) {
+        "none" if is_volatile(destination) => {
+            format!(
+                "a power cut now costs all {bytes}: no sync makes them durable on the target's file system {VOLATILE}"
+            )
+        }
         "none" => format!(
             "a power cut now can cost all {bytes}: nothing was synced; --sync full waits until everything is durable"
+        ),
+        _ if tally.volatile_files > 0 => format!(
+            "a power cut now costs {} of {} files: no sync makes them durable on their file system {VOLATILE}",
+            tally.volatile_files, tally.files
         ),
         _ if tally.synced_files < tally.files => format!(
             "a power cut now can cost {} of {} files: they are not durable",

@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> ExitCode {
     let reporter = TerminalReporter::new(&events, monitor.bar(), args);
     let summary = copy(&options, &sources, &destination, &control, &reporter);
     monitor.finish();
-    let mut document = document::of(&summary, &options);
+    let mut document = document::of(&summary, &options, &destination);
     if files.wants_document() {
         document.command = own_command();
         document.environment = environment(&document::directory_of(&destination));

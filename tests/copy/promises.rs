@@ -1,0 +1,39 @@
+//! Promises of options, kept or refused: shared blocks, durability, lines on standard output.
+
+use std::process::Command;
+
+use crate::common::{WEIR, disk_dir, has, has_private_mounts, names, run, skip, text};
+use crate::{copy, failed_copy, shell};
+
+#[test]
+fn nothing_is_durable_in_memory() {
+    const NAME: &str = "nothing_is_durable_in_memory";
+    if !has_private_mounts() {
+        return skip(NAME, "needs a mount namespace");
+    }
+    let dir = disk_dir();
+    let copies = "'--sync full a' '--sync data a' '--atomic a' '--resume b' '-a --sync full tree' 'a'";
+    let script = format!(
+        "echo x > a; head -c 9000000 /dev/zero > b; mkdir -p tree m low disk work; cp a tree; \
+         mount -t tmpfs none m || exit 77; for o in {copies}; do {WEIR} copy --summary $o m/ 2>&1 | grep cut; done; \
+         mkdir m/up m/work o; mount -t overlay none -o lowerdir=low,upperdir=$PWD/m/up,workdir=m/work o || exit 0; \
+         {WEIR} copy --sync full --summary a o/ 2>&1 | grep cut; umount o; \
+         mount -t overlay none -o lowerdir=low,upperdir=$PWD/disk,workdir=work o || exit 0; \
+         {WEIR} copy --sync full --summary a o/ 2>&1 | grep cut; umount o"
+    );
+    let output = Command::new("unshare").args(["-m", "bash", "-c", &script]).current_dir(dir.path()).output();
+    let output = output.expect("unshare");
+    let seen = text(&output.stdout);
+    let lines: Vec<&str> = seen.lines().collect();
+    if output.status.code() == Some(77) {
+        return skip(NAME, "tmpfs cannot be mounted");
+    }
+    assert!(lines.len() >= 6, "{seen}");
+    for line in lines.iter().take(7) {
+        assert!(
+            line.contains("power cut now costs") && line.contains("no sync makes them durable on"),
+            "{seen}"
+        );
+    }
+    assert!(lines.len() < 8 || lines[7].contains("costs nothing"), "an overlay on a disk: {seen}");
+}
