@@ -4,6 +4,8 @@ mod common;
 
 #[path = "copy/as_cp.rs"]
 mod as_cp;
+#[path = "copy/devices.rs"]
+mod devices;
 #[path = "copy/durable.rs"]
 mod durable;
 #[path = "copy/failing_devices.rs"]

@@ -6,6 +6,27 @@ use crate::common::{WEIR, disk_dir, has, has_private_mounts, names, run, skip, t
 use crate::{copy, failed_copy, shell};
 
 #[test]
+fn blocks_are_shared_always_or_the_copy_fails() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 9000000 /dev/urandom > s");
+    let refused: [&[&str]; 4] =
+        [&["--resume"], &["--cache", "drop"], &["--method", "mmap"], &["--holes", "scan"]];
+    for options in refused {
+        let error = failed_copy(dir.path(), &[options, &["--reflink=always", "s", "t"]].concat());
+        assert!(error.contains("leave one of the two out"), "{options:?}: {error}");
+        assert_eq!(names(dir.path()), ["s"], "{options:?}");
+    }
+    let stream = shell(dir.path(), &format!("cat s | {WEIR} copy --reflink=always - t 2>&1 || echo $?"));
+    assert!(stream.contains("cannot share the blocks of a stream") && stream.ends_with("\n1\n"), "{stream}");
+    let device = failed_copy(dir.path(), &["--reflink=always", "s", "/dev/null"]);
+    assert!(device.contains("no blocks to share"), "{device}");
+    let output = run(dir.path(), &["copy", "--reflink=always", "s", "t"]);
+    let error = text(&output.stderr);
+    let is_advised = error.contains("EOPNOTSUPP") && error.contains("use --reflink=auto");
+    assert!(output.status.success() || is_advised, "{error}");
+}
+
+#[test]
 fn nothing_is_durable_in_memory() {
     const NAME: &str = "nothing_is_durable_in_memory";
     if !has_private_mounts() {

@@ -235,9 +235,7 @@ fn fill(
     target: &mut OpenTarget,
 ) -> CopyResult<u64> {
     if target.is_stream {
-        let (bytes, method) = fill_stream(context, worker, entry, source, target)?;
-        count(worker, method, bytes, 0);
-        return Ok(bytes);
+        return fill_stream(context, worker, entry, source.as_fd(), stat, target);
     }
     if is_small(context, worker, stat) && !context.reporter.wants_content() {
         if share_small(context, worker, entry, source, stat, target) {
@@ -324,6 +322,7 @@ pub(crate) fn fill_with_engine(
             stat,
             target: target.file.as_fd(),
             target_path: &target_path,
+            device_bytes: None,
         };
         result.verified = Some(verify(&files, control, &mut worker.tally)?);
     }

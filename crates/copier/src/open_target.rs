@@ -14,7 +14,7 @@ use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
 use crate::journal::Journal;
 use crate::resume::is_resumable;
-use crate::stream_file::check_device;
+use crate::stream_file::{check_device, check_promises};
 use crate::target::{TargetState, behind_link, create_new, open_existing, prepare_target, quoted};
 
 /// An open target whose content is not complete.
@@ -84,6 +84,7 @@ pub(crate) fn open_target(
 /// asked for.
 fn may_write(context: &Context, entry: &Entry, target: &FileStat) -> CopyResult<bool> {
     check_device(context, target, &entry.target_path())?;
+    check_promises(context.options, target, &entry.target_path())?;
     Ok(!context.options.atomic || target.kind() == FileType::RegularFile)
 }
 

@@ -17,7 +17,7 @@ use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
 use crate::node::copy_node;
-use crate::options::{CopyOptions, CopySync};
+use crate::options::{CopyOptions, CopySync, Tristate};
 use crate::parents::{ParentPair, finish_parents, make_parents};
 use crate::stream_file::{copy_to_file, pump};
 use crate::tally::CopyTally;
@@ -252,6 +252,7 @@ fn refuse_promises(options: &CopyOptions) -> CopyResult<()> {
         (options.atomic, "--atomic"),
         (options.sync != CopySync::None, "--sync"),
         (options.verify, "--verify"),
+        (options.reflink == Tristate::Always, "--reflink=always"),
     ];
     match promises.iter().find(|(is_asked, _)| *is_asked) {
         Some((_, option)) => Err(CopyError::Refused(format!(

@@ -1,20 +1,22 @@
 //! Copies streams: standard input and output as `-`, pipes, terminals and devices.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fstat, major, minor, openat, seek, tell};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
+use weir_sys::errno_text;
 
 use crate::context::{Context, Worker};
-use crate::engine::{StreamJob, copy_stream};
+use crate::engine::{ContentResult, StreamJob, copy_stream};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file::{commit, count, fill_with_engine, keep_old_attributes, preserve_attributes, report_copied};
 use crate::file_stat::FileStat;
 use crate::open_target::{OpenTarget, creation_mode, discard, open_target};
-use crate::options::{CopyMethod, Tristate};
+use crate::options::{CopyOptions, Tristate};
 use crate::target::quoted;
+use crate::verify::{VerifyJob, verify};
 
 /// The buffer of streams: what a pipe holds by default, twice.
 const BUFFER_BYTES: usize = 128 << 10;
@@ -45,14 +47,8 @@ pub(crate) fn copy_to_file(
 ) -> CopyResult<()> {
     let is_file = stat.kind() == FileType::RegularFile;
     let mode = if is_file || has_name { creation_mode(context, stat) } else { 0o666 };
-    for (is_asked, option) in [(context.options.verify, "--verify"), (context.options.resume, "--resume")] {
-        if is_asked {
-            return Err(CopyError::Refused(format!(
-                "{}: {option} cannot read a stream a second time: copy it to a file first",
-                quoted(&entry.source_path())
-            )));
-        }
-    }
+    let is_whole_file = is_file && tell(source) == Ok(0);
+    refuse_promises(context.options, &entry.source_path(), is_whole_file)?;
     let Some(mut target) = open_target(context, worker, entry, stat, mode)? else { return Ok(()) };
     let backup = target.backup.take();
     let name = target.temporary.as_deref().unwrap_or(entry.target);
@@ -60,7 +56,7 @@ pub(crate) fn copy_to_file(
     if let Some(path) = &unfinished {
         context.control.begin_target(path.clone());
     }
-    let copied = match is_file && !target.is_stream && tell(source) == Ok(0) {
+    let copied = match is_whole_file && !target.is_stream {
         true => copy_whole_file(context, worker, entry, source, stat, &mut target),
         false => {
             let (source_path, target_path) = (entry.source_path(), entry.target_path());
@@ -85,6 +81,47 @@ pub(crate) fn copy_to_file(
     Ok(())
 }
 
+/// Fails if something is asked that a stream as the source cannot give.
+fn refuse_promises(options: &CopyOptions, source: &Path, is_whole_file: bool) -> CopyResult<()> {
+    for (is_asked, option) in [(options.verify, "--verify"), (options.resume, "--resume")] {
+        if is_asked {
+            return Err(CopyError::Refused(format!(
+                "{}: {option} cannot read a stream a second time: copy it to a file first",
+                quoted(source)
+            )));
+        }
+    }
+    if options.reflink == Tristate::Always && !is_whole_file {
+        return Err(CopyError::Refused(format!(
+            "{}: --reflink=always cannot share the blocks of a stream: use --reflink=auto",
+            quoted(source)
+        )));
+    }
+    Ok(())
+}
+
+/// Fails if something is asked that a target which is no regular file cannot give.
+pub(crate) fn check_promises(options: &CopyOptions, target: &FileStat, path: &Path) -> CopyResult<()> {
+    use FileType::{BlockDevice, CharacterDevice, Fifo, Socket};
+    let kind = target.kind();
+    if !matches!(kind, BlockDevice | CharacterDevice | Fifo | Socket) {
+        return Ok(());
+    }
+    if options.verify && kind != BlockDevice {
+        return Err(CopyError::Refused(format!(
+            "{}: --verify needs a file or a block device, which can be read back: copy without --verify",
+            quoted(path)
+        )));
+    }
+    if options.reflink == Tristate::Always {
+        return Err(CopyError::Refused(format!(
+            "{} is no regular file, so that --reflink=always has no blocks to share: use --reflink=auto",
+            quoted(path)
+        )));
+    }
+    Ok(())
+}
+
 /// Copies a file that somebody else opened, as standard input is, with its holes; its file offset is at the end afterwards, and
 /// at the beginning if the copy failed.
 fn copy_whole_file(
@@ -106,17 +143,19 @@ fn copy_whole_file(
     Ok(bytes)
 }
 
-/// Writes a file into a FIFO, a terminal or a device: all bytes in their order, without offsets.
+/// Writes a file into a FIFO, a terminal or a device: all bytes in their order, without offsets. Compares them, if asked. Returns
+/// their number.
 pub(crate) fn fill_stream(
     context: &Context,
     worker: &mut Worker,
     entry: &Entry,
-    source: &OwnedFd,
+    source: BorrowedFd<'_>,
+    stat: &FileStat,
     target: &OpenTarget,
-) -> CopyResult<(u64, CopyMethod)> {
+) -> CopyResult<u64> {
     let (source_path, target_path) = (entry.source_path(), entry.target_path());
     let job = StreamJob {
-        source: source.as_fd(),
+        source,
         source_path: &source_path,
         target: target.file.as_fd(),
         target_path: &target_path,
@@ -125,8 +164,33 @@ pub(crate) fn fill_stream(
         makes_holes: false,
     };
     let (options, control) = (context.options, context.control);
-    let result = copy_stream(&job, options.method, control, &mut worker.buffer, &mut worker.tally)?;
-    Ok((result.bytes, result.method))
+    let copied = copy_stream(&job, options.method, control, &mut worker.buffer, &mut worker.tally);
+    let copied = copied.map_err(|error| on_full_device(error, job.target, &target_path))?;
+    count(worker, copied.method, copied.bytes, 0);
+    if options.verify {
+        let device_bytes = Some(copied.bytes);
+        let (source_path, target_path) = (source_path.as_path(), target_path.as_path());
+        let files = VerifyJob { source, source_path, stat, target: job.target, target_path, device_bytes };
+        let mut result = ContentResult::complete(copied.method, copied.bytes, 0);
+        result.verified = Some(verify(&files, control, &mut worker.tally)?);
+        context.reporter.content(source_path, target_path, &result);
+    }
+    Ok(copied.bytes)
+}
+
+/// Says of a block device that has no space left that it is too small: nothing on it can be freed.
+fn on_full_device(error: CopyError, target: BorrowedFd<'_>, path: &Path) -> CopyError {
+    let is_device = || fstat(target).is_ok_and(|stat| FileStat::from(stat).kind() == FileType::BlockDevice);
+    if error.errno() != Some(libc::ENOSPC) || !is_device() {
+        return error;
+    }
+    let bytes = tell(target).unwrap_or_default();
+    CopyError::Refused(format!(
+        "{}: write: {} – the device is smaller than the source: its first {bytes} bytes are overwritten, and the rest of the \
+         source is not copied; use a larger device",
+        quoted(path),
+        errno_text(&Errno::NOSPC.into())
+    ))
 }
 
 /// Moves all bytes of one descriptor to another, each with its name for messages. Returns their number.
@@ -153,7 +217,8 @@ pub(crate) fn pump(
         makes_holes,
     };
     let (options, control) = (context.options, context.control);
-    let result = copy_stream(&job, options.method, control, &mut worker.buffer, &mut worker.tally)?;
+    let result = copy_stream(&job, options.method, control, &mut worker.buffer, &mut worker.tally);
+    let result = result.map_err(|error| on_full_device(error, target, target_path))?;
     count(worker, result.method, result.bytes, result.hole_bytes);
     worker.tally.files += 1;
     control.add_file();

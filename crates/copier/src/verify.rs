@@ -1,6 +1,6 @@
 //! `--verify`: reads the copy back from the device and compares it with the source.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{Advice, Mode, OFlags, fadvise, fdatasync, fstat, openat};
@@ -36,6 +36,8 @@ pub(crate) struct VerifyJob<'a> {
     pub stat: &'a FileStat,
     pub target: BorrowedFd<'a>,
     pub target_path: &'a Path,
+    /// The bytes of the copy on a block device, which has others behind them. None for a file.
+    pub device_bytes: Option<u64>,
 }
 
 /// Writes the copy to the device, drops it from the page cache, and compares every byte with the source.
@@ -44,14 +46,26 @@ pub(crate) fn verify(job: &VerifyJob, control: &CopyControl, tally: &mut CopyTal
     control.set_phase(CopyPhase::Verifying);
     fdatasync(job.target).on(job.target_path, "fdatasync")?;
     fadvise(job.target, 0, None, Advice::DontNeed).on(job.target_path, "fadvise")?;
-    let past_cache = cached_pages(job.target, 0, 0).is_ok_and(|pages| pages.cached == 0);
-    // The copy is open for writing only. This opens the same file, also if its name is another file by now.
-    let own = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&job.target));
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let target = openat(rustix::fs::CWD, own, flags, Mode::empty()).on(job.target_path, "open")?;
+    let (target, past_cache) = reopen(job)?;
     let sha256 = compare(job, target.as_fd(), control, tally)?;
     control.set_phase(CopyPhase::Copying);
     Ok(Verified { sha256, past_cache, seconds: started.elapsed().as_secs_f64() })
+}
+
+/// Opens the copy for reading. Returns whether its bytes then come from the device.
+fn reopen(job: &VerifyJob) -> CopyResult<(OwnedFd, bool)> {
+    // The copy is open for writing only. This opens the same file, also if its name is another file by now.
+    let own = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&job.target));
+    let open = |flags| openat(rustix::fs::CWD, &own, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty());
+    // Other programs (udev, a mounted file system) read pages of a device again at any time; O_DIRECT passes by them.
+    if job.device_bytes.is_some()
+        && let Ok(target) = open(OFlags::DIRECT)
+    {
+        return Ok((target, true));
+    }
+    let pages = cached_pages(job.target, 0, job.device_bytes.unwrap_or(0));
+    let target = open(OFlags::empty()).on(job.target_path, "open")?;
+    Ok((target, pages.is_ok_and(|pages| pages.cached == 0)))
 }
 
 fn compare(
@@ -66,15 +80,18 @@ fn compare(
     let mut at = 0;
     loop {
         control.check()?;
-        let of_source = pread_full(job.source, left, at).on(job.source_path, "read")?;
-        let of_target = pread_full(target, right, at).on(job.target_path, "read")?;
+        let left_over = job.device_bytes.map_or(u64::MAX, |bytes| bytes - at);
+        let wanted = usize::try_from(left_over).map_or(BLOCK_BYTES, |bytes| bytes.min(BLOCK_BYTES));
+        let of_source = pread_full(job.source, &mut left[..wanted], at).on(job.source_path, "read")?;
+        // O_DIRECT reads whole blocks of the device.
+        let of_target = pread_full(target, right, at).on(job.target_path, "read")?.min(wanted);
         if left[..of_source] != right[..of_target] {
             return Err(difference(job, at, &left[..of_source], &right[..of_target])?);
         }
         hash.update(&right[..of_target]);
         at += of_target as u64;
         tally.verified_bytes += of_target as u64;
-        if of_target < right.len() {
+        if of_target < BLOCK_BYTES {
             return Ok(hash.finalize().into());
         }
     }

@@ -143,11 +143,7 @@ pub fn copy_options(args: &Args) -> Result<CopyOptions, String> {
         (.., true) => TargetKind::Attributes,
         _ => TargetKind::Copy,
     };
-    if args.how.reflink == Some(Tristate::Always)
-        && args.how.sparse.is_some_and(|sparse| sparse != Tristate::Auto)
-    {
-        return Err("--reflink=always shares the blocks as they are: use it only with --sparse=auto".into());
-    }
+    check_reflink(args)?;
     let existing = existing(args);
     let backup = backup(args)?;
     if backup.is_some() && existing == Existing::Skip {
@@ -184,6 +180,28 @@ pub fn copy_options(args: &Args) -> Result<CopyOptions, String> {
         threads: args.how.threads.unwrap_or(0),
         verbose: args.cp.verbose,
     })
+}
+
+/// Fails if `--reflink=always` meets an option that copies bytes.
+fn check_reflink(args: &Args) -> Result<(), String> {
+    if args.how.reflink != Some(Tristate::Always) {
+        return Ok(());
+    }
+    if args.how.sparse.is_some_and(|sparse| sparse != Tristate::Auto) {
+        return Err("--reflink=always shares the blocks as they are: use it only with --sparse=auto".into());
+    }
+    let copies = [
+        (!matches!(args.how.method, CopyMethod::Auto | CopyMethod::Reflink), "--method"),
+        (args.how.holes == HoleSearch::Scan, "--holes=scan"),
+        (args.how.cache, "--cache=drop"),
+        (args.durable.resume, "--resume"),
+    ];
+    match copies.iter().find(|(is_given, _)| *is_given) {
+        Some((_, option)) => Err(format!(
+            "--reflink=always moves no bytes, but {option} is about moving them: leave one of the two out"
+        )),
+        None => Ok(()),
+    }
 }
 
 fn existing(args: &Args) -> Existing {

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{fstat, ftruncate};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::share::{FICLONE, pair_refuses, share_blocks};
+use super::share::{FICLONE, not_shared, pair_refuses, share_blocks};
 use super::trial::{self, MethodTrial, TrialResult};
 use super::{CacheWindow, RangeEnd, Transfer, TransferError, holes, is_refusal, range_method};
 use crate::buffer::AlignedBuffer;
@@ -192,7 +192,7 @@ impl ContentCopy {
                 }
                 Ok(false)
             }
-            Err(errno) => Err(CopyError::call(job.target_path, FICLONE, errno)),
+            Err(errno) => Err(not_shared(job.target_path, errno)),
         }
     }
 
