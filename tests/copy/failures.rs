@@ -95,7 +95,15 @@ fn missing_sources_are_errors_and_nothing_is_made() {
     assert!(error.contains("'nothing': stat: ENOENT"), "{error}");
     shell(dir.path(), "ln -s nowhere dangling; echo 1 > s");
     assert!(failed_copy(dir.path(), &["s", "dangling"]).contains("dangling symlink"));
-    assert!(failed_copy(dir.path(), &["s", "no/dir"]).contains("ENOENT"));
+    for arguments in [&["s", "no/dir"][..], &["--atomic", "s", "no/dir"], &["-r", "/etc/skel", "no/dir"]] {
+        let error = failed_copy(dir.path(), arguments);
+        assert!(error.contains("ENOENT") && error.contains("create it: mkdir -p 'no'"), "{error}");
+    }
+    for arguments in [&["s", "no/"][..], &["--atomic", "s", "no/"], &["-", "no/"]] {
+        let error = failed_copy(dir.path(), arguments);
+        assert!(error.contains("'no/': no such directory: create it: mkdir -p 'no'"), "{error}");
+    }
+    assert!(failed_copy(dir.path(), &["no/thing", "t"]).contains("check the name"), "a missing source");
     assert_eq!(run(dir.path(), &["copy", "--no-such-option", "s", "t"]).status.code(), Some(1));
     let mut left = names(dir.path());
     left.sort();

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::{disk_dir, run, text, weir};
+use crate::common::{disk_dir, run, skip, text, weir};
 use crate::{copy, failed_copy, shell};
 
 #[test]
@@ -169,4 +169,17 @@ fn the_document_obeys_its_schema() {
         let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{arguments:?}: {errors:?}");
     }
+}
+
+/// A file of sysfs has a size of 4096 and ends earlier.
+#[test]
+fn a_method_that_reaches_an_early_end_did_not_refuse() {
+    let dir = disk_dir();
+    let source = "/sys/kernel/mm/transparent_hugepage/enabled";
+    if !std::path::Path::new(source).exists() {
+        return skip("a_method_that_reaches_an_early_end_did_not_refuse", "the kernel has no huge pages");
+    }
+    let error = text(&copy(dir.path(), &["--method", "splice", "--debug", source, "t"]).stderr);
+    assert!(!error.contains("refused") && error.contains("by splice"), "{error}");
+    shell(dir.path(), &format!("cmp {source} t"));
 }

@@ -14,7 +14,7 @@ use crate::quote::quote;
 #[allow(missing_docs)]
 pub enum CopyError {
     /// A system call failed.
-    #[error("{}: {call}: {}{}", quote(.path.as_os_str().as_bytes()), errno_text(.source), advice(.source))]
+    #[error("{}: {call}: {}{}", quote(.path.as_os_str().as_bytes()), errno_text(.source), advice(.path, call, .source))]
     Call { path: PathBuf, call: &'static str, source: io::Error },
     /// weir does not do it, for the reason that the text says.
     #[error("{0}")]
@@ -54,8 +54,20 @@ impl<T, E: Into<io::Error>> OnPath<T> for Result<T, E> {
 }
 
 /// Returns a remedy for common errors; empty for others.
-fn advice(error: &io::Error) -> &'static str {
-    let Some(errno) = Errno::from_io_error(error) else { return "" };
+fn advice(path: &Path, call: &str, error: &io::Error) -> String {
+    let Some(errno) = Errno::from_io_error(error) else { return String::new() };
+    // stat(2) comes first for a source. The other calls that miss a directory are those that make a target in it.
+    let parent = path.parent().filter(|parent| call != "stat" && !parent.as_os_str().is_empty());
+    match parent {
+        Some(parent) if errno == Errno::NOENT && !parent.exists() => {
+            let parent = quote(parent.as_os_str().as_bytes());
+            format!(" – its directory does not exist: create it: mkdir -p {parent}")
+        }
+        _ => remedy(errno).into(),
+    }
+}
+
+fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::NOSPC => " – free space on the target's file system, or choose another target",
         Errno::DQUOT => " – your quota is used up: remove files, or choose another target",

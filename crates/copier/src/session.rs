@@ -140,6 +140,7 @@ impl<'a> Operands<'a> {
             return Ok(());
         }
         let (source_name, target_name) = (c_string(source)?, c_string(target)?);
+        refuse_missing_directory(source, target)?;
         let entry = Entry { dir: None, source: &source_name, target: &target_name };
         let own_backup = own_backup(context, &entry)?;
         let entry = own_backup.as_deref().map_or(entry, |backup| entry.with_target(backup));
@@ -225,6 +226,7 @@ impl<'a> Operands<'a> {
                 quoted(self.target)
             )));
         }
+        refuse_missing_directory(source, self.target)?;
         let stat: FileStat = rustix::fs::fstat(input).on(input_name, "fstat")?.into();
         let target_stat = rustix::fs::stat(self.target).map(FileStat::from);
         let is_regular = stat.kind() == FileType::RegularFile;
@@ -260,6 +262,19 @@ fn refuse_promises(options: &CopyOptions) -> CopyResult<()> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Fails if a file is to become `DIRECTORY/`, which does not exist.
+fn refuse_missing_directory(source: &Path, target: &Path) -> CopyResult<()> {
+    let is_missing = || rustix::fs::stat(target).is_err_and(|errno| errno == rustix::io::Errno::NOENT);
+    if !target.as_os_str().as_bytes().ends_with(b"/") || source.is_dir() || !is_missing() {
+        return Ok(());
+    }
+    Err(CopyError::Refused(format!(
+        "{}: no such directory: create it: mkdir -p {}",
+        quoted(target),
+        quoted(&without_slashes(target))
+    )))
 }
 
 fn c_string(path: &Path) -> CopyResult<CString> {

@@ -1,6 +1,5 @@
 //! Copies the content of a regular file: chooses methods, keeps or makes holes, continues after a refusal.
 
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::share::{FICLONE, not_shared, pair_refuses, share_blocks};
 use super::trial::{self, MethodTrial, TrialResult};
-use super::{CacheWindow, RangeEnd, Transfer, TransferError, holes, is_refusal, range_method};
+use super::{CacheWindow, RangeEnd, Transfer, holes, is_refusal, range_method};
 use crate::buffer::AlignedBuffer;
 use crate::control::CopyControl;
 use crate::error::{CopyError, CopyResult, OnPath};
@@ -302,18 +301,27 @@ impl ContentCopy {
         at: &mut u64,
         end: u64,
     ) -> CopyResult<bool> {
+        let mut early_end = None;
         loop {
             let method = self.result.method;
-            let ended = range_method(method)(transfer, at, end).map_err(|error| on_files(job, error));
+            let ended = range_method(method)(transfer, at, end).map_err(|error| error.on_files(job));
             self.written_end = self.written_end.max(*at);
             match ended? {
                 RangeEnd::Complete => return Ok(true),
-                RangeEnd::SourceEnded => return Ok(false),
+                RangeEnd::SourceEnded => {
+                    // A file of sysfs is shorter than its size: the method before had reached the end.
+                    if let Some((method, _)) = early_end.filter(|(_, offset)| offset == at) {
+                        self.result.fallbacks.pop();
+                        self.result.method = method;
+                    }
+                    return Ok(false);
+                }
                 RangeEnd::Refused { call, errno } if method == CopyMethod::ReadWrite => {
                     let errno = errno.unwrap_or(Errno::IO);
                     return Err(CopyError::call(job.target_path, call, errno));
                 }
                 RangeEnd::Refused { call, errno } => {
+                    early_end = errno.is_none().then_some((method, *at));
                     self.fall_back(method, CopyMethod::ReadWrite, *at, call, errno);
                     transfer.buffer.grow(transfer.chunk);
                 }
@@ -372,27 +380,4 @@ fn state_now(job: &ContentJob) -> CopyResult<FileStat> {
         )));
     }
     Ok(now)
-}
-
-/// Names the file of an error.
-fn on_files(job: &ContentJob, error: TransferError) -> CopyError {
-    match error {
-        // sendfile, splice and copy_file_range report errors of both files.
-        TransferError::Target(call, error)
-            if error.raw_os_error() == Some(libc::EIO) && !call.contains("write") =>
-        {
-            in_kernel_error(job, call, error)
-        }
-        error => error.on(job.source_path, job.target_path),
-    }
-}
-
-/// An error of the device that may belong to either file.
-fn in_kernel_error(job: &ContentJob, call: &'static str, error: io::Error) -> CopyError {
-    CopyError::Refused(format!(
-        "{} or {}: {call}: {} – one of their devices failed: see dmesg",
-        quote(job.source_path.as_os_str().as_encoded_bytes()),
-        quote(job.target_path.as_os_str().as_encoded_bytes()),
-        weir_sys::errno_text(&error)
-    ))
 }

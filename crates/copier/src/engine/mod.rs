@@ -34,6 +34,7 @@ use crate::buffer::AlignedBuffer;
 use crate::control::CopyControl;
 use crate::error::CopyError;
 use crate::options::CopyMethod;
+use crate::quote::quote;
 use crate::tally::CopyTally;
 
 /// The files, the buffer and the counts that a method works with.
@@ -80,6 +81,23 @@ impl TransferError {
             Self::Source(call, error) => CopyError::call(source, call, error),
             Self::Target(call, error) => CopyError::call(target, call, error),
             Self::Stopped(error) => error,
+        }
+    }
+
+    /// Names the file of an error. sendfile, splice and copy_file_range report errors of both files.
+    fn on_files(self, job: &ContentJob) -> CopyError {
+        match self {
+            Self::Target(call, error)
+                if error.raw_os_error() == Some(libc::EIO) && !call.contains("write") =>
+            {
+                CopyError::Refused(format!(
+                    "{} or {}: {call}: {} – one of their devices failed: see dmesg",
+                    quote(job.source_path.as_os_str().as_encoded_bytes()),
+                    quote(job.target_path.as_os_str().as_encoded_bytes()),
+                    weir_sys::errno_text(&error)
+                ))
+            }
+            error => error.on(job.source_path, job.target_path),
         }
     }
 }
