@@ -58,3 +58,16 @@ fn nothing_is_durable_in_memory() {
     }
     assert!(lines.len() < 8 || lines[7].contains("costs nothing"), "an overlay on a disk: {seen}");
 }
+
+#[test]
+fn lines_that_cannot_be_written_are_an_error() {
+    let dir = disk_dir();
+    shell(dir.path(), "echo x > s");
+    for (to, errno) in [(">/dev/full", "ENOSPC"), (">&-", "EBADF")] {
+        let seen = shell(dir.path(), &format!("{{ {WEIR} copy -v s t {to} || echo $? >&2; }} 2>&1; cmp s t"));
+        assert!(
+            seen.contains(&format!("standard output: write: {errno}")) && seen.ends_with("\n1\n"),
+            "{seen}"
+        );
+    }
+}

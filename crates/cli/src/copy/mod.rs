@@ -70,7 +70,9 @@ pub fn run(args: &Args) -> ExitCode {
     if args.summary || monitor::shows_summary(&summary, quiet) {
         eprint_lossy(&weir_report::copy::summary(&document));
     }
-    for error in [files.write_document(&document).err(), events.failure()].into_iter().flatten() {
+    for error in
+        [files.write_document(&document).err(), events.failure(), reporter.failure()].into_iter().flatten()
+    {
         eprintln_lossy!("weir copy: {error}");
         failed = true;
     }

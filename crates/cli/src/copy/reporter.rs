@@ -1,9 +1,9 @@
 //! Prints what a copy reports: copied files to standard output, everything else to standard error.
 
-use std::io::{BufRead, Write, stdin, stdout};
+use std::io::{BufRead, Write, stdin};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use indicatif::ProgressBar;
 use weir_copier::{ContentResult, CopyError, CopyMethod, CopyReporter, Fallback, TrialResult, quote};
@@ -13,6 +13,7 @@ use weir_sys::file_system::is_terminal;
 
 use super::Args;
 use super::events::{EventLog, hex};
+use crate::console::{print_bytes, stdout_error};
 
 /// The reporter of the command line.
 pub struct TerminalReporter {
@@ -24,6 +25,8 @@ pub struct TerminalReporter {
     /// A change of the method is printed.
     says_fallbacks: bool,
     quiet: bool,
+    /// Why a line of `--verbose` could not be written.
+    failure: Mutex<Option<std::io::Error>>,
 }
 
 impl TerminalReporter {
@@ -36,7 +39,14 @@ impl TerminalReporter {
             // A method that was chosen by its name, and is not used, is worth a line in any case.
             says_fallbacks: explains || args.cp.verbose || args.how.method != CopyMethod::Auto,
             quiet: args.output.is_quiet(),
+            failure: Mutex::default(),
         }
+    }
+
+    /// Returns why a line of `--verbose` could not be written.
+    pub fn failure(&self) -> Option<String> {
+        let failure = self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        failure.as_ref().map(stdout_error)
     }
 
     fn print(&self, print: impl FnOnce()) {
@@ -59,7 +69,10 @@ impl CopyReporter for TerminalReporter {
             line.push_str(&format!(" (backup: {})", name(backup)));
         }
         line.push('\n');
-        self.print(|| drop(stdout().write_all(line.as_bytes())));
+        let mut failure = self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if failure.is_none() {
+            self.print(|| *failure = print_bytes(line.as_bytes()).err());
+        }
     }
 
     fn content(&self, source: &Path, target: &Path, result: &ContentResult) {
