@@ -71,3 +71,31 @@ fn lines_that_cannot_be_written_are_an_error() {
         );
     }
 }
+
+/// Returns the text of a terminal that a script of bash has.
+fn on_terminal(dir: &std::path::Path, script: &str) -> String {
+    std::fs::write(dir.join("script"), script).expect("a script");
+    shell(dir, "timeout 60 script -qec 'bash script' /dev/null </dev/null | tr '\\r' '\\n'")
+}
+
+#[test]
+fn the_bar_of_a_stream_claims_no_size() {
+    const NAME: &str = "the_bar_of_a_stream_claims_no_size";
+    if !has("script") {
+        return skip(NAME, "needs script(1)");
+    }
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 4500000 /dev/zero > s");
+    let slow = format!("{WEIR} copy --limit 2MB/s");
+    let stream = on_terminal(dir.path(), &format!("cat s | {slow} - t"));
+    let (bar, _) = stream.split_once("1 file").expect(&stream);
+    assert!(bar.contains("iB, ") && bar.contains("iB/s"), "{stream}");
+    assert!(!bar.contains('%') && !bar.contains(" of "), "{stream}");
+    for source in ["s t", "- t < s"] {
+        let file = on_terminal(dir.path(), &format!("{slow} {source}"));
+        assert!(file.contains(" of 4.29 MiB, ") && file.contains('%'), "{source}: {file}");
+        assert!(!file.contains("100 %  2."), "{source}: {file}");
+    }
+    let typed = on_terminal(dir.path(), &format!("(sleep 2; kill -INT $$) & {WEIR} copy - t"));
+    assert!(!typed.contains("/s"), "{typed}");
+}

@@ -7,6 +7,7 @@ mod monitor;
 mod option_order;
 mod options;
 mod reporter;
+mod source_size;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

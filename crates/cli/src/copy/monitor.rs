@@ -11,11 +11,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use weir_copier::{CopyControl, CopyOptions, CopyPhase, CopySummary, estimate_bytes};
-use weir_model::Size;
 use weir_model::duration::format_seconds;
 use weir_sys::file_system::is_terminal;
 
 use super::events::EventLog;
+use super::source_size::{SourceSize, reads_terminal};
 
 /// The interval of the bar and of the signals.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -79,23 +79,25 @@ impl Monitor {
     ) -> Self {
         let ended = Arc::new((Mutex::new(false), std::sync::Condvar::new()));
         let is_needed = options.limit.is_some() || events.is_open() || !all_small(sources);
-        let shows_bar = is_needed && !quiet && is_terminal(stderr());
-        let bar = shows_bar.then(new_bar);
+        let shows_bar = is_needed && !quiet && is_terminal(stderr()) && !reads_terminal(sources);
+        let size = if shows_bar { SourceSize::of(sources) } else { SourceSize::Unknown };
+        let bar = shows_bar.then(|| new_bar(&size));
+        let total = if let SourceSize::Bytes(bytes) = size { bytes } else { 0 };
         let watch = Watch {
             control: Arc::clone(control),
             number: Arc::clone(&signals.number),
             asked: Arc::clone(&signals.asked),
             events: Arc::clone(events),
             bar: bar.clone(),
-            total: Arc::default(),
+            total: Arc::new(AtomicU64::new(total)),
             started: Instant::now(),
             stop_seen: None,
         };
-        if shows_bar {
+        if shows_bar && matches!(size, SourceSize::Countable) {
             let (sources, control, total) = (sources.to_vec(), Arc::clone(control), Arc::clone(&watch.total));
             let estimate = move || {
                 if let Some(bytes) = estimate_bytes(&sources, &control) {
-                    total.store(bytes.max(1), Relaxed);
+                    total.store(bytes, Relaxed);
                 }
             };
             let _detached = std::thread::Builder::new().name("weir-estimate".into()).spawn(estimate);
@@ -134,9 +136,13 @@ fn all_small(sources: &[PathBuf]) -> bool {
         })
 }
 
-fn new_bar() -> ProgressBar {
+fn new_bar(size: &SourceSize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-    if let Ok(style) = ProgressStyle::with_template("{bar:25} {percent:>3} %  {wide_msg}") {
+    let template = match size {
+        SourceSize::Unknown => "{spinner} {wide_msg}",
+        _ => "{bar:25} {percent:>3} %  {wide_msg}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
     bar
@@ -197,6 +203,7 @@ impl Watch {
         bar.set_length(self.total.load(Relaxed).max(known).max(bytes).max(1));
         bar.set_position(bytes);
         bar.set_message(self.status());
+        bar.tick();
     }
 
     /// Returns how far the copy is, in one line.
@@ -205,10 +212,13 @@ impl Watch {
         let elapsed = self.started.elapsed().as_secs_f64().max(0.001);
         let rate = bytes.saturating_sub(self.control.kept_bytes()) as f64 / elapsed;
         if self.control.phase() == CopyPhase::Syncing {
-            return format!("durable {} of {}, syncing for the rest", Size(durable), Size(bytes));
+            return format!("durable {} of {}, syncing for the rest", in_binary(durable), in_binary(bytes));
         }
         let total = self.total.load(Relaxed).max(known);
-        let mut text = format!("{} of {}, {}/s", Size(bytes), Size(total.max(bytes)), Size(rate as u64));
+        // A stream has no size, and a file of procfs has more bytes than its size says.
+        let of_total =
+            if total > 0 && total >= bytes { format!(" of {}", in_binary(total)) } else { String::new() };
+        let mut text = format!("{}{of_total}, {}/s", in_binary(bytes), in_binary(rate as u64));
         if total > bytes && rate > 0.0 {
             text.push_str(&format!(", {} left", format_seconds(((total - bytes) as f64 / rate).ceil())));
         }
@@ -238,7 +248,29 @@ impl Watch {
     }
 }
 
+/// Returns bytes in binary units, whatever they are divisible by: figures of one line then compare at a glance.
+fn in_binary(bytes: u64) -> String {
+    let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let Some((unit, name)) = units.into_iter().find(|(unit, _)| bytes >= *unit) else {
+        return format!("{bytes} B");
+    };
+    let value = bytes as f64 / unit as f64;
+    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.digits$} {name}")
+}
+
 /// Returns whether the summary is printed without being asked for: on a terminal, after a copy that took a while.
 pub fn shows_summary(summary: &CopySummary, quiet: bool) -> bool {
     !quiet && summary.elapsed > BAR_AFTER && is_terminal(stderr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_binary;
+
+    #[test]
+    fn figures_have_binary_units_only() {
+        let figures = [0, 1000, 31_588_352, 20_000_000, 1 << 40].map(in_binary);
+        assert_eq!(figures, ["0 B", "1000 B", "30.1 MiB", "19.1 MiB", "1.00 TiB"]);
+    }
 }
