@@ -72,6 +72,34 @@ fn lines_that_cannot_be_written_are_an_error() {
     }
 }
 
+#[test]
+fn a_reader_that_has_enough_ends_the_copy_silently() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 3000000 /dev/zero > s");
+    for source in [format!("{WEIR} copy s -"), format!("cat s | {WEIR} copy - -")] {
+        let script = format!("{{ {source} 2>e || echo $? >status; }} | head -c 10 | wc -c; cat status e");
+        assert_eq!(shell(dir.path(), &script), "10\n141\n", "{source}");
+    }
+}
+
+#[test]
+fn a_stopped_tree_names_the_command_that_continues_it() {
+    let dir = disk_dir();
+    shell(dir.path(), "mkdir s; head -c 40000000 /dev/urandom > s/big; echo x > s/small");
+    let script = format!(
+        "timeout -s INT 1 {WEIR} copy -a --reflink=never --resume --limit 12MB/s s 'new tree' 2>&1 || true"
+    );
+    let seen = shell(dir.path(), &script);
+    assert!(!seen.contains("journal") && seen.contains("the same command with -T continues it"), "{seen}");
+    let command =
+        seen.lines().find_map(|line| line.strip_prefix("weir copy: this continues the tree: weir copy "));
+    let command = command.unwrap_or_else(|| panic!("{seen}"));
+    assert!(command.starts_with("-T -a ") && command.ends_with(" s 'new tree'"), "{seen}");
+    shell(dir.path(), &format!("{WEIR} copy {command} 2>/dev/null; diff -r s 'new tree'"));
+    // -T, and a directory that exists, need no other command.
+    copy(dir.path(), &["-aT", "--resume", "s", "new tree"]);
+}
+
 /// Returns the text of a terminal that a script of bash has.
 fn on_terminal(dir: &std::path::Path, script: &str) -> String {
     std::fs::write(dir.join("script"), script).expect("a script");

@@ -56,6 +56,8 @@ pub(crate) struct Context<'a> {
     pub ledger: SyncLedger,
     /// Syncs of files may be deferred to the end of the run.
     pub defers_syncs: bool,
+    /// The target is the name of the copy because no directory had that name. A tree that is there makes it one.
+    pub names_root: bool,
     /// Device and inode of the targets made so far; None for a single source, which cannot meet its own target.
     created: Option<Mutex<HashSet<(u64, u64)>>>,
     /// st_dev plus 1 of source and target when FICLONE was last refused; 0 before.
@@ -101,6 +103,7 @@ impl<'a> Context<'a> {
             links: LinkMap::default(),
             ledger: SyncLedger::default(),
             defers_syncs: options.recursive || remembers_created || options.parents,
+            names_root: false,
             created: remembers_created.then(Mutex::default),
             last_refusal: [AtomicU64::new(0), AtomicU64::new(0)],
             temporary_count: AtomicU64::new(0),

@@ -131,7 +131,7 @@ fn copy_once(
         context.control.end_target(path);
     }
     if let Err(error) = completed {
-        return Err(discard(entry, &target, error));
+        return Err(discard(context, entry, &target, error));
     }
     context.control.add_file();
     worker.tally.files += 1;

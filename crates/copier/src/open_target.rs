@@ -96,9 +96,11 @@ fn not_replaced(entry: &Entry) -> CopyError {
 }
 
 /// Says that an incomplete file stays for the next run.
-fn kept(entry: &Entry, name: &CStr, error: &CopyError) -> CopyError {
+fn kept(context: &Context, entry: &Entry, name: &CStr, error: &CopyError) -> CopyError {
+    // The directory exists by now: without -T the next copy would go into it.
+    let option = if context.names_root && !entry.is_operand() { " with -T" } else { "" };
     CopyError::Refused(format!(
-        "{} – what is copied of {} stays in {}: the same command continues it",
+        "{} – what is copied of {} stays in {}: the same command{option} continues it",
         reason(error),
         quoted(&entry.target_path()),
         quoted(&entry.with_target(name).target_path())
@@ -167,7 +169,7 @@ pub(crate) fn creation_mode(context: &Context, stat: &FileStat) -> u32 {
 }
 
 /// Removes an incomplete target that weir has made. An older one was overwritten; the error then says so.
-pub(crate) fn discard(entry: &Entry, target: &OpenTarget, error: CopyError) -> CopyError {
+pub(crate) fn discard(context: &Context, entry: &Entry, target: &OpenTarget, error: CopyError) -> CopyError {
     if !target.is_new {
         // A device or a FIFO has no content that could be kept.
         let is_file =
@@ -183,7 +185,7 @@ pub(crate) fn discard(entry: &Entry, target: &OpenTarget, error: CopyError) -> C
     }
     let name = target.temporary.as_deref().unwrap_or(entry.target);
     if target.journal.is_some() {
-        return kept(entry, name, &error);
+        return kept(context, entry, name, &error);
     }
     // Another process may have put its own file there.
     let is_ours = || {

@@ -55,7 +55,8 @@ pub fn copy(
     reporter: &dyn CopyReporter,
 ) -> CopySummary {
     let started = Instant::now();
-    let context = Context::new(options, control, reporter, sources.len() > 1);
+    let mut context = Context::new(options, control, reporter, sources.len() > 1);
+    context.names_root = matches!(destination, CopyDestination::Guess(path) if !path.is_dir());
     let mut worker = Worker::new();
     if let Err(error) =
         Operands::new(sources, destination).and_then(|mut operands| operands.copy_all(&context, &mut worker))
@@ -218,7 +219,12 @@ impl<'a> Operands<'a> {
             refuse_promises(context.options)?;
             let name = Path::new("standard output");
             check_open(1).on(name, "write")?;
-            return pump(context, worker, (input, input_name), (stdout.as_fd(), name), false).map(drop);
+            let pumped = pump(context, worker, (input, input_name), (stdout.as_fd(), name), false);
+            if pumped.as_ref().is_err_and(|error| error.errno() == Some(libc::EPIPE)) {
+                worker.tally.reader_left = true;
+                return Err(CopyError::Interrupted);
+            }
+            return pumped.map(drop);
         }
         if self.into_directory {
             return Err(CopyError::Refused(format!(

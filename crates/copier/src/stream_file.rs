@@ -75,7 +75,7 @@ pub(crate) fn copy_to_file(
         context.control.end_target(path);
     }
     if let Err(error) = finished {
-        return Err(discard(entry, &target, error));
+        return Err(discard(context, entry, &target, error));
     }
     report_copied(context, entry, backup);
     Ok(())

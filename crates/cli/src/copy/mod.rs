@@ -13,8 +13,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use signal_hook::consts::SIGPIPE;
 use weir_bench::settings::environment;
-use weir_copier::{CopyControl, CopyDestination, copy};
+use weir_copier::{CopyControl, CopyDestination, CopyOptions, copy};
+use weir_model::shell_quoted;
 
 pub use args::Args;
 
@@ -59,6 +61,7 @@ pub fn run(args: &Args) -> ExitCode {
     let quiet = args.output.is_quiet();
     let monitor = Monitor::start(&control, &signals, &events, &sources, &options, quiet);
     let reporter = TerminalReporter::new(&events, monitor.bar(), args);
+    let names_tree = names_new_tree(args, &options, &sources, &destination);
     let summary = copy(&options, &sources, &destination, &control, &reporter);
     monitor.finish();
     let mut document = document::of(&summary, &options, &destination);
@@ -71,6 +74,9 @@ pub fn run(args: &Args) -> ExitCode {
     if args.summary || monitor::shows_summary(&summary, quiet) {
         eprint_lossy(&weir_report::copy::summary(&document));
     }
+    if names_tree && (failed || control.is_stopping()) {
+        eprintln_lossy!("weir copy: this continues the tree: {}", continuing_command());
+    }
     for error in
         [files.write_document(&document).err(), events.failure(), reporter.failure()].into_iter().flatten()
     {
@@ -78,7 +84,31 @@ pub fn run(args: &Args) -> ExitCode {
         failed = true;
     }
     signals.end_if_stopped();
+    if summary.tally.reader_left {
+        // As cat(1): who reads the output has enough.
+        monitor::end_by(SIGPIPE);
+    }
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+}
+
+/// Returns whether `--resume` makes a tree that the same command would later copy into itself: its name is a directory by then.
+fn names_new_tree(
+    args: &Args,
+    options: &CopyOptions,
+    sources: &[PathBuf],
+    destination: &CopyDestination,
+) -> bool {
+    args.durable.resume
+        && options.recursive
+        && matches!(sources, [source] if source.is_dir())
+        && matches!(destination, CopyDestination::Guess(path) if !path.is_dir())
+}
+
+/// Returns this command with -T, as a line for a shell.
+fn continuing_command() -> String {
+    let mut words = own_command();
+    words.insert(2, "-T".into());
+    words.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the sources and where they go.

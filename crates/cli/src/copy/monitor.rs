@@ -50,13 +50,14 @@ impl StopSignals {
 
     /// Ends weir by the signal that stopped it, so that a shell script ends too.
     pub fn end_if_stopped(&self) {
-        end_by(self.number.load(Relaxed));
+        end_by(self.number.load(Relaxed) as i32);
     }
 }
 
-fn end_by(signal: usize) {
+/// Ends weir by a signal; 0 for none.
+pub fn end_by(signal: i32) {
     if signal != 0 {
-        let _ = signal_hook::low_level::emulate_default_handler(signal as i32);
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
 }
 
@@ -243,7 +244,7 @@ impl Watch {
             if let Some(bar) = &self.bar {
                 bar.finish_and_clear();
             }
-            end_by(self.number.load(Relaxed));
+            end_by(self.number.load(Relaxed) as i32);
         }
     }
 }
