@@ -282,7 +282,8 @@ int weir_ungetc(weir_stream *s, int c);
 /* ---- position -------------------------------------------------------------------------------------- */
 
 /* Sets and returns the stream's position, as lseek(2) and including buffered bytes. weir_seek returns the
- * new position. Reads and writes may alternate without a seek. -ESPIPE: not seekable. */
+ * new position. Reads and writes may alternate without a seek: a read from the descriptor writes pending bytes
+ * first, also on a socket or terminal. -ESPIPE: not seekable. */
 int64_t weir_seek(weir_stream *s, int64_t offset, int whence);
 int64_t weir_tell(weir_stream *s);
 

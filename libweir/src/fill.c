@@ -33,6 +33,15 @@ int weir__start_reading(weir_stream *s)
     return 1;
 }
 
+/* A failure does not keep the program from reading what the peer has sent: the error sticks, and after EAGAIN the bytes stay
+ * pending. A seekable stream has been flushed by weir__start_reading. */
+void weir__flush_before_read(weir_stream *s)
+{
+    const struct weir__config *config = weir__config(s);
+    if (config->can_write && !config->seekable && (weir__pending(s) || weir__state(s)->record_bytes || config->uring))
+        weir__flush_held(s);
+}
+
 /* Flushes the tied stream before a read that may block, so that a prompt is visible. */
 static void flush_tied(weir_stream *s)
 {
@@ -114,6 +123,7 @@ static void end_read(weir_stream *s)
 static ssize_t read_loop(weir_stream *s, char *to, size_t bytes)
 {
     struct weir__state *state = weir__state(s);
+    weir__flush_before_read(s);
     flush_tied(s);
     advise(s);
     ssize_t got;

@@ -17,8 +17,10 @@ static ssize_t fill(weir_stream *s)
         return weir__state(s)->read_error;
     if (weir__state(s)->eof)
         return 0;
-    bool limited = config->share && !config->seekable;
-    return weir__fill(s, limited && config->separator >= 0 ? weir__peek_source(s) : config->read_capacity);
+    bool limited = config->share && !config->seekable && config->separator >= 0;
+    if (limited)
+        weir__flush_before_read(s); /* weir__peek_source may wait, too */
+    return weir__fill(s, limited ? weir__peek_source(s) : config->read_capacity);
 }
 
 static ssize_t getrec_held(weir_stream *s, char **record)

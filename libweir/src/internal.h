@@ -131,6 +131,8 @@ ssize_t weir__iov_length(const struct iovec *iov, int count);
 int weir__start_reading(weir_stream *s);
 /* Appends to the read buffer by one read. Returns the count; 0 is the end. */
 ssize_t weir__fill(weir_stream *s, size_t want);
+/* Writes the stream's own pending bytes, which a peer may wait for before it sends the bytes to read. */
+void weir__flush_before_read(weir_stream *s);
 /* Reads into the caller's memory. Requires an empty read buffer. */
 ssize_t weir__read_bypass(weir_stream *s, void *to, size_t bytes);
 /* Empties the read buffer. */
