@@ -15,8 +15,8 @@
  *
  * FORK. Pending and read-ahead bytes stay in the parent; the child's stream starts with empty buffers.
  * weir_options.on_fork selects another behaviour. Streams over memory are copied with the process's memory.
- * exit(3) and the exec(3) functions flush all streams. After _exit(2) or a signal, weir_options.durability
- * determines which bytes survive. */
+ * exit(3), the exec(3) functions and daemon(3) flush all streams. After _exit(2) or a signal, also of the parent after
+ * a fork, weir_options.durability determines which bytes survive. */
 #ifndef WEIR_H
 #define WEIR_H
 
@@ -64,7 +64,8 @@ enum weir_durability {
 enum weir_on_fork {
     WEIR_FORK_EMPTY = 0, /* empty buffers; pending and read-ahead bytes stay in the parent */
     WEIR_FORK_FLUSH = 1, /* empty buffers; fork(3) flushes the parent's stream first, clone(2) does not */
-    WEIR_FORK_KEEP = 2   /* a copy of the buffers, as in stdio: both processes may write the same bytes */
+    WEIR_FORK_KEEP = 2   /* a copy of the buffers, as in stdio: both processes may write the same bytes. At an exec
+                          * the child writes what it has added; after clone(2) nothing */
 };
 
 /* The expected access to a file, for posix_fadvise(2) and the size of reads. */

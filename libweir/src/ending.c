@@ -11,7 +11,11 @@
  * program also ends, waiting threads release the locks after HOLD_MS, if the exiting thread sleeps (lock.c).
  *
  * EXEC. The streams are flushed and their locks kept; if the exec fails, the locks are released. Streams stay
- * buffered, and the registry is not locked.
+ * buffered, and the registry is not locked. DAEMON: the streams are flushed, because daemon(3) ends the process by
+ * _exit(2) and continues in a child.
+ *
+ * A NON-BLOCKING DESCRIPTOR may have no room for all bytes. They would be lost without an error that a function
+ * returns; therefore the flush waits for the reader (flush_patiently).
  *
  * CANCELLATION is off in these functions: they hold locks and references while they wait.
  *
@@ -22,7 +26,13 @@
 
 #include <unistd.h>
 
-enum { HOLD_MS = 1000, MAX_HOLD_MS = 30000, MIN_MS = 20 };
+enum {
+    HOLD_MS = 1000,
+    MAX_HOLD_MS = 30000,
+    MIN_MS = 20,
+    /* As long as exit waits for a thread that proceeds: a reader that is busy for some seconds loses nothing. */
+    READER_MS = 30000,
+};
 
 /* Returns false if the stream is another process's, as in a child of vfork(2), or was wiped by fork(2). */
 bool weir__belongs_to(const weir_stream *s, int pid)
@@ -129,18 +139,53 @@ int weir__flush_in_place(weir_stream *s)
     return result;
 }
 
+/* Waits until the descriptor takes bytes, or `end_ms`. `again`: the last write after such a wait failed. */
+static bool wait_for_reader(const weir_stream *s, int64_t end_ms, bool again)
+{
+    struct pollfd reader = {.fd = weir__config(s)->fd, .events = POLLOUT};
+    struct timespec moment = {0, 1000000};
+    int64_t left = end_ms - weir__now_ms();
+    if (reader.fd < 0 || left <= 0)
+        return false;
+    if (again) /* a descriptor that poll(2) reports as ready nevertheless */
+        nanosleep(&moment, NULL);
+    int ready = weir__kernel.poll(&reader, 1, (int)left);
+    return ready > 0 || (ready < 0 && errno == EINTR);
+}
+
+/* As weir__flush_in_place. Waits for the reader of a non-blocking descriptor until it takes nothing for READER_MS. */
+static int flush_patiently(weir_stream *s)
+{
+    const struct weir_stats *stats = &weir__state(s)->stats;
+    int64_t end_ms = 0;
+    for (bool again = false;; again = true) {
+        uint64_t before = stats->written_bytes;
+        int result = weir__flush_in_place(s);
+        bool proceeds = stats->written_bytes != before || !again;
+        if (proceeds)
+            end_ms = weir__now_ms() + READER_MS;
+        if (result != -EAGAIN || !wait_for_reader(s, end_ms, !proceeds))
+            return result;
+    }
+}
+
 /* Flushes and seeks back over read-ahead bytes, as fclose(3), so that the next program continues at the
  * stream's position. Does not seek back for a forked child's copy: the parent would read bytes twice. */
-static void flush_and_seek_back(weir_stream *s)
+static void flush_and_seek_back(weir_stream *s, int (*flush)(weir_stream *s))
 {
     struct weir__config *config = weir__config(s);
     bool is_copy = config->copied || config->pid != (int)getpid();
-    int result = weir__flush_in_place(s);
+    int result = flush(s);
     if (result == 0 && !is_copy && config->can_read && config->seekable && config->fd >= 0 && !is_read_elsewhere(s)) {
         weir__seek_back(s);
         weir__discard_read(s);
     }
-    if (config->direct)
+}
+
+static void flush_for_next_program(weir_stream *s, int (*flush)(weir_stream *s))
+{
+    flush_and_seek_back(s, flush);
+    if (weir__config(s)->direct)
         weir__direct_lend(s, true);
 }
 
@@ -168,7 +213,7 @@ void weir__at_exit(void)
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s, &patience))
             continue;
-        flush_and_seek_back(s);
+        flush_for_next_program(s, flush_patiently);
         weir__remove_temporary(s);
         if (weir__config(s)->spill)
             weir__spill_exit(s);
@@ -197,7 +242,7 @@ __attribute__((destructor(101))) static void hold_streams(void)
         bool ours = weir__config(s)->pid == pid && s->magic == WEIR_STREAM_MAGIC;
         bool locks = weir__locking(s) || !weir__one_thread();
         if (ours && locks && weir__enter_for_flush(s, &patience))
-            flush_and_seek_back(s);
+            flush_for_next_program(s, weir__flush_in_place); /* weir__at_exit has waited for the reader */
     }
     weir__patience_begin(&patience);
     weir__lock_patiently(&globals->registry, &patience);
@@ -207,11 +252,25 @@ __attribute__((destructor(101))) static void hold_streams(void)
     atomic_store(&globals->holder, weir__this_thread());
 }
 
-/* A forked child's copy of a WEIR_FORK_KEEP stream is not flushed: the original is flushed by the parent. */
+/* Returns false in a child of vfork(2) or clone(2). */
 static bool is_flushed_at_exec(const weir_stream *s)
 {
     int pid = (int)getpid();
-    return weir__belongs_to(s, pid) && weir__config(s)->pid == pid && !weir__config(s)->copied;
+    return weir__belongs_to(s, pid) && weir__config(s)->pid == pid;
+}
+
+/* Drops the bytes that a forked child's copy of a WEIR_FORK_KEEP stream has inherited: the parent writes them. Returns
+ * false, and drops nothing, if the child has added none. */
+static bool drop_inherited(weir_stream *s)
+{
+    struct weir__state *state = weir__state(s);
+    uint64_t written = state->stats.written_bytes;
+    uint64_t inherited = state->inherited > written ? state->inherited - written : 0;
+    if (!weir__config(s)->sink->write || weir__publish_begun(s) < 0 || weir__pending(s) <= inherited)
+        return false;
+    WEIR_PUBLISH(&weir__head(s)->drained, weir__drained(s) + inherited);
+    state->inherited = 0;
+    return true;
 }
 
 void weir__before_exec(void)
@@ -223,7 +282,8 @@ void weir__before_exec(void)
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         if (!is_flushed_at_exec(s) || !weir__enter_for_flush(s, &patience))
             continue;
-        flush_and_seek_back(s);
+        if (!weir__config(s)->copied || drop_inherited(s))
+            flush_for_next_program(s, flush_patiently);
         if (weir__config(s)->spill)
             weir__spill_exec(s);
     }
@@ -245,4 +305,21 @@ void weir__after_exec(void)
         weir__leave_after_flush(s);
     }
     errno = error;
+}
+
+void weir__before_daemon(void)
+{
+    weir_stream *s;
+    int pid = (int)getpid(), cancel = weir__cancel_off();
+    struct weir__patience patience;
+    weir__patience_begin(&patience);
+    for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
+        if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s, &patience))
+            continue;
+        flush_and_seek_back(s, flush_patiently);
+        if (weir__config(s)->spill)
+            weir__spill_exec(s); /* the parent ends without exit(3), which would remove the file */
+        weir__leave_after_flush(s);
+    }
+    weir__cancel_restore(cancel);
 }

@@ -212,6 +212,8 @@ void weir__at_exit(void);
 /* Flushes all streams and holds their locks until weir__after_exec, which a failed exec calls. */
 void weir__before_exec(void);
 void weir__after_exec(void);
+/* Flushes all streams of a process that continues in a child and ends by _exit(2). */
+void weir__before_daemon(void);
 /* Returns whether the process `pid` may write the stream's pending bytes. */
 bool weir__belongs_to(const weir_stream *s, int pid);
 /* Locks the stream of any thread; weir__leave_after_flush unlocks it. Returns false at the end of the patience, or if nothing

@@ -142,6 +142,7 @@ static void after_fork_in_child(void)
         }
         config->pid = (int)getpid();
         config->copied = true;
+        weir__state(s)->inherited = weir__state(s)->stats.written_bytes + weir__pending(s) + weir__state(s)->record_bytes;
         memset(&weir__state(s)->lock, 0, sizeof weir__state(s)->lock);
         weir__state(s)->refs = 0;
         memset(&weir__state(s)->groups, 0, sizeof weir__state(s)->groups);

@@ -19,7 +19,8 @@
  *  4. A child of fork(2) inherits the read-ahead bytes of streams opened for reading only, as in stdio. Pending
  *     bytes stay in the parent and are not written twice. A stream opened for writing or for both is empty in
  *     the child, except those of fmemopen and open_memstream, which are private memory. The exit of a child
- *     does not move the parent's position in a file that both read.
+ *     does not move the parent's position in a file that both read. If the parent calls _exit after the fork, its
+ *     pending bytes are lost: flush before. daemon(3) flushes.
  *  5. exec(3) flushes; stdio loses the pending bytes.
  *  6. Reads and writes may alternate without fseek or fflush.
  *  7. fclose returns the first write error since the opening or the last clearerr, even if later writes
