@@ -297,7 +297,8 @@ int weir_sync(weir_stream *s, enum weir_durability level);
 
 /* weir_open_replace opens a temporary file in the directory of `path`. weir_replace flushes, syncs the
  * file, renames it to `path`, syncs the directory and closes: other programs see the old or the new file,
- * never a part, also after a power loss. weir_close instead leaves `path` unchanged. */
+ * never a part, also after a power loss. weir_close instead leaves `path` unchanged. The working directory may
+ * change meanwhile. */
 int weir_open_replace(weir_stream **s, const char *path, const struct weir_options *options);
 int weir_replace(weir_stream *s);
 

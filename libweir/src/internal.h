@@ -239,6 +239,8 @@ void weir__stale_wait(const weir_stream *s);
 int weir__sync_held(weir_stream *s, enum weir_durability level);
 /* Syncs as the stream's durability requires for each record. A failure becomes the stream's error. */
 int weir__sync_record(weir_stream *s);
+/* Returns 0 if a sync of WEIR_WHOLE can find the directory of the descriptor's file. */
+int weir__directory_is_known(const weir_stream *s);
 /* Syncs the directory of `path`. */
 int weir__sync_directory(const char *path);
 

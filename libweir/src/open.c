@@ -68,6 +68,8 @@ static int init_stream(weir_stream *s, int fd, int oflags, const struct weir_opt
         return -EINVAL; /* the shared mapping has only a write buffer */
     if (config->durability >= WEIR_DATA && config->can_write && !config->regular && !config->block_device)
         return -EINVAL; /* only files and block devices can be synced */
+    if (config->durability == WEIR_WHOLE && config->can_write && (result = weir__directory_is_known(s)) < 0)
+        return result; /* else the sync of the first record would fail */
     config->mode = resolve_mode(s, options->mode);
     result = choose_sink(s, options);
     if (result == 0)

@@ -7,11 +7,28 @@
 
 enum { ATTEMPTS = 100 };
 
+/* Returns the absolute path of a file that does not exist, in a directory that does: the program may change its working
+ * directory before the file gets its name. */
+static char *new_path(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *given = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    char *directory = given ? realpath(given, NULL) : NULL, *whole = NULL;
+    size_t room = directory ? strlen(directory) + 1 + strlen(name) + 1 : 0;
+    if (directory && (whole = malloc(room)) != NULL)
+        snprintf(whole, room, "%s%s%s", directory, directory[1] ? "/" : "", name);
+    int error = errno;
+    free(given);
+    free(directory);
+    errno = error;
+    return whole;
+}
+
 /* Resolves symbolic links: the file is replaced, the links stay. */
 static char *final_path(const char *path)
 {
     char *found = realpath(path, NULL);
-    return found || errno != ENOENT ? found : strdup(path);
+    return found || errno != ENOENT || !*path ? found : new_path(path);
 }
 
 /* Creates a file with a hidden name, DIRECTORY/.NAME.weir-PID-N. */
@@ -97,31 +114,37 @@ static int open_temporary(weir_stream **s, const char *path, const struct weir_o
     int fd = make_temporary(path, &temporary);
     if (fd < 0)
         return fd;
-    int result = weir_fdopen(s, fd, options);
+    int result = weir__open_fd(s, fd, O_WRONLY, temporary, options);
     if (result < 0) {
         discard(fd, temporary);
         return result;
     }
     weir__config(*s)->temporary = temporary;
     weir__config(*s)->temporary_pid = (int)getpid();
-    weir__state(*s)->pos = 0;
     return 0;
 }
 
 int weir_open_replace(weir_stream **s, const char *path, const struct weir_options *options)
 {
+    static const struct weir_options defaults;
     *s = NULL;
+    options = options ? options : &defaults;
+    int checked = weir__options_check(options);
+    if (checked < 0)
+        return checked;
     char *final = final_path(path);
     if (!final)
         return -errno;
     int cancel = weir__cancel_off(); /* a thread that is cancelled leaves no temporary file */
     int result = open_temporary(s, final, options);
     weir__cancel_restore(cancel);
-    if (result < 0)
+    if (result < 0) {
         free(final);
-    else
-        weir__config(*s)->path = final;
-    return result;
+        return result;
+    }
+    free(weir__config(*s)->path); /* the temporary file's */
+    weir__config(*s)->path = final;
+    return 0;
 }
 
 bool weir__has_temporary(const weir_stream *s)

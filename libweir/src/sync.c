@@ -40,15 +40,37 @@ int weir__sync_directory(const char *path)
     return result;
 }
 
-static int sync_descriptor_directory(int fd)
+/* Stores the path of the descriptor's file, or "" if it has none, such as a pipe. Without /proc the path is that of the
+ * opening, if it still names the file. */
+static int find_path(const struct weir__config *config, char *path, size_t bytes)
 {
-    char link[64], path[PATH_MAX];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length < 0)
-        return -errno;
-    path[length] = 0;
-    return path[0] == '/' ? weir__sync_directory(path) : 0;
+    char link[64];
+    struct stat named, open_file;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", config->fd);
+    ssize_t length = readlink(link, path, bytes - 1);
+    int error = errno;
+    path[length > 0 && path[0] == '/' ? length : 0] = 0;
+    if (length >= 0)
+        return 0;
+    const char *known = config->temporary ? config->temporary : config->path;
+    if (!known || strlen(known) >= bytes || stat(known, &named) != 0 || fstat(config->fd, &open_file) != 0 ||
+        named.st_dev != open_file.st_dev || named.st_ino != open_file.st_ino)
+        return -error;
+    strcpy(path, known);
+    return 0;
+}
+
+int weir__directory_is_known(const weir_stream *s)
+{
+    char path[PATH_MAX];
+    return find_path(weir__config(s), path, sizeof path);
+}
+
+static int sync_descriptor_directory(const struct weir__config *config)
+{
+    char path[PATH_MAX];
+    int result = find_path(config, path, sizeof path);
+    return result < 0 || !*path ? result : weir__sync_directory(path);
 }
 
 /* Returns whether the failure is permanent: the device may have dropped the pages. A file that cannot be
@@ -78,7 +100,7 @@ static void sync_sink(weir_stream *s, enum weir_durability level, int *file, int
     *file = config->sink->sync ? config->sink->sync(s, level) : -EINVAL;
     *directory = 0;
     if (*file == 0 && level >= WEIR_WHOLE && config->fd >= 0)
-        *directory = sync_descriptor_directory(config->fd);
+        *directory = sync_descriptor_directory(config);
     if (is_sticky(*file, *directory))
         __atomic_store_n(&config->sync_error, *file < 0 ? *file : *directory, __ATOMIC_RELEASE);
     weir__cancel_restore(cancel);
