@@ -35,6 +35,8 @@ int weir__grow_read(weir_stream *s, size_t before, size_t capacity);
 /* Opens a stream over `fd` in the directions of `oflags`. `path` is not NULL if weir_open has just opened it.
  * On failure `fd` stays open. */
 int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const struct weir_options *options);
+/* Returns whether weir__open_fd truncates the file, after everything else. */
+bool weir__truncates_late(int oflags, const struct weir_options *options);
 /* Opens a stream whose descriptor is closed: every use of it fails with -EBADF. */
 int weir__closed_stream(weir_stream **s, int fd, const struct weir_options *options);
 

@@ -1,4 +1,4 @@
-/* open.c: opens streams over descriptors. */
+/* open.c: opens streams over descriptors. open_path.c opens files by their paths. */
 #include "private.h"
 
 #include <unistd.h>
@@ -102,6 +102,8 @@ static int open_fd(weir_stream **s, int fd, int oflags, const char *path, const 
         result = -ENOMEM;
     if (result == 0)
         result = init_stream(new_stream, fd, oflags, options);
+    if (result == 0 && path && weir__truncates_late(oflags, options) && weir__config(new_stream)->regular)
+        result = (int)WEIR_CALL(weir__kernel.ftruncate(fd, 0));
     if (result == 0)
         result = weir__activate(new_stream);
     if (result < 0) {
@@ -132,23 +134,6 @@ int weir_fdopen(weir_stream **s, int fd, const struct weir_options *options)
         return result;
     int64_t oflags = flags_of(fd);
     return oflags < 0 ? (int)oflags : weir__open_fd(s, fd, (int)oflags, NULL, options);
-}
-
-int weir_open(weir_stream **s, const char *path, int oflags, const struct weir_options *options)
-{
-    *s = NULL;
-    options = options ? options : &defaults;
-    int result = weir__options_check(options);
-    if (result < 0)
-        return result;
-    int direct = options->flags & WEIR_DIRECT ? O_DIRECT : 0;
-    int fd = weir__open_repeated(path, oflags | direct | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return fd;
-    result = weir__open_fd(s, fd, oflags, path, options);
-    if (result < 0)
-        weir__kernel.close(fd);
-    return result;
 }
 
 int weir__closed_stream(weir_stream **s, int fd, const struct weir_options *options)
