@@ -105,9 +105,9 @@ struct weir_options {
     uint64_t reserved[8];
 };
 
-#define WEIR_BUFFER_MAX ((size_t)1 << 30)
+#define WEIR_BUFFER_MAX 0x40000000ul /* bytes: 1 GiB */
 /* With the default buffer size, calls with at least this many bytes bypass the buffer. */
-#define WEIR_LARGE ((size_t)32768)
+#define WEIR_LARGE 32768ul
 
 /* ---- layout --------------------------------------------------------------------------------------
  * Public for the inline functions below and for tools that inspect a process; programs do not access it.
@@ -249,7 +249,8 @@ int weir_endrec(weir_stream *s);
 
 /* Reserves at least `bytes` bytes in the buffer and sets *to to their address, which is valid until the
  * next call for the stream. Returns the room. weir_commit appends the first `bytes` of them; without it
- * nothing is appended. weir_commit returns -EINVAL if `bytes` exceeds the room. */
+ * nothing is appended. weir_commit returns -EINVAL if `bytes` exceeds the room; another call for the stream leaves
+ * none. */
 ssize_t weir_reserve(weir_stream *s, char **to, size_t bytes);
 int weir_commit(weir_stream *s, size_t bytes);
 
@@ -363,6 +364,15 @@ int weir_get_stats(weir_stream *s, struct weir_stats *stats);
 
 /* ---- inline fast paths --------------------------------------------------------------------------- */
 
+/* The functions are C, too: their casts are no fault of a C++ program. */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
+
 #if defined(__GNUC__)
 #define WEIR_INLINE static __inline__ /* also in C89 */
 #define WEIR_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -442,7 +452,8 @@ WEIR_INLINE int weir_getc_unlocked(weir_stream *s)
 WEIR_INLINE ssize_t weir_write(weir_stream *s, const void *from, size_t bytes)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->limit);
-    if (WEIR_LIKELY(at < limit && bytes < limit - at && bytes < WEIR_LARGE)) {
+    /* The last comparison is false for 0 bytes: memcpy(3) must not get NULL, not even then. */
+    if (WEIR_LIKELY(at < limit && bytes < limit - at && bytes - 1 < WEIR_LARGE - 1)) {
         memcpy((char *)(uintptr_t)at, from, bytes);
         WEIR_PUBLISH(&s->head.written, at + bytes);
         return (ssize_t)bytes;
@@ -469,6 +480,9 @@ WEIR_INLINE ssize_t weir_getrec(weir_stream *s, char **record)
 }
 
 #ifdef __cplusplus
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 }
 #endif
 #endif /* WEIR_H */

@@ -120,6 +120,7 @@ ssize_t weir__record_append(weir_stream *s, const struct iovec *iov, int count);
 /* Adds `bytes` that the caller has stored behind the current record. */
 void weir__record_commit(weir_stream *s, size_t bytes);
 ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes);
+/* Appends `bytes` that the caller has stored behind the last byte. */
 int weir__commit_held(weir_stream *s, size_t bytes);
 
 /* write_whole.c */

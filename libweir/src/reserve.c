@@ -1,6 +1,26 @@
 /* reserve.c: gives the caller room in the buffer, to be filled in place. */
 #include "private.h"
 
+/* Returns the number of bytes accepted since the opening. */
+static uint64_t accepted_bytes(const weir_stream *s)
+{
+    const struct weir__state *state = weir__state(s);
+    return state->stats.written_bytes + weir__pending(s) + state->record_bytes;
+}
+
+static char *append_address(const weir_stream *s)
+{
+    return weir__config(s)->buffer + weir__written(s) + weir__state(s)->record_bytes;
+}
+
+/* Returns how many bytes weir_commit may append: 0 without a reservation, or after a call that has changed the buffer. */
+static size_t reserved_room(const weir_stream *s)
+{
+    const struct weir__state *state = weir__state(s);
+    bool valid = state->reserved && state->reserved == append_address(s) && state->reserved_after == accepted_bytes(s);
+    return valid ? weir__room(s) : 0;
+}
+
 ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
 {
     struct weir__config *config = weir__config(s);
@@ -16,14 +36,16 @@ ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
         if (result < 0)
             return result;
     }
-    uint64_t used = weir__written(s) + state->record_bytes;
     if (bytes > weir__room(s)) {
+        uint64_t used = weir__written(s) + state->record_bytes;
         size_t wanted = config->sink->write ? used + bytes : used + bytes + config->capacity;
         result = weir__grow_write(s, wanted);
         if (result < 0)
             return result;
     }
-    *to = config->buffer + used;
+    *to = append_address(s);
+    state->reserved = *to;
+    state->reserved_after = accepted_bytes(s);
     return (ssize_t)weir__room(s);
 }
 
@@ -56,7 +78,10 @@ ssize_t weir_reserve(weir_stream *s, char **to, size_t bytes)
 int weir_commit(weir_stream *s, size_t bytes)
 {
     weir__enter(s);
-    int result = weir__commit_held(s, bytes);
+    bool outside = bytes > reserved_room(s) && weir__config(s)->can_write && !weir__state(s)->reading;
+    int result = outside ? -EINVAL : weir__commit_held(s, bytes);
+    if (!outside)
+        weir__state(s)->reserved = NULL;
     weir__leave(s);
     return result;
 }

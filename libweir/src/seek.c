@@ -20,7 +20,7 @@ int64_t weir__kernel_pos(weir_stream *s)
     return state->pos >= 0 && !weir__config(s)->share ? state->pos : sink_seek(s, 0, SEEK_CUR);
 }
 
-/* Returns the end of the file: O_APPEND ignores the position. */
+/* Returns the end of the file: O_APPEND and WEIR_LOCK_FILE ignore the position. */
 static int64_t append_pos(weir_stream *s)
 {
     if (weir__config(s)->fd < 0)
@@ -39,7 +39,8 @@ static int64_t tell_held(weir_stream *s)
     if (config->uring &&
         config->append) /* a write in flight shows neither in the file's size nor in its position */
         pending += weir__uring_remaining(s, true);
-    int64_t pos = config->append && pending ? append_pos(s) : weir__kernel_pos(s);
+    bool at_end = config->append || config->lock_file;
+    int64_t pos = at_end && pending ? append_pos(s) : weir__kernel_pos(s);
     if (pos < 0)
         return pos;
     pos += (int64_t)pending - (int64_t)weir__unread(s);

@@ -187,6 +187,14 @@ void weir_stdio_fseterr(weir_stream *s);
 
 /* ---- inline fast paths --------------------------------------------------------------------------- */
 
+#if defined(__cplusplus) && defined(__GNUC__) /* as in weir.h */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
+
 /* Returns the variable stdin, stdout or stderr, which is never NULL when the function returns. */
 WEIR_INLINE weir_stream **weir_stdio_variable(int fd)
 {
@@ -240,6 +248,9 @@ WEIR_INLINE int weir_stdio_getchar_unlocked(void) { return weir_stdio_getc_unloc
 #include "stdio_constant.h"
 #endif
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

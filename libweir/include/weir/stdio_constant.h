@@ -22,6 +22,14 @@ extern size_t weir_stdio_call_fwrite(const void *from, size_t size, size_t count
 extern int weir_stdio_call_printf(const char *format, ...) __asm__("weir_stdio_printf");
 extern int weir_stdio_call_fprintf(weir_stream *s, const char *format, ...) __asm__("weir_stdio_fprintf");
 
+#if defined(__cplusplus) && defined(__GNUC__) /* as in weir.h */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
+
 /* Appends the bytes and perhaps a newline if the stream allows the inline calls. Returns whether it did. */
 WEIR_STDIO_WRAPPER int weir_stdio_store(weir_stream *s, const void *from, size_t bytes, int newline)
 {
@@ -87,6 +95,9 @@ WEIR_STDIO_WRAPPER int weir_stdio_printf(const char *format, ...)
         return weir_stdio_print_string(weir_stdio_output(), __builtin_va_arg_pack());
     return weir_stdio_call_printf(format, __builtin_va_arg_pack());
 }
+#endif
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
 #endif
 #endif
 #endif /* WEIR_STDIO_CONSTANT_H */

@@ -1,0 +1,106 @@
+/* regressions_calls.c: one test for each fixed bug of a call that accepted what it should refuse, or returned a wrong result. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <weir.h>
+
+#include "support/check.h"
+
+static char path[] = "/tmp/weir-regression-XXXXXX";
+
+static bool file_is(const char *text)
+{
+    char is[100];
+    int fd = open(path, O_RDONLY);
+    ssize_t got = read(fd, is, sizeof is);
+    close(fd);
+    return got == (ssize_t)strlen(text) && memcmp(is, text, (size_t)got) == 0;
+}
+
+static weir_stream *open_new(int oflags, struct weir_options options)
+{
+    weir_stream *s = NULL;
+    check(weir_open(&s, path, oflags | O_TRUNC, &options) == 0, "open");
+    return s;
+}
+
+/* ---- weir_commit without a valid reservation ---- */
+
+static void commit_without_reserve(enum weir_mode mode)
+{
+    weir_stream *s = open_new(O_WRONLY, (struct weir_options){.mode = mode});
+    char *to;
+    check(weir_commit(s, 1) == -EINVAL && weir_commit(s, 0) == 0, "of a new stream");
+    weir_put_str(s, "secret password");
+    weir_flush(s);
+    check(weir_commit(s, 15) == -EINVAL, "after a flush");
+    check(weir_reserve(s, &to, 10) >= 10, "reserve");
+    memcpy(to, "123\n", 4);
+    check(weir_commit(s, 4) == 0 && weir_commit(s, 4) == -EINVAL, "the second time");
+    check(weir_reserve(s, &to, 10) >= 10 && weir_put_str(s, "4\n") == 2 && weir_commit(s, 4) == -EINVAL, "after a write");
+    weir_flush(s);
+    check(weir_commit(s, 4) == -EINVAL, "after a write and a flush");
+    ssize_t room = weir_reserve(s, &to, 1);
+    check(weir_commit(s, (size_t)room + 1) == -EINVAL, "of more than the room");
+    memcpy(to, "5\n", 2);
+    check(weir_commit(s, 2) == 0, "of the room after that error");
+    check(weir_close(s) == 0 && file_is("secret password123\n4\n5\n"), "the file has other bytes");
+}
+
+static void commits(void)
+{
+    for (int mode = WEIR_NONE; mode <= WEIR_RECORD; mode++) {
+        check_begin("weir_commit without a reservation, mode %d", mode);
+        commit_without_reserve((enum weir_mode)mode);
+    }
+}
+
+/* ---- positions ---- */
+
+static void tell_with_file_lock(void)
+{
+    check_begin("weir_tell of a stream that writes at the end of the file");
+    weir_stream *s = open_new(O_RDWR, (struct weir_options){.flags = WEIR_LOCK_FILE});
+    weir_put_str(s, "0123456789");
+    check(weir_tell(s) == 10 && weir_flush(s) == 0, "before the first write");
+    check(weir_seek(s, 2, SEEK_SET) == 2 && weir_tell(s) == 2, "seek");
+    check(weir_put_str(s, "abc") == 3 && weir_tell(s) == 13, "pending bytes: %d", (int)weir_tell(s));
+    check(weir_flush(s) == 0 && weir_tell(s) == 13, "written bytes: %d", (int)weir_tell(s));
+    check(weir_close(s) == 0 && file_is("0123456789abc"), "the file");
+}
+
+/* ---- arguments ---- */
+
+static const char *volatile nothing; /* volatile: the compiler must not see that the arguments are constant */
+static volatile size_t none;
+
+/* Returns 1 if `from` is NULL. With memcpy(3) of no bytes from it, gcc would assume that it is not. */
+int is_null_after_write(weir_stream *s, const char *from, size_t bytes);
+__attribute__((noinline)) int is_null_after_write(weir_stream *s, const char *from, size_t bytes)
+{
+    ssize_t result = weir_write(s, from, bytes);
+    if (result == (ssize_t)bytes && from == NULL)
+        return 1;
+    return 0;
+}
+
+static void write_of_nothing(void)
+{
+    check_begin("weir_write of no bytes from NULL");
+    weir_stream *s = open_new(O_WRONLY, (struct weir_options){0});
+    check(weir_putc(s, 'a') == 'a' && is_null_after_write(s, nothing, none) == 1, "the check for NULL was removed");
+    check(is_null_after_write(s, "b", 1) == 0 && weir_close(s) == 0 && file_is("ab"), "the file");
+}
+
+int main(void)
+{
+    close(mkstemp(path));
+    commits();
+    tell_with_file_lock();
+    write_of_nothing();
+    unlink(path);
+    return check_finish("regressions_calls");
+}
