@@ -1,7 +1,12 @@
 /* fill.c: the one read loop. All bytes that a stream reads from its source pass through it. */
 #include "private.h"
 
-enum { FAR_SEEKS_ARE_RANDOM = 3 };
+enum {
+    FAR_SEEKS_ARE_RANDOM = 3,
+    /* Of a file. Measured: fopen, one fgetc and fclose of a large cached file then take 14 us instead of 19, and reading
+     * all of a file takes the same time as with a full first read. */
+    FIRST_BYTES = 16384,
+};
 
 void weir__discard_read(weir_stream *s)
 {
@@ -56,9 +61,9 @@ static void advise(weir_stream *s)
     struct weir__state *state = weir__state(s);
     if (!config->regular || state->advised)
         return;
-    if (config->access == WEIR_ACCESS_AUTO && state->stats.reads < 1 &&
+    if (config->access == WEIR_ACCESS_AUTO && state->stats.reads < 2 &&
         state->far_seeks < FAR_SEEKS_ARE_RANDOM)
-        return; /* most files need one read: do not add a second system call */
+        return; /* most files need one or two reads: do not add another system call */
     bool random = config->access == WEIR_ACCESS_RANDOM || state->far_seeks >= FAR_SEEKS_ARE_RANDOM;
     weir__kernel.fadvise(config->fd, 0, 0, random ? POSIX_FADV_RANDOM : POSIX_FADV_SEQUENTIAL);
     state->advised = true;
@@ -196,6 +201,8 @@ static size_t request_size(weir_stream *s, size_t space, size_t want)
     else if (config->regular &&
              (config->access == WEIR_ACCESS_RANDOM || weir__state(s)->far_seeks >= FAR_SEEKS_ARE_RANDOM))
         bytes = want > 4096 ? want : 4096;
+    else if (config->regular && config->access == WEIR_ACCESS_AUTO && !weir__state(s)->stats.reads && !config->direct)
+        bytes = want > FIRST_BYTES ? want : FIRST_BYTES;
     return bytes < space ? bytes : space;
 }
 

@@ -55,7 +55,7 @@ int weir__options_check(const struct weir_options *options);
 size_t weir__default_bytes(const weir_stream *s, int64_t block_bytes);
 
 /* pool.c: mappings of closed streams, kept for the next ones. Thread-safe. */
-enum weir__pool { WEIR__POOL_STREAMS, WEIR__POOL_BUFFERS, WEIR__POOLS };
+enum weir__pool { WEIR__POOL_STREAMS, WEIR__POOL_KEPT_STREAMS, WEIR__POOL_BUFFERS, WEIR__POOLS }; /* kept: WEIR_FORK_KEEP */
 /* Returns NULL if the pool has none of that size. */
 void *weir__pool_get(enum weir__pool pool, size_t bytes);
 /* Returns false if the pool did not take the memory; the caller then unmaps it. */

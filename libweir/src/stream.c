@@ -27,23 +27,28 @@ _Static_assert(sizeof(struct weir__state) <= 4096, "the hot part fits the smalle
 extern void __lsan_register_root_region(const void *memory, size_t bytes) __attribute__((weak));
 extern void __lsan_unregister_root_region(const void *memory, size_t bytes) __attribute__((weak));
 
+/* Returns the pool of mappings that a fork treats as the stream's. */
+static enum weir__pool pool_of(enum weir_on_fork on_fork)
+{
+    return on_fork == WEIR_FORK_KEEP ? WEIR__POOL_KEPT_STREAMS : WEIR__POOL_STREAMS;
+}
+
 static void free_memory(weir_stream *s)
 {
     if (__lsan_unregister_root_region)
         __lsan_unregister_root_region(weir__config(s), sizeof(struct weir__config));
-    bool wiped =
-        weir__config(s)->on_fork != WEIR_FORK_KEEP; /* only mappings that are MADV_WIPEONFORK are reused */
+    enum weir__pool pool = pool_of(weir__config(s)->on_fork);
     memset(s, 0, sizeof(struct weir__state)); /* tools that inspect the process must not find a stream here */
     memset(weir__config(s), 0, sizeof(struct weir__config));
-    if (!wiped || !weir__pool_put(WEIR__POOL_STREAMS, s, all_bytes()))
+    if (!weir__pool_put(pool, s, all_bytes()))
         weir__kernel.munmap(s, all_bytes());
 }
 
-/* Allocates zeroed memory. *wiped: it is MADV_WIPEONFORK already. */
-static void *make_memory(bool *wiped)
+/* Allocates zeroed memory. *reused: a fork treats it as a stream of `on_fork` already. */
+static void *make_memory(enum weir_on_fork on_fork, bool *reused)
 {
-    void *memory = weir__pool_get(WEIR__POOL_STREAMS, all_bytes());
-    *wiped = memory != NULL;
+    void *memory = weir__pool_get(pool_of(on_fork), all_bytes());
+    *reused = memory != NULL;
     if (memory)
         return memory;
     memory =
@@ -85,8 +90,8 @@ int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_
     int result = weir__process_init();
     if (result < 0)
         return result;
-    bool wiped;
-    void *memory = make_memory(&wiped);
+    bool reused;
+    void *memory = make_memory(options->on_fork, &reused);
     if (!memory)
         return -errno;
     struct weir__config *config = weir__config(memory);
@@ -96,7 +101,7 @@ int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_
     copy_options(config, options);
     if (config->locking && !atomic_load_explicit(&weir__membarrier, memory_order_relaxed))
         weir__membarrier_register();
-    if (!wiped || config->on_fork == WEIR_FORK_KEEP)
+    if (!reused)
         weir__set_on_fork(memory, config->on_fork);
     if (__lsan_register_root_region)
         __lsan_register_root_region(config, sizeof *config);

@@ -58,8 +58,8 @@ static void new_stream_has_no_old_state(void)
 /* madvise(2) with MADV_WIPEONFORK applies to a mapping and stays when a new stream reuses it. */
 static void each_stream_has_its_on_fork(void)
 {
-    static const enum weir_on_fork on_fork[] = {WEIR_FORK_EMPTY, WEIR_FORK_KEEP, WEIR_FORK_EMPTY, WEIR_FORK_FLUSH,
-                                                WEIR_FORK_KEEP};
+    static const enum weir_on_fork on_fork[] = {WEIR_FORK_EMPTY, WEIR_FORK_KEEP,  WEIR_FORK_EMPTY, WEIR_FORK_FLUSH,
+                                                WEIR_FORK_KEEP,  WEIR_FORK_KEEP, WEIR_FORK_EMPTY, WEIR_FORK_KEEP};
     check_begin("a stream in reused memory has its own on_fork");
     for (size_t i = 0; i < sizeof on_fork / sizeof *on_fork; i++) {
         int file = nameless_file(), status = 0;
