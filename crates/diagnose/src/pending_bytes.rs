@@ -160,6 +160,13 @@ impl<'a> RuleContext<'a> {
                 " They are {format} data: the compressor may have more bytes, which weir cannot read."
             );
         }
+        if buffer.unconverted_bytes > 0 {
+            why += &format!(
+                " At least {} of them, counted in UTF-8, {} not converted to the encoding of the file yet.",
+                count(buffer.unconverted_bytes, "byte"),
+                if buffer.unconverted_bytes == 1 { "was" } else { "were" }
+            );
+        }
         // Without the compressor's bytes, nothing can read what is rescued.
         Some(finding.build_with_command(why, command.filter(|_| format.is_none()), code))
     }
@@ -193,7 +200,8 @@ impl<'a> RuleContext<'a> {
         (pid, at_s): (u32, f64),
         buffer: &Buffer,
     ) -> Option<String> {
-        let can_be_written = !buffer.found_by_search || buffer.has_write_address;
+        let can_be_written =
+            buffer.unconverted_bytes == 0 && (!buffer.found_by_search || buffer.has_write_address);
         can_be_written.then(|| self.weir_run(option, pid, at_s))?
     }
 

@@ -178,6 +178,7 @@ impl PeekSnapshot {
             mode: one.mode,
             buffer_bytes: one.buffer_bytes,
             pending_bytes: one.pending_bytes,
+            unconverted_bytes: one.unconverted_bytes,
             since_s: None,
             unread_bytes: one.unread_bytes,
             locked: preview.locked.filter(|_| one.pending_bytes > 0),

@@ -125,6 +125,9 @@ pub struct PeekStream {
     pub buffer_bytes: u64,
     /// Bytes written by the program, not yet by the kernel.
     pub pending_bytes: u64,
+    /// How many of the last pending bytes the program still converts to another encoding. `weir` does not write them.
+    #[serde(default, skip_serializing_if = "crate::trace::is_zero")]
+    pub unconverted_bytes: u64,
     /// Seconds that the pending bytes are known to be pending; `None` if unknown.
     pub since_s: Option<f64>,
     /// Read-ahead bytes: read from the kernel, not yet used by the program.

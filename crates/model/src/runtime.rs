@@ -239,11 +239,14 @@ pub struct RuntimeLimits {
     pub coalesce: Option<&'static str>,
     /// One lock serves all threads. A thread may wait for it between its write and the note of it in the stream, while others run.
     pub has_global_lock: bool,
+    /// The bytes that weir never writes, because the program still converts them to another encoding; a clause for `--why`.
+    pub unconverted: Option<&'static str>,
 }
 
 impl RuntimeLimits {
     /// A runtime that rules out nothing, and whose threads share no lock.
-    pub const NONE: RuntimeLimits = RuntimeLimits { coalesce: None, has_global_lock: false };
+    pub const NONE: RuntimeLimits =
+        RuntimeLimits { coalesce: None, has_global_lock: false, unconverted: None };
 }
 
 #[cfg(test)]

@@ -51,8 +51,8 @@ pub use process_images::{
     functions, language_of_unreadable, unreadable, unreadable_of_file, walkers, walkers_missing,
 };
 pub use process_streams::{
-    MAX_PENDING, PendingRead, StreamPreview, buffers, pending, pending_and_ambiguous, pending_of_stopped,
-    previews,
+    MAX_PENDING, PendingRead, StreamPreview, UnconvertedBytes, buffers, pending, pending_and_ambiguous,
+    pending_of_stopped, previews, unconverted,
 };
 pub use program_detection::{ProgramDetection, ProgramNames, detect_runtime, runtime_of};
 pub use runtime_entry::{

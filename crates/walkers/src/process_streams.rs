@@ -4,7 +4,7 @@ use weir_model::trace::Buffer;
 use weir_sys::memory::{LimitedContent, LimitedMemory, Memory};
 
 use crate::joined_streams::join_buffers;
-use crate::{DueSearch, PENDING_KEPT, PendingBytes, ThreadRegisters, Walker};
+use crate::{DueSearch, MAX_BUFFER, PENDING_KEPT, PendingBytes, ThreadRegisters, Walker};
 
 /// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have. With all
 /// else weir fills at most 64 MiB for a process.
@@ -32,6 +32,29 @@ pub fn pending(walkers: &[Box<dyn Walker>], memory: &dyn Memory, most: u64) -> P
     let mut pending = pending_and_ambiguous(walkers, memory, most);
     pending.streams.retain(|one| !one.is_ambiguous);
     pending
+}
+
+/// The last pending bytes of a stream, which the program still converts to another encoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnconvertedBytes {
+    /// Address of the stream, as in [`Buffer::address`].
+    pub stream: u64,
+    /// Descriptor in the process.
+    pub fd: i32,
+    /// The text in UTF-8.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads the pending bytes that a process still converts, at most `most`. Leaves out streams that do not fit.
+pub fn unconverted(walkers: &[Box<dyn Walker>], memory: &dyn Memory, most: u64) -> Vec<UnconvertedBytes> {
+    let memory = LimitedMemory::new(memory, most, LimitedContent::WholeOrNothing);
+    let streams = walkers.iter().flat_map(|walker| walker.read_in_exit_order(&memory, MAX_BUFFER));
+    let last = |Buffer { address, fd, mut pending, pending_bytes, unconverted_bytes, .. }: Buffer| {
+        let is_whole = fd >= 0 && pending.len() as u64 == pending_bytes && unconverted_bytes > 0;
+        let first = pending_bytes.checked_sub(unconverted_bytes).filter(|_| is_whole)?;
+        Some(UnconvertedBytes { stream: address, fd, bytes: pending.split_off(first as usize) })
+    };
+    streams.filter(|one| !one.is_ambiguous).filter_map(|one| last(one.buffer)).collect()
 }
 
 /// As [`pending`], with the streams whose number of bytes is unknown, see [`PendingBytes::copies`].
@@ -91,9 +114,9 @@ pub fn previews(
     let memory = LimitedMemory::new(memory, most, LimitedContent::Prefix);
     let streams = walkers.iter().flat_map(|walker| walker.read_in_exit_order(&memory, each));
     let preview = |one: crate::stream_buffer::StreamBuffer| StreamPreview {
-        buffer: one.buffer,
         locked: one.locked,
-        can_be_drained: !one.drain_stores.is_empty() || one.is_drained_when_stopped,
+        can_be_drained: one.can_be_drained(),
+        buffer: one.buffer,
     };
     streams.filter(|one| !one.is_ambiguous).map(preview).collect()
 }

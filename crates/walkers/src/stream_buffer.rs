@@ -70,18 +70,26 @@ impl StreamBuffer {
         self
     }
 
+    /// Returns whether the pending bytes can be written from outside, except of those that the program still converts.
+    pub(crate) fn can_be_drained(&self) -> bool {
+        let has_bytes = self.buffer.unconverted_bytes == 0 || self.buffer.converted_bytes() > 0;
+        has_bytes && (!self.drain_stores.is_empty() || self.is_drained_when_stopped)
+    }
+
     /// Marks that it is unknown whether the bytes are written, although their number is known.
     pub(crate) fn add_itself_as_copy(&mut self) {
         let Buffer { fd, pending_bytes, .. } = self.buffer;
         self.copies.push(StreamCopy { fd, pending_bytes, note: self.note });
     }
 
-    /// Returns the pending bytes; None if there are none, if the stream has no descriptor, or if `buffer` has not all
-    /// of them.
+    /// Returns the pending bytes, without those that the program still converts. None if there are none, if the stream has
+    /// no descriptor, or if `buffer` has not all of them.
     pub(crate) fn pending(self) -> Option<PendingBytes> {
-        let Buffer { walker, address, fd, buffer_bytes, pending_bytes, pending, found_by_search, .. } =
+        let converted = self.buffer.converted_bytes();
+        let Buffer { walker, address, fd, buffer_bytes, pending_bytes, mut pending, found_by_search, .. } =
             self.buffer;
-        let stream = pending_bytes > 0 && fd >= 0 && pending.len() as u64 == pending_bytes;
+        let stream = converted > 0 && fd >= 0 && pending.len() as u64 == pending_bytes;
+        pending.truncate(usize::try_from(converted).unwrap_or(0));
         stream.then_some(PendingBytes {
             walker,
             stream: address,

@@ -43,7 +43,7 @@ impl LifecycleHandler for CoalesceHandler {
                 weir_sys::error::errno_text(&error)
             ));
         }
-        let missed = |left: &UnwrittenBytes| !rescue::has_no_reader(exit, &left.why);
+        let missed = |left: &UnwrittenBytes| !rescue::save::has_no_reader(exit, &left.why);
         if let Some(left) = drained.left.filter(missed) {
             save_unwritten(tracees, pid, tid, exit, &left);
         }

@@ -87,7 +87,7 @@ fn note_omitted(
 ) {
     let is_read =
         |one: &PendingStream| read.iter().any(|read| read.stream == one.address && read.fd == one.fd);
-    for one in streams.iter().filter(|one| !is_read(one)) {
+    for one in streams.iter().filter(|one| !is_read(one) && one.bytes > one.unconverted) {
         let why = format!("more than {} are pending in the process: see --limit", weir_model::Size(most));
         result.note(pid, one, 0, one.bytes, Some(Obstacle::permanent(why)));
     }
@@ -215,7 +215,8 @@ fn write_streams(
         if !proc::descriptor(pid, one.fd).is_some_and(|target| targets.contains(&target)) {
             continue;
         }
-        let stream = PendingStream { walker: one.walker, address: one.stream, fd: one.fd, bytes };
+        let stream =
+            PendingStream { walker: one.walker, address: one.stream, fd: one.fd, bytes, unconverted: 0 };
         let written = match is_after_others(&one, &emptied) {
             true => Err(Obstacle::temporary(
                 "the bytes of the C library's stream come before its own and are left",
@@ -230,7 +231,19 @@ fn write_streams(
             Err(obstacle) => result.note(pid, &stream, 0, bytes, Some(obstacle)),
         }
     }
+    note_unconverted(result, pid, streams);
     Ok(())
+}
+
+/// Notes the bytes that the program still converts, of each stream whose other bytes are written.
+fn note_unconverted(result: &mut DrainResult, pid: u32, streams: &[PendingStream]) {
+    const WHY: &str = "the program converts these bytes to another encoding before it writes them; weir does not write them";
+    for one in streams.iter().filter(|one| one.unconverted > 0) {
+        let mut known = result.streams.iter();
+        if !known.any(|known| (known.address, known.fd) == (one.address, one.fd) && known.left_bytes > 0) {
+            result.note(pid, one, 0, one.unconverted, Some(Obstacle::permanent(WHY)));
+        }
+    }
 }
 
 /// Tells whether the stream to which this one hands its bytes still has bytes of its own.

@@ -102,6 +102,8 @@ struct PendingStream {
     address: u64,
     fd: i32,
     bytes: u64,
+    /// How many of the bytes the program still converts to another encoding.
+    unconverted: u64,
 }
 
 impl PendingStream {
@@ -272,6 +274,7 @@ impl ProcessDrain {
             address: buffer.address,
             fd: buffer.fd,
             bytes: buffer.pending_bytes,
+            unconverted: buffer.unconverted_bytes,
         };
         buffers.filter(|buffer| buffer.fd >= 0).map(stream).collect()
     }
@@ -307,7 +310,7 @@ mod tests {
     use super::*;
 
     fn stream(address: u64, bytes: u64) -> PendingStream {
-        PendingStream { walker: RuntimeId::GLIBC, address, fd: 1, bytes }
+        PendingStream { walker: RuntimeId::GLIBC, address, fd: 1, bytes, unconverted: 0 }
     }
 
     #[test]

@@ -80,6 +80,10 @@ impl PlanBuilder<'_> {
 
     /// Adds a row for the supervisor, or a terminal as the substitute.
     fn by_supervisor(&mut self, option: &str, text: &str) {
+        let text = match self.plan.runtime.facts.limits.unconverted {
+            Some(unconverted) => format!("{text}, {unconverted}"),
+            None => text.into(),
+        };
         match self.not_traceable() {
             Some(why) => self.terminal_substitute(option, &why),
             None => self.row(PlanRow::honoured(option, Technique::Outside, text)),

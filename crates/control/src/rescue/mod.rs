@@ -24,6 +24,7 @@ pub(crate) mod single_step_test;
 pub(crate) mod single_step_tracee;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod stream_replay;
+mod unconverted;
 
 use std::collections::HashMap;
 
@@ -123,10 +124,12 @@ impl LifecycleHandler for RescueHandler {
 
     fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
         let rescue = self.unfinished.remove(&pid).unwrap_or_else(|| Rescue::begin(tracees, pid, tid, status));
-        let rescue = rescue.advance(tracees, pid, tid, status);
-        let is_finished = rescue.is_none();
-        self.unfinished.extend(rescue.map(|rescue| (pid, rescue)));
-        is_finished
+        let Some(rescue) = rescue.advance(tracees, pid, tid, status) else {
+            unconverted::save(tracees, pid, tid, status);
+            return true;
+        };
+        self.unfinished.insert(pid, rescue);
+        false
     }
 
     fn on_reaped(&mut self, tracees: &mut Tracees, pid: u32) {
@@ -380,7 +383,7 @@ impl RescueJob {
                     None if self.written == self.bytes.len() => return true,
                     None if now_ns() < self.last_progress_ns + WRITE_TIMEOUT_NS => return false,
                     None => "it took no bytes for 5 s".to_string(),
-                    Some(error) if has_no_reader(self.rescued.exit, &error) => {
+                    Some(error) if save::has_no_reader(self.rescued.exit, &error) => {
                         self.rescued.bytes = self.written as u64;
                         return true;
                     }
@@ -392,9 +395,4 @@ impl RescueJob {
         save::save_or_report(tracees, &mut self.rescued, self.owner, &self.bytes[self.written..], why);
         true
     }
-}
-
-/// Tells whether a process ended by SIGPIPE and its pipe still has no reader: then no reader misses the bytes.
-pub(crate) fn has_no_reader(exit: Exit, error: &std::io::Error) -> bool {
-    exit == Exit::Signal(libc::SIGPIPE) && error.raw_os_error() == Some(libc::EPIPE)
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use weir_model::run::{RescuedBytes, SavedFile};
+use weir_model::trace::Exit;
 use weir_sys::writer_identity::WriterIdentity;
 
 use crate::supervise::Tracees;
@@ -22,6 +23,11 @@ pub(crate) fn owner_of(tid: u32) -> Option<Owner> {
 
 /// The service of a rescue, as a participle for a sentence.
 pub(crate) const RESCUED: &str = "rescued";
+
+/// Tells whether a process ended by SIGPIPE and its pipe still has no reader: then no reader misses the bytes.
+pub(crate) fn has_no_reader(exit: Exit, error: &io::Error) -> bool {
+    exit == Exit::Signal(libc::SIGPIPE) && error.raw_os_error() == Some(libc::EPIPE)
+}
 
 /// Saves `bytes` in a file and notes it in `rescued`. Reports bytes that cannot be saved as a limitation: they do not count as rescued.
 pub(crate) fn save_or_report(
@@ -96,7 +102,7 @@ fn write_both(
     file.write_all(bytes)?;
     let text = format!(
         "{} bytes that process {} ({}) had not written when it ended ({:?}).\n\
-         They belong to its descriptor {}, {}, which did not take them: {why}.\n",
+         They belong to its descriptor {}, {}, where weir did not write them: {why}.\n",
         bytes.len(),
         rescued.pid,
         rescued.comm,
@@ -162,8 +168,6 @@ fn create_private(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
-
-    use weir_model::trace::Exit;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The bytes that a forked process has from its parent: the parent writes them, so a rescue of the child does not.
 
-use weir_walkers::PendingBytes;
+use weir_walkers::{PendingBytes, UnconvertedBytes};
 
 use super::tracees::Tracees;
 
@@ -47,6 +47,10 @@ impl Tracees {
             is_ambiguous: !one.copies.is_empty(),
         };
         process.inherited_bytes = pending.into_iter().map(inherited).collect();
+        let unconverted = self.unconverted(child, child);
+        if let Some(process) = self.processes.get_mut(&child) {
+            process.inherited_unconverted = unconverted;
+        }
         if let (Some(parent), Some(process)) = (self.processes.get(&parent_pid), self.processes.get(&child)) {
             parent.continue_searches(&process.walkers);
         }
@@ -63,6 +67,13 @@ impl Tracees {
         let outer = pending.joined.as_ref().map_or(&[][..], |joined| of(joined.then().stream));
         let bytes = [of(pending.stream), outer].concat();
         if pending.bytes.starts_with(&bytes) { bytes.len() } else { 0 }
+    }
+
+    /// As [`Tracees::inherited_len`], of the bytes that the program still converts.
+    pub(crate) fn inherited_unconverted_len(&self, pid: u32, now: &UnconvertedBytes) -> usize {
+        let inherited = self.processes.get(&pid).map_or(&[][..], |process| &process.inherited_unconverted);
+        let same = inherited.iter().find(|one| one.stream == now.stream && now.bytes.starts_with(&one.bytes));
+        same.map_or(0, |one| one.bytes.len())
     }
 
     /// Returns the first bytes of the buffer of a stream at the fork, if it was unknown how many of them were pending.

@@ -7,7 +7,9 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc;
 #[cfg(target_arch = "x86_64")]
 use weir_walkers::SuspendedFlushes;
-use weir_walkers::{DueSearch, MAX_PENDING, PendingBytes, Walker, WriteEpoch, take_search_cut};
+use weir_walkers::{
+    DueSearch, MAX_PENDING, PendingBytes, UnconvertedBytes, Walker, WriteEpoch, take_search_cut,
+};
 
 use super::tracees::Tracees;
 
@@ -149,7 +151,7 @@ impl Tracees {
     /// Returns the addresses of the streams in which a walker finds no pending bytes.
     pub(crate) fn empty_streams(&self, pid: u32, tid: u32) -> Vec<u64> {
         let buffers = self.walkers(pid).iter().flat_map(|walker| walker.buffers(&ProcessMemory { pid: tid }));
-        buffers.filter(|buffer| buffer.pending_bytes == 0).map(|buffer| buffer.address).collect()
+        buffers.filter(|buffer| buffer.converted_bytes() == 0).map(|buffer| buffer.address).collect()
     }
 
     /// Returns CPython's buffered writers that have a text layer.
@@ -165,6 +167,11 @@ impl Tracees {
         };
         let cpython = self.walkers(pid).iter().filter(|walker| walker.runtime() == RuntimeId::CPYTHON);
         cpython.flat_map(|walker| text_streams(walker.as_ref())).collect()
+    }
+
+    /// Returns the pending bytes that a process still converts to another encoding, by the walkers of the last read.
+    pub(crate) fn unconverted(&self, pid: u32, tid: u32) -> Vec<UnconvertedBytes> {
+        weir_walkers::unconverted(self.walkers(pid), &ProcessMemory { pid: tid }, MAX_PENDING)
     }
 
     /// Returns the address and descriptor of each stream that a thread uses at the moment, as `memory` shows. Returns none for a

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace::repeat::RepeatedCall;
-use weir_walkers::{Walker, walkers};
+use weir_walkers::{UnconvertedBytes, Walker, walkers};
 
 #[cfg(target_arch = "x86_64")]
 use super::final_state::ResumedThread;
@@ -66,6 +66,8 @@ pub(crate) struct TracedProcess {
     pub(super) forked: bool,
     /// The bytes that were pending in the parent's streams at the fork.
     pub(super) inherited_bytes: Vec<InheritedBytes>,
+    /// As `inherited_bytes`, of the bytes that the program still converts.
+    pub(super) inherited_unconverted: Vec<UnconvertedBytes>,
     /// The handlers have handled the exit. A thread that becomes known later does not repeat it.
     pub exit_reported: bool,
     /// The parent that is suspended in vfork(2) until this process executes or exits.
@@ -106,6 +108,7 @@ impl TracedProcess {
             detaching: false,
             forked: false,
             inherited_bytes: Vec::new(),
+            inherited_unconverted: Vec::new(),
             exit_reported: false,
             vfork_parent: None,
             image_started_ns: now_ns(),

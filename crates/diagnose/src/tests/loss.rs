@@ -95,6 +95,18 @@ fn buffers_found_by_a_search_are_written_from_outside_if_their_write_shows_it() 
 }
 
 #[test]
+fn no_command_writes_bytes_that_the_program_still_converts() {
+    let mut builder = sleeping(1.5, "poll", |_| LINE.into());
+    for event in &mut builder.0.events {
+        if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.kind {
+            buffers.iter_mut().for_each(|one| one.unconverted_bytes = 1);
+        }
+    }
+    let finding = builder.finding("stuck-output");
+    assert!(!finding.fix.contains("weir run") && finding.command.is_none(), "{}", finding.fix);
+}
+
+#[test]
 fn a_command_is_that_of_the_run_or_of_the_attached_process() {
     let mut builder = sleeping(1.5, "poll", |_| LINE.into());
     builder.root().images[0].argv = vec!["prog".into(), "a b".into()];

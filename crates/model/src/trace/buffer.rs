@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_zero;
 use crate::{Mode, RuntimeId};
 
 /// Event at which a buffer snapshot was taken.
@@ -39,6 +40,10 @@ pub struct Buffer {
     pub pending_bytes: u64,
     /// The first pending bytes: at most 256 in a recording, all for a drain.
     pub pending: Vec<u8>,
+    /// How many of the last pending bytes the program still converts to another encoding. Nobody else may write them: they are
+    /// not the bytes that the program will write, and their number may differ.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unconverted_bytes: u64,
     /// Read-ahead bytes: read from the kernel, not yet used by the program.
     pub unread_bytes: u64,
     /// The first read-ahead bytes, at most 64.
@@ -63,11 +68,17 @@ impl Buffer {
             buffer_bytes: 0,
             pending_bytes: 0,
             pending: Vec::new(),
+            unconverted_bytes: 0,
             unread_bytes: 0,
             unread: Vec::new(),
             found_by_search: false,
             has_write_address: false,
         }
+    }
+
+    /// Returns the number of pending bytes that are as the program will write them.
+    pub fn converted_bytes(&self) -> u64 {
+        self.pending_bytes.saturating_sub(self.unconverted_bytes)
     }
 
     /// Returns whether this input buffer of mawk still fills: mawk uses no byte of it before it is full. The walkers of other
@@ -82,13 +93,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_stream_that_a_search_found_has_the_field() {
+    fn fields_of_few_streams_are_left_out() {
         let listed =
             Buffer { mode: Some(Mode::Full), buffer_bytes: 4096, ..Buffer::empty(RuntimeId::GLIBC, 1, 1) };
         let json = |buffer: &Buffer| serde_json::to_string(buffer).unwrap();
         assert!(!json(&listed).contains("found_by_search"));
+        assert!(!json(&listed).contains("unconverted_bytes"));
         let found = Buffer { found_by_search: true, ..listed.clone() };
-        for buffer in [listed, found] {
+        let converted = Buffer { pending_bytes: 9, unconverted_bytes: 4, ..listed.clone() };
+        assert_eq!((listed.converted_bytes(), converted.converted_bytes()), (0, 5));
+        for buffer in [listed, found, converted] {
             assert_eq!(serde_json::from_str::<Buffer>(&json(&buffer)).unwrap(), buffer);
         }
     }

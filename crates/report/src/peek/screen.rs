@@ -86,6 +86,12 @@ fn table(streams: &[&PeekStream], full: bool, style: &Style, text: &mut String) 
     for (row, stream) in rows.iter().zip(streams) {
         *text += &format!("{}\n", line(row, &widths));
         preview(stream, full, style, text);
+        if stream.unconverted_bytes > 0 {
+            let bytes = weir_model::number::thousands(stream.unconverted_bytes);
+            let line =
+                format!("{INDENT}{bytes} B are not yet converted to the file's encoding: weir leaves them");
+            *text += &format!("{}\n", cut(&line, style.width, style));
+        }
     }
 }
 
@@ -169,7 +175,8 @@ fn rest(peek: &Peek, shown: &[i32], style: &Style, text: &mut String) {
 
 /// Adds the commands that write the pending bytes, on one line if there is room.
 fn commands(peek: &Peek, style: &Style, text: &mut String) {
-    let in_reach = |one: &PeekStream| one.can_be_flushed || !one.found_by_search;
+    let in_reach =
+        |one: &PeekStream| one.can_be_flushed || !one.found_by_search && one.unconverted_bytes == 0;
     if !peek.streams.iter().any(|one| one.pending_bytes > 0 && one.fd >= 0 && in_reach(one)) {
         return;
     }
@@ -262,6 +269,7 @@ pub(super) mod tests {
             mode: Some(Mode::Full),
             buffer_bytes: 8192,
             pending_bytes: 41,
+            unconverted_bytes: 0,
             since_s: Some(718.0),
             unread_bytes: 0,
             locked: None,

@@ -125,8 +125,8 @@ fn rescued(outcome: &RunOutcome, prefix: &str) -> Option<Picture> {
     let text = BarsText {
         id: &format!("{prefix}bytes"),
         title: "Bytes that a dead process had not written",
-        description: "weir wrote them after the death of the process; yellow ones are in a file, because their target \
-                      did not take them.",
+        description: "weir wrote them after the death of the process; yellow ones are in a file, because weir could \
+                      not write them to their target.",
         axis: Axis { spacing: Spacing::Linear, unit: Unit::Bytes },
         axis_name: "bytes",
     };

@@ -1,5 +1,6 @@
 //! glibc: the FILE structures in the list `_IO_list_all`.
 
+mod charset;
 pub(crate) mod list_search;
 mod wide;
 

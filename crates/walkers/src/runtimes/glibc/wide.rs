@@ -2,6 +2,7 @@
 
 use weir_sys::memory::Memory;
 
+use super::charset::{self, Charset};
 use super::{FILE_BYTES, LINE_BUFFERED, PUTTING, UNBUFFERED, WIDE_DATA, WRITE_BASE, WRITE_PTR};
 use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, read_content, structure, word};
 use crate::pending_bytes::MemoryStore;
@@ -12,8 +13,8 @@ const WIDE_BYTES: usize = 64;
 const WRITE_POINTER: u64 = 32;
 
 /// Adds the characters in the wide buffer: pending ones after the pending bytes, read-ahead ones before the
-/// read-ahead bytes. They are counted in UTF-8, the encoding of most locales. If only the beginning of a long text is
-/// read, its average size per character applies to the rest.
+/// read-ahead bytes. If only the beginning of a long text is read, its average size per character applies to the rest.
+/// Characters of an encoding into which weir cannot convert them exactly are counted in UTF-8, and left to the program.
 pub(crate) fn add(
     memory: &dyn Memory,
     file: &[u8; FILE_BYTES],
@@ -28,7 +29,14 @@ pub(crate) fn add(
     if base > from || from > to || to > end || end - base > MAX_BUFFER {
         return None;
     }
-    let (text, bytes) = utf8(&read_content(memory, from, to - from, kept.max(1 << 16))?, to - from);
+    let characters = read_content(memory, from, to - from, kept.max(1 << 16))?;
+    let exact = Charset::of(memory, at).and_then(|charset| charset.convert(&characters));
+    let is_exact = exact.is_some();
+    let text = exact.unwrap_or_else(|| charset::as_text(&characters));
+    let bytes = match characters.len() as u64 {
+        0 => 0,
+        read => (to - from) * text.len() as u64 / read,
+    };
     if structure::<WIDE_BYTES>(memory, at)? != data {
         return None;
     }
@@ -39,7 +47,11 @@ pub(crate) fn add(
         buffer.pending_bytes += bytes;
         buffer.pending.extend(text);
         buffer.pending.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
-        add_drain(at, file, &data, stream);
+        if is_exact {
+            add_drain(at, file, &data, stream);
+        } else {
+            buffer.unconverted_bytes = bytes;
+        }
     } else {
         buffer.unread_bytes += bytes;
         buffer.unread.splice(0..0, text);
@@ -63,16 +75,4 @@ fn add_drain(at: u64, file: &[u8; FILE_BYTES], data: &[u8; WIDE_BYTES], stream: 
     let by_byte = word(file, 0) & (LINE_BUFFERED | UNBUFFERED) != 0;
     stream.drain_stores.extend([0, 8, 16, 24, 32].map(|field| MemoryStore::u64(at + field, base)));
     stream.drain_stores.push(MemoryStore::u64(at + 40, if by_byte { base } else { end }));
-}
-
-/// Converts characters to UTF-8, and returns the estimated size of all of them.
-fn utf8(characters: &[u8], all_bytes: u64) -> (Vec<u8>, u64) {
-    let decoded = characters.chunks_exact(4).map(|four| {
-        let number = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
-        char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
-    });
-    let text = decoded.collect::<String>().into_bytes();
-    let bytes =
-        if characters.is_empty() { 0 } else { all_bytes * text.len() as u64 / characters.len() as u64 };
-    (text, bytes)
 }

@@ -4,6 +4,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
+use super::encoding::Conversion;
 use super::tables::{BASE_BYTES, HEAD, NEXT, TAB};
 use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::elf_image::ElfImage;
@@ -55,7 +56,7 @@ enum LayerKind {
     Perlio,
     /// The layer `:encoding`, a PerlIOBuf whose buffer is a Perl string and grows.
     Encoding,
-    /// A layer without a known buffer.
+    /// A layer without a known buffer. It can convert the bytes of the layers above it.
     Other,
 }
 
@@ -84,16 +85,29 @@ impl PerlLayers {
     pub fn stream(&self, memory: &dyn Memory, slot: u64, top: u64, kept: u64) -> Option<StreamBuffer> {
         let (fd, chain) = self.chain(memory, slot, top)?;
         let mut stream = StreamBuffer::unbuffered(RuntimeId::PERL, slot, fd);
+        let mut conversion = Conversion::None;
         for (at, kind) in chain.into_iter().rev() {
+            conversion = match kind {
+                LayerKind::Encoding => Conversion::of_layer(memory, at, conversion),
+                LayerKind::Other => Conversion::Unknown,
+                _ => conversion,
+            };
+            if kind == LayerKind::Other {
+                continue;
+            }
             let copy = structure::<BUF_BYTES>(memory, at)?;
-            let one =
+            let mut one =
                 read_stable(memory, at, copy, |layer| part(memory, (at, kind), layer, &stream.buffer, kept))?;
+            // All bytes after one that is converted are converted later.
+            if stream.buffer.unconverted_bytes > 0 || !conversion.keeps(&one.buffer.pending) {
+                one.buffer.unconverted_bytes = one.buffer.pending_bytes;
+            }
             stream = joined(stream, one, int(&copy, FLAGS) as u32 & CAN_WRITE != 0, kept);
         }
         Some(stream)
     }
 
-    /// Returns the descriptor, and the layers with buffers from the topmost on.
+    /// Returns the descriptor, and the layers above that with the descriptor from the topmost on.
     fn chain(&self, memory: &dyn Memory, slot: u64, top: u64) -> Option<(i32, Vec<(u64, LayerKind)>)> {
         let (mut at, mut found) = (top, Vec::new());
         for _ in 0..MAX_LAYERS {
@@ -103,7 +117,6 @@ impl PerlLayers {
                     let fd = memory.i32(at.checked_add(FD)?)?;
                     return (fd >= 0 && word(&base, NEXT) == 0).then_some((fd, found));
                 }
-                LayerKind::Other => {}
                 kind => found.push((at, kind)),
             }
             at = word(&base, NEXT);
@@ -152,6 +165,7 @@ fn part(
         buffer_bytes: size,
         pending_bytes: pending,
         pending: read_content(memory, buf, pending, kept)?,
+        unconverted_bytes: 0,
         unread_bytes: unread,
         unread: read_content(memory, at, unread, UNREAD_KEPT)?,
         ..*name
@@ -193,7 +207,7 @@ fn mode(flags: u32) -> Mode {
 /// has the buffer that fills up in writing, the lower one that in reading.
 fn joined(lower: StreamBuffer, upper: StreamBuffer, writes: bool, kept: u64) -> StreamBuffer {
     let (drain_stores, partial_stores) =
-        match (lower.buffer.pending_bytes > 0, upper.buffer.pending_bytes > 0) {
+        match (lower.buffer.pending_bytes > 0, upper.buffer.converted_bytes() > 0) {
             (true, true) if lower.drain_stores.is_empty() || upper.drain_stores.is_empty() => {
                 Default::default()
             }
@@ -212,6 +226,7 @@ fn joined(lower: StreamBuffer, upper: StreamBuffer, writes: bool, kept: u64) -> 
         buffer_bytes: if writes || lower.buffer_bytes == 0 { upper.buffer_bytes } else { lower.buffer_bytes },
         pending_bytes: lower.pending_bytes + upper.pending_bytes,
         pending: first(lower.pending, upper.pending, kept),
+        unconverted_bytes: lower.unconverted_bytes + upper.unconverted_bytes,
         unread_bytes: lower.unread_bytes + upper.unread_bytes,
         unread: first(upper.unread, lower.unread, UNREAD_KEPT),
         ..lower

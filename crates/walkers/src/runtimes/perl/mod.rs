@@ -4,6 +4,7 @@
 //! own address, so a search of the heap finds the tables. A handle is accepted only if each of its layers points back
 //! to its slot, and the lowest layer has a descriptor.
 
+mod encoding;
 mod layers;
 mod tables;
 #[cfg(test)]
@@ -53,7 +54,10 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             order: AUTOFLUSH,
             other_streams: RuntimeFix::Impossible("Perl buffers what it reads and opens itself"),
         },
-        limits: RuntimeLimits::NONE,
+        limits: RuntimeLimits {
+            unconverted: Some("but not what a handle with the layer :encoding still converts to another encoding than UTF-8"),
+            ..RuntimeLimits::NONE
+        },
     },
     order: 40,
     detection: ProgramDetection::ProgramNames { names: &["perl"], marks: &["perl_parse", "PERL5LIB"] },

@@ -61,6 +61,69 @@ fn a_handle() {
     assert_eq!(handles(&handle(FLAGS_READ | FLAGS_WRITTEN), &[at(TABLE)]), [], "it cannot be both");
 }
 
+/// Adds a layer `:encoding` with this object and the text "cd" above the layer `perlio`.
+fn add_encoding(words: &mut [u64], name: &[u8; 8], bytes: u64) {
+    const LAYER: usize = 60;
+    const TAB: usize = 80;
+    words[SLOT] = at(LAYER);
+    let layer = [at(TOP), at(TAB), FLAGS_WRITTEN, at(SLOT), at(TEXT + 1), at(TEXT + 1) + 8, at(TEXT + 1) + 2, 0, 24];
+    words[LAYER..LAYER + 9].copy_from_slice(&layer);
+    words[LAYER + 12] = at(110);
+    words[TEXT + 1] = u64::from_le_bytes(*b"cd\0\0\0\0\0\0");
+    (words[TAB], words[TAB + 1], words[TAB + 2]) = (224, at(85), 120);
+    (words[85], words[86]) = (u64::from_le_bytes(*b"encoding"), 0);
+    // A reference, the hash with its body and array, the entry, its key, and its value with its body and text.
+    (words[111], words[112]) = (0x800 << 32, at(120));
+    (words[120], words[121], words[122]) = (at(130), 12 << 32, at(140));
+    (words[133], words[141]) = (1, at(150));
+    (words[151], words[152]) = (at(160), at(170));
+    (words[160], words[161]) = (4 << 32, u64::from_le_bytes(*b"Name\0\0\0\0"));
+    (words[170], words[171], words[172]) = (at(180), 0x400 << 32, at(190));
+    (words[182], words[190]) = (bytes, u64::from_le_bytes(*name));
+    words[191] = u64::from_le_bytes(*b"rict\0\0\0\0");
+}
+
+#[test]
+fn only_a_layer_of_utf8_has_the_bytes_that_perl_writes() {
+    let with = |name: &[u8; 8], bytes, change: (usize, u64)| {
+        let mut words = handle(FLAGS_WRITTEN);
+        add_encoding(&mut words, name, bytes);
+        if change.0 > 0 {
+            words[change.0] = change.1;
+        }
+        let perl = PerlHandles::new(u32::MAX, TABS);
+        let first = [at(TABLE)].into_iter().collect();
+        let found = perl.read_tables(&TestMemory::of(&words), &first, PENDING_KEPT);
+        assert_eq!(found.len(), 1);
+        let buffer = &found[0].buffer;
+        let all = (buffer.pending.clone(), buffer.unconverted_bytes);
+        (all, found[0].clone().pending().map(|one| (one.bytes, !one.drain_stores.is_empty())))
+    };
+    let (all, exact) = (b"abcd".to_vec(), (b"abcd".to_vec(), false));
+    assert_eq!(with(b"utf-8-st", 12, (0, 0)), ((all.clone(), 0), Some(exact.clone())));
+    assert_eq!(with(b"utf8\0\0\0\0", 4, (0, 0)), ((all.clone(), 0), Some(exact)));
+    // The bytes of the lower layer are converted already, and can be drained.
+    let lower = ((all.clone(), 2), Some((b"ab".to_vec(), true)));
+    assert_eq!(with(b"utf-16LE", 8, (0, 0)), lower);
+    let surrogate = u64::from_le_bytes(*b"\xed\xa0\0\0\0\0\0\0");
+    let replaced = with(b"utf-8-st", 12, (TEXT + 1, surrogate));
+    assert_eq!(((replaced.0).1, replaced.1), (2, Some((b"ab".to_vec(), true))), "strict UTF-8 has no surrogates");
+    let damages = [
+        (111, 0, "no reference"),
+        (121, 7 << 32, "no hash"),
+        (133, u64::MAX, "an endless array"),
+        (150, at(150), "a ring of entries"),
+        (171, 0, "no string"),
+        (182, 65, "a long name"),
+    ];
+    for (index, value, why) in damages {
+        let found = with(b"utf-8-st", 12, (index, value));
+        if index != 133 && index != 150 {
+            assert_eq!(found, lower, "{why}");
+        }
+    }
+}
+
 #[test]
 fn damaged_structures_are_left_out() {
     let changes = [

@@ -64,6 +64,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         limits: RuntimeLimits {
             coalesce: Some("Ruby handles SIGSYS, the signal by which calls would be intercepted"),
             has_global_lock: true,
+            ..RuntimeLimits::NONE
         },
     },
     order: 30,
