@@ -6,6 +6,7 @@ void weir_stdio_fpurge(weir_stream *s)
 {
     weir__enter(s);
     weir__state(s)->record_bytes = weir__state(s)->inherited = 0;
+    weir__state(s)->reserved = NULL;
     if (weir__config(s)->sink->write) {
         WEIR_PUBLISH(&weir__head(s)->drained, weir__written(s));
         weir__reset(s);
