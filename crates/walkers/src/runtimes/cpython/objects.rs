@@ -18,6 +18,13 @@ const LIST_ITEMS: u64 = 24;
 const BYTES_DATA: u64 = 32;
 /// Offset of PyASCIIObject.state: kind in bits 2 to 4, compact in bit 5, ascii in bit 6.
 const STRING_STATE: usize = 32;
+const STATE_COMPACT: u32 = 0x20;
+const STATE_ASCII: u32 = 0x40;
+
+/// Offset of PyTypeObject.tp_flags, with two of its flags.
+const TYPE_FLAGS: u64 = 168;
+const BYTES_SUBCLASS: u64 = 1 << 27;
+const UNICODE_SUBCLASS: u64 = 1 << 28;
 
 /// A bound for damaged dictionaries: sys.modules has fewer entries.
 const MAX_ENTRIES: u64 = 1 << 16;
@@ -111,7 +118,7 @@ fn ascii(memory: &dyn Memory, layout: &PythonLayout, string: u64) -> Option<Vec<
     let at = layout.counts_at(string)?;
     let head: [u8; 40] = structure(memory, at)?;
     let length = word(&head, SIZE as usize);
-    let plain = state(layout, &head) & 0x60 == 0x60;
+    let plain = state(layout, &head) & (STATE_ASCII | STATE_COMPACT) == STATE_ASCII | STATE_COMPACT;
     (plain && length <= 64).then(|| memory.bytes(at + layout.ascii, length as usize))
 }
 
@@ -125,9 +132,9 @@ pub(super) fn text_from(
     let at = checked(memory, layout, string, b"str")?;
     let head: [u8; 40] = structure(memory, at)?;
     let state = state(layout, &head);
-    let (width, ascii) = (u64::from(state >> 2 & 7), state & 0x40 != 0);
+    let (width, ascii) = (u64::from(state >> 2 & 7), state & STATE_ASCII != 0);
     let count = word(&head, SIZE as usize).checked_sub(from).filter(|count| *count <= 1 << 24)?;
-    if state & 0x20 == 0 || !matches!(width, 1 | 2 | 4) {
+    if state & STATE_COMPACT == 0 || !matches!(width, 1 | 2 | 4) {
         return None;
     }
     let start = at + if ascii { layout.ascii } else { layout.compact };
@@ -147,7 +154,7 @@ pub(super) fn pending_bytes(
     object: u64,
     most: u64,
 ) -> Option<Vec<u8>> {
-    let mut parts = PartReader { memory, layout, data_at: HashMap::new(), heads: HashMap::new() };
+    let mut parts = PartReader { memory, layout, places: HashMap::new(), heads: HashMap::new() };
     let Some(list) = checked(memory, layout, object, b"list") else { return parts.part(object, most) };
     let count = memory.u64(list + SIZE)?.min(MAX_PARTS);
     let items = memory.bytes(memory.u64(list + LIST_ITEMS)?, count as usize * 8);
@@ -166,12 +173,26 @@ pub(super) fn pending_bytes(
     Some(all)
 }
 
+/// Where the objects of a type have their bytes.
+#[derive(Debug, Clone, Copy)]
+enum BytesPlace {
+    /// In the object at this offset.
+    Inline(u64),
+    /// As [`StringBytes`] of each object.
+    OfString,
+}
+
+/// Where a string of ASCII characters has its bytes. An object of a subclass of str points to them.
+enum StringBytes {
+    Inline,
+    At(u64),
+}
+
 /// Reads many small objects with one call, to keep up with a program that writes all the time.
 struct PartReader<'m> {
     memory: &'m dyn Memory,
     layout: &'m PythonLayout,
-    /// Offset of the bytes in an object, by type.
-    data_at: HashMap<u64, u64>,
+    places: HashMap<u64, BytesPlace>,
     /// The first bytes of the objects that were read at once, by [`PythonLayout::counts_at`].
     heads: HashMap<u64, Vec<u8>>,
 }
@@ -192,24 +213,52 @@ impl PartReader<'_> {
         let head = self.heads.entry(object).or_insert_with(|| memory.bytes(object, HEAD_BYTES));
         let number = |at: u64| Some(u64::from_le_bytes(*head.get(at as usize..)?.first_chunk()?));
         let (kind, length) = (number(TYPE)?, number(SIZE)?);
-        let start = self.start(kind)?;
+        let place = self.place(kind)?;
         let head = self.heads.get(&object)?;
+        let start = match place {
+            BytesPlace::Inline(start) => start,
+            BytesPlace::OfString => match self.string_bytes(head)? {
+                StringBytes::Inline => self.layout.ascii,
+                StringBytes::At(address) => return memory.content(address, length, most),
+            },
+        };
         match head.get(start as usize..).and_then(|rest| rest.get(..length.min(most) as usize)) {
             Some(data) => Some(data.to_vec()),
-            None => self.memory.content(object.checked_add(start)?, length, most),
+            None => memory.content(object.checked_add(start)?, length, most),
         }
     }
 
-    fn start(&mut self, kind: u64) -> Option<u64> {
-        if let Some(start) = self.data_at.get(&kind) {
-            return Some(*start);
+    /// Returns where an object of a subclass of str has its bytes; None if they are not ASCII.
+    fn string_bytes(&self, head: &[u8]) -> Option<StringBytes> {
+        let state = state(self.layout, head.first_chunk()?);
+        let pointer = head.get(self.layout.compact as usize..)?.first_chunk()?;
+        match (state & STATE_ASCII != 0, state & STATE_COMPACT != 0) {
+            (false, _) => None,
+            (true, true) => Some(StringBytes::Inline),
+            (true, false) => Some(StringBytes::At(u64::from_le_bytes(*pointer))),
         }
-        let start = match type_name(self.memory, self.layout, kind)?.as_slice() {
-            b"bytes" => BYTES_DATA,
-            b"str" => self.layout.ascii,
-            _ => return None,
+    }
+
+    fn place(&mut self, kind: u64) -> Option<BytesPlace> {
+        if let Some(place) = self.places.get(&kind) {
+            return Some(*place);
+        }
+        let place = match type_name(self.memory, self.layout, kind)?.as_slice() {
+            b"bytes" => BytesPlace::Inline(BYTES_DATA),
+            b"str" => BytesPlace::Inline(self.layout.ascii),
+            _ => self.place_of_subclass(kind)?,
         };
-        self.data_at.insert(kind, start);
-        Some(start)
+        self.places.insert(kind, place);
+        Some(place)
+    }
+
+    /// Programs write objects of their own types: those of numpy.str_, of parsers' strings, of a logger's messages.
+    fn place_of_subclass(&self, kind: u64) -> Option<BytesPlace> {
+        let flags = self.memory.u64(self.layout.counts_at(kind)?.checked_add(TYPE_FLAGS)?)?;
+        match (flags & BYTES_SUBCLASS != 0, flags & UNICODE_SUBCLASS != 0) {
+            (true, false) => Some(BytesPlace::Inline(BYTES_DATA)),
+            (false, true) => Some(BytesPlace::OfString),
+            _ => None,
+        }
     }
 }
