@@ -102,6 +102,9 @@ fn dropped_records_are_counted_in_the_log() {
         wait_for("the count", || {
             text(&std::fs::read(&log).expect("the log")).contains(" records of s#1 dropped")
         });
+        let errors = collector.errors();
+        assert!(errors.contains("writing again") && !errors.contains("nothing was lost"), "{errors}");
+        assert!(!errors.contains("weir: "), "{errors}");
         drop(socket);
         assert_eq!(collector.stop(), 0);
         let lines = lines_of(&log, 1);

@@ -171,3 +171,45 @@ fn waiting_for_a_renamed_file_costs_no_cpu_time() {
     assert_eq!(lines_of(&dir.path().join("out"), 3)[2], "late");
     assert_eq!(collector.stop(), 0);
 }
+
+#[test]
+fn the_log_does_not_follow_itself() {
+    let dir = disk_dir();
+    for name in ["app.log", "all.log.20261124T164501.000123Z.safe"] {
+        append(&dir.path().join(name), &numbers(0, 100));
+    }
+    std::os::unix::fs::symlink("all.log", dir.path().join("link.log")).expect("a link");
+    let arguments = ["-o", "all.log", "--rotate", "2K", "--state", "state.log", "--follow", "*.log*"];
+    let collector = Collector::start(dir.path(), &arguments);
+    for part in 1..20 {
+        append(&dir.path().join("app.log"), &numbers(part * 100, part * 100 + 100));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let all = || {
+        let mut logs: Vec<String> =
+            names(dir.path()).into_iter().filter(|name| name.starts_with("all.log.")).collect();
+        logs.sort();
+        logs.push("all.log".into());
+        let text: String = logs[1..]
+            .iter()
+            .map(|name| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default())
+            .collect();
+        text.lines().map(String::from).collect::<Vec<_>>()
+    };
+    crate::common::wait_for("all records", || all().len() >= 2000);
+    assert_eq!(collector.stop(), 0);
+    assert!(all() == lines(0, 2000), "every line once, in order: {} lines", all().len());
+}
+
+#[test]
+fn the_log_is_refused_as_a_source() {
+    let dir = disk_dir();
+    append(&dir.path().join("log"), "a\n");
+    std::os::unix::fs::symlink("log", dir.path().join("link")).expect("a link");
+    for name in ["log", "./log", "link"] {
+        let output = run(dir.path(), &["log", "-o", "log", "--follow", name]);
+        let errors = crate::common::text(&output.stderr);
+        assert!(!output.status.success() && errors.contains("this is the log itself"), "{name}: {errors}");
+    }
+    assert_eq!(std::fs::read(dir.path().join("log")).expect("the log"), b"a\n");
+}

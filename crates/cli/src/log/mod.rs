@@ -290,7 +290,10 @@ pub fn run(args: &Args) -> ExitCode {
     if !quiet {
         eprintln_lossy!("weir log: {sentence}");
     }
-    let (summary, result) = engine.run(&mut |message| eprintln_lossy!("weir log: {message}"));
+    let (summary, result) = engine.run(&mut |message| {
+        // A notice names weir because it is also a record of the log.
+        eprintln_lossy!("weir log: {}", message.strip_prefix("weir: ").unwrap_or(message));
+    });
     if !quiet {
         eprintln_lossy!("weir log: {}", weir_report::log::summary_line(&summary.document(log.as_deref())));
     }

@@ -334,6 +334,7 @@ impl SinkOptions {
                 .log_framing(),
             torn: options.torn,
             ack: options.ack,
+            drops: matches!(options.overflow, Overflow::DropOldest | Overflow::DropNewest),
         }
     }
 }

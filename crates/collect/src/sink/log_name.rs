@@ -24,6 +24,9 @@ impl Finish {
     }
 }
 
+/// The suffix of a compressed log that is not complete.
+pub(super) const PARTIAL: &str = ".partial";
+
 /// The length of a stamp: 20261124T164501.000123Z.
 const STAMP: usize = 23;
 
@@ -77,6 +80,13 @@ pub(super) fn parse<'a>(log: &OsStr, name: &'a OsStr) -> Option<FinishedName<'a>
         _ => return None,
     };
     Some(FinishedName { stamp, finish, compressed })
+}
+
+/// Returns whether `name` is the name of a rotated log, of a part of its compressed form, or of the next log.
+pub(crate) fn is_rotated_name(log: &OsStr, name: &OsStr) -> bool {
+    let bytes = name.as_bytes();
+    let whole = bytes.strip_suffix(PARTIAL.as_bytes()).map_or(name, OsStr::from_bytes);
+    parse(log, whole).is_some() || bytes == [b".", log.as_bytes(), b".next"].concat()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! tries again at growing intervals. Nothing is written twice: the stream knows what the kernel has accepted.
 
 mod durability;
+mod finishing;
 mod group_commit;
 mod in_place;
 mod log_file;
@@ -22,10 +23,12 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::OwnedFd;
 
-pub use rotation::{Compression, Retention, RotationPolicy};
+pub use finishing::{Compression, Retention};
+pub use rotation::RotationPolicy;
 pub use tail::TornTail;
 
 pub(crate) use group_commit::LastGroup;
+pub(crate) use log_name::is_rotated_name;
 pub(crate) use syncer::SyncDone;
 
 use crate::error::{Error, write_advice};
@@ -49,6 +52,8 @@ pub(crate) struct SinkOptions {
     pub(crate) torn: TornTail,
     /// Senders wait for syncs.
     pub(crate) ack: bool,
+    /// Records may be dropped while the log cannot be written.
+    pub(crate) drops: bool,
 }
 
 /// Why the sink accepts no records at the moment.
@@ -275,7 +280,8 @@ impl LogSink {
         match self.write_all_pending() {
             Ok(()) => {
                 if self.stall.take().is_some() {
-                    self.messages.push(format!("{}: writing again; nothing was lost", self.file.name()));
+                    let outcome = if self.options.drops { "" } else { "; nothing was lost" };
+                    self.messages.push(format!("{}: writing again{outcome}", self.file.name()));
                 }
             }
             Err(error) => self.set_stall(&error),

@@ -2,7 +2,6 @@
 //! the removal of old files – is done by a thread, while records go to the new file.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +10,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Gid, Mode, OFlags, RenameFlags, Uid, fchmod, fchown, fstat, open, renameat_with};
-use rustix::io::Errno;
+use rustix::fs::{Gid, Mode, OFlags, Uid, fchmod, fchown, fstat, open};
 
 use super::SinkOptions;
-use super::log_file::{LogFile, directory_of, sync_directory};
+use super::finishing::{
+    Compression, Retention, RotatedFile, compressed_form, finish_file, remove_parts, rename_new,
+    rotated_names,
+};
+use super::log_file::{LogFile, directory_of};
 use super::log_name::{Finish, StampSource, parse};
 use crate::error::{Error, io_error};
 
@@ -32,40 +34,13 @@ pub struct RotationPolicy {
     pub retention: Retention,
 }
 
-/// The compression of finished files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compression {
-    /// They stay as they are.
-    #[default]
-    None,
-    /// Zstandard, level 3.
-    Zstd,
-    /// gzip, level 6.
-    Gzip,
-}
-
-/// Limits for finished files; the oldest are removed. The default, without limits, keeps every file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Retention {
-    /// The number of finished files; `None` is no limit.
-    pub files: Option<usize>,
-    /// The size of all finished files, as they are stored; `None` is no limit.
-    pub bytes: Option<u64>,
-}
-
 /// Renames logs, and finishes them in a thread.
 #[derive(Debug)]
 pub(super) struct Rotator {
     stamps: StampSource,
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<RotatedFile>>,
     messages: Receiver<String>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// A file that was renamed.
-struct Job {
-    path: PathBuf,
-    fd: Arc<OwnedFd>,
 }
 
 impl Rotator {
@@ -74,7 +49,7 @@ impl Rotator {
     /// # Errors
     /// No thread can be started.
     pub(super) fn new(options: &SinkOptions, messages: &mut Vec<String>) -> Result<Self, Error> {
-        let (jobs, incoming) = channel::<Job>();
+        let (jobs, incoming) = channel::<RotatedFile>();
         let (outgoing, received) = channel();
         let mut rotator =
             Self { stamps: StampSource::default(), jobs: None, messages: received, thread: None };
@@ -97,27 +72,30 @@ impl Rotator {
         Ok(rotator)
     }
 
-    /// Submits the unfinished files of an earlier run, and makes all new stamps later than those of its files. Removes a new log
-    /// that got no name.
+    /// Submits the files that an earlier run did not finish or compress, and makes all new stamps later than those of its files.
+    /// Removes a new log that got no name, and the parts of compressed files.
     fn adopt_unfinished(&mut self, options: &SinkOptions, messages: &mut Vec<String>) {
         let Some(log) = &options.path else { return };
         let _ = rustix::fs::unlink(next_path(log));
+        remove_parts(log);
         for name in rotated_names(log) {
             let Some(parts) = parse(log.file_name().unwrap_or_default(), &name) else { continue };
             self.stamps.skip_to(parts.stamp);
-            if parts.finish != Finish::Unfinished {
+            let path = directory_of(log).join(&name);
+            let is_finished = parts.finish == Finish::Safe
+                && (options.rotation.compression == Compression::None && compressed_form(&path).is_none());
+            if is_finished || parts.compressed {
                 continue;
             }
-            let path = directory_of(log).join(&name);
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
             match open(&path, flags, Mode::empty()) {
-                Ok(fd) => self.submit(Job { path, fd: Arc::new(fd) }),
+                Ok(fd) => self.submit(RotatedFile { path, fd: Arc::new(fd) }),
                 Err(errno) => messages.push(format!("open {}: {errno}: it stays unfinished", path.display())),
             }
         }
     }
 
-    fn submit(&self, job: Job) {
+    fn submit(&self, job: RotatedFile) {
         if let Some(jobs) = &self.jobs {
             let _ = jobs.send(job);
         }
@@ -149,7 +127,7 @@ impl Rotator {
             .inspect_err(|_| {
                 let _ = rustix::fs::unlink(&next);
             })?;
-        self.submit(Job { path: finished, fd });
+        self.submit(RotatedFile { path: finished, fd });
         Ok(new)
     }
 
@@ -213,125 +191,11 @@ fn mode_in_other_group(mode: u32) -> u32 {
     mode & 0o700 | both << 3 | both
 }
 
-/// Renames a file to a name that does not exist.
-fn rename_new(from: &Path, to: &Path) -> Result<(), Errno> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system supports RENAME_NOREPLACE (rename(2), EINVAL). Check and rename are then not atomic.
-        Err(Errno::INVAL | Errno::NOSYS)
-            if rustix::fs::lstat(to).is_err_and(|errno| errno == Errno::NOENT) =>
-        {
-            rustix::fs::rename(from, to)
-        }
-        result => result,
-    }
-}
-
-/// Returns the names of rotated logs, finished or not, the oldest first.
-fn rotated_names(log: &Path) -> Vec<OsString> {
-    let Ok(entries) = std::fs::read_dir(directory_of(log)) else { return Vec::new() };
-    let own = log.file_name().unwrap_or_default();
-    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
-    let mut names: Vec<OsString> = names.filter(|name| parse(own, name).is_some()).collect();
-    names.sort();
-    names
-}
-
-/// Syncs a rotated log, marks it as safe, compresses it, and removes the oldest finished ones.
-fn finish_file(log: &Path, job: Job, policy: RotationPolicy) -> Result<(), Error> {
-    let name = job.path.display().to_string();
-    rustix::fs::fsync(&job.fd).map_err(|errno| {
-        Error::call("fsync", &name, &io_error(errno), "it stays marked as unfinished; check the device")
-    })?;
-    let safe = job.path.with_extension(Finish::Safe.suffix());
-    rename_new(&job.path, &safe)
-        .map_err(|errno| Error::call("rename", &name, &io_error(errno), "it stays marked as unfinished"))?;
-    sync_directory(log)?;
-    compress(&safe, policy.compression)?;
-    remove_oldest(log, policy.retention)
-}
-
-/// Compresses a file: the compressed one gets its name when it is durable, and only then the other one is removed.
-fn compress(path: &Path, compression: Compression) -> Result<(), Error> {
-    let (suffix, encode): (_, Encode) = match compression {
-        Compression::None => return Ok(()),
-        Compression::Zstd => ("zst", encode_zstd),
-        Compression::Gzip => ("gz", encode_gzip),
-    };
-    let name = path.display().to_string();
-    let with_suffix = |suffix: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{suffix}"));
-        PathBuf::from(name)
-    };
-    let (partial, target) = (with_suffix("partial"), with_suffix(suffix));
-    write_compressed(path, &partial, encode).and_then(|()| std::fs::rename(&partial, &target)).map_err(
-        |error| {
-            let _ = std::fs::remove_file(&partial);
-            Error::call("compress", &name, &error, "it stays uncompressed")
-        },
-    )?;
-    sync_directory(path)?;
-    std::fs::remove_file(path).map_err(|error| {
-        Error::call("unlink", &name, &error, "it is compressed, and stays beside the compressed file")
-    })
-}
-
-/// Copies a file compressed to the end of another one, which it returns.
-type Encode = fn(&mut File, File) -> io::Result<File>;
-
-fn encode_zstd(input: &mut File, out: File) -> io::Result<File> {
-    let mut encoder = zstd::Encoder::new(out, 3)?;
-    io::copy(input, &mut encoder)?;
-    encoder.finish()
-}
-
-fn encode_gzip(input: &mut File, out: File) -> io::Result<File> {
-    let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::new(6));
-    io::copy(input, &mut encoder)?;
-    encoder.finish()
-}
-
-fn write_compressed(from: &Path, to: &Path, encode: Encode) -> io::Result<()> {
-    let mut input = File::open(from)?;
-    let _ = std::fs::remove_file(to);
-    let out = File::options().write(true).create_new(true).open(to)?;
-    out.set_permissions(input.metadata()?.permissions())?;
-    encode(&mut input, out)?.sync_all()
-}
-
-/// Removes the oldest finished logs beyond the limits. Those that are not finished are neither counted nor removed.
-fn remove_oldest(log: &Path, retention: Retention) -> Result<(), Error> {
-    if retention == Retention::default() {
-        return Ok(());
-    }
-    let (own, directory) = (log.file_name().unwrap_or_default(), directory_of(log));
-    let (mut files, mut bytes) = (0, 0);
-    for name in rotated_names(log).into_iter().rev() {
-        if parse(own, &name).is_none_or(|parts| parts.finish == Finish::Unfinished) {
-            continue;
-        }
-        let path = directory.join(&name);
-        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
-        files += 1;
-        bytes += metadata.len();
-        if retention.files.is_some_and(|most| files > most)
-            || retention.bytes.is_some_and(|most| bytes > most)
-        {
-            std::fs::remove_file(&path).map_err(|error| {
-                Error::call(
-                    "unlink",
-                    &path.display().to_string(),
-                    &error,
-                    "remove it, or make the directory writable",
-                )
-            })?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
+    use super::super::finishing::with_suffix;
     use super::*;
     use crate::framing::Framing;
     use crate::options::{Flush, SyncPolicy};
@@ -347,6 +211,7 @@ mod tests {
             framing: Framing::Delimiter(b'\n'),
             torn: TornTail::default(),
             ack: false,
+            drops: false,
         }
     }
 
@@ -379,9 +244,32 @@ mod tests {
         let policy = options(&log, Retention { files: Some(1), bytes: None }).rotation;
         for path in paths.clone() {
             let fd = Arc::new(File::open(&path).expect("opened").into());
-            finish_file(&log, Job { path, fd }, policy).expect("finished");
+            finish_file(&log, RotatedFile { path, fd }, policy).expect("finished");
         }
         assert_eq!(entries(dir.path()), [paths[2].with_extension("safe").file_name().unwrap_or_default()]);
+    }
+
+    /// As a kill during compression leaves them.
+    #[test]
+    fn files_of_a_killed_run_are_compressed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = dir.path().join("log");
+        let safe = |hour| finished_path(&log, &format!("20261124T{hour}0000.000000Z")).with_extension("safe");
+        let [both, part, plain] = [11, 12, 13].map(safe);
+        for path in [&both, &part, &plain] {
+            std::fs::write(path, "a\n").expect("written");
+        }
+        std::fs::write(with_suffix(&both, ".gz"), "complete").expect("written");
+        std::fs::write(with_suffix(&part, ".partial"), "in part").expect("written");
+        let mut options = options(&log, Retention::default());
+        options.rotation.compression = Compression::Gzip;
+        let mut rotator = Rotator::new(&options, &mut Vec::new()).expect("a thread");
+        rotator.join();
+        let mut left = entries(dir.path());
+        left.sort();
+        let expected = [&both, &part, &plain].map(|path| with_suffix(path, ".gz"));
+        assert_eq!(left, expected.each_ref().map(|path| path.file_name().unwrap_or_default()));
+        assert_eq!(std::fs::read(&expected[0]).expect("its text"), b"complete", "it stays");
     }
 
     #[test]

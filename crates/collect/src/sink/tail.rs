@@ -155,6 +155,7 @@ mod tests {
             framing,
             torn,
             ack: false,
+            drops: false,
         };
         let file = File::options().read(true).append(true).open(&path).expect("opened");
         let mut messages = Vec::new();

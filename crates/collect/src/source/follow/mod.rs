@@ -1,6 +1,7 @@
 //! Files that grow. A file that is renamed is read to its end before the one that takes its name; a truncated file is
 //! read from its start; positions are kept across restarts.
 
+mod own_files;
 pub(crate) mod position;
 mod watch;
 
@@ -16,6 +17,7 @@ use crate::collector::{Collector, Received};
 use crate::error::Error;
 use crate::intake::Intake;
 use crate::options::{LogOptions, Overflow, SyncPolicy};
+use own_files::OwnFiles;
 use position::{Followed, Position, Positions};
 use watch::Watch;
 
@@ -29,6 +31,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 struct Follow {
     pattern: PathBuf,
     watch: Watch,
+    own_files: OwnFiles,
     files: Vec<OpenFile>,
     positions: Option<Positions>,
     /// Something was read since the positions were saved.
@@ -60,11 +63,18 @@ struct OpenFile {
 
 pub(super) fn open(pattern: &str, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let path = std::path::absolute(pattern).unwrap_or_else(|_| pattern.into());
+    let own_files = OwnFiles::of(options);
     let watch = Watch::open(&path)?;
+    if watch.is_one_name() && own_files.contain(&path) {
+        return Err(Error::text(format!(
+            "--follow {pattern}: this is the log itself; write to another file (-o)"
+        )));
+    }
     let positions = options.state.as_deref().map(Positions::load).transpose()?;
     let mut follow = Follow {
         pattern: path,
         watch,
+        own_files,
         files: Vec::new(),
         positions,
         changed: false,
@@ -98,12 +108,13 @@ impl Follow {
         // The paths are opened before the events are read: every rename before an opening has its event then, so that renamed
         // files come before the file that has their name now.
         let paths = self.watch.matching_paths();
-        let new_paths = paths.into_iter().filter(|path| !self.leads_to_known(path));
+        let is_new = |path: &PathBuf| !self.leads_to_known(path) && !self.own_files.contain(path);
+        let new_paths = paths.into_iter().filter(is_new);
         let opened: Vec<_> = new_paths.map(|path| (Followed::open(&path, &path), path)).collect();
         let (renamed, overflowed) = self.watch.take_renamed();
         for file in renamed {
             // It had the followed name for so short a time that it was not opened.
-            if !self.is_known(&file) {
+            if !self.is_known(&file) && !self.own_files.had_path(file.path()) {
                 self.push(file, true, collector);
             }
         }

@@ -73,6 +73,10 @@ impl Followed {
         })
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn identity(&self) -> (u64, u64) {
         (self.device, self.inode)
     }

@@ -116,9 +116,14 @@ impl Watch {
         overflowed
     }
 
+    /// Returns whether the pattern is a name.
+    pub(super) fn is_one_name(&self) -> bool {
+        Pattern::escape(self.pattern.as_str()) == self.pattern.as_str()
+    }
+
     /// Returns the existing paths that match.
     pub(super) fn matching_paths(&self) -> Vec<PathBuf> {
-        if Pattern::escape(self.pattern.as_str()) == self.pattern.as_str() {
+        if self.is_one_name() {
             return vec![self.directory.join(self.pattern.as_str())];
         }
         let Ok(entries) = std::fs::read_dir(&self.directory) else { return Vec::new() };
