@@ -1,5 +1,5 @@
 //! Files for which a program of no known runtime may keep bytes in a buffer that no walker knows: those that it has opened for
-//! writing and not written, those that it did not write after its last input, and at a kill its standard output and all that it
+//! writing and not written (a program of Go may have a queue for such a file, too), those that it did not write after its last input, and at a kill its standard output and all that it
 //! wrote, if it worked on after its last write. Only a process that was killed, or still runs, can have such bytes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -30,10 +30,13 @@ pub(crate) fn unseen_files(
     };
     let ends = Descriptors::at_end(output);
     let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    let unknown = output.processes.iter().filter(|process| is_unknown(process) && !is_told(process));
     let mut running = 0;
-    for process in unknown {
+    for process in output.processes.iter().filter(|process| !is_told(process)) {
+        let is_killed = matches!(process.exit, Some(Exit::Signal(_)));
         let paths = match process.exit {
+            // A goroutine may write the records of others, such as that of an asynchronous logger.
+            _ if is_of_go(process) && is_killed => distinct(ends.unwritten(output, process, is_created)),
+            _ if !is_unknown(process) => continue,
             Some(Exit::Signal(number)) => ends.unseen_at_kill(output, process, number),
             None if process.ended_s.is_none() && running < MAX_RUNNING => {
                 running += 1;
@@ -52,6 +55,10 @@ pub(crate) fn unseen_files(
 fn is_unknown(process: &Process) -> bool {
     let language = process.images.last().and_then(|image| image.language);
     matches!(language, None | Some(SourceLanguage::C | SourceLanguage::Cpp))
+}
+
+fn is_of_go(process: &Process) -> bool {
+    process.images.last().and_then(|image| image.language) == Some(SourceLanguage::Go)
 }
 
 /// Tells whether these buffers are those of a library that a process has loaded, and its program is of C or C++.
@@ -153,7 +160,7 @@ impl Descriptors {
 
     /// Returns the paths for which a killed process may have kept bytes.
     fn unseen_at_kill(&self, output: &RecorderOutput, process: &Process, number: i32) -> Vec<Untrusted> {
-        let mut paths = self.unwritten(output, process);
+        let mut paths = self.unwritten(output, process, is_for_writing);
         if number != libc::SIGPIPE {
             paths.extend(self.behind_input(output, process));
         }
@@ -184,12 +191,17 @@ impl Descriptors {
     }
 
     /// Returns the paths of the files that a killed process had open for writing and had not written.
-    fn unwritten(&self, output: &RecorderOutput, process: &Process) -> Vec<Untrusted> {
+    fn unwritten(
+        &self,
+        output: &RecorderOutput,
+        process: &Process,
+        is_meant: fn(&OpenFile) -> bool,
+    ) -> Vec<Untrusted> {
         let Some(opened) = self.opened.get(&process.pid) else { return Vec::new() };
         let streams = self.streams.get(&process.pid);
         let unseen = opened.iter().filter(|(fd, _)| streams.is_none_or(|known| !known.contains(fd)));
         let files = unseen.filter_map(|(_, file)| output.files.get(*file as usize));
-        let unwritten = files.filter(|file| is_for_writing(file) && !self.written.contains(&file.id));
+        let unwritten = files.filter(|file| is_meant(file) && !self.written.contains(&file.id));
         unwritten.map(|file| file.path.clone()).collect()
     }
 
@@ -257,6 +269,12 @@ fn is_output(file: &OpenFile) -> bool {
     matches!(file.kind, StreamKind::File | StreamKind::Pipe) && file.flags & libc::O_ACCMODE != libc::O_RDONLY
 }
 
+/// As [`is_for_writing`], or emptied when it was opened: `os.Create` of Go opens files for both directions.
+fn is_created(file: &OpenFile) -> bool {
+    let is_emptied = file.flags & libc::O_ACCMODE == libc::O_RDWR && file.flags & libc::O_TRUNC != 0;
+    is_for_writing(file) || is_emptied && file.kind == StreamKind::File
+}
+
 /// Tells whether an open file is a regular file or a FIFO that can only be written.
 fn is_for_writing(file: &OpenFile) -> bool {
     let is_fifo = file.kind == StreamKind::Pipe && file.path.exact().starts_with('/');
@@ -311,7 +329,9 @@ mod tests {
             UnreadableBuffers { buffers: "others".into(), pids: vec![8] },
             UnreadableBuffers { buffers: "Fortran's own buffers".into(), pids: vec![7] },
         ];
-        unseen_files(&output, &told).into_iter().map(|one| one.buffers).collect()
+        // Only a program of C or C++ has its own buffers beside those of such a library.
+        let told = if language == SourceLanguage::Go { &told[..1] } else { &told };
+        unseen_files(&output, told).into_iter().map(|one| one.buffers).collect()
     }
 
     #[test]
@@ -321,6 +341,13 @@ mod tests {
         assert_eq!(said(killed, SourceLanguage::C, write, &[]), [text]);
         let set_flags = (Op::Fcntl, 5, [5, libc::F_SETFD as u64, 0, 0, 0, 0], 0);
         assert_eq!(said(killed, SourceLanguage::Cpp, write, &[set_flags]), [text]);
+        assert_eq!(
+            said(killed, SourceLanguage::Go, write, &[]),
+            [text],
+            "a queue that another goroutine writes"
+        );
+        let created = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+        assert_eq!(said(killed, SourceLanguage::Go, created, &[]), [text], "os.Create");
         for (why, exit, language, flags, calls) in [
             ("it ended by itself", Exit::Code(1), SourceLanguage::C, write, &[][..]),
             ("a walker reads its buffers", killed, SourceLanguage::Python, write, &[]),
