@@ -1,6 +1,8 @@
 //! Programs that convert text to another encoding when they flush it: `weir run`, `flush` and `peek` must not write it before.
 
 mod common;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -118,6 +120,62 @@ fn glibc_converts_wide_characters_itself() {
     for (encoding, is_exact) in cases {
         Encoded { dir: dir.path(), program: program.clone(), encoding }.check(is_exact);
     }
+}
+
+/// The kernel programs of eBPF did not see wide characters, and nothing was wrong with a killed program that had some.
+#[test]
+#[cfg(target_env = "gnu")]
+fn wide_characters_that_a_kill_loses_are_found() {
+    const CALLS: &str = r#"
+        #include <locale.h>
+        #include <signal.h>
+        #include <stdio.h>
+        #include <wchar.h>
+        int put(FILE *file) { return fputws(L"Gr\u00f6\u00dfe\n", file); }
+    "#;
+    const MAIN: &str = r#"
+        #include <locale.h>
+        #include <signal.h>
+        #include <stdio.h>
+        #include <unistd.h>
+        int put(FILE *file);
+        int main(int argc, char **argv) {
+            setlocale(LC_ALL, "C.UTF-8");
+            FILE *file = fopen(argv[1], argv[2]);
+            put(file);
+            usleep(50000);
+            raise(SIGKILL);
+        }
+    "#;
+    trace::for_each_engine(|engine, dir| {
+        // In one program the executable writes them, in the other one a library.
+        let Some(own) =
+            trace::compile(dir, "own", &[CALLS, &MAIN.replace("int put(FILE *file);", "")].concat(), &[])
+        else {
+            return;
+        };
+        let library = trace::compile(dir, "libput.so", CALLS, &["-shared", "-fPIC"]).expect("a library");
+        let folder = library.parent().expect("a folder").to_str().expect("UTF-8").to_owned();
+        let (place, path) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
+        let flags = [place.as_str(), "-lput", path.as_str()];
+        let other = trace::compile(dir, "other", MAIN, &flags).expect("a program");
+        for program in [&own, &other] {
+            for (mode, is_exact) in [("w", true), ("w,ccs=UTF-16LE", false)] {
+                let command = [trace::path(program), "file", mode];
+                let (_, seen) = trace::traced(dir, &["-q", "--engine", engine], &command);
+                let found = trace::finding(&seen, "lost-at-kill")
+                    .unwrap_or_else(|| panic!("{engine} {command:?}: {seen}"));
+                assert_eq!(
+                    found["evidence"]["lost_bytes"].as_f64(),
+                    Some(8.0),
+                    "{engine} {command:?}: {found}"
+                );
+                let why = found["why"].as_str().expect("text");
+                assert!(why.contains("Größe"), "{engine}: {why}");
+                assert_eq!(why.contains("not converted"), !is_exact, "{engine} {command:?}: {why}");
+            }
+        }
+    });
 }
 
 /// `weir peek` offered `weir flush` for bytes that it then refused to write.

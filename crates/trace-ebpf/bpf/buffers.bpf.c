@@ -9,13 +9,38 @@ enum {
     STDIO_MAGIC_MASK = 0xFFFF0000,
     STDIO_PUTTING = 0x0800, /* _IO_CURRENTLY_PUTTING */
     MAX_FILES = 64,         /* bounds a circular list; few programs have more streams open */
+    MAX_CHARACTERS = 1 << 20,
+    /* Offsets in FILE, in struct _IO_wide_data (since glibc 2.31) and in struct __gconv_step. */
+    FILE_WIDE_DATA = 160,
+    FILE_MODE = 192, /* more than 0: the stream has wide characters */
+    WIDE_WRITE_BASE = 24,
+    WIDE_STEP = 160,
+    STEP_TO_NAME = 32,
 };
 
+/* Reads the pending wide characters of a stream. */
+static __always_inline void read_wide(u64 address, const struct stdio_file *f, struct wide_text *wide)
+{
+    u64 data = 0, step = 0, text[2] = {};
+    int mode = 0;
+    wide->begin = wide->characters = wide->charset = 0;
+    if (!(f->flags & STDIO_PUTTING) || bpf_probe_read_user(&mode, sizeof mode, (void *)(address + FILE_MODE)) != 0 ||
+        mode <= 0 || bpf_probe_read_user(&data, sizeof data, (void *)(address + FILE_WIDE_DATA)) != 0 ||
+        bpf_probe_read_user(text, sizeof text, (void *)(data + WIDE_WRITE_BASE)) != 0 || text[1] <= text[0] ||
+        text[1] - text[0] > MAX_CHARACTERS * 4)
+        return;
+    wide->begin = text[0];
+    wide->characters = (text[1] - text[0]) / 4;
+    if (bpf_probe_read_user(&step, sizeof step, (void *)(data + WIDE_STEP)) == 0)
+        bpf_probe_read_user(&wide->charset, sizeof wide->charset, (void *)(step + STEP_TO_NAME));
+}
+
 /* Emits a stream. Global, for the verifier. */
-GLOBAL_FUNCTION int emit_buffer(const struct buffer_walk *w, const struct stdio_file *f, u64 pending, u64 unread)
+GLOBAL_FUNCTION int emit_buffer(const struct buffer_walk *w, const struct stdio_file *f, const struct wide_text *wide,
+                                u64 pending, u64 unread)
 {
     struct buffer_event *event;
-    if (!w || !f ||
+    if (!w || !f || !wide ||
         !(event = w->moment == MOMENT_SAMPLE ? reserve_for_call(sizeof *event) : reserve(sizeof *event)))
         return 0;
     fill_head(&event->head, KIND_BUFFER, f->fileno);
@@ -32,15 +57,26 @@ GLOBAL_FUNCTION int emit_buffer(const struct buffer_walk *w, const struct stdio_
     event->end = f->buf_end;
     event->pending = pending;
     event->unread = unread;
+    event->wide = wide->characters;
+    event->charset[0] = 0;
+    if (wide->characters)
+        bpf_probe_read_user_str(event->charset, sizeof event->charset, (void *)wide->charset);
     event->moment = w->moment;
     event->flags = f->flags;
     event->walker = 1;
     event->call_fd = w->call_fd;
-    u64 bytes = pending ? pending : unread;
+    u64 bytes = unread, from = f->read_ptr;
+    if (pending) {
+        bytes = pending;
+        from = f->write_base;
+    } else if (wide->characters) {
+        bytes = wide->characters * 4;
+        from = wide->begin;
+    }
     if (bytes > PREVIEW_BYTES)
         bytes = PREVIEW_BYTES;
     if (bytes)
-        bpf_probe_read_user(event->data, bytes & 511, (void *)(pending ? f->write_base : f->read_ptr));
+        bpf_probe_read_user(event->data, bytes & 511, (void *)from);
     submit(event, 0);
     return 0;
 }
@@ -67,6 +103,11 @@ static long walk_file(u32 i, void *context)
     struct stdio_file *f = &own->file;
     if ((f->flags & STDIO_MAGIC_MASK) != STDIO_MAGIC)
         return 1;
+    read_wide(w->address, f, &own->wide);
+    /* A flush converts and writes them piece by piece, and notes it after the last one: of the calls of the stream's descriptor,
+     * and of a write in which a thread ended, it is unknown what they wrote. */
+    if (w->written_at || (w->moment == MOMENT_SAMPLE && f->fileno == w->call_fd))
+        own->wide.characters = 0;
     skip_last_write(w, f);
     u64 size = f->buf_end - f->buf_base, pending = 0, unread = 0;
     if (f->flags & STDIO_PUTTING && f->write_ptr > f->write_base && f->write_ptr - f->write_base <= size)
@@ -79,8 +120,8 @@ static long walk_file(u32 i, void *context)
         pending = 0;
     if (f->fileno == w->call_fd)
         w->found_call_fd = 1;
-    if (w->moment != MOMENT_SAMPLE || f->fileno == w->call_fd || pending)
-        emit_buffer(w, f, pending, unread);
+    if (w->moment != MOMENT_SAMPLE || f->fileno == w->call_fd || pending || own->wide.characters)
+        emit_buffer(w, f, &own->wide, pending, unread);
     w->address = f->chain;
     return 0;
 }

@@ -216,6 +216,8 @@ struct buffer_event {
     char name[NAME_BYTES];
     unsigned long long address, base, end;
     unsigned long long pending, unread; /* bytes */
+    unsigned long long wide;            /* pending wide characters; `data` has the first ones if no bytes are pending */
+    char charset[16];                   /* the name of the encoding into which the C library converts them */
     unsigned int moment;                /* enum buffer_moment */
     unsigned int flags;                 /* FILE._flags */
     unsigned int walker;                /* as in struct library */

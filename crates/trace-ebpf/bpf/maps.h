@@ -178,6 +178,12 @@ struct stdio_file {
     u32 fileno, flags2;
 };
 
+/* The pending wide characters of a FILE, which stdio converts into its buffer of bytes at a flush. */
+struct wide_text {
+    u64 begin, characters;
+    u64 charset; /* address of the name of their encoding */
+};
+
 /* A walk of the current process's list of streams (buffers.bpf.c). */
 struct buffer_walk {
     u64 address; /* of the next FILE */
@@ -201,6 +207,7 @@ struct scratch_space {
     struct transfer call;
     union struct_prefix prefix;
     struct stdio_file file;
+    struct wide_text wide;
 };
 struct scratch_map {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

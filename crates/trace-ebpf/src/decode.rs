@@ -13,6 +13,7 @@ use super::shared_types::{
     self, BufferEvent, CallEvent, DirectoryEvent, EventHead, LifecycleEvent, OpenFile, PathCallEvent,
     StreamCounters,
 };
+use super::wide_text::WideText;
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
 const UNBUFFERED: u32 = 0x2;
@@ -153,13 +154,17 @@ fn buffer(event: &BufferEvent) -> Buffer {
     let preview = |bytes: u64, most: usize| {
         event.data[..usize::try_from(bytes).unwrap_or(usize::MAX).min(most).min(event.data.len())].to_vec()
     };
-    let pending = preview(event.pending, event.data.len());
-    let unread = if event.pending == 0 { preview(event.unread, UNREAD_PREVIEW_BYTES) } else { Vec::new() };
+    let bytes = preview(event.pending, event.data.len());
+    let wide = WideText::of(event);
+    let pending = if event.pending == 0 { wide.text } else { bytes };
+    let has_pending = event.pending > 0 || event.wide > 0;
+    let unread = if has_pending { Vec::new() } else { preview(event.unread, UNREAD_PREVIEW_BYTES) };
     Buffer {
         mode,
         buffer_bytes: event.end.saturating_sub(event.base),
-        pending_bytes: event.pending,
+        pending_bytes: event.pending + wide.bytes,
         pending,
+        unconverted_bytes: if wide.is_exact { 0 } else { wide.bytes },
         unread_bytes: event.unread,
         unread,
         ..Buffer::empty(RuntimeId::GLIBC, event.address, event.head.fd)

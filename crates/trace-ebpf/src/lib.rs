@@ -29,6 +29,7 @@ mod test_settings;
 mod tracer;
 mod tracer_requests;
 mod tracer_wakeup;
+mod wide_text;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;

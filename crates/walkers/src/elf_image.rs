@@ -16,6 +16,7 @@ use weir_sys::file_system::{open_regular, open_with_status};
 use crate::runtime_entry::section_contains;
 use crate::runtimes::FILES;
 use crate::runtimes::cpp::FileBufferFacts;
+use crate::runtimes::glibc::wide::WIDE_WRITERS;
 use crate::runtimes::go::{GoSections, ItabSection};
 use crate::runtimes::rust::has_buf_writer;
 use crate::runtimes::rust::layouts::{self, RustLayouts};
@@ -207,8 +208,8 @@ fn walkers() -> impl Iterator<Item = &'static WalkerEntry> {
     FILES.iter().filter_map(|runtime| runtime.walker_entry())
 }
 
-/// Tells whether an executable loads the library of a runtime with a walker. The names of the interpreter and the
-/// libraries are near the beginning of a file.
+/// Tells whether an executable loads the library of a runtime with a walker, or writes wide characters, which the kernel programs do
+/// not convert. The names of the interpreter, libraries and functions are near the beginning of a file.
 fn names_runtime(exe: &Path) -> bool {
     const MAX_SEARCH: u64 = 1 << 16;
     let mut beginning = Vec::new();
@@ -216,8 +217,9 @@ fn names_runtime(exe: &Path) -> bool {
     let Ok(_bytes) = read.and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut beginning)) else {
         return false;
     };
-    let mut names = walkers().flat_map(|walker| walker.libraries);
-    names.any(|name| memchr::memmem::find(&beginning, name.as_bytes()).is_some())
+    let libraries = walkers().flat_map(|walker| walker.libraries).map(|name| name.as_bytes());
+    let mut names = libraries.chain(WIDE_WRITERS);
+    names.any(|name| memchr::memmem::find(&beginning, name).is_some())
 }
 
 fn linked_runtimes(path: &Path) -> Vec<RuntimeId> {

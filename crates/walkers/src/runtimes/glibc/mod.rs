@@ -2,7 +2,7 @@
 
 mod charset;
 pub(crate) mod list_search;
-mod wide;
+pub(crate) mod wide;
 
 use std::collections::HashSet;
 

@@ -12,6 +12,19 @@ use crate::stream_buffer::StreamBuffer;
 const WIDE_BYTES: usize = 64;
 const WRITE_POINTER: u64 = 32;
 
+/// The beginnings of the functions' names by which a program writes wide characters to a stream, after the end of another name.
+pub(crate) const WIDE_WRITERS: [&[u8]; 9] = [
+    b"\0fputw",
+    b"\0putwc",
+    b"\0fwprintf",
+    b"\0wprintf",
+    b"\0vfwprintf",
+    b"\0vwprintf",
+    b"\0__fwprintf_chk",
+    b"\0__wprintf_chk",
+    b"\0__vfwprintf_chk",
+];
+
 /// Adds the characters in the wide buffer: pending ones after the pending bytes, read-ahead ones before the
 /// read-ahead bytes. If only the beginning of a long text is read, its average size per character applies to the rest.
 /// Characters of an encoding into which weir cannot convert them exactly are counted in UTF-8, and left to the program.
