@@ -64,13 +64,17 @@ fn programs_whose_buffers_are_read() {
 /// Their bytes are made from wide characters only when they are written.
 #[test]
 fn a_file_of_wide_characters() {
-    let code = "#include <fstream>\n#include <unistd.h>\n\
+    let file = "#include <fstream>\n#include <unistd.h>\n\
         int main() { std::wofstream log(\"log\"); log << L\"pending\"; usleep(200000); _exit(0); }\n";
+    let standard = "#include <iostream>\n#include <unistd.h>\n\
+        int main() { std::ios::sync_with_stdio(false); std::wcout << L\"pending\"; usleep(200000); _exit(0); }\n";
     for_each_engine(|engine, dir| {
-        let Some(program) = compile_by("c++", dir, "wide", code, &[]) else { return };
-        let (verdict, buffers) = verdict(engine, dir, &[path(&program)]);
-        assert!(verdict.starts_with("Nothing wrong in what could be seen; "), "{engine}: {verdict}");
-        assert_eq!(buffers, ["C++ file buffers of wide characters (std::wofstream)"], "{engine}");
+        for (name, code) in [("file", file), ("standard", standard)] {
+            let Some(program) = compile_by("c++", dir, name, code, &[]) else { return };
+            let (verdict, buffers) = verdict(engine, dir, &[path(&program)]);
+            assert!(verdict.starts_with("Nothing wrong in what could be seen; "), "{engine}: {verdict}");
+            assert_eq!(buffers, ["C++ file buffers of wide characters (std::wofstream)"], "{engine}");
+        }
     });
 }
 

@@ -39,7 +39,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             is_drained: true,
         },
         UnreachedBuffers {
-            name: "the file buffer of a std::wofstream",
+            name: "the file buffer of a std::wofstream or std::wcout",
             options: &["--stdout", "--file", "--max-delay", "--rescue", "--fix-fork", "--fix-order"],
             possible: has_wide_buffers,
             is_drained: false,
@@ -73,9 +73,9 @@ pub(crate) struct FileBufferFacts {
 
 impl FileBufferFacts {
     pub fn of(sections: &ElfSections) -> FileBufferFacts {
-        // Both libraries have exception tables; most programs in C have none.
+        // Both libraries and their users with objects of file buffers have exception tables; most programs in C have none.
         if !sections.has(".gcc_except_table") {
-            return FileBufferFacts::default();
+            return FileBufferFacts { uses_wide: has_wide_buffers(sections), ..FileBufferFacts::default() };
         }
         let constants = sections.bytes(".rodata", MAX_SECTION_BYTES).unwrap_or_default();
         let start = sections.address_and_size(".rodata").map_or(0, |(start, _)| start);
@@ -126,8 +126,12 @@ fn can_have_file_buffers(sections: &ElfSections) -> bool {
 /// Tells whether a program imports a writing stream or file buffer of wide characters. A static program does not tell.
 fn has_wide_buffers(sections: &ElfSections) -> bool {
     const WIDE: [&[u8]; 3] = [b"basic_ofstreamIw", b"basic_fstreamIw", b"basic_filebufIw"];
+    const STANDARD_STREAMS: [&[u8]; 3] = [b"_ZSt5wcout", b"_ZSt5wcerr", b"_ZSt5wclog"];
+    let imports = |is: &dyn Fn(&[u8]) -> bool| sections.any_symbol(true, is).unwrap_or(false);
     let is_wide = |name: &[u8]| WIDE.iter().any(|part| memchr::memmem::find(name, part).is_some());
-    sections.any_symbol(true, is_wide).unwrap_or(false)
+    // Without stdio, libstdc++ gives its standard streams file buffers of wide characters.
+    let leaves_stdio = || imports(&|name| name == b"_ZNSt8ios_base15sync_with_stdioEb");
+    imports(&is_wide) || leaves_stdio() && imports(&|name| STANDARD_STREAMS.contains(&name))
 }
 
 /// Tells whether a dynamic symbol of the executable fits. True if the file does not tell.
