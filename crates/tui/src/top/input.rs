@@ -1,12 +1,13 @@
 //! Waits for input of the terminal and notices its end.
 
 use std::fs::File;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use weir_sys::file_system::is_terminal;
 
 /// The terminal that crossterm reads: standard input, or the controlling terminal if standard input is none.
 pub struct TerminalInput(Option<File>);
@@ -14,7 +15,7 @@ pub struct TerminalInput(Option<File>);
 impl TerminalInput {
     /// Opens the controlling terminal if standard input is no terminal.
     pub fn open() -> io::Result<TerminalInput> {
-        let other = if io::stdin().is_terminal() { None } else { Some(File::open("/dev/tty")?) };
+        let other = if is_terminal(io::stdin()) { None } else { Some(File::open("/dev/tty")?) };
         Ok(TerminalInput(other))
     }
 
