@@ -124,7 +124,11 @@ impl Supervisor {
     }
 
     fn handle_events(&mut self) -> Result<(), SuperviseError> {
-        while self.exit.is_none() || !self.tracees.written_ahead.is_empty() || self.gives_grace() {
+        while self.exit.is_none()
+            || !self.tracees.written_ahead.is_empty()
+            || self.gives_grace()
+            || self.has_deferred_exit()
+        {
             self.handle_timers();
             if let Some(stop) = self.tracees.deferred_stops.pop_front() {
                 self.on_stop(stop);
@@ -169,6 +173,13 @@ impl Supervisor {
             return true;
         }
         now_ns() < until_ns && !left.is_empty()
+    }
+
+    /// Returns whether a process is held at its end, for example until the reader of a full pipe makes room for its pending bytes. Its
+    /// parent may have ended: `timeout -s KILL` kills itself, too.
+    fn has_deferred_exit(&self) -> bool {
+        let until_ns = self.grace_until_ns.map_or(u64::MAX, |until_ns| until_ns + KILLED_GRACE_NS);
+        !self.deferred_exits.is_empty() && now_ns() < until_ns
     }
 
     /// Returns whether weir kills the rest now: the end of process 1 kills all processes of its PID namespace (pid_namespaces(7)),
