@@ -52,7 +52,10 @@ static void one_byte(void)
         check(byte == 'x' && bytes == expected[i].bytes, "access %d: %d bytes", i, (int)bytes);
         weir_close(s);
     }
-    weir_stream *s = open_file((struct weir_options){0});
+    weir_stream *s = open_file((struct weir_options){.buffer_bytes = 65536});
+    check(weir_getc(s) == 'x' && stats_of(s).read_bytes == 65536, "a size that the program has chosen");
+    weir_close(s);
+    s = open_file((struct weir_options){0});
     char *from;
     check(weir_peek(s, &from, 50000) >= 50000 && stats_of(s).reads == 1, "a larger request is one read");
     weir_close(s);
