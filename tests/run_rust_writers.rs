@@ -41,10 +41,10 @@ fn a_stripped_rust_program_is_commented_once() {
         (
             "stripped",
             &["-O", "-Cstrip=symbols"][..],
-            "a BufWriter, because the program has no debug information (-g), or standard output, because the \
+            "a BufWriter, because the program has no debug information of types (-g), or standard output, because the \
              program has no symbols",
         ),
-        ("symbols", &["-O"], "a BufWriter, because the program has no debug information (-g)"),
+        ("symbols", &["-O"], "a BufWriter, because the program has no debug information of types (-g)"),
         ("debug", &["-O", "-g"], ""),
     ] {
         let Some(program) = build(dir.path(), name, LOG_WRITER, flags) else { return };
@@ -65,7 +65,7 @@ fn writers_that_no_walker_finds_are_out_of_reach() {
     let dir = disk_dir();
     let boxed = LOG_WRITER.replace("std::io::BufWriter::new(", "std::io::BufWriter::new(Box::new(");
     let boxed = boxed.replace(".unwrap());", ".unwrap()) as Box<dyn Write>);");
-    let untyped = "a BufWriter, because the program has no debug information (-g)";
+    let untyped = "a BufWriter, because the program has no debug information of types (-g)";
     let other = "a BufWriter over Box<dyn Write> or another type than a file";
     for (name, flag, source, buffers) in [
         ("limited", "-Cdebuginfo=1", LOG_WRITER, untyped),

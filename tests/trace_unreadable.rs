@@ -96,7 +96,7 @@ fn writers_of_rust_count_only_where_a_program_has_them() {
                 "hidden",
                 writer,
                 &["-o", PROGRAM, SOURCE],
-                "Nothing wrong in what could be seen; the BufWriters of a Rust program without debug information",
+                "Nothing wrong in what could be seen; the BufWriters of a Rust program without debug information of types",
             ),
         ] {
             let (file, program) = (dir.join(format!("{name}.rs")), dir.join(name));

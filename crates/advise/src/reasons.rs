@@ -67,7 +67,8 @@ fn flash(own: &PredictedCost, best: &PredictedCost, question: &AdviceQuestion) -
 }
 
 fn risk(event: &str, own: u64, best: u64) -> Option<String> {
-    (own > best).then(|| format!("{event} loses up to {} instead of {}", shown(own), shown(best)))
+    let (own, best) = (shown(own), (own > best).then(|| shown(best))?);
+    (own != best).then(|| format!("{event} loses up to {own} instead of {best}"))
 }
 
 /// Formats bytes at risk: the size of a buffer exactly, others as an estimate.

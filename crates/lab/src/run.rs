@@ -84,7 +84,7 @@ pub fn run(experiment: &Experiment, options: &LabOptions) -> Result<ExperimentRu
 /// Returns why the experiment cannot run on this machine, if so.
 fn absent(experiment: &Experiment) -> Option<String> {
     if experiment.root && !rustix::process::geteuid().is_root() {
-        return Some("needs root: sudo weir lab".into());
+        return Some(format!("needs root: sudo weir lab {}", experiment.name));
     }
     if let Some(device) = experiment.device.as_ref().filter(|device| !Path::new(device).exists()) {
         return Some(format!("this machine has no {device}"));

@@ -264,7 +264,10 @@ fn status(document: &AdviceDocument) -> ExitCode {
     if document.choices.first().is_some_and(|first| first.holds) {
         return ExitCode::SUCCESS;
     }
-    eprintln_lossy!("weir: no way holds all limits of the question on this machine");
+    eprintln_lossy!(
+        "weir: no way holds all limits of the question on this machine: ask for less (the screen, without --code, shows how \
+         much it can do), or use another device"
+    );
     ExitCode::from(FAILED)
 }
 

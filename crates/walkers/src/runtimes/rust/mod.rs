@@ -71,7 +71,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             is_drained: false,
         },
         UnreachedBuffers {
-            name: "a BufWriter, because the program has no debug information (-g),",
+            name: "a BufWriter, because the program has no debug information of types (-g),",
             options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork"],
             possible: |sections| has_buf_writer(sections) && !described_writers(sections).any(),
             is_drained: false,
@@ -210,7 +210,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
 }
 
 /// The buffers of a Rust program without debug information, whose types describe them.
-pub(crate) const WITHOUT_TYPES: &str = "the BufWriters of a Rust program without debug information";
+pub(crate) const WITHOUT_TYPES: &str = "the BufWriters of a Rust program without debug information of types";
 
 /// Size of `OnceLock<ReentrantLock<RefCell<LineWriter<StdoutRaw>>>>`.
 const STDOUT_BYTES: usize = 64;
