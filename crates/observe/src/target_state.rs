@@ -1,5 +1,7 @@
 //! Whether weir can attach to a process: it refuses a zombie or kernel thread, and names a stopped process.
 
+use std::time::{Duration, Instant};
+
 use weir_model::trace::Process;
 use weir_sys::process_access::{self, AccessProblem, check_answers};
 use weir_sys::process_identity::ProcessIdentity;
@@ -7,6 +9,9 @@ use weir_sys::{Error, proc, process_status};
 
 /// The most stopped processes that are named.
 const MAX_NAMED: usize = 3;
+
+/// How long all processes together have to stop again: one that a signal has stopped runs for a moment after a detach (ptrace(2)).
+const STOPS_AGAIN: Duration = Duration::from_millis(50);
 
 /// Returns the process. Fails if it is gone, replaced, a zombie or a kernel thread, which not every backend reports.
 pub(crate) fn attachable(process: ProcessIdentity) -> Result<ProcessIdentity, Error> {
@@ -33,7 +38,16 @@ pub(crate) fn attachable(process: ProcessIdentity) -> Result<ProcessIdentity, Er
 
 /// Returns a sentence for each of the first [`MAX_NAMED`] recorded processes that is stopped by a signal.
 pub(crate) fn stopped_sentences(processes: &[Process]) -> impl Iterator<Item = String> {
-    let is_stopped = |pid: u32| process_status::read(pid).is_some_and(|status| status.state == b'T');
+    let until = Instant::now() + STOPS_AGAIN;
+    let is_stopped = move |pid: u32| {
+        loop {
+            match process_status::read(pid).map(|status| status.state) {
+                Some(b'T') => return true,
+                Some(b'R' | b't') if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+                _ => return false,
+            }
+        }
+    };
     let stopped =
         processes.iter().filter(move |process| process.ended_s.is_none() && is_stopped(process.pid));
     stopped.take(MAX_NAMED).map(|process| {
