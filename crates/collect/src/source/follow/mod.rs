@@ -6,7 +6,6 @@ pub(crate) mod position;
 mod watch;
 
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -63,7 +62,7 @@ struct OpenFile {
 
 pub(super) fn open(pattern: &str, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let path = std::path::absolute(pattern).unwrap_or_else(|_| pattern.into());
-    let own_files = OwnFiles::of(options);
+    let own_files = OwnFiles::of(options, &path);
     let watch = Watch::open(&path)?;
     if watch.is_one_name() && own_files.contain(&path) {
         return Err(Error::text(format!(
@@ -135,8 +134,8 @@ impl Follow {
 
     /// Returns whether the path leads to an open file, which need not be opened again.
     fn leads_to_known(&self, path: &Path) -> bool {
-        let identity = std::fs::metadata(path).map(|about| (about.dev(), about.ino()));
-        identity.is_ok_and(|identity| self.files.iter().any(|file| file.followed.identity() == identity))
+        own_files::identity(path)
+            .is_some_and(|identity| self.files.iter().any(|file| file.followed.identity() == identity))
     }
 
     fn is_known(&self, followed: &Followed) -> bool {
