@@ -6,6 +6,7 @@
 mod alternate_screen;
 pub mod lab_step;
 pub mod style;
+mod terminal_events;
 pub mod top;
 
 use std::time::Duration;

@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::tcgetwinsize;
 
 use super::keys::{StepKey, decode};
 use crate::POLL_INTERVAL;
 use crate::alternate_screen::AlternateScreen;
+use crate::terminal_events::terminal_events;
 
 /// Why [`StepTerminal::wait`] returned.
 pub enum TerminalEvent {
@@ -65,7 +66,7 @@ impl StepTerminal {
             if let Some(key) = self.unread_keys.pop_front() {
                 return Ok(TerminalEvent::Key(key));
             }
-            if !is_input_ready()? {
+            if terminal_events(io::stdin().as_fd(), POLL_INTERVAL)?.is_empty() {
                 if std::mem::replace(&mut self.size, size()) != self.size {
                     return Ok(TerminalEvent::Resized);
                 }
@@ -79,18 +80,6 @@ impl StepTerminal {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-}
-
-/// Waits up to [`POLL_INTERVAL`] for input.
-fn is_input_ready() -> io::Result<bool> {
-    let stdin = io::stdin();
-    let mut descriptors = [PollFd::new(&stdin, PollFlags::IN)];
-    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(POLL_INTERVAL.subsec_nanos()) };
-    match poll(&mut descriptors, Some(&timeout)) {
-        Ok(count) => Ok(count > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -5,9 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use weir_sys::file_system::is_terminal;
+
+use crate::terminal_events::terminal_events;
 
 /// The terminal that crossterm reads: standard input, or the controlling terminal if standard input is none.
 pub struct TerminalInput(Option<File>);
@@ -24,13 +26,7 @@ impl TerminalInput {
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         let stdin = io::stdin();
         let terminal: BorrowedFd<'_> = self.0.as_ref().map_or(stdin.as_fd(), File::as_fd);
-        let mut descriptors = [PollFd::new(&terminal, PollFlags::IN)];
-        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos().min(999_999_999) as i64 };
-        match poll(&mut descriptors, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let events = descriptors[0].revents();
+        let events = terminal_events(terminal, timeout)?;
         if events.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
             return Err(Errno::IO.into());
         }
