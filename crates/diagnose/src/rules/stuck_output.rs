@@ -202,6 +202,8 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
         return None;
     }
     let severity = if length_s >= LONG_S { Severity::High } else { Severity::Warn };
+    let pending = &span.buffer.pending;
+    let oldest = &pending[..pending.len().min(span.oldest_bytes as usize)];
     let why = format!(
         "{} {} been in {} for {}, while it waits in {}: {}.",
         oldest_of(span.oldest_bytes, bytes),
@@ -209,7 +211,7 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
         context.buffer_name(span.buffer, pid, span.first.at_s),
         describe_length(context, span),
         span.waits_in,
-        preview(&span.buffer.pending)
+        preview(oldest)
     );
     let code = context.code_fix(pid, span.first.at_s, (fd, file), CodeFix::Flush);
     let command = context.drain_command(RunOption::MaxDelay, (pid, span.first.at_s), span.buffer);

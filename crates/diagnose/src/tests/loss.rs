@@ -132,6 +132,8 @@ fn more_pending_bytes_do_not_end_the_wait_of_the_oldest() {
     // Only the first line is that old.
     let text = "17 of 85 bytes have been in the buffer of prog (1) for 1.50 s, since";
     assert!(finding.why.starts_with(text), "{}", finding.why);
+    let shown = format!(" in clock_nanosleep: \"{}\".", weir_model::peek::escaped(LINE));
+    assert!(finding.why.ends_with(&shown), "{}", finding.why);
 }
 
 #[test]
