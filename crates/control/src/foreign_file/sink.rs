@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs, tell};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{SocketType, sockopt::socket_type};
 use weir_sys::file_system::{fuse_options, fuse_user};
 use weir_sys::writer_identity::file_size_limit;
@@ -137,7 +137,8 @@ impl Sink {
             return self.size_left(file).map(|left| left.map_or(bytes, |left| bytes.min(left)));
         }
         let mut wanted = [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::OUT)];
-        let ready = poll(&mut wanted, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        // A pending signal ends poll(2) with EINTR also if it does not wait.
+        let ready = retry_on_intr(|| poll(&mut wanted, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })))?;
         if self.kind == FileType::Fifo && wanted[0].revents().contains(PollFlags::ERR) {
             return Err(Errno::PIPE);
         }

@@ -91,3 +91,27 @@ fn a_stream_that_only_writes_is_written_ahead_at_the_end_of_its_file() {
     let (_reader, writer) = std::io::pipe().unwrap();
     assert!(open_own(writer.as_raw_fd()).allows_writing_ahead(false));
 }
+
+#[test]
+fn a_signal_at_a_full_pipe_is_no_error() {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    const SIGNALS: u32 = 400_000;
+    let (_reader, writer) = std::io::pipe().expect("a pipe");
+    let file = open_own(writer.as_raw_fd());
+    assert!(file.write_available(&[7; 100_000]).error.is_none());
+    let _handled = weir_sys::signals::HandledSignal::begin().expect("a handler");
+    // SAFETY: the call takes no argument.
+    let (thread, sent) = (unsafe { libc::pthread_self() }, AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while sent.fetch_add(1, Relaxed) < SIGNALS {
+                // SAFETY: the thread lives until this scope ends, and the signal has a handler.
+                unsafe { libc::pthread_kill(thread, libc::SIGRTMAX()) };
+            }
+        });
+        while sent.load(Relaxed) < SIGNALS {
+            let failed = file.write_available(b"more").error;
+            assert!(failed.is_none(), "{failed:?}");
+        }
+    });
+}
