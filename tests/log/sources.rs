@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::thread;
 
-use crate::common::{disk_dir, run, text, wait_for, weir};
+use crate::common::{WEIR, disk_dir, run, text, wait_for, weir};
 use crate::session::Session;
 use crate::{Collector, lines_of, log_of, rounds};
 
@@ -132,6 +132,17 @@ fn a_command_has_two_outputs_and_a_status() {
     assert!(text(&missing.stderr).contains("exec ./no-such-command: ENOENT"), "{}", text(&missing.stderr));
     let missing = log_of(dir.path(), &["-o", "out", "--", "/no/such/command"], b"");
     assert!(text(&missing.stderr).contains("exec /no/such/command: ENOENT"), "{}", text(&missing.stderr));
+}
+
+/// A parent that ignores SIGCHLD lets the kernel reap the children of weir, with their status.
+#[test]
+fn the_status_of_a_command_is_known_also_if_sigchld_was_ignored() {
+    let dir = disk_dir();
+    let mut command = std::process::Command::new("env");
+    command.args(["--ignore-signal=CHLD", WEIR, "log", "-o", "out", "--", "sh", "-c", "echo line; exit 3"]);
+    let output = command.current_dir(dir.path()).output().expect("env of coreutils");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_eq!(lines_of(&dir.path().join("out"), 1), ["line"]);
 }
 
 #[test]

@@ -175,6 +175,7 @@ fn report_wait(sentence: &str) {
 }
 
 fn main() -> ExitCode {
+    weir_sys::signals::keep_ended_children();
     // A sample of `weir bench` runs this program again. This comes first so that the sample starts fast.
     if std::env::args_os().nth(1).is_some_and(|verb| verb == weir_bench::sample::CHILD_ARGUMENT) {
         return ExitCode::from(weir_bench::sample::child_main() as u8);

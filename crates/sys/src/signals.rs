@@ -115,6 +115,13 @@ pub fn is_ignored(signal: i32) -> bool {
     }
 }
 
+/// Gives SIGCHLD its default action. With an inherited SIG_IGN the kernel would reap the children of weir, and their status would be
+/// lost. A command that weir starts inherits what weir inherited where [`crate::inherited::restore`] is called.
+pub fn keep_ended_children() {
+    // SAFETY: SIG_DFL calls no code.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
 /// Makes writes of this process beyond RLIMIT_FSIZE fail with EFBIG: SIGXFSZ would end weir with the bytes that it holds. Programs
 /// that are started later get the signal as without weir, because execve(2) removes handlers.
 pub fn catch_file_size_limit() {
