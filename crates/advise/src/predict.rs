@@ -160,9 +160,9 @@ fn contention(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Ca
     measured.unwrap_or(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 })
 }
 
-/// Returns the records per second that the device takes in large writes: the page cache only delays the moment from which the
-/// writers wait for it. Infinite for a file in memory, for a device that was not measured, and if other processes had the
-/// processors during the measurement: they make a device look slower than it is.
+/// Returns the device's rate in records per second, the limit in the long run: the page cache only delays it. Infinite for a
+/// file in memory, for a device that was not measured, and if other processes had the processors during the measurement:
+/// they make a device look slower than it is.
 pub fn device_rate(question: &AdviceQuestion, prices: &AdvicePrices) -> f64 {
     match prices.device_bytes_per_s {
         _ if question.medium == Medium::Ram || prices.busy_share().is_some() => f64::INFINITY,
@@ -175,7 +175,8 @@ pub fn device_rate(question: &AdviceQuestion, prices: &AdvicePrices) -> f64 {
 fn syncs_at_rate(way: &Way, question: &AdviceQuestion, record: &RecordCost) -> f64 {
     match (way.sync, record.sync) {
         (SyncPoint::Group, Some(sync)) => {
-            1.0 / (question.rate * sync.elapsed_ns / 1e9).clamp(1.0, largest_group_records(question))
+            let records_per_sync = question.rate * sync.elapsed_ns / 1e9;
+            1.0 / records_per_sync.clamp(1.0, largest_group_records(question))
         }
         _ => record.syncs,
     }
@@ -219,7 +220,7 @@ fn at_risk_power(way: &Way, question: &AdviceQuestion, host: &AdviceHost, kill: 
         (SyncPoint::None, _) if way.method == WriteMethod::Direct => kill,
         (SyncPoint::None, _) => {
             let cached = arriving(question, host.writeback_s);
-            kill + cached.min(host.dirty_limit_bytes.unwrap_or(u64::MAX))
+            kill.saturating_add(cached.min(host.dirty_limit_bytes.unwrap_or(u64::MAX)))
         }
         (SyncPoint::Period, Some(period)) => arriving(question, period + sync_s),
         _ => 0,

@@ -22,6 +22,8 @@ pub enum Error {
         error: String,
         /// The user's next step.
         advice: String,
+        /// The same, without options that only `weir bench` has.
+        general_advice: String,
     },
     /// A file system without room for the files of a run.
     #[error("{path}: not enough space: {needed} needed, {free} free (statvfs); free some space, or use another --dir", path = shown(.path))]
@@ -50,12 +52,17 @@ impl Error {
     /// Returns the error of a failed call on `path`. Empty `advice` selects the errno's default.
     pub fn system(call: &str, path: &Path, error: &io::Error, advice: &str) -> Self {
         let number = raw_errno(error).unwrap_or(0);
-        let advice = if advice.is_empty() { advice_for(number) } else { advice };
+        let (advice, general_advice) = if advice.is_empty() {
+            (advice_for(number), general_advice_for(number))
+        } else {
+            (advice, advice)
+        };
         Self::System {
             path: path.into(),
             call: call.into(),
             error: errno_text(number, error),
             advice: advice.into(),
+            general_advice: general_advice.into(),
         }
     }
 
@@ -67,11 +74,8 @@ impl Error {
     /// Returns the error with advice that names no option of `weir bench`, for `weir advise`, which does not have them.
     pub(crate) fn without_options_of_bench(self) -> Self {
         match self {
-            Self::System { path, call, error, advice }
-                if advice.contains("--size") || advice.contains("--records") =>
-            {
-                let advice = "free some space or memory, or use another --dir".into();
-                Self::System { path, call, error, advice }
+            Self::System { path, call, error, general_advice, .. } => {
+                Self::System { path, call, error, advice: general_advice.clone(), general_advice }
             }
             other => other,
         }
@@ -122,6 +126,16 @@ fn advice_for(number: i32) -> &'static str {
     }
 }
 
+/// Returns the advice of [`advice_for`] without options that only `weir bench` has.
+fn general_advice_for(number: i32) -> &'static str {
+    match errno::name(number).unwrap_or("") {
+        "ENOSPC" | "EDQUOT" => "free some space, or use another --dir",
+        "ENOMEM" => "free some memory, or raise its limit (ulimit -v)",
+        "EFBIG" => "raise the file size limit (ulimit -f)",
+        _ => advice_for(number),
+    }
+}
+
 /// Returns a clause that suggests the nearest of `known` to a mistyped `word`, or lists all.
 pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     let nearest = known
@@ -144,6 +158,22 @@ mod tests {
     fn a_full_disk_gets_no_advice_about_options_of_bench() {
         let text = Error::errno("write", Path::new("f"), 28).without_options_of_bench().to_string();
         assert!(text.contains("ENOSPC") && text.contains("--dir") && !text.contains("--size"), "{text}");
+    }
+
+    #[test]
+    fn a_limit_of_the_file_size_is_named_without_options_of_bench() {
+        let number = rustix::io::Errno::FBIG.raw_os_error();
+        let text = Error::errno("write", Path::new("f"), number).without_options_of_bench().to_string();
+        assert_eq!(text, "f: write: EFBIG (File too large); raise the file size limit (ulimit -f)");
+    }
+
+    #[test]
+    fn general_advice_names_no_option_of_bench() {
+        for number in 1..134 {
+            let advice = general_advice_for(number);
+            let options = ["--size", "--records", "--buffer", "--queue-depth"];
+            assert!(!options.iter().any(|option| advice.contains(option)), "{number}: {advice}");
+        }
     }
 
     #[test]

@@ -56,7 +56,10 @@ impl Pilot {
         let grown = bytes.saturating_sub(bytes_before).max(1) as f64;
         let least = cpu_s.min(seconds) / bytes.max(1) as f64 * MIN_SLOPE;
         let slope = ((seconds - seconds_before) / grown).max(least).max(1e-13);
-        let time_of = |more: u64| seconds + slope * more.saturating_sub(bytes) as f64;
+        let time_of = |other: u64| match other.checked_sub(bytes) {
+            Some(more) => seconds + slope * more as f64,
+            None => seconds * other as f64 / bytes as f64, // as in `fitting`
+        };
         if bytes == self.whole || self.exact || time_of(self.whole) <= self.target_s * 1.5 {
             return Step::Done(self.whole, time_of(self.whole));
         }
@@ -66,7 +69,7 @@ impl Pilot {
         if close || self.attempts == ATTEMPTS {
             return Step::Done(fitting, time_of(fitting));
         }
-        // The next attempt takes about a fifth of the target time, and moves at least four times the bytes.
+        // The next attempt takes about a fifth of the target time, and moves four times the bytes, or as many as fit.
         let next = self.fitting(bytes, seconds, slope, self.target_s / 5.0).max(bytes.saturating_mul(4));
         Step::Again(next.min(fitting).min(self.whole))
     }
@@ -138,5 +141,15 @@ mod tests {
         // 1 ms per byte: a sample is about a hundred records.
         let (bytes, _, spent_ms) = search(1, 0.0, 1e-3, false);
         assert!((90..=110).contains(&bytes) && spent_ms < 200, "{bytes} in {spent_ms} ms");
+    }
+
+    #[test]
+    fn a_sample_shorter_than_the_attempt_takes_its_share_of_the_time() {
+        let axes =
+            crate::plan::Axes { records: vec![25], methods: vec!["syscall".into()], ..fixture::axes() };
+        let cell = axes.cells(1).unwrap().remove(0);
+        // 8 records of 25 bytes, 100 ms each: one record fits.
+        let step = Pilot::new(&cell, 0.1, false).after(200, 0.8, 1e-4);
+        assert_eq!(step, Step::Done(25, 0.8 * 25.0 / 200.0));
     }
 }
