@@ -171,8 +171,12 @@ fn steps(row: &LabRow, run: &SteppedRun, body: &mut Body, prefix: &str) {
         }
     });
     if run.frames.len() < run.steps {
+        let option = match run.version {
+            ProgramVersion::Broken => "",
+            ProgramVersion::Fixed => " --fixed",
+        };
         body.blocks(&[Block::Aside(format!(
-            "These are the first {} of {} steps; weir lab {} --step shows all.",
+            "These are the first {} of {} steps; weir lab {} --step{option} shows all.",
             run.frames.len(),
             run.steps,
             row.name
