@@ -51,8 +51,8 @@ fn fork_gated(command: &[OsString], filter: Option<&SeccompFilter>) -> Result<Ga
     pointers.push(std::ptr::null());
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::NoProcess(errno.into()));
     let ((gate, open_gate), (exec_status, report_status)) = (pipe()?, pipe()?);
-    // SAFETY: the child makes only async-signal-safe calls (see `run_child`), as required after fork(2) in a process
-    // with threads, and never returns.
+    // SAFETY: the child makes only async-signal-safe calls and execvp(3), which allocates nothing and takes no lock in glibc
+    // and musl (see `run_child`), as required after fork(2) in a process with threads, and never returns.
     match unsafe { libc::fork() } {
         -1 => Err(Error::NoProcess(io::Error::last_os_error())),
         0 => run_child(&pointers, [&gate, &open_gate, &exec_status, &report_status], filter),
@@ -128,8 +128,7 @@ impl GatedCommand {
     /// Opens the gate and waits until execve(2) has succeeded. Fails with [`Error::Command`] if it fails, with ENOENT if
     /// PATH has no such file; the child has then exited with status 127 or 126 and is reaped.
     pub fn release(mut self) -> Result<(), Error> {
-        self.open_gate()?;
-        let result = self.wait_for_exec();
+        let result = self.open_gate().and_then(|()| self.wait_for_exec());
         if result.is_err() {
             reap(self.pid);
         }
@@ -147,7 +146,7 @@ impl GatedCommand {
         File::from(gate).write_all(&[1]).map_err(|source| self.failed(source))
     }
 
-    /// Waits until execve(2) has succeeded (the pipe is closed) or failed (an errno arrives through it).
+    /// Waits until execve(2) has succeeded or the child has ended (both close the pipe), or until execve(2) has failed (an errno arrives through it).
     pub fn wait_for_exec(&mut self) -> Result<(), Error> {
         let Some(exec_status) = self.exec_status.take() else { return Ok(()) };
         let mut errno = Vec::new();
