@@ -13,6 +13,12 @@ pub fn limited(dir: &Path, arguments: &[&str]) -> Command {
     let weir = weir(dir, arguments);
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", TIMEOUT]).arg(weir.get_program()).args(weir.get_args()).current_dir(dir);
+    for (name, value) in weir.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -27,17 +33,17 @@ pub fn assert_no_hang(arguments: &[&str], output: &Output) {
     );
 }
 
-/// Builds the program NAME of tests/peek_flush. Returns false if that fails, as without a compiler.
+/// Compiles the program NAME of tests/peek_flush. Returns false without a compiler.
 pub fn compile(dir: &Path, name: &str) -> bool {
     programs::compile_c(&format!("peek_flush/{name}"), &[], dir)
 }
 
-/// Builds the program NAME of tests/peek_flush, which mounts a FUSE file system. Returns a directory for it and its mount if
-/// `starts`, which starts it there, sees that this machine permits it; else skips the test.
+/// Compiles the program NAME of tests/peek_flush, which mounts a FUSE file system, and makes a directory for its mount. Returns
+/// the directory of both if `starts` can start it there; else skips the test.
 pub fn built(test: &str, name: &str, starts: impl Fn(&Path) -> bool) -> Option<tempfile::TempDir> {
     let dir = disk_dir();
     if !compile(dir.path(), name) {
-        skip(test, "gcc does not build its program");
+        skip(test, "no gcc");
         return None;
     }
     std::fs::create_dir(dir.path().join("mount")).expect("a directory");

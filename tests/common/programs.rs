@@ -76,15 +76,18 @@ pub fn compile(compiler: &str, words: &[&str], source: &Path, to: &Path) -> io::
 }
 
 /// Compiles the C program tests/NAME.c, for example `hostile/names`, to a file with the last part of its name in `dir`. All
-/// warnings are errors. Returns false if that fails, as without a compiler.
+/// warnings are errors. Returns false without a compiler, and without the C library that `options` need (-m32, -static).
+/// Panics if the program is wrong.
 pub fn compile_c(name: &str, options: &[&str], dir: &Path) -> bool {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/{name}.c"));
     let words = [&["-O1", "-Wall", "-Wextra", "-Werror", "-o", PROGRAM, SOURCE], options].concat();
     let program = dir.join(source.file_stem().expect("a file"));
-    compile("gcc", &words, &source, &program).is_ok_and(|output| {
-        std::io::Write::write_all(&mut io::stderr(), &output.stderr).expect("standard error");
-        output.status.success()
-    })
+    let Ok(output) = compile("gcc", &words, &source, &program) else { return false };
+    let message = String::from_utf8_lossy(&output.stderr);
+    eprint!("{message}");
+    let needs_library = options.iter().any(|option| *option == "-m32" || option.starts_with("-static"));
+    assert!(output.status.success() || needs_library, "gcc does not compile {name}: {message}");
+    output.status.success()
 }
 
 /// Compiles a source to `program` in its own directory, unless it is there.

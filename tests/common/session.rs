@@ -119,7 +119,7 @@ impl Session {
         }
     }
 
-    /// Returns true if the terminal's settings, screen and cursor are as before the program started.
+    /// Returns true if the terminal's input, output and local modes, screen and cursor are as before the program started.
     pub fn is_restored(&self) -> bool {
         let now = tcgetattr(&self.ends().slave).expect("its settings");
         let modes = |one: &Termios| (one.local_modes, one.input_modes, one.output_modes);

@@ -82,12 +82,12 @@ pub fn open(event: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::io::Write;
 
     /// Records in the file WEIR_SKIPS why a test was skipped.
-    fn skip(name: &str, why: &str) {
+    pub(crate) fn skip(name: &str, why: &str) {
         let Some(list) = std::env::var_os("WEIR_SKIPS") else { return };
         let file = std::fs::OpenOptions::new().append(true).create(true).open(list);
         file.and_then(|mut file| writeln!(file, "{name}: {why}"))

@@ -3,7 +3,8 @@ use super::*;
 #[test]
 fn another_user_sees_the_arguments_but_not_the_executable() {
     if !rustix::process::geteuid().is_root() {
-        return; // only root can become another user
+        let name = "another_user_sees_the_arguments_but_not_the_executable";
+        return crate::breakpoint::tests::skip(name, "only root can become another user");
     }
     let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
     let (pid, nobody) = (child.id(), 65534);
