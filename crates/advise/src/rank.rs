@@ -29,7 +29,7 @@ impl Judged {
         self.predicted.map_or(f64::INFINITY, of)
     }
 
-    /// Returns the bytes that a kill and, unless the question does not mind it, a power cut lose together.
+    /// Returns the sum of the bytes at risk. A power cut counts unless the question's loss is [`AllowedLoss::Buffer`].
     fn at_risk(&self, question: &AdviceQuestion) -> u64 {
         let Some(cost) = self.predicted else { return u64::MAX };
         let power = if question.loss == AllowedLoss::Buffer { 0 } else { cost.at_risk_power_bytes };
@@ -41,7 +41,7 @@ impl Judged {
     }
 
     /// Returns 0 for a way that holds all limits, 1 for one that is too slow, 2 for one that loses more than the question allows,
-    /// 3 for one that the reader of a short answer should not use, 4 for one that does not apply.
+    /// 3 for one that needs an expert (mmap, O_DIRECT, io_uring), 4 for one that does not apply.
     fn class(&self) -> u8 {
         match &self.problem {
             Some(problem) if !problem.is_limit => 4,
@@ -52,7 +52,7 @@ impl Judged {
         }
     }
 
-    /// Two ways of a family differ only in the size of the buffer.
+    /// Two ways of a family differ only in the size of the buffer and the interval of the timer.
     fn family(&self) -> (WriteMethod, Mode, SyncPoint, bool) {
         (self.way.method, self.way.mode, self.way.sync, self.way.timer_s().is_some())
     }
@@ -94,7 +94,7 @@ fn next(judged: &[Judged], question: &AdviceQuestion) -> usize {
     let least = of_class().map(|(_, one)| one.deciding_percent()).fold(f64::INFINITY, f64::min);
     let tied = of_class().filter(|(_, one)| one.deciding_percent() <= least * TIE);
     let key = |one: &Judged| {
-        // Small flash wears out before a little risk matters; steps of 5 % are no difference.
+        // Small flash wears out before a little risk matters; amounts within one step of 5 % count as equal.
         let flash =
             if question.medium.is_small_flash() { (one.flash().max(1.0).ln() / TIE.ln()) as u64 } else { 0 };
         (flash, one.at_risk(question), complexity(&one.way))

@@ -90,7 +90,11 @@ fn terminal() -> (File, OwnedFd) {
     let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&main).and_then(|()| unlockpt(&main)).expect("a terminal");
     let name = ptsname(&main, Vec::new()).expect("its name");
-    let end = File::options().read(true).write(true).open(name.to_str().expect("a plain name")).expect("it");
+    let end = File::options()
+        .read(true)
+        .write(true)
+        .open(name.to_str().expect("a plain name"))
+        .expect("its other end");
     (File::from(main), end.into())
 }
 

@@ -19,9 +19,10 @@ fn run(program: &Path, how: &str, options: &[&str]) -> (Vec<u8>, Vec<u8>) {
     let folder = folder();
     let mut command = supervised(options, &[text(program), text(folder.path()), how]);
     output(command.current_dir(folder.path()));
-    let saved = fs::read_dir(folder.path()).expect("it").map(|one| one.expect("a file").path());
-    let saved =
-        saved.filter(|path| text(path).ends_with(".bin")).flat_map(|path| fs::read(path).expect("it"));
+    let saved = fs::read_dir(folder.path()).expect("the directory").map(|one| one.expect("a file").path());
+    let saved = saved
+        .filter(|path| text(path).ends_with(".bin"))
+        .flat_map(|path| fs::read(path).expect("the saved file"));
     (fs::read(folder.path().join("0")).expect("the file"), saved.collect())
 }
 

@@ -99,13 +99,15 @@ fn bytes_that_the_target_refuses_are_saved() {
         let mut command = supervised(&["--rescue"], &[text(&program), "_exit"]);
         let status = command.current_dir(directory.path()).stdout(output).status().expect("it runs");
         assert_eq!(status.code(), Some(3), "{why}");
-        let mut files: Vec<_> =
-            fs::read_dir(directory.path()).expect("it").map(|one| one.expect("a file").path()).collect();
+        let mut files: Vec<_> = fs::read_dir(directory.path())
+            .expect("the directory")
+            .map(|one| one.expect("a file").path())
+            .collect();
         files.sort();
         assert_eq!(files.len(), 2, "{why}: {files:?}");
         assert!(text(&files[0]).ends_with("-1.bin") && text(&files[1]).ends_with("-1.bin.txt"), "{files:?}");
-        assert_eq!(fs::read_to_string(&files[0]).expect("it"), "pending\n");
-        let report = fs::read_to_string(&files[1]).expect("it");
+        assert_eq!(fs::read_to_string(&files[0]).expect("the saved file"), "pending\n");
+        let report = fs::read_to_string(&files[1]).expect("the saved file");
         assert!(report.contains(why) && report.contains("8 bytes"), "{report}");
     }
 }
@@ -157,6 +159,6 @@ fn nothing_is_saved_for_a_reader_that_has_closed() {
     let mut command = supervised(&["--rescue"], &["sh", "-c", "seq 1000000 | head -n 1"]);
     let got = output(command.current_dir(directory.path()));
     assert_same("head", b"1\n", &got.stdout);
-    let left: Vec<_> = fs::read_dir(directory.path()).expect("it").collect();
+    let left: Vec<_> = fs::read_dir(directory.path()).expect("the directory").collect();
     assert!(left.is_empty(), "{left:?}");
 }

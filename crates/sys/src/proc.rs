@@ -153,8 +153,8 @@ pub fn split_nul(bytes: &[u8]) -> Vec<Untrusted> {
     strings.map(Untrusted::of_bytes).collect()
 }
 
-/// Returns "process PID (NAME)" with escapes, or "process PID" if the name cannot be read. Also a process that does not answer
-/// has a name.
+/// Returns "process PID (NAME)" with escapes, or "process PID" if the name cannot be read. The name
+/// can also be read while execve(2) blocks.
 pub fn label(pid: u32) -> String {
     match read_comm(pid) {
         Some(comm) => format!("process {pid} ({comm})"),
@@ -172,8 +172,8 @@ pub fn last_processor(tid: u32) -> Option<usize> {
     stat(tid)?.processor?.try_into().ok()
 }
 
-/// Returns whether the thread has a pending signal that it neither blocks nor ignores. A thread that has ended counts as
-/// having one.
+/// Returns whether the thread has a pending signal that it neither blocks nor ignores. A thread that /proc
+/// no longer has counts as having one.
 pub fn has_deliverable_signal(tid: u32) -> bool {
     status(tid).is_none_or(|status| {
         has_effect(status.sigpnd | status.shdpnd, status.sigblk, status.sigign, status.sigcgt)
@@ -208,7 +208,7 @@ fn is_kill_pending(status: &Status) -> bool {
     (status.sigpnd | status.shdpnd) & 1 << (libc::SIGKILL - 1) != 0
 }
 
-/// Returns whether a thread has ended, or SIGKILL is pending for it.
+/// Returns whether /proc no longer has a thread, or SIGKILL is pending for it.
 pub fn is_killed(tid: u32) -> bool {
     status(tid).is_none_or(|status| is_kill_pending(&status))
 }
@@ -223,7 +223,7 @@ pub fn is_stopped(tid: u32) -> bool {
     status(tid).is_some_and(|status| status.state.starts_with(['t', 'T']) && !is_kill_pending(&status))
 }
 
-/// Returns whether SIGKILL is pending for a process, or its main thread is in a tracing stop.
+/// Returns whether SIGKILL is pending for a process, or its main thread is in a tracing stop, which may be that of its exit.
 pub fn is_dying(pid: u32) -> bool {
     status(pid).is_some_and(|status| is_kill_pending(&status) || status.state.starts_with('t'))
 }

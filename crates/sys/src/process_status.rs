@@ -18,7 +18,7 @@ pub struct ProcessStatus {
     pub parent: u32,
 }
 
-/// Reads /proc/PID/status. Returns None if the process has ended.
+/// Reads /proc/PID/status. Returns None if no such process exists or /proc hides it; a zombie has a status.
 pub fn read(pid: u32) -> Option<ProcessStatus> {
     let mut text = [0; MAX_BYTES];
     let got = File::open(format!("/proc/{pid}/status")).ok()?.read(&mut text).ok()?;
@@ -34,8 +34,8 @@ pub(crate) fn parse(text: &[u8]) -> Option<ProcessStatus> {
     Some(ProcessStatus { state, parent })
 }
 
-/// Returns whether a process is in the part of execve(2) in which most of its files in /proc do not answer: it has its new memory,
-/// and no code there yet. That part takes microseconds, unless a server (FUSE, NFS) does not answer the close of a file.
+/// Returns whether a process is in the part of execve(2) in which most of its files in /proc do not answer: its new memory is
+/// installed, and no code is mapped there yet. That part takes microseconds, unless a server (FUSE, NFS) does not answer the close of a file.
 pub fn is_executing(pid: u32) -> bool {
     let mut text = [0; MAX_BYTES];
     let got = File::open(format!("/proc/{pid}/statm")).and_then(|mut file| file.read(&mut text));

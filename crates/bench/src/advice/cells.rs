@@ -18,7 +18,7 @@ const WRITES: [u64; 5] = [64, 512, 4096, 65_536, 262_144];
 /// Records through a buffer.
 const RECORDS: [u64; 3] = [16, 128, 1024];
 const BLOCKS: [u64; 2] = [65_536, 1 << 20];
-/// Bytes of a cell: enough for 64 blocks, few enough to stay in the page cache.
+/// Bytes of a cell: enough for 16 of the largest blocks, few enough to stay in the page cache.
 const BYTES: u64 = 16 << 20;
 
 /// Returns a selection of appended lines without a sync.

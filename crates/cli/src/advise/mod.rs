@@ -30,7 +30,7 @@ use crate::values::{parse_nonzero_duration, parse_nonzero_size};
 /// Choose how to write, from what calls and syncs cost on this machine
 ///
 /// weir asks what is written and what may be lost, or takes the answers as options. It measures once per file system what
-/// a write, a sync and a copy cost there (at most about ten seconds, kept in the user's cache). The measurement needs 17 MiB free in
+/// a write, a sync and a buffered record cost there (at most about ten seconds, kept in the user's cache). The measurement needs 17 MiB free in
 /// the directory; its files are removed. Then it shows the three best
 /// ways side by side, each with calls per second, CPU time, added latency, the bytes that a kill and a power cut lose, and
 /// a whole program for the first.

@@ -1,5 +1,5 @@
-//! Writes 500 lines to each of some files by writers that were moved, and ends without a flush, or waits for a file and flushes. Arguments: the folder, and how
-//! it moves the writers.
+//! Writes lines to files by writers that were moved, and ends without a flush, or waits for a file and flushes. Arguments: the
+//! folder, and how it moves the writers.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -21,8 +21,8 @@ pub enum LastWrite {
 }
 
 impl LastWrite {
-    /// Reads the last write of a thread in its exit stop. A write that wrote nothing counts, too: after a short write a stream
-    /// writes the rest, and its second call shows what the first one has written.
+    /// Reads the last write of a thread in its exit stop. A write of 0 bytes counts, too: it may be the second one after a short
+    /// write, and its address shows what the first one has written.
     pub fn of_thread(tid: u32) -> Option<LastWrite> {
         match registers::current_syscall(tid) {
             Some(call) => in_call(tid, &call),
@@ -52,8 +52,8 @@ impl LastWrite {
         Some((before + bytes).min(length))
     }
 
-    /// Returns how many of a stream's `length` pending bytes were written to its descriptor, of which the first ones are
-    /// `begin`. The memory is read through the thread `tid`.
+    /// Returns how many of a stream's `length` pending bytes were written to its descriptor. `begin`: the first of the pending
+    /// bytes. The memory is read through the thread `tid`.
     pub fn written_of(&self, tid: u32, stream_fd: i32, begin: &[u8], length: u64) -> u64 {
         let memory = ProcessMemory { pid: tid };
         match self {
@@ -71,8 +71,8 @@ impl LastWrite {
     }
 }
 
-/// Returns how many of a stream's `length` pending bytes come before the part that a call writes, if that is their rest: an
-/// earlier write was short, and the stream notes it only when all is written. None if the call writes other bytes.
+/// Returns how many of a stream's `length` pending bytes an earlier, short write has written, if this call writes the rest of them:
+/// the stream notes a short write only when all is written. None if the call writes other bytes.
 fn bytes_before_rest(memory: &dyn Memory, parts: &[(u64, u64)], begin: &[u8], length: u64) -> Option<u64> {
     let &(address, rest) = parts.iter().find(|part| part.1 > 0)?;
     let before = length.checked_sub(rest).filter(|before| *before > 0)?;
@@ -101,12 +101,17 @@ pub fn parse_vector(bytes: &[u8]) -> Vec<(u64, u64)> {
     bytes.chunks_exact(16).map(|part| (word(part), word(&part[8..]))).collect()
 }
 
-/// Reads the first bytes of these parts, at most `most`.
+/// Reads the first bytes of these parts, at most `most`, up to the first that cannot be read.
 pub fn first_bytes(memory: &ProcessMemory, parts: &[(u64, u64)], most: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (address, length) in parts {
         let wanted = (most - bytes.len()).min(*length as usize);
-        bytes.extend(memory.bytes(*address, wanted));
+        let part = memory.bytes(*address, wanted);
+        let is_whole = part.len() == wanted;
+        bytes.extend(part);
+        if !is_whole {
+            break;
+        }
     }
     bytes
 }
