@@ -16,6 +16,8 @@ mod follow;
 mod forms;
 #[path = "log/gpio.rs"]
 mod gpio;
+#[path = "log/intervals.rs"]
+mod intervals;
 #[path = "log/power_cuts.rs"]
 mod power_cuts;
 #[path = "log/rotation.rs"]

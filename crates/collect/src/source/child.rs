@@ -10,6 +10,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use weir_sys::limits;
 
+use super::interval_runs::IntervalRuns;
 use super::reader::Reader;
 use super::{Source, SourceProgress};
 use crate::collector::Collector;
@@ -21,7 +22,17 @@ use crate::options::LogOptions;
 struct RunningCommand {
     child: Child,
     end: OwnedFd,
-    sets_status: bool,
+    purpose: CommandPurpose,
+    /// The collector has asked the command to end.
+    stopped: bool,
+}
+
+/// The use of a command's status.
+pub(super) enum CommandPurpose {
+    /// It becomes the status of the collector.
+    Status,
+    /// It is counted among the runs at an interval.
+    Interval(IntervalRuns),
 }
 
 /// Starts a command, whose status becomes that of the collector; of several commands, that of the first one that failed.
@@ -32,7 +43,7 @@ pub(super) fn start(
 ) -> Result<Vec<Box<dyn Source>>, Error> {
     let mut command = Command::new(arguments.first().ok_or_else(|| Error::text("the command has no name"))?);
     command.args(&arguments[1..]);
-    spawn(command, name, options, true)
+    spawn(command, name, options, CommandPurpose::Status)
 }
 
 /// Starts a command with both outputs in pipes.
@@ -40,7 +51,7 @@ pub(super) fn spawn(
     mut command: Command,
     name: &str,
     options: &LogOptions,
-    sets_status: bool,
+    purpose: CommandPurpose,
 ) -> Result<Vec<Box<dyn Source>>, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |error: &std::io::Error| {
@@ -56,7 +67,8 @@ pub(super) fn spawn(
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(
             |error| {
                 // At a limit the command might be executed later.
-                let is_its_fault = sets_status && limits::advice_alone(&error).is_none();
+                let is_its_fault =
+                    matches!(purpose, CommandPurpose::Status) && limits::advice_alone(&error).is_none();
                 if is_its_fault { failed(&error).of_start(&error) } else { failed(&error) }
             },
         )?;
@@ -69,9 +81,13 @@ pub(super) fn spawn(
         // weir's end of the pipe is an open file of its own, so the command does not see O_NONBLOCK.
         rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| failed(&io_error(errno)))?;
         let _ = rustix::pipe::fcntl_setpipe_size(&pipe, 1 << 20);
-        sources.push(Reader::of_pipe(pipe, format!("{name}{suffix}"), options));
+        let runs = match &purpose {
+            CommandPurpose::Interval(runs) => Some(runs.clone()),
+            CommandPurpose::Status => None,
+        };
+        sources.push(Reader::of_command(pipe, format!("{name}{suffix}"), options, runs));
     }
-    sources.push(Box::new(RunningCommand { child, end, sets_status }));
+    sources.push(Box::new(RunningCommand { child, end, purpose, stopped: false }));
     Ok(sources)
 }
 
@@ -84,11 +100,17 @@ impl Source for RunningCommand {
         match self.child.try_wait() {
             Ok(None) => SourceProgress::Open,
             Ok(Some(status)) => {
-                if self.sets_status {
-                    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-                    // Of several commands, the first one that failed.
-                    collector.command_status =
-                        collector.command_status.filter(|&status| status != 0).or(Some(code));
+                match &self.purpose {
+                    CommandPurpose::Status => {
+                        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+                        // Of several commands, the first one that failed.
+                        collector.command_status =
+                            collector.command_status.filter(|&status| status != 0).or(Some(code));
+                    }
+                    CommandPurpose::Interval(runs) if !self.stopped => {
+                        collector.messages.extend(runs.end_run(status));
+                    }
+                    CommandPurpose::Interval(_) => {}
                 }
                 SourceProgress::Ended
             }
@@ -105,6 +127,7 @@ impl Source for RunningCommand {
     }
 
     fn begin_end(&mut self) {
+        self.stopped = true;
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
     }
 

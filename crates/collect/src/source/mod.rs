@@ -6,6 +6,7 @@ mod datagram;
 mod fifo;
 pub(crate) mod follow;
 mod gpio;
+mod interval_runs;
 mod left_spill;
 mod listener;
 mod periodic;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::BorrowedFd;
 
-use super::child;
+use super::child::{self, CommandPurpose};
+use super::interval_runs::IntervalRuns;
 use super::listener::base_name;
 use super::{Source, SourceProgress};
 use crate::backlog::BacklogForm;
@@ -54,13 +55,20 @@ enum Task {
     /// Reads a file. Each content is a record; several lines are several records.
     Read(Box<FileReader>),
     /// Runs a shell command, whose output lines are records.
-    Run(String),
+    Run(PeriodicCommand),
 }
 
 /// A file that is read, such as a sensor's.
 struct FileReader {
     path: PathBuf,
     intake: Intake,
+    failing: bool,
+}
+
+/// A shell command that is run, one run at a time.
+struct PeriodicCommand {
+    command: String,
+    runs: IntervalRuns,
     failing: bool,
 }
 
@@ -78,7 +86,14 @@ pub(super) fn read_file(
 }
 
 pub(super) fn run_command(command: &str, interval: Duration) -> Result<Box<dyn Source>, Error> {
-    Ok(PeriodicSource::boxed(interval, Task::Run(command.into())))
+    Ok(PeriodicSource::boxed(
+        interval,
+        Task::Run(PeriodicCommand {
+            command: command.into(),
+            runs: IntervalRuns::new(command),
+            failing: false,
+        }),
+    ))
 }
 
 impl PeriodicSource {
@@ -113,14 +128,28 @@ impl FileReader {
     }
 }
 
-/// Starts a shell command, whose outputs are sources until it ends.
-fn start(command: &str, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) {
-    let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command);
-    let name = command.split_whitespace().next().unwrap_or("sh");
-    match child::spawn(shell, &base_name(Path::new(name)), &collector.options, false) {
-        Ok(sources) => added.extend(sources),
-        Err(error) => collector.messages.push(error.to_string()),
+impl PeriodicCommand {
+    /// Starts the command, whose outputs are sources until it ends, unless the run before has not ended: as a timer of systemd,
+    /// which does not start a unit that still runs.
+    fn start(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) {
+        collector.messages.extend(self.runs.decide());
+        if self.runs.is_running() {
+            return collector.messages.extend(self.runs.leave_out());
+        }
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(&self.command);
+        let name = base_name(Path::new(self.command.split_whitespace().next().unwrap_or("sh")));
+        let purpose = CommandPurpose::Interval(self.runs.clone());
+        match child::spawn(shell, &name, &collector.options, purpose) {
+            Ok(sources) => {
+                self.failing = false;
+                added.extend(sources);
+            }
+            Err(error) if !std::mem::replace(&mut self.failing, true) => {
+                collector.messages.push(format!("{error}; weir tries again at each interval"));
+            }
+            Err(_) => {}
+        }
     }
 }
 
@@ -150,7 +179,7 @@ impl Source for PeriodicSource {
         }
         match &mut self.task {
             Task::Read(reader) => reader.read_once(collector),
-            Task::Run(command) => start(command, collector, added),
+            Task::Run(command) => command.start(collector, added),
         }
     }
 
@@ -160,6 +189,9 @@ impl Source for PeriodicSource {
 
     fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
         self.ended = true;
+        if let Task::Run(command) = &self.task {
+            collector.messages.extend(command.runs.summary());
+        }
         if let Task::Read(reader) = &mut self.task
             && reader.intake.held_bytes() > 0
         {

@@ -7,6 +7,7 @@ use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::ack::AckSender;
+use super::interval_runs::IntervalRuns;
 use super::{Source, SourceProgress};
 use crate::backlog::BacklogForm;
 use crate::collector::{Collector, Received};
@@ -35,6 +36,8 @@ pub(super) struct Reader {
     intake: Intake,
     acks: AckSender,
     ended: bool,
+    /// Says that a run at an interval has not ended, as long as its outputs are open.
+    _runs: Option<IntervalRuns>,
 }
 
 /// The most reads of one turn, so that sources take turns. Only a read that fills its buffer is followed by another one.
@@ -78,12 +81,23 @@ impl Reader {
             intake,
             acks: AckSender::default(),
             ended: false,
+            _runs: None,
         }
     }
 
     /// Returns a source that reads a descriptor with O_NONBLOCK.
     pub(super) fn of_pipe(fd: OwnedFd, name: String, options: &LogOptions) -> Box<dyn Source> {
         Box::new(Self::new(fd, Intake::new(name, None, options)))
+    }
+
+    /// Returns an output of a command, which may be a run at an interval.
+    pub(super) fn of_command(
+        fd: OwnedFd,
+        name: String,
+        options: &LogOptions,
+        runs: Option<IntervalRuns>,
+    ) -> Box<dyn Source> {
+        Box::new(Self { _runs: runs, ..Self::new(fd, Intake::new(name, None, options)) })
     }
 
     /// Returns a connection, whose socket has O_NONBLOCK.
