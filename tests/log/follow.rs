@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::common::{disk_dir, names, run};
+use crate::common::{disk_dir, names, run, wait_for};
 use crate::{Collector, lines_of};
 
 fn append(path: &Path, text: &str) {
@@ -71,6 +71,51 @@ fn a_truncated_file_is_said_in_the_log() {
     let log = lines_of(&dir.path().join("out"), 3);
     let said = "weir: app.log was truncated; an unknown number of records is lost";
     assert_eq!(log, ["a long first line", said, "short"]);
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_file_that_was_truncated_or_replaced_between_two_runs_is_said() {
+    let dir = disk_dir();
+    let (file, log) = (dir.path().join("app.log"), dir.path().join("out"));
+    let follow = |wanted: usize| {
+        let collector = Collector::start(dir.path(), &["-o", "out", "--follow", "app.log"]);
+        let lines = lines_of(&log, wanted);
+        let errors = collector.errors();
+        assert_eq!(collector.stop(), 0);
+        (lines[wanted - 2..].to_vec(), errors)
+    };
+    append(&file, "one\ntwo\n");
+    follow(2);
+    std::fs::write(&file, "1\n").expect("truncated");
+    let (lines, errors) = follow(4);
+    let said = "weir: app.log was truncated while weir did not run: it has 2 bytes, and 8 bytes of it had been read; it is read \
+                from its start; records between may be lost";
+    assert_eq!(lines, [said, "1"]);
+    assert!(errors.contains("app.log was truncated while weir did not run"), "{errors}");
+    append(&dir.path().join("new"), "another\n");
+    std::fs::rename(dir.path().join("new"), &file).expect("replaced");
+    let (lines, errors) = follow(6);
+    assert_eq!(lines[1], "another");
+    assert!(lines[0].contains("is another file than the one of which 2 bytes were read"), "{lines:?}");
+    assert!(errors.contains("records between may be lost"), "{errors}");
+    append(&file, "more\n");
+    let (lines, errors) = follow(7);
+    assert!(lines == ["another", "more"] && !errors.contains("may be lost"), "{lines:?}, {errors}");
+}
+
+#[test]
+fn a_notice_never_shifts_records_of_one_length() {
+    let dir = disk_dir();
+    let (file, log) = (dir.path().join("app.log"), dir.path().join("out"));
+    append(&file, "11112222");
+    let arguments = ["-o", "out", "--record", "len:4", "--follow", "app.log"];
+    let collector = Collector::start(dir.path(), &arguments);
+    wait_for("two records", || std::fs::read(&log).is_ok_and(|log| log == b"11112222"));
+    std::fs::write(&file, "3333").expect("truncated");
+    wait_for("the next record", || std::fs::read(&log).is_ok_and(|log| log.ends_with(b"3333")));
+    assert_eq!(std::fs::read(&log).expect("read"), b"111122223333");
+    assert!(collector.errors().contains("app.log was truncated"), "{}", collector.errors());
     assert_eq!(collector.stop(), 0);
 }
 

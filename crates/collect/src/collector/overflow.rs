@@ -66,6 +66,11 @@ impl Collector {
         !self.formatter.passes_bytes() || matches!(self.options.framing, Framing::Delimiter(_))
     }
 
+    /// Appends a notice about a loss, if the log can have one. Returns false if the log did not take it now.
+    pub(crate) fn put_loss(&mut self, text: &str) -> bool {
+        !self.can_say() || self.put_notice(text)
+    }
+
     /// Appends a record of weir itself. Returns whether the log took it.
     pub(crate) fn put_notice(&mut self, text: &str) -> bool {
         let record = Record {

@@ -58,6 +58,8 @@ struct OpenFile {
     renamed: bool,
     last_growth: Instant,
     at_end: bool,
+    /// A sentence about records that may be lost, until the log has it.
+    loss: Option<String>,
 }
 
 pub(super) fn open(pattern: &str, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
@@ -98,6 +100,7 @@ impl Follow {
                 renamed: true,
                 last_growth: Instant::now(),
                 at_end: false,
+                loss: None,
             });
         }
     }
@@ -114,7 +117,7 @@ impl Follow {
         for file in renamed {
             // It had the followed name for so short a time that it was not opened.
             if !self.is_known(&file) && !self.own_files.had_path(file.path()) {
-                self.push(file, true, collector);
+                self.push(file, true, None, collector);
             }
         }
         if overflowed {
@@ -156,19 +159,22 @@ impl Follow {
         if self.is_known(&followed) {
             return;
         }
-        if let Some(positions) = &mut self.positions {
-            positions.resume(&mut followed);
-        }
-        self.push(followed, false, collector);
+        let change = self.positions.as_mut().and_then(|positions| positions.resume(&mut followed));
+        let name = followed.name();
+        let loss = change.map(|change| {
+            format!("weir: {name} {change}; it is read from its start; records between may be lost")
+        });
+        self.push(followed, false, loss, collector);
     }
 
-    fn push(&mut self, followed: Followed, renamed: bool, collector: &Collector) {
+    fn push(&mut self, followed: Followed, renamed: bool, loss: Option<String>, collector: &Collector) {
         let name = followed.name();
         let mut intake = Intake::new(name.clone(), None, &collector.options);
         if let Some(before) = self.files.iter().rev().find(|file| file.intake.name == name) {
             intake.continue_after(&before.intake);
         }
-        self.files.push(OpenFile { followed, intake, renamed, last_growth: Instant::now(), at_end: false });
+        let last_growth = Instant::now();
+        self.files.push(OpenFile { followed, intake, renamed, last_growth, at_end: false, loss });
     }
 
     /// Reads once from each file. A file waits until the files of its path before it are at their end.
@@ -187,6 +193,9 @@ impl Follow {
                 continue;
             }
             let file = &mut self.files[index];
+            if !file.report_loss(collector) {
+                continue;
+            }
             file.check_truncation(collector);
             let followed = &mut file.followed;
             let received = collector.receive(&mut file.intake, |buffer| followed.read(buffer));
@@ -247,6 +256,17 @@ impl Follow {
 }
 
 impl OpenFile {
+    /// Says what happened to the file while no collector ran. Returns false if the log did not take the notice.
+    fn report_loss(&mut self, collector: &mut Collector) -> bool {
+        let Some(text) = self.loss.take() else { return true };
+        if !collector.put_loss(&text) {
+            self.loss = Some(text);
+            return false;
+        }
+        collector.messages.push(text);
+        true
+    }
+
     /// A file that is shorter than what was read, or begins differently, was truncated (copytruncate).
     fn check_truncation(&mut self, collector: &mut Collector) {
         if !self.followed.was_truncated() {
@@ -255,7 +275,7 @@ impl OpenFile {
         let name = &self.intake.name;
         let text = format!("weir: {name} was truncated; an unknown number of records is lost");
         collector.end_record(&mut self.intake);
-        if collector.put_notice(&text) {
+        if collector.put_loss(&text) {
             collector.messages.push(text);
             self.followed.restart();
         }

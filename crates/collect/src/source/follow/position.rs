@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weir_model::number::counted;
 
 use crate::error::Error;
 
@@ -138,6 +139,25 @@ impl Position {
             && Head::read(&followed.file, self.head.bytes).is_ok_and(|(head, _)| head == self.head)
             && followed.file.metadata().is_ok_and(|metadata| metadata.len() >= self.offset)
     }
+
+    /// Returns how the file at the path differs from the one of which this position is, as a sentence without subject.
+    fn change_to(&self, followed: &Followed) -> String {
+        let read = counted(self.offset, "byte");
+        if (self.device, self.inode) != followed.identity() {
+            return format!(
+                "is another file than the one of which {read} were read, and that one is not in the directory"
+            );
+        }
+        match followed.file.metadata().map(|metadata| metadata.len()) {
+            Ok(length) if length < self.offset => format!(
+                "was truncated while weir did not run: it has {}, and {read} of it had been read",
+                counted(length, "byte")
+            ),
+            _ => format!(
+                "was overwritten while weir did not run: its first bytes differ, and {read} of it had been read"
+            ),
+        }
+    }
 }
 
 /// A path as JSON: a string, or an array of its bytes if they are no UTF-8.
@@ -217,13 +237,19 @@ impl Positions {
         Ok(Self { path: path.into(), loaded })
     }
 
-    /// Continues in a file that is known.
-    pub(super) fn resume(&mut self, followed: &mut Followed) {
+    /// Continues in a file that is known. A file that is not, but has the path of one that is, is read from its start: returns
+    /// what happened to the known one while no collector ran, and forgets its position.
+    pub(super) fn resume(&mut self, followed: &mut Followed) -> Option<String> {
         if let Some(index) = self.loaded.iter().position(|position| position.is_of(followed)) {
             let position = self.loaded.remove(index);
             followed.offset = position.offset;
             followed.head = position.head;
+            return None;
         }
+        let index = self.loaded.iter().position(|position| position.path == followed.path)?;
+        let position = self.loaded.remove(index);
+        // Nothing was read of a file at position 0, so nothing of it can be missing between two reads.
+        (position.offset > 0).then(|| position.change_to(followed))
     }
 
     /// Returns the known files of `pattern` that have another name now, in the same directory. They are read to their end.

@@ -43,7 +43,7 @@ fn positions_survive_a_restart_and_a_rename() {
     positions.save(snapshot).expect("saved");
 
     let mut again = Followed::open(&path, &path).expect("opened");
-    Positions::load(&state).expect("loaded").resume(&mut again);
+    assert_eq!(Positions::load(&state).expect("loaded").resume(&mut again), None);
     assert_eq!(read_all(&mut again), b"part", "the unfinished line is read again");
 
     std::fs::rename(&path, dir.path().join("log.1")).expect("renamed");
@@ -53,7 +53,7 @@ fn positions_survive_a_restart_and_a_rename() {
     assert_eq!(renamed.len(), 1);
     assert_eq!(read_all(&mut renamed[0].1), b"part");
     let mut new = Followed::open(&path, &path).expect("opened");
-    positions.resume(&mut new);
+    assert_eq!(positions.resume(&mut new), None, "the former file was found");
     assert_eq!(read_all(&mut new).len(), 12, "the new file is read from its start");
 }
 
@@ -77,4 +77,35 @@ fn a_damaged_state_file_is_refused() {
     assert_ne!(changed, good);
     std::fs::write(&state, changed).expect("written");
     assert!(Positions::load(&state).is_err());
+}
+
+#[test]
+fn a_file_that_changed_while_nothing_ran_is_reported_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, state) = (dir.path().join("log"), dir.path().join("state.json"));
+    let change = || {
+        let mut positions = Positions::load(&state).expect("loaded");
+        let mut followed = Followed::open(&path, &path).expect("opened");
+        assert!(positions.find_renamed(&path).is_empty());
+        let change = positions.resume(&mut followed);
+        read_all(&mut followed);
+        let snapshot = positions.snapshot([(&followed, 0)].into_iter());
+        assert_eq!(snapshot.len(), 1, "the former position is forgotten");
+        positions.save(snapshot).expect("saved");
+        change
+    };
+    std::fs::write(&path, "one\ntwo\nthree\n").expect("written");
+    assert_eq!(change(), None, "the first run");
+    assert_eq!(change(), None, "nothing happened");
+    std::fs::write(&path, "1\n").expect("truncated");
+    let shorter = change().expect("a change");
+    assert!(shorter.contains("it has 2 bytes, and 14 bytes of it had been read"), "{shorter}");
+    std::fs::write(&path, "another line\n").expect("overwritten");
+    let other = change().expect("a change");
+    assert!(other.contains("its first bytes differ, and 2 bytes of it"), "{other}");
+    std::fs::write(dir.path().join("new"), "one\n").expect("written");
+    std::fs::rename(dir.path().join("new"), &path).expect("replaced");
+    let replaced = change().expect("a change");
+    assert!(replaced.contains("is another file than the one of which 13 bytes were read"), "{replaced}");
+    assert_eq!(change(), None, "it is reported once");
 }
