@@ -87,6 +87,10 @@ fn options_that_contradict_each_other_are_refused() {
         (&["-o", "out", "--flush", "soon"], "use none, line or full"),
         (&["-o", "out", "--multiline", "("], "unclosed group"),
         (&["-o", "out", "--every", "1s"], "--every needs --read"),
+        (&["-o", "out", "--follow", ""], "the value is empty"),
+        (&["-o", "out", "--every", "1s", "--exec", " "], "the value is empty"),
+        (&["-o", "-", "--keep", "3"], "--keep needs a file: standard output cannot be rotated"),
+        (&["-o", "-", "--compress", "zstd"], "--compress needs a file"),
         (&[], "-o FILE"),
     ] {
         let output = log_of(dir.path(), options, b"");

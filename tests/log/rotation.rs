@@ -128,3 +128,26 @@ fn a_rotation_that_fails_is_said_once_and_loses_nothing() {
     assert_eq!(errors.matches("the log goes on without rotation").count(), 1, "{errors}");
     assert!(errors.contains(".out.next: EEXIST"), "{errors}");
 }
+
+#[test]
+fn options_of_finished_files_without_a_rotation_are_said() {
+    let dir = disk_dir();
+    let output = log_of(dir.path(), &["-o", "out", "--keep", "3", "--compress", "gzip"], b"x\n");
+    let error = text(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let said = "warning: --compress and --keep without --rotate and --rotate-every: the log is rotated at SIGHUP only";
+    assert!(error.contains(said), "{error}");
+    for rotation in [["--rotate", "1K"], ["--rotate-every", "1h"]] {
+        let output = log_of(dir.path(), &[&["-o", "out", "--keep", "3"], &rotation[..]].concat(), b"x\n");
+        assert!(!text(&output.stderr).contains("warning"), "{}", text(&output.stderr));
+    }
+    // SIGHUP does rotate.
+    let mut collector =
+        Collector::start(dir.path(), &["-o", "hup", "--compress", "gzip", "--run", "echo a; sleep 60"]);
+    lines_of(&dir.path().join("hup"), 1);
+    collector.signal(libc::SIGHUP);
+    wait_for("a compressed file", || {
+        names(dir.path()).iter().any(|name| name.starts_with("hup.20") && name.ends_with(".gz"))
+    });
+    collector.stop();
+}

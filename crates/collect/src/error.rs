@@ -3,6 +3,7 @@
 use std::io;
 
 use rustix::io::Errno;
+use weir_model::number::counted;
 
 /// An error of the collector.
 #[derive(Debug, thiserror::Error)]
@@ -34,10 +35,16 @@ impl Error {
 
     pub(crate) fn write(name: &str, error: &io::Error, lost: u64) -> Self {
         Self::text(format!(
-            "write {name}: {}; {lost} accepted bytes are not in the log",
-            weir_sys::errno_text(error)
+            "write {name}: {}; {} accepted but not in the log",
+            weir_sys::errno_text(error),
+            bytes_are(lost)
         ))
     }
+}
+
+/// Returns a number of bytes with its verb: `1 byte is`, `2 bytes are`.
+pub(crate) fn bytes_are(bytes: u64) -> String {
+    format!("{} {}", counted(bytes, "byte"), if bytes == 1 { "is" } else { "are" })
 }
 
 /// Returns what to do about a write that failed.

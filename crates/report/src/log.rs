@@ -2,13 +2,13 @@
 
 mod page;
 
-use weir_model::Size;
 use weir_model::duration::format_seconds;
 use weir_model::log::{BadRecord, LogCheckDocument, LogCounts, LogDocument, LogSource, LogWriter};
 use weir_model::number::{counted, thousands};
 
 pub use page::{page, page_title};
 
+use crate::number::in_binary;
 use crate::style::{Emphasis, Style};
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 use crate::text::{clean, wrap};
@@ -20,8 +20,11 @@ const ROWS: usize = 40;
 pub fn summary_line(document: &LogDocument) -> String {
     let totals = &document.totals;
     let records = counted(totals.records, "record");
-    let mut parts =
-        vec![format!("{records}, {} in {}", Size(document.log_bytes), format_seconds(document.elapsed_s))];
+    let mut parts = vec![format!(
+        "{records}, {} in {}",
+        in_binary(document.log_bytes),
+        format_seconds(document.elapsed_s)
+    )];
     if document.rotations > 0 {
         parts.push(counted(document.rotations, "finished file"));
     }
@@ -58,7 +61,7 @@ pub fn status_screen(document: &LogDocument, style: &Style) -> String {
     let mut facts = vec![format!("{}, {rate:.1} a second on average", summary_line(document))];
     facts.push(match document.pending_bytes {
         0 => "everything that was received is written".into(),
-        bytes => format!("{} are not written yet", Size(bytes)),
+        bytes => format!("{} are not written yet", in_binary(bytes)),
     });
     if document.stalled {
         facts.push("the log cannot be written now; the sources are not read until it works again".into());
@@ -97,8 +100,8 @@ fn sources_table(sources: &[LogSource]) -> Table {
         let cells = vec![
             TableCell::from(source.name.to_string()),
             thousands(source.counts.records).into(),
-            Size(source.counts.bytes).to_string().into(),
-            Size(source.held_bytes).to_string().into(),
+            in_binary(source.counts.bytes).into(),
+            in_binary(source.held_bytes).into(),
             TableCell::new(thousands(dropped), if dropped > 0 { Emphasis::Bad } else { Emphasis::Plain }),
             thousands(source.counts.unfinished).into(),
         ];
@@ -110,7 +113,7 @@ fn sources_table(sources: &[LogSource]) -> Table {
 /// Returns the check of a log as text for a terminal. The verdict comes last.
 pub fn check_screen(document: &LogCheckDocument, style: &Style) -> String {
     let title =
-        format!("{} · {} · {}", document.log, Size(document.bytes), counted(document.records, "record"));
+        format!("{} · {} · {}", document.log, in_binary(document.bytes), counted(document.records, "record"));
     let mut lines = vec![style.paint(Emphasis::Strong, &clean(&title, style)), String::new()];
     if document.writers.iter().any(|writer| !writer.name.is_empty()) {
         lines.extend(writers_table(&document.writers).lines(2, style));
@@ -146,7 +149,7 @@ fn verdict(document: &LogCheckDocument) -> (Emphasis, String) {
         .map(|(count, kind)| format!("{} {kind}", thousands(*count)))
         .collect();
     if document.unfinished_bytes > 0 {
-        faults.push(format!("{} behind the last record", Size(document.unfinished_bytes)));
+        faults.push(format!("{} behind the last record", in_binary(document.unfinished_bytes)));
     }
     if document.nul_bytes > 0 {
         faults.push(format!("{} NUL bytes at the end", thousands(document.nul_bytes)));
@@ -245,8 +248,10 @@ mod tests {
 
     #[test]
     fn a_run_is_summed_up_in_a_line() {
+        let round = summary_line(&LogDocument { log_bytes: 15_000, ..document() });
+        assert!(round.contains(", 14.6 KiB in "), "units of 1,024 only: {round}");
         let line = summary_line(&document());
-        assert!(line.starts_with("2,500 records, "), "{line}");
+        assert!(line.starts_with("2,500 records, 23.8 MiB in 2.50 s"), "{line}");
         assert!(line.ends_with("; 2 finished files; 1 sync; 3 dropped; 1 unfinished"), "{line}");
     }
 

@@ -86,6 +86,17 @@ pub fn count(value: f64) -> String {
     }
 }
 
+/// Returns bytes in binary units, whatever they are divisible by: figures of one line then compare at a glance.
+pub fn in_binary(bytes: u64) -> String {
+    let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let Some((unit, name)) = units.into_iter().find(|(unit, _)| bytes >= *unit) else {
+        return format!("{bytes} B");
+    };
+    let value = bytes as f64 / unit as f64;
+    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.digits$} {name}")
+}
+
 /// Returns a measured number of bytes with three digits: in MB if [`Size`] shows `like` in MB, else in MiB.
 pub fn bytes_like(bytes: u64, like: u64) -> String {
     let binary = Size(like).to_string().contains('i');
@@ -104,6 +115,12 @@ pub fn bytes_like(bytes: u64, like: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_have_binary_units_only() {
+        let figures = [0, 1000, 31_588_352, 20_000_000, 1 << 40].map(in_binary);
+        assert_eq!(figures, ["0 B", "1000 B", "30.1 MiB", "19.1 MiB", "1.00 TiB"]);
+    }
 
     #[test]
     fn one_unit_fits_a_column() {

@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use weir_copier::{CopyControl, CopyOptions, CopyPhase, CopySummary, estimate_bytes};
 use weir_model::duration::format_seconds;
+use weir_report::number::in_binary;
 use weir_sys::file_system::is_terminal;
 
 use super::events::EventLog;
@@ -249,29 +250,7 @@ impl Watch {
     }
 }
 
-/// Returns bytes in binary units, whatever they are divisible by: figures of one line then compare at a glance.
-fn in_binary(bytes: u64) -> String {
-    let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let Some((unit, name)) = units.into_iter().find(|(unit, _)| bytes >= *unit) else {
-        return format!("{bytes} B");
-    };
-    let value = bytes as f64 / unit as f64;
-    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
-    format!("{value:.digits$} {name}")
-}
-
 /// Returns whether the summary is printed without being asked for: on a terminal, after a copy that took a while.
 pub fn shows_summary(summary: &CopySummary, quiet: bool) -> bool {
     !quiet && summary.elapsed > BAR_AFTER && is_terminal(stderr())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::in_binary;
-
-    #[test]
-    fn figures_have_binary_units_only() {
-        let figures = [0, 1000, 31_588_352, 20_000_000, 1 << 40].map(in_binary);
-        assert_eq!(figures, ["0 B", "1000 B", "30.1 MiB", "19.1 MiB", "1.00 TiB"]);
-    }
 }

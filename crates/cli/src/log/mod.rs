@@ -81,7 +81,7 @@ struct SourceOptions {
     listen: Vec<String>,
 
     /// Follow a file that grows, also when it is rotated or truncated; the last part may be a pattern
-    #[arg(long, value_name = "FILE|PATTERN")]
+    #[arg(long, value_name = "FILE|PATTERN", value_parser = options::parse_text)]
     follow: Vec<String>,
 
     /// Where positions in followed files are kept [default: FILE.state.json]
@@ -93,7 +93,7 @@ struct SourceOptions {
     read: Vec<PathBuf>,
 
     /// Run this shell command at each interval of --every
-    #[arg(long, value_name = "COMMAND", requires = "every")]
+    #[arg(long, value_name = "COMMAND", requires = "every", value_parser = options::parse_text)]
     exec: Vec<String>,
 
     /// Log each change of a GPIO line as 1 or 0: CHIP:LINE, and behind commas pull-up, pull-down, no-pull, rising, falling,
@@ -102,7 +102,7 @@ struct SourceOptions {
     gpio: Vec<weir_collect::GpioSpec>,
 
     /// Run this shell command and collect its outputs, beside the command behind --; several are possible
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", value_parser = options::parse_text)]
     run: Vec<String>,
 
     /// The interval of --read and --exec
@@ -289,6 +289,9 @@ pub fn run(args: &Args) -> ExitCode {
     };
     if !quiet {
         eprintln_lossy!("weir log: {sentence}");
+        if let Some(warning) = options::idle_rotation_options(args) {
+            eprintln_lossy!("weir log: warning: {warning}");
+        }
     }
     let (summary, result) = engine.run(&mut |message| {
         // A notice names weir because it is also a record of the log.

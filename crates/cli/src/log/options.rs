@@ -14,6 +14,14 @@ use crate::values::{parse_nonzero_duration, parse_nonzero_size};
 /// The largest buffer of a stream of libweir.
 const MAX_BUFFER: u64 = 1 << 30;
 
+/// Parses a file, a pattern or a command, which an empty text is not.
+pub fn parse_text(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("the value is empty".into()),
+        false => Ok(text.into()),
+    }
+}
+
 /// Parses permissions in octal.
 pub fn parse_mode(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
@@ -217,10 +225,36 @@ fn rotation(args: &Args, output: Option<&Path>) -> Result<RotationPolicy, String
         },
     };
     let rotates = policy.bytes.is_some() || policy.interval.is_some();
-    if rotates && output.is_none() {
-        return Err("--rotate needs a file: standard output cannot be rotated".into());
+    let finishes = finishing_options(args);
+    if output.is_none()
+        && let Some(option) = rotates.then_some("--rotate").or(finishes.first().copied())
+    {
+        return Err(format!("{option} needs a file: standard output cannot be rotated"));
     }
     Ok(policy)
+}
+
+/// Returns the given options about finished files.
+fn finishing_options(args: &Args) -> Vec<&'static str> {
+    let rotation = &args.rotation;
+    let given = [
+        (rotation.compress.is_some_and(|form| form != Compression::None), "--compress"),
+        (rotation.keep.is_some(), "--keep"),
+        (rotation.keep_bytes.is_some(), "--keep-bytes"),
+    ];
+    given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option).collect()
+}
+
+/// Returns a sentence if options are about finished files and no option finishes a file: only SIGHUP does then.
+pub fn idle_rotation_options(args: &Args) -> Option<String> {
+    let rotates = args.rotation.rotate.is_some() || args.rotation.rotate_every.is_some();
+    let options = finishing_options(args);
+    (!rotates && !options.is_empty()).then(|| {
+        format!(
+            "{} without --rotate and --rotate-every: the log is rotated at SIGHUP only; add --rotate SIZE or --rotate-every TIME",
+            options.join(" and ")
+        )
+    })
 }
 
 fn sources(args: &Args) -> Result<Vec<SourceSpec>, String> {

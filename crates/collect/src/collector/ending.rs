@@ -3,9 +3,11 @@
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::Collector;
+use crate::error::bytes_are;
 use crate::framing::{Framing, Mark};
 use crate::intake::Intake;
 use crate::multiline::Joiner;
+use weir_model::number::counted;
 
 impl Collector {
     /// The source has ended: its last record may have no delimiter. Returns whether nothing is left.
@@ -64,9 +66,9 @@ impl Collector {
         intake.counts.unfinished += 1;
         let Some(log) = &self.options.output else {
             self.messages.push(format!(
-                "{}: {} bytes of an unfinished record are dropped",
+                "{}: an unfinished record of {} is dropped",
                 intake.name,
-                bytes.len()
+                counted(bytes.len() as u64, "byte")
             ));
             return;
         };
@@ -79,11 +81,12 @@ impl Collector {
         let name = &intake.name;
         self.messages.push(match saved.and_then(|mut file| std::io::Write::write_all(&mut file, bytes)) {
             Ok(()) => {
-                format!("{name}: ended within a record; its {} bytes are in {}", bytes.len(), path.display())
+                let bytes = bytes_are(bytes.len() as u64);
+                format!("{name}: ended within a record; its {bytes} in {}", path.display())
             }
             Err(error) => format!(
-                "{name}: {} bytes of an unfinished record are lost: {}: {error}",
-                bytes.len(),
+                "{name}: an unfinished record of {} is lost: {}: {error}",
+                counted(bytes.len() as u64, "byte"),
                 path.display()
             ),
         });

@@ -2,6 +2,7 @@
 
 use super::Collector;
 use crate::backlog::{Backlog, BacklogForm, Pushed};
+use crate::error::bytes_are;
 use crate::format::Peer;
 use crate::framing::{Framing, Mark};
 use crate::intake::{CHUNK, Intake};
@@ -147,16 +148,16 @@ impl Collector {
         });
         let error = saved.as_ref().err().map(weir_sys::errno_text).unwrap_or_default();
         self.messages.push(match place {
-            Some(path) => format!("the log: its last {bytes} bytes are in {}; {NEXT}", path.display()),
-            None => format!("spill the log: {error}: its last {bytes} bytes are lost: no file takes them"),
+            Some(path) => format!("the log: its last {} in {}; {NEXT}", bytes_are(bytes), path.display()),
+            None => format!("spill the log: {error}: its last {} lost: no file takes them", bytes_are(bytes)),
         });
         bytes
     }
 
     fn report_unreadable(&mut self, intake: &Intake, error: &std::io::Error) {
-        let bytes = intake.backlog.bytes();
+        let bytes = bytes_are(intake.backlog.bytes());
         let text = weir_sys::errno_text(error);
-        self.messages.push(format!("spill {}: {text}: {bytes} bytes are not in the log", intake.name));
+        self.messages.push(format!("spill {}: {text}: {bytes} not in the log", intake.name));
     }
 
     /// At the end: leaves what the log did not take in a file, and says where.
@@ -177,12 +178,13 @@ impl Collector {
         let error = saved.error.as_ref().map(weir_sys::errno_text).unwrap_or_default();
         if let Some(path) = &saved.path {
             let (saved_bytes, path) = (bytes - saved.lost, path.display());
+            let (saved_are, they_are) =
+                (bytes_are(saved_bytes), if saved_bytes == 1 { "it is" } else { "they are" });
             let next = match self.options.spill.log {
                 Some(_) => NEXT,
                 None => "its first line is of weir",
             };
-            self.messages
-                .push(format!("{name}: {saved_bytes} bytes are not in the log; they are in {path}; {next}"));
+            self.messages.push(format!("{name}: {saved_are} not in the log; {they_are} in {path}; {next}"));
         }
         match (saved.lost, saved.error) {
             (0, None) => {}
@@ -191,7 +193,7 @@ impl Collector {
             }
             (lost, _) => {
                 self.messages
-                    .push(format!("spill {name}: {error}: {lost} bytes are lost: no file takes them"));
+                    .push(format!("spill {name}: {error}: {} lost: no file takes them", bytes_are(lost)));
             }
         }
         intake.saved = bytes;

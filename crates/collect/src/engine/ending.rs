@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::Engine;
-use crate::error::Error;
+use crate::error::{Error, bytes_are};
 use crate::options::SyncPolicy;
 use crate::source::SourceProgress;
 use crate::summary::LogSummary;
@@ -63,7 +63,7 @@ impl Engine {
         }
         let summary = LogSummary::new(&closed, totals, self.started.elapsed(), self.collector.command_status);
         let lost =
-            (left > 0).then(|| Err(Error::text(format!("{left} bytes of the sources are not in the log"))));
+            (left > 0).then(|| Err(Error::text(format!("{} received but not in the log", bytes_are(left)))));
         (summary, result.and(closed.result).and(lost.unwrap_or(Ok(()))))
     }
 }

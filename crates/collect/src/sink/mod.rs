@@ -31,6 +31,7 @@ pub(crate) use group_commit::LastGroup;
 pub(crate) use log_name::is_rotated_name;
 pub(crate) use syncer::SyncDone;
 
+use crate::error::bytes_are;
 use crate::error::{Error, write_advice};
 use crate::framing::Framing;
 use crate::options::{Flush, SyncPolicy};
@@ -326,10 +327,10 @@ impl LogSink {
                 self.counts.stalls += 1;
                 let advice = write_advice(error);
                 self.messages.push(format!(
-                    "write {}: {}: {} bytes are kept in memory, and weir tries again; {advice}",
+                    "write {}: {}: {} kept in memory, and weir tries again; {advice}",
                     self.file.name(),
                     weir_sys::errno_text(error),
-                    self.pending_bytes(),
+                    bytes_are(self.pending_bytes()),
                 ));
                 RETRY.0
             }

@@ -10,6 +10,7 @@ use rustix::fd::OwnedFd;
 use super::SinkOptions;
 use crate::error::Error;
 use crate::framing::Framing;
+use weir_model::number::counted;
 
 /// The treatment of a torn record at the end of an existing log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,16 +50,17 @@ pub(super) fn repair(
         return Ok(false);
     }
     let torn = length - torn_at;
+    let torn_bytes = counted(torn, "byte");
     if matches!(options.framing, Framing::Delimiter(_)) && options.torn == TornTail::Keep {
         messages.push(format!(
-            "{name} ended in an unfinished record of {torn} bytes; it is kept, and a delimiter ends it"
+            "{name} ended in an unfinished record of {torn_bytes}; it is kept, and a delimiter ends it"
         ));
         return Ok(true);
     }
     let saved = save_torn(&file, path, torn_at, torn).map_err(failed)?;
     file.set_len(torn_at).map_err(failed)?;
-    messages
-        .push(format!("{name} ended in a torn record of {torn} bytes, which is now in {}", saved.display()));
+    let saved = saved.display();
+    messages.push(format!("{name} ended in a torn record of {torn_bytes}, which is now in {saved}"));
     Ok(false)
 }
 
@@ -76,8 +78,8 @@ fn cut_nuls(file: &File, length: u64, name: &str, messages: &mut Vec<String>) ->
     let end = end_of_last(file, length, |byte| byte != 0)?;
     if end < length {
         file.set_len(end)?;
-        let nuls = length - end;
-        messages.push(format!("{name} ended in {nuls} NUL bytes, as after a power cut; they are cut"));
+        let nuls = counted(length - end, "NUL byte");
+        messages.push(format!("{name} ended in {nuls}, as after a power cut, and is cut there"));
     }
     Ok(end)
 }

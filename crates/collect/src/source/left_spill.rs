@@ -5,6 +5,7 @@ use rustix::fd::BorrowedFd;
 use super::{Source, SourceProgress};
 use crate::backlog::{Backlog, BacklogForm, LeftBacklog};
 use crate::collector::Collector;
+use crate::error::bytes_are;
 use crate::intake::Intake;
 use crate::options::{LogOptions, Overflow};
 
@@ -59,8 +60,8 @@ impl Source for LeftSpill {
         if !is_over {
             return SourceProgress::Open;
         }
-        let (path, bytes) = (self.path.display(), self.intake.counts.bytes);
-        collector.messages.push(format!("{path}: its {bytes} bytes are in the log now"));
+        let (path, bytes) = (self.path.display(), bytes_are(self.intake.counts.bytes));
+        collector.messages.push(format!("{path}: its {bytes} in the log now"));
         SourceProgress::Ended
     }
 

@@ -1,11 +1,11 @@
 //! The page of `weir log check`.
 
-use weir_model::Size;
 use weir_model::log::{LogCheckDocument, LogWriter};
 use weir_model::number::{counted, thousands};
 
 use super::{bad_table, verdict, writers_table};
 use crate::block::Block;
+use crate::number::in_binary;
 use crate::page::Body;
 use crate::scale::{Axis, Spacing, Unit};
 use crate::style::Emphasis;
@@ -26,7 +26,7 @@ pub fn page(document: &LogCheckDocument, body: &mut Body, prefix: &str) {
         Emphasis::Bad => Block::Verdict(vec![text]),
         _ => Block::Lead(text),
     }]);
-    let facts = vec![Size(document.bytes).to_string(), counted(document.records, "record")];
+    let facts = vec![in_binary(document.bytes), counted(document.records, "record")];
     body.blocks(&[Block::Facts(facts)]);
     body.heading(&format!("{prefix}records"), "Records");
     for picture in [kinds(document, prefix), damage(document, prefix)].into_iter().flatten() {
@@ -87,7 +87,8 @@ fn damage(document: &LogCheckDocument, prefix: &str) -> Option<Picture> {
             let row = faults.iter().position(|kind| *kind == bad.kind)?;
             let (top, height) = chart.band(row);
             let [from, to] = [bad.offset, bad.offset + bad.bytes].map(|at| chart.x(at as f64));
-            let tip = format!("record {}, {} at byte {}", bad.record, Size(bad.bytes), thousands(bad.offset));
+            let tip =
+                format!("record {}, {} at byte {}", bad.record, in_binary(bad.bytes), thousands(bad.offset));
             let class = if bad.kind == "torn" { "bar s1" } else { "bar s3" };
             chart.svg.rect(class, [from, top], [(to - from).max(1.5), height], Some(&tip));
         }
