@@ -100,6 +100,35 @@ fn a_stopped_tree_names_the_command_that_continues_it() {
     copy(dir.path(), &["-aT", "--resume", "s", "new tree"]);
 }
 
+#[test]
+fn a_killed_tree_is_recognised_and_its_command_is_offered() {
+    let dir = disk_dir();
+    shell(dir.path(), "mkdir s; head -c 20000000 /dev/urandom > s/big; echo x > s/small");
+    let slow = format!("{WEIR} copy -a --reflink=never --resume --limit 12MB/s s 'new tree'");
+    shell(
+        dir.path(),
+        &format!("{slow} & sleep 0.8; pkill -KILL -P $! || true; kill -KILL $! || true; wait $! || true"),
+    );
+    shell(dir.path(), "test -d 'new tree'; ! diff -rq s 'new tree' >/dev/null");
+    for again in [slow, format!("{WEIR} copy -a s 'new tree'")] {
+        let seen = shell(dir.path(), &format!("{again} 2>&1 && echo copied || true"));
+        assert!(seen.contains("has not finished") && !seen.contains("copied\n"), "{seen}");
+        assert!(!dir.path().join("new tree/s").exists(), "nothing is copied into it");
+        let command =
+            seen.lines().find_map(|line| line.strip_prefix("weir copy: this continues the tree: weir copy "));
+        let command = command.unwrap_or_else(|| panic!("{seen}"));
+        assert!(command.starts_with("-T ") && command.contains("--resume"), "{seen}");
+        if again.contains("--resume") {
+            continue;
+        }
+        shell(dir.path(), &format!("{WEIR} copy {command} 2>/dev/null; diff -r s 'new tree'"));
+    }
+    assert_eq!(shell(dir.path(), "ls -A | grep weir || true"), "", "no marker is left");
+    // A finished tree is a directory like any other.
+    copy(dir.path(), &["-a", "--resume", "s", "new tree"]);
+    assert!(dir.path().join("new tree/s/small").exists());
+}
+
 /// Returns the text of a terminal that a script of bash has.
 fn on_terminal(dir: &std::path::Path, script: &str) -> String {
     std::fs::write(dir.join("script"), script).expect("a script");

@@ -30,6 +30,7 @@ mod sync_ledger;
 mod tally;
 mod target;
 mod tree;
+mod tree_marker;
 mod verify;
 mod volatile;
 
@@ -45,5 +46,6 @@ pub use options::{
 pub use quote::quote;
 pub use session::{CopyDestination, CopySummary, copy};
 pub use tally::CopyTally;
+pub use tree_marker::TreeMarker;
 pub use verify::Verified;
 pub use volatile::is_volatile_path;

@@ -8,6 +8,7 @@ mod option_order;
 mod options;
 mod reporter;
 mod source_size;
+mod unfinished_tree;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,8 +16,7 @@ use std::sync::Arc;
 
 use signal_hook::consts::SIGPIPE;
 use weir_bench::settings::environment;
-use weir_copier::{CopyControl, CopyDestination, CopyOptions, copy};
-use weir_model::shell_quoted;
+use weir_copier::{CopyControl, CopyDestination, copy};
 
 pub use args::Args;
 
@@ -25,6 +25,7 @@ use crate::output::own_command;
 use events::EventLog;
 use monitor::{Monitor, StopSignals};
 use reporter::TerminalReporter;
+use unfinished_tree::TreeCopy;
 
 /// Runs `weir copy` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
@@ -49,6 +50,11 @@ pub fn run(args: &Args) -> ExitCode {
             "weir copy: warning: ignoring --context; weir sets no SELinux context, see --preserve=context"
         );
     }
+    let tree = TreeCopy::of(&options, &sources, &destination);
+    if let Some(refusal) = tree.as_ref().and_then(TreeCopy::refusal) {
+        eprintln_lossy!("weir copy: {refusal}");
+        return ExitCode::from(FAILED);
+    }
     let control = Arc::new(CopyControl::new(options.limit));
     let signals = match StopSignals::install(&control) {
         Ok(signals) => signals,
@@ -61,7 +67,9 @@ pub fn run(args: &Args) -> ExitCode {
     let quiet = args.output.is_quiet();
     let monitor = Monitor::start(&control, &signals, &events, &sources, &options, quiet);
     let reporter = TerminalReporter::new(&events, monitor.bar(), args);
-    let names_tree = names_new_tree(args, &options, &sources, &destination);
+    if let Some(warning) = tree.as_ref().and_then(TreeCopy::begin) {
+        eprintln_lossy!("weir copy: warning: {warning}");
+    }
     let summary = copy(&options, &sources, &destination, &control, &reporter);
     monitor.finish();
     let mut document = document::of(&summary, &options, &destination);
@@ -74,8 +82,8 @@ pub fn run(args: &Args) -> ExitCode {
     if args.summary || monitor::shows_summary(&summary, quiet) {
         eprint_lossy(&weir_report::copy::summary(&document));
     }
-    if names_tree && (failed || control.is_stopping()) {
-        eprintln_lossy!("weir copy: this continues the tree: {}", continuing_command());
+    if let Some(command) = tree.and_then(|tree| tree.end(!failed && !control.is_stopping())) {
+        eprintln_lossy!("weir copy: this continues the tree: {command}");
     }
     for error in
         [files.write_document(&document).err(), events.failure(), reporter.failure()].into_iter().flatten()
@@ -89,26 +97,6 @@ pub fn run(args: &Args) -> ExitCode {
         monitor::end_by(SIGPIPE);
     }
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
-}
-
-/// Returns whether `--resume` makes a tree that the same command would later copy into itself: its name is a directory by then.
-fn names_new_tree(
-    args: &Args,
-    options: &CopyOptions,
-    sources: &[PathBuf],
-    destination: &CopyDestination,
-) -> bool {
-    args.durable.resume
-        && options.recursive
-        && matches!(sources, [source] if source.is_dir())
-        && matches!(destination, CopyDestination::Guess(path) if !path.is_dir())
-}
-
-/// Returns this command with -T, as a line for a shell.
-fn continuing_command() -> String {
-    let mut words = own_command();
-    words.insert(2, "-T".into());
-    words.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the sources and where they go.
