@@ -55,6 +55,13 @@ fn finite(value: f64, show: impl Fn(f64) -> String) -> String {
     if value.is_finite() { show(value) } else { ABSENT.into() }
 }
 
+/// The longest clock tick of a kernel. The kernel divides CPU time into user and system time by what it finds at ticks: of a
+/// shorter time it counts all as one of both, and neither getrusage(2) nor /proc has a finer division.
+pub const TICK_S: f64 = 0.01;
+
+/// Text in place of a division of a shorter CPU time than [`TICK_S`].
+pub const UNDIVIDED: &str = "cannot be divided into user and system (shorter than 10 ms)";
+
 /// Returns a ratio: `1.02×`, `2870×`.
 pub fn ratio(value: f64) -> String {
     finite(value, |value| format!("{}×", three_digits(value)))

@@ -6,7 +6,7 @@ use weir_model::{Size, Summary};
 
 use super::labels;
 use super::section::{Section, elapsed, with};
-use crate::number::{ABSENT, TimeUnit, count, percent};
+use crate::number::{ABSENT, TICK_S, TimeUnit, count, percent};
 use crate::style::Emphasis;
 use crate::table::{Align, Bars, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 
@@ -108,8 +108,8 @@ fn figures(context: &Context) -> impl Iterator<Item = Field> {
         (true, elapsed),
         (true, plain("±", "%", 2, |_, row| spread(row.elapsed_s.as_ref()))),
         (true, time("CPU", 4, |context, row| part(context, row, &row.cpu_s))),
-        (true, time("user", 7, |context, row| share(context, row, row.user_s))),
-        (true, time("system", 7, |context, row| share(context, row, row.system_s))),
+        (true, time("user", 7, |context, row| share(context, row, 0))),
+        (true, time("system", 7, |context, row| share(context, row, 1))),
         (synced, time(loop_name, 6, |context, row| part(context, row, &row.transfer_s))),
         (synced, time("sync", 1, |context, row| part(context, row, &row.sync_s))),
         (synced, time("close", 6, |context, row| part(context, row, &row.close_s))),
@@ -146,14 +146,19 @@ fn part(context: &Context, row: &BenchRow, figure: &Option<Summary>) -> TableCel
     shown.unwrap_or(ABSENT.into()).into()
 }
 
-/// Returns user or system time: the CPU time multiplied by the share of the mean. The kernel separates the two by
-/// ticks, so that a short sample has only one of them, and the median of such samples is meaningless.
-fn share(context: &Context, row: &BenchRow, figure: Option<Summary>) -> TableCell {
-    let seconds = || {
-        let both = row.user_s?.mean + row.system_s?.mean;
-        let share = if both > 0.0 { figure?.mean / both } else { 0.0 };
-        Some(context.unit.show_part(share * row.cpu_s?.median, elapsed(row)?))
-    };
+/// Returns user and system time: the CPU time multiplied by their shares of the mean, because the median of what ticks count
+/// is meaningless. None if the samples are shorter than a tick: each then has only one of the two.
+pub fn divided_cpu(row: &BenchRow) -> Option<[f64; 2]> {
+    let (cpu, user, system) = (row.cpu_s?.median, row.user_s?.mean, row.system_s?.mean);
+    // An extrapolated row has measured only a part of its CPU time.
+    let measured = (row.measured_bytes as f64 / row.group.bytes.max(1) as f64).min(1.0);
+    let is_divisible = cpu * measured >= TICK_S && user + system > 0.0;
+    is_divisible.then(|| [user, system].map(|part| cpu * part / (user + system)))
+}
+
+/// Returns user time (`index` 0) or system time (1).
+fn share(context: &Context, row: &BenchRow, index: usize) -> TableCell {
+    let seconds = || Some(context.unit.show_part(divided_cpu(row)?[index], elapsed(row)?));
     seconds().unwrap_or(ABSENT.into()).into()
 }
 

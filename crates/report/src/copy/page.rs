@@ -7,6 +7,7 @@ use weir_model::number::{counted, thousands};
 
 use super::amounts;
 use crate::block::Block;
+use crate::number::{TICK_S, UNDIVIDED};
 use crate::page::Body;
 use crate::scale::{Axis, Spacing, Unit};
 use crate::svg::{BarRow, BarsText, Picture, bars};
@@ -114,17 +115,25 @@ fn calls(document: &CopyDocument, prefix: &str) -> Option<Picture> {
 
 /// Returns CPU time, sync time and the whole time.
 fn time(document: &CopyDocument, prefix: &str) -> Option<Picture> {
-    let rows = [
-        ("elapsed", document.elapsed_s, "s6"),
-        ("user", document.user_s, "s0"),
-        ("system", document.system_s, "s1"),
-        ("made durable at the end", document.sync_s, "s3"),
-    ];
-    let rows = rows.map(|(label, seconds, class)| bar(label, seconds, class, format_seconds(seconds)));
+    let cpu_s = document.user_s + document.system_s;
+    let mut rows = vec![("elapsed", document.elapsed_s, "s6")];
+    match cpu_s < TICK_S {
+        true => rows.push(("CPU time", cpu_s, "s4")),
+        false => rows.extend([("user", document.user_s, "s0"), ("system", document.system_s, "s1")]),
+    }
+    rows.push(("made durable at the end", document.sync_s, "s3"));
+    let row = |(label, seconds, class)| bar(label, seconds, class, format_seconds(seconds));
+    let rows: Vec<BarRow> = rows.into_iter().map(row).collect();
+    let undivided = format!("The CPU time of all threads {UNDIVIDED}.");
     let text = BarsText {
         id: &format!("{prefix}time"),
         title: "Time",
-        description: "User and system time are CPU time of all threads, and may add up to more than the elapsed time.",
+        description: match cpu_s < TICK_S {
+            true => &undivided,
+            false => {
+                "User and system time are CPU time of all threads, and may add up to more than the elapsed time."
+            }
+        },
         axis: Axis { spacing: Spacing::Linear, unit: Unit::Seconds },
         axis_name: "time",
     };

@@ -274,6 +274,22 @@ fn a_lab_page_has_what_is_expected_seen_and_fixed_and_its_frames() {
 }
 
 #[test]
+fn cpu_time_shorter_than_a_tick_is_not_divided() {
+    let copy = |user_s: &str| {
+        let text = r#"{"schema":"weir-copy/1","elapsed_s":1.5,"user_s":USER,"system_s":0,"sync_s":0.5,"files":2,
+        "directories":1,"symbolic_links":0,"hard_links":0,"special_files":0,"skipped":0,"copied_bytes":1048576,
+        "shared_bytes":0,"hole_bytes":4096,"methods":{"copy_file_range":{"files":2,"bytes":1048576}},
+        "calls":{"copy_file_range":3},"dropped_attributes":0,"verified_bytes":0,"sync":"full","synced_files":2,
+        "cached_bytes":null,"errors":0,"power_cut":"a power cut now costs nothing"}"#;
+        shown(parse(&text.replace("USER", user_s)).unwrap())
+    };
+    assert!(copy("0.5").contains("user: 500 ms") && !copy("0.5").contains("cannot be divided"));
+    let short = copy("0.004");
+    assert!(short.contains("CPU time: 4.00 ms") && !short.contains("user: 4.00 ms"));
+    assert!(short.contains("cannot be divided into user and system (shorter than 10 ms)"));
+}
+
+#[test]
 fn pages_of_run_copy_and_log_check_say_what_their_documents_say() {
     let run = r#"{"schema":"weir-run/1","command":["./p","<x>"],"program":{"path":"/p","runtime":"glibc",
         "script":false,"linked_statically":false,"musl":false,"foreign":false,"privileged":false},

@@ -11,7 +11,7 @@ use super::listed_stream::{ListedStream, time_of_program};
 use super::page_streams::PageStreams;
 use super::{findings, pictures, pipeline_picture, pipelines};
 use crate::block::{Block, FindingBlock};
-use crate::number::ABSENT;
+use crate::number::{ABSENT, TICK_S, UNDIVIDED};
 use crate::page::Body;
 use crate::table::{Align, Column, Table, TableRow};
 
@@ -79,7 +79,11 @@ fn rest(document: &TraceDocument, body: &mut Body, prefix: &str) {
     body.environment(&document.environment);
     body.blocks(&document.blind.iter().cloned().map(Block::Warning).collect::<Vec<_>>());
     if !document.processes.is_empty() {
-        body.details("Processes", &[Block::Table(processes(document))]);
+        let mut blocks = vec![Block::Table(processes(document))];
+        if document.processes.iter().any(|process| process.user_s + process.system_s < TICK_S) {
+            blocks.push(Block::Aside(format!("{ABSENT}: this CPU time {UNDIVIDED}")));
+        }
+        body.details("Processes", &blocks);
     }
     if !document.other_calls.is_empty() {
         body.details("Calls that move no bytes", &[Block::Table(other_calls(document))]);
@@ -170,10 +174,13 @@ fn processes(document: &TraceDocument) -> Table {
         Column::new("command", "", Align::Path),
         Column::new("started", "s", Align::Decimal),
         Column::new("ended", "s", Align::Decimal),
+        Column::new("CPU time", "s", Align::Decimal),
         Column::new("user", "s", Align::Decimal),
         Column::new("system", "s", Align::Decimal),
     ];
     let row = |process: &weir_model::trace::Process| {
+        let cpu_s = process.user_s + process.system_s;
+        let part = |seconds: f64| if cpu_s < TICK_S { ABSENT.to_string() } else { format!("{seconds:.3}") };
         let words = process.images.last().map_or(String::new(), |image| match image.argv.is_empty() {
             true => image.exe.to_string(),
             false => Untrusted::join(&image.argv, " "),
@@ -184,8 +191,9 @@ fn processes(document: &TraceDocument) -> Table {
             shortened(&words).into(),
             seconds(process.started_s).into(),
             process.ended_s.map_or(ABSENT.into(), seconds).into(),
-            seconds(process.user_s).into(),
-            seconds(process.system_s).into(),
+            seconds(cpu_s).into(),
+            part(process.user_s).into(),
+            part(process.system_s).into(),
         ];
         TableRow { cells, ..TableRow::default() }
     };
