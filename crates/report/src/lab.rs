@@ -82,7 +82,7 @@ fn outcomes(outcomes: &[PageOutcome]) -> Table {
             cells.insert(1, outcome.prediction.as_ref().map(marked).unwrap_or_default().into());
         }
         if fixed {
-            cells.push(cell(&outcome.fixed));
+            cells.push(fixed_cell(&outcome.fixed));
         }
         TableRow { cells, ..TableRow::default() }
     };
@@ -101,6 +101,15 @@ fn cell(value: &Option<ObservedValue>) -> TableCell {
         (true, false) => (" ✗", Emphasis::Strong),
     };
     TableCell::new(format!("{}{mark}", value.seen), emphasis)
+}
+
+/// Returns the value of the fixed program. A fixed program that does what the experiment states has no cross, also if that is not
+/// what one would expect.
+fn fixed_cell(value: &Option<ObservedValue>) -> TableCell {
+    match value {
+        Some(value) if value.agrees && !value.expected => value.seen.clone().into(),
+        _ => cell(value),
+    }
 }
 
 /// Returns the list by theme with the last results; `now_s` is the time in seconds since 1970.
@@ -246,6 +255,17 @@ mod tests {
             texts,
             ["0 s ago", "59 s ago", "1 min ago", "1 h ago", "23 h ago", "1 day ago", "3 days ago"]
         );
+    }
+
+    #[test]
+    fn a_fixed_program_that_does_as_stated_has_no_cross() {
+        let shown = |agrees, expected| {
+            let value = ObservedValue { seen: "100 writes".into(), agrees, expected };
+            fixed_cell(&Some(value)).text
+        };
+        assert_eq!(shown(true, true), "100 writes ✓");
+        assert_eq!(shown(true, false), "100 writes", "not as one would expect, but as stated");
+        assert_eq!(shown(false, false), "100 writes ?");
     }
 
     #[test]
