@@ -43,6 +43,8 @@ pub struct Doctor {
 #[allow(missing_docs)]
 pub struct HostAbility {
     pub name: &'static str,
+    /// `false`: nothing is known, because the directory allows no attempt; `works` is then `false`.
+    pub tried: bool,
     pub works: bool,
     /// Finding, or the error that the kernel returned.
     pub detail: String,

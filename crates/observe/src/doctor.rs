@@ -58,7 +58,7 @@ fn ability(name: &'static str, detail: &str, result: Result<(), String>, advice:
         Ok(()) => (true, detail.to_owned()),
         Err(error) => (false, error),
     };
-    HostAbility { name, works, detail, advice: (!works).then(|| advice.to_owned()) }
+    HostAbility { name, tried: true, works, detail, advice: (!works).then(|| advice.to_owned()) }
 }
 
 /// Returns the error of a raw system call that returned `result`.
@@ -224,23 +224,40 @@ fn dont_cache() -> HostAbility {
 fn ability_of_file(
     name: &'static str,
     detail: &str,
-    (file, act): (Result<File, String>, impl FnOnce(File) -> Result<(), String>),
+    (file, act): (io::Result<File>, impl FnOnce(File) -> Result<(), String>),
     advice: &str,
 ) -> HostAbility {
-    let advice = match file {
-        Ok(_) => advice,
-        Err(_) => "not tried: run weir doctor in a directory in which you may create files",
-    };
-    ability(name, detail, file.and_then(act), advice)
+    match file {
+        Ok(file) => ability(name, detail, act(file), advice),
+        Err(error) => HostAbility {
+            name,
+            tried: false,
+            works: false,
+            detail: not_tried(&error),
+            advice: Some("run weir doctor in a directory in which you may create files, such as: cd /var/tmp; weir doctor".into()),
+        },
+    }
+}
+
+/// Returns why nothing was tried in the working directory.
+fn not_tried(error: &io::Error) -> String {
+    let directory = std::env::current_dir().unwrap_or_else(|_| ".".into());
+    let directory = weir_model::escaped_lines(&directory.display().to_string());
+    let error_text = weir_sys::error::errno_text(error);
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("not tried: {directory} is not writable ({error_text})")
+        }
+        _ => format!("not tried: no file without a name in {directory} (open, O_TMPFILE: {error_text})"),
+    }
 }
 
 /// Opens a file without a name in the working directory.
-fn unnamed_file() -> Result<File, String> {
+fn unnamed_file() -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let file =
         rustix::fs::open(".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-    file.map(File::from)
-        .map_err(|error| format!("open(., O_TMPFILE): {}", weir_sys::error::errno_text(&error.into())))
+    Ok(File::from(file?))
 }
 
 fn direct_alignment() -> HostAbility {
@@ -282,18 +299,18 @@ mod tests {
 
     #[test]
     fn without_a_file_nothing_is_said_of_the_kernel() {
-        let denied = || Err("open(., O_TMPFILE): EACCES".to_owned());
+        let denied = || Err(io::Error::from_raw_os_error(libc::EACCES));
         let tried = ability_of_file("cachestat", "detail", (denied(), |_| Ok(())), "needs Linux 6.5");
-        assert!(!tried.works && tried.detail.contains("EACCES"), "{tried:?}");
-        assert!(tried.advice.is_some_and(|advice| advice.starts_with("not tried")));
+        assert!(
+            !tried.works && !tried.tried && tried.detail.contains("is not writable (EACCES"),
+            "{tried:?}"
+        );
+        assert!(tried.detail.starts_with("not tried: /"), "{tried:?}");
+        assert!(tried.advice.is_some_and(|advice| advice.starts_with("run weir doctor in a directory")));
         let missing = || Err("cachestat: ENOSYS".to_owned());
         let lacks =
             ability_of_file("cachestat", "detail", (unnamed_file(), |_| missing()), "needs Linux 6.5");
-        assert!(
-            lacks
-                .advice
-                .is_some_and(|advice| advice.starts_with("needs") || lacks.detail.contains("O_TMPFILE"))
-        );
+        assert!(lacks.advice.is_some_and(|advice| advice.starts_with("needs") || !lacks.tried));
     }
 
     #[test]

@@ -22,7 +22,11 @@ pub fn screen(doctor: &Doctor, style: &Style) -> String {
 }
 
 fn ability_lines(ability: &HostAbility, style: &Style) -> Vec<String> {
-    let mark = if ability.works { "yes" } else { "no" };
+    let mark = match (ability.tried, ability.works) {
+        (false, _) => "?",
+        (true, true) => "yes",
+        (true, false) => "no",
+    };
     let (first, rest) =
         (format!("  {:NAME_WIDTH$}{mark:5}", ability.name), format!("  {:NAME_WIDTH$}     ", ""));
     let mut lines = wrap(&ability.detail, style.width, &first, &rest);
@@ -53,6 +57,7 @@ mod tests {
     fn each_missing_ability_says_what_to_do() {
         let ability = |name, works: bool, advice: Option<&str>| HostAbility {
             name,
+            tried: name != "cachestat",
             works,
             detail: "detail".into(),
             advice: advice.map(str::to_owned),
@@ -61,7 +66,11 @@ mod tests {
             kernel: "6.1.0".into(),
             arch: "x86_64".into(),
             uid: 0,
-            abilities: vec![ability("ebpf", true, None), ability("io_uring", false, Some("set a limit"))],
+            abilities: vec![
+                ability("ebpf", true, None),
+                ability("io_uring", false, Some("set a limit")),
+                ability("cachestat", false, Some("try elsewhere")),
+            ],
             hooks: vec![EbpfHook {
                 part: "exits".into(),
                 hook: Some("fentry taskstats_exit".into()),
@@ -80,6 +89,8 @@ mod tests {
                 "not tracepoint sched_process_exit: it has 1 arguments, not 2",
                 "io_uring        no   detail",
                 "→ set a limit",
+                "cachestat       ?    detail",
+                "→ try elsewhere",
             ]
         );
     }
