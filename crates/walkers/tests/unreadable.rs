@@ -72,6 +72,38 @@ fn an_interpreter_in_cpp_has_its_own_buffers_only() {
     assert_eq!(unreadable(waiting.pid()), Some(vec!["Node's own buffers".to_string()]));
 }
 
+/// Compiles a program that waits, and returns its unreadable buffers by its process and by its file.
+fn of_waiting(
+    test: &str,
+    compiler: &str,
+    flags: &[&str],
+    name: &str,
+    code: &str,
+) -> Option<(Vec<String>, Vec<String>)> {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join(name);
+    std::fs::write(&source, code).unwrap();
+    let program = compile_with(test, compiler, flags, source.to_str().unwrap(), &dir.path().join("program"))?;
+    let waiting = Waiting::start(&mut Command::new(&program));
+    Some((unreadable(waiting.pid()).expect("it waits"), unreadable_of_file(&program)))
+}
+
+/// Libraries of mathematics load Fortran's library, and open no units: numpy has OpenBLAS.
+#[test]
+fn only_a_program_of_fortran_has_its_buffers() {
+    let test = "only_a_program_of_fortran_has_its_buffers";
+    let fortran = "program waiting\n  write(0, '(a)') '.'\n  call sleep(100)\nend program\n";
+    let c = "#include <unistd.h>\nint main(void) { return write(2, \".\", 1) != 1 || pause(); }\n";
+    let buffers = || vec!["Fortran's own buffers".to_string()];
+    let Some(own) = of_waiting(test, "gfortran", &[], "waiting.f90", fortran) else { return };
+    assert_eq!(own, (buffers(), buffers()));
+    let Some(own) = of_waiting(test, "gfortran", &["-static"], "waiting.f90", fortran) else { return };
+    assert_eq!(own, (buffers(), buffers()), "linked statically");
+    let flags = ["-Wl,--no-as-needed", "-lgfortran"];
+    let Some(loads) = of_waiting(test, "gcc", &flags, "waiting.c", c) else { return };
+    assert_eq!(loads, (Vec::new(), Vec::new()), "a program of C that loads the library");
+}
+
 /// Returns mawk's input buffer once it holds `bytes`.
 fn input_buffer(pid: u32, bytes: u64) -> Buffer {
     let begun = Instant::now();

@@ -16,7 +16,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     "Fortran",
     // A program of C++ can use a library of Fortran.
     225,
-    ProgramDetection::Executable(uses_library),
+    ProgramDetection::Executable(is_program),
     RuntimeFixes {
         fully_buffered: RuntimeFix::Impossible("libgfortran buffers standard output only if it is a file"),
         other_streams: RuntimeFix::Impossible(
@@ -26,8 +26,9 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
     },
     UnreadableEntry {
         buffers: "Fortran's own buffers",
-        files: &["libgfortran.so"],
-        is_linked_into: uses_library,
+        // Many libraries of mathematics load it, and have no units.
+        files: &[],
+        is_linked_into: has_units,
     },
 )
 .with_limits(RuntimeLimits {
@@ -36,8 +37,23 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry::unreadable(
 })
 .with_unreached(&OPENED_FILES);
 
-/// Looks for the library among those that the file needs, and in the file for the name of a variable that the library reads.
-fn uses_library(sections: &ElfSections) -> bool {
-    let needs = |names: Vec<&[u8]>| names.iter().any(|name| name.starts_with(b"libgfortran.so"));
-    sections.needed().is_some_and(needs) || has_c_string(sections, "GFORTRAN_UNBUFFERED_ALL")
+/// Functions that Fortran's main program calls first.
+const OF_MAIN: [&str; 2] = ["_gfortran_set_args", "_gfortran_set_options"];
+/// The function of OPEN.
+const OPEN: &str = "_gfortran_st_open";
+/// The function of WRITE and PRINT. Libraries of mathematics have it too, for a message before they end the program.
+const WRITE: &str = "_gfortran_st_write";
+
+/// Tells whether an executable is written in Fortran: it has a main program or output of Fortran, or the library is linked into it.
+fn is_program(sections: &ElfSections) -> bool {
+    let is_executable = sections.has(".interp") || sections.needed().is_none_or(|names| names.is_empty());
+    let uses = |name: &str| sections.imports(name.as_bytes());
+    is_executable
+        && (OF_MAIN.into_iter().chain([OPEN, WRITE]).any(uses)
+            || has_c_string(sections, "GFORTRAN_UNBUFFERED_ALL"))
+}
+
+/// Tells whether an executable is written in Fortran, or a library opens units.
+fn has_units(sections: &ElfSections) -> bool {
+    is_program(sections) || sections.imports(OPEN.as_bytes())
 }
