@@ -2,11 +2,18 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Buffer, EventKind, Histogram, Process, Recording, RuntimeId, SnapshotMoment, StreamCounts};
-use crate::{Direction, Mode, Untrusted};
+use super::{
+    Buffer, EventKind, Histogram, OpenFile, Process, Recording, RuntimeId, SnapshotMoment, StreamCounts,
+};
+use crate::{Direction, Mode, StreamKind, Untrusted};
 
 /// Buffer sizes of C libraries and runtimes are multiples of this; sizes of a program's records rarely are.
 const BLOCK: u64 = 512;
+
+/// The access modes of open(2).
+const O_RDONLY: i32 = 0;
+const O_WRONLY: i32 = 1;
+const O_ACCMODE: i32 = 3;
 
 /// The mode of a stream and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,10 +94,19 @@ struct SnapshotEntry {
 
 impl SnapshotEntry {
     /// Returns whether the calls of a stream show that it has no such buffer. A read of a buffered stream requests at least what
-    /// its buffer holds.
-    fn is_refuted_by(&self, counts: &StreamCounts) -> bool {
+    /// its buffer holds. `opened` is the file by which the snapshot's stream was open, if the snapshot has it: one that was only
+    /// read wrote nothing, and the other way round.
+    fn is_refuted_by(&self, counts: &StreamCounts, opened: Option<&OpenFile>) -> bool {
         let buffered = matches!(self.mode, Mode::Full | Mode::Line) && self.buffer_bytes > 0;
-        buffered && counts.direction == Direction::In && counts.asked.below(self.buffer_bytes) > 0
+        let is_short_read = counts.direction == Direction::In && counts.asked.below(self.buffer_bytes) > 0;
+        let other_way = match counts.direction {
+            Direction::In => O_WRONLY,
+            Direction::Out => O_RDONLY,
+            Direction::Both => return false,
+        };
+        let is_file = |file: &&OpenFile| file.kind == StreamKind::File;
+        let is_other_way = opened.filter(is_file).is_some_and(|file| file.flags & O_ACCMODE == other_way);
+        buffered && is_short_read || is_other_way
     }
 }
 
@@ -169,7 +185,12 @@ impl<'a> StreamModes<'a> {
             // program can open a file by a stream first and then for calls without a buffer.
             let is_own = |entry: &&SnapshotEntry| entry.file == Some(counts.file);
             let own = entries.clone().find(is_own);
-            own.or_else(|| entries.find(|entry| !entry.is_refuted_by(counts)))
+            own.or_else(|| {
+                entries.find(|entry| {
+                    let opened = entry.file.and_then(|number| self.recording.file(number));
+                    !entry.is_refuted_by(counts, opened)
+                })
+            })
         };
         let found = [last(self.file_key(counts.file)), last(FileKey::Unknown)];
         let entry = found.into_iter().flatten().max_by_key(|entry| entry.position)?;

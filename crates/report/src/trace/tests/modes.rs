@@ -48,3 +48,55 @@ fn a_second_opening_without_a_buffer_has_not_the_mode_of_the_first() {
     assert_eq!(mode(&[100, 4096, 16, 4096]), (Mode::Mixed, false));
     assert_eq!(mode(&[4096, 4096]), (Mode::Full, true));
 }
+
+/// A program reads a file by stdio, and opens it again on the same descriptor for writes without a buffer; and the other way round.
+#[test]
+fn an_opening_in_the_other_direction_has_not_the_mode_of_the_first() {
+    const O_RDONLY: i32 = 0;
+    const O_WRONLY: i32 = 1;
+    const O_RDWR: i32 = 2;
+    let mode = |first_flags: i32, direction: Direction| {
+        let (mut recording, ..) = pipeline();
+        let pid = recording.processes[0].pid;
+        let first = recording.files.len() as u32;
+        let opening = |id: u32, flags: i32, file: &OpenFile| OpenFile {
+            id,
+            flags,
+            path: "/d/settings".into(),
+            kind: StreamKind::File,
+            ..file.clone()
+        };
+        let file = recording.files[0].clone();
+        let second_flags = if direction == Direction::Out { O_WRONLY } else { O_RDONLY };
+        recording.files.extend([opening(first, first_flags, &file), opening(first + 1, second_flags, &file)]);
+        let buffer = Buffer {
+            mode: Some(Mode::Full),
+            buffer_bytes: 4096,
+            ..Buffer::empty(RuntimeId::GLIBC, 0x1000, 30)
+        };
+        let snapshot = EventKind::Buffers {
+            moment: SnapshotMoment::Sample,
+            buffers: vec![buffer],
+            waits_in: None,
+            waits_in_name: String::new(),
+            files: vec![(30, first)],
+        };
+        recording.events.push(Event { at_s: 0.5, pid, tid: pid, kind: snapshot });
+        let mut counts = StreamCounts::new(pid, 0, 30, first + 1, direction);
+        for size in [7000, 5000, 6000] {
+            (counts.calls, counts.bytes) = (counts.calls + 1, counts.bytes + size);
+            counts.asked.add(size, 1);
+            counts.sizes.add(size, 1);
+            counts.asked_max = counts.asked_max.max(size);
+        }
+        recording.counts.push(counts);
+        let table = StreamTable::of(&recording);
+        let streams = trace_streams(&table);
+        let mode = streams.iter().find(|stream| stream.counts.fd == 30).unwrap().mode.unwrap();
+        (mode.mode, mode.walked)
+    };
+    assert_eq!(mode(O_RDONLY, Direction::Out), (Mode::Mixed, false));
+    assert_eq!(mode(O_WRONLY, Direction::In), (Mode::Mixed, false));
+    assert_eq!(mode(O_WRONLY, Direction::Out), (Mode::Full, true), "another opening for writes");
+    assert_eq!(mode(O_RDWR, Direction::Out), (Mode::Full, true));
+}
