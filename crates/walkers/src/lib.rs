@@ -60,6 +60,7 @@ pub use runtime_entry::{
 };
 pub use runtimes::glibc::GlibcStreams;
 pub use runtimes::mawk::entry_for as mawk_entry_for;
+pub use runtimes::ruby::rescued_at_end as ruby_rescued_at_end;
 pub use search_cache::DueSearch;
 pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};
 pub use unseen_descriptors::{UnseenDescriptor, unseen_descriptors, unseen_sentence};

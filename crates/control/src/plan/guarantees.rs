@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use weir_model::duration::format_seconds;
 use weir_model::{RuntimeFix, RuntimeId};
+use weir_walkers::ruby_rescued_at_end;
 
 use super::request::{BufferMode, CoalesceScope};
 use super::{PlanBuilder, RECOMMENDED_DELAY};
@@ -176,7 +177,19 @@ impl PlanBuilder<'_> {
                     self.plan.hooks.get_or_insert_with(|| "delay:0.01".into());
                 }
                 self.apply(option, other);
+                self.name_rescue_of_ruby();
             }
+        }
+    }
+
+    /// Adds to the row of a hook of Ruby what becomes of the bytes that it leaves at the end: that depends on the version.
+    fn name_rescue_of_ruby(&mut self) {
+        if self.plan.runtime.facts.id != RuntimeId::RUBY {
+            return;
+        }
+        let at_end = ruby_rescued_at_end(self.plan.program.executable_path.as_deref());
+        if let Some(row) = self.plan.rows.last_mut().filter(|row| row.technique == Technique::Environment) {
+            row.text += &format!("; {at_end}");
         }
     }
 

@@ -14,6 +14,9 @@ const OF_2_7: RubyLayout = RubyLayout { before: 0, flags_most: u32::MAX as u64 }
 const OF_3_0: RubyLayout = RubyLayout { before: 8, ..OF_2_7 };
 const OF_3_2: RubyLayout = RubyLayout { flags_most: (1 << 51) - 1, ..OF_3_0 };
 
+/// The versions that have a layout, for a sentence.
+pub(super) const KNOWN_VERSIONS: &str = "2.7 to 3.4";
+
 impl RubyLayout {
     /// Returns the layout of a version such as "3.1.2"; None if it is not supported.
     pub fn of(version: &str) -> Option<&'static RubyLayout> {

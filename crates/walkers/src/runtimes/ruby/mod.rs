@@ -8,6 +8,7 @@ mod io;
 mod layout;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -17,8 +18,10 @@ use std::sync::Arc;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
+pub use self::version::rescued_at_end;
+
 use self::io::IoClass;
-use self::layout::RubyLayout;
+use self::layout::{KNOWN_VERSIONS, RubyLayout};
 use crate::Walker;
 use crate::copied_memory::{MAX_STREAMS, word};
 use crate::elf_image::ElfImage;
@@ -54,8 +57,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             ),
             max_delay: RuntimeFix::Hook("RUBYOPT loads a file with a thread that flushes STDOUT"),
             rescue: RuntimeFix::HookSubstitute(
-                "RUBYOPT loads a thread that flushes STDOUT every 10 ms; the bytes pending at the end are rescued in \
-                 Ruby 2.7 to 3.4, and lost in other versions, whose buffers weir cannot read",
+                "RUBYOPT loads a thread that flushes STDOUT every 10 ms",
             ),
             fork: RuntimeFix::NotNeeded("Ruby itself flushes STDOUT before a fork"),
             order: SYNC,
@@ -121,8 +123,10 @@ impl RubyStreams {
         let version =
             String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
         let Some(layout) = RubyLayout::of(&version) else {
-            let name = if version.is_empty() { "of an unknown version" } else { &version };
-            return Err(format!("ruby {name}"));
+            return Err(match version.as_str() {
+                "" => "ruby of an unknown version".into(),
+                _ => format!("ruby {version} (known to weir: {KNOWN_VERSIONS})"),
+            });
         };
         let standard = STANDARD.iter().filter_map(|name| image.symbol_at(name, start)).collect();
         let io_class = image.symbol_at(IO_CLASS, start).unwrap_or(0);
