@@ -10,7 +10,7 @@ use weir_model::trace::{
 use weir_model::{Direction, SourceLanguage, StreamKind, Untrusted};
 use weir_recorder::RecorderOutput;
 use weir_sys::proc;
-use weir_walkers::{UnseenDescriptor, language_of_unreadable, unseen_descriptors};
+use weir_walkers::{UnseenDescriptor, language_of_unreadable, named_and_counted, unseen_descriptors};
 
 use crate::input_after_write::input_after_write;
 use crate::work_at_kill::{outputs_of, worked_after_last_write};
@@ -70,12 +70,9 @@ fn is_of_library(process: &Process, buffers: &UnreadableBuffers) -> bool {
 }
 
 fn sentence_subject(comm: &Untrusted, paths: &[Untrusted]) -> Option<String> {
-    let others = match paths.len().checked_sub(1)? {
-        0 => String::new(),
-        1 => " and another file".into(),
-        count => format!(" and {count} other files"),
-    };
-    Some(format!("bytes that {comm} may keep for {}{others} in memory of its own", paths[0]))
+    let paths: Vec<String> = paths.iter().map(Untrusted::to_string).collect();
+    let named = named_and_counted(&paths, "other files")?;
+    Some(format!("bytes that {comm} may keep for {named} in memory of its own"))
 }
 
 /// The descriptors of the last images of all processes, as far as events show them.

@@ -63,7 +63,9 @@ pub use runtimes::mawk::entry_for as mawk_entry_for;
 pub use runtimes::ruby::rescued_at_end as ruby_rescued_at_end;
 pub use search_cache::DueSearch;
 pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};
-pub use unseen_descriptors::{UnseenDescriptor, unseen_descriptors, unseen_sentence};
+pub use unseen_descriptors::{
+    UnseenDescriptor, named_and_counted, unseen_at_kill, unseen_descriptors, unseen_sentence,
+};
 pub use write_epoch::WriteEpoch;
 
 use copied_memory::{MAX_BUFFER, PENDING_KEPT};

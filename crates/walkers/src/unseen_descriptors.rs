@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use weir_model::trace::RuntimeId;
-use weir_model::{StreamKind, Untrusted};
+use weir_model::{SourceLanguage, StreamKind, Untrusted};
 use weir_sys::elf::ElfFile;
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::{fdinfo, kind_of};
@@ -13,6 +13,8 @@ use crate::{ProgramDetection, Walker, runtime_of};
 
 /// The most descriptors that are read of one process, at about 10 µs each.
 const MAX_DESCRIPTORS: usize = 1024;
+/// The most files that a sentence names one by one, so that it stays within a few lines.
+const MAX_NAMED: usize = 4;
 
 /// A descriptor that is open for writing, and for which no walker has a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,28 +82,73 @@ fn parent_of_other_program(pid: u32) -> Option<u32> {
 /// Returns a sentence about the descriptors of [`unseen_descriptors`] if the process runs a program of no known runtime: it may
 /// have buffers of its own. `walkers` are those of the process, `known` the descriptors of their streams.
 pub fn unseen_sentence(pid: u32, walkers: &[Box<dyn Walker>], known: &[i32]) -> Option<String> {
-    let of_c = [RuntimeId::GLIBC, RuntimeId::MUSL, RuntimeId::CPP, RuntimeId::LIBWEIR];
-    if walkers.iter().any(|walker| !of_c.contains(&walker.runtime())) {
-        return None;
+    let memory = Holder::of(pid, walkers)?.own_buffers()?;
+    let (named, comm) = (named_descriptors(&unseen_descriptors(pid, known))?, proc::comm(pid));
+    Some(format!("if {comm} keeps bytes for {named} in {memory}, weir cannot read them"))
+}
+
+/// As [`unseen_sentence`], of the process `pid` in its exit stop, which a signal ends. Its thread `tid` still has the descriptors.
+pub fn unseen_at_kill((pid, tid): (u32, u32), walkers: &[Box<dyn Walker>], known: &[i32]) -> Option<String> {
+    let (holder, mut descriptors) = (Holder::of(tid, walkers)?, unseen_descriptors(tid, known));
+    if holder == Holder::Node {
+        // Those of the standard streams have no queue.
+        descriptors.retain(|one| one.fd > 2 && one.is_file);
     }
-    let (exe, comm, _) = proc::names(pid);
-    let elf = ElfFile::open(&executable::link(pid));
-    let sections = elf.as_ref().and_then(|elf| elf.sections().ok());
-    let runtime = runtime_of(exe.exact(), comm.exact(), sections.as_ref());
-    if matches!(runtime.detection, ProgramDetection::ProgramNames { .. }) {
-        return None;
-    }
-    let found = unseen_descriptors(pid, known);
-    let first = found.first()?;
-    let others = match found.len() - 1 {
-        0 => String::new(),
-        1 => " and one other".into(),
-        count => format!(" and {count} others"),
-    };
+    let (named, comm) = (named_descriptors(&descriptors)?, proc::comm(pid));
+    let memory = holder.own_buffers().unwrap_or("the queue of an fs.WriteStream");
     Some(format!(
-        "if {comm} keeps bytes for descriptor {} ({}){others} in memory of its own, weir cannot read them",
-        first.fd, first.path
+        "if {comm} ({pid}) kept bytes for {named} in {memory}, they are lost: weir cannot read them"
     ))
+}
+
+/// The owner of bytes that no walker reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// A program of no known runtime.
+    Program,
+    Node,
+}
+
+impl Holder {
+    /// Returns what a process may keep bytes in; None if it is a program of a known runtime.
+    fn of(pid: u32, walkers: &[Box<dyn Walker>]) -> Option<Holder> {
+        let of_c = [RuntimeId::GLIBC, RuntimeId::MUSL, RuntimeId::CPP, RuntimeId::LIBWEIR];
+        if walkers.iter().any(|walker| !of_c.contains(&walker.runtime())) {
+            return None;
+        }
+        let (exe, comm, _) = proc::names(pid);
+        let elf = ElfFile::open(&executable::link(pid));
+        let sections = elf.as_ref().and_then(|elf| elf.sections().ok());
+        let runtime = runtime_of(exe.exact(), comm.exact(), sections.as_ref());
+        match runtime.detection {
+            _ if runtime.facts.language == SourceLanguage::Node => Some(Holder::Node),
+            ProgramDetection::ProgramNames { .. } => None,
+            _ => Some(Holder::Program),
+        }
+    }
+
+    /// Returns where a program of no known runtime keeps bytes.
+    fn own_buffers(self) -> Option<&'static str> {
+        (self == Holder::Program).then_some("memory of its own")
+    }
+}
+
+/// Returns the descriptors with their files; None if there are none.
+fn named_descriptors(descriptors: &[UnseenDescriptor]) -> Option<String> {
+    let names: Vec<String> =
+        descriptors.iter().map(|one| format!("descriptor {} ({})", one.fd, one.path)).collect();
+    named_and_counted(&names, "others")
+}
+
+/// Returns the names as a part of a sentence: all, or the first ones and the number of the others, which are called `others`. None
+/// if there are no names.
+pub fn named_and_counted(names: &[String], others: &str) -> Option<String> {
+    let (last, first) = names.split_last()?;
+    Some(match first.len() {
+        0 => last.clone(),
+        count if count < MAX_NAMED => format!("{} and {last}", first.join(", ")),
+        count => format!("{} and {} {others}", first[..MAX_NAMED - 1].join(", "), count + 2 - MAX_NAMED),
+    })
 }
 
 #[cfg(test)]
@@ -110,6 +157,21 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
+
+    #[test]
+    fn a_few_names_are_listed_and_more_are_counted() {
+        let listed = |count: usize| {
+            let names: Vec<String> =
+                ["/a", "/b", "/c", "/d", "/e", "/f"][..count].iter().map(|name| name.to_string()).collect();
+            named_and_counted(&names, "other files")
+        };
+        assert_eq!(listed(0), None);
+        assert_eq!(listed(1).as_deref(), Some("/a"));
+        assert_eq!(listed(2).as_deref(), Some("/a and /b"));
+        assert_eq!(listed(4).as_deref(), Some("/a, /b, /c and /d"));
+        assert_eq!(listed(5).as_deref(), Some("/a, /b, /c and 2 other files"));
+        assert_eq!(listed(6).as_deref(), Some("/a, /b, /c and 3 other files"));
+    }
 
     #[test]
     fn files_and_pipes_that_are_only_written() {

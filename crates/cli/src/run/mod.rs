@@ -219,7 +219,7 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
     plan.check_command()?;
     report.print_plan(&plan)?;
     let refusals = plan.refusals();
-    let limits = if args.strict { plan.remarks() } else { Vec::new() };
+    let limits = if args.strict { plan.limits() } else { Vec::new() };
     if args.why == Some(WhyMode::Only) {
         report.write_document(&plan, None)?;
         return Ok(if refusals.is_empty() && limits.is_empty() { 0 } else { WEIR_FAILED });

@@ -1,5 +1,6 @@
 //! The options of a plan that are honoured in part or not at all, in sentences.
 
+use weir_model::SourceLanguage;
 use weir_model::run::{Effect, PlanRow, Technique};
 
 use super::Plan;
@@ -18,9 +19,18 @@ impl Plan {
 
     /// Returns a sentence for each reason why options are honoured in part or by a substitute. Options with the same reason
     /// share a sentence.
+    pub fn limits(&self) -> Vec<String> {
+        self.reasons(|_| true)
+    }
+
+    /// As [`Plan::limits`], without those that a rescue names at a kill.
     pub fn remarks(&self) -> Vec<String> {
+        self.reasons(|row| !self.is_told_at_kill(row))
+    }
+
+    fn reasons(&self, is_meant: impl Fn(&PlanRow) -> bool) -> Vec<String> {
         let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-        for row in &self.rows {
+        for row in self.rows.iter().filter(|row| is_meant(row)) {
             let Some(reason) = self.partial_reason(row) else { continue };
             match reasons.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, options)) => options.push(&row.option),
@@ -28,6 +38,14 @@ impl Plan {
             }
         }
         reasons.into_iter().map(|(reason, options)| format!("{}: {reason}", options.join(", "))).collect()
+    }
+
+    /// Tells whether a rescue itself says what it does not reach, once it knows the files: most programs of Node write to standard
+    /// output only, at once.
+    fn is_told_at_kill(&self, row: &PlanRow) -> bool {
+        self.runtime.facts.language == SourceLanguage::Node
+            && row.option == "--rescue"
+            && row.effect == Effect::Part
     }
 
     /// Returns why an option is honoured in part or by a substitute, without a full stop; None if it is not.

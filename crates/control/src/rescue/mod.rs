@@ -25,6 +25,7 @@ pub(crate) mod single_step_tracee;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod stream_replay;
 mod unconverted;
+mod unseen_files;
 
 use std::collections::HashMap;
 
@@ -126,6 +127,7 @@ impl LifecycleHandler for RescueHandler {
         let rescue = self.unfinished.remove(&pid).unwrap_or_else(|| Rescue::begin(tracees, pid, tid, status));
         let Some(rescue) = rescue.advance(tracees, pid, tid, status) else {
             unconverted::save(tracees, pid, tid, status);
+            unseen_files::report(tracees, pid, tid, status);
             return true;
         };
         self.unfinished.insert(pid, rescue);

@@ -174,6 +174,15 @@ impl Tracees {
         weir_walkers::unconverted(self.walkers(pid), &ProcessMemory { pid: tid }, MAX_PENDING)
     }
 
+    /// Returns a sentence about the files for which a process in its exit stop may have kept bytes in buffers that no walker reads, by
+    /// the walkers of the last read.
+    pub(crate) fn unseen_at_kill(&self, pid: u32, tid: u32) -> Option<String> {
+        let (walkers, memory) = (self.walkers(pid), ProcessMemory { pid: tid });
+        let buffers = walkers.iter().flat_map(|walker| walker.buffers(&memory));
+        let known: Vec<i32> = buffers.map(|buffer| buffer.fd).collect();
+        weir_walkers::unseen_at_kill((pid, tid), walkers, &known)
+    }
+
     /// Returns the address and descriptor of each stream that a thread uses at the moment, as `memory` shows. Returns none for a
     /// process with one thread: only one killed thread is replayed, and with several threads others can be inside of streams.
     pub(crate) fn streams_in_use(&self, pid: u32, memory: &dyn Memory) -> Vec<(u64, i32)> {

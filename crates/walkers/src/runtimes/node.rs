@@ -41,7 +41,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         is_linked_into: never_linked,
     }),
     unreached: &[UnreachedBuffers {
-        name: "the queue of an fs.WriteStream",
+        name: "the queue of an fs.WriteStream, if the program has one",
         options: &["--rescue"],
         possible: always_possible,
         is_drained: false,

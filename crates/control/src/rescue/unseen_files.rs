@@ -1,0 +1,16 @@
+//! The losses of a killed process that a rescue cannot prevent: bytes for files that it may have kept in buffers which no walker
+//! reads.
+
+use weir_model::trace::Exit;
+
+use crate::supervise::Tracees;
+
+/// Reports the files of a process in its exit stop as a limitation if a signal ends it. At a SIGPIPE no reader misses the bytes.
+pub(super) fn report(tracees: &mut Tracees, pid: u32, tid: u32, status: i32) {
+    if !matches!(Exit::of_status(status), Exit::Signal(number) if number != libc::SIGPIPE) {
+        return;
+    }
+    if let Some(sentence) = tracees.unseen_at_kill(pid, tid) {
+        tracees.add_limitation(sentence);
+    }
+}

@@ -1,0 +1,115 @@
+//! Buffers that a program has made itself, as nginx and rsyslogd do: no walker reads them, and weir says for which files.
+
+mod common;
+#[path = "common/trace.rs"]
+mod trace;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{has, run, skip, text, wait_for};
+use trace::{compile, for_each_engine, path, traced};
+
+/// Opens each file of its arguments, keeps bytes for it in memory of its own, makes the file `ready`, and waits.
+const OWN_BUFFERS: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <string.h>\n#include <unistd.h>\n\
+    static char own[16][4096];\n\
+    int main(int words, char **word) {\n\
+        for (int i = 1; i < words; i++)\n\
+            if (open(word[i], O_WRONLY | O_CREAT | O_TRUNC, 0644) >= 0) strcpy(own[i], \"line\\n\");\n\
+        close(open(\"ready\", O_RDWR | O_CREAT, 0644));\n\
+        if (getenv(\"KILLED\")) kill(getpid(), SIGKILL);\n\
+        sleep(30); }\n";
+
+fn own(dir: &Path) -> Option<String> {
+    let code = format!("#include <stdlib.h>\n{OWN_BUFFERS}");
+    compile(dir, "own", &code, &[]).map(|program| path(&program).to_string())
+}
+
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn trace_names_each_file_of_a_killed_program() {
+    for_each_engine(|engine, dir| {
+        let Some(own) = own(dir) else { return };
+        let verdict = |files: &[&str]| {
+            let command = [&["env", "KILLED=1", &own][..], files].concat();
+            let (_, document) = traced(dir, &["-q", "--engine", engine], &command);
+            document["verdict"].as_str().expect("a verdict").replace(dir.to_str().expect("text"), "")
+        };
+        let named = verdict(&["a.log", "b.log", "c.log"]);
+        assert!(named.contains("own may keep for /a.log, /b.log and /c.log in memory"), "{engine}: {named}");
+        let counted = verdict(&["a.log", "b.log", "c.log", "d.log", "e.log"]);
+        assert!(counted.contains("for /a.log, /b.log, /c.log and 2 other files in"), "{engine}: {counted}");
+    });
+}
+
+#[test]
+fn peek_names_each_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some(own) = own(dir.path()) else { return };
+    let mut own =
+        Command::new(own).args(["a.log", "b.log"]).current_dir(dir.path()).spawn().expect("it starts");
+    wait_for("the program", || dir.path().join("ready").exists());
+    let peek = text(&run(dir.path(), &["peek", &own.id().to_string()]).stdout);
+    own.kill().expect("it runs");
+    own.wait().expect("it ends");
+    let peek = in_one_line(&peek).replace(dir.path().to_str().expect("text"), "");
+    assert!(peek.contains("descriptor 3 (/a.log) and descriptor 4 (/b.log) in memory of its own"), "{peek}");
+}
+
+#[test]
+fn a_rescue_says_what_it_could_not_save() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some(own) = own(dir.path()) else { return };
+    let errors = |words: &[&str]| {
+        let output = run(dir.path(), &[&["run", "--rescue"], words].concat());
+        text(&output.stderr).replace(dir.path().to_str().expect("text"), "")
+    };
+    let killed = errors(&["--", "env", "KILLED=1", &own, "a.log", "b.log"]);
+    assert!(
+        killed.starts_with("weir: if own (")
+            && killed.ends_with(
+                ") kept bytes for descriptor 3 (/a.log) and descriptor 4 (/b.log) in memory of its own, they are lost: \
+                 weir cannot read them\n"
+            ),
+        "{killed}"
+    );
+    let no_file = errors(&["--", "env", "KILLED=1", &own]);
+    assert_eq!(no_file, "", "it has only its standard streams");
+    let ended = errors(&["--", "timeout", "0.2", &own, "a.log"]);
+    assert!(ended.contains("kept bytes for descriptor 3 (/a.log)"), "SIGTERM ends it: {ended}");
+    let redirected = errors(&["--", "sh", "-c", "sleep 9 > out & sleep 0.3; kill -9 $!; wait"]);
+    assert_eq!(redirected, "", "the C library's stream of standard output is read");
+    assert_eq!(errors(&["--", "sh", "-c", "yes | head -n 1 > out"]), "", "SIGPIPE: the pipe has no reader");
+}
+
+/// Most programs of Node write to standard output only, which has no queue.
+#[test]
+fn a_rescue_names_the_files_of_node_at_its_kill_only() {
+    let dir = tempfile::tempdir().expect("a directory");
+    if !has("node") {
+        return skip("a_rescue_names_the_files_of_node_at_its_kill_only", "there is no node");
+    }
+    let errors = |options: &[&str], script: &str| {
+        let output =
+            run(dir.path(), &[&["run", "--rescue"], options, &["--", "node", "-e", script]].concat());
+        (output.status.code(), text(&output.stderr).replace(dir.path().to_str().expect("text"), ""))
+    };
+    let kill = "process.kill(process.pid, 'SIGKILL')";
+    assert_eq!(errors(&[], "console.log(1)"), (Some(0), String::new()));
+    assert_eq!(errors(&[], &format!("console.log(1); {kill}")), (Some(137), String::new()));
+    let stream = format!("s = fs.createWriteStream('a.log'); s.on('open', () => {{ s.write('x'); {kill} }})");
+    let (status, killed) = errors(&[], &stream);
+    assert_eq!(status, Some(137), "{killed}");
+    assert!(
+        killed.contains(" (/a.log) in the queue of an fs.WriteStream, they are lost: weir cannot read them"),
+        "{killed}"
+    );
+    let (status, strict) = errors(&["--strict"], "console.log(1)");
+    assert!(
+        status == Some(125) && strict.contains("the queue of an fs.WriteStream, if the program"),
+        "{strict}"
+    );
+}
