@@ -41,7 +41,7 @@ mod testing;
 mod tests;
 
 pub use coalesce::{SESSION_CALLS, SESSION_WARMUP};
-pub use code_fix::{CodeFix, CodeText, StreamObject, code_fix};
+pub use code_fix::{CodeFix, CodeText, StreamObject, code_fix, logger_flush};
 pub use parallel::diagnose_with_streams;
 pub use rule::{GainKind, MergeKey, Rule, SeverityRule, Supersedes, VerdictForm};
 pub use rules::rules;

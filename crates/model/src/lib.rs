@@ -33,7 +33,7 @@ pub use cost::{Cost, CostModel, Observation};
 pub use finding::{Finding, FindingId, Gain, Severity};
 pub use knee::{Knee, knee};
 pub use runtime::{
-    DIRECT_READERS, DIRECT_WRITERS, Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits,
+    DIRECT_READERS, DIRECT_WRITERS, Logger, Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits,
     SourceLanguage,
 };
 pub use shell_quote::shell_quoted;

@@ -110,6 +110,38 @@ pub enum SourceLanguage {
     Other,
 }
 
+/// A library of C++ that writes a program's log through FILEs of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Logger {
+    Spdlog,
+    Glog,
+    /// A library of a later version of weir.
+    #[serde(other)]
+    Other,
+}
+
+impl Logger {
+    /// Returns the name under which its users know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Logger::Spdlog => "spdlog",
+            Logger::Glog => "glog",
+            Logger::Other => "a logging library",
+        }
+    }
+
+    /// Returns the namespace of its functions, in front of their demangled names.
+    pub fn namespace(self) -> &'static str {
+        match self {
+            Logger::Spdlog => "spdlog::",
+            Logger::Glog => "google::",
+            Logger::Other => "?",
+        }
+    }
+}
+
 /// Programs that write their data by write(2) and not through a stream. Some have streams for messages.
 pub const DIRECT_WRITERS: [&str; 8] = ["cat", "dd", "factor", "gzip", "pv", "tee", "xz", "yes"];
 /// Programs of the C library that read their input by read(2) into buffers of their own, and write through its streams.

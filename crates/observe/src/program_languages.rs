@@ -7,11 +7,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use weir_model::trace::{Event, EventKind, Image, Process};
-use weir_model::{SourceLanguage, Untrusted};
+use weir_model::{Logger, SourceLanguage, Untrusted};
 use weir_sys::elf::{ElfFile, ElfSections};
 use weir_sys::file_system::{canonicalize, open_regular};
 use weir_sys::process_status;
-use weir_walkers::{ProgramNames, detect_runtime, runtime_by_id, runtime_of};
+use weir_walkers::{ProgramNames, detect_runtime, logger_of, runtime_by_id, runtime_of};
 
 /// Programs that are read per tick. The others wait for the next tick, or for the end of the recording.
 const READ_PER_TICK: usize = 4;
@@ -26,6 +26,8 @@ const MAX_FIRST_LINE: u64 = 256;
 #[derive(Debug, Default)]
 pub(crate) struct ProgramLanguages {
     known: HashMap<(Untrusted, Untrusted), SourceLanguage>,
+    /// The loggers of programs of C++, by path.
+    loggers: HashMap<Untrusted, Logger>,
     unread: Vec<(u32, Untrusted, Untrusted)>,
 }
 
@@ -63,6 +65,9 @@ impl ProgramLanguages {
 
     fn read(&mut self, file: &Path, exe: Untrusted, comm: Untrusted) -> Option<SourceLanguage> {
         let language = language_of(file, exe.exact(), comm.exact())?;
+        if language == SourceLanguage::Cpp {
+            self.loggers.extend(logger_of(file).map(|logger| (exe.clone(), logger)));
+        }
         self.known.insert((exe, comm), language);
         Some(language)
     }
@@ -76,6 +81,7 @@ impl ProgramLanguages {
             let pid = process.pid;
             for (number, image) in process.images.iter_mut().enumerate() {
                 image.language = self.language(image, &mut missing);
+                image.logger = self.loggers.get(&image.exe).copied();
                 if image.language.is_none_or(|language| language == SourceLanguage::C) {
                     image.language = embedded.get(&(pid, number as u32)).copied().or(image.language);
                 }

@@ -13,6 +13,7 @@ mod hook;
 mod image_memory;
 mod joined_streams;
 mod known_objects;
+mod logger;
 mod open_descriptors;
 mod pending_bytes;
 mod process_images;
@@ -46,6 +47,7 @@ pub use heap_search::{
 };
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use joined_streams::{JoinedStreams, join_pending};
+pub use logger::logger_of;
 pub use pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PendingBytes, StreamCopy};
 pub use process_images::{
     functions, language_of_unreadable, unreadable, unreadable_of_file, walkers, walkers_missing,

@@ -5,6 +5,7 @@ mod c;
 mod cpp;
 mod go;
 mod java;
+mod logger;
 mod lua;
 mod node;
 mod other;
@@ -17,6 +18,8 @@ mod shell;
 mod tcl;
 
 use weir_model::SourceLanguage;
+
+pub use self::logger::logger_flush;
 
 /// A change to a program's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ mod stream_timeline;
 mod trace_stream;
 mod unreadable_buffers;
 
-pub use crate::runtime::{RuntimeId, SourceLanguage};
+pub use crate::runtime::{Logger, RuntimeId, SourceLanguage};
 pub use buffer::{Buffer, SnapshotMoment};
 pub use call_site::{CallSite, Frame, SampledCall, WriteSite};
 pub use document::{StreamRow, TraceDocument, TraceResult};
@@ -169,6 +169,9 @@ pub struct Image {
     /// Language of the program, from its runtime; `None` if the executable could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<SourceLanguage>,
+    /// The library by which the program may write its log; `None` if no such library is known in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logger: Option<Logger>,
 }
 
 /// A process of the recording.
