@@ -60,3 +60,32 @@ fn the_bytes_of_a_blocked_write_are_shown() {
     assert!(screen.contains("in progress: a write of ") && screen.contains(" B to descriptor 1"), "{screen}");
     assert!(screen.contains("nothing pending in descriptors 0, 2"), "{screen}");
 }
+
+/// The main thread sleeps, and another one blocks in writev(2).
+#[test]
+fn the_bytes_of_another_threads_call_are_shown() {
+    let dir = disk_dir();
+    let script = "import os, threading, time; end = os.pipe()[1]\n\
+        threading.Thread(target=os.writev, args=(end, [b'one ', b'two ' * 50000]), daemon=True).start()\n\
+        time.sleep(60)";
+    let mut command = Command::new("python3");
+    let writer = KillOnDrop(command.args(["-c", script]).stdout(Stdio::piped()).spawn().expect("python3"));
+    let pid = writer.0.id().to_string();
+    let mut document = Value::Null;
+    wait_for("the call", || {
+        let output = run(dir.path(), &["peek", "--json", "-", &pid]);
+        document = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        document["processes"][0]["other_writes"][0]["call"] == "writev"
+    });
+    let process = &document["processes"][0];
+    let call = &process["other_writes"][0];
+    assert!(
+        process["writing"].is_null() && call["bytes"] == 200_004 && call["tid"] != process["pid"],
+        "{process}"
+    );
+    assert!(call["preview"].as_str().expect("text").starts_with("one two two "), "{call}");
+    let screen = text(&run(dir.path(), &["peek", &pid]).stdout);
+    let expected =
+        format!("in progress: a writev of 200,004 B to descriptor {}, by thread {}", call["fd"], call["tid"]);
+    assert!(screen.contains(&expected), "{screen}");
+}

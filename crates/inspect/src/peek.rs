@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::write_in_progress::write_in_progress;
+use crate::write_in_progress::of_main_and_others;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
@@ -113,16 +113,27 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
         streams.iter_mut().filter(|one| has_pending(one)).for_each(|one| one.since_s = since);
     }
     let (threads, state) = (proc::threads(pid).len() as u64, state(pid));
-    let writing = write_in_progress(pid, most.0);
-    let mut unseen = walkers_missing(pid);
-    unseen.extend(take_search_cut_of(pid));
+    let (writing, other_writes) = of_main_and_others(pid, most.0);
+    let mut unseen: Vec<String> = walkers_missing(pid).into_iter().chain(take_search_cut_of(pid)).collect();
     if unseen.is_empty() {
         let known: Vec<i32> = streams.iter().map(|one| one.fd).collect();
         unseen.extend(unseen_sentence(pid, &snapshot.walkers, &known));
     }
     // Last: all reads above were by the number.
     process_access::check_same(process)?;
-    Ok(Peek { pid, comm, command, threads, state, idle_s: idle, streams, writing, unseen, restart: None })
+    Ok(Peek {
+        pid,
+        comm,
+        command,
+        threads,
+        state,
+        idle_s: idle,
+        streams,
+        writing,
+        other_writes,
+        unseen,
+        restart: None,
+    })
 }
 
 struct PeekSnapshot {

@@ -1,45 +1,122 @@
-//! Reads the bytes of a write(2) in which a thread blocks. A runtime such as Python's may have them in no buffer any more.
+//! Reads the bytes of the output calls in which the threads of a process block. A runtime such as Python's may have them in no buffer
+//! any more.
 
 use std::fs;
 
 use weir_model::peek::{WriteInProgress, escaped};
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
+use weir_sys::syscalls;
 
-/// Returns the write(2) in which the main thread blocks, with at most `most` of its bytes. None if the thread is in none, or was not in
-/// the same one all the time: then the bytes may be those of another write.
-pub(crate) fn write_in_progress(pid: u32, most: u64) -> Option<WriteInProgress> {
-    let state = || Some((blocked_write(pid)?, ended_writes(pid)?));
+/// The most threads whose calls are read, at about 20 µs each.
+const MAX_THREADS: usize = 512;
+/// The most calls that are shown.
+const MAX_SHOWN: usize = 16;
+/// The most buffers of one call (IOV_MAX).
+const MAX_BUFFERS: u64 = 1024;
+/// Bytes of a struct iovec: an address and a length of 8 bytes each.
+const IOVEC_BYTES: u64 = 16;
+/// Offset of `msg_iov` in a struct msghdr; `msg_iovlen` follows.
+const MSG_IOV: u64 = 16;
+
+/// Returns the output call in which the main thread of a process blocks, and those of its other threads, as [`writes_in_progress`].
+pub(crate) fn of_main_and_others(pid: u32, most: u64) -> (Option<WriteInProgress>, Vec<WriteInProgress>) {
+    let all = writes_in_progress(pid, most).into_iter();
+    let (of_main, others): (Vec<_>, Vec<_>) = all.partition(|one| one.tid == pid);
+    (of_main.into_iter().next(), others)
+}
+
+/// Returns the output calls in which threads of a process block, that of the main thread first, with at most `most` of the bytes of each.
+/// A thread that was not in the same call all the time is left out: the bytes may be those of another call.
+fn writes_in_progress(pid: u32, most: u64) -> Vec<WriteInProgress> {
+    let mut threads = proc::threads(pid);
+    threads.sort_unstable_by_key(|tid| (*tid != pid, *tid));
+    let writes = threads.into_iter().take(MAX_THREADS).filter_map(|tid| write_of(pid, tid, most));
+    writes.take(MAX_SHOWN).collect()
+}
+
+/// Returns the output call in which a thread blocks.
+fn write_of(pid: u32, tid: u32, most: u64) -> Option<WriteInProgress> {
+    let state = || Some((blocked_call(tid)?, counters(pid, tid)?));
     let before = state()?;
-    let (fd, address, bytes) = before.0;
-    let read = ProcessMemory { pid }.bytes(address, bytes.min(most) as usize);
-    (state() == Some(before)).then(|| WriteInProgress {
-        fd,
+    let (number, args) = before.0;
+    let memory = ProcessMemory { pid: tid };
+    let parts = parts_of(number, &args, &memory)?;
+    let bytes = parts.iter().fold(0, |sum: u64, (_, len)| sum.saturating_add(*len));
+    let read = beginning(&memory, &parts, most);
+    let is_same = bytes > 0 && state() == Some(before);
+    is_same.then(|| WriteInProgress {
+        tid,
+        call: syscalls::name(number).unwrap_or_default().to_string(),
+        fd: args[0] as i32,
         bytes,
         preview: escaped(&read),
         preview_bytes: read.len() as u64,
     })
 }
 
-/// Returns descriptor, address and length of the write(2) in which a thread blocks.
-fn blocked_write(tid: u32) -> Option<(i32, u64, u64)> {
+/// Returns number and arguments of the call in which a thread blocks.
+fn blocked_call(tid: u32) -> Option<(i64, [u64; 6])> {
     match proc::thread_state(tid) {
-        ThreadState::Waiting { number: libc::SYS_write, args } if args[2] > 0 => {
-            Some((args[0] as i32, args[1], args[2]))
+        ThreadState::Waiting { number, args } => Some((number, args)),
+        _ => None,
+    }
+}
+
+/// Returns address and length of each buffer that an output call writes; None for another call.
+fn parts_of(number: i64, args: &[u64; 6], memory: &ProcessMemory) -> Option<Vec<(u64, u64)>> {
+    match number {
+        libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_sendto => Some(vec![(args[1], args[2])]),
+        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => buffers(memory, args[1], args[2]),
+        libc::SYS_sendmsg => {
+            let header = args[1].checked_add(MSG_IOV)?;
+            buffers(memory, memory.u64(header)?, memory.u64(header.checked_add(8)?)?)
         }
         _ => None,
     }
 }
 
-/// Returns how many writes of the main thread have ended.
-fn ended_writes(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/io")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("syscw: "))?.parse().ok()
+/// Reads an array of struct iovec.
+fn buffers(memory: &ProcessMemory, address: u64, count: u64) -> Option<Vec<(u64, u64)>> {
+    if count > MAX_BUFFERS {
+        return None;
+    }
+    let words = memory.bytes(address, (count * IOVEC_BYTES) as usize);
+    if words.len() as u64 != count * IOVEC_BYTES {
+        return None;
+    }
+    let word = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
+    words.chunks_exact(IOVEC_BYTES as usize).map(|one| Some((word(&one[..8])?, word(&one[8..])?))).collect()
+}
+
+/// Reads the first bytes of buffers, at most `most`.
+fn beginning(memory: &ProcessMemory, parts: &[(u64, u64)], most: u64) -> Vec<u8> {
+    let mut read = Vec::new();
+    for (address, len) in parts {
+        let wanted = (*len).min(most - read.len() as u64);
+        let bytes = memory.bytes(*address, wanted as usize);
+        read.extend_from_slice(&bytes);
+        if (bytes.len() as u64) < wanted || read.len() as u64 == most {
+            break;
+        }
+    }
+    read
+}
+
+/// Returns how many writes of a thread have ended, and how often it gave up its CPU: a call that sends to a socket counts as no write.
+fn counters(pid: u32, tid: u32) -> Option<(u64, String)> {
+    let io = fs::read_to_string(format!("/proc/{pid}/task/{tid}/io")).ok()?;
+    let writes = io.lines().find_map(|line| line.strip_prefix("syscw: "))?.parse().ok()?;
+    let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let switches = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
+    Some((writes, switches.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -48,15 +125,56 @@ mod tests {
         let mut command = Command::new("dd");
         command.args(["if=/dev/zero", "bs=300000", "count=1", "iflag=fullblock"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("dd");
-        let mut found = None;
-        while found.is_none() && child.try_wait().expect("its state").is_none() {
-            found = write_in_progress(child.id(), 4);
+        let mut found = Vec::new();
+        while found.is_empty() && child.try_wait().expect("its state").is_none() {
+            found = writes_in_progress(child.id(), 4);
             std::thread::yield_now();
         }
         child.kill().expect("a signal");
         child.wait().expect("its end");
-        let preview = r"\x00\x00\x00\x00".to_string();
-        assert_eq!(found, Some(WriteInProgress { fd: 1, bytes: 300_000, preview, preview_bytes: 4 }));
-        assert_eq!(write_in_progress(std::process::id(), 4), None);
+        let (call, preview) = ("write".to_string(), r"\x00\x00\x00\x00".to_string());
+        let expected =
+            WriteInProgress { tid: child.id(), call, fd: 1, bytes: 300_000, preview, preview_bytes: 4 };
+        assert_eq!(found, [expected]);
+        assert_eq!(writes_in_progress(std::process::id(), 4), []);
+    }
+
+    /// Each of its threads blocks in another output call, on a full pipe or socket of its own.
+    const BLOCKED: &str = "import os, socket, sys, threading, time\n\
+        def pair(): return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)\n\
+        pipes, sockets = os.pipe(), [pair() for _ in range(2)]\n\
+        rest = b'r' * 2000000\n\
+        calls = [lambda: os.writev(pipes[1], [b'', b'first ', b'second ', rest]),\n\
+            lambda: sockets[0][0].send(b'sent ' + rest),\n\
+            lambda: sockets[1][0].sendmsg([b'one ', b'two ', rest])]\n\
+        for call in calls: threading.Thread(target=call, daemon=True).start()\n\
+        time.sleep(0.2)\n\
+        print(flush=True)\n\
+        time.sleep(60)\n";
+
+    #[test]
+    fn the_output_calls_of_all_threads_are_read() {
+        let python = Command::new("python3").args(["-c", BLOCKED]).stdout(Stdio::piped()).spawn();
+        let mut child = python.expect("python3 starts");
+        let is_ready = child.stdout.as_mut().expect("a pipe").read_exact(&mut [0]);
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut found = Vec::new();
+        while found.len() < 3 && Instant::now() < until {
+            found = writes_in_progress(child.id(), 13);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child.kill().expect("a signal");
+        child.wait().expect("its end");
+        is_ready.expect("it runs");
+        let mut shown: Vec<(&str, u64, &str)> =
+            found.iter().map(|one| (one.call.as_str(), one.bytes, one.preview.as_str())).collect();
+        shown.sort_unstable();
+        let expected = [
+            ("sendmsg", 2_000_008, "one two rrrrr"),
+            ("sendto", 2_000_005, "sent rrrrrrrr"),
+            ("writev", 2_000_013, "first second "),
+        ];
+        assert_eq!(shown, expected);
+        assert!(found.iter().all(|one| one.tid != child.id()), "the main thread sleeps");
     }
 }

@@ -43,9 +43,12 @@ pub struct Peek {
     pub idle_s: Option<f64>,
     /// Streams in the order in which the program would write them at exit.
     pub streams: Vec<PeekStream>,
-    /// The write(2) in which the main thread blocks; `None` if it is in none, or it went on while weir read its bytes.
+    /// The output call in which the main thread blocks; `None` if it is in none, or it went on while weir read its bytes.
     #[serde(default)]
     pub writing: Option<WriteInProgress>,
+    /// Those of other threads, by thread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_writes: Vec<WriteInProgress>,
     /// Buffers that weir cannot read, a sentence each.
     pub unseen: Vec<String>,
     /// The command that starts the program again, for the screen; `None` if it was not looked for.
@@ -53,9 +56,14 @@ pub struct Peek {
     pub restart: Option<RestartCommand>,
 }
 
-/// A write(2) in which a thread blocks. The kernel may have taken a part of its bytes: how many, nobody can see before it returns.
+/// An output call in which a thread blocks: write(2), writev(2), pwrite(2), sendto(2), sendmsg(2) and their variants. The kernel may
+/// have taken a part of its bytes: how many, nobody can see before it returns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteInProgress {
+    /// TID of the thread.
+    pub tid: u32,
+    /// Name of the call.
+    pub call: String,
     /// Descriptor that it writes to.
     pub fd: i32,
     /// Bytes of the whole write.

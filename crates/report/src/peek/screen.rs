@@ -37,12 +37,12 @@ fn process(peek: &Peek, full: bool, style: &Style) -> String {
         table(&shown, full, style, &mut text);
         text.push('\n');
     }
-    let hidden = hidden_write(peek);
-    if let Some(writing) = hidden {
-        in_progress(writing, style, &mut text);
+    let hidden = hidden_writes(peek);
+    for writing in &hidden {
+        in_progress(peek.pid, writing, style, &mut text);
     }
     let mut shown: Vec<i32> = shown.iter().map(|one| one.fd).collect();
-    shown.extend(hidden.map(|writing| writing.fd));
+    shown.extend(hidden.iter().map(|writing| writing.fd));
     rest(peek, &shown, style, &mut text);
     commands(peek, style, &mut text);
     text
@@ -134,17 +134,21 @@ fn preview(stream: &PeekStream, full: bool, style: &Style, text: &mut String) {
     *text += &format!("{INDENT}{shown}\n");
 }
 
-/// Returns the write in which the process blocks, if no stream of its descriptor has pending bytes: others are still in their buffer.
-fn hidden_write(peek: &Peek) -> Option<&WriteInProgress> {
+/// Returns the output calls in which threads block, if no stream of their descriptor has pending bytes: others are still in their
+/// buffer.
+fn hidden_writes(peek: &Peek) -> Vec<&WriteInProgress> {
     let is_buffered = |fd: i32| peek.streams.iter().any(|one| one.fd == fd && one.pending_bytes > 0);
-    peek.writing.as_ref().filter(|writing| !is_buffered(writing.fd))
+    peek.writing.iter().chain(&peek.other_writes).filter(|writing| !is_buffered(writing.fd)).collect()
 }
 
-/// Adds the bytes of a write that the process has begun.
-fn in_progress(writing: &WriteInProgress, style: &Style, text: &mut String) {
+/// Adds the bytes of an output call that a thread has begun.
+fn in_progress(pid: u32, writing: &WriteInProgress, style: &Style, text: &mut String) {
     let bytes = weir_model::number::thousands(writing.bytes);
-    let line =
-        format!("  in progress: a write of {bytes} B to descriptor {}, in part perhaps done", writing.fd);
+    let by = if writing.tid == pid { String::new() } else { format!("by thread {}, ", writing.tid) };
+    let line = format!(
+        "  in progress: a {} of {bytes} B to descriptor {}, {by}in part perhaps done",
+        writing.call, writing.fd
+    );
     *text += &format!("{}\n", cut(&line, style.width, style));
     let quoted = clean(&format!("\"{}\"", writing.preview), style);
     let room = style.width.saturating_sub(INDENT.len()).max(20);
@@ -294,6 +298,7 @@ pub(super) mod tests {
             idle_s: Some(723.0),
             streams: vec![stream, quiet],
             writing: None,
+            other_writes: Vec::new(),
             unseen: Vec::new(),
             restart: known(&["python3", "worker.py"], None),
         }
