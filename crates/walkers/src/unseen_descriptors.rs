@@ -90,6 +90,8 @@ pub fn unseen_sentence(pid: u32, walkers: &[Box<dyn Walker>], known: &[i32]) -> 
 /// As [`unseen_sentence`], of the process `pid` in its exit stop, which a signal ends. Its thread `tid` still has the descriptors.
 pub fn unseen_at_kill((pid, tid): (u32, u32), walkers: &[Box<dyn Walker>], known: &[i32]) -> Option<String> {
     let (holder, mut descriptors) = (Holder::of(tid, walkers)?, unseen_descriptors(tid, known));
+    // A pipe without a name beside the standard streams is of the program that started this one, or between its processes.
+    descriptors.retain(|one| one.fd <= 2 || one.path.exact().starts_with('/'));
     if holder == Holder::Node {
         // Those of the standard streams have no queue.
         descriptors.retain(|one| one.fd > 2 && one.is_file);
