@@ -113,3 +113,40 @@ fn a_rescue_names_the_files_of_node_at_its_kill_only() {
         "{strict}"
     );
 }
+
+/// Keeps 12 records in a handler of `logging`, makes the file `ready`, and is killed or waits.
+const KEEPS_RECORDS: &str = "import logging.handlers, os, sys, time\n\
+    handler = logging.handlers.MemoryHandler(1000, target=logging.FileHandler('own.log'))\n\
+    logging.getLogger().addHandler(handler)\n\
+    for number in range(12): logging.warning('record %d', number)\n\
+    open('ready', 'w').close()\n\
+    if len(sys.argv) > 1: time.sleep(0.3); os.kill(os.getpid(), 9)\n\
+    time.sleep(30)";
+
+#[test]
+fn records_in_a_memory_handler_of_python_are_counted() {
+    const RECORDS: &str = "12 records in a MemoryHandler of Python's logging";
+    if !has("/usr/bin/python3") {
+        return skip("records_in_a_memory_handler_of_python_are_counted", "there is no python3");
+    }
+    let command = ["/usr/bin/python3", "-c", KEEPS_RECORDS, "killed"];
+    for_each_engine(|engine, dir| {
+        let (_, document) = traced(dir, &["-q", "--engine", engine], &command);
+        let verdict = document["verdict"].as_str().expect("a verdict");
+        let expected = format!("Nothing wrong in what could be seen; {RECORDS} cannot be read");
+        assert!(verdict.starts_with(&expected), "{engine}: {verdict}");
+    });
+    let dir = tempfile::tempdir().expect("a directory");
+    let rescue = run(dir.path(), &[&["run", "--rescue", "--"], &command[..]].concat());
+    let errors = text(&rescue.stderr);
+    assert!(errors.ends_with(&format!(" kept {RECORDS}: weir cannot write them\n")), "{errors}");
+    let ready = dir.path().join("ready");
+    std::fs::remove_file(&ready).expect("the first program has made it");
+    let mut waiting =
+        Command::new(command[0]).args(&command[1..3]).current_dir(dir.path()).spawn().expect("python3");
+    wait_for("the records", || ready.exists());
+    let peek = in_one_line(&text(&run(dir.path(), &["peek", &waiting.id().to_string()]).stdout));
+    waiting.kill().expect("it runs");
+    waiting.wait().expect("it ends");
+    assert!(peek.contains(&format!("{RECORDS}: weir flush cannot write them")), "{peek}");
+}

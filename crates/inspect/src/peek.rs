@@ -21,8 +21,8 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{process_stat, syscalls};
 use weir_walkers::{
-    StreamPreview, USER_SEARCH_TIME, Walker, previews, set_search_time, take_search_cut_of, unseen_sentence,
-    walkers, walkers_missing,
+    StreamPreview, USER_SEARCH_TIME, Walker, kept_records, previews, set_search_time, take_search_cut_of,
+    unseen_sentence, walkers, walkers_missing,
 };
 
 /// Time between two buffer snapshots if the first cannot tell the age of pending bytes.
@@ -115,10 +115,12 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
     let (threads, state) = (proc::threads(pid).len() as u64, state(pid));
     let (writing, other_writes) = of_main_and_others(pid, most.0);
     let mut unseen: Vec<String> = walkers_missing(pid).into_iter().chain(take_search_cut_of(pid)).collect();
+    let records = kept_records(&snapshot.walkers, &snapshot.memory);
     if unseen.is_empty() {
         let known: Vec<i32> = streams.iter().map(|one| one.fd).collect();
         unseen.extend(unseen_sentence(pid, &snapshot.walkers, &known));
     }
+    unseen.extend(records.map(|records| format!("{records}: weir flush cannot write them")));
     // Last: all reads above were by the number.
     process_access::check_same(process)?;
     Ok(Peek {

@@ -3,7 +3,7 @@
 use weir_model::trace::Buffer;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::ptrace;
-use weir_walkers::{DueSearch, GlibcStreams, Walker, take_search_ns, walkers};
+use weir_walkers::{DueSearch, GlibcStreams, Walker, kept_records, take_search_ns, walkers};
 
 /// How many buffer snapshots search for walkers. A program loads its runtime some time after it starts.
 const WALKER_SEARCHES: u32 = 3;
@@ -77,6 +77,11 @@ impl ProcessBuffers {
     pub fn flushing(&self, pid: u32) -> Vec<u64> {
         let memory = ProcessMemory { pid };
         self.walkers.iter().flat_map(|walker| walker.flushing(&memory)).collect()
+    }
+
+    /// Returns the records that the program of the process keeps as objects, see [`kept_records`].
+    pub fn kept_records(&self, pid: u32) -> Option<String> {
+        kept_records(&self.walkers, &ProcessMemory { pid })
     }
 
     /// Returns the CPU time in nanoseconds of the searches of the memory by this thread since the last call.

@@ -5,7 +5,7 @@
 //! often. The searches for new streams at forks and exits, during which the process is stopped, have their own credit.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::time::{Duration, Instant};
 
 use weir_inspect::ProcessBuffers;
@@ -72,6 +72,8 @@ pub struct BufferWatch {
     search_credit: CpuCredit,
     /// See [`BufferWatch::take_unsearched`].
     unsearched: BTreeSet<u32>,
+    /// See [`BufferWatch::take_kept_records`].
+    kept_records: BTreeMap<u32, String>,
     /// See [`BufferWatch::take_flushing`].
     flushing: Vec<u64>,
     skipped_searches: u64,
@@ -206,6 +208,11 @@ impl BufferWatch {
         std::mem::take(&mut self.unsearched)
     }
 
+    /// Returns the records that programs kept as objects when a signal ended them, by process.
+    pub fn take_kept_records(&mut self) -> BTreeMap<u32, String> {
+        std::mem::take(&mut self.kept_records)
+    }
+
     /// Returns the samples of small reads and writes. `began_ns` is time 0 of the recording, CLOCK_MONOTONIC.
     pub fn take_sampled_calls(&mut self, began_ns: u64) -> Vec<SampledCall> {
         std::mem::take(&mut self.call_samples).finish(began_ns)
@@ -233,6 +240,9 @@ impl BufferWatch {
         let start_ns = thread_cpu_ns();
         let buffers = one.buffers.snapshot(pid);
         self.unsearched.extend(take_search_cut().then_some(pid));
+        if moment == SnapshotMoment::Signal {
+            self.kept_records.extend(one.buffers.kept_records(pid).map(|records| (pid, records)));
+        }
         if matches!(moment, SnapshotMoment::Sample | SnapshotMoment::Call) {
             watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);
         } else {

@@ -232,6 +232,14 @@ impl Observation {
         events
     }
 
+    /// Notes what the buffer snapshots could not read.
+    fn note_unreadable(&self) {
+        let unsearched = lock(&self.watch).take_unsearched();
+        unsearched.into_iter().for_each(|pid| lock(&self.unreadable).note_unsearched(pid));
+        let records = lock(&self.watch).take_kept_records();
+        records.into_iter().for_each(|(pid, records)| lock(&self.unreadable).note(pid, records));
+    }
+
     /// Makes the recording. The caller fills in the root, the backend's reason and the times around the run.
     fn finish(
         self,
@@ -244,8 +252,7 @@ impl Observation {
         let sampled_calls = lock(&self.watch).take_sampled_calls(zero_ns);
         let skipped_searches = lock(&self.watch).blind_spot();
         let unanswered: Vec<String> = lock(&self.watch).executing.sentences().collect();
-        let unsearched = lock(&self.watch).take_unsearched();
-        unsearched.into_iter().for_each(|pid| lock(&self.unreadable).note_unsearched(pid));
+        self.note_unreadable();
         let mut unreadable = into_inner(self.unreadable).finish();
         let mut output = into_inner(self.recorder).finish();
         let watch = into_inner(self.watch);

@@ -96,6 +96,11 @@ impl UnreadableSearch {
         self.add(UNSEARCHED.into(), pid);
     }
 
+    /// Notes what a process keeps outside of buffers, as the subject of a sentence.
+    pub fn note(&mut self, pid: u32, kept: String) {
+        self.add(kept, pid);
+    }
+
     /// As [`Self::end`], for a process that a signal ends: bytes that it put into a buffer after its check are lost.
     pub fn end_by_signal(&mut self, pid: u32) {
         if !self.read_at_end.contains(&pid) {

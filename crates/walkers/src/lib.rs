@@ -12,6 +12,7 @@ mod heap_search;
 mod hook;
 mod image_memory;
 mod joined_streams;
+mod kept_records;
 mod known_objects;
 mod logger;
 mod open_descriptors;
@@ -47,6 +48,7 @@ pub use heap_search::{
 };
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use joined_streams::{JoinedStreams, join_pending};
+pub use kept_records::kept_records;
 pub use logger::logger_of;
 pub use pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PendingBytes, StreamCopy};
 pub use process_images::{
@@ -114,6 +116,12 @@ pub trait Walker: Send {
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
         let _ = (memory, buffer);
         None
+    }
+
+    /// Returns the number of a log's records that the program keeps as objects, and has made no bytes of.
+    fn kept_records(&self, memory: &dyn Memory) -> u64 {
+        let _ = memory;
+        0
     }
 
     /// Returns the addresses of text layers that hold bytes before a stream, each with the address of that stream.

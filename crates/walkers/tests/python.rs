@@ -7,7 +7,8 @@ use std::process::Command;
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
-use weir_walkers::walkers_missing;
+use weir_sys::memory::ProcessMemory;
+use weir_walkers::{kept_records, walkers, walkers_missing};
 
 use support::{Waiting, programs, skip};
 
@@ -109,4 +110,36 @@ fn one_that_is_too_old_is_said_to_be_so() {
     assert!(python_streams(&waiting).is_empty());
     let expected = format!("the buffers of python 3.8 (pid {}) cannot be read", waiting.pid());
     assert_eq!(walkers_missing(waiting.pid()), [expected]);
+}
+
+/// Keeps 12 records in one handler and none in others, and waits. With an argument it looks at the attributes of the handler first.
+const KEEPS_RECORDS: &str = "import logging.handlers, sys, time\n\
+    class Own(logging.handlers.MemoryHandler): pass\n\
+    target = logging.StreamHandler(sys.stdout)\n\
+    kept, empty = Own(1000, target=target), logging.handlers.MemoryHandler(1000, target=target)\n\
+    if len(sys.argv) > 1: kept.__dict__['own'] = 1; kept.others = [2]\n\
+    logging.getLogger().addHandler(kept)\n\
+    for number in range(12): logging.warning('record %d', number)\n\
+    if sys.argv[1:] == ['flushed']: kept.flush()\n\
+    sys.stderr.write('.'); sys.stderr.flush()\n\
+    time.sleep(100)";
+
+#[test]
+fn records_in_a_memory_handler_are_counted() {
+    let all = pythons();
+    for python in &all {
+        let records = |arguments: &[&str]| {
+            let waiting = Waiting::start(Command::new(python).args(["-c", KEEPS_RECORDS]).args(arguments));
+            let memory = ProcessMemory { pid: waiting.pid() };
+            kept_records(&walkers(waiting.pid()), &memory)
+        };
+        let expected = Some("12 records in a MemoryHandler of Python's logging".to_string());
+        let expected = expected.filter(|_| !programs::free_threaded_pythons().contains(python));
+        assert_eq!(records(&[]), expected, "{python:?}");
+        assert_eq!(records(&["with", "a dictionary"]), expected, "{python:?}");
+        assert_eq!(records(&["flushed"]), None, "{python:?}");
+    }
+    if all.is_empty() {
+        skip("records_in_a_memory_handler_are_counted", "there is no python3");
+    }
 }

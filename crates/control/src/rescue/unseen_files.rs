@@ -1,7 +1,8 @@
 //! The losses of a killed process that a rescue cannot prevent: bytes for files that it may have kept in buffers which no walker
-//! reads.
+//! reads, and the records of a log that it kept as objects.
 
 use weir_model::trace::Exit;
+use weir_sys::proc;
 
 use crate::supervise::Tracees;
 
@@ -12,5 +13,8 @@ pub(super) fn report(tracees: &mut Tracees, pid: u32, tid: u32, status: i32) {
     }
     if let Some(sentence) = tracees.unseen_at_kill(pid, tid) {
         tracees.add_limitation(sentence);
+    }
+    if let Some(records) = tracees.kept_records(pid, tid) {
+        tracees.add_limitation(format!("{} kept {records}: weir cannot write them", proc::label(pid)));
     }
 }

@@ -183,6 +183,11 @@ impl Tracees {
         weir_walkers::unseen_at_kill((pid, tid), walkers, &known)
     }
 
+    /// Returns the records that the program of a process in its exit stop keeps as objects, by the walkers of the last read.
+    pub(crate) fn kept_records(&self, pid: u32, tid: u32) -> Option<String> {
+        weir_walkers::kept_records(self.walkers(pid), &ProcessMemory { pid: tid })
+    }
+
     /// Returns the address and descriptor of each stream that a thread uses at the moment, as `memory` shows. Returns none for a
     /// process with one thread: only one killed thread is replayed, and with several threads others can be inside of streams.
     pub(crate) fn streams_in_use(&self, pid: u32, memory: &dyn Memory) -> Vec<(u64, i32)> {

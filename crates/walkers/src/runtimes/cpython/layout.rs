@@ -25,6 +25,20 @@ pub(crate) struct PythonLayout {
     pub before_counts: u64,
     /// A lock is a semaphore, as in all versions up to 3.14; later ones were not examined.
     pub has_semaphores: bool,
+    pub attributes: AttributePlace,
+}
+
+/// Where an object of a program's class has its attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AttributePlace {
+    /// In a dictionary at an offset that the type has, up to 3.10.
+    Dictionary,
+    /// In an array, else in a dictionary; pointers to both are in front of the object (3.11).
+    ArrayOrDictionary,
+    /// As before, with one pointer for both: to a dictionary, or to the byte before an array, which is an odd address (3.12).
+    Tagged,
+    /// In an array at the end of the object, else in a dictionary (from 3.13 on).
+    InObject,
 }
 
 const UP_TO_3_10: PythonLayout = PythonLayout {
@@ -37,8 +51,15 @@ const UP_TO_3_10: PythonLayout = PythonLayout {
     wide_interned: false,
     before_counts: 0,
     has_semaphores: true,
+    attributes: AttributePlace::Dictionary,
 };
-const OF_3_11: PythonLayout = PythonLayout { head: 40, modules: 888, log2_keys: true, ..UP_TO_3_10 };
+const OF_3_11: PythonLayout = PythonLayout {
+    head: 40,
+    modules: 888,
+    log2_keys: true,
+    attributes: AttributePlace::ArrayOrDictionary,
+    ..UP_TO_3_10
+};
 const OF_3_12: PythonLayout = PythonLayout {
     head: 40,
     modules: 944,
@@ -49,6 +70,7 @@ const OF_3_12: PythonLayout = PythonLayout {
     wide_interned: false,
     before_counts: 0,
     has_semaphores: true,
+    attributes: AttributePlace::Tagged,
 };
 
 /// Size of the part of an object's head that only a free-threaded interpreter has, and offsets in it.
@@ -91,7 +113,8 @@ impl PythonLayout {
         };
         let (head, modules) = (memory.u64(runtime + 40)?, memory.u64(runtime + modules_at)?);
         let is_plausible = head < 1 << 20 && modules < 1 << 20;
-        is_plausible.then_some(PythonLayout { head, modules, before_counts, ..OF_3_12 })
+        let attributes = AttributePlace::InObject;
+        is_plausible.then_some(PythonLayout { head, modules, before_counts, attributes, ..OF_3_12 })
     }
 
     /// Returns the address in an object from which all interpreters lay it out alike: a count of references, the type, the

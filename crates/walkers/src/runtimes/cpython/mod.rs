@@ -7,6 +7,7 @@
 mod drain;
 pub(crate) mod fuzzing;
 mod layout;
+mod log_records;
 mod object_search;
 mod objects;
 mod streams;
@@ -159,11 +160,16 @@ impl PythonStreams {
         PythonStreams { pid, runtime, layout, evaluator, known: RefCell::default() }
     }
 
-    /// Returns the types of the module `_io`; None while the interpreter is not initialized.
-    fn types(&self, memory: &dyn Memory) -> Option<IoTypes> {
+    /// Returns the dictionary of the main interpreter's modules; None while it is not initialized.
+    fn modules(&self, memory: &dyn Memory) -> Option<u64> {
         let main = self.runtime + self.layout.head + 8; // the first of the list is the newest
         let interpreter = memory.u64(main).filter(|at| *at != 0)?;
-        let modules = memory.u64(interpreter.checked_add(self.layout.modules)?)?;
+        memory.u64(interpreter.checked_add(self.layout.modules)?)
+    }
+
+    /// Returns the types of the module `_io`; None while the interpreter is not initialized.
+    fn types(&self, memory: &dyn Memory) -> Option<IoTypes> {
+        let modules = self.modules(memory)?;
         let module = dict_get(memory, &self.layout, modules, &["_io"])[0]?;
         let names = IoType::ALL.map(IoType::name);
         let found = dict_get(memory, &self.layout, module_dict(memory, &self.layout, module)?, &names);
@@ -196,6 +202,10 @@ impl Walker for PythonStreams {
         // At exit, Python flushes sys.stdout and sys.stderr before it frees the other streams.
         found.sort_by_key(|one| !matches!(one.buffer.fd, 1 | 2));
         found
+    }
+
+    fn kept_records(&self, memory: &dyn Memory) -> u64 {
+        self.modules(memory).map_or(0, |modules| log_records::kept_records(memory, &self.layout, modules))
     }
 
     fn text_layers(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {

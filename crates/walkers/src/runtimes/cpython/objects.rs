@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use weir_sys::memory::Memory;
 
-use super::layout::PythonLayout;
+use super::layout::{AttributePlace, PythonLayout};
 use crate::copied_memory::{structure, word};
 
 /// Offset of PyObject.ob_type.
@@ -14,7 +14,9 @@ pub(super) const TYPE: u64 = 8;
 pub(super) const SIZE: u64 = 16;
 const MODULE_DICT: u64 = 16;
 const DICT_KEYS: u64 = 32;
-const LIST_ITEMS: u64 = 24;
+/// Offset of the values of a dictionary that shares its keys with others; 0 in others.
+const DICT_VALUES: u64 = 40;
+pub(super) const LIST_ITEMS: u64 = 24;
 const BYTES_DATA: u64 = 32;
 /// Offset of PyASCIIObject.state: kind in bits 2 to 4, compact in bit 5, ascii in bit 6.
 const STRING_STATE: usize = 32;
@@ -44,7 +46,7 @@ pub(super) fn type_name(memory: &dyn Memory, layout: &PythonLayout, kind: u64) -
 }
 
 /// Returns [`PythonLayout::counts_at`] of an object whose type has this name; None for others.
-fn checked(memory: &dyn Memory, layout: &PythonLayout, object: u64, name: &[u8]) -> Option<u64> {
+pub(super) fn checked(memory: &dyn Memory, layout: &PythonLayout, object: u64, name: &[u8]) -> Option<u64> {
     let at = layout.counts_at(object)?;
     let kind = memory.u64(at.checked_add(TYPE)?)?;
     (type_name(memory, layout, kind)? == name).then_some(at)
@@ -70,6 +72,18 @@ pub(super) fn dict_get(
         }
     }
     found
+}
+
+/// Returns the values of a dictionary; None if the object is none.
+pub(super) fn dict_values(memory: &dyn Memory, layout: &PythonLayout, dict: u64) -> Option<Vec<u64>> {
+    let entries = entries(memory, layout, dict)?;
+    let shared = memory.u64(checked(memory, layout, dict, b"dict")? + DICT_VALUES)?;
+    if shared == 0 {
+        return Some(entries.into_iter().map(|(_, value)| value).collect());
+    }
+    let first = if layout.attributes == AttributePlace::InObject { 8 } else { 0 };
+    let values = memory.bytes(shared.checked_add(first)?, entries.len() * 8);
+    Some(values.chunks_exact(8).map(|value| word(value, 0)).filter(|value| *value != 0).collect())
 }
 
 fn entries(memory: &dyn Memory, layout: &PythonLayout, dict: u64) -> Option<Vec<(u64, u64)>> {
