@@ -73,12 +73,24 @@ pub fn parse_io(text: &[u8]) -> Option<IoTotals> {
 }
 
 /// Returns the sum of the counters of the living threads. Unlike [`io`], it excludes reaped children. Returns None also in
-/// execve(2).
+/// execve(2), and if the counters of a living thread cannot be read.
 pub fn own_io(pid: u32) -> Option<IoTotals> {
     let threads = if process_status::is_executing(pid) { Vec::new() } else { threads(pid) };
-    let of_thread = |tid| parse_io(&fs::read(format!("/proc/{pid}/task/{tid}/io")).ok()?);
-    (!threads.is_empty())
-        .then(|| threads.into_iter().filter_map(of_thread).fold(IoTotals::default(), IoTotals::plus))
+    sum_io(threads.into_iter().map(|tid| fs::read(format!("/proc/{pid}/task/{tid}/io"))))
+}
+
+/// Returns the sum of texts of /proc/PID/task/TID/io, without those of threads that have ended meanwhile. None if a text could not
+/// be read for another reason, or if all threads have ended.
+fn sum_io(texts: impl Iterator<Item = std::io::Result<Vec<u8>>>) -> Option<IoTotals> {
+    let mut sum = None;
+    for text in texts {
+        match text {
+            Ok(text) => sum = Some(sum.unwrap_or_else(IoTotals::default).plus(parse_io(&text)?)),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {}
+            Err(_) => return None,
+        }
+    }
+    sum
 }
 
 /// Returns the CPU time of all threads in user mode and in the kernel, in nanoseconds. Its resolution is one tick.

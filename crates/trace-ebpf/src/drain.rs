@@ -94,7 +94,8 @@ impl Run<'_> {
                 if high_fds {
                     self.sweep(Some(pid));
                 }
-                if let Some(raw) = decode::exit_event(event, self.image_reads.take(pid)) {
+                if let Some(mut raw) = decode::exit_event(event, self.image_reads.take(pid)) {
+                    self.backend.first_totals.complete_exit(&mut raw);
                     // The tracer has taken the snapshot of the process's last buffers before.
                     send_until(raw.ns, &mut self.tracer_events, self.sink);
                     (self.sink)(raw);

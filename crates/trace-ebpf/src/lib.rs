@@ -10,6 +10,7 @@ mod command_start;
 mod decode;
 mod drain;
 mod exit_writes;
+mod first_totals;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
 mod go_exit_watch;
@@ -37,7 +38,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use weir_model::trace::{BackendKind, Exit, IoTotals};
+use weir_model::trace::{BackendKind, Exit};
 use weir_sys::clock::now_ns;
 use weir_sys::launch::{self, GatedCommand};
 use weir_sys::process_access::check_answers;
@@ -49,9 +50,10 @@ use weir_trace_api::{
 };
 
 use decode::Decoder;
+use first_totals::FirstTotals;
 use image_reads::ImageReads;
 use libraries::Libraries;
-use load::Loaded;
+use load::{Loaded, unusable};
 use overhead_budget::{BudgetStep, OverheadBudget};
 use sampling_gaps::SamplingGap;
 use shared_types::ProcessState;
@@ -75,6 +77,7 @@ pub struct EbpfBackend {
     loaded: Loaded,
     libraries: Libraries,
     root: Option<TraceRoot>,
+    first_totals: FirstTotals,
     /// A child that has exited and was not waited for.
     unreaped: Option<u32>,
 }
@@ -111,7 +114,8 @@ impl TraceBackend for EbpfBackend {
     fn probe(options: &TraceOptions) -> Result<Self, Error> {
         let mut loaded = load::load(options.exact, options.btf.as_deref())?;
         let map = loaded.take_libraries()?;
-        Ok(Self { loaded, libraries: Libraries::new(map), root: None, unreaped: None })
+        let (libraries, first_totals) = (Libraries::new(map), FirstTotals::default());
+        Ok(Self { loaded, libraries, root: None, first_totals, unreaped: None })
     }
 
     fn kind(&self) -> BackendKind {
@@ -137,10 +141,6 @@ impl TraceBackend for EbpfBackend {
         let unreaped = self.unreaped;
         DeferredCleanup::new(self, unreaped)
     }
-}
-
-fn unusable(reason: &str) -> Error {
-    Error::Backend { backend: "ebpf", reason: reason.into() }
 }
 
 impl EbpfBackend {
@@ -235,8 +235,9 @@ impl EbpfBackend {
             }
             added.push(pid);
             sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Begin });
-            let before = if is_command { IoTotals::default() } else { proc::own_io(pid).unwrap_or_default() };
-            sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Totals(before) });
+            if let Some(before) = self.first_totals.read(pid, is_command) {
+                sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Totals(before) });
+            }
         }
         if !is_command {
             self.loaded.attach_calls()?;
@@ -368,7 +369,7 @@ impl Run<'_> {
         self.drain();
         self.sweep(None);
         for &pid in processes.iter().filter(|&&pid| pid != self.root || self.exit.is_none()) {
-            if let Some(totals) = proc::own_io(pid).map(|totals| totals.since(self.image_reads.of(pid))) {
+            if let Some(totals) = self.totals(pid) {
                 (self.sink)(RawEvent { ns: now_ns(), pid, tid: pid, kind: RawEventKind::Totals(totals) });
             }
         }

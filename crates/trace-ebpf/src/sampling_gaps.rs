@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 
 use weir_model::trace::IoTotals;
+use weir_sys::Error;
 use weir_sys::clock::now_ns;
-use weir_sys::{Error, proc};
 use weir_trace_api::{RawEvent, RawEventKind};
 
 use super::shared_types::StreamKey;
@@ -95,7 +95,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reports the present totals of a process, with the time of the gap's edge. Returns false if the process is gone.
+    /// Reports the present totals of a process, with the time of the gap's edge. Returns false if they are unknown.
     fn report_gap_edge(&mut self, ns: u64, pid: u32, ends: bool) -> bool {
         let Some(totals) = self.totals(pid) else { return false };
         let kind = RawEventKind::GapEdge { totals, ends };
@@ -104,7 +104,8 @@ impl Run<'_> {
     }
 
     /// Returns the totals of a process: its threads in /proc plus the exited threads that the program on_exit has summed.
-    fn totals(&self, pid: u32) -> Option<IoTotals> {
+    /// None if they cannot be read, or could not when the process was first traced.
+    pub(super) fn totals(&self, pid: u32) -> Option<IoTotals> {
         let state = self.backend.loaded.processes.get(&pid, 0).ok()?;
         let exited = IoTotals {
             read_calls: state.read_calls,
@@ -113,7 +114,7 @@ impl Run<'_> {
             written_bytes: state.written_bytes,
         };
         // For the command `exited` is negative (wrapped): it subtracts what the process read as a part of weir.
-        let all = exited.plus(proc::own_io(pid).unwrap_or_default());
+        let all = exited.plus(self.backend.first_totals.living(pid)?);
         Some(all.since(self.image_reads.of(pid)))
     }
 

@@ -77,6 +77,21 @@ fn own_counters_grow_with_a_read() {
 }
 
 #[test]
+fn counters_that_cannot_be_read_make_the_sum_unknown() {
+    let text = || Ok(b"rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n".to_vec());
+    let error = |number| Err(std::io::Error::from_raw_os_error(number));
+    let one = IoTotals { read_calls: 3, write_calls: 4, read_bytes: 10, written_bytes: 20 };
+    assert_eq!(
+        sum_io([text(), error(libc::ESRCH), text(), error(libc::ENOENT)].into_iter()),
+        Some(one.plus(one))
+    );
+    assert_eq!(sum_io([error(libc::ESRCH)].into_iter()), None, "the process has ended");
+    assert_eq!(sum_io([text(), error(libc::EACCES)].into_iter()), None);
+    assert_eq!(sum_io([error(libc::EACCES)].into_iter()), None);
+    assert_eq!(sum_io([Ok(Vec::new())].into_iter()), None);
+}
+
+#[test]
 fn names_are_those_of_the_kernel() {
     let mut command = std::process::Command::new("sh");
     let mut child =
